@@ -1,0 +1,1 @@
+"""Canaries, their exact rank over the whole pool, and the verdict."""

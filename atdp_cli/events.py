@@ -1,0 +1,67 @@
+"""Progress, as plain data. The core calls `notify(event)`; only `cli.console` draws it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordsRead:
+    """`done` of `total` records have passed through `task`; `total` is None while unknown."""
+
+    task: str
+    done: int
+    total: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageStarted:
+    """A stage of the recipe begins."""
+
+    stage: str
+    steps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepDone:
+    """One optimizer step of a stage was applied."""
+
+    stage: str
+    step: int
+    steps: int
+    noise_multiplier: float | None
+    tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochDone:
+    """An epoch ended. Perplexities are of held-out private text: for the screen, not for `OUT/`."""
+
+    stage: str
+    epoch: int
+    epochs: int
+    perplexity: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodesScored:
+    """The audit has scored `done` of `total` inner nodes of the candidate trie."""
+
+    model: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FellBack:
+    """A choice the user might not expect was made; `reason` says which and why."""
+
+    what: str
+    reason: str
+
+
+Event = RecordsRead | StageStarted | StepDone | EpochDone | NodesScored | FellBack
+Notify = Callable[[Event], None]
+
+
+def ignore(event: Event) -> None:
+    """The `notify` of callers that want no progress."""

@@ -1,0 +1,1 @@
+"""Whole jobs as library functions."""

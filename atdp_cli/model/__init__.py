@@ -1,0 +1,1 @@
+"""Checkpoints, token windows, devices, perplexity."""

@@ -1,0 +1,1 @@
+"""What a run spends: schedules, the ledger, accountants, guarantees. Never imports torch."""

@@ -1,0 +1,1 @@
+"""The privacy report: one document, rendered. Never imports torch."""

@@ -1,0 +1,1 @@
+"""Records, sensitive spans, and their redaction. Never imports torch."""

@@ -1,0 +1,1 @@
+"""One stage of a recipe: sample, clip, add noise, step."""

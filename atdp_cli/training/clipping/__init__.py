@@ -1,0 +1,1 @@
+"""Clipping engines behind one signature."""
