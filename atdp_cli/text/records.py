@@ -1,6 +1,14 @@
 """Records: the privacy unit, read from a corpus."""
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+
+from atdp_cli.text.segments import Segment, Selection, read_segments
+
+Unit = str
+"""What one record is: `line`, `paragraph`, `document`, or the name of a JSON Lines field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -8,9 +16,67 @@ class Record:
     """One privacy unit.
 
     Attributes:
-        id: Unique in the corpus; for a text file the number of the unit's first line, from 1.
+        id: For a text file the number of the unit's first line, from 1; unique wherever the corpus's
+            own ids are.
         text: The text, without its line ending.
     """
 
     id: str
     text: str
+
+
+def read_records(
+    path: Path, *, unit: Unit = "line", text_field: str = "text", id_field: str | None = None
+) -> Iterator[Record]:
+    """The records of a corpus, in file order.
+
+    Plain text (any suffix but those below, and `-` for standard input): `line` is every line that is not
+    blank, byte for byte without its ending ("\\n" or "\\r\\n", nothing else ends a line); `paragraph` is a
+    run of such lines joined by "\\n"; `document` is the whole file with its endings, less the last one.
+    A byte order mark belongs to no record. JSON Lines (`.jsonl`): with unit `line` each object is a record,
+    its id being the value of `id_field` or the line number; with any other unit all objects that share
+    that field's value are one record, their texts joined by "\\n" in order and the value its id. Each may
+    be compressed (`.gz`, `.zst`).
+
+    One line, paragraph or document is in memory at a time; grouping by a field holds the whole corpus.
+    The path and the options are checked at once, the content while iterating.
+
+    Args:
+        path: The corpus.
+        unit: What one record is.
+        text_field: JSON Lines: the field that holds the text, a string.
+        id_field: JSON Lines: the field that holds the id, a string or whole number.
+
+    Errors:
+        UsageError: The unit does not go with the format.
+        InputError: A missing file or folder, damaged compression, a line that is not UTF-8 or not a JSON
+            object, a missing or ill-typed field, or no records at all.
+    """
+    selection = Selection(unit, text_field, id_field)
+    groups = grouped(read_segments(path, selection), streaming=streams(selection))
+    return (record_of(group) for group in groups if group[0].text is not None)
+
+
+def streams(selection: Selection) -> bool:
+    """Whether a record's segments stand side by side in the file, so that it need not be held whole."""
+    return selection.unit in ("line", "paragraph", "document")
+
+
+def grouped(segments: Iterator[Segment], *, streaming: bool) -> Iterator[tuple[Segment, ...]]:
+    """Segments record by record; the segment that ends the file comes last, alone."""
+    if streaming:
+        for _, group in itertools.groupby(segments, key=lambda segment: segment.record):
+            yield tuple(group)
+        return
+    groups: dict[int, list[Segment]] = {}
+    for segment in segments:
+        groups.setdefault(segment.record, []).append(segment)
+    end = groups.pop(-1)
+    for segments_of_record in groups.values():
+        yield tuple(segments_of_record)
+    yield tuple(end)
+
+
+def record_of(segments: tuple[Segment, ...]) -> Record:
+    """The record that its segments make up."""
+    return Record(segments[0].id, "\n".join(segment.text or "" for segment in segments))

@@ -1,5 +1,6 @@
 """Sensitive spans of a record and the four nested tiers that flag them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -13,13 +14,17 @@ class Tier(StrEnum):
     HIGH_CONTEXTUAL = "high-contextual"
 
 
+_RANK = {tier: rank for rank, tier in enumerate(Tier)}
+_SOURCES = ("deny", "pattern", "ner", "pos", "dep")
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
     """Characters `start` to `end` (code points, end exclusive) of a record's text.
 
     Attributes:
         label: What was found: PERSON, EMAIL, PRON, SUBJ, OBJ, VERB, …
-        source: Who found it: ner, pos, dep, pattern, deny.
+        source: Who found it: ner, pos, dep, pattern, deny; for spans from a file, what the file says.
         tier: The first tier that flags it; every later one does too.
     """
 
@@ -28,3 +33,55 @@ class Span:
     label: str
     source: str
     tier: Tier
+
+
+def at_tier(spans: Iterable[Span], tier: Tier) -> tuple[Span, ...]:
+    """The spans that `tier` flags: its own and those of the tiers before it."""
+    return tuple(span for span in spans if _RANK[span.tier] <= _RANK[tier])
+
+
+def merge(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Sorted, disjoint spans that cover the same characters.
+
+    Spans that share a character become one; spans that only touch stay apart. The merged span carries the
+    label and source of its most telling part: of the earliest tier, then the longest, then by source
+    (deny, pattern, ner, pos, dep), then anything before the catch-all NUMBER, then the first.
+    """
+    merged: list[Span] = []
+    group: list[Span] = []
+    end = -1
+    for span in sorted(spans):
+        if group and span.start >= end:
+            merged.append(_joined(group, end))
+            group = []
+        end = max(end, span.end) if group else span.end
+        group.append(span)
+    if group:
+        merged.append(_joined(group, end))
+    return tuple(merged)
+
+
+def _joined(group: list[Span], end: int) -> Span:
+    telling = min(group, key=_telling)
+    return Span(group[0].start, end, telling.label, telling.source, telling.tier)
+
+
+def _telling(span: Span) -> tuple[int, int, int, bool, Span]:
+    source = _SOURCES.index(span.source) if span.source in _SOURCES else len(_SOURCES)
+    return _RANK[span.tier], span.start - span.end, source, span.label == "NUMBER", span
+
+
+def sensitive_characters(spans: Iterable[Span], length: int) -> bytearray:
+    """One byte a character of a text of `length` code points: 1 where a span covers it, else 0."""
+    mask = bytearray(length)
+    for span in spans:
+        mask[span.start : span.end] = b"\x01" * (min(span.end, length) - span.start)
+    return mask
+
+
+def tier_ranks(spans: Iterable[Span], length: int) -> bytearray:
+    """One byte a character: the rank of the first tier that flags it (0 for low-entity), or 4 for none."""
+    ranks = bytearray([len(Tier)]) * length
+    for span in sorted(spans, key=lambda span: -_RANK[span.tier]):
+        ranks[span.start : span.end] = bytes([_RANK[span.tier]]) * (span.end - span.start)
+    return ranks

@@ -1,0 +1,157 @@
+"""All candidates of a template as token ids, tokenised once and kept on disk."""
+
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atdp_cli.audit.canary import Template
+from atdp_cli.audit.tokens import encode_record, tokenizer_fingerprint
+from atdp_cli.events import FellBack, Notify, RecordsRead, ignore
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+Ids = NDArray[np.int32]
+
+PADDING = -1  # sorts a sequence before those that it begins
+_BATCH = 10_000
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Candidates:
+    """The token ids of every candidate, in the order of `Template.candidates`.
+
+    Attributes:
+        prefix: What all of them begin with, the beginning token included, shape [k]: as long as it can be.
+        tails: What follows the prefix, shape [pool, longest], filled up with `PADDING`.
+        lengths: Tokens of each tail, shape [pool], from 0.
+    """
+
+    prefix: Ids
+    tails: Ids
+    lengths: Ids
+
+
+def load_candidates(
+    tokenizer: "PreTrainedTokenizerFast",
+    template: Template,
+    *,
+    cache: Path | None,
+    notify: Notify = ignore,
+) -> Candidates:
+    """The candidates of `template`, from the cache folder if it has them, else tokenised and put there.
+
+    A cache file that is damaged, or disagrees with the tokenizer on a spread of candidates, is written
+    anew. One that cannot be written is done without, and `notify` hears of it.
+
+    Args:
+        cache: Folder to look in, or None for no cache; `default_cache()` is the user's.
+    """
+    if cache is None:
+        return tokenise(tokenizer, template, notify=notify)
+    path = cache / f"candidates-{_key(tokenizer, template)}.npz"
+    kept = _read(path, template.pool)
+    if kept is not None and _agrees(kept, tokenizer, template):
+        return kept
+    candidates = tokenise(tokenizer, template, notify=notify)
+    try:
+        _write(path, candidates)
+    except OSError as error:
+        notify(FellBack(what="candidate cache", reason=f"{cache} cannot be written: {error.strerror}"))
+    return candidates
+
+
+def default_cache() -> Path:
+    """`$XDG_CACHE_HOME/atdp`, or `~/.cache/atdp` where that is unset or relative (the XDG rule)."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "atdp"
+
+
+def tokenise(tokenizer: "PreTrainedTokenizerFast", template: Template, *, notify: Notify = ignore) -> Candidates:
+    """Tokenises every candidate as `encode_record` does. Some 15 µs each, spread over the cores."""
+    backend = tokenizer.backend_tokenizer
+    # A tokenizer.json may ask for either; calling the tokenizer turns them off, and so does this.
+    backend.no_truncation()
+    backend.no_padding()
+    texts = template.candidates()
+    flat: list[Ids] = []
+    sizes: list[Ids] = []
+    done = 0
+    while batch := list(islice(texts, _BATCH)):
+        ids = [encoding.ids for encoding in backend.encode_batch_fast(batch, add_special_tokens=False)]
+        sizes.append(np.fromiter(map(len, ids), dtype=np.int32, count=len(ids)))
+        flat.append(np.fromiter(chain.from_iterable(ids), dtype=np.int32, count=int(sizes[-1].sum())))
+        done += len(batch)
+        notify(RecordsRead(task="tokenising candidates", done=done, total=template.pool))
+    start = tokenizer.bos_token_id
+    return _split(np.concatenate(flat), np.concatenate(sizes), () if start is None else (start,))
+
+
+def _split(flat: Ids, sizes: Ids, start: tuple[int, ...]) -> Candidates:
+    """Pads the ragged ids and takes off what all sequences begin with."""
+    longest = int(sizes.max())
+    rows = np.full((sizes.size, longest), PADDING, dtype=np.int32)
+    rows[np.arange(longest) < sizes[:, None]] = flat
+    shared = 0
+    # PADDING ends the loop where the shortest sequence ends, unless all are equal, which the bound covers.
+    while shared < sizes.min() and (rows[:, shared] == rows[0, shared]).all():
+        shared += 1
+    prefix = np.array([*start, *rows[0, :shared]], dtype=np.int32)
+    return Candidates(
+        prefix=prefix, tails=np.ascontiguousarray(rows[:, shared:]), lengths=(sizes - shared).astype(np.int32)
+    )
+
+
+def _key(tokenizer: "PreTrainedTokenizerFast", template: Template) -> str:
+    parts = [_FORMAT, tokenizer_fingerprint(tokenizer)]
+    slot = [template.prefix, template.kind, template.length, template.suffix]
+    return hashlib.sha256(json.dumps([*parts, *slot]).encode()).hexdigest()[:32]
+
+
+def _agrees(candidates: Candidates, tokenizer: "PreTrainedTokenizerFast", template: Template) -> bool:
+    """Whether a spread of the candidates, the first and the last among them, is tokenised as it was kept."""
+    for index in np.linspace(0, template.pool - 1, num=min(16, template.pool)).astype(int):
+        tail = candidates.tails[index, : candidates.lengths[index]]
+        record = template.record(template.secret(int(index)))
+        if [*candidates.prefix.tolist(), *tail.tolist()] != encode_record(tokenizer, record):
+            return False
+    return True
+
+
+def _read(path: Path, pool: int) -> Candidates | None:
+    """What a cache file holds, or None where it is missing or damaged (npz carries checksums)."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            candidates = Candidates(prefix=file["prefix"], tails=file["tails"], lengths=file["lengths"])
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+        return None
+    parts = (candidates.prefix, candidates.tails, candidates.lengths)
+    if [part.ndim for part in parts] != [1, 2, 1] or any(part.dtype != np.int32 for part in parts):
+        return None
+    if candidates.tails.shape[0] != pool or candidates.lengths.shape[0] != pool:
+        return None
+    filled = np.count_nonzero(candidates.tails != PADDING, axis=1)
+    return candidates if np.array_equal(filled, candidates.lengths) else None
+
+
+def _write(path: Path, candidates: Candidates) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".candidates-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            np.savez(file, prefix=candidates.prefix, tails=candidates.tails, lengths=candidates.lengths)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

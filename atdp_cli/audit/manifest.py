@@ -1,0 +1,176 @@
+"""The manifest: what was planted, where, and for which tokenizer."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
+
+from atdp_cli.audit.canary import Target, Template, parse_template
+from atdp_cli.audit.tokens import encode_record, tokenizer_fingerprint
+from atdp_cli.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+
+class PlantedCanary(BaseModel):
+    """One canary of a manifest. Its `repr` leaves out all that gives the secret away.
+
+    Attributes:
+        secret: What fills the slot.
+        repeats: How many records carry it.
+        token_ids: `encode_record` of its record, by the tokenizer that it was planted for.
+        positions: Line numbers of its records in the planted file, from 1.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    secret: str = Field(repr=False)
+    repeats: PositiveInt
+    token_ids: tuple[Annotated[int, Field(ge=0)], ...] = Field(repr=False, min_length=1)
+    positions: tuple[PositiveInt, ...] = Field(repr=False)
+
+
+class Manifest(BaseModel):
+    """What was planted, where, and for which tokenizer. It holds the secrets, so it is to be kept like one.
+
+    Attributes:
+        schema_version: Of the file format.
+        kind: Tells this file from other JSON.
+        template: As `parse_template` reads it.
+        canaries: In the order drawn.
+        tokenizer_sha256: `tokenizer_fingerprint` of the tokenizer it was planted for.
+        records: Non-blank lines of the planted corpus.
+        drawn: Only secrets from the CSPRNG have a uniform rank under no memorisation, hence a p-value.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: Literal[1] = 1
+    kind: Literal["atdp-canaries"] = "atdp-canaries"
+    template: str
+    canaries: tuple[PlantedCanary, ...]
+    tokenizer_sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    records: PositiveInt
+    drawn: Literal["csprng", "by-hand"]
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        try:
+            template = parse_template(self.template)
+            for canary in self.canaries:
+                template.index_of(canary.secret)
+        except (UsageError, InputError) as error:
+            raise ValueError(error.problem) from None
+        lines = [line for canary in self.canaries for line in canary.positions]
+        if any(len(canary.positions) != canary.repeats for canary in self.canaries):
+            raise ValueError("A canary has not as many positions as repeats.")
+        if len(set(lines)) != len(lines):
+            raise ValueError("Two repeats share a position.")
+        if len(lines) > self.records:
+            raise ValueError("There are more repeats than records.")
+        return self
+
+    def targets(self) -> tuple[Target, ...]:
+        """The canaries as the audit takes them, in the manifest's order."""
+        template = parse_template(self.template)
+        return tuple(Target(index=template.index_of(one.secret), repeats=one.repeats) for one in self.canaries)
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the secrets' ranks have a known distribution under no memorisation."""
+        return self.drawn == "csprng"
+
+
+def make_manifest(
+    tokenizer: "PreTrainedTokenizerFast",
+    template: Template,
+    secrets: Sequence[str],
+    positions: Sequence[Sequence[int]],
+    *,
+    records: int,
+    drawn: Literal["csprng", "by-hand"],
+) -> Manifest:
+    """The manifest of what `plant` just did; `records` counts the non-blank lines of the planted corpus."""
+    canaries = tuple(
+        PlantedCanary(
+            secret=secret,
+            repeats=len(group),
+            token_ids=tuple(encode_record(tokenizer, template.record(secret))),
+            positions=tuple(group),
+        )
+        for secret, group in zip(secrets, positions, strict=True)
+    )
+    return Manifest(
+        template=str(template),
+        canaries=canaries,
+        tokenizer_sha256=tokenizer_fingerprint(tokenizer),
+        records=records,
+        drawn=drawn,
+    )
+
+
+def token_mismatch(manifest: Manifest, tokenizer: "PreTrainedTokenizerFast") -> str | None:
+    """Why the tokens planted are not those that `tokenizer` would audit; None if they are.
+
+    Training appends the end token to a record; the comparison, like the audit, is of what comes before it.
+    """
+    template = parse_template(manifest.template)
+    for canary in manifest.canaries:
+        if tuple(encode_record(tokenizer, template.record(canary.secret))) != canary.token_ids:
+            return "This tokenizer splits the canaries into other tokens than those they were planted as."
+    if tokenizer_fingerprint(tokenizer) != manifest.tokenizer_sha256:
+        return "The canaries were planted for another tokenizer, which may split other candidates otherwise."
+    return None
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Reads a manifest.
+
+    Raises:
+        InputError: Missing, unreadable, not UTF-8 JSON, or not a manifest. Never quotes a secret.
+    """
+    remedy = "Give the file that plant-canary wrote."
+    try:
+        return Manifest.model_validate_json(path.read_bytes(), strict=True)
+    except OSError as error:
+        raise InputError(f"The canary manifest {path} cannot be read: {error.strerror}.", remedy) from None
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_context=False, include_url=False)[0]
+        # The name of an unknown field is the file's own text, so it is not repeated.
+        where = first["loc"][:-1] if first["type"] == "extra_forbidden" else first["loc"]
+        place = ".".join(str(part) for part in where) or "the file"
+        problem = first["msg"].removeprefix("Value error, ").rstrip(".")
+        raise InputError(f"The canary manifest {path} is malformed at {place}: {problem}.", remedy) from None
+
+
+def write_manifest(path: Path, manifest: Manifest) -> None:
+    """Writes a manifest that its owner alone may read (mode 0600), wholly or not at all.
+
+    Raises:
+        InputError: The folder is missing or cannot be written.
+    """
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(manifest.model_dump_json(indent=1) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise InputError(
+            f"The canary manifest {path} cannot be written: {error.strerror}.",
+            "Choose a folder that exists and that you may write to.",
+        ) from None

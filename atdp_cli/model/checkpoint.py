@@ -1,0 +1,125 @@
+"""Loading a checkpoint that can be trusted to be what it says, and saving one that loads again."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
+from transformers.utils import logging as transformers_logging
+
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.model.folder import check_folder, stored_dtype
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Checkpoint:
+    """A loaded model.
+
+    Attributes:
+        model: In fp32 and eval mode, on the CPU.
+        stored_dtype: The dtype of the file.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+    stored_dtype: torch.dtype
+
+
+def load_checkpoint(folder: Path) -> Checkpoint:
+    """Load a model folder into fp32, in eval mode. No pickle is opened, no code of the folder is run.
+
+    Raises:
+        InputError: The folder is no such model, is damaged, or holds weights that are not finite.
+    """
+    check_folder(folder)
+    dtype = torch.float32 if (name := stored_dtype(folder)) == "float64" else DTYPES[name]
+    tokenizer = load_tokenizer(folder)
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        model, info = AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=torch.float32,
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    except Exception as error:  # transformers raises many kinds for a folder that it cannot read
+        raise InputError(
+            f"{folder} cannot be loaded as a causal language model ({type(error).__name__}).",
+            "Check that transformers loads it: AutoModelForCausalLM.from_pretrained.",
+        ) from error
+    _check_weights(folder, model, info, tokenizer)
+    return Checkpoint(model=model.eval(), tokenizer=tokenizer, stored_dtype=dtype)
+
+
+def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
+    """The folder's fast tokenizer; only a fast one tells which characters a token covers.
+
+    Raises:
+        InputError: There is none, or it cannot be read.
+    """
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # transformers and tokenizers raise many kinds here
+        raise InputError(
+            f"{folder}: the tokenizer cannot be read.", "Save the model's fast tokenizer again."
+        ) from error
+    if not tokenizer.is_fast:
+        raise InputError(f"{folder} has no fast tokenizer.", "Save one: it tells which characters a token covers.")
+    return tokenizer
+
+
+def parse_dtype(name: str) -> torch.dtype:
+    """`float32`, `float16` or `bfloat16`.
+
+    Raises:
+        UsageError: Another name.
+    """
+    if name not in DTYPES:
+        raise UsageError(f"dtype is '{name}'.", f"Choose one of {', '.join(DTYPES)}.")
+    return DTYPES[name]
+
+
+def save_checkpoint(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path, dtype: torch.dtype
+) -> None:
+    """Write weights in `dtype`, configuration, generation settings and tokenizer into a new folder."""
+    weights = {
+        name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in model.state_dict().items()
+    }
+    kept = model.config.dtype
+    model.config.dtype = dtype
+    try:
+        model.save_pretrained(folder, state_dict=weights)
+    finally:
+        model.config.dtype = kept
+    tokenizer.save_pretrained(folder)
+
+
+def context_length(model: PreTrainedModel, limit: int = 1024) -> int:
+    """The longest window: the model's own context, at most `limit`."""
+    return min(limit, int(getattr(model.config, "max_position_embeddings", None) or limit))
+
+
+def _check_weights(
+    folder: Path, model: PreTrainedModel, info: dict[str, object], tokenizer: PreTrainedTokenizerFast
+) -> None:
+    missing = sorted(str(key) for key in info.get("missing_keys") or ())  # type: ignore[attr-defined]
+    if missing:
+        raise InputError(
+            f"{folder} lacks {len(missing)} of the model's tensors, {missing[0]} among them.",
+            "Give the whole checkpoint; an adapter must be merged first.",
+        )
+    bad = [name for name, tensor in model.named_parameters() if not torch.isfinite(tensor).all()]
+    if bad:
+        raise InputError(f"{folder}: the weights of {bad[0]} are not finite numbers.", "Give an undamaged checkpoint.")
+    rows = model.get_input_embeddings().weight.shape[0]
+    if len(tokenizer) > rows:
+        raise InputError(
+            f"{folder}: the tokenizer has {len(tokenizer):,} tokens, the model embeds {rows:,}.",
+            "Save the tokenizer that belongs to this model.",
+        )

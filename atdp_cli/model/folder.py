@@ -1,0 +1,105 @@
+"""A checkpoint folder, checked before anything in it is loaded. Never imports torch."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from atdp_cli.errors import InputError
+
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse what cannot be a Hugging Face causal language model saved as safetensors, with its tokenizer.
+
+    Raises:
+        InputError: Says which file is missing, damaged or unsafe.
+    """
+    if not folder.is_dir():
+        problem = (
+            f"{folder} is a pickle, which is never loaded" if folder.suffix in PICKLES else f"{folder} is no folder"
+        )
+        raise InputError(f"{problem}.", "Give a model folder as save_pretrained writes it.")
+    config = _read_object(folder / "config.json")
+    if "auto_map" in config:
+        raise InputError(
+            f"{folder / 'config.json'} asks for code of its own (auto_map), which is never run.",
+            "Give a model whose architecture transformers knows.",
+        )
+    for file in weight_files(folder):
+        _check_header(file)
+    if not (folder / "tokenizer.json").is_file():
+        raise InputError(f"{folder} has no tokenizer.json.", "Save the model's fast tokenizer into the folder.")
+
+
+def weight_files(folder: Path) -> tuple[Path, ...]:
+    """The safetensors files that hold the weights, one or all shards of the index.
+
+    Raises:
+        InputError: There are none, only pickles, or the index names a file that is not in the folder.
+    """
+    if (folder / WEIGHTS).is_file():
+        return (folder / WEIGHTS,)
+    if (folder / INDEX).is_file():
+        shards = _read_object(folder / INDEX).get("weight_map")
+        if not isinstance(shards, dict) or not shards:
+            raise InputError(f"{folder / INDEX} has no weight_map.", "Save the model again.")
+        return tuple(_shard(folder, name) for name in sorted({str(name) for name in shards.values()}))
+    if any(file.suffix in PICKLES for file in folder.iterdir()):
+        raise InputError(
+            f"{folder} holds its weights as a pickle, which is never loaded.",
+            "Save them as safetensors: model.save_pretrained(folder) in a place where you trust the file.",
+        )
+    raise InputError(f"{folder} has no {WEIGHTS}.", "Give a model folder as save_pretrained writes it.")
+
+
+def stored_dtype(folder: Path) -> str:
+    """The weights' dtype as torch names it, such as `float16`: that of the largest tensor."""
+    import math
+
+    from safetensors import safe_open
+
+    largest, name = -1, "F32"
+    for file in weight_files(folder):
+        with safe_open(file, framework="np") as tensors:
+            for key in tensors.keys():  # noqa: SIM118 - a handle, not a mapping
+                part = tensors.get_slice(key)
+                if (size := math.prod(part.get_shape())) > largest:
+                    largest, name = size, part.get_dtype()
+    names = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+    if name not in names:
+        raise InputError(f"{folder} stores its weights as {name}.", "Save them as float32, float16 or bfloat16.")
+    return names[name]
+
+
+def _shard(folder: Path, name: str) -> Path:
+    file = folder / name
+    if Path(name).name != name or not file.is_file():
+        raise InputError(f"{folder / INDEX} names {name!r}, which is not in the folder.", "Restore the missing file.")
+    return file
+
+
+def _check_header(file: Path) -> None:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, framework="np") as tensors:
+            empty = not list(tensors.keys())
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{file} is not a whole safetensors file.", "Copy or save it again.") from error
+    if empty:
+        raise InputError(f"{file} holds no tensors.", "Copy or save it again.")
+
+
+def _read_object(file: Path) -> dict[str, Any]:
+    if not file.is_file():
+        raise InputError(f"{file.parent} has no {file.name}.", "Give a model folder as save_pretrained writes it.")
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError) as error:
+        raise InputError(f"{file} is not valid JSON.", "Copy or save it again.") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{file} holds no JSON object.", "Copy or save it again.")
+    return found

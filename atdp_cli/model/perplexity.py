@@ -1,0 +1,90 @@
+"""Perplexity of all, sensitive and other tokens."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+from transformers import PreTrainedModel
+
+from atdp_cli.model.windows import Window
+
+
+@dataclass(frozen=True, kw_only=True)
+class Perplexity:
+    """exp of the mean negative log-likelihood a token; None where there is no such token."""
+
+    all: float | None
+    sensitive: float | None
+    other: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Windows of unequal length, padded on the right.
+
+    Attributes:
+        input_ids: int64, shape [windows, T].
+        attention_mask: 1 where there is a token, shape [windows, T]. Padding is known by it alone.
+    """
+
+    input_ids: torch.Tensor
+    attention_mask: torch.Tensor
+
+
+def pad(windows: Sequence[Window]) -> Batch:
+    """One batch; the padding id is 0 and never looked at."""
+    width = max(len(window.token_ids) for window in windows)
+    ids = torch.zeros(len(windows), width, dtype=torch.long)
+    mask = torch.zeros(len(windows), width, dtype=torch.long)
+    for row, window in enumerate(windows):
+        ids[row, : len(window.token_ids)] = torch.from_numpy(window.token_ids)
+        mask[row, : len(window.token_ids)] = 1
+    return Batch(ids, mask)
+
+
+def token_losses(model: PreTrainedModel, batch: Batch) -> torch.Tensor:
+    """Negative log-likelihood of each next token in fp32, shape [windows, T−1]; padding holds arbitrary values."""
+    logits = model(input_ids=batch.input_ids, attention_mask=batch.attention_mask, use_cache=False).logits
+    return F.cross_entropy(logits[:, :-1].float().transpose(1, 2), batch.input_ids[:, 1:], reduction="none")
+
+
+@torch.inference_mode()
+def perplexity(model: PreTrainedModel, windows: Sequence[Window], *, tokens_per_batch: int = 4096) -> Perplexity:
+    """Perplexity over the windows' targets, summed in fp64; the model must be in eval mode."""
+    total = np.zeros(2)
+    count = np.zeros(2, dtype=np.int64)
+    for group in _batches(windows, tokens_per_batch):
+        losses = token_losses(model, pad(group)).double().numpy()
+        for row, window in zip(losses, group, strict=True):
+            targets = window.targets[1:]
+            values = row[: len(targets)]
+            for kind, chosen in enumerate((window.sensitive[1:] & targets, ~window.sensitive[1:] & targets)):
+                total[kind] += values[chosen].sum()
+                count[kind] += chosen.sum()
+    return Perplexity(
+        all=_exp_mean(float(total.sum()), int(count.sum())),
+        sensitive=_exp_mean(float(total[0]), int(count[0])),
+        other=_exp_mean(float(total[1]), int(count[1])),
+    )
+
+
+def _batches(windows: Sequence[Window], tokens_per_batch: int) -> Iterator[list[Window]]:
+    """Windows of like length together, so that little is padded."""
+    group: list[Window] = []
+    for window in sorted(windows, key=lambda window: len(window.token_ids)):
+        if group and (len(group) + 1) * len(window.token_ids) > tokens_per_batch:
+            yield group
+            group = []
+        group.append(window)
+    if group:
+        yield group
+
+
+def _exp_mean(total: float, count: int) -> float | None:
+    if count == 0:
+        return None
+    mean = total / count
+    return math.exp(mean) if mean < 700 else math.inf

@@ -1,0 +1,122 @@
+"""Windows: a record's tokens, cut to the model's context, with what is known of each token."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from transformers import PreTrainedTokenizerFast
+
+from atdp_cli.errors import InputError
+from atdp_cli.model.tokens import encode_record
+
+Mask = npt.NDArray[np.bool_]
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Window:
+    """Up to one context of a record. The first token is only context; every later one is a target.
+
+    Attributes:
+        record: The record's index in its corpus.
+        token_ids: int64, shape [T], T ≥ 2.
+        sensitive: The token overlaps a flagged character, shape [T].
+        function: The token is a function word, or a part of one, shape [T].
+        ignored: The token overlaps a placeholder of the redaction and is no target, shape [T].
+    """
+
+    record: int
+    token_ids: npt.NDArray[np.int64]
+    sensitive: Mask
+    function: Mask
+    ignored: Mask
+
+    @property
+    def targets(self) -> Mask:
+        """Tokens that are predicted and counted, shape [T]."""
+        wanted = ~self.ignored
+        wanted[0] = False
+        return wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """Character ranges of a text, code points, end exclusive."""
+
+    sensitive: Sequence[Range] = ()
+    function: Sequence[Range] = ()
+    ignored: Sequence[Range] = ()
+
+
+def encode_windows(
+    tokenizer: PreTrainedTokenizerFast, record: int, text: str, marks: Marks, *, context: int, max_windows: int
+) -> tuple[Window, ...]:
+    """A record's windows: start token if there is one, the text, end token if there is one.
+
+    Windows overlap by one token, so that each token but the first is a target exactly once. Text beyond
+    `max_windows` windows is left out.
+
+    Args:
+        context: The longest window, at least 2 tokens.
+
+    Raises:
+        InputError: The tokenizer does not tell which characters its tokens cover.
+    """
+    ids, offsets = encode_record(tokenizer, text, with_end=True)
+    masks = [
+        _overlapping(offsets, len(text), marks.sensitive),
+        _function_tokens(offsets, text, marks.function),
+        _overlapping(offsets, len(text), marks.ignored),
+    ]
+    token_ids = np.asarray(ids, dtype=np.int64)
+    windows: list[Window] = []
+    for start in range(0, max(len(ids) - 1, 0), context - 1):
+        if len(windows) == max_windows:
+            break
+        part = slice(start, start + context)
+        windows.append(Window(record, token_ids[part], *(mask[part] for mask in masks)))
+    return tuple(windows)
+
+
+def check_alignment(tokenizer: PreTrainedTokenizerFast) -> None:
+    """Refuse a tokenizer whose offsets don't lead back to the text.
+
+    Raises:
+        InputError: As said.
+    """
+    probe = "Ada moved to Paris in 1843."
+    ids, offsets = encode_record(tokenizer, probe, with_end=False)
+    covered = {place for start, end in offsets for place in range(start, end)}
+    if not ids or not covered >= {place for place, character in enumerate(probe) if not character.isspace()}:
+        raise InputError(
+            "The tokenizer does not tell which characters its tokens cover.", "Save the model's fast tokenizer."
+        )
+
+
+def _overlapping(offsets: Sequence[Range], length: int, ranges: Iterable[Range]) -> Mask:
+    return _counts(offsets, _characters(length, ranges)) > 0
+
+
+def _function_tokens(offsets: Sequence[Range], text: str, ranges: Iterable[Range]) -> Mask:
+    """Tokens whose visible characters all belong to function words."""
+    function = _characters(len(text), ranges)
+    visible = np.fromiter((not character.isspace() for character in text), dtype=np.bool_, count=len(text))
+    matched, other = _counts(offsets, function), _counts(offsets, visible & ~function)
+    tokens: Mask = (matched > 0) & (other == 0)
+    return tokens
+
+
+def _characters(length: int, ranges: Iterable[Range]) -> Mask:
+    mask = np.zeros(length, dtype=np.bool_)
+    for start, end in ranges:
+        mask[start:end] = True
+    return mask
+
+
+def _counts(offsets: Sequence[Range], mask: Mask) -> npt.NDArray[np.int64]:
+    """How many characters of the mask each token covers, shape [tokens]."""
+    total = np.concatenate([[0], np.cumsum(mask, dtype=np.int64)])
+    bounds = np.asarray(offsets, dtype=np.int64).reshape(-1, 2)
+    counts: npt.NDArray[np.int64] = total[bounds[:, 1]] - total[bounds[:, 0]]
+    return counts

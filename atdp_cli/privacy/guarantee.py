@@ -1,0 +1,150 @@
+"""What a ledger lets one say. ε is never one number: each guarantee has a scope, an adjacency and assumptions."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from atdp_cli.privacy.accountant import Adjacency, accountant_name, epsilon_pld
+from atdp_cli.privacy.ledger import Ledger, PlainTraining, private_events
+
+Scope = Literal["end_to_end", "selective", "increment"]
+
+POISSON = "Each step draws its records by Poisson sampling, and the sample stays secret."
+ONE_MODEL = "It covers the release of this one model; other models from the same records compose with it."
+INCREMENT_ONLY = (
+    "It bounds only what the DP stages add; it says nothing about what the starting checkpoint already memorised, "
+    "and is not a guarantee for any record."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """(ε, δ) within a scope.
+
+    Attributes:
+        scope: `end_to_end` (the records, whatever a stage read), `selective` (flagged characters only), or
+            `increment` (only what the DP stages add).
+        epsilon: At least 0, `inf`, or None where no DP stage ran.
+        adjacency: `zero-out` or `replace-one`.
+        accountant: The method and its grid.
+        assumptions: Sentences without which ε does not hold.
+    """
+
+    scope: Scope
+    epsilon: float | None
+    delta: float
+    adjacency: Adjacency
+    accountant: str
+    assumptions: tuple[str, ...]
+
+
+def guarantees(ledger: Ledger) -> tuple[Guarantee, ...]:
+    """Every guarantee that the ledger supports, the strongest scope first."""
+    private = private_events(ledger.events)
+    bound = epsilon_pld(private, ledger.delta, grid=ledger.grid) if private else None
+    found = [_end_to_end(ledger, bound)]
+    if selective_void(ledger) is None:
+        found.append(_selective(ledger))
+    found.append(_increment(ledger, bound))
+    return tuple(found)
+
+
+def no_end_to_end(ledger: Ledger) -> str | None:
+    """Why no finite ε holds end to end, as a clause; None where one does."""
+    plain = [event for event in ledger.events if isinstance(event, PlainTraining)]
+    if plain:
+        names = ", ".join(dict.fromkeys(event.stage for event in plain))
+        return f"the model was trained on the corpus without protection (stage {names})"
+    if ledger.prior == "unknown":
+        return "the starting model's past is unknown"
+    return None
+
+
+def selective_void(ledger: Ledger) -> str | None:
+    """Why no selective guarantee holds, as a clause; None where one does."""
+    plain = [event for event in ledger.events if isinstance(event, PlainTraining)]
+    if not plain:
+        return "no stage was trained on redacted text"
+    if any(event.text == "raw" for event in plain):
+        return "a stage without protection read the raw text"
+    if ledger.prior == "unknown":
+        return "the starting model's past is unknown"
+    if any(event.masks != "stable" for event in plain):
+        return "masks of a contextual tier, or lists taken from the data, can move with the secret"
+    return None
+
+
+def sentences(ledger: Ledger, found: Sequence[Guarantee]) -> tuple[str, ...]:
+    """The guarantees in words, for a first-time reader."""
+    by_scope = {guarantee.scope: guarantee for guarantee in found}
+    lines = [_end_to_end_sentence(ledger, by_scope["end_to_end"])]
+    if selective := by_scope.get("selective"):
+        lines.append(f"For the flagged characters alone, {_pair(selective)} (replace-one).")
+    increment = by_scope["increment"]
+    if math.isinf(by_scope["end_to_end"].epsilon or 0):
+        if increment.epsilon is None:
+            lines.append("No hardening stage ran.")
+        else:
+            lines.append(f"Hardening stages alone add at most {_pair(increment)}. {INCREMENT_ONLY}")
+        if no_end_to_end(ledger) == "the starting model's past is unknown":
+            lines.append("If the model never saw private data: --prior public.")
+    return tuple(lines)
+
+
+def _end_to_end_sentence(ledger: Ledger, guarantee: Guarantee) -> str:
+    if reason := no_end_to_end(ledger):
+        return f"End to end: no finite ε, because {reason}."
+    if guarantee.epsilon is None:
+        return "End to end: nothing was spent, since no stage read the corpus."
+    return f"End to end, for each {ledger.unit}: {_pair(guarantee)}."
+
+
+def _pair(guarantee: Guarantee) -> str:
+    return f"ε = {guarantee.epsilon:.3g} at δ = {guarantee.delta:.0e}"
+
+
+def _end_to_end(ledger: Ledger, bound: float | None) -> Guarantee:
+    reason = no_end_to_end(ledger)
+    assumptions = [POISSON, ONE_MODEL]
+    if reason is None and bound is not None:
+        assumptions.insert(0, "The first checkpoint never saw the corpus, as --prior public states.")
+    return Guarantee(
+        scope="end_to_end",
+        epsilon=math.inf if reason else bound,
+        delta=ledger.delta,
+        adjacency="zero-out",
+        accountant=accountant_name(ledger.grid),
+        assumptions=(f"No finite ε: {reason}.",) if reason else tuple(assumptions),
+    )
+
+
+def _selective(ledger: Ledger) -> Guarantee:
+    private = private_events(ledger.events)
+    # Redacted text is the same for both neighbours, so only the private stages can tell them apart.
+    epsilon = epsilon_pld(private, ledger.delta, grid=ledger.grid, adjacency="replace-one") if private else 0.0
+    return Guarantee(
+        scope="selective",
+        epsilon=epsilon,
+        delta=ledger.delta,
+        adjacency="replace-one",
+        accountant=accountant_name(ledger.grid),
+        assumptions=(
+            "Neighbouring corpora differ in one record, only in characters that the detector flagged, and redact to "
+            "the same bytes; what the detector missed is not covered.",
+            "The first checkpoint never saw the corpus, as --prior public states.",
+            POISSON,
+            ONE_MODEL,
+        ),
+    )
+
+
+def _increment(ledger: Ledger, bound: float | None) -> Guarantee:
+    return Guarantee(
+        scope="increment",
+        epsilon=bound,
+        delta=ledger.delta,
+        adjacency="zero-out",
+        accountant=accountant_name(ledger.grid),
+        assumptions=(INCREMENT_ONLY, POISSON),
+    )

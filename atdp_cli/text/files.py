@@ -1,0 +1,243 @@
+"""Corpus files as bytes: formats by suffix, compression, lines, and writing that is never half done."""
+
+import contextlib
+import os
+import secrets
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Literal, Protocol
+
+from atdp_cli.errors import InputError, RunError, UsageError
+
+Kind = Literal["text", "jsonl"]
+
+STANDARD_INPUT = Path("-")
+
+
+class Writable(Protocol):
+    """What a file is written through."""
+
+    def write(self, data: bytes, /) -> int:
+        """Write all of `data`."""
+
+
+_COMPRESSIONS = (".gz", ".zst")
+_UNREAD = {".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet"}
+_BOM = b"\xef\xbb\xbf"
+_BLOCK = 1 << 16
+
+
+def shown(path: Path) -> str:
+    """The name of a corpus in messages: the path as the user gave it."""
+    return "standard input" if path == STANDARD_INPUT else str(path)
+
+
+def compression_of(path: Path) -> str:
+    """`.gz`, `.zst`, or the empty string."""
+    suffix = path.suffix.lower()
+    return suffix if suffix in _COMPRESSIONS else ""
+
+
+def kind_of(path: Path) -> Kind:
+    """The format that a path's suffix names, with `.gz` or `.zst` taken off first.
+
+    Errors:
+        InputError: The format is known but not read yet.
+    """
+    name = path.with_suffix("") if compression_of(path) else path
+    suffix = name.suffix.lower()
+    if suffix in _UNREAD:
+        raise InputError(
+            f"{shown(path)}: {_UNREAD[suffix]} files are not read yet.",
+            "Convert the file to JSON Lines (.jsonl), one object a record.",
+        )
+    return "jsonl" if suffix == ".jsonl" else "text"
+
+
+def check_readable(path: Path) -> None:
+    """Raise InputError unless `path` is standard input or an existing file of a format that is read."""
+    if path == STANDARD_INPUT:
+        return
+    if path.is_dir():
+        raise InputError(f"{shown(path)} is a folder.", "Name one corpus file in it.")
+    if not path.exists():
+        raise InputError(f"{shown(path)} does not exist.", "Check the path.")
+    kind_of(path)
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str, str]]:
+    """The lines of a file as (1-based number, text, ending), one in memory at a time.
+
+    Only a line feed ends a line; the ending is "\\n", "\\r\\n", or "" on a last line without one. A
+    byte order mark at the very start is left on the first text for the caller to set aside.
+
+    Errors:
+        InputError: A missing file, damaged compression, or a line that is not UTF-8.
+    """
+    check_readable(path)
+    number = 0
+    try:
+        with _opened(path) as stream:
+            for raw in stream:
+                number += 1
+                yield (number, *_decoded(raw, path, number))
+    except (EOFError, zlib.error) as error:
+        raise _damaged(path, number) from error
+    except OSError as error:
+        if compression_of(path) and error.errno is None:
+            raise _damaged(path, number) from error
+        raise InputError(
+            f"{shown(path)} could not be read ({error.strerror}).", "Check the file and its permissions."
+        ) from error
+
+
+def _decoded(raw: bytes, path: Path, number: int) -> tuple[str, str]:
+    try:
+        line = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        hint = (
+            "Decompress the file, or give it its .gz or .zst suffix."
+            if raw.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd"))
+            else "Convert the file, for example with: iconv -f latin1 -t utf-8."
+        )
+        raise InputError(f"{shown(path)}: line {number} is not UTF-8.", hint) from error
+    if line.endswith("\r\n"):
+        return line[:-2], "\r\n"
+    return (line[:-1], "\n") if line.endswith("\n") else (line, "")
+
+
+def _damaged(path: Path, number: int) -> InputError:
+    return InputError(
+        f"{shown(path)}: the compressed data is damaged or cut short after line {number}.",
+        "Compress or copy the file again.",
+    )
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Iterator[bytes]]:
+    if path == STANDARD_INPUT:
+        yield iter(sys.stdin.buffer)
+        return
+    with path.open("rb") as plain:
+        compression = compression_of(path)
+        if compression == ".gz":
+            import gzip
+
+            with gzip.GzipFile(fileobj=plain, mode="rb") as unpacked:
+                yield iter(unpacked)
+        elif compression == ".zst":
+            yield _split_lines(_zstandard_blocks(plain))
+        else:
+            yield iter(plain)
+
+
+def _zstandard_blocks(plain: IO[bytes]) -> Iterator[bytes]:
+    """Unpacked blocks of every frame; the library's own reader takes a cut-off frame for the end."""
+    import zstandard
+
+    frame = None
+    while block := plain.read(_BLOCK):
+        while block:
+            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            try:
+                yield frame.decompress(block)
+            except zstandard.ZstdError as error:
+                raise EOFError from error
+            block = b""
+            if frame.eof:
+                block, frame = frame.unused_data, None
+    if frame is not None:
+        raise EOFError
+
+
+def _split_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    waiting: list[bytes] = []
+    for block in blocks:
+        first, found, rest = block.partition(b"\n")
+        waiting.append(first + found)
+        if not found:
+            continue
+        yield b"".join(waiting)
+        lines = rest.split(b"\n")
+        waiting = [lines.pop()]
+        for line in lines:
+            yield line + b"\n"
+    if last := b"".join(waiting):
+        yield last
+
+
+@contextlib.contextmanager
+def written_whole(target: Path) -> Iterator[Writable]:
+    """A binary stream that becomes `target` when the block ends without an error, and nothing otherwise.
+
+    The bytes go to a temporary file beside `target`, are flushed to disk and renamed into place.
+    Compressed as the suffix of `target` says; the same bytes in give the same file.
+
+    Errors:
+        InputError: The target's folder is missing, or the target is a folder.
+        RunError: The disk is full or does not allow writing.
+    """
+    if target.is_dir():
+        raise InputError(f"{target} is a folder.", "Name the file to write.")
+    if not target.parent.is_dir():
+        raise InputError(f"{target.parent} is not a folder.", "Create it first.")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        with temporary.open("xb") as plain:
+            with _packed(plain, compression_of(target)) as stream:
+                yield stream
+            plain.flush()
+            os.fsync(plain.fileno())
+        temporary.replace(target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise RunError(
+            f"{target} could not be written ({error.strerror}).", "Check free space and permissions."
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _packed(plain: IO[bytes], compression: str) -> Iterator[Writable]:
+    if compression == ".gz":
+        import gzip
+
+        # No name and no time in the header: neither belongs to the corpus.
+        with gzip.GzipFile(filename="", fileobj=plain, mode="wb", mtime=0) as packed:
+            yield packed
+    elif compression == ".zst":
+        import zstandard
+
+        with zstandard.ZstdCompressor().stream_writer(plain, closefd=False) as packed:
+            yield packed
+    else:
+        yield plain
+
+
+def _sync_folder(folder: Path) -> None:
+    # Windows cannot open a folder; there the rename alone has to do.
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def check_same_kind(source: Path, target: Path) -> None:
+    """Raise UsageError where a rewritten `source` would not have the format that `target` names."""
+    names = {"text": "plain text", "jsonl": "JSON Lines"}
+    if kind_of(source) != kind_of(target):
+        raise UsageError(
+            f"{shown(source)} is {names[kind_of(source)]} but {target} would be {names[kind_of(target)]}.",
+            "Give the target the source's suffix; .gz and .zst may be added or left off.",
+        )
+
+
+def without_mark(number: int, text: str) -> tuple[str, str]:
+    """Set a byte order mark at the start of line 1 aside: (mark or "", rest)."""
+    mark = _BOM.decode("utf-8")
+    return (mark, text[1:]) if number == 1 and text.startswith(mark) else ("", text)

@@ -1,0 +1,41 @@
+"""What every clipping engine takes and gives."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from transformers import PreTrainedModel
+
+from atdp_cli.training.objective import Example
+
+ROUNDING_MARGIN = 2e-5
+"""Records are clipped to C(1−margin) and accounted with C, which leaves room for rounding in fp32."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClippedSum:
+    """Σ over records of g·min(1, C/‖g‖).
+
+    Attributes:
+        gradient: One tensor a trainable parameter, in the order of `trainable`.
+        norms: L2 norm of each record's gradient before clipping, fp64, shape [records]; not finite where the
+            record's gradient is not, and then it added nothing.
+    """
+
+    gradient: tuple[torch.Tensor, ...]
+    norms: torch.Tensor
+
+
+ClippingEngine = Callable[[PreTrainedModel, Sequence[Example], float], ClippedSum]
+"""(model, records, clip norm C) → the clipped gradient sum and the norms."""
+
+
+def trainable(model: PreTrainedModel) -> list[torch.nn.Parameter]:
+    """Parameters that training changes, each once, also where layers share one."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+def clip_factor(norm: float, clip_norm: float) -> float:
+    """min(1, C(1−margin)/norm)."""
+    bound = clip_norm * (1 - ROUNDING_MARGIN)
+    return 1.0 if norm <= bound else bound / norm

@@ -1,0 +1,184 @@
+"""Recipes: a recipe is a tuple of stages, and `+` joins two of them."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Literal
+
+from atdp_cli.errors import UsageError
+from atdp_cli.privacy.schedule import Constant, RiseReset, Schedule
+
+
+class Text(StrEnum):
+    """Which text a stage reads."""
+
+    RAW = "raw"
+    REDACTED = "redacted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform:
+    """Cross-entropy with weight 1 on every token."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weighted:
+    """Cross-entropy with weight 1 on sensitive tokens and function words, and w ≤ 1 on the rest.
+
+    Attributes:
+        weight: A public constant in [0, 1]; `record` (from the record's own share of sensitive tokens); or
+            `released` (from the corpus' share, released once with Gaussian noise and put in the ledger).
+        target_share: r in (0, 1), the share of the weight that sensitive tokens should carry; not for a constant.
+        release_noise_multiplier: σ of the release, whose sensitivity is 1 record.
+    """
+
+    weight: float | Literal["record", "released"] = 0.2
+    target_share: float = 0.5
+    release_noise_multiplier: float = 20.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.weight, str) and not 0 <= self.weight <= 1:
+            raise UsageError(f"weight is {self.weight}.", "Choose a number from 0 to 1, record, or released.")
+        if not 0 < self.target_share < 1:
+            raise UsageError(f"target-share is {self.target_share}.", "Choose a number between 0 and 1.")
+        _require_positive("release-noise", self.release_noise_multiplier)
+
+
+Objective = Uniform | Weighted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain:
+    """Ordinary minibatch training on shuffled epochs, without protection."""
+
+    batch_size: int = 16
+
+    def __post_init__(self) -> None:
+        _require_at_least_one("batch-size", self.batch_size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPSGD:
+    """Poisson sampling, per-record clipping, Gaussian noise (Abadi et al. 2016).
+
+    Attributes:
+        clip_norm: C > 0, the largest L2 norm of a record's gradient.
+        expected_batch: B ≥ 1, the expected records a step; None means min(256, ⌈N/4⌉).
+        schedule: The noise multiplier over the epochs.
+    """
+
+    clip_norm: float = 0.1
+    expected_batch: int | None = None
+    schedule: Schedule
+
+    def __post_init__(self) -> None:
+        _require_positive("clip-norm", self.clip_norm)
+        if self.expected_batch is not None:
+            _require_at_least_one("batch-size", self.expected_batch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdamW:
+    """torch's AdamW (Loshchilov and Hutter 2019)."""
+
+    learning_rate: float = 5e-4
+    weight_decay: float = 0.01
+
+    def __post_init__(self) -> None:
+        _require_optimizer(self.learning_rate, self.weight_decay)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SGD:
+    """torch's SGD."""
+
+    learning_rate: float
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_optimizer(self.learning_rate, self.weight_decay)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train:
+    """One stage of training, started with a fresh optimizer.
+
+    Attributes:
+        name: Unique in its recipe; the key of `--set NAME.option=value`.
+        epochs: Passes over the corpus, in expectation for a private stage.
+    """
+
+    name: str
+    text: Text
+    objective: Objective
+    mechanism: Plain | DPSGD
+    epochs: int = 3
+    optimizer: AdamW | SGD = AdamW()
+
+    def __post_init__(self) -> None:
+        _require_at_least_one("epochs", self.epochs)
+        if isinstance(self.mechanism, Plain) and self.objective == Weighted(weight="released"):
+            raise UsageError(f"stage {self.name} releases a weight without protection.", "Choose a constant weight.")
+
+
+Recipe = tuple[Train, ...]
+
+_RISE_RESET = DPSGD(schedule=RiseReset(noise_multiplier=1.0))
+
+NO_DP: Recipe = (Train(name="no-dp", text=Text.RAW, objective=Uniform(), mechanism=Plain()),)
+REDACTED: Recipe = (Train(name="redacted", text=Text.REDACTED, objective=Uniform(), mechanism=Plain()),)
+DP_SGD: Recipe = (
+    Train(
+        name="dp-sgd",
+        text=Text.RAW,
+        objective=Uniform(),
+        mechanism=DPSGD(schedule=Constant(noise_multiplier=1.0)),
+    ),
+)
+ATDP: Recipe = (Train(name="atdp", text=Text.RAW, objective=Weighted(), mechanism=_RISE_RESET),)
+
+RECIPES: Mapping[str, Recipe] = {"atdp": ATDP, "no-dp": NO_DP, "dp-sgd": DP_SGD, "redacted": REDACTED}
+
+
+def parse_recipe(text: str) -> Recipe:
+    """`redacted+atdp` → the stages of both, in order; a name that comes twice gets a number.
+
+    Raises:
+        UsageError: A part is not the name of a recipe.
+    """
+    stages: list[Train] = []
+    seen: Counter[str] = Counter()
+    for part in text.split("+"):
+        if part not in RECIPES:
+            raise UsageError(
+                f"recipe '{part}' is not known.", f"Join any of {', '.join(RECIPES)} by +, as in redacted+atdp."
+            )
+        for stage in RECIPES[part]:
+            seen[stage.name] += 1
+            count = seen[stage.name]
+            stages.append(stage if count == 1 else replace(stage, name=f"{stage.name}-{count}"))
+    return tuple(stages)
+
+
+def last_private(recipe: Recipe) -> int:
+    """The position of the stage that bare options act on: the last DP stage, or the last one where none is."""
+    private = [position for position, stage in enumerate(recipe) if isinstance(stage.mechanism, DPSGD)]
+    return private[-1] if private else len(recipe) - 1
+
+
+def _require_positive(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise UsageError(f"{name} is {value}.", "Choose a number above 0.")
+
+
+def _require_at_least_one(name: str, value: int) -> None:
+    if value < 1:
+        raise UsageError(f"{name} is {value}.", "Choose a whole number of at least 1.")
+
+
+def _require_optimizer(learning_rate: float, weight_decay: float) -> None:
+    _require_positive("learning-rate", learning_rate)
+    if not (math.isfinite(weight_decay) and weight_decay >= 0):
+        raise UsageError(f"weight-decay is {weight_decay}.", "Choose a number of at least 0.")

@@ -1,0 +1,197 @@
+"""One stage: the loop over its steps."""
+
+import random
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from atdp_cli.errors import RunError
+from atdp_cli.events import EpochDone, Notify, StageStarted, StepDone
+from atdp_cli.model.perplexity import pad, token_losses
+from atdp_cli.privacy.csprng import KeyStream
+from atdp_cli.privacy.journal import spend
+from atdp_cli.privacy.ledger import SubsampledGaussian
+from atdp_cli.training.clipping.engine import ClippingEngine, trainable
+from atdp_cli.training.noise import add_noise
+from atdp_cli.training.objective import Example
+from atdp_cli.training.plan import StagePlan
+from atdp_cli.training.recipe import DPSGD, AdamW, Train
+from atdp_cli.training.sampling import poisson_sample
+
+HeldOut = Callable[[], float | None]
+"""The held-out perplexity of the model as it stands."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Randomness:
+    """Independent secret streams of one stage."""
+
+    sample: KeyStream
+    noise: KeyStream
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageResult:
+    """What a stage did; all of it is private.
+
+    Attributes:
+        perplexities: Held-out perplexity after each epoch.
+        mean_norms: Mean gradient norm of the records of each step before clipping; None for an empty step.
+        not_finite: Records whose gradient was not finite and that added nothing, counted over all steps.
+    """
+
+    perplexities: tuple[float | None, ...]
+    mean_norms: tuple[float | None, ...] = ()
+    not_finite: int = 0
+
+
+def run_private(
+    model: PreTrainedModel,
+    examples: Sequence[Example],
+    plan: StagePlan,
+    *,
+    engine: ClippingEngine,
+    randomness: Randomness,
+    journal: TextIO,
+    held_out: HeldOut,
+    notify: Notify,
+) -> StageResult:
+    """DP training (Abadi et al. 2016, Algorithm 1): sample, clip, sum, add noise, divide by B, step.
+
+    Each step's event is in the journal before the step is applied. B is the constant expected batch size, and
+    an empty sample steps on noise alone. The model is in eval mode throughout, so that dropout cannot couple
+    records.
+
+    Raises:
+        RunError: A parameter is no longer finite, or the first step changed nothing.
+    """
+    model.eval()
+    optimizer = make_optimizer(model, plan.stage)
+    notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
+    perplexities: list[float | None] = []
+    mean_norms: list[float | None] = []
+    not_finite = 0
+    for epoch, event in enumerate(_one_step_events(plan), start=1):
+        for step in range((epoch - 1) * plan.steps_per_epoch + 1, epoch * plan.steps_per_epoch + 1):
+            chosen = [examples[row] for row in poisson_sample(len(examples), event.sampling_rate, randomness.sample)]
+            spend(journal, event)
+            clipped = engine(model, chosen, event.clip_norm)
+            add_noise(clipped.gradient, event.noise_multiplier * event.clip_norm, randomness.noise)
+            _apply(model, optimizer, [part / plan.batch for part in clipped.gradient], first=step == 1)
+            finite = clipped.norms[torch.isfinite(clipped.norms)]
+            mean_norms.append(float(finite.mean()) if len(finite) else None)
+            not_finite += len(clipped.norms) - len(finite)
+            notify(_step_done(plan, step, event.noise_multiplier, chosen))
+        perplexities.append(_end_epoch(plan, epoch, held_out, notify))
+    return StageResult(perplexities=tuple(perplexities), mean_norms=tuple(mean_norms), not_finite=not_finite)
+
+
+def run_plain(
+    model: PreTrainedModel,
+    examples: Sequence[Example],
+    plan: StagePlan,
+    *,
+    held_out: HeldOut,
+    notify: Notify,
+    seed: int | None = None,
+) -> StageResult:
+    """Ordinary training: shuffled epochs, weighted mean loss over the batch's tokens.
+
+    Args:
+        seed: For tests; None draws one from the operating system.
+
+    Raises:
+        RunError: A parameter is no longer finite, or the first step changed nothing.
+    """
+    seed = secrets.randbits(63) if seed is None else seed
+    order = random.Random(seed)  # noqa: S311 - a plain stage promises nothing
+    torch.manual_seed(seed)
+    model.train()
+    optimizer = make_optimizer(model, plan.stage)
+    notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
+    perplexities: list[float | None] = []
+    step = 0
+    for epoch in range(1, plan.stage.epochs + 1):
+        shuffled = order.sample(list(examples), len(examples))
+        for start in range(0, len(shuffled), plan.batch):
+            step += 1
+            chosen = shuffled[start : start + plan.batch]
+            _apply(model, optimizer, _mean_gradient(model, chosen), first=step == 1)
+            notify(_step_done(plan, step, None, chosen))
+        model.eval()
+        perplexities.append(_end_epoch(plan, epoch, held_out, notify))
+        model.train()
+    model.eval()
+    return StageResult(perplexities=tuple(perplexities))
+
+
+def make_optimizer(model: PreTrainedModel, stage: Train) -> torch.optim.Optimizer:
+    """A fresh optimizer: nothing of an earlier stage's moments flows into this one."""
+    settings = stage.optimizer
+    kind = torch.optim.AdamW if isinstance(settings, AdamW) else torch.optim.SGD
+    return kind(trainable(model), lr=settings.learning_rate, weight_decay=settings.weight_decay)
+
+
+def _mean_gradient(model: PreTrainedModel, chosen: Sequence[Example]) -> tuple[torch.Tensor, ...]:
+    parameters = trainable(model)
+    pairs = [pair for example in chosen for pair in zip(example.windows, example.weights, strict=True)]
+    if not pairs:
+        return tuple(torch.zeros_like(parameter) for parameter in parameters)
+    batch = pad([window for window, _ in pairs])
+    weights = np.zeros(batch.input_ids.shape, dtype=np.float32)
+    for row, (_, values) in enumerate(pairs):
+        weights[row, : len(values)] = values
+    wanted = torch.from_numpy(weights[:, 1:])
+    loss = (token_losses(model, batch) * wanted).sum() / wanted.sum().clamp(min=1e-6)
+    found = torch.autograd.grad(loss, parameters, allow_unused=True)
+    return tuple(
+        torch.zeros_like(parameter) if part is None else part for parameter, part in zip(parameters, found, strict=True)
+    )
+
+
+def _apply(
+    model: PreTrainedModel, optimizer: torch.optim.Optimizer, gradient: Sequence[torch.Tensor], *, first: bool
+) -> None:
+    parameters = trainable(model)
+    before = [parameter.detach().clone() for parameter in parameters] if first else []
+    for parameter, part in zip(parameters, gradient, strict=True):
+        parameter.grad = part
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    if not all(bool(torch.isfinite(parameter).all()) for parameter in parameters):
+        raise RunError("A parameter is no longer a finite number.", "Lower the learning rate and start again.")
+    if first and all(torch.equal(old, new) for old, new in zip(before, parameters, strict=True)):
+        raise RunError("The first step changed no parameter.", "Check that the model's parameters are trainable.")
+
+
+def _end_epoch(plan: StagePlan, epoch: int, held_out: HeldOut, notify: Notify) -> float | None:
+    value = held_out()
+    notify(EpochDone(stage=plan.stage.name, epoch=epoch, epochs=plan.stage.epochs, perplexity=value))
+    return value
+
+
+def _one_step_events(plan: StagePlan) -> list[SubsampledGaussian]:
+    """What one step of each epoch spends."""
+    mechanism = plan.stage.mechanism
+    if not isinstance(mechanism, DPSGD) or plan.sampling_rate is None:
+        raise ValueError(f"stage {plan.stage.name} is not private")
+    return [
+        SubsampledGaussian(
+            stage=plan.stage.name,
+            sampling_rate=plan.sampling_rate,
+            noise_multiplier=sigma,
+            clip_norm=mechanism.clip_norm,
+            steps=1,
+        )
+        for sigma in plan.noise_multipliers
+    ]
+
+
+def _step_done(plan: StagePlan, step: int, sigma: float | None, chosen: Sequence[Example]) -> StepDone:
+    tokens = sum(len(window.token_ids) for example in chosen for window in example.windows)
+    return StepDone(stage=plan.stage.name, step=step, steps=plan.steps, noise_multiplier=sigma, tokens=tokens)
