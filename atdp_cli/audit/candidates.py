@@ -4,8 +4,6 @@ import hashlib
 import json
 import os
 import tempfile
-import zipfile
-import zlib
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -15,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atdp_cli.audit.canary import Template
-from atdp_cli.audit.tokens import encode_record, tokenizer_fingerprint
 from atdp_cli.events import FellBack, Notify, RecordsRead, ignore
+from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -132,9 +130,9 @@ def _agrees(candidates: Candidates, tokenizer: "PreTrainedTokenizerFast", templa
 def _read(path: Path, pool: int) -> Candidates | None:
     """What a cache file holds, or None where it is missing or damaged (npz carries checksums)."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            candidates = Candidates(prefix=file["prefix"], tails=file["tails"], lengths=file["lengths"])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
+            candidates = Candidates(prefix=kept["prefix"], tails=kept["tails"], lengths=kept["lengths"])
+    except Exception:  # a damaged archive raises almost anything, and each means: tokenise again
         return None
     parts = (candidates.prefix, candidates.tails, candidates.lengths)
     if [part.ndim for part in parts] != [1, 2, 1] or any(part.dtype != np.int32 for part in parts):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
 
 from atdp_cli.audit.canary import Target, Template, parse_template
-from atdp_cli.audit.tokens import encode_record, tokenizer_fingerprint
 from atdp_cli.errors import InputError, UsageError
+from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -49,8 +49,8 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: Literal[1] = 1
-    kind: Literal["atdp-canaries"] = "atdp-canaries"
+    schema_version: Literal[1]
+    kind: Literal["atdp-canaries"]
     template: str
     canaries: tuple[PlantedCanary, ...]
     tokenizer_sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
@@ -105,6 +105,8 @@ def make_manifest(
         for secret, group in zip(secrets, positions, strict=True)
     )
     return Manifest(
+        schema_version=1,
+        kind="atdp-canaries",
         template=str(template),
         canaries=canaries,
         tokenizer_sha256=tokenizer_fingerprint(tokenizer),

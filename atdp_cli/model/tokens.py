@@ -1,6 +1,8 @@
-"""The tokens of a record, as training and audit both see them."""
+"""The tokens of a record, as training and audit both see them, and what identifies a tokenizer."""
 
-from typing import TYPE_CHECKING
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -9,7 +11,7 @@ NOWHERE = (0, 0)
 """The character range of a token that the text does not contain."""
 
 
-def encode_record(
+def align_record(
     tokenizer: "PreTrainedTokenizerFast", text: str, *, with_end: bool
 ) -> tuple[list[int], list[tuple[int, int]]]:
     """Token ids of one whole record and the characters that each covers.
@@ -28,3 +30,27 @@ def encode_record(
     if with_end and tokenizer.eos_token_id is not None:
         ids, offsets = [*ids, tokenizer.eos_token_id], [*offsets, NOWHERE]
     return ids, offsets
+
+
+def encode_record(tokenizer: "PreTrainedTokenizerFast", text: str) -> list[int]:
+    """Token ids of one whole record without the end token, as the audit scores it; shape [tokens]."""
+    return align_record(tokenizer, text, with_end=False)[0]
+
+
+def tokenizer_fingerprint(tokenizer: "PreTrainedTokenizerFast") -> str:
+    """SHA-256 (hex) over all that decides which ids `encode_record` gives for text without special tokens.
+
+    Normaliser, pre-tokeniser, vocabulary, merges, ordinary added tokens and the beginning token count.
+    Padding, truncation, decoder, post-processor and special tokens (a `[PAD]` added before fine-tuning) do
+    not: they leave the ids of such text alone, and they change from one save to the next.
+    """
+    backend: dict[str, Any] = json.loads(tokenizer.backend_tokenizer.to_str())
+    deciding = {
+        "model": backend["model"],
+        "normalizer": backend["normalizer"],
+        "pre_tokenizer": backend["pre_tokenizer"],
+        "added_tokens": [token for token in backend["added_tokens"] if not token["special"]],
+        "start": tokenizer.bos_token_id,
+    }
+    canonical = json.dumps(deciding, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()

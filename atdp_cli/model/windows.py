@@ -8,7 +8,7 @@ import numpy.typing as npt
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.errors import InputError
-from atdp_cli.model.tokens import encode_record
+from atdp_cli.model.tokens import align_record
 
 Mask = npt.NDArray[np.bool_]
 Range = tuple[int, int]
@@ -63,7 +63,7 @@ def encode_windows(
     Raises:
         InputError: The tokenizer does not tell which characters its tokens cover.
     """
-    ids, offsets = encode_record(tokenizer, text, with_end=True)
+    ids, offsets = align_record(tokenizer, text, with_end=True)
     masks = [
         _overlapping(offsets, len(text), marks.sensitive),
         _function_tokens(offsets, text, marks.function),
@@ -86,7 +86,7 @@ def check_alignment(tokenizer: PreTrainedTokenizerFast) -> None:
         InputError: As said.
     """
     probe = "Ada moved to Paris in 1843."
-    ids, offsets = encode_record(tokenizer, probe, with_end=False)
+    ids, offsets = align_record(tokenizer, probe, with_end=False)
     covered = {place for start, end in offsets for place in range(start, end)}
     if not ids or not covered >= {place for place, character in enumerate(probe) if not character.isspace()}:
         raise InputError(

@@ -89,6 +89,8 @@ def sentences(ledger: Ledger, found: Sequence[Guarantee]) -> tuple[str, ...]:
             lines.append(f"Hardening stages alone add at most {_pair(increment)}. {INCREMENT_ONLY}")
         if no_end_to_end(ledger) == "the starting model's past is unknown":
             lines.append("If the model never saw private data: --prior public.")
+    if ledger.insecure_seed:
+        lines.append("The run used --insecure-seed: its noise can be subtracted, so none of this protects anyone.")
     return tuple(lines)
 
 

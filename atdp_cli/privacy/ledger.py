@@ -1,7 +1,10 @@
 """The ledger: what every stage spent, in order. Its file is `privacy_ledger.json`."""
 
 import hashlib
+import importlib.metadata
+import platform
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -140,6 +143,17 @@ def read_ledger(path: Path) -> Ledger:
         ) from error
 
 
+def timestamp() -> str:
+    """Now, in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def software() -> dict[str, str]:
+    """The versions that a ledger was made with."""
+    packages = ("atdp", "torch", "transformers", "dp-accounting", "spacy")
+    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in packages}
+
+
 def file_sha256(path: Path) -> str:
     """Hex SHA-256 of a file's bytes."""
     with path.open("rb") as stream:
@@ -152,12 +166,20 @@ def read_beside(folder: Path) -> Ledger | None:
     Raises:
         InputError: The ledger is malformed, or seals other weights than those beside it.
     """
-    path = folder / LEDGER_FILE
-    if not path.exists():
-        return None
+    return read_verified(folder) if (folder / LEDGER_FILE).exists() else None
+
+
+def read_verified(path: Path) -> Ledger:
+    """The ledger in a file or a folder, its seal compared with the weights where they lie beside it.
+
+    Raises:
+        InputError: There is none, it is malformed, or it seals other weights than those beside it.
+    """
+    path = path / LEDGER_FILE if path.is_dir() else path
+    folder = path.parent
     ledger = read_ledger(path)
     weights = {file.name for file in folder.glob("*.safetensors")}
-    for name in sorted(weights | set(ledger.seal)):
+    for name in sorted(weights | set(ledger.seal)) if weights else ():
         if name not in weights or ledger.seal.get(name) != file_sha256(folder / name):
             raise InputError(
                 f"{path} does not fit the weights beside it: {name} is not what it sealed.",

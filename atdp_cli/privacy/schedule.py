@@ -5,6 +5,7 @@ import random
 from dataclasses import dataclass, replace
 
 from atdp_cli.errors import UsageError
+from atdp_cli.ranges import require_at_least, require_positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,7 +15,7 @@ class Constant:
     noise_multiplier: float
 
     def __post_init__(self) -> None:
-        _require_positive("noise-multiplier", self.noise_multiplier)
+        require_positive("noise-multiplier", self.noise_multiplier)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +35,8 @@ class RiseReset:
     sigma_max: float | None = None
 
     def __post_init__(self) -> None:
-        _require_positive("noise-multiplier", self.noise_multiplier)
-        if not (math.isfinite(self.escalation) and self.escalation >= 1):
-            raise UsageError(f"escalation is {self.escalation}.", "Choose a number of at least 1.")
+        require_positive("noise-multiplier", self.noise_multiplier)
+        require_at_least("escalation", self.escalation, 1)
         low, high = self.jitter
         if not (math.isfinite(high) and 0 < low <= high):
             raise UsageError(f"jitter is {low},{high}.", "Give two numbers, LOW,HIGH, with 0 < LOW ≤ HIGH.")
@@ -83,8 +83,3 @@ def scaled(schedule: Schedule, noise_multiplier: float) -> Schedule:
         return replace(schedule, noise_multiplier=noise_multiplier)
     ceiling = schedule.sigma_max / schedule.noise_multiplier * noise_multiplier
     return replace(schedule, noise_multiplier=noise_multiplier, sigma_max=max(ceiling, noise_multiplier))
-
-
-def _require_positive(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise UsageError(f"{name} is {value}.", "Choose a number above 0.")

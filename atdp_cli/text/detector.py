@@ -10,6 +10,7 @@ from typing import Any
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify, RecordsRead, ignore
 from atdp_cli.text.corrections import allowed, denied
+from atdp_cli.text.identifiers import LABELS as IDENTIFIER_LABELS
 from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.text.records import Record
 from atdp_cli.text.spans import Span, Tier, tier_ranks
@@ -25,6 +26,16 @@ LONGEST_WORD = 1_000
 
 BATCH = 64
 
+_ONTONOTES = frozenset(
+    {"CARDINAL", "DATE", "EVENT", "FAC", "GPE", "LANGUAGE", "LAW", "LOC", "MONEY", "NORP", "ORDINAL", "ORG"}
+    | {"PERCENT", "PERSON", "PRODUCT", "QUANTITY", "TIME", "WORK_OF_ART"}
+)
+LABELS = _ONTONOTES | IDENTIFIER_LABELS | {"PROPN", "PRON", "VERB", "SUBJ", "OBJ", "DENY"}
+"""Every label of the default pipelines and recognisers."""
+
+PLACEHOLDERS = re.compile(rf"\[(?:{'|'.join(sorted(LABELS))})\]|<(?:{'|'.join(sorted(LABELS))})>")
+"""Matches a placeholder of any style with one of these labels."""
+
 # PER is what pipelines of other languages call a person.
 _LOW_ENTITIES = frozenset({"PERSON", "PER", "ORG", "DATE", "GPE", "LOC", "FAC"})
 
@@ -38,7 +49,7 @@ _TIER_OF_POS = {
 }
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass", "nsubj:pass", "csubj:pass")
 _OBJECTS = ("dobj", "iobj", "dative", "pobj", "oprd", "obj")
-
+_LABEL_OF_DEP = dict.fromkeys(_SUBJECTS, "SUBJ") | dict.fromkeys(_OBJECTS, "OBJ")
 _WORD = re.compile(rf"\S{{1,{LONGEST_WORD}}}+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -137,7 +148,9 @@ def _corrected(
     notify: Notify,
 ) -> Iterator[Detection]:
     for done, (record, found, tokens) in enumerate(findings, start=1):
-        spans = sorted({*allowed(record.text, found, allow), *denied(record.text, deny)})
+        # What an earlier redaction put there hides nothing any more.
+        harmless = (PLACEHOLDERS, *allow)
+        spans = sorted({*allowed(record.text, found, harmless), *denied(record.text, deny)})
         ranks = tier_ranks(spans, len(record.text))
         counts = [0] * (len(Tier) + 1)
         for start, end in tokens:
@@ -166,8 +179,7 @@ def _findings(
     piece = 0
     for doc in pipeline.pipe(texts(), batch_size=BATCH, n_process=jobs):
         record, starts = waiting[0]
-        spans += _linguistic(doc, starts[piece])
-        tokens += _tokens(doc, starts[piece])
+        _read(doc, starts[piece], spans, tokens)
         piece += 1
         if piece == len(starts):
             waiting.popleft()
@@ -193,25 +205,23 @@ def _cuts(text: str) -> tuple[int, ...]:
     return tuple(cuts)
 
 
-def _linguistic(doc: Any, offset: int) -> Iterator[Span]:
+def _read(doc: Any, offset: int, spans: list[Span], tokens: list[tuple[int, int]]) -> None:
+    """Append a document's spans and the places of its tokens, both moved on by `offset`."""
     for entity in doc.ents:
         tier = Tier.LOW_ENTITY if entity.label_ in _LOW_ENTITIES else Tier.HIGH_ENTITY
-        yield Span(offset + entity.start_char, offset + entity.end_char, entity.label_, "ner", tier)
+        spans.append(Span(offset + entity.start_char, offset + entity.end_char, entity.label_, "ner", tier))
     for token in doc:
+        if token.is_space:
+            continue
         start = offset + token.idx
         end = start + len(token)
+        tokens.append((start, end))
         pos, dep = token.pos_, token.dep_
-        if tier_of_pos := _TIER_OF_POS.get(pos):
-            yield Span(start, end, pos, "pos", tier_of_pos)
-        if dep in _SUBJECTS:
-            yield Span(start, end, "SUBJ", "dep", Tier.LOW_CONTEXTUAL)
+        if pos in _TIER_OF_POS:
+            spans.append(Span(start, end, pos, "pos", _TIER_OF_POS[pos]))
         # The parser also calls the "to" of "gave it to her" a dative.
-        elif dep in _OBJECTS and pos != "ADP":
-            yield Span(start, end, "OBJ", "dep", Tier.LOW_CONTEXTUAL)
-
-
-def _tokens(doc: Any, offset: int) -> Iterator[tuple[int, int]]:
-    return ((offset + token.idx, offset + token.idx + len(token)) for token in doc if not token.is_space)
+        if dep in _LABEL_OF_DEP and pos != "ADP":
+            spans.append(Span(start, end, _LABEL_OF_DEP[dep], "dep", Tier.LOW_CONTEXTUAL))
 
 
 def _structured(text: str, recognisers: Sequence[Recogniser]) -> list[Span]:

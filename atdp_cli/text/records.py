@@ -53,7 +53,7 @@ def read_records(
             object, a missing or ill-typed field, or no records at all.
     """
     selection = Selection(unit, text_field, id_field)
-    groups = grouped(read_segments(path, selection), streaming=streams(selection))
+    groups = grouped(read_segments(path, selection), selection)
     return (record_of(group) for group in groups if group[0].text is not None)
 
 
@@ -62,19 +62,20 @@ def streams(selection: Selection) -> bool:
     return selection.unit in ("line", "paragraph", "document")
 
 
-def grouped(segments: Iterator[Segment], *, streaming: bool) -> Iterator[tuple[Segment, ...]]:
+def grouped(segments: Iterator[Segment], selection: Selection) -> Iterator[tuple[Segment, ...]]:
     """Segments record by record; the segment that ends the file comes last, alone."""
-    if streaming:
+    if selection.unit == "line":
+        yield from ((segment,) for segment in segments)
+    elif streams(selection):
         for _, group in itertools.groupby(segments, key=lambda segment: segment.record):
             yield tuple(group)
-        return
-    groups: dict[int, list[Segment]] = {}
-    for segment in segments:
-        groups.setdefault(segment.record, []).append(segment)
-    end = groups.pop(-1)
-    for segments_of_record in groups.values():
-        yield tuple(segments_of_record)
-    yield tuple(end)
+    else:
+        groups: dict[int, list[Segment]] = {}
+        for segment in segments:
+            groups.setdefault(segment.record, []).append(segment)
+        end = groups.pop(-1)
+        yield from map(tuple, groups.values())
+        yield tuple(end)
 
 
 def record_of(segments: tuple[Segment, ...]) -> Record:

@@ -52,14 +52,14 @@ def rewrite_corpus(
     segments = read_segments(source, selection)
     write = _write_streaming if streams(selection) else _write_whole
     with written_whole(target) as stream:
-        return write(segments, edits, stream)
+        return write(segments, selection, edits, stream)
 
 
-def _write_streaming(segments: Iterator[Segment], edits: Edits, stream: Writable) -> int:
+def _write_streaming(segments: Iterator[Segment], selection: Selection, edits: Edits, stream: Writable) -> int:
     waiting: deque[tuple[Segment, ...]] = deque()
 
     def records() -> Iterator[Record]:
-        for group in grouped(segments, streaming=True):
+        for group in grouped(segments, selection):
             waiting.append(group)
             if group[0].text is not None:
                 yield record_of(group)
@@ -75,9 +75,9 @@ def _write_streaming(segments: Iterator[Segment], edits: Edits, stream: Writable
     return count
 
 
-def _write_whole(segments: Iterator[Segment], edits: Edits, stream: Writable) -> int:
+def _write_whole(segments: Iterator[Segment], selection: Selection, edits: Edits, stream: Writable) -> int:
     held = list(segments)
-    groups = list(grouped(iter(held), streaming=False))[:-1]
+    groups = list(grouped(iter(held), selection))[:-1]
     texts: list[Iterator[str]] = []
     for group, changes in zip(groups, edits(record_of(group) for group in groups), strict=True):
         texts.append(iter([text for _, text in _edited(group, changes, joins_lines=False)]))

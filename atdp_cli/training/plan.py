@@ -100,7 +100,7 @@ def make_plan(
     events = compact((inherited.events if inherited else ()) + spent)
     ledger = Ledger(
         unit=corpus.unit,
-        prior=inherited.prior if inherited else prior,
+        prior="public" if prior == "public" or (inherited and inherited.prior == "public") else "unknown",
         records=corpus.records,
         delta=delta,
         grid=grid_for(private_events(events)),

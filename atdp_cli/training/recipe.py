@@ -1,6 +1,5 @@
 """Recipes: a recipe is a tuple of stages, and `+` joins two of them."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,6 +8,7 @@ from typing import Literal
 
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.schedule import Constant, RiseReset, Schedule
+from atdp_cli.ranges import require_at_least, require_fraction, require_positive
 
 
 class Text(StrEnum):
@@ -41,9 +41,8 @@ class Weighted:
     def __post_init__(self) -> None:
         if not isinstance(self.weight, str) and not 0 <= self.weight <= 1:
             raise UsageError(f"weight is {self.weight}.", "Choose a number from 0 to 1, record, or released.")
-        if not 0 < self.target_share < 1:
-            raise UsageError(f"target-share is {self.target_share}.", "Choose a number between 0 and 1.")
-        _require_positive("release-noise", self.release_noise_multiplier)
+        require_fraction("target-share", self.target_share)
+        require_positive("release-noise", self.release_noise_multiplier)
 
 
 Objective = Uniform | Weighted
@@ -56,7 +55,7 @@ class Plain:
     batch_size: int = 16
 
     def __post_init__(self) -> None:
-        _require_at_least_one("batch-size", self.batch_size)
+        require_at_least("batch-size", self.batch_size, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +73,9 @@ class DPSGD:
     schedule: Schedule
 
     def __post_init__(self) -> None:
-        _require_positive("clip-norm", self.clip_norm)
+        require_positive("clip-norm", self.clip_norm)
         if self.expected_batch is not None:
-            _require_at_least_one("batch-size", self.expected_batch)
+            require_at_least("batch-size", self.expected_batch, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +86,8 @@ class AdamW:
     weight_decay: float = 0.01
 
     def __post_init__(self) -> None:
-        _require_optimizer(self.learning_rate, self.weight_decay)
+        require_positive("learning-rate", self.learning_rate)
+        require_at_least("weight-decay", self.weight_decay, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,8 @@ class SGD:
     weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
-        _require_optimizer(self.learning_rate, self.weight_decay)
+        require_positive("learning-rate", self.learning_rate)
+        require_at_least("weight-decay", self.weight_decay, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +119,7 @@ class Train:
     optimizer: AdamW | SGD = AdamW()
 
     def __post_init__(self) -> None:
-        _require_at_least_one("epochs", self.epochs)
+        require_at_least("epochs", self.epochs, 1)
         if isinstance(self.mechanism, Plain) and self.objective == Weighted(weight="released"):
             raise UsageError(f"stage {self.name} releases a weight without protection.", "Choose a constant weight.")
 
@@ -166,19 +167,3 @@ def last_private(recipe: Recipe) -> int:
     """The position of the stage that bare options act on: the last DP stage, or the last one where none is."""
     private = [position for position, stage in enumerate(recipe) if isinstance(stage.mechanism, DPSGD)]
     return private[-1] if private else len(recipe) - 1
-
-
-def _require_positive(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise UsageError(f"{name} is {value}.", "Choose a number above 0.")
-
-
-def _require_at_least_one(name: str, value: int) -> None:
-    if value < 1:
-        raise UsageError(f"{name} is {value}.", "Choose a whole number of at least 1.")
-
-
-def _require_optimizer(learning_rate: float, weight_decay: float) -> None:
-    _require_positive("learning-rate", learning_rate)
-    if not (math.isfinite(weight_decay) and weight_decay >= 0):
-        raise UsageError(f"weight-decay is {weight_decay}.", "Choose a number of at least 0.")

@@ -1,10 +1,49 @@
-"""Structured identifiers: patterns and checksums that need no language model."""
+"""Structured identifiers: patterns and checksums that need no language model.
 
-from collections.abc import Callable, Iterable
+To add one, write a row in a module's table or a function of type `Recogniser` in a file of its own, and
+list it below. Where several recognisers find the same characters, `spans.merge` chooses the label.
+"""
 
-Found = tuple[int, int, str]
-"""(start, end, label): code points of the text, end exclusive."""
+from atdp_cli.text.identifiers import accounts, contact, money, network, numbers, people, places, secrets
+from atdp_cli.text.identifiers.found import Found, Recogniser, pattern
 
-Recogniser = Callable[[str], Iterable[Found]]
+RECOGNISERS: tuple[Recogniser, ...] = (
+    contact.email,
+    contact.phone,
+    contact.phone_shape,
+    contact.phone_international,
+    contact.phone_in_context,
+    money.payment_card,
+    money.iban,
+    people.social_security_number,
+    people.date_of_birth,
+    network.ipv4,
+    network.ipv6,
+    network.mac,
+    network.url_with_credentials,
+    places.street_address,
+    places.street_address_lower_case,
+    places.flat_or_suite,
+    places.post_box,
+    places.zip_in_context,
+    places.zip_after_state,
+    places.postcode,
+    accounts.username,
+    accounts.account,
+    accounts.code,
+    accounts.password,
+    *secrets.KEYS,
+    secrets.private_key,
+    numbers.digits,
+    numbers.spaced_digits,
+)
+"""All recognisers, in the order in which they run."""
 
-RECOGNISERS: tuple[Recogniser, ...] = ()
+LABELS = frozenset(
+    {"ACCOUNT", "ADDRESS", "API_KEY", "CODE", "CREDIT_CARD", "DATE_OF_BIRTH", "EMAIL", "IBAN", "IP_ADDRESS"}
+    | {"JWT", "MAC_ADDRESS", "NUMBER", "PASSWORD", "PHONE", "PRIVATE_KEY", "SSN", "URL_CREDENTIALS", "USERNAME"}
+    | {"ZIP"}
+)
+"""Every label that they give."""
+
+__all__ = ["LABELS", "RECOGNISERS", "Found", "Recogniser", "pattern"]

@@ -1,0 +1,65 @@
+"""What people see: progress and tables on standard error, in plain words."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from atdp_cli.events import EpochDone, Event, FellBack, NodesScored, Notify, RecordsRead, StageStarted, StepDone
+
+
+def people(*, quiet: bool = False) -> Console:
+    """The console on standard error."""
+    return Console(stderr=True, quiet=quiet, highlight=False)
+
+
+def results() -> Console:
+    """The console on standard output, for tables that are the answer."""
+    return Console(highlight=False)
+
+
+def write_json(value: Any) -> None:
+    """One JSON document on standard output; not a number is never written as one."""
+    import json
+
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@contextmanager
+def progress(console: Console) -> Iterator[Notify]:
+    """A `notify` that draws one bar a task."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[detail]}"),
+    )
+    with Progress(*columns, console=console, transient=False) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def advance(name: str, done: int, total: int | None, detail: str = "") -> None:
+            if name not in tasks:
+                tasks[name] = bars.add_task(name, total=total, detail="")
+            bars.update(tasks[name], completed=done, total=total, detail=detail)
+
+        def notify(event: Event) -> None:
+            match event:
+                case RecordsRead(task=task, done=done, total=total):
+                    advance(task, done, total)
+                case StageStarted(stage=stage, steps=steps):
+                    advance(f"stage {stage}", 0, steps)
+                case StepDone(stage=stage, step=step, steps=steps, noise_multiplier=sigma):
+                    advance(f"stage {stage}", step, steps, "" if sigma is None else f"σ {sigma:.2f}")
+                case EpochDone(stage=stage, epoch=epoch, epochs=epochs, perplexity=value):
+                    if value is not None:
+                        bars.console.print(f"{stage}, epoch {epoch} of {epochs}: held-out perplexity {value:.2f}")
+                case NodesScored(model=model, done=done, total=total):
+                    advance(f"scoring {model}", done, total)
+                case FellBack(what=what, reason=reason):
+                    bars.console.print(f"{what}: {reason}")
+
+        yield notify

@@ -1,0 +1,48 @@
+"""Options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from atdp_cli.text.spans import Tier
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON on standard output.", rich_help_panel="Output")
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Say nothing but errors on standard error.", rich_help_panel="Output")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.", rich_help_panel="Output")]
+Threads = Annotated[
+    int | None, typer.Option(help="Threads for the arithmetic. Default: as many as cores.", rich_help_panel="Running")
+]
+Jobs = Annotated[int, typer.Option(help="Processes for the detector.", rich_help_panel="Running")]
+TierOption = Annotated[
+    Tier,
+    typer.Option(
+        help="What counts as sensitive, each with all before it: names, dates, places and identifiers; every named "
+        "entity; also subjects, objects and pronouns; also verbs.",
+        rich_help_panel="Detection",
+    ),
+]
+Allow = Annotated[
+    Path | None,
+    typer.Option(
+        help="Terms that are not sensitive, one a line; /…/ is a regular expression.", rich_help_panel="Detection"
+    ),
+]
+Deny = Annotated[
+    Path | None,
+    typer.Option(help="Terms that always are sensitive; they win over --allow.", rich_help_panel="Detection"),
+]
+UnitOption = Annotated[
+    str,
+    typer.Option(
+        help="What one record, the unit of privacy, is: line, paragraph, document, or a JSON Lines field whose equal "
+        "values make one record.",
+        rich_help_panel="Data",
+    ),
+]
+TextField = Annotated[str, typer.Option(help="JSON Lines: the field that holds the text.", rich_help_panel="Data")]
+Delta = Annotated[float, typer.Option(help="δ of the guarantees; below 1/N.", rich_help_panel="Privacy")]

@@ -1,0 +1,62 @@
+"""`atdp plant-canary`: put known secrets into a corpus before fine-tuning, so that an audit can look for them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from atdp_cli.cli.console import people, write_json
+from atdp_cli.cli.options import Force, Json, Quiet
+
+
+def plant_canary(
+    corpus: Annotated[Path, typer.Argument(help="Plain text, one record a line.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The planted corpus.", rich_help_panel="Output")],
+    manifest: Annotated[
+        Path, typer.Option(help="Where to write the secrets. Keep this file private.", rich_help_panel="Output")
+    ],
+    tokenizer: Annotated[Path, typer.Option(help="Folder of the model that will be fine-tuned.")],
+    count: Annotated[int, typer.Option(help="How many canaries.")] = 10,
+    repeats: Annotated[int, typer.Option(help="How many records carry each.")] = 10,
+    template: Annotated[
+        str, typer.Option(help="A record with one slot: {digits:6}, {hex:4} or {letters:5}.")
+    ] = "My ID is {digits:6}",
+    again: Annotated[
+        Path | None,
+        typer.Option("--from", help="Plant the canaries of this manifest again, at their own places."),
+    ] = None,
+    force: Force = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Plant canaries: secrets drawn at random, each in records of its own, listed in a manifest."""
+    from atdp_cli.jobs.audit import plant_canaries
+
+    made = plant_canaries(
+        corpus,
+        output,
+        manifest,
+        tokenizer=tokenizer,
+        template=template,
+        count=count,
+        repeats=repeats,
+        again=again,
+        force=force,
+    )
+    planted = sum(canary.repeats for canary in made.canaries)
+    if as_json:
+        write_json(
+            {
+                "schema_version": 1,
+                "output": str(output),
+                "manifest": str(manifest),
+                "canaries": len(made.canaries),
+                "planted": planted,
+                "records": made.records,
+            }
+        )
+    people(quiet=quiet).print(
+        f"{len(made.canaries)} canaries in {planted} of {made.records:,} records. Fine-tune on {output}, "
+        f"then: atdp audit-canary MODEL --manifest {manifest}",
+        soft_wrap=True,
+    )

@@ -1,0 +1,118 @@
+"""The reports of a run, from its plan, its ledger and what was measured."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from atdp_cli.jobs.request import Planned
+from atdp_cli.model.perplexity import Perplexity
+from atdp_cli.privacy.accountant import epsilons
+from atdp_cli.privacy.guarantee import guarantees, sentences
+from atdp_cli.privacy.ledger import Ledger, private_events
+from atdp_cli.report.document import (
+    BeforeAfter,
+    DetectorEntry,
+    EpsilonEntry,
+    PerplexityEntry,
+    PrivateReport,
+    PublicReport,
+    StageEntry,
+    StagePrivate,
+    guarantee_entries,
+)
+from atdp_cli.training.plan import StagePlan
+from atdp_cli.training.recipe import DPSGD, Objective, Uniform
+from atdp_cli.training.stage import StageResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What a run measured; all but the seconds and the pipeline's name is private."""
+
+    before: Perplexity
+    after: Perplexity
+    results: Sequence[StageResult]
+    seconds: float
+    sensitive_share: float
+    pipeline: str | None
+    planted: int | None
+
+
+def public_report(planned: Planned, ledger: Ledger, measured: Measured) -> PublicReport:
+    """The part that may be published with the model."""
+    request = planned.request
+    found = guarantees(ledger)
+    private = private_events(ledger.events)
+    return PublicReport(
+        verdict=sentences(ledger, found),
+        guarantees=guarantee_entries(found),
+        epsilon=EpsilonEntry(**asdict(epsilons(private, ledger.delta, grid=ledger.grid))) if private else None,
+        delta=ledger.delta,
+        unit=ledger.unit,
+        records=ledger.records,
+        held_out=len(planned.split.held_out),
+        prior=ledger.prior,
+        inherited_ledger=planned.inherited is not None,
+        recipe=request.recipe_name,
+        stages=tuple(stage_entry(stage) for stage in planned.plan.stages),
+        detector=DetectorEntry(
+            tier=request.tier, pipeline=measured.pipeline, lists=bool(request.allow or request.deny or request.spans)
+        ),
+        engine="loop",
+        noise_source="insecure seed: nothing is protected"
+        if ledger.insecure_seed
+        else "AES-256-CTR keyed by the operating system",
+        seconds=round(measured.seconds, 1),
+        weights=ledger.seal,
+        software=ledger.software,
+        created=ledger.created or "",
+    )
+
+
+def private_report(public: PublicReport, measured: Measured) -> PrivateReport:
+    """The whole report, for the owner of the records."""
+    return PrivateReport(
+        public=public,
+        perplexity=BeforeAfter(
+            before=PerplexityEntry(**asdict(measured.before)), after=PerplexityEntry(**asdict(measured.after))
+        ),
+        sensitive_share=measured.sensitive_share,
+        stages=tuple(
+            StagePrivate(
+                name=entry.name,
+                perplexities=result.perplexities,
+                mean_norms=result.mean_norms,
+                not_finite=result.not_finite,
+            )
+            for entry, result in zip(public.stages, measured.results, strict=True)
+        ),
+        planted_canaries=measured.planted,
+    )
+
+
+def stage_entry(plan: StagePlan) -> StageEntry:
+    """A planned stage as the report lists it."""
+    stage, mechanism = plan.stage, plan.stage.mechanism
+    optimizer = stage.optimizer
+    return StageEntry(
+        name=stage.name,
+        text=stage.text.value,
+        objective=describe_objective(stage.objective),
+        mechanism="dp-sgd" if isinstance(mechanism, DPSGD) else "plain",
+        epochs=stage.epochs,
+        steps=plan.steps,
+        batch=plan.batch,
+        sampling_rate=plan.sampling_rate,
+        clip_norm=mechanism.clip_norm if isinstance(mechanism, DPSGD) else None,
+        noise_multipliers=plan.noise_multipliers,
+        optimizer=f"{type(optimizer).__name__}, learning rate {optimizer.learning_rate:g}, "
+        f"weight decay {optimizer.weight_decay:g}",
+    )
+
+
+def describe_objective(objective: Objective) -> str:
+    """`uniform`, or how the weight w was chosen."""
+    if isinstance(objective, Uniform):
+        return "uniform"
+    if isinstance(objective.weight, str):
+        return f"weighted, w from each {objective.weight}" if objective.weight == "record" else "weighted, w released"
+    return f"weighted, w = {objective.weight:g}"

@@ -1,0 +1,76 @@
+"""From records to windows: detection, redaction and tokens, each record on its own."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from transformers import PreTrainedTokenizerFast
+
+from atdp_cli.events import Notify
+from atdp_cli.jobs.request import HardenRequest
+from atdp_cli.model.windows import Marks, Window, encode_windows
+from atdp_cli.text.corrections import read_terms
+from atdp_cli.text.detector import detect, load_pipeline
+from atdp_cli.text.functionwords import function_word_characters
+from atdp_cli.text.records import Record, read_records
+from atdp_cli.text.redaction import redact
+from atdp_cli.text.spanfile import read_spans
+from atdp_cli.text.spans import Span, at_tier
+from atdp_cli.training.recipe import Text
+
+Windows = tuple[Window, ...]
+Flagged = tuple[Record, tuple[Span, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How long a window may be, in tokens, and how many of them a record may have."""
+
+    context: int
+    windows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spotted:
+    """Every record with its sensitive spans at the run's tier, and the pipeline that found them."""
+
+    records: tuple[Flagged, ...]
+    pipeline: str | None
+
+
+def spot(records: Sequence[Record], request: HardenRequest, notify: Notify) -> Spotted:
+    """The sensitive spans of each record, detected or read from a file, in the order of the records."""
+    if request.spans is not None:
+        # The spans file covers the whole corpus, also where --max-records takes only its beginning.
+        corpus = read_records(request.data[0], unit=request.unit, text_field=request.text_field)
+        found_before = islice(read_spans(request.spans, corpus), len(records))
+        return Spotted(records=tuple(found_before), pipeline=None)
+    pipeline = load_pipeline()
+    found = detect(
+        records,
+        pipeline=pipeline,
+        jobs=request.jobs,
+        allow=read_terms(request.allow) if request.allow else (),
+        deny=read_terms(request.deny) if request.deny else (),
+        notify=notify,
+    )
+    name = f"{pipeline.meta['lang']}_{pipeline.meta['name']} {pipeline.meta['version']}"
+    return Spotted(records=tuple((one.record, at_tier(one.spans, request.tier)) for one in found), pipeline=name)
+
+
+def encode(
+    flagged: Iterable[Flagged], text: Text, tokenizer: PreTrainedTokenizerFast, limits: Limits
+) -> tuple[Windows, ...]:
+    """Each record's windows over its raw or its redacted text; a record without tokens to predict has none."""
+    return tuple(
+        encode_windows(tokenizer, index, content, marks, context=limits.context, max_windows=limits.windows)
+        for index, (content, marks) in enumerate(_marked(record, spans, text) for record, spans in flagged)
+    )
+
+
+def _marked(record: Record, spans: Sequence[Span], text: Text) -> tuple[str, Marks]:
+    if text is Text.RAW:
+        sensitive = tuple((span.start, span.end) for span in spans)
+        return record.text, Marks(sensitive=sensitive, function=function_word_characters(record.text))
+    redacted = redact(record.text, spans)
+    return redacted.text, Marks(function=function_word_characters(redacted.text), ignored=redacted.placeholders)

@@ -1,0 +1,258 @@
+"""`atdp harden` as a function: fold a recipe over a checkpoint, and write the model with its report."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from atdp_cli.audit.manifest import read_manifest, token_mismatch
+from atdp_cli.errors import InputError, RunError
+from atdp_cli.events import Notify
+from atdp_cli.jobs.describe import Measured, private_report, public_report
+from atdp_cli.jobs.encoding import Flagged, Limits, Windows, encode, spot
+from atdp_cli.jobs.request import HardenRequest, Planned
+from atdp_cli.jobs.workplace import Workplace, workplace
+from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint, parse_dtype, save_checkpoint
+from atdp_cli.model.perplexity import Perplexity, perplexity
+from atdp_cli.model.windows import Window, check_alignment
+from atdp_cli.privacy.csprng import KeyStream, insecure_stream, secure_stream
+from atdp_cli.privacy.guarantee import Guarantee, guarantees
+from atdp_cli.privacy.journal import JOURNAL_FILE, open_journal, read_journal, spend
+from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, compact, file_sha256, software, timestamp, write_ledger
+from atdp_cli.privacy.weights import released_share
+from atdp_cli.report.card import render_card
+from atdp_cli.report.document import REPORT_FILE
+from atdp_cli.text.spanfile import spans_line
+from atdp_cli.training.clipping.engine import trainable
+from atdp_cli.training.clipping.loop import clipped_sum
+from atdp_cli.training.objective import make_example, sensitive_share
+from atdp_cli.training.plan import StagePlan, release_event
+from atdp_cli.training.recipe import Text, Weighted
+from atdp_cli.training.stage import Randomness, StageResult, run_plain, run_private
+
+SPANS_FILE = "spans.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardened:
+    """A finished run. Perplexities are of held-out private text."""
+
+    output: Path
+    ledger: Ledger
+    guarantees: tuple[Guarantee, ...]
+    before: Perplexity
+    after: Perplexity
+    steps: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Material:
+    """What the stages read, one entry a training record for each text, and the held-out windows."""
+
+    flagged: tuple[Flagged, ...]
+    pipeline: str | None
+    training: Mapping[Text, Sequence[Windows]]
+    held_out: Sequence[Window]
+    planted: int | None
+
+
+def harden(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Hardened:
+    """Run the plan and write OUT/ and OUT.private/.
+
+    Raises:
+        InputError: The manifest or the spans do not fit, or no held-out record has a token.
+        RunError: Training left the finite numbers, or the result does not load again.
+    """
+    started = time.monotonic()
+    request = planned.request
+    dtype = parse_dtype(request.dtype) if request.dtype else checkpoint.stored_dtype
+    with workplace(request.output, force=request.force) as work:
+        material = prepare(planned, checkpoint, notify)
+        before = perplexity(checkpoint.model, material.held_out)
+        results = _fold(planned, checkpoint.model, material, work, notify)
+        save_checkpoint(checkpoint.model, checkpoint.tokenizer, work.model, dtype)
+        after = perplexity(_reload(work.model).model, material.held_out)
+        ledger = _seal(planned, work)
+        measured = Measured(
+            before=before,
+            after=after,
+            results=results,
+            seconds=time.monotonic() - started,
+            sensitive_share=_share(material),
+            pipeline=material.pipeline,
+            planted=material.planted,
+        )
+        _write_reports(planned, ledger, measured, material, work)
+    return Hardened(
+        output=request.output,
+        ledger=ledger,
+        guarantees=guarantees(ledger),
+        before=before,
+        after=after,
+        steps=sum(stage.steps for stage in planned.plan.stages),
+        seconds=measured.seconds,
+    )
+
+
+def estimate_seconds(planned: Planned, checkpoint: Checkpoint) -> float:
+    """A rough time for the stages: one timed record of typical length, made of random tokens, times the plan."""
+    texts = [record.text for record in planned.split.records[:50]]
+    lengths = [len(ids) for ids in checkpoint.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]]
+    length = max(2, min(round(sum(lengths) / len(lengths)) + 2, context_length(checkpoint.model)))
+    ids = torch.randint(0, checkpoint.model.config.vocab_size, (1, length))
+    took = []
+    for _ in range(3):
+        started = time.monotonic()
+        loss = checkpoint.model(input_ids=ids, use_cache=False).logits.float().logsumexp(-1).sum()
+        torch.autograd.grad(loss, trainable(checkpoint.model), allow_unused=True)
+        took.append(time.monotonic() - started)
+    return min(took) * sum(stage.steps * stage.batch for stage in planned.plan.stages)
+
+
+def prepare(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Material:
+    """Find the spans, cut every record into windows, and check that planted canaries are among them.
+
+    Raises:
+        InputError: No held-out record has a token, or the manifest was made for other tokens.
+    """
+    request, split = planned.request, planned.split
+    check_alignment(checkpoint.tokenizer)
+    limits = Limits(context=context_length(checkpoint.model), windows=request.max_windows)
+    spotted = spot(split.records, request, notify)
+    training = tuple(one for place, one in enumerate(spotted.records) if place not in split.held_out)
+    measured = tuple(one for place, one in enumerate(spotted.records) if place in split.held_out)
+    texts = {stage.stage.text for stage in planned.plan.stages}
+    encoded = {text: encode(training, text, checkpoint.tokenizer, limits) for text in sorted(texts)}
+    held_out = [window for windows in encode(measured, Text.RAW, checkpoint.tokenizer, limits) for window in windows]
+    if not any(window.targets.any() for window in held_out):
+        raise InputError("No held-out record has a token to predict.", "Give another --valid file, or more records.")
+    return Material(
+        flagged=spotted.records,
+        pipeline=spotted.pipeline,
+        training=encoded,
+        held_out=held_out,
+        planted=_planted(request, encoded.get(Text.RAW, ()), checkpoint.tokenizer),
+    )
+
+
+def _planted(request: HardenRequest, training: Sequence[Windows], tokenizer: PreTrainedTokenizerFast) -> int | None:
+    """How many training records are planted canaries, token for token; None where the raw text is not read."""
+    if request.manifest is None:
+        return None
+    manifest = read_manifest(request.manifest)
+    if problem := token_mismatch(manifest, tokenizer):
+        raise InputError(problem, "Plant the canaries again with --tokenizer of this model.")
+    wanted = {canary.token_ids for canary in manifest.canaries}
+    longest = max(len(ids) for ids in wanted)
+    ends = {tokenizer.eos_token_id}
+    count = 0
+    for windows in training:
+        if len(windows) == 1 and len(windows[0].token_ids) <= longest + 1:
+            ids = tuple(windows[0].token_ids.tolist())
+            count += ids in wanted or (ids[-1] in ends and ids[:-1] in wanted)
+    if training and not count:
+        raise InputError(
+            f"None of the canaries in {request.manifest} is a training record of this corpus.",
+            "Give the corpus that plant-canary wrote.",
+        )
+    return count if training else None
+
+
+def _fold(
+    planned: Planned, model: PreTrainedModel, material: Material, work: Workplace, notify: Notify
+) -> tuple[StageResult, ...]:
+    """Run the stages in order on one model, the journal ahead of each step."""
+    with open_journal(work.private / JOURNAL_FILE) as journal:
+        return tuple(
+            _run_stage(position, stage, planned.request, model, material=material, journal=journal, notify=notify)
+            for position, stage in enumerate(planned.plan.stages)
+        )
+
+
+def _run_stage(
+    position: int,
+    plan: StagePlan,
+    request: HardenRequest,
+    model: PreTrainedModel,
+    *,
+    material: Material,
+    journal: TextIO,
+    notify: Notify,
+) -> StageResult:
+    records = material.training[plan.stage.text]
+    objective = plan.stage.objective
+    alpha = None
+    if isinstance(objective, Weighted) and objective.weight == "released":
+        event = release_event(plan.stage.name, objective)
+        spend(journal, event)
+        draw = float(_stream(request, position, "release").normals(1)[0])
+        alpha = released_share([sensitive_share(record) for record in records], event.noise_multiplier * draw)
+    examples = [make_example(record, objective, released_alpha=alpha) for record in records]
+
+    def held_out() -> float | None:
+        return perplexity(model, material.held_out).all
+
+    if plan.sampling_rate is None:
+        spend(journal, plan.events[0])
+        return run_plain(model, examples, plan, held_out=held_out, notify=notify, seed=request.insecure_seed)
+    return run_private(
+        model,
+        examples,
+        plan,
+        engine=clipped_sum,
+        randomness=Randomness(sample=_stream(request, position, "sample"), noise=_stream(request, position, "noise")),
+        journal=journal,
+        held_out=held_out,
+        notify=notify,
+    )
+
+
+def _stream(request: HardenRequest, position: int, purpose: str) -> KeyStream:
+    if request.insecure_seed is None:
+        return secure_stream()
+    return insecure_stream(request.insecure_seed, f"{purpose} of stage {position}")
+
+
+def _reload(folder: Path) -> Checkpoint:
+    try:
+        return load_checkpoint(folder)
+    except InputError as error:
+        raise RunError(f"The hardened model does not load again: {error.problem}", "Try --dtype float32.") from error
+
+
+def _seal(planned: Planned, work: Workplace) -> Ledger:
+    """The ledger of what was spent, as the journal has it, with the hashes of the weights just written."""
+    inherited = planned.inherited.events if planned.inherited else ()
+    events = compact(inherited + read_journal(work.private / JOURNAL_FILE))
+    seal = {file.name: file_sha256(file) for file in sorted(work.model.glob("*.safetensors"))}
+    ledger = planned.plan.ledger.model_copy(
+        update={
+            "events": events,
+            "seal": seal,
+            "created": timestamp(),
+            "software": software(),
+        }
+    )
+    write_ledger(work.model / LEDGER_FILE, ledger)
+    return ledger
+
+
+def _share(material: Material) -> float:
+    """The flagged share of the training tokens over the text that was read first."""
+    windows = next(iter(material.training.values()))
+    return sensitive_share([window for record in windows for window in record])
+
+
+def _write_reports(planned: Planned, ledger: Ledger, measured: Measured, material: Material, work: Workplace) -> None:
+    public = public_report(planned, ledger, measured)
+    (work.model / REPORT_FILE).write_text(public.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    (work.model / "README.md").write_text(render_card(public), encoding="utf-8")
+    private = private_report(public, measured)
+    (work.private / REPORT_FILE).write_text(private.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    with (work.private / SPANS_FILE).open("w", encoding="utf-8") as spans:
+        spans.writelines(spans_line(record.id, found) + "\n" for record, found in material.flagged)

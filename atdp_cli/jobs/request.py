@@ -1,0 +1,151 @@
+"""What a run of `harden` was asked for, and the plan that answers it."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from atdp_cli.errors import BudgetError, InputError, UsageError
+from atdp_cli.jobs.corpus import Split, load_split
+from atdp_cli.model.folder import check_folder
+from atdp_cli.privacy.guarantee import Guarantee, guarantees
+from atdp_cli.privacy.ledger import Ledger, Prior, read_beside
+from atdp_cli.privacy.schedule import RiseReset
+from atdp_cli.text.records import Unit
+from atdp_cli.text.spans import Tier
+from atdp_cli.training.plan import Corpus, Plan, make_plan, planned_epsilon, solve_noise
+from atdp_cli.training.recipe import DPSGD, Recipe, last_private
+
+STABLE_TIERS = (Tier.LOW_ENTITY, Tier.HIGH_ENTITY)
+"""Tiers whose masks follow entities; those of contextual tiers move with the sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HardenRequest:
+    """One run. The fields are the options of `atdp harden`; the recipe has its settings applied."""
+
+    model: Path
+    data: tuple[Path, ...]
+    output: Path
+    recipe_name: str
+    recipe: Recipe
+    unit: Unit = "line"
+    text_field: str = "text"
+    delta: float = 1e-6
+    prior: Prior = "unknown"
+    target_epsilon: float | None = None
+    max_epsilon: float | None = None
+    tier: Tier = Tier.HIGH_CONTEXTUAL
+    spans: Path | None = None
+    allow: Path | None = None
+    deny: Path | None = None
+    manifest: Path | None = None
+    max_records: int | None = None
+    valid: Path | None = None
+    max_windows: int = 8
+    dtype: str | None = None
+    jobs: int = 1
+    jitter_seed: int = 0
+    insecure_seed: int | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A request that was found sound: its records, its plan, and what that guarantees.
+
+    `inherited` is the ledger that lay beside the starting checkpoint.
+    """
+
+    request: HardenRequest
+    split: Split
+    plan: Plan
+    inherited: Ledger | None
+    guarantees: tuple[Guarantee, ...]
+
+
+def plan_request(request: HardenRequest) -> Planned:
+    """Check everything that can be checked before a model is loaded, and account for the whole run.
+
+    Raises:
+        InputError: Model, corpus or ledger cannot be used.
+        UsageError: Options contradict each other.
+        BudgetError: ε cannot be reached, or passes `max_epsilon`.
+    """
+    _check(request)
+    check_folder(request.model)
+    inherited = read_beside(request.model)
+    split = load_split(
+        request.data,
+        unit=request.unit,
+        text_field=request.text_field,
+        max_records=request.max_records,
+        valid=request.valid,
+    )
+    stable = request.tier in STABLE_TIERS and not (request.allow or request.deny or request.spans)
+    corpus = Corpus(records=split.training, unit=request.unit, stable_masks=stable)
+
+    def plan_with(recipe: Recipe) -> Plan:
+        return make_plan(
+            recipe,
+            corpus,
+            delta=request.delta,
+            prior=request.prior,
+            inherited=inherited,
+            jitter_seed=request.jitter_seed,
+        )
+
+    recipe = request.recipe
+    if request.target_epsilon is not None:
+        recipe = solve_noise(recipe, request.target_epsilon, plan_with)
+    plan = plan_with(recipe)
+    if request.insecure_seed is not None:
+        plan = replace(plan, ledger=plan.ledger.model_copy(update={"insecure_seed": True}))
+    _check_budget(request, plan)
+    return Planned(
+        request=replace(request, recipe=recipe),
+        split=split,
+        plan=plan,
+        inherited=inherited,
+        guarantees=guarantees(plan.ledger),
+    )
+
+
+def _check(request: HardenRequest) -> None:
+    if request.spans is not None and len(request.data) != 1:
+        raise UsageError("--spans goes with one --data file.", "Harden on one corpus, or leave --spans out.")
+    if request.spans is not None and request.valid is not None:
+        raise UsageError("--spans covers --data only.", "Leave --valid out: part of --data is held out.")
+    if request.target_epsilon is not None:
+        _check_scaled(request.recipe)
+    if request.max_epsilon is not None and not request.max_epsilon > 0:
+        raise UsageError(f"max-epsilon is {request.max_epsilon}.", "Choose a number above 0.")
+    if request.max_windows < 1:
+        raise UsageError(f"max-windows-per-unit is {request.max_windows}.", "Choose a whole number of at least 1.")
+    for path in (request.spans, request.allow, request.deny, request.manifest, request.valid):
+        if path is not None and not path.is_file():
+            raise InputError(f"{path} does not exist.", "Check the path.")
+    if request.output.resolve() == request.model.resolve():
+        raise UsageError("The output is the model itself.", "Choose another folder with -o.")
+
+
+def _check_scaled(recipe: Recipe) -> None:
+    mechanism = recipe[last_private(recipe)].mechanism
+    if (
+        isinstance(mechanism, DPSGD)
+        and isinstance(mechanism.schedule, RiseReset)
+        and mechanism.schedule.sigma_max is not None
+    ):
+        raise UsageError(
+            "--sigma-max and --target-epsilon contradict each other: the ceiling is scaled with the noise.",
+            "Leave one of them out.",
+        )
+
+
+def _check_budget(request: HardenRequest, plan: Plan) -> None:
+    if request.max_epsilon is None:
+        return
+    epsilon = planned_epsilon(plan)
+    if epsilon > request.max_epsilon:
+        raise BudgetError(
+            f"The plan spends ε = {epsilon:.3g}, above --max-epsilon {request.max_epsilon:g}.",
+            "Use --target-epsilon, more noise, fewer epochs or a smaller batch.",
+        )

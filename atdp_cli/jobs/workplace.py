@@ -1,0 +1,68 @@
+"""The folders of a run: everything is built in OUT.partial/ and appears under its name in one rename."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from atdp_cli.errors import InputError, UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workplace:
+    """Where a run works: `model` becomes OUT/, `private` becomes OUT.private/."""
+
+    model: Path
+    private: Path
+
+
+def beside(output: Path, suffix: str) -> Path:
+    """`OUT` → `OUT.private`, whatever dots OUT has."""
+    return output.with_name(output.name + suffix)
+
+
+def check_output(output: Path, *, force: bool) -> None:
+    """Refuse to overwrite anything without `force`, or to write where there is no folder.
+
+    Raises:
+        UsageError: Something is there already.
+        InputError: The folder above is missing or read-only.
+    """
+    if not output.parent.is_dir() or not os.access(output.parent, os.W_OK):
+        raise InputError(f"{output.parent} is no folder that can be written to.", "Choose another -o.")
+    for path in (output, beside(output, ".private"), beside(output, ".partial")):
+        if path.exists() and not force:
+            left = path.suffix == ".partial"
+            why = "is left from an interrupted run, of which nothing was released" if left else "exists"
+            raise UsageError(f"{path} {why}.", "Use --force to replace it, or another -o.")
+
+
+@contextmanager
+def workplace(output: Path, *, force: bool) -> Iterator[Workplace]:
+    """A place to work; on success its folders are renamed to OUT/ and OUT.private/, on failure it is removed.
+
+    An interruption by the operating system leaves OUT.partial/ with the journal.
+    """
+    check_output(output, force=force)
+    partial = beside(output, ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    work = Workplace(model=partial / "model", private=partial / "private")
+    partial.mkdir(mode=0o700)
+    work.private.mkdir(mode=0o700)
+    try:
+        yield work
+        _publish(work, output)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _publish(work: Workplace, output: Path) -> None:
+    private = beside(output, ".private")
+    for path in (output, private):
+        if path.exists():
+            shutil.rmtree(path)
+    work.model.chmod(0o755)
+    work.private.rename(private)
+    work.model.rename(output)

@@ -1,0 +1,54 @@
+"""E-mail addresses and telephone numbers."""
+
+import re
+from collections.abc import Iterator
+
+from atdp_cli.text.identifiers.found import Found, pattern
+
+email = pattern(
+    "EMAIL",
+    r"(?<![\w.%+-]) [\w%+] [\w.%+'-]{0,63}+ @ (?:[\w-]{1,63}+\.){1,8} [^\W\d_]{2,24}",
+    needs="@",
+)
+
+_SEPARATOR = r"[ .\-–/()\u00a0]"
+_EXTENSION = r"(?:\s?(?:x|ext\.?|extension)\s?\d{1,6})?"
+
+# Any stretch that could hold a number, so that the slow library sees only those.
+_STRETCH = re.compile(rf"(?<!\w)[+(]{{0,2}}\d(?:{_SEPARATOR}|[+\d]){{5,58}}\d{_EXTENSION}", re.IGNORECASE)
+_DECIMALS = re.compile(r"\d[.,]\Z")
+
+
+def phone(text: str) -> Iterator[Found]:
+    """Numbers that are valid in the United States or, with a country code, anywhere."""
+    for stretch in _STRETCH.finditer(text):
+        if sum(character.isdigit() for character in stretch[0]) < 7:
+            continue
+        import phonenumbers
+
+        for match in phonenumbers.PhoneNumberMatcher(stretch[0], "US"):
+            if not _DECIMALS.search(stretch[0], 0, match.start):
+                yield stretch.start() + match.start, stretch.start() + match.end, "PHONE"
+
+
+# Area codes that were never assigned still look like a phone number to a reader, and stand for one.
+phone_shape = pattern(
+    "PHONE",
+    rf"(?<![\w.-]) (?:(?:\+|00)?1[ .-]?)? (?:\(\d{{3}}\)[ .-]? | \d{{3}}[ .-]) \d{{3}} [ .-] \d{{4}} "
+    rf"{_EXTENSION} (?!\d)",
+    flags=re.IGNORECASE,
+)
+
+phone_international = pattern(
+    "PHONE", rf"(?<!\w) \+[1-9] (?:{_SEPARATOR}{{0,3}}\d){{6,14}} {_EXTENSION} (?!\d)", needs="+"
+)
+
+_DATE = re.compile(r"(?:19|20)\d\d[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:19|20)\d\d")
+
+phone_in_context = pattern(
+    "PHONE",
+    rf"(?<!\w) (?:tele)? (?:phone|tel|mobile|cell|cellphone|fax|call|called|dial|whatsapp|sms) (?!\w)"
+    rf"[^\d\n+(]{{0,24}} (?P<value> [+(]{{0,2}}\d (?:{_SEPARATOR}{{0,2}}\d){{6,14}} {_EXTENSION}) (?!\d)",
+    flags=re.IGNORECASE,
+    check=lambda match: _DATE.match(match["value"]) is None,
+)

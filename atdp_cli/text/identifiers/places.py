@@ -1,0 +1,77 @@
+"""Street addresses, ZIP codes and postcodes."""
+
+import re
+
+from atdp_cli.text.functionwords import function_words
+from atdp_cli.text.identifiers.found import pattern
+
+_STATE_CODES = (
+    "AL|AK|AZ|AR|CA|CO|CT|DE|DC|FL|GA|HI|IA|ID|IL|IN|KS|KY|LA|MA|MD|ME|MI|MN|MO|MS|MT|NC|ND|NE|NH|NJ|NM|NV"
+    "|NY|OH|OK|OR|PA|PR|RI|SC|SD|TN|TX|UT|VA|VT|WA|WI|WV|WY"
+)
+_STATE_NAMES = (
+    r"alabama|alaska|arizona|arkansas|california|colorado|connecticut|delaware|florida|georgia|hawaii|idaho"
+    r"|illinois|indiana|iowa|kansas|kentucky|louisiana|maine|maryland|massachusetts|michigan|minnesota"
+    r"|mississippi|missouri|montana|nebraska|nevada|new\s(?:hampshire|jersey|mexico|york)"
+    r"|(?:north|south)\s(?:carolina|dakota)|ohio|oklahoma|oregon|pennsylvania|rhode\sisland|tennessee|texas"
+    r"|utah|vermont|(?:west\s)?virginia|washington|wisconsin|wyoming"
+)
+_STATE = rf"(?:(?:{_STATE_CODES})|(?i:{_STATE_NAMES}))"
+_ZIP = r"[0-9]{5}(?:-[0-9]{4})?(?![\w-])"
+
+_STREET = (
+    r"(?:Street|St|Avenue|Ave|Av|Boulevard|Blvd|Road|Rd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir|Place|Pl|Square|Sq"
+    r"|Terrace|Ter|Parkway|Pkwy|Highway|Hwy|Way|Trail|Trl|Alley|Plaza|Loop|Row|Crescent|Close|Walk|Pike)"
+)
+_FLAT = r"(?i:apt|apartment|suite|ste|unit|flat|room|rm)\.?\s?\#?\s?[A-Za-z]?[0-9]{0,5}[A-Za-z]?(?!\w)"
+_REST = rf"""
+    (?: (?:,|\.)?\s{{1,2}} {_FLAT} | ,?\s{{1,2}}\#\s?\d{{1,5}} )?
+    (?: (?:,|\.)?\s{{1,3}} (?:[^\W\d_][\w'.-]{{1,24}}\s{{1,2}}){{0,2}} [^\W\d_][\w'.-]{{1,24}} ,?\s{{1,2}} {_STATE}
+        (?!\w) (?: ,?\s{{1,2}} {_ZIP} )? )?
+    (?: ,?\s{{1,3}} {_STATE} (?!\w) (?: ,?\s{{1,2}} {_ZIP} )? | ,\s{{1,2}} {_ZIP} )?
+"""
+_NUMBER = r"(?<![\w.,$€£/-])\d{1,6}[A-Za-z]?(?:-\d{1,4})?"
+_ORDINAL = r"\d{1,3}(?i:st|nd|rd|th)"
+
+street_address = pattern(
+    "ADDRESS",
+    rf"""{_NUMBER} \s{{1,2}}
+    (?: (?:[A-Z][\w'’.-]{{0,24}}|{_ORDINAL}) \s{{1,2}} ){{1,4}}
+    (?:{_STREET}|(?i:st|street|ave|avenue|rd|road|blvd)) (?!\w) \.? {_REST}""",
+)
+
+# Words that follow a number and come before "road" or "lane" without naming it.
+_NOT_A_NAME = frozenset({"minute", "minutes", "mile", "miles", "lane", "way", "car", "block", "blocks", "people"})
+
+street_address_lower_case = pattern(
+    "ADDRESS",
+    rf"""{_NUMBER} \s{{1,2}} (?P<name>[a-z][a-z'’-]{{1,24}}|{_ORDINAL}) (?:\s{{1,2}}[a-z][a-z'’-]{{1,24}})?
+    \s{{1,2}} (?:street|st|avenue|ave|boulevard|blvd|road|rd|lane|ln) (?!\w) \.? {_REST}""",
+    check=lambda match: match["name"] not in _NOT_A_NAME | function_words(),
+)
+
+flat_or_suite = pattern(
+    "ADDRESS",
+    r"(?<!\w) (?:apt|apartment|suite|ste)\.? \s{1,2} \#?[A-Za-z]?[0-9]{1,5}[A-Za-z]? (?!\w)",
+    flags=re.IGNORECASE,
+)
+
+post_box = pattern(
+    "ADDRESS",
+    r"(?<!\w) (?: p\.?\s?o\.?\s?box | psc\s\d{1,5},?\sbox ) \s{1,2} \#?[0-9]{1,7} (?!\w)",
+    flags=re.IGNORECASE,
+)
+
+_UK = r"(?:[A-Z]{1,2}[0-9][A-Z0-9]?\s[0-9][A-Z]{2})"
+_CANADA = r"(?:[ABCEGHJ-NPR-TVXY][0-9][A-Z]\s[0-9][A-Z][0-9])"
+
+zip_in_context = pattern(
+    "ZIP",
+    rf"(?<!\w) (?:zip(?:\s?-?code)?|post(?:al)?\s?code) (?!\w) (?:\s(?:on\sfile|there|number))? \s{{0,2}}"
+    rf"(?:[:=\#-]|is|was)? \s{{0,2}} (?P<value> [0-9]{{5}}-[0-9]{{3,4}} | [0-9]{{4,6}} | {_UK} | {_CANADA} ) (?![\w-])",
+    flags=re.IGNORECASE,
+)
+
+zip_after_state = pattern("ZIP", rf"(?<!\w) (?:{_STATE_CODES}) ,?\s{{1,2}} (?P<value>{_ZIP})")
+
+postcode = pattern("ZIP", rf"(?<!\w) (?:{_UK}|{_CANADA}) (?!\w)")

@@ -1,0 +1,232 @@
+"""The verdict: what fails, what passes, and what cannot be told."""
+
+import json
+from collections.abc import Sequence
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from atdp_cli.audit.canary import Target
+from atdp_cli.audit.combine import fisher
+from atdp_cli.audit.exposure import stand
+from atdp_cli.audit.verdict import Audit, Verdict, audit_scores, exit_code, to_json
+from atdp_cli.errors import RunError, UsageError
+
+POOL = 20_000
+SCORES = np.random.default_rng(1).normal(-12, 3, POOL)
+LENGTHS = np.full(POOL, 4, dtype=np.int32)
+BY_RANK = np.argsort(-SCORES)
+ORDINARY = [int(BY_RANK[int(share * POOL)]) for share in np.linspace(0.05, 0.95, 10)]
+FIVE_BITS = [int(BY_RANK[POOL // 32 + step]) for step in range(10)]
+OTHER = np.random.default_rng(2).normal(-12, 3, POOL)
+
+
+def audit(indices: Sequence[int], scores: NDArray[np.float64] = SCORES, /, **settings: Any) -> Audit:
+    chosen = [Target(index=index, repeats=10) for index in indices]
+    return audit_scores("model", scores, LENGTHS[: scores.size], chosen, **settings)
+
+
+def test_canaries_placed_by_chance_pass() -> None:
+    found = audit(ORDINARY)
+    assert found.verdict is Verdict.PASS
+    assert found.combined.level == 0.005
+    assert found.combined.power is not None
+    assert found.combined.power > 0.8
+    assert any("base model" in notice for notice in found.notices)
+    assert not found.tested_against_base
+    assert found.canaries[0].exposure_ratio is None
+
+
+def test_with_a_reference_both_scores_are_tested_at_half_the_level() -> None:
+    found = audit(ORDINARY, reference_scores=OTHER)
+    assert found.verdict is Verdict.PASS
+    assert found.combined.level == 0.0025
+    assert found.tested_against_base
+    assert found.notices == ()
+    ratio = SCORES - OTHER
+    for canary, index in zip(found.canaries, ORDINARY, strict=True):
+        assert (canary.rank_ratio_min, canary.rank_ratio_max) == (np.sum(ratio >= ratio[index]),) * 2
+        assert canary.p_value_ratio == stand(ratio, LENGTHS, index).p_value
+
+
+@pytest.mark.parametrize("place", [0, -1], ids=["most likely", "least likely"])
+def test_one_canary_at_either_end_fails(place: int) -> None:
+    found = audit([*ORDINARY[:9], int(BY_RANK[place])])
+    assert found.verdict is Verdict.FAIL
+    assert "1 of 10 canaries" in found.reasons[0]
+    assert found.canaries[9].p_value == 2 / POOL
+    assert found.canaries[9].holm_p == pytest.approx(20 / POOL)
+
+
+@pytest.mark.parametrize("sign", [1, -1], ids=["most likely", "least likely"])
+def test_canaries_driven_to_an_end_fail_together(sign: int) -> None:
+    found = audit([int(index) for index in BY_RANK[::sign][:10]])
+    assert found.verdict is Verdict.FAIL
+    assert len(found.reasons) == 2
+
+
+def test_a_little_memory_of_each_fails_by_fisher_alone() -> None:
+    found = audit(FIVE_BITS)
+    assert found.verdict is Verdict.FAIL
+    assert [("Fisher" in reason) for reason in found.reasons] == [True]
+    assert found.combined.mean_exposure == pytest.approx(5, abs=0.1)
+
+
+def test_memory_that_only_the_ratio_shows_fails() -> None:
+    """The canaries are ordinary by log p, and all far likelier than to the reference."""
+    reference = SCORES + np.random.default_rng(3).normal(0, 0.5, POOL)
+    reference[ORDINARY] = SCORES[ORDINARY] - 2
+    assert audit(ORDINARY).verdict is Verdict.PASS
+    found = audit(ORDINARY, reference_scores=reference)
+    assert found.verdict is Verdict.FAIL
+    assert all("ratio" in reason for reason in found.reasons)
+
+
+def test_a_limit_fails_whatever_the_tests_say() -> None:
+    assert audit(ORDINARY, max_exposure=4.4).verdict is Verdict.PASS
+    found = audit(ORDINARY, max_exposure=4.3)
+    assert found.verdict is Verdict.FAIL
+    assert found.reasons == ("A canary has an exposure of 4.32 bits; the limit is 4.3.",)
+    by_ratio = audit(ORDINARY, reference_scores=OTHER, max_exposure=4.4)
+    most = by_ratio.combined.max_exposure
+    assert most is not None
+    assert (by_ratio.verdict is Verdict.FAIL) == (most > 4.4)
+
+
+def test_without_canaries_nothing_is_said() -> None:
+    found = audit([])
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.combined.fisher_p is None
+
+
+def test_a_model_that_scores_all_alike_is_inconclusive() -> None:
+    found = audit(ORDINARY, np.full(POOL, -3.0))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "score the same" in found.reasons[0]
+
+
+def test_the_model_as_its_own_reference_is_inconclusive() -> None:
+    found = audit(ORDINARY, reference_scores=SCORES.copy())
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "reference" in found.reasons[0]
+
+
+def test_a_small_pool_is_inconclusive() -> None:
+    found = audit(range(0, 1000, 100), SCORES[:1000])
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "longer slot" in found.reasons[0]
+
+
+def test_one_canary_in_a_tiny_stratum_spoils_nothing() -> None:
+    lengths = LENGTHS.copy()
+    lengths[ORDINARY[0]] = 2
+    found = audit_scores("model", SCORES, lengths, [Target(index=i, repeats=1) for i in (*ORDINARY, FIVE_BITS[0])])
+    assert found.verdict is Verdict.PASS
+    assert found.canaries[0].stratum_size == 1
+    assert found.canaries[0].p_value == 1
+
+
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_few_canaries_cannot_clear_a_model(count: int) -> None:
+    found = audit(ORDINARY[:count])
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "plant more canaries" in found.reasons[0]
+    memorised = audit([int(BY_RANK[0])] * count)
+    assert memorised.verdict is Verdict.FAIL, "they can convict one"
+    assert any("plant more canaries" in notice for notice in memorised.notices)
+
+
+@pytest.mark.parametrize("indices", [ORDINARY, FIVE_BITS])
+def test_other_tokens_than_the_trained_ones_are_inconclusive_even_on_failure(indices: list[int]) -> None:
+    found = audit(indices, mismatch="Other tokens.", max_exposure=1.0)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reasons[0] == "Other tokens."
+
+
+def test_a_secret_chosen_by_hand_has_no_p_value_and_the_limit_decides() -> None:
+    memorised, ordinary = int(BY_RANK[0]), ORDINARY[4]
+    assert audit([memorised], calibrated=False).verdict is Verdict.INCONCLUSIVE
+    assert audit([memorised], calibrated=False, max_exposure=10).verdict is Verdict.FAIL
+    assert audit([ordinary], calibrated=False, max_exposure=10).verdict is Verdict.PASS
+    assert audit([ordinary], calibrated=False, max_exposure=14.3).verdict is Verdict.INCONCLUSIVE
+    found = audit([ordinary], calibrated=False, reference_scores=OTHER)
+    assert found.canaries[0].p_value is found.canaries[0].holm_p_ratio is found.combined.power is None
+    assert found.canaries[0].exposure_ratio is not None
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"alpha": 0.0}, {"alpha": 1.0}, {"alpha": float("nan")}, {"max_exposure": -1.0}, {"max_exposure": float("inf")}],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(UsageError):
+        audit(ORDINARY, **settings)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_scores_that_are_no_numbers_never_reach_a_verdict(bad: float) -> None:
+    broken = SCORES.copy()
+    broken[3] = bad
+    with pytest.raises(RunError):
+        audit(ORDINARY, broken)
+    with pytest.raises(RunError):
+        audit(ORDINARY, reference_scores=broken)
+
+
+def test_exit_codes_come_in_their_order() -> None:
+    codes = {Verdict.ERROR: 3, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 4, Verdict.PASS: 0}
+    ranked = list(codes)
+    for size in range(1, 5):
+        for verdicts in permutations(codes, size):
+            assert exit_code(verdicts) == codes[min(verdicts, key=ranked.index)]
+    assert exit_code([Verdict.PASS] * 3) == 0
+    assert exit_code([]) == 4
+
+
+def test_json_has_the_keys_of_the_schema_and_nothing_that_names_a_secret() -> None:
+    found = to_json(audit(ORDINARY, reference_scores=OTHER))
+    assert json.loads(json.dumps(found, allow_nan=False))["verdict"] == "PASS"
+    assert {"model", "verdict", "alpha", "canaries", "combined"} <= set(found)
+    wanted = {"rank_min", "rank_max", "pool", "stratum_size", "exposure", "exposure_ratio", "p_value"}
+    assert all(wanted <= set(canary) for canary in found["canaries"])
+    assert "index" not in json.dumps(found)
+
+
+@pytest.fixture(scope="module", params=[0, 2], ids=["mostly ties", "some ties"])
+def null_p_values(request: pytest.FixtureRequest) -> NDArray[np.float64]:
+    """p by both scores of every candidate of a pool with three strata and ties, shape [2, pool]."""
+    dice = np.random.default_rng(7)
+    lengths = np.repeat(np.array([3, 2, 4], dtype=np.int32), [4000, 1500, 500])
+    scores = np.round(dice.normal(-12, 3, lengths.size) - lengths, request.param)
+    ratio = np.round(0.5 * scores + dice.normal(0, 2, lengths.size), request.param)
+    return np.array([[stand(values, lengths, i).p_value for i in range(lengths.size)] for values in (scores, ratio)])
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.05])
+@pytest.mark.parametrize("tested", [1, 2])
+def test_a_model_that_learnt_nothing_fails_at_most_alpha_of_the_time(
+    null_p_values: NDArray[np.float64], alpha: float, tested: int
+) -> None:
+    """20,000 sets of ten canaries drawn as `draw` draws them, judged as `audit_scores` judges."""
+    sets, count, level = 20_000, 10, alpha / 2 / tested
+    drawn = np.random.default_rng(11).integers(null_p_values.shape[1], size=(sets, count))
+    failed = np.zeros(sets, dtype=bool)
+    for p in null_p_values[:tested]:
+        failed |= p[drawn].min(axis=1) * count <= level
+        failed |= np.array([fisher(row) <= level for row in p[drawn].tolist()])
+    assert failed.mean() <= alpha + 3 * np.sqrt(alpha * (1 - alpha) / sets)
+    assert failed.mean() > 0, "a test that never rejects has the right size as well"
+
+
+def test_the_simulated_judgement_is_the_real_one() -> None:
+    """On sets where memory is common, the shortcut of the simulation and `audit_scores` agree."""
+    dice = np.random.default_rng(5)
+    for _ in range(60):
+        ranks = (POOL * dice.random(10) ** dice.uniform(1, 3)).astype(int)
+        indices = [int(BY_RANK[rank]) for rank in ranks]
+        p = [stand(SCORES, LENGTHS, index).p_value for index in indices]
+        failed = min(p) * 10 <= 0.005 or fisher(p) <= 0.005
+        assert (audit(indices).verdict is Verdict.FAIL) == failed
