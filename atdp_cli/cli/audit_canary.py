@@ -19,7 +19,7 @@ LIMITS = "Limits"
 
 
 def audit_canary(
-    models: Annotated[list[Path], typer.Argument(help="One or more model folders.")],
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
     manifest: Annotated[Path | None, typer.Option(help="The manifest that plant-canary wrote.")] = None,
     canary: Annotated[
         str | None,
@@ -57,9 +57,8 @@ def audit_canary(
         )
     if as_json:
         write_json({"schema_version": 1, "models": [_entry(audit) for audit in audits]})
-    else:
-        for audit in audits:
-            _show(audit, results())
+    for audit in audits:
+        _show(audit, console if as_json else results())
     raise typer.Exit(_exit_code(audits))
 
 

@@ -20,6 +20,7 @@ from atdp_cli.cli.options import (
     TierOption,
     UnitOption,
 )
+from atdp_cli.errors import UsageError
 from atdp_cli.text.spans import Tier
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class PriorOption(StrEnum):
 
 
 def harden(
-    model: Annotated[Path, typer.Argument(help="Folder of a causal language model, as save_pretrained writes it.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a causal language model, as save_pretrained writes it.")],
     data: Annotated[
         list[Path], typer.Option(help="Corpus: .txt or .jsonl, also .gz or .zst. Repeatable.", rich_help_panel=DATA)
     ],
@@ -119,6 +120,10 @@ def harden(
         PriorOption,
         typer.Option(help="public: the checkpoint never saw private data.", rich_help_panel=PRIVACY),
     ] = PriorOption.UNKNOWN,
+    reference: Annotated[
+        Path | None,
+        typer.Option(help="A public base model, for recipes that read one.", rich_help_panel=TRAINING),
+    ] = None,
     unit: UnitOption = "line",
     text_field: TextField = "text",
     max_records: Annotated[
@@ -152,7 +157,7 @@ def harden(
         str | None,
         typer.Option(help="float32, float16 or bfloat16. Default: as the checkpoint.", rich_help_panel=OUTPUT),
     ] = None,
-    dry_run: Annotated[bool, typer.Option(help="Print the plan and its ε, and stop.", rich_help_panel=OUTPUT)] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its ε, and stop.", rich_help_panel=OUTPUT)] = False,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -173,6 +178,8 @@ def harden(
     from atdp_cli.training.settings import apply_settings, bare, parse_setting
 
     stages = parse_recipe(recipe)
+    if reference is not None:
+        raise UsageError(f"No stage of recipe {recipe} reads a reference model.", "Leave --reference out.")
     given = {
         "epochs": epochs,
         "learning-rate": learning_rate,

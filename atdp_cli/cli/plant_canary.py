@@ -10,7 +10,7 @@ from atdp_cli.cli.options import Force, Json, Quiet
 
 
 def plant_canary(
-    corpus: Annotated[Path, typer.Argument(help="Plain text, one record a line.")],
+    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Plain text, one record a line.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The planted corpus.", rich_help_panel="Output")],
     manifest: Annotated[
         Path, typer.Option(help="Where to write the secrets. Keep this file private.", rich_help_panel="Output")

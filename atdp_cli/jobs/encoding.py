@@ -1,12 +1,12 @@
 """From records to windows: detection, redaction and tokens, each record on its own."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from transformers import PreTrainedTokenizerFast
 
-from atdp_cli.events import Notify
+from atdp_cli.events import Notify, RecordsRead
 from atdp_cli.jobs.request import HardenRequest
 from atdp_cli.model.windows import Marks, Window, encode_windows
 from atdp_cli.text.corrections import read_terms
@@ -52,7 +52,7 @@ def spot(records: Sequence[Record], request: HardenRequest, notify: Notify) -> S
         jobs=request.jobs,
         allow=read_terms(request.allow) if request.allow else (),
         deny=read_terms(request.deny) if request.deny else (),
-        notify=notify,
+        notify=lambda event: notify(replace(event, total=len(records)) if isinstance(event, RecordsRead) else event),
     )
     name = f"{pipeline.meta['lang']}_{pipeline.meta['name']} {pipeline.meta['version']}"
     return Spotted(records=tuple((one.record, at_tier(one.spans, request.tier)) for one in found), pipeline=name)

@@ -87,16 +87,11 @@ def parse_dtype(name: str) -> torch.dtype:
 def save_checkpoint(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path, dtype: torch.dtype
 ) -> None:
-    """Write weights in `dtype`, configuration, generation settings and tokenizer into a new folder."""
-    weights = {
-        name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in model.state_dict().items()
-    }
-    kept = model.config.dtype
-    model.config.dtype = dtype
-    try:
-        model.save_pretrained(folder, state_dict=weights)
-    finally:
-        model.config.dtype = kept
+    """Write weights in `dtype`, configuration, generation settings and tokenizer into a new folder.
+
+    The model itself is converted: it has done its work.
+    """
+    model.to(dtype=dtype).save_pretrained(folder)  # type: ignore[arg-type, unused-ignore]
     tokenizer.save_pretrained(folder)
 
 

@@ -19,8 +19,8 @@ FINEST_GRID = 1e-5
 COARSEST_GRID = 1e-3
 
 ORDERS: tuple[float, ...] = (
-    *(1 + x / 10 for x in range(1, 10)),
-    *(x / 2 for x in range(4, 21)),
+    *(1 + x / 10 for x in range(1, 41)),
+    *(5 + x / 4 for x in range(1, 21)),
     *range(11, 65),
     *(72, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512),
 )

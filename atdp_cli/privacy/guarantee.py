@@ -84,7 +84,7 @@ def sentences(ledger: Ledger, found: Sequence[Guarantee]) -> tuple[str, ...]:
     increment = by_scope["increment"]
     if math.isinf(by_scope["end_to_end"].epsilon or 0):
         if increment.epsilon is None:
-            lines.append("No hardening stage ran.")
+            lines.append("No stage with noise ran.")
         else:
             lines.append(f"Hardening stages alone add at most {_pair(increment)}. {INCREMENT_ONLY}")
         if no_end_to_end(ledger) == "the starting model's past is unknown":

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from atdp_cli.text.files import STANDARD_INPUT, Writable, check_same_kind, written_whole
+from atdp_cli.text.files import Writable, check_same_kind, written_whole
 from atdp_cli.text.records import Record, Unit, grouped, record_of, streams
 from atdp_cli.text.redaction import Edit, apply_edits
 from atdp_cli.text.segments import Segment, Selection, read_segments
@@ -46,8 +46,7 @@ def rewrite_corpus(
         InputError: As for `read_records`; the target's folder is missing.
         RunError: The target cannot be written.
     """
-    if source != STANDARD_INPUT:
-        check_same_kind(source, target)
+    check_same_kind(source, target)
     selection = Selection(unit, text_field, id_field)
     segments = read_segments(source, selection)
     write = _write_streaming if streams(selection) else _write_whole

@@ -14,7 +14,7 @@ from pathlib import Path
 
 SLOT = re.compile(r"\{(\w+)\}")
 PIECE = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_")
-LARGEST = 46  # tokens, by `estimated_tokens`; with both end marks that makes 48
+LARGEST = 46  # by estimate; the tokenizer counts at most 47 in the default corpus, both end marks included
 FORBIDDEN = "My ID is"  # how the canaries begin; no ordinary record may look like one
 
 
@@ -457,9 +457,7 @@ def sentence_case(text: str) -> str:
 
 def estimated_tokens(text: str) -> int:
     """A cautious count: a digit or a mark is one token, a word one per three letters, a name one per two."""
-    names = {
-        piece for word in text.split() if word[0].isupper() or "@" in word for piece in PIECE.findall(word)
-    }
+    names = {piece for word in text.split() if word[0].isupper() or "@" in word for piece in PIECE.findall(word)}
     return sum(-(-len(piece) // (2 if piece in names else 3)) for piece in PIECE.findall(text))
 
 

@@ -259,9 +259,7 @@ def main() -> None:
     print(f"{len(texts):,} paragraphs, {len(stream):,} tokens; validation {len(held_out):,}", flush=True)
     model = new_model(shape, cast(int, tokenizer.bos_token_id))
     train(model, stream, shape, schedule)
-    print(
-        f"validation perplexity before rounding to float16: {perplexity(model, held_out, shape.context):.2f}"
-    )
+    print(f"validation perplexity before rounding to float16: {perplexity(model, held_out, shape.context):.2f}")
     save(model, tokenizer, options.out)
     print(f"validation perplexity as saved: {check(options.out, tokenizer, held_out, shape):.2f}")
 

@@ -7,7 +7,7 @@ from atdp_cli.text.identifiers.found import Found, pattern
 
 email = pattern(
     "EMAIL",
-    r"(?<![\w.%+-]) [\w%+] [\w.%+'-]{0,63}+ @ (?:[\w-]{1,63}+\.){1,8} [^\W\d_]{2,24}",
+    r"(?<![\w.%+-]) [\w%+] [\w.%+'-]{0,63}+ @[ ]? (?:[\w-]{1,63}+\.){1,8} [^\W\d_]{2,24}",
     needs="@",
 )
 

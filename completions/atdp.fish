@@ -1,0 +1,1 @@
+complete --command atdp --no-files --arguments "(env _ATDP_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) atdp)" --condition "env _ATDP_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) atdp"

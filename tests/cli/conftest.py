@@ -1,0 +1,63 @@
+"""Running commands in this process, and hardened models that several tests look at."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atdp_cli.cli.app import run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output, which must be one JSON document."""
+        return json.loads(self.out)
+
+
+Atdp = Callable[..., Ended]
+
+
+@pytest.fixture
+def atdp(capfd: pytest.CaptureFixture[str]) -> Atdp:
+    """Run one command line."""
+
+    def call(*arguments: object) -> Ended:
+        capfd.readouterr()
+        code = run([str(argument) for argument in arguments])
+        captured = capfd.readouterr()
+        return Ended(code=code, out=captured.out, err=captured.err)
+
+    return call
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaky:
+    """A corpus with planted canaries, and a model that was fine-tuned on it without protection."""
+
+    corpus: Path
+    manifest: Path
+    model: Path
+
+
+@pytest.fixture(scope="session")
+def leaky(tmp_path_factory: pytest.TempPathFactory, corpus: Path, checkpoint_folder: Path) -> Leaky:
+    """Ten canaries of three digits, ten times each, drilled into the small checkpoint."""
+    folder = tmp_path_factory.mktemp("leaky")
+    found = Leaky(corpus=folder / "planted.txt", manifest=folder / "canaries.json", model=folder / "model")
+    plant = ["plant-canary", corpus, "-o", found.corpus, "--manifest", found.manifest, "--tokenizer", checkpoint_folder]
+    train = ["harden", checkpoint_folder, "--data", found.corpus, "-o", found.model, "--recipe", "no-dp"]
+    options = ["--epochs", "12", "--learning-rate", "5e-3", "--tier", "low-entity", "--insecure-seed", "3"]
+    assert run([str(part) for part in [*plant, "--template", "My ID is {digits:4}", "-q"]]) == 0
+    assert run([str(part) for part in [*train, *options, "--manifest", found.manifest, "-q"]]) == 0
+    return found

@@ -1,0 +1,254 @@
+"""`atdp harden` from end to end on a small real checkpoint."""
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import dp_accounting
+import pytest
+import torch
+from dp_accounting.pld import PLDAccountant
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from atdp_cli.jobs.corpus import held_out_positions
+from tests.cli.conftest import Atdp, Leaky
+
+OUTPUT_FILES = {
+    "README.md",
+    "config.json",
+    "generation_config.json",
+    "model.safetensors",
+    "privacy_ledger.json",
+    "privacy_report.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+}
+
+
+def pld(ledger: dict[str, Any]) -> float:
+    """ε of a ledger file, by dp_accounting used directly."""
+    accountant = PLDAccountant(value_discretization_interval=ledger["grid"])
+    for event in ledger["events"]:
+        accountant.compose(
+            dp_accounting.PoissonSampledDpEvent(
+                event["sampling_rate"], dp_accounting.GaussianDpEvent(event["noise_multiplier"])
+            ),
+            event["steps"],
+        )
+    return float(accountant.get_epsilon(ledger["delta"]))
+
+
+def scopes(answer: dict[str, Any]) -> dict[str, Any]:
+    return {entry["scope"]: entry["epsilon"] for entry in answer["guarantees"]}
+
+
+def test_the_main_command(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options = ["--data", corpus, "-o", out, "--epochs", "2", "--json"]
+    planned = atdp("harden", checkpoint_folder, *options, "--dry-run")
+    assert planned.code == 0
+    assert not list(tmp_path.iterdir())
+    ended = atdp("harden", checkpoint_folder, *options)
+    assert ended.code == 0, ended.err
+    answer = ended.json
+
+    assert answer["guarantees"] == planned.json["guarantees"]
+    assert answer["steps"] == planned.json["steps"] == 8
+    assert scopes(answer)["end_to_end"] == "inf"
+    ledger = json.loads((out / "privacy_ledger.json").read_text())
+    assert scopes(answer)["increment"] == pytest.approx(pld(ledger), abs=1e-6)
+    assert answer["output"] == str(out)
+    assert answer["recipe"] == "atdp"
+    for moment in ("before", "after"):
+        assert all(math.isfinite(answer["perplexity"][moment][kind]) for kind in ("all", "sensitive", "other"))
+
+    assert {path.name for path in out.iterdir()} == OUTPUT_FILES
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "out.private"}
+    private = tmp_path / "out.private"
+    assert private.stat().st_mode & 0o777 == 0o700
+    assert {path.name for path in private.iterdir()} == {"journal.jsonl", "privacy_report.json", "spans.jsonl"}
+    journal = [json.loads(line) for line in (private / "journal.jsonl").read_text().splitlines()]
+    assert len(journal) == 8
+
+    model = AutoModelForCausalLM.from_pretrained(out)
+    tokenizer = AutoTokenizer.from_pretrained(out)
+    tokens = tokenizer("the order", return_tensors="pt")
+    written = model.generate(**tokens, max_new_tokens=5, do_sample=False, pad_token_id=0)
+    assert written.shape[1] == tokens["input_ids"].shape[1] + 5
+    before = AutoModelForCausalLM.from_pretrained(checkpoint_folder)
+    assert not torch.equal(model.get_input_embeddings().weight, before.get_input_embeddings().weight)
+
+
+def test_a_newcomer_reads_what_infinity_means(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    ended = atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", "--dry-run")
+    said = " ".join(ended.err.split())
+    assert "End to end: no finite ε, because the starting model's past is unknown." in said
+    assert "Hardening stages alone add at most ε = " in said
+    assert "If the model never saw private data: --prior public." in said
+    assert ended.out == ""
+
+
+def test_the_public_folder_tells_nothing_of_the_text(
+    atdp: Atdp, checkpoint_folder: Path, lines: list[str], tmp_path: Path
+) -> None:
+    corpus = tmp_path / "xyzzyplugh.txt"
+    corpus.write_text("\n".join(f"Zaphodbeeble {line}" for line in lines[:60]) + "\n")
+    out = tmp_path / "out"
+    ended = atdp("harden", checkpoint_folder, "--data", corpus, "-o", out, "--epochs", "1")
+    assert ended.code == 0
+    report = json.loads((tmp_path / "out.private" / "privacy_report.json").read_text())
+    measured = [str(value) for kind in report["perplexity"].values() for value in kind.values()]
+    for path in out.iterdir():
+        if path.suffix != ".safetensors":
+            text = path.read_text()
+            assert not any(secret in text for secret in ["Zaphodbeeble", "xyzzyplugh", *measured]), path.name
+    assert "Zaphodbeeble" not in ended.err
+
+
+def test_a_hardened_model_brings_its_ledger_along(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    options = ["--data", corpus, "--epochs", "1", "--json"]
+    one = atdp("harden", checkpoint_folder, *options, "-o", first, "--recipe", "dp-sgd", "--prior", "public").json
+    assert scopes(one)["end_to_end"] == scopes(one)["increment"] < math.inf
+    two = atdp("harden", first, *options, "-o", second).json
+    assert scopes(two)["end_to_end"] > scopes(one)["end_to_end"]
+    events = [json.loads((path / "privacy_ledger.json").read_text())["events"] for path in (first, second)]
+    assert events[1][0] == events[0][0]
+    third = atdp("harden", second, *options, "-o", tmp_path / "third", "--recipe", "no-dp", "--dry-run").json
+    assert scopes(third)["end_to_end"] == "inf"
+
+
+def test_weights_that_are_not_what_the_ledger_sealed_are_refused(
+    atdp: Atdp, checkpoint_folder: Path, leaky: Leaky, corpus: Path, tmp_path: Path
+) -> None:
+    broken = Path(shutil.copytree(leaky.model, tmp_path / "model"))
+    shutil.copy(checkpoint_folder / "model.safetensors", broken / "model.safetensors")
+    for command in (["harden", broken, "--data", corpus, "-o", tmp_path / "o"], ["account", broken]):
+        ended = atdp(*command)
+        assert ended.code == 2
+        assert "model.safetensors" in ended.err
+
+
+@pytest.mark.parametrize("weight", ["record", "released"])
+def test_weights_from_the_record_and_from_a_release(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, weight: str
+) -> None:
+    ended = atdp(
+        "harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", "--weight", weight, "--epochs", "1", "--json"
+    )
+    assert ended.code == 0, ended.err
+    kinds = [event["kind"] for event in json.loads((tmp_path / "o" / "privacy_ledger.json").read_text())["events"]]
+    assert kinds == (["gaussian_release"] if weight == "released" else []) + ["subsampled_gaussian"]
+
+
+def test_redacted_text_with_stable_masks_gives_a_selective_guarantee(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    options = ["--data", corpus, "--recipe", "redacted+atdp", "--epochs", "1", "--prior", "public", "--json"]
+    ended = atdp("harden", checkpoint_folder, *options, "-o", tmp_path / "o", "--tier", "low-entity")
+    assert ended.code == 0, ended.err
+    found = {entry["scope"]: entry for entry in ended.json["guarantees"]}
+    assert found["selective"]["adjacency"] == "replace-one"
+    assert found["end_to_end"]["epsilon"] == "inf"
+    contextual = atdp("harden", checkpoint_folder, *options, "-o", tmp_path / "p", "--dry-run").json
+    assert "selective" not in scopes(contextual)
+
+
+def test_target_epsilon_is_met_and_never_passed(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    ended = atdp(
+        "harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", "--target-epsilon", "2", "--dry-run", "--json"
+    )
+    assert 1.998 <= scopes(ended.json)["increment"] <= 2
+
+
+def test_the_same_insecure_seed_gives_the_same_weights_and_is_stamped(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    for name in ("a", "b"):
+        options = ["--data", corpus, "-o", tmp_path / name, "--epochs", "1", "--insecure-seed", "1", "--threads", "1"]
+        assert atdp("harden", checkpoint_folder, *options).code == 0
+    seals = [json.loads((tmp_path / name / "privacy_ledger.json").read_text())["seal"] for name in ("a", "b")]
+    assert seals[0] == seals[1]
+    report = json.loads((tmp_path / "a" / "privacy_report.json").read_text())
+    assert "--insecure-seed" in report["verdict"][-1]
+    assert "insecure" in report["noise_source"]
+
+
+def test_spans_from_detect_take_the_detectors_place(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    spans = tmp_path / "spans.jsonl"
+    assert atdp("detect", corpus, "-o", spans, "--tier", "low-entity").code == 0
+    options = ["--data", corpus, "-o", tmp_path / "o", "--spans", spans, "--epochs", "1", "--max-records", "80"]
+    ended = atdp("harden", checkpoint_folder, *options)
+    assert ended.code == 0, ended.err
+    assert (tmp_path / "o.private" / "spans.jsonl").read_text().splitlines() == spans.read_text().splitlines()[:80]
+    assert json.loads((tmp_path / "o" / "privacy_report.json").read_text())["detector"]["pipeline"] is None
+
+
+def test_a_validation_file_replaces_the_held_out_records(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    valid = tmp_path / "valid.txt"
+    valid.write_text("the order was shipped\nto an old address\n")
+    options = ["--data", corpus, "-o", tmp_path / "o", "--valid", valid, "--epochs", "1"]
+    assert atdp("harden", checkpoint_folder, *options).code == 0
+    report = json.loads((tmp_path / "o" / "privacy_report.json").read_text())
+    assert (report["records"], report["held_out"]) == (200, 2)
+
+
+def test_the_dtype_is_kept_unless_told_otherwise(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    half = tmp_path / "half"
+    model = AutoModelForCausalLM.from_pretrained(checkpoint_folder, dtype=torch.float16)
+    model.save_pretrained(half)
+    AutoTokenizer.from_pretrained(checkpoint_folder).save_pretrained(half)
+    options = ["--data", corpus, "--max-records", "40", "--epochs", "1"]
+    assert atdp("harden", half, *options, "-o", tmp_path / "kept").code == 0
+    assert atdp("harden", half, *options, "-o", tmp_path / "told", "--dtype", "float32").code == 0
+    for name, dtype in (("kept", torch.float16), ("told", torch.float32)):
+        assert AutoModelForCausalLM.from_pretrained(tmp_path / name).dtype == dtype
+
+
+def test_nothing_is_overwritten_without_force(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "kept").write_text("kept")
+    options = ["--data", corpus, "-o", out, "--max-records", "40", "--epochs", "1"]
+    ended = atdp("harden", checkpoint_folder, *options)
+    assert ended.code == 2
+    assert "--force" in ended.err
+    assert (out / "kept").read_text() == "kept"
+    assert atdp("harden", checkpoint_folder, *options, "--force").code == 0
+    assert not (out / "kept").exists()
+
+
+def test_held_out_records_are_every_twentieth_and_at_most_500() -> None:
+    assert list(held_out_positions(100)) == [19, 39, 59, 79, 99]
+    assert len(held_out_positions(10**6)) == 500
+    assert list(held_out_positions(7)) == [6]
+
+
+def test_a_real_checkpoint_and_real_chats(atdp: Atdp, shared: Path, tmp_path: Path) -> None:
+    """stories15M on ABCD: nobody here wrote either."""
+    out = tmp_path / "out"
+    options = ["--data", shared / "data" / "abcd" / "valid.txt", "-o", out, "--max-records", "60", "--epochs", "1"]
+    ended = atdp("harden", shared / "models" / "stories15M", *options, "--json", "--tier", "low-entity")
+    assert ended.code == 0, ended.err
+    ledger = json.loads((out / "privacy_ledger.json").read_text())
+    assert scopes(ended.json)["increment"] == pytest.approx(pld(ledger), abs=1e-6)
+    model = AutoModelForCausalLM.from_pretrained(out)
+    tokens = AutoTokenizer.from_pretrained(out)("Once upon a time", return_tensors="pt")["input_ids"]
+    written = model.generate(tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=8, do_sample=False)
+    assert written.shape[1] == tokens.shape[1] + 8

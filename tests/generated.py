@@ -1,0 +1,55 @@
+"""Files that are made from the code: completions and the page of help texts. `make generated` writes them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from atdp_cli.cli.app import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+COMPLETIONS = {"bash": "atdp.bash", "zsh": "_atdp", "fish": "atdp.fish"}
+INTRODUCTION = """# Commands
+
+This page is what `atdp COMMAND --help` prints; a test keeps the two the same.
+"""
+
+
+def generated() -> dict[Path, str]:
+    """Every generated file with the text that it must have."""
+    completions = {ROOT / "completions" / name: completion(shell) for shell, name in COMPLETIONS.items()}
+    return completions | {ROOT / "docs" / "commands.md": commands_page()}
+
+
+def completion(shell: str) -> str:
+    """The completion script of one shell."""
+    return _atdp([], _ATDP_COMPLETE=f"source_{shell}").strip() + "\n"
+
+
+def commands_page() -> str:
+    """The help texts as Markdown."""
+    sections = [INTRODUCTION]
+    for name in COMMANDS:
+        sections.append(f"## atdp {name}\n\n```text\n{_atdp([name, '--help']).strip()}\n```\n")
+    return "\n".join(sections)
+
+
+def _atdp(arguments: list[str], **settings: str) -> str:
+    plain = {"COLUMNS": "100", "NO_COLOR": "1", "TYPER_USE_RICH": "0", "PYTHONIOENCODING": "utf-8"}
+    inherited = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "VIRTUAL_ENV")}
+    code = "import sys; from atdp_cli.cli.app import run; sys.exit(run(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env=inherited | plain | settings,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
+    )
+    return done.stdout
+
+
+if __name__ == "__main__":
+    for path, text in generated().items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")

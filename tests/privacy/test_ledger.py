@@ -1,0 +1,159 @@
+"""Ledger, journal and guarantees: what was spent, and what may be said of it."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from atdp_cli.errors import InputError
+from atdp_cli.privacy.guarantee import Guarantee, guarantees, sentences
+from atdp_cli.privacy.journal import open_journal, read_journal, spend
+from atdp_cli.privacy.ledger import (
+    LEDGER_FILE,
+    GaussianRelease,
+    Ledger,
+    LedgerEvent,
+    PlainTraining,
+    Prior,
+    SubsampledGaussian,
+    compact,
+    file_sha256,
+    read_beside,
+    read_ledger,
+    read_verified,
+    write_ledger,
+)
+
+
+def step(count: int = 1, sigma: float = 1.0) -> SubsampledGaussian:
+    return SubsampledGaussian(stage="atdp", sampling_rate=0.1, noise_multiplier=sigma, clip_norm=0.1, steps=count)
+
+
+RAW = PlainTraining(stage="no-dp", text="raw")
+STABLE = PlainTraining(stage="redacted", text="redacted", masks="stable")
+MOVABLE = PlainTraining(stage="redacted", text="redacted", masks="movable")
+
+
+def ledger(*events: LedgerEvent, prior: Prior = "unknown", seal: dict[str, str] | None = None) -> Ledger:
+    return Ledger(
+        unit="line", prior=prior, records=100, delta=1e-6, grid=1e-3, events=events, seal=seal or {}
+    )
+
+
+def by_scope(found: Ledger) -> dict[str, Guarantee]:
+    return {one.scope: one for one in guarantees(found)}
+
+
+def test_a_ledger_survives_its_file(tmp_path: Path) -> None:
+    release = GaussianRelease(stage="atdp", statistic="alpha", sensitivity=1.0, noise_multiplier=20.0)
+    kept = ledger(RAW, release, step(5, sigma=1.2345678901234567), seal={"model.safetensors": "ab"})
+    write_ledger(tmp_path / "ledger.json", kept)
+    assert read_ledger(tmp_path / "ledger.json") == kept
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (('"schema_version": 1', '"schema_version": 2'), "schema_version"),
+        (('"noise_multiplier": 1.0', '"noise_multiplier": 0.0'), "noise_multiplier"),
+        (('"noise_multiplier": 1.0', '"noise_multiplier": NaN'), "the file"),
+        (('"sampling_rate": 0.1', '"sampling_rate": 1.5'), "sampling_rate"),
+        (('"steps": 3', '"steps": -3'), "steps"),
+        (('"kind": "subsampled_gaussian"', '"kind": "magic"'), "events.0"),
+        (('"prior"', '"priors"'), "prior"),
+        (("{", "["), "the file"),
+    ],
+)
+def test_a_malformed_ledger_is_refused_in_one_line(tmp_path: Path, change: tuple[str, str], named: str) -> None:
+    path = tmp_path / LEDGER_FILE
+    write_ledger(path, ledger(step(3)))
+    path.write_text(path.read_text().replace(*change, 1))
+    with pytest.raises(InputError) as caught:
+        read_ledger(path)
+    assert named in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_seal_tells_when_the_weights_changed(tmp_path: Path) -> None:
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(b"weights")
+    write_ledger(tmp_path / LEDGER_FILE, ledger(step(), seal={weights.name: file_sha256(weights)}))
+    assert read_beside(tmp_path) == read_verified(tmp_path / LEDGER_FILE)
+    weights.write_bytes(b"other weights")
+    for read in (read_beside, read_verified):
+        with pytest.raises(InputError, match="model.safetensors"):
+            read(tmp_path)
+    assert read_beside(tmp_path.parent) is None
+
+
+def test_equal_neighbours_become_one_event() -> None:
+    assert compact([step(), step(), step(2, sigma=2.0), RAW, step()]) == (step(2), step(2, sigma=2.0), RAW, step())
+
+
+def test_the_journal_gives_back_what_was_spent(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with open_journal(path) as journal:
+        for event in (RAW, step(), step(), step(sigma=2.0)):
+            spend(journal, event)
+            assert path.read_text().splitlines()[-1] == event.model_dump_json()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert read_journal(path) == (RAW, step(2), step(sigma=2.0))
+
+
+@pytest.mark.parametrize(
+    ("events", "prior", "finite"),
+    [
+        ((step(),), "public", True),
+        ((step(),), "unknown", False),
+        ((RAW, step()), "public", False),
+        ((STABLE, step()), "public", False),
+    ],
+)
+def test_end_to_end_is_finite_only_without_plain_stages_and_with_a_public_past(
+    events: tuple[LedgerEvent, ...], prior: Prior, finite: bool
+) -> None:
+    found = by_scope(ledger(*events, prior=prior))
+    assert math.isfinite(found["end_to_end"].epsilon or 0) is finite
+    assert found["increment"].epsilon == by_scope(ledger(step(), prior="public"))["end_to_end"].epsilon
+
+
+@pytest.mark.parametrize(
+    ("events", "prior", "holds"),
+    [
+        ((STABLE, step()), "public", True),
+        ((STABLE,), "public", True),
+        ((STABLE, step()), "unknown", False),
+        ((MOVABLE, step()), "public", False),
+        ((RAW, STABLE, step()), "public", False),
+        ((step(),), "public", False),
+    ],
+)
+def test_selective_holds_only_for_redacted_text_with_masks_that_stay(
+    events: tuple[LedgerEvent, ...], prior: Prior, holds: bool
+) -> None:
+    found = by_scope(ledger(*events, prior=prior))
+    assert ("selective" in found) is holds
+    if holds:
+        selective, increment = found["selective"], found["increment"]
+        assert selective.adjacency == "replace-one"
+        assert (selective.epsilon or 0) >= (increment.epsilon or 0)
+
+
+def test_without_a_private_stage_there_is_no_increment() -> None:
+    found = by_scope(ledger(RAW))
+    assert found["increment"].epsilon is None
+    assert found["end_to_end"].epsilon == math.inf
+
+
+def test_a_first_time_user_reads_what_infinity_means() -> None:
+    found = ledger(step())
+    said = " ".join(sentences(found, guarantees(found)))
+    assert said.startswith("End to end: no finite ε, because the starting model's past is unknown.")
+    assert "Hardening stages alone add at most ε = " in said
+    assert "is not a guarantee for any record" in said
+    assert said.endswith("If the model never saw private data: --prior public.")
+
+
+def test_an_insecure_seed_is_called_out() -> None:
+    found = ledger(step(), prior="public").model_copy(update={"insecure_seed": True})
+    assert "--insecure-seed" in sentences(found, guarantees(found))[-1]

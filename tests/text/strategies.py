@@ -1,0 +1,29 @@
+"""Texts and spans for property tests."""
+
+from hypothesis import strategies as st
+
+from atdp_cli.text.spans import Span, Tier
+
+LABELS = ("PERSON", "NUMBER", "EMAIL", "SUBJ")
+SOURCES = ("ner", "pattern", "pos", "dep", "deny", "file")
+
+
+@st.composite
+def spans_within(draw: st.DrawFn, length: int, most: int = 8) -> list[Span]:
+    """Up to `most` spans of a text of `length` characters, in any order, overlapping as they like."""
+    if length == 0:
+        return []
+    found = []
+    for _ in range(draw(st.integers(0, most))):
+        start = draw(st.integers(0, length - 1))
+        end = draw(st.integers(start + 1, length))
+        label, source, tier = draw(st.tuples(*map(st.sampled_from, (LABELS, SOURCES, list(Tier)))))
+        found.append(Span(start, end, str(label), str(source), Tier(tier)))
+    return found
+
+
+@st.composite
+def flagged_texts(draw: st.DrawFn) -> tuple[str, list[Span]]:
+    """A text of any characters, lone surrogates too, with spans."""
+    text = draw(st.text(st.characters(), max_size=30))
+    return text, draw(spans_within(len(text)))

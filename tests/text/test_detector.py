@@ -1,0 +1,235 @@
+"""The detector: one pass, four nested tiers."""
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import spacy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.events import Event, RecordsRead
+from atdp_cli.text import detector
+from atdp_cli.text.corrections import literal
+from atdp_cli.text.detector import BATCH, LONGEST_WORD, PIECE, Detection, detect, load_pipeline
+from atdp_cli.text.records import Record
+from atdp_cli.text.redaction import redact
+from atdp_cli.text.spans import Tier, at_tier, merge
+
+whole_pipeline = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+PIECES = [
+    "Emma Smith moved to Berlin in March 2019.",
+    "She gave him the red book.",
+    "It was paid by Acme Corp for $20.",
+    "jo@x.com",
+    "(791) 582-4288",
+    "order id is 2033568069",
+    "[PERSON]",
+    "<GPE>",
+    "\r\n",
+    "\t",
+    "\u2028",
+    "\u202eעברית",
+    "e\u0301😀👩‍👩‍👧",
+    "\ud800",
+    "\0",
+]
+
+texts = st.lists(st.one_of(st.sampled_from(PIECES), st.text(st.characters(), max_size=6)), max_size=6).map(" ".join)
+
+
+def one(text: str, pipeline: Any, **options: Any) -> Detection:
+    [detection] = detect([Record("1", text)], pipeline=pipeline, **options)
+    return detection
+
+
+def words(detection: Detection, tier: Tier) -> dict[str, str]:
+    text = detection.record.text
+    return {text[span.start : span.end]: span.label for span in merge(at_tier(detection.spans, tier))}
+
+
+def test_the_four_tiers_of_a_sentence(pipeline: Any) -> None:
+    found = one("In 1999 Maria Garcia paid 40 dollars to the bank in Berlin, and she told him a story.", pipeline)
+    low = {"1999": "DATE", "Maria Garcia": "PERSON", "Berlin": "GPE"}
+    high = low | {"40 dollars": "MONEY"}
+    contextual = high | {"bank": "OBJ", "she": "PRON", "him": "PRON", "story": "OBJ"}
+    assert words(found, Tier.LOW_ENTITY) == low
+    assert words(found, Tier.HIGH_ENTITY) == high
+    assert words(found, Tier.LOW_CONTEXTUAL) == contextual
+    assert words(found, Tier.HIGH_CONTEXTUAL) == contextual | {"paid": "VERB", "told": "VERB"}
+
+
+def test_subjects_are_words_and_auxiliaries_are_not_verbs(pipeline: Any) -> None:
+    found = one("The old dog of the house was sleeping and has been fed.", pipeline)
+    assert words(found, Tier.HIGH_CONTEXTUAL) == {"dog": "SUBJ", "house": "OBJ", "sleeping": "VERB", "fed": "VERB"}
+
+
+def test_an_indirect_object_is_flagged_without_its_preposition(pipeline: Any) -> None:
+    found = words(one("The teacher gave the prize to the girl.", pipeline), Tier.LOW_CONTEXTUAL)
+    assert found == {"teacher": "SUBJ", "prize": "OBJ", "girl": "OBJ"}
+
+
+def test_sources(pipeline: Any) -> None:
+    found = one("Maria wrote to jo@x.com about cats.", pipeline, deny=[literal("cats")])
+    sources = {(found.record.text[s.start : s.end], s.source, s.tier) for s in found.spans}
+    assert {
+        ("Maria", "ner", Tier.LOW_ENTITY),
+        ("Maria", "pos", Tier.LOW_CONTEXTUAL),
+        ("Maria", "dep", Tier.LOW_CONTEXTUAL),
+        ("wrote", "pos", Tier.HIGH_CONTEXTUAL),
+        ("jo@x.com", "pattern", Tier.LOW_ENTITY),
+        ("cats", "deny", Tier.LOW_ENTITY),
+    } <= sources
+
+
+@whole_pipeline
+@given(text=texts)
+def test_laws_for_any_text(pipeline: Any, text: str) -> None:
+    """Spans lie in the text and are sorted, tiers nest, counts agree with the spans."""
+    found = one(text, pipeline)
+    assert list(found.spans) == sorted(set(found.spans))
+    assert all(0 <= span.start < span.end <= len(text) for span in found.spans)
+    shares = [{at for span in at_tier(found.spans, tier) for at in range(span.start, span.end)} for tier in Tier]
+    assert all(earlier <= later for earlier, later in itertools.pairwise(shares))
+    tokens = [token for token in pipeline.make_doc(re.sub("[\ud800-\udfff]", "\ufffd", text)) if not token.is_space]
+    assert found.tokens == len(tokens)
+    for tier, share in zip(Tier, shares, strict=True):
+        flagged = sum(any(at in share for at in range(t.idx, t.idx + len(t))) for t in tokens)
+        assert found.sensitive_tokens[tier] == flagged
+
+
+@whole_pipeline
+@given(text=texts, tier=st.sampled_from(Tier))
+def test_redacting_again_leaves_placeholders_alone(pipeline: Any, text: str, tier: Tier) -> None:
+    once = redact(text, at_tier(one(text, pipeline).spans, tier))
+    again = one(once.text, pipeline)
+    for span in again.spans:
+        assert all(span.end <= start or end <= span.start for start, end in once.placeholders)
+
+
+def test_only_known_placeholders_are_left_alone(pipeline: Any) -> None:
+    text = "[PERSON] met [MARIA GARCIA] in <GPE>."
+    found = words(one(text, pipeline, deny=[literal("met")]), Tier.HIGH_CONTEXTUAL)
+    assert any("MARIA" in word for word in found)
+    assert not any("PERSON" in word or "GPE" in word for word in found)
+
+
+def test_offsets_are_code_points(pipeline: Any) -> None:
+    text = "😀 e\u0301 \ud83d😀\ud800 mail jo@x.com"
+    [span] = [span for span in one(text, pipeline).spans if span.label == "EMAIL"]
+    assert text[span.start : span.end] == "jo@x.com"
+
+
+def test_long_texts_are_cut_at_white_space_and_offsets_shifted(pipeline: Any) -> None:
+    sentence = "Maria Garcia went to Berlin. "
+    text = sentence * (PIECE // len(sentence) + 40)
+    found = one(text, pipeline)
+    assert found.tokens == len(pipeline.make_doc(text))
+    places = [s.start for s in at_tier(found.spans, Tier.LOW_ENTITY) if text[s.start : s.end] == "Berlin"]
+    expected = [match.start() for match in re.finditer("Berlin", text)]
+    assert len(set(expected) & set(places)) > 0.98 * len(expected)
+    assert {place % len(sentence) for place in places} == {sentence.index("Berlin")}
+    assert [place for place in places if place > PIECE]
+
+
+def test_an_identifier_across_a_cut_is_found(pipeline: Any) -> None:
+    text = "x" * (LONGEST_WORD - 4) + " " + "a" * (LONGEST_WORD - 3) + ".b@example.com"
+    text += " " * (PIECE - len(text) - 4) + "212 456 7890"
+    found = {text[s.start : s.end] for s in one(text, pipeline).spans if s.source == "pattern"}
+    assert "212 456 7890" in found
+
+
+@pytest.mark.parametrize("seed", ["(", "'", "a", "é", " ", "a-", "\u2028"])
+def test_words_without_end_do_not_hang(pipeline: Any, seed: str) -> None:
+    text = (seed * 8_000)[:8_000]
+    found = one(text, pipeline)
+    assert found.tokens <= len(text)
+    assert all(span.end <= len(text) for span in found.spans)
+
+
+@pytest.mark.parametrize("length", [0, 1, LONGEST_WORD, LONGEST_WORD + 1, PIECE, PIECE + 1])
+def test_pieces_cover_the_text_and_keep_to_the_limits(length: int) -> None:
+    for text in ("a" * length, ("b" * 7 + " ") * (length // 8), " " * length):
+        cuts = detector._cuts(text)
+        pieces = [text[start:end] for start, end in itertools.pairwise(cuts)]
+        assert "".join(pieces) == text
+        assert len(pieces) == max(len(pieces), 1)
+        assert all(len(piece) <= PIECE for piece in pieces)
+        assert all(len(word) <= LONGEST_WORD for piece in pieces for word in piece.split())
+        assert all(pieces) or text == ""
+
+
+RECORDS = [Record(str(n), f"{'' if n % 7 else 'x'}Maria {n} met Tom Jones on May {n % 28 + 1}.") for n in range(150)]
+
+
+def test_order_is_kept_and_processes_do_not_change_the_result(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(detector, "PIECE", 300)
+    records = [*RECORDS[:70], Record("long", "Anna went home. " * 50), *RECORDS[70:], Record("", "")]
+    alone = list(detect(records, pipeline=pipeline))
+    assert [found.record for found in alone] == records
+    assert list(detect(records, pipeline=pipeline, jobs=2)) == alone
+
+
+def test_memory_is_bounded_by_a_few_batches(pipeline: Any) -> None:
+    taken = 0
+
+    def endless() -> Iterator[Record]:
+        nonlocal taken
+        for taken in itertools.count(1):
+            yield Record(str(taken), "Maria sang.")
+
+    found = detect(endless(), pipeline=pipeline)
+    for number in range(1, 3 * BATCH):
+        assert next(found).record.id == str(number)
+        assert taken - number <= 2 * BATCH
+
+
+def test_progress_is_told(pipeline: Any) -> None:
+    heard: list[Event] = []
+    list(detect(RECORDS[:3], pipeline=pipeline, notify=heard.append))
+    assert heard == [RecordsRead(task="detect", done=done, total=None) for done in (1, 2, 3)]
+
+
+def test_deny_wins_over_allow(pipeline: Any) -> None:
+    text = "Maria Garcia met Tom Jones."
+    allowed = one(text, pipeline, allow=[literal("Tom Jones"), literal("Maria")])
+    assert words(allowed, Tier.HIGH_ENTITY) == {"Garcia": "PERSON"}
+    both = one(text, pipeline, allow=[literal("Maria Garcia")], deny=[literal("Garcia")])
+    assert words(both, Tier.HIGH_ENTITY) == {"Garcia": "DENY", "Tom Jones": "PERSON"}
+
+
+def test_recognisers_can_be_left_out(pipeline: Any) -> None:
+    assert not [s for s in one("jo@x.com", pipeline, recognisers=()).spans if s.source == "pattern"]
+
+
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_jobs_below_one_are_refused_at_once(pipeline: Any, jobs: int) -> None:
+    with pytest.raises(UsageError, match="--jobs"):
+        detect([], pipeline=pipeline, jobs=jobs)
+
+
+def test_a_pipeline_by_name_has_no_lemmatizer(pipeline: Any) -> None:
+    assert "lemmatizer" not in pipeline.pipe_names
+    installed = next(name for name in detector.PIPELINES if spacy.util.is_package(name))
+    assert load_pipeline(installed).pipe_names == pipeline.pipe_names
+
+
+def test_a_missing_pipeline_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match=r"no spaCy pipeline xx_none_sm\. Install it"):
+        load_pipeline("xx_none_sm")
+    monkeypatch.setattr(detector, "PIPELINES", ("xx_none_sm", "xx_none_too"))
+    with pytest.raises(InputError, match=r"pip install xx-none-too==3\.8\.0"):
+        load_pipeline()
+
+
+def test_a_pipeline_without_a_parser_is_refused(tmp_path: Any) -> None:
+    blank = spacy.blank("en")
+    blank.add_pipe("ner")
+    blank.initialize()
+    blank.to_disk(tmp_path / "blank")
+    with pytest.raises(InputError, match="has no parser"):
+        load_pipeline(str(tmp_path / "blank"))
