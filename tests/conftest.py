@@ -1,7 +1,6 @@
 """What many tests need: a small real checkpoint, a corpus, and the shared material where it is at hand."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,19 +8,16 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
 
-WORDS = (
-    "the order was shipped to an old address and she asked for help with her account before noon "
-    "please send it again when they are ready because nobody could open that blue box"
-).split()
+WORDS = """the order was shipped to an old address and she asked for help with her account before noon please send it
+again when they are ready because nobody could open that blue box""".split()  # noqa: SIM905 - a list of words
 
 
 @pytest.fixture(autouse=True, scope="session")
-def one_thread() -> Iterator[None]:
+def one_thread() -> None:
     """Tests run side by side; two threads each would make them wait for one another."""
     import torch
 
     torch.set_num_threads(1)
-    yield
 
 
 @pytest.fixture(scope="session")

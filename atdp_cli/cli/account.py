@@ -16,7 +16,9 @@ ASKED = "Hypothetical"
 
 
 def account(
-    ledger: Annotated[Path | None, typer.Argument(metavar="[OUT|LEDGER]", help="A hardened model's folder, or a privacy_ledger.json.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Argument(metavar="[OUT|LEDGER]", help="A hardened model's folder, or a privacy_ledger.json.")
+    ] = None,
     sample_rate: Annotated[
         float | None, typer.Option(help="q: the chance of each record to be in a step.", rich_help_panel=ASKED)
     ] = None,

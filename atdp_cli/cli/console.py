@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -38,28 +39,34 @@ def progress(console: Console) -> Iterator[Notify]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[detail]}"),
     )
-    with Progress(*columns, console=console, transient=False) as bars:
-        tasks: dict[str, TaskID] = {}
+    bars = Progress(*columns, console=console)
+    tasks: dict[str, TaskID] = {}
 
-        def advance(name: str, done: int, total: int | None, detail: str = "") -> None:
-            if name not in tasks:
-                tasks[name] = bars.add_task(name, total=total, detail="")
-            bars.update(tasks[name], completed=done, total=total, detail=detail)
+    def advance(name: str, done: int, total: int | None, detail: str = "") -> None:
+        if name not in tasks:
+            # Not before there is something to show: a run that ends at once shall leave no blank line.
+            bars.start()
+            tasks[name] = bars.add_task(name, total=total, detail="")
+        bars.update(tasks[name], completed=done, total=total, detail=detail)
 
-        def notify(event: Event) -> None:
-            match event:
-                case RecordsRead(task=task, done=done, total=total):
-                    advance(task, done, total)
-                case StageStarted(stage=stage, steps=steps):
-                    advance(f"stage {stage}", 0, steps)
-                case StepDone(stage=stage, step=step, steps=steps, noise_multiplier=sigma):
-                    advance(f"stage {stage}", step, steps, "" if sigma is None else f"σ {sigma:.2f}")
-                case EpochDone(stage=stage, epoch=epoch, epochs=epochs, perplexity=value):
-                    if value is not None:
-                        bars.console.print(f"{stage}, epoch {epoch} of {epochs}: held-out perplexity {value:.2f}")
-                case NodesScored(model=model, done=done, total=total):
-                    advance(f"scoring {model}", done, total)
-                case FellBack(what=what, reason=reason):
-                    bars.console.print(f"{what}: {reason}")
+    def notify(event: Event) -> None:
+        match event:
+            case RecordsRead(task=task, done=done, total=total):
+                advance(task, done, total)
+            case StageStarted(stage=stage, steps=steps):
+                advance(f"stage {stage}", 0, steps)
+            case StepDone(stage=stage, step=step, steps=steps, noise_multiplier=sigma):
+                advance(f"stage {stage}", step, steps, "" if sigma is None else f"σ {sigma:.2f}")
+            case EpochDone(stage=stage, epoch=epoch, epochs=epochs, perplexity=value):
+                if value is not None:
+                    console.print(f"{stage}, epoch {epoch} of {epochs}: held-out perplexity {value:.2f}")
+            case NodesScored(model=model, done=done, total=total):
+                advance(f"scoring {Path(model).name}", done, total)
+            case FellBack(what=what, reason=reason):
+                console.print(f"{what}: {reason}")
 
+    try:
         yield notify
+    finally:
+        if tasks:
+            bars.stop()

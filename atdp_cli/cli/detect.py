@@ -12,7 +12,9 @@ from atdp_cli.text.spans import Tier
 
 
 def detect(
-    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Corpus: .txt or .jsonl, also .gz or .zst; - for standard input.")],
+    corpus: Annotated[
+        Path, typer.Argument(metavar="CORPUS", help="Corpus: .txt or .jsonl, also .gz or .zst; - for standard input.")
+    ],
     tier: TierOption = Tier.HIGH_CONTEXTUAL,
     output: Annotated[
         Path | None,

@@ -41,7 +41,9 @@ class PriorOption(StrEnum):
 
 
 def harden(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a causal language model, as save_pretrained writes it.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Folder of a causal language model, as save_pretrained writes it.")
+    ],
     data: Annotated[
         list[Path], typer.Option(help="Corpus: .txt or .jsonl, also .gz or .zst. Repeatable.", rich_help_panel=DATA)
     ],
@@ -157,7 +159,9 @@ def harden(
         str | None,
         typer.Option(help="float32, float16 or bfloat16. Default: as the checkpoint.", rich_help_panel=OUTPUT),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and its ε, and stop.", rich_help_panel=OUTPUT)] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan and its ε, and stop.", rich_help_panel=OUTPUT)
+    ] = False,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,

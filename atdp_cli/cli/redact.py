@@ -12,7 +12,9 @@ from atdp_cli.text.spans import Tier
 
 
 def redact(
-    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Corpus: .txt or .jsonl, also .gz or .zst; - for standard input.")],
+    corpus: Annotated[
+        Path, typer.Argument(metavar="CORPUS", help="Corpus: .txt or .jsonl, also .gz or .zst; - for standard input.")
+    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The redacted corpus, in the same format.", rich_help_panel="Output")
     ],

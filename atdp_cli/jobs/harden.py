@@ -16,7 +16,7 @@ from atdp_cli.jobs.describe import Measured, private_report, public_report
 from atdp_cli.jobs.encoding import Flagged, Limits, Windows, encode, spot
 from atdp_cli.jobs.request import HardenRequest, Planned
 from atdp_cli.jobs.workplace import Workplace, workplace
-from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint, parse_dtype, save_checkpoint
+from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint, save_checkpoint
 from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.model.windows import Window, check_alignment
 from atdp_cli.privacy.csprng import KeyStream, insecure_stream, secure_stream
@@ -70,12 +70,11 @@ def harden(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Hardened
     """
     started = time.monotonic()
     request = planned.request
-    dtype = parse_dtype(request.dtype) if request.dtype else checkpoint.stored_dtype
     with workplace(request.output, force=request.force) as work:
         material = prepare(planned, checkpoint, notify)
         before = perplexity(checkpoint.model, material.held_out)
         results = _fold(planned, checkpoint.model, material, work, notify)
-        save_checkpoint(checkpoint.model, checkpoint.tokenizer, work.model, dtype)
+        save_checkpoint(checkpoint.model, checkpoint.tokenizer, work.model, request.dtype or checkpoint.stored_dtype)
         after = perplexity(_reload(work.model).model, material.held_out)
         ledger = _seal(planned, work)
         measured = Measured(

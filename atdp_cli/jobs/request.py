@@ -3,16 +3,20 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from atdp_cli.audit.manifest import read_manifest
 from atdp_cli.errors import BudgetError, InputError, UsageError
 from atdp_cli.jobs.corpus import Split, load_split
 from atdp_cli.model.folder import check_folder
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.ledger import Ledger, Prior, read_beside
 from atdp_cli.privacy.schedule import RiseReset
+from atdp_cli.ranges import require_at_least, require_positive
 from atdp_cli.text.records import Unit
 from atdp_cli.text.spans import Tier
 from atdp_cli.training.plan import Corpus, Plan, make_plan, planned_epsilon, solve_noise
 from atdp_cli.training.recipe import DPSGD, Recipe, last_private
+
+WRITTEN_DTYPES = ("float32", "float16", "bfloat16")
 
 STABLE_TIERS = (Tier.LOW_ENTITY, Tier.HIGH_ENTITY)
 """Tiers whose masks follow entities; those of contextual tiers move with the sentence."""
@@ -116,13 +120,17 @@ def _check(request: HardenRequest) -> None:
         raise UsageError("--spans covers --data only.", "Leave --valid out: part of --data is held out.")
     if request.target_epsilon is not None:
         _check_scaled(request.recipe)
-    if request.max_epsilon is not None and not request.max_epsilon > 0:
-        raise UsageError(f"max-epsilon is {request.max_epsilon}.", "Choose a number above 0.")
-    if request.max_windows < 1:
-        raise UsageError(f"max-windows-per-unit is {request.max_windows}.", "Choose a whole number of at least 1.")
+    if request.max_epsilon is not None:
+        require_positive("max-epsilon", request.max_epsilon)
+    if request.dtype not in (None, *WRITTEN_DTYPES):
+        raise UsageError(f"dtype is '{request.dtype}'.", f"Choose one of {', '.join(WRITTEN_DTYPES)}.")
+    require_at_least("jobs", request.jobs, 1)
+    require_at_least("max-windows-per-unit", request.max_windows, 1)
     for path in (request.spans, request.allow, request.deny, request.manifest, request.valid):
         if path is not None and not path.is_file():
             raise InputError(f"{path} does not exist.", "Check the path.")
+    if request.manifest is not None:
+        read_manifest(request.manifest)
     if request.output.resolve() == request.model.resolve():
         raise UsageError("The output is the model itself.", "Choose another folder with -o.")
 

@@ -7,10 +7,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.utils import logging as transformers_logging
 
-from atdp_cli.errors import InputError, UsageError
+from atdp_cli.errors import InputError
 from atdp_cli.model.folder import check_folder, stored_dtype
-
-DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -19,12 +17,12 @@ class Checkpoint:
 
     Attributes:
         model: In fp32 and eval mode, on the CPU.
-        stored_dtype: The dtype of the file.
+        stored_dtype: The dtype of the file as torch names it; float32 for a file in float64.
     """
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
-    stored_dtype: torch.dtype
+    stored_dtype: str
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:
@@ -34,7 +32,7 @@ def load_checkpoint(folder: Path) -> Checkpoint:
         InputError: The folder is no such model, is damaged, or holds weights that are not finite.
     """
     check_folder(folder)
-    dtype = torch.float32 if (name := stored_dtype(folder)) == "float64" else DTYPES[name]
+    stored = stored_dtype(folder)
     tokenizer = load_tokenizer(folder)
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
@@ -53,7 +51,9 @@ def load_checkpoint(folder: Path) -> Checkpoint:
             "Check that transformers loads it: AutoModelForCausalLM.from_pretrained.",
         ) from error
     _check_weights(folder, model, info, tokenizer)
-    return Checkpoint(model=model.eval(), tokenizer=tokenizer, stored_dtype=dtype)
+    return Checkpoint(
+        model=model.eval(), tokenizer=tokenizer, stored_dtype="float32" if stored == "float64" else stored
+    )
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
@@ -73,25 +73,12 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def parse_dtype(name: str) -> torch.dtype:
-    """`float32`, `float16` or `bfloat16`.
-
-    Raises:
-        UsageError: Another name.
-    """
-    if name not in DTYPES:
-        raise UsageError(f"dtype is '{name}'.", f"Choose one of {', '.join(DTYPES)}.")
-    return DTYPES[name]
-
-
-def save_checkpoint(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path, dtype: torch.dtype
-) -> None:
-    """Write weights in `dtype`, configuration, generation settings and tokenizer into a new folder.
+def save_checkpoint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path, dtype: str) -> None:
+    """Write weights in `dtype` (as torch names it), configuration, generation settings and tokenizer into a new folder.
 
     The model itself is converted: it has done its work.
     """
-    model.to(dtype=dtype).save_pretrained(folder)  # type: ignore[arg-type, unused-ignore]
+    model.to(dtype=getattr(torch, dtype)).save_pretrained(folder)  # type: ignore[arg-type, unused-ignore]
     tokenizer.save_pretrained(folder)
 
 

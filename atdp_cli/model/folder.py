@@ -7,6 +7,9 @@ from typing import Any
 from atdp_cli.errors import InputError
 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+"""Names in safetensors and in torch. float64 is read, and written as float32."""
+
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 
@@ -68,10 +71,9 @@ def stored_dtype(folder: Path) -> str:
                 part = tensors.get_slice(key)
                 if (size := math.prod(part.get_shape())) > largest:
                     largest, name = size, part.get_dtype()
-    names = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
-    if name not in names:
+    if name not in DTYPES:
         raise InputError(f"{folder} stores its weights as {name}.", "Save them as float32, float16 or bfloat16.")
-    return names[name]
+    return DTYPES[name]
 
 
 def _shard(folder: Path, name: str) -> Path:

@@ -78,7 +78,7 @@ def test_a_secret_that_does_not_fit_is_refused_without_being_quoted(secret: str)
 def test_a_finished_canary_gives_its_last_digits() -> None:
     template, secret = find_template("On 12 May my ID was 341752, honestly")
     assert str(template) == "On 12 May my ID was {digits:6}, honestly"
-    assert secret == "341752"  # noqa: S105
+    assert secret == "341752"
 
 
 @pytest.mark.parametrize("text", ["no number", "", "My ID is {digits:6} 12", "1" * 8, "1" * 6000, "a\n12"])

@@ -12,8 +12,8 @@ from tokenizers import AddedToken, pre_tokenizers
 
 from atdp_cli.audit.canary import Target, draw, parse_template, plant
 from atdp_cli.audit.manifest import Manifest, make_manifest, read_manifest, token_mismatch, write_manifest
-from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 from atdp_cli.errors import InputError
+from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 
 ID = parse_template("My ID is {digits:6}")
 CORPUS = [f"line {number}" for number in range(20)]
@@ -58,7 +58,7 @@ def test_a_manifest_shown_by_accident_keeps_its_secrets(manifest: Manifest) -> N
         assert str(canary.token_ids[-1]) not in repr(canary)
 
 
-SECRET = "341752"  # noqa: S105
+SECRET = "341752"
 GOOD: dict[str, Any] = {
     "schema_version": 1,
     "kind": "atdp-canaries",

@@ -22,11 +22,11 @@ from transformers import (
 from atdp_cli.audit.canary import Target, draw, parse_template
 from atdp_cli.audit.candidates import PADDING, Candidates, tokenise
 from atdp_cli.audit.exposure import stand
-from atdp_cli.model.tokens import encode_record
 from atdp_cli.audit.trie import build_trie, score_pool
 from atdp_cli.audit.verdict import Verdict, audit_scores
 from atdp_cli.errors import RunError, UsageError
 from atdp_cli.events import Event, NodesScored
+from atdp_cli.model.tokens import encode_record
 
 from .conftest import gpt2, llama
 

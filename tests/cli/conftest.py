@@ -1,6 +1,7 @@
 """Running commands in this process, and hardened models that several tests look at."""
 
 import json
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,13 +52,33 @@ class Leaky:
 
 
 @pytest.fixture(scope="session")
-def leaky(tmp_path_factory: pytest.TempPathFactory, corpus: Path, checkpoint_folder: Path) -> Leaky:
-    """Ten canaries of three digits, ten times each, drilled into the small checkpoint."""
+def fixed_manifest(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: Path) -> Path:
+    """Ten canaries of four digits, ten times each: the same secrets in every session, so that a verdict is too."""
+    from atdp_cli.audit.canary import parse_template
+    from atdp_cli.audit.manifest import make_manifest, write_manifest
+    from atdp_cli.model.checkpoint import load_tokenizer
+
+    draw = random.Random(11)
+    template = parse_template("My ID is {digits:4}")
+    secrets = [template.secret(draw.randrange(template.pool)) for _ in range(10)]
+    places = draw.sample(range(1, 301), 100)
+    positions = [sorted(places[10 * one : 10 * one + 10]) for one in range(10)]
+    tokenizer = load_tokenizer(checkpoint_folder)
+    path = tmp_path_factory.mktemp("manifest") / "fixed.json"
+    write_manifest(path, make_manifest(tokenizer, template, secrets, positions, records=300, drawn="csprng"))
+    return path
+
+
+@pytest.fixture(scope="session")
+def leaky(
+    tmp_path_factory: pytest.TempPathFactory, corpus: Path, checkpoint_folder: Path, fixed_manifest: Path
+) -> Leaky:
+    """The canaries drilled into the small checkpoint."""
     folder = tmp_path_factory.mktemp("leaky")
     found = Leaky(corpus=folder / "planted.txt", manifest=folder / "canaries.json", model=folder / "model")
     plant = ["plant-canary", corpus, "-o", found.corpus, "--manifest", found.manifest, "--tokenizer", checkpoint_folder]
     train = ["harden", checkpoint_folder, "--data", found.corpus, "-o", found.model, "--recipe", "no-dp"]
     options = ["--epochs", "12", "--learning-rate", "5e-3", "--tier", "low-entity", "--insecure-seed", "3"]
-    assert run([str(part) for part in [*plant, "--template", "My ID is {digits:4}", "-q"]]) == 0
+    assert run([str(part) for part in [*plant, "--from", fixed_manifest, "-q"]]) == 0
     assert run([str(part) for part in [*train, *options, "--manifest", found.manifest, "-q"]]) == 0
     return found

@@ -140,7 +140,17 @@ def test_weights_from_the_record_and_from_a_release(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, weight: str
 ) -> None:
     ended = atdp(
-        "harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", "--weight", weight, "--epochs", "1", "--json"
+        "harden",
+        checkpoint_folder,
+        "--data",
+        corpus,
+        "-o",
+        tmp_path / "o",
+        "--weight",
+        weight,
+        "--epochs",
+        "1",
+        "--json",
     )
     assert ended.code == 0, ended.err
     kinds = [event["kind"] for event in json.loads((tmp_path / "o" / "privacy_ledger.json").read_text())["events"]]
@@ -164,7 +174,16 @@ def test_target_epsilon_is_met_and_never_passed(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
     ended = atdp(
-        "harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", "--target-epsilon", "2", "--dry-run", "--json"
+        "harden",
+        checkpoint_folder,
+        "--data",
+        corpus,
+        "-o",
+        tmp_path / "o",
+        "--target-epsilon",
+        "2",
+        "--dry-run",
+        "--json",
     )
     assert 1.998 <= scopes(ended.json)["increment"] <= 2
 

@@ -25,7 +25,7 @@ def change_config(folder: Path, **values: object) -> None:
     (folder / "config.json").write_text(json.dumps(config | values))
 
 
-def change_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> None:
+def change_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
     tensors = load_file(folder / "model.safetensors")
     change(tensors)
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
@@ -33,6 +33,11 @@ def change_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], Non
 
 def poison(tensors: dict[str, torch.Tensor]) -> None:
     tensors["transformer.h.0.attn.c_attn.weight"][3, 4] = float("nan")
+
+
+def shrunken(folder: Path) -> None:
+    change_config(folder, vocab_size=300)
+    change_weights(folder, lambda t: t.update({"transformer.wte.weight": t["transformer.wte.weight"][:300]}))
 
 
 def pickled(folder: Path) -> None:
@@ -71,13 +76,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "index leaves the folder": (indexed("../model.safetensors"), "not in the folder"),
     "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), "no tokenizer.json"),
     "damaged tokenizer": (lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer cannot be read"),
-    "more tokens than rows": (
-        lambda folder: (
-            change_config(folder, vocab_size=300),
-            change_weights(folder, lambda t: t.update({"transformer.wte.weight": t["transformer.wte.weight"][:300]})),
-        ),
-        "the tokenizer has",
-    ),
+    "more tokens than rows": (shrunken, "the tokenizer has"),
 }
 
 
@@ -100,15 +99,14 @@ def test_a_pickle_given_as_the_model_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["float32", "float16", "bfloat16"])
 def test_what_is_saved_loads_again_in_its_dtype(folder: Path, tmp_path: Path, name: str) -> None:
     loaded = load_checkpoint(folder)
-    dtype = getattr(torch, name)
     before = {key: tensor.clone() for key, tensor in loaded.model.state_dict().items()}
-    save_checkpoint(loaded.model, loaded.tokenizer, tmp_path / "saved", dtype)
+    save_checkpoint(loaded.model, loaded.tokenizer, tmp_path / "saved", name)
     assert stored_dtype(tmp_path / "saved") == name
     again = load_checkpoint(tmp_path / "saved")
-    assert again.stored_dtype == dtype
+    assert again.stored_dtype == name
     assert not again.model.training
     for key, tensor in again.model.state_dict().items():
         assert tensor.dtype == torch.float32
-        assert torch.equal(tensor, before[key].to(dtype).float())
+        assert torch.equal(tensor, before[key].to(getattr(torch, name)).float())
     plain = AutoModelForCausalLM.from_pretrained(tmp_path / "saved")
     assert plain.get_input_embeddings().weight.data_ptr() == plain.get_output_embeddings().weight.data_ptr()

@@ -66,9 +66,7 @@ def test_random_ledgers_agree_with_dp_accounting_used_directly(seed: int) -> Non
     ("events", "pld", "rdp", "paper"),
     [([steps(0.01, 0.7, 2000)], 6.209, 7.067, 7.938), ([steps(0.01, 200.0, 300)], 0.0016, None, None)],
 )
-def test_known_figures(
-    events: list[PrivateEvent], pld: float, rdp: float | None, paper: float | None
-) -> None:
+def test_known_figures(events: list[PrivateEvent], pld: float, rdp: float | None, paper: float | None) -> None:
     """2,000 steps at q = 0.01, σ = 0.7, δ = 1e-5; and σ = 200, where RDP orders up to 63 end at ε = 0.1."""
     found = epsilons(events, 1e-5, grid=grid_for(events))
     assert found.pld == pytest.approx(pld, abs=6e-4 if pld > 1 else 1e-4)

@@ -13,8 +13,10 @@ from atdp_cli.privacy.csprng import KeyStream, insecure_stream, secure_stream
 
 def test_uniforms_are_the_top_53_bits_of_aes_256_in_counter_mode() -> None:
     key = bytes(range(32))
-    blocks = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(
-        b"".join(counter.to_bytes(16, "big") for counter in range(4))
+    blocks = (
+        Cipher(algorithms.AES(key), modes.ECB())
+        .encryptor()
+        .update(b"".join(counter.to_bytes(16, "big") for counter in range(4)))
     )
     words = np.frombuffer(blocks, dtype="<u8")
     expected = [(int(word) // 2**11 + 0.5) / 2**53 for word in words]

@@ -35,9 +35,7 @@ MOVABLE = PlainTraining(stage="redacted", text="redacted", masks="movable")
 
 
 def ledger(*events: LedgerEvent, prior: Prior = "unknown", seal: dict[str, str] | None = None) -> Ledger:
-    return Ledger(
-        unit="line", prior=prior, records=100, delta=1e-6, grid=1e-3, events=events, seal=seal or {}
-    )
+    return Ledger(unit="line", prior=prior, records=100, delta=1e-6, grid=1e-3, events=events, seal=seal or {})
 
 
 def by_scope(found: Ledger) -> dict[str, Guarantee]:

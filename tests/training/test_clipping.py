@@ -54,7 +54,7 @@ def by_hand(model: Any, record: Example) -> list[torch.Tensor]:
         log_p = F.log_softmax(double(ids[None]).logits[0, :-1], dim=-1)
         picked = log_p[torch.arange(len(ids) - 1), ids[1:]]
         loss = loss - (picked * torch.from_numpy(weights[1:]).double()).sum()
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]
     return [parameter.grad for parameter in double.parameters() if parameter.requires_grad]
 
 
