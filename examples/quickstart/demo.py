@@ -5,6 +5,7 @@ Every step is a command that you can run yourself; the table at the end is what 
 
 import argparse
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-HERE = Path(__file__).parent
+HERE = Path(os.path.relpath(Path(__file__).parent))
 CHECKPOINT = HERE / "checkpoint"
 
 
@@ -55,7 +56,7 @@ def main() -> int:
 
     console.rule("What was measured")
     console.print(table(rows))
-    console.print(conclusion(rows))
+    console.print(conclusion(rows, planted), soft_wrap=True)
     console.print(f"Report: {hardened / 'privacy_report.json'}; model card: {hardened / 'README.md'}", soft_wrap=True)
     console.print(f"{time.monotonic() - started:.0f} seconds in all.")
     if rows[0].audit["verdict"] != "FAIL":
@@ -85,11 +86,11 @@ def atdp(arguments: list[str], *, allowed: tuple[int, ...] = (0,)) -> dict[str, 
 
 
 def table(rows: list[Row]) -> Table:
-    """Exposure in bits, perplexity of held-out records, ε with its scope, and seconds."""
-    shown = Table("", "audit", "exposure", "by ratio", "perplexity", "ε end to end", "ε added", "seconds")
+    """Mean exposure in bits by both scores, perplexity of held-out records, ε with its scope, and seconds."""
+    found = Table("", "audit", "exposure", "by ratio", "perplexity", "ε end to end", "ε added", "s", padding=0)
     for row in rows:
         epsilon = {entry["scope"]: entry["epsilon"] for entry in row.run["guarantees"]}
-        shown.add_row(
+        found.add_row(
             row.name,
             row.audit["verdict"],
             f"{row.audit['combined']['mean_exposure']:.2f}",
@@ -99,7 +100,7 @@ def table(rows: list[Row]) -> Table:
             spelt(epsilon["increment"]),
             f"{row.run['seconds']:.0f}",
         )
-    return shown
+    return found
 
 
 def spelt(epsilon: float | str | None) -> str:
@@ -109,17 +110,17 @@ def spelt(epsilon: float | str | None) -> str:
     return "∞" if epsilon == "inf" else f"{float(epsilon):.2f}"
 
 
-def conclusion(rows: list[Row]) -> str:
+def conclusion(rows: list[Row], planted: Path) -> str:
     """What the figures say; chance alone gives a mean exposure of 1.44 bits."""
-    said = "Exposure is the mean over ten canaries, in bits: 1.44 is chance, 19.9 is certainty.\n"
+    said = "Exposure is the mean over ten canaries, in bits: 1.44 is chance, 19.9 is certainty."
     if rows[-1].audit["verdict"] == "PASS":
-        return said + "After hardening the audit no longer finds the canaries, by either score."
-    return (
-        said
-        + "The hardened model still fails its audit: what a checkpoint has memorised is hard to take out again, and "
-        "the ε that was added says nothing about it. A model that never saw the secrets is easier to keep clean:\n"
-        f"  atdp harden {CHECKPOINT} --data demo-out/planted.txt --recipe dp-sgd --prior public -o clean"
-    )
+        return f"{said}\nAfter hardening the audit no longer finds the canaries, by either score."
+    return f"""{said}
+The hardened model still fails its audit: what a checkpoint has memorised is hard to
+take out again, and the ε that was added says nothing about it. A model that met the
+secrets under protection only is easier to keep clean, at a price in perplexity. From
+the base, with an ε that holds end to end:
+  atdp harden {CHECKPOINT} --data {planted} --recipe dp-sgd --prior public -o clean"""
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """Tokenizers and small random models that the audit's tests share."""
 
-# ruff: noqa: S106 - tokens of a tokenizer
-
 import random
 from pathlib import Path
 from typing import Any

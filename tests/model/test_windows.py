@@ -1,5 +1,6 @@
 """Windows: every token predicted once, every flag on the tokens that overlap it."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unicodedata import combining
@@ -53,7 +54,7 @@ def test_each_token_but_the_first_is_a_target_once(tokenizer: Any, text: str, co
         assert 2 <= len(window.token_ids) <= context
         assert window.targets.tolist() == [False] + [True] * (len(window.token_ids) - 1)
         assert window.record == 3
-    for before, after in zip(windows, windows[1:], strict=False):
+    for before, after in pairwise(windows):
         assert before.token_ids[-1] == after.token_ids[0]
 
 

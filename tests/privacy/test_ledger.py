@@ -79,7 +79,7 @@ def test_a_seal_tells_when_the_weights_changed(tmp_path: Path) -> None:
     assert read_beside(tmp_path) == read_verified(tmp_path / LEDGER_FILE)
     weights.write_bytes(b"other weights")
     for read in (read_beside, read_verified):
-        with pytest.raises(InputError, match="model.safetensors"):
+        with pytest.raises(InputError, match=r"model\.safetensors"):
             read(tmp_path)
     assert read_beside(tmp_path.parent) is None
 

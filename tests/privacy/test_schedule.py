@@ -1,6 +1,7 @@
 """The noise multipliers of a stage: the paper's Algorithm 1."""
 
 import doctest
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -25,7 +26,7 @@ def test_each_epoch_rises_by_the_jittered_factor_or_resets(
     sigmas = sigma_sequence(shape, epochs, position=position)
     assert len(sigmas) == epochs
     assert sigmas[0] == start
-    for before, after in zip(sigmas, sigmas[1:], strict=False):
+    for before, after in pairwise(sigmas):
         lowest, highest = (before * escalation * factor for factor in jitter)
         risen = lowest * (1 - 1e-12) <= after <= highest * (1 + 1e-12) and after <= 4 * start
         reset = after == start and highest > 4 * start
