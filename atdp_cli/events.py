@@ -39,7 +39,9 @@ class EpochDone:
     stage: str
     epoch: int
     epochs: int
-    perplexity: float | None
+    all_tokens: float | None
+    sensitive: float | None
+    other: float | None
 
 
 @dataclass(frozen=True, kw_only=True)

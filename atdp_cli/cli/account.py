@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from atdp_cli.cli.console import results, write_json
-from atdp_cli.cli.options import Json
+from atdp_cli.cli.options import Json, Quiet
 from atdp_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def account(
         float | None, typer.Option(help="δ. Default: the ledger's own, else 1e-6.", rich_help_panel="Privacy")
     ] = None,
     as_json: Json = False,
+    quiet: Quiet = False,  # noqa: ARG001 - scripts give it to every command; nothing is said on stderr here
 ) -> None:
     """Say what ε a run has spent, or would spend: by PLD (the figure to quote), by RDP, and the paper's way."""
     from atdp_cli.privacy.guarantee import guarantees, sentences

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from atdp_cli.cli.console import people, progress, results, write_json
+from atdp_cli.cli.console import figure, people, progress, results, write_json
 from atdp_cli.cli.options import Json, Quiet, Threads
 from atdp_cli.errors import UsageError
 
@@ -104,7 +104,7 @@ def _show(audit: "Audit | Unfinished", console: "Console") -> None:
             f"{one.stratum_size:,}",
             f"{one.exposure:.2f}",
             _p(one.p_value),
-            "–" if one.exposure_ratio is None else f"{one.exposure_ratio:.2f}",
+            figure(one.exposure_ratio),
             _p(one.p_value_ratio),
         )
     console.print(table)

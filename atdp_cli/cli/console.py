@@ -22,6 +22,11 @@ def results() -> Console:
     return Console(highlight=False)
 
 
+def figure(value: float | None) -> str:
+    """A figure for a table; a dash where there is none."""
+    return "–" if value is None else f"{value:.2f}"
+
+
 def write_json(value: Any) -> None:
     """One JSON document on standard output; not a number is never written as one."""
     import json
@@ -57,9 +62,13 @@ def progress(console: Console) -> Iterator[Notify]:
                 advance(f"stage {stage}", 0, steps)
             case StepDone(stage=stage, step=step, steps=steps, noise_multiplier=sigma):
                 advance(f"stage {stage}", step, steps, "" if sigma is None else f"σ {sigma:.2f}")
-            case EpochDone(stage=stage, epoch=epoch, epochs=epochs, perplexity=value):
-                if value is not None:
-                    console.print(f"{stage}, epoch {epoch} of {epochs}: held-out perplexity {value:.2f}")
+            case EpochDone(stage=stage, epoch=epoch, epochs=epochs):
+                shown = (figure(event.all_tokens), figure(event.sensitive), figure(event.other))
+                console.print(
+                    f"{stage}, epoch {epoch} of {epochs}: held-out perplexity {{}} (sensitive {{}}, other {{}})".format(
+                        *shown
+                    )
+                )
             case NodesScored(model=model, done=done, total=total):
                 advance(f"scoring {Path(model).name}", done, total)
             case FellBack(what=what, reason=reason):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from atdp_cli.cli.console import people, progress, write_json
+from atdp_cli.cli.console import figure, people, progress, write_json
 from atdp_cli.cli.options import (
     Allow,
     Delta,
@@ -291,7 +291,7 @@ def _show_result(finished: "Hardened", console: "Console") -> None:
     table = Table("held-out perplexity", "all", "sensitive", "other", title="Result", title_justify="left")
     for name, found in (("before", finished.before), ("after", finished.after)):
         cells = (found.all, found.sensitive, found.other)
-        table.add_row(name, *("–" if cell is None else f"{cell:.2f}" for cell in cells))
+        table.add_row(name, *(figure(cell) for cell in cells))
     console.print(table)
     console.print(f"{finished.steps} steps in {_duration(finished.seconds)}.")
     console.print(f"Report: {finished.output / REPORT_FILE}", soft_wrap=True)

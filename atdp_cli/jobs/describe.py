@@ -79,7 +79,7 @@ def private_report(public: PublicReport, measured: Measured) -> PrivateReport:
         stages=tuple(
             StagePrivate(
                 name=entry.name,
-                perplexities=result.perplexities,
+                perplexities=tuple(PerplexityEntry(**asdict(one)) for one in result.perplexities),
                 mean_norms=result.mean_norms,
                 not_finite=result.not_finite,
             )

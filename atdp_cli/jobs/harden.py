@@ -146,14 +146,10 @@ def _planted(request: HardenRequest, training: Sequence[Windows], tokenizer: Pre
     manifest = read_manifest(request.manifest)
     if problem := token_mismatch(manifest, tokenizer):
         raise InputError(problem, "Plant the canaries again with --tokenizer of this model.")
-    wanted = {canary.token_ids for canary in manifest.canaries}
-    longest = max(len(ids) for ids in wanted)
-    ends = {tokenizer.eos_token_id}
-    count = 0
-    for windows in training:
-        if len(windows) == 1 and len(windows[0].token_ids) <= longest + 1:
-            ids = tuple(windows[0].token_ids.tolist())
-            count += ids in wanted or (ids[-1] in ends and ids[:-1] in wanted)
+    end = () if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,)
+    wanted = {canary.token_ids + end for canary in manifest.canaries}
+    records = (tuple(windows[0].token_ids.tolist()) for windows in training if len(windows) == 1)
+    count = sum(ids in wanted for ids in records)
     if training and not count:
         raise InputError(
             f"None of the canaries in {request.manifest} is a training record of this corpus.",
@@ -193,8 +189,8 @@ def _run_stage(
         alpha = released_share([sensitive_share(record) for record in records], event.noise_multiplier * draw)
     examples = [make_example(record, objective, released_alpha=alpha) for record in records]
 
-    def held_out() -> float | None:
-        return perplexity(model, material.held_out).all
+    def held_out() -> Perplexity:
+        return perplexity(model, material.held_out)
 
     if plan.sampling_rate is None:
         spend(journal, plan.events[0])

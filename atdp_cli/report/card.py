@@ -7,13 +7,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from atdp_cli.report.document import PublicReport
 
 
-def render_card(report: PublicReport, licence: str | None = None) -> str:
-    """The card as Markdown with Hugging Face metadata.
-
-    Args:
-        licence: The starting model's licence, where its own card names one.
-    """
-    return _environment().get_template("card.md.j2").render(report=report, licence=licence)
+def render_card(report: PublicReport) -> str:
+    """The card as Markdown with Hugging Face metadata."""
+    return _environment().get_template("card.md.j2").render(report=report)
 
 
 @cache

@@ -115,7 +115,7 @@ class StagePrivate(_Frozen):
     """What a stage measured on private text."""
 
     name: str
-    perplexities: tuple[float | None, ...]
+    perplexities: tuple[PerplexityEntry, ...]
     mean_norms: tuple[float | None, ...]
     not_finite: int
 

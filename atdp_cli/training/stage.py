@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from atdp_cli.errors import RunError
 from atdp_cli.events import EpochDone, Notify, StageStarted, StepDone
-from atdp_cli.model.perplexity import pad, token_losses
+from atdp_cli.model.perplexity import Perplexity, pad, token_losses
 from atdp_cli.privacy.csprng import KeyStream
 from atdp_cli.privacy.journal import spend
 from atdp_cli.privacy.ledger import SubsampledGaussian
@@ -23,7 +23,7 @@ from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import DPSGD, AdamW, Train
 from atdp_cli.training.sampling import poisson_sample
 
-HeldOut = Callable[[], float | None]
+HeldOut = Callable[[], Perplexity]
 """The held-out perplexity of the model as it stands."""
 
 
@@ -45,7 +45,7 @@ class StageResult:
         not_finite: Records whose gradient was not finite and that added nothing, counted over all steps.
     """
 
-    perplexities: tuple[float | None, ...]
+    perplexities: tuple[Perplexity, ...]
     mean_norms: tuple[float | None, ...] = ()
     not_finite: int = 0
 
@@ -73,7 +73,7 @@ def run_private(
     model.eval()
     optimizer = make_optimizer(model, plan.stage)
     notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
-    perplexities: list[float | None] = []
+    perplexities: list[Perplexity] = []
     mean_norms: list[float | None] = []
     not_finite = 0
     for epoch, event in enumerate(_one_step_events(plan), start=1):
@@ -114,7 +114,7 @@ def run_plain(
     model.train()
     optimizer = make_optimizer(model, plan.stage)
     notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
-    perplexities: list[float | None] = []
+    perplexities: list[Perplexity] = []
     step = 0
     for epoch in range(1, plan.stage.epochs + 1):
         shuffled = order.sample(list(examples), len(examples))
@@ -169,10 +169,19 @@ def _apply(
         raise RunError("The first step changed no parameter.", "Check that the model's parameters are trainable.")
 
 
-def _end_epoch(plan: StagePlan, epoch: int, held_out: HeldOut, notify: Notify) -> float | None:
-    value = held_out()
-    notify(EpochDone(stage=plan.stage.name, epoch=epoch, epochs=plan.stage.epochs, perplexity=value))
-    return value
+def _end_epoch(plan: StagePlan, epoch: int, held_out: HeldOut, notify: Notify) -> Perplexity:
+    found = held_out()
+    notify(
+        EpochDone(
+            stage=plan.stage.name,
+            epoch=epoch,
+            epochs=plan.stage.epochs,
+            all_tokens=found.all,
+            sensitive=found.sensitive,
+            other=found.other,
+        )
+    )
+    return found
 
 
 def _one_step_events(plan: StagePlan) -> list[SubsampledGaussian]:

@@ -11,6 +11,7 @@ from scipy import stats
 
 from atdp_cli.errors import RunError
 from atdp_cli.events import EpochDone, Event, StepDone, ignore
+from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.privacy.csprng import insecure_stream
 from atdp_cli.privacy.journal import open_journal, read_journal
 from atdp_cli.privacy.schedule import Constant
@@ -22,7 +23,9 @@ from atdp_cli.training.plan import Corpus, Plan, make_plan
 from atdp_cli.training.recipe import ATDP, DPSGD, NO_DP, SGD, AdamW, Recipe, Text, Train, Uniform
 from atdp_cli.training.sampling import poisson_sample
 from atdp_cli.training.stage import Randomness, StageResult, make_optimizer, run_plain, run_private
-from tests.training.test_clipping import CLIP, distance, example, gpt2, norm
+from tests.training.test_clipping import CLIP, VOCABULARY, distance, example, gpt2, norm
+
+NOTHING = Perplexity(all=None, sensitive=None, other=None)
 
 
 def private_recipe(*, sigma: float = 1.0, epochs: int = 2, optimizer: AdamW | SGD | None = None) -> Recipe:
@@ -57,7 +60,7 @@ def run(
             engine=engine,
             randomness=streams(seed),
             journal=journal,
-            held_out=lambda: None,
+            held_out=lambda: NOTHING,
             notify=ignore,
         )
 
@@ -174,10 +177,12 @@ def test_plain_training_learns_and_reports(tmp_path: Path) -> None:
     examples = [example(8, seed=seed % 3) for seed in range(30)]
     stage = plan_for(NO_DP, 30).stages[0]
     heard: list[Event] = []
-    losses = iter([3.0, 2.0, 1.0])
-    result = run_plain(model, examples, stage, held_out=lambda: next(losses), notify=heard.append, seed=1)
-    assert result.perplexities == (3.0, 2.0, 1.0)
-    assert [event.perplexity for event in heard if isinstance(event, EpochDone)] == [3.0, 2.0, 1.0]
+    windows = [window for one in examples for window in one.windows]
+    result = run_plain(model, examples, stage, held_out=lambda: perplexity(model, windows), notify=heard.append, seed=1)
+    found = [one.all for one in result.perplexities]
+    assert found == [event.all_tokens for event in heard if isinstance(event, EpochDone)]
+    assert len(found) == 3
+    assert (found[2] or 0) < (found[0] or 0) < VOCABULARY
     assert sum(isinstance(event, StepDone) for event in heard) == stage.steps
     assert not model.training
 

@@ -1,0 +1,43 @@
+"""A real checkpoint over real chats at the size that the README's reader would start with."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from tests.cli.conftest import Atdp, atdp
+from tests.cli.test_harden import pld, scopes
+
+__all__ = ["atdp"]
+
+
+@pytest.mark.deep
+def test_stories15m_over_300_chats(atdp: Atdp, shared: Path, tmp_path: Path) -> None:
+    model, corpus = shared / "models" / "stories15M", shared / "data" / "abcd" / "valid.txt"
+    options = ["--data", corpus, "--max-records", "300", "--epochs", "1", "-o", tmp_path / "o", "--json"]
+    planned = atdp("harden", model, *options, "--dry-run").json
+    ended = atdp("harden", model, *options)
+    assert ended.code == 0, ended.err
+    assert ended.json["guarantees"] == planned["guarantees"]
+    ledger = json.loads((tmp_path / "o" / "privacy_ledger.json").read_text())
+    assert scopes(ended.json)["increment"] == pytest.approx(pld(ledger), abs=1e-6)
+    assert ended.json["perplexity"]["after"]["all"] < ended.json["perplexity"]["before"]["all"]
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "o")
+    tokens = AutoTokenizer.from_pretrained(tmp_path / "o")("Hello", return_tensors="pt")["input_ids"]
+    written = loaded.generate(tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=5, do_sample=False)
+    assert written.shape[1] == tokens.shape[1] + 5
+
+
+@pytest.mark.deep
+def test_a_random_secret_is_never_found_in_a_model_that_did_not_see_it(atdp: Atdp, tmp_path: Path) -> None:
+    """Twelve null runs at alpha = 0.01: more than two failures have a chance of 2e-4."""
+    quickstart = Path(__file__).parents[2] / "examples" / "quickstart"
+    failed = 0
+    for number in range(12):
+        manifest = tmp_path / f"{number}.json"
+        plant = ["plant-canary", quickstart / "corpus.txt", "-o", tmp_path / "p.txt", "--manifest", manifest, "--force"]
+        assert atdp(*plant, "--tokenizer", quickstart / "checkpoint").code == 0
+        failed += atdp("audit-canary", quickstart / "checkpoint", "--manifest", manifest).code == 1
+    assert failed <= 2
