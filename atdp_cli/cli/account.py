@@ -105,9 +105,11 @@ def _answer(ledger: "Ledger", told: Any) -> dict[str, Any]:
 def _table(answer: dict[str, Any]) -> Any:
     from rich.table import Table
 
-    table = Table("accountant", "ε", title=f"δ = {answer['delta']:.0e}", title_justify="left")
+    from atdp_cli.privacy.guarantee import rounded_up
+
+    table = Table("accountant", "ε", title=f"δ = {answer['delta']:g}", title_justify="left")
     table.columns[1].justify = "right"
     names = {"pld": "PLD (quote this)", "rdp": "RDP", "paper": "the paper's conversion"}
     for key, name in names.items():
-        table.add_row(name, f"{answer['epsilon'][key]:.4f}")
+        table.add_row(name, rounded_up(answer["epsilon"][key]))
     return table

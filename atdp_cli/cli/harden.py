@@ -285,7 +285,7 @@ def _show_plan(planned: "Planned", seconds: float, console: "Console") -> None:
 def _show_result(finished: "Hardened", console: "Console") -> None:
     from rich.table import Table
 
-    from atdp_cli.jobs.workplace import beside
+    from atdp_cli.jobs.workplace import PRIVATE, beside
     from atdp_cli.report.document import REPORT_FILE
 
     table = Table("held-out perplexity", "all", "sensitive", "other", title="Result", title_justify="left")
@@ -295,7 +295,7 @@ def _show_result(finished: "Hardened", console: "Console") -> None:
     console.print(table)
     console.print(f"{finished.steps} steps in {_duration(finished.seconds)}.")
     console.print(f"Report: {finished.output / REPORT_FILE}", soft_wrap=True)
-    console.print(f"Keep private: {beside(finished.output, '.private')}", soft_wrap=True)
+    console.print(f"Keep private: {beside(finished.output, PRIVATE)}", soft_wrap=True)
     if any(one.epsilon == float("inf") for one in finished.guarantees if one.scope == "end_to_end"):
         console.print("Not to be called releasable: no finite ε holds end to end. Audit it with atdp audit-canary.")
 

@@ -18,6 +18,7 @@ from atdp_cli.jobs.request import HardenRequest, Planned
 from atdp_cli.jobs.workplace import Workplace, workplace
 from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint, save_checkpoint
 from atdp_cli.model.perplexity import Perplexity, perplexity
+from atdp_cli.model.tokens import encode_record
 from atdp_cli.model.windows import Window, check_alignment
 from atdp_cli.privacy.csprng import KeyStream, insecure_stream, secure_stream
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
@@ -100,9 +101,8 @@ def harden(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Hardened
 
 def estimate_seconds(planned: Planned, checkpoint: Checkpoint) -> float:
     """A rough time for the stages: one timed record of typical length, made of random tokens, times the plan."""
-    texts = [record.text for record in planned.split.records[:50]]
-    lengths = [len(ids) for ids in checkpoint.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]]
-    length = max(2, min(round(sum(lengths) / len(lengths)) + 2, context_length(checkpoint.model)))
+    lengths = [len(encode_record(checkpoint.tokenizer, record.text)) for record in planned.split.records[:50]]
+    length = max(2, min(round(sum(lengths) / len(lengths)), context_length(checkpoint.model)))
     ids = torch.randint(0, checkpoint.model.config.vocab_size, (1, length))
     took = []
     for _ in range(3):

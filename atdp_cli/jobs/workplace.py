@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atdp_cli.errors import InputError, UsageError
+from atdp_cli.privacy.journal import JOURNAL_FILE
+from atdp_cli.privacy.ledger import LEDGER_FILE
+
+PRIVATE, PARTIAL = ".private", ".partial"
+"""What is appended to OUT for the folder of private files, and for that of an unfinished run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +29,7 @@ def beside(output: Path, suffix: str) -> Path:
 
 
 def check_output(output: Path, *, force: bool) -> None:
-    """Refuse to overwrite anything without `force`, or to write where there is no folder.
+    """Refuse to write where there is no folder, to overwrite without `force`, and ever to replace foreign files.
 
     Raises:
         UsageError: Something is there already.
@@ -32,11 +37,24 @@ def check_output(output: Path, *, force: bool) -> None:
     """
     if not output.parent.is_dir() or not os.access(output.parent, os.W_OK):
         raise InputError(f"{output.parent} is no folder that can be written to.", "Choose another -o.")
-    for path in (output, beside(output, ".private"), beside(output, ".partial")):
-        if path.exists() and not force:
-            left = path.suffix == ".partial"
+    for path, mark in _written(output).items():
+        if not path.exists():
+            continue
+        if not force:
+            left = path.suffix == PARTIAL
             why = "is left from an interrupted run, of which nothing was released" if left else "exists"
             raise UsageError(f"{path} {why}.", "Use --force to replace it, or another -o.")
+        if not (path / mark).exists():
+            raise UsageError(f"{path} was not written by atdp, so --force does not replace it.", "Choose another -o.")
+
+
+def _written(output: Path) -> dict[Path, str]:
+    """The folders of a run, each with a file that tells it from a folder of somebody else's."""
+    return {
+        output: LEDGER_FILE,
+        beside(output, PRIVATE): JOURNAL_FILE,
+        beside(output, PARTIAL): "private",
+    }
 
 
 @contextmanager
@@ -46,7 +64,7 @@ def workplace(output: Path, *, force: bool) -> Iterator[Workplace]:
     An interruption by the operating system leaves OUT.partial/ with the journal.
     """
     check_output(output, force=force)
-    partial = beside(output, ".partial")
+    partial = beside(output, PARTIAL)
     shutil.rmtree(partial, ignore_errors=True)
     work = Workplace(model=partial / "model", private=partial / "private")
     partial.mkdir(mode=0o700)
@@ -59,10 +77,12 @@ def workplace(output: Path, *, force: bool) -> Iterator[Workplace]:
 
 
 def _publish(work: Workplace, output: Path) -> None:
-    private = beside(output, ".private")
+    private = beside(output, PRIVATE)
     for path in (output, private):
         if path.exists():
             shutil.rmtree(path)
     work.model.chmod(0o755)
+    for file in work.model.iterdir():
+        file.chmod(0o644)
     work.private.rename(private)
     work.model.rename(output)

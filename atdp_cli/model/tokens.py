@@ -2,10 +2,13 @@
 
 import hashlib
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 NOWHERE = (0, 0)
 """The character range of a token that the text does not contain."""
@@ -22,7 +25,7 @@ def align_record(
     Returns:
         Token ids, shape [tokens], and (start, end) in code points, shape [tokens].
     """
-    encoding = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    encoding = tokenizer(_encodable(text), add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     ids: list[int] = list(encoding["input_ids"])
     offsets: list[tuple[int, int]] = [tuple(pair) for pair in encoding["offset_mapping"]]
     if tokenizer.bos_token_id is not None:
@@ -30,6 +33,11 @@ def align_record(
     if with_end and tokenizer.eos_token_id is not None:
         ids, offsets = [*ids, tokenizer.eos_token_id], [*offsets, NOWHERE]
     return ids, offsets
+
+
+def _encodable(text: str) -> str:
+    """The text with lone surrogates, which have no UTF-8, replaced one for one, so that positions stay."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def encode_record(tokenizer: "PreTrainedTokenizerFast", text: str) -> list[int]:

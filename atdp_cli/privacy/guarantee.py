@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
 from atdp_cli.privacy.accountant import Adjacency, accountant_name, epsilon_pld
@@ -94,6 +95,20 @@ def sentences(ledger: Ledger, found: Sequence[Guarantee]) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def rounded_up(epsilon: float) -> str:
+    """ε to three significant digits; it bounds from above, so it is never rounded down.
+
+    >>> rounded_up(5.6211), rounded_up(0.00123), rounded_up(12.0), rounded_up(math.inf)
+    ('5.63', '0.00123', '12.0', '∞')
+    """
+    if math.isinf(epsilon):
+        return "∞"
+    # repr is the shortest decimal that reads back as this float, so 0.00123 stays what it looks like.
+    exact = Decimal(repr(epsilon))
+    step = Decimal(1).scaleb(exact.adjusted() - 2) if exact else Decimal("0.01")
+    return f"{exact.quantize(step, rounding=ROUND_CEILING):f}"
+
+
 def _end_to_end_sentence(ledger: Ledger, guarantee: Guarantee) -> str:
     if reason := no_end_to_end(ledger):
         return f"End to end: no finite ε, because {reason}."
@@ -103,7 +118,7 @@ def _end_to_end_sentence(ledger: Ledger, guarantee: Guarantee) -> str:
 
 
 def _pair(guarantee: Guarantee) -> str:
-    return f"ε = {guarantee.epsilon:.3g} at δ = {guarantee.delta:.0e}"
+    return f"ε = {rounded_up(guarantee.epsilon or 0.0)} at δ = {guarantee.delta:g}"
 
 
 def _end_to_end(ledger: Ledger, bound: float | None) -> Guarantee:

@@ -4,6 +4,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from atdp_cli.privacy.guarantee import rounded_up
 from atdp_cli.report.document import PublicReport
 
 
@@ -15,6 +16,8 @@ def render_card(report: PublicReport) -> str:
 @cache
 def _environment() -> Environment:
     # Markdown, not HTML: nothing here comes from a corpus, and escaping would garble it.
-    return Environment(  # noqa: S701
+    environment = Environment(  # noqa: S701
         loader=PackageLoader("atdp_cli.report"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["rounded_up"] = rounded_up
+    return environment

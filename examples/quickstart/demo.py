@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
+
+from atdp_cli.privacy.guarantee import rounded_up
 
 HERE = Path(os.path.relpath(Path(__file__).parent))
 CHECKPOINT = HERE / "checkpoint"
@@ -87,7 +90,7 @@ def atdp(arguments: list[str], *, allowed: tuple[int, ...] = (0,)) -> dict[str, 
 
 def table(rows: list[Row]) -> Table:
     """Mean exposure in bits by both scores, perplexity of held-out records, ε with its scope, and seconds."""
-    found = Table("", "audit", "exposure", "by ratio", "perplexity", "ε end to end", "ε added", "s", padding=0)
+    found = Table("", "audit", "exposure", "by ratio", "perplexity", "ε end to end", "ε added", "s", box=box.SIMPLE)
     for row in rows:
         epsilon = {entry["scope"]: entry["epsilon"] for entry in row.run["guarantees"]}
         found.add_row(
@@ -105,9 +108,7 @@ def table(rows: list[Row]) -> Table:
 
 def spelt(epsilon: float | str | None) -> str:
     """ε as the table shows it."""
-    if epsilon is None:
-        return "–"
-    return "∞" if epsilon == "inf" else f"{float(epsilon):.2f}"
+    return "–" if epsilon is None else rounded_up(float(epsilon))
 
 
 def conclusion(rows: list[Row], planted: Path) -> str:

@@ -242,15 +242,40 @@ def test_nothing_is_overwritten_without_force(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    out.mkdir()
-    (out / "kept").write_text("kept")
-    options = ["--data", corpus, "-o", out, "--max-records", "40", "--epochs", "1"]
-    ended = atdp("harden", checkpoint_folder, *options)
+    command = ["harden", checkpoint_folder, "--data", corpus, "-o", out, "--max-records", "40", "--epochs", "1"]
+    assert atdp(*command).code == 0
+    sealed = (out / "privacy_ledger.json").read_bytes()
+    refused = atdp(*command)
+    assert refused.code == 2
+    assert "--force" in refused.err
+    assert (out / "privacy_ledger.json").read_bytes() == sealed
+    assert atdp(*command, "--force").code == 0
+    assert (out / "privacy_ledger.json").read_bytes() != sealed
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "out.private"}
+
+
+@pytest.mark.parametrize("name", ["out", "out.private", "out.partial"])
+def test_what_others_wrote_is_never_replaced(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "thesis.txt").write_text("kept")
+    ended = atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "out", "--force")
     assert ended.code == 2
-    assert "--force" in ended.err
-    assert (out / "kept").read_text() == "kept"
-    assert atdp("harden", checkpoint_folder, *options, "--force").code == 0
-    assert not (out / "kept").exists()
+    assert "not written by atdp" in ended.err
+    assert (tmp_path / name / "thesis.txt").read_text() == "kept"
+
+
+def test_what_an_interrupted_run_left_is_named(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "out.partial" / "private").mkdir(parents=True)
+    command = ["harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "out", "--max-records", "40"]
+    ended = atdp(*command)
+    assert ended.code == 2
+    assert "interrupted run" in ended.err
+    assert atdp(*command, "--epochs", "1", "--force").code == 0
+    assert not (tmp_path / "out.partial").exists()
 
 
 def test_held_out_records_are_every_twentieth_and_at_most_500() -> None:

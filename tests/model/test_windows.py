@@ -93,6 +93,11 @@ def test_the_audit_sees_the_tokens_that_training_sees(tokenizer: Any, lines: lis
         assert window.token_ids.tolist() == [*encode_record(tokenizer, line), tokenizer.eos_token_id]
 
 
+def test_a_lone_surrogate_keeps_the_places_of_the_rest(tokenizer: Any) -> None:
+    _, offsets = align_record(tokenizer, "a\ud800 order", with_end=False)
+    assert offsets[-1][1] == len("a\ud800 order")
+
+
 def test_an_empty_record_has_at_most_its_end_to_predict(tokenizer: Any) -> None:
     (window,) = encode_windows(tokenizer, 0, "", Marks(), context=10, max_windows=2)
     assert window.token_ids.tolist() == [tokenizer.bos_token_id, tokenizer.eos_token_id]

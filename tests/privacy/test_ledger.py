@@ -1,12 +1,16 @@
 """Ledger, journal and guarantees: what was spent, and what may be said of it."""
 
+import doctest
 import math
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError
-from atdp_cli.privacy.guarantee import Guarantee, guarantees, sentences
+from atdp_cli.privacy import guarantee
+from atdp_cli.privacy.guarantee import Guarantee, guarantees, rounded_up, sentences
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import (
     LEDGER_FILE,
@@ -150,6 +154,15 @@ def test_a_first_time_user_reads_what_infinity_means() -> None:
     assert "Hardening stages alone add at most ε = " in said
     assert "is not a guarantee for any record" in said
     assert said.endswith("If the model never saw private data: --prior public.")
+
+
+def test_epsilon_is_rounded_up() -> None:
+    assert doctest.testmod(guarantee) == doctest.TestResults(failed=0, attempted=1)
+
+
+@given(st.floats(1e-6, 1e6))
+def test_the_rounded_epsilon_is_close_and_never_below(epsilon: float) -> None:
+    assert epsilon <= float(rounded_up(epsilon)) <= epsilon * 1.0101
 
 
 def test_an_insecure_seed_is_called_out() -> None:
