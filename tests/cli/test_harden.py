@@ -1,5 +1,6 @@
 """`atdp harden` from end to end on a small real checkpoint."""
 
+import gzip
 import json
 import math
 import shutil
@@ -222,6 +223,23 @@ def test_a_validation_file_replaces_the_held_out_records(
     assert atdp("harden", checkpoint_folder, *options).code == 0
     report = json.loads((tmp_path / "o" / "privacy_report.json").read_text())
     assert (report["records"], report["held_out"]) == (200, 2)
+
+
+def test_all_records_of_a_user_are_one_privacy_unit(
+    atdp: Atdp, checkpoint_folder: Path, lines: list[str], tmp_path: Path
+) -> None:
+    """Ten users with twenty lines each: more than one window of 64 tokens a user."""
+    corpus = tmp_path / "chats.jsonl.gz"
+    rows = [json.dumps({"user": f"u{number % 10}", "text": line}) for number, line in enumerate(lines)]
+    with gzip.open(corpus, "wt") as stream:
+        stream.write("\n".join(rows))
+    options = ["--data", corpus, "--unit", "user", "-o", tmp_path / "o", "--epochs", "2", "--json"]
+    ended = atdp("harden", checkpoint_folder, *options, "--batch-size", "3", "--prior", "public")
+    assert ended.code == 0, ended.err
+    ledger = json.loads((tmp_path / "o" / "privacy_ledger.json").read_text())
+    assert (ledger["unit"], ledger["records"]) == ("user", 9)
+    assert {event["sampling_rate"] for event in ledger["events"]} == {3 / 9}
+    assert "End to end, for each user: ε = " in ended.err
 
 
 def test_the_dtype_is_kept_unless_told_otherwise(
