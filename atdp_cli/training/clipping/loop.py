@@ -26,7 +26,7 @@ def clipped_sum(model: PreTrainedModel, records: Sequence[Example], clip_norm: f
         if not record.windows:
             continue
         gradient = record_gradient(model, record, parameters)
-        norm = math.sqrt(sum(float(part.double().square().sum()) for part in gradient))
+        norm = math.hypot(*(float(torch.linalg.vector_norm(part, dtype=torch.float64)) for part in gradient))
         norms[row] = norm
         if not math.isfinite(norm):
             continue
@@ -39,15 +39,13 @@ def clipped_sum(model: PreTrainedModel, records: Sequence[Example], clip_norm: f
 def record_gradient(
     model: PreTrainedModel, record: Example, parameters: Sequence[torch.nn.Parameter]
 ) -> list[torch.Tensor]:
-    """The gradient of one record's loss, summed over its windows."""
-    total = [torch.zeros_like(parameter) for parameter in parameters]
+    """The gradient of one record's loss, summed over its windows, of which there is at least one."""
+    total: list[torch.Tensor] = []
     for window, weights in zip(record.windows, record.weights, strict=True):
         ids = torch.from_numpy(window.token_ids)
         logits = model(input_ids=ids[None], use_cache=False).logits[0, :-1]
         losses = F.cross_entropy(logits.float(), ids[1:], reduction="none")
         loss = losses @ torch.from_numpy(weights[1:])
-        found = torch.autograd.grad(loss, parameters, allow_unused=True)
-        for part, share in zip(total, found, strict=True):
-            if share is not None:
-                part.add_(share)
+        found = torch.autograd.grad(loss, parameters, materialize_grads=True)
+        total = [part + share for part, share in zip(total, found, strict=True)] if total else list(found)
     return total
