@@ -235,10 +235,12 @@ def _run(planned: "Planned", console: "Console", *, dry_run: bool, as_json: bool
     from atdp_cli.jobs.harden import estimate_seconds
     from atdp_cli.jobs.harden import harden as run
     from atdp_cli.model.checkpoint import load_checkpoint
-    from atdp_cli.model.device import use_threads
+    from atdp_cli.model.device import training_threads, use_threads
 
     use_threads(threads)
     checkpoint = load_checkpoint(planned.request.model)
+    if threads is None:
+        use_threads(training_threads(checkpoint.model.num_parameters()))
     seconds = estimate_seconds(planned, checkpoint)
     _show_plan(planned, seconds, console)
     if dry_run:

@@ -15,7 +15,11 @@ Quiet = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.", rich_help_panel="Output")]
 Threads = Annotated[
-    int | None, typer.Option(help="Threads for the arithmetic. Default: as many as cores.", rich_help_panel="Running")
+    int | None,
+    typer.Option(
+        help="Threads for the arithmetic. Default: as torch chooses; one to harden a model under 10 million parameters.",
+        rich_help_panel="Running",
+    ),
 ]
 Jobs = Annotated[int, typer.Option(help="Processes for the detector.", rich_help_panel="Running")]
 TierOption = Annotated[
