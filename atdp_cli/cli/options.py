@@ -17,7 +17,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace what is there alre
 Threads = Annotated[
     int | None,
     typer.Option(
-        help="Threads for the arithmetic. Default: as torch chooses; one to harden a model under 10 million parameters.",
+        help="Threads for the arithmetic. Default: as torch chooses; one to harden under 10 million parameters.",
         rich_help_panel="Running",
     ),
 ]

@@ -4,7 +4,6 @@ import torch
 
 from atdp_cli.errors import UsageError
 
-
 SMALL = 10_000_000
 """Below so many parameters, training a record at a time is faster on one thread: a 1.9M model took 27 s against 41 s
 on two."""
