@@ -174,7 +174,7 @@ def harden(
 ) -> None:
     """Harden MODEL on its corpus: reweigh, clip, add noise, and account for every step.
 
-    Writes OUT/ (model, report, ledger; may be published) and OUT.private/ (spans, perplexities, journal; may not).
+    Writes OUT/ (model, report, ledger) and OUT.private/ (spans, perplexities, journal), which stays with you.
     """
     from atdp_cli.jobs.request import HardenRequest, plan_request
     from atdp_cli.jobs.workplace import check_output

@@ -83,7 +83,7 @@ def harden(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Hardened
             after=after,
             results=results,
             seconds=time.monotonic() - started,
-            sensitive_share=_share(material),
+            sensitive_share=sensitive_share(material.held_out),
             pipeline=material.pipeline,
             planted=material.planted,
         )
@@ -235,12 +235,6 @@ def _seal(planned: Planned, work: Workplace) -> Ledger:
     )
     write_ledger(work.model / LEDGER_FILE, ledger)
     return ledger
-
-
-def _share(material: Material) -> float:
-    """The flagged share of the training tokens over the text that was read first."""
-    windows = next(iter(material.training.values()))
-    return sensitive_share([window for record in windows for window in record])
 
 
 def _write_reports(planned: Planned, ledger: Ledger, measured: Measured, material: Material, work: Workplace) -> None:

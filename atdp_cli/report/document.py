@@ -121,7 +121,12 @@ class StagePrivate(_Frozen):
 
 
 class PrivateReport(_Frozen):
-    """The public report and what must stay with the records' owner."""
+    """The public report and what must stay with the records' owner.
+
+    Attributes:
+        sensitive_share: Of the held-out tokens, in [0, 1].
+        planted_canaries: Training records that are canaries of the manifest; null without one.
+    """
 
     public: PublicReport
     perplexity: BeforeAfter
