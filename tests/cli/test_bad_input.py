@@ -59,7 +59,11 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str], str]] = {
     "spans of another corpus": (write("s.jsonl", SPANS + "\n"), [*HARDEN, "--spans", "s.jsonl"], "line 1"),
     "manifest malformed": (write("m.json", MANIFEST), [*HARDEN, "--manifest", "m.json"], "m.json"),
     "output folder missing": (nothing, ["harden", "model", "--data", "corpus.txt", "-o", "a/b/out"], "a/b"),
-    "output is the model": (nothing, ["harden", "model", "--data", "corpus.txt", "-o", "model", "--force"], "itself"),
+    "output is the model": (
+        write("model/privacy_ledger.json", "{}"),
+        ["harden", "model", "--data", "corpus.txt", "-o", "model", "--force"],
+        "itself",
+    ),
     "recipe unknown": (nothing, [*HARDEN, "--recipe", "magic"], "magic"),
     "epochs zero": (nothing, [*HARDEN, "--epochs", "0"], "epochs"),
     "learning rate NaN": (nothing, [*HARDEN, "--learning-rate", "nan"], "learning-rate"),
