@@ -29,7 +29,6 @@ class StepDone:
     step: int
     steps: int
     noise_multiplier: float | None
-    tokens: int
 
 
 @dataclass(frozen=True, kw_only=True)

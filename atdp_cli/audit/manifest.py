@@ -1,7 +1,5 @@
 """The manifest: what was planted, where, and for which tokenizer."""
 
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
@@ -11,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError,
 from atdp_cli.audit.canary import Target, Template, parse_template
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
+from atdp_cli.text.files import written_whole
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -153,26 +152,8 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
     """Writes a manifest that its owner alone may read (mode 0600), wholly or not at all.
 
     Raises:
-        InputError: The folder is missing or cannot be written.
+        InputError: The folder is missing.
+        RunError: It cannot be written.
     """
-    try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(manifest.model_dump_json(indent=1) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise InputError(
-            f"The canary manifest {path} cannot be written: {error.strerror}.",
-            "Choose a folder that exists and that you may write to.",
-        ) from None
+    with written_whole(path, mode=0o600) as file:
+        file.write((manifest.model_dump_json(indent=1) + "\n").encode("utf-8"))

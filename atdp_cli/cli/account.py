@@ -33,12 +33,16 @@ def account(
     quiet: Quiet = False,  # noqa: ARG001 - scripts give it to every command; nothing is said on stderr here
 ) -> None:
     """Say what ε a run has spent, or would spend: by PLD (the figure to quote), by RDP, and the paper's way."""
-    from atdp_cli.privacy.guarantee import guarantees, sentences
+    from atdp_cli.privacy.guarantee import advice, guarantees, sentences
+    from atdp_cli.ranges import require_fraction
 
     found = _ledger(ledger, sample_rate, noise_multiplier, steps)
     if delta is not None:
-        if not 0 < delta < 1:
-            raise UsageError(f"delta is {delta}.", "Choose a number between 0 and 1.")
+        require_fraction("delta", delta)
+        if delta >= 1 / found.records and ledger is not None:
+            raise UsageError(
+                f"delta is {delta:g}, not below 1/N for {found.records:,} training records.", "Choose a smaller one."
+            )
         found = found.model_copy(update={"delta": delta})
     told = guarantees(found) if ledger is not None else guarantees(found)[-1:]
     answer = _answer(found, told)
@@ -46,12 +50,11 @@ def account(
         write_json(answer)
         return
     console = results()
-    if answer["epsilon"] is None:
-        console.print("No private stage ran.")
-    else:
+    if answer["epsilon"] is not None:
         console.print(_table(answer))
-    for line in sentences(found, told) if ledger is not None else ():
-        console.print(line)
+    if ledger is not None:
+        for line in filter(None, (*sentences(found, told), advice(found))):
+            console.print(line)
 
 
 def _ledger(
@@ -90,14 +93,15 @@ def _answer(ledger: "Ledger", told: Any) -> dict[str, Any]:
 
     from atdp_cli.privacy.accountant import epsilons
     from atdp_cli.privacy.ledger import private_events
-    from atdp_cli.report.document import guarantee_entries
+    from atdp_cli.report.document import guarantee_entries, json_numbers
 
     private = private_events(ledger.events)
     return {
         "schema_version": 1,
-        "epsilon": asdict(epsilons(private, ledger.delta, grid=ledger.grid)) if private else None,
+        "epsilon": json_numbers(asdict(epsilons(private, ledger.delta, grid=ledger.grid))) if private else None,
         "delta": ledger.delta,
         "grid": ledger.grid,
+        "insecure_seed": ledger.insecure_seed,
         "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(told)],
     }
 
@@ -111,5 +115,5 @@ def _table(answer: dict[str, Any]) -> Any:
     table.columns[1].justify = "right"
     names = {"pld": "PLD (quote this)", "rdp": "RDP", "paper": "the paper's conversion"}
     for key, name in names.items():
-        table.add_row(name, rounded_up(answer["epsilon"][key]))
+        table.add_row(name, rounded_up(float(answer["epsilon"][key])))
     return table

@@ -27,7 +27,7 @@ app = typer.Typer(
 
 
 def interruptible(command: Callable[..., None]) -> Callable[..., None]:
-    """Ctrl-C ends a command with 130; Typer alone would end it with 1, which means a failed audit here."""
+    """Ctrl-C ends a command with 130 and a closed pipe with 3; Typer alone would end both with 1, a failed audit."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -36,6 +36,8 @@ def interruptible(command: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             print("atdp: interrupted.", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
+        except (BrokenPipeError, EOFError):
+            raise typer.Exit(INCOMPLETE) from None
 
     return run
 
@@ -69,6 +71,17 @@ def root(
 
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code."""
+    code = _run(arguments)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return INCOMPLETE
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     try:
         app(args=arguments, prog_name="atdp")
     except SystemExit as end:
@@ -76,10 +89,6 @@ def run(arguments: list[str]) -> int:
     except AtdpError as error:
         print(f"atdp: {error}", file=sys.stderr)
         return error.exit_code
-    except BrokenPipeError:
-        # The reader has gone; Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return INCOMPLETE
     except Exception as error:
         return _unexpected(error)
     return 0
@@ -98,7 +107,7 @@ def _unexpected(error: Exception) -> int:
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(place.filename)}:{place.lineno}"  # noqa: PTH119 - a frame's name need not be a path
     print(
-        f"atdp: unexpected {type(error).__name__} at {where}. Nothing was completed; please report it. "
+        f"atdp: unexpected {type(error).__name__} at {where}: the command did not finish. Please report it; "
         "ATDP_TRACEBACK=1 shows the details, which may quote your data.",
         file=sys.stderr,
     )

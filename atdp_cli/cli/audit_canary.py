@@ -64,9 +64,11 @@ def audit_canary(
 
 def _folders(models: list[Path], console: "Console") -> list[Path]:
     """The folders without those that atdp itself writes beside a model, which a shell's `*/` also catches."""
-    kept = [path for path in models if path.suffix not in (".private", ".partial", ".failed") or len(models) == 1]
+    from atdp_cli.jobs.workplace import PARTIAL, PRIVATE
+
+    kept = [path for path in models if path.suffix not in (PRIVATE, PARTIAL) or len(models) == 1]
     if skipped := len(models) - len(kept):
-        console.print(f"Skipped {skipped} folders that atdp keeps beside models (.private, .partial, .failed).")
+        console.print(f"Folders that atdp keeps beside models ({PRIVATE}, {PARTIAL}) were skipped: {skipped}.")
     if not kept:
         raise UsageError("None of the folders is a model.", "Give folders as save_pretrained writes them.")
     return kept
@@ -92,7 +94,7 @@ def _show(audit: "Audit | Unfinished", console: "Console") -> None:
     from atdp_cli.audit.verdict import Audit
 
     if not isinstance(audit, Audit):
-        console.print(f"[bold]ERROR[/bold] {audit.model}: {audit.error}", soft_wrap=True)
+        console.print(f"ERROR {audit.model}: {audit.error}", style="bold", soft_wrap=True)
         return
     table = Table("canary", "rank", "of", "exposure", "p", "by ratio", "p by ratio")
     for column in table.columns:
@@ -108,7 +110,7 @@ def _show(audit: "Audit | Unfinished", console: "Console") -> None:
             _p(one.p_value_ratio),
         )
     console.print(table)
-    console.print(f"[bold]{audit.verdict}[/bold] {audit.model}", soft_wrap=True)
+    console.print(f"{audit.verdict} {audit.model}", style="bold", soft_wrap=True)
     for line in (*audit.reasons, *audit.notices):
         console.print(line)
 

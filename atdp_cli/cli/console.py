@@ -12,14 +12,27 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from atdp_cli.events import EpochDone, Event, FellBack, NodesScored, Notify, RecordsRead, StageStarted, StepDone
 
 
+class PlainConsole(Console):
+    """A console for which paths are no markup, and a reader that has gone no reason to exit with 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Rich would end the process with 1, which means a failed audit here."""
+        raise BrokenPipeError
+
+    @classmethod
+    def on(cls, **settings: Any) -> "PlainConsole":
+        """A console that prints text as it is."""
+        return cls(markup=False, emoji=False, highlight=False, **settings)
+
+
 def people(*, quiet: bool = False) -> Console:
     """The console on standard error."""
-    return Console(stderr=True, quiet=quiet, highlight=False)
+    return PlainConsole.on(stderr=True, quiet=quiet)
 
 
 def results() -> Console:
     """The console on standard output, for tables that are the answer."""
-    return Console(highlight=False)
+    return PlainConsole.on()
 
 
 def figure(value: float | None) -> str:
@@ -38,11 +51,11 @@ def write_json(value: Any) -> None:
 def progress(console: Console) -> Iterator[Notify]:
     """A `notify` that draws one bar a task."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[detail]}"),
+        TextColumn("{task.fields[detail]}", markup=False),
     )
     bars = Progress(*columns, console=console)
     tasks: dict[str, TaskID] = {}

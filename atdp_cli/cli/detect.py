@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from atdp_cli.cli.console import people, progress, write_json
-from atdp_cli.cli.options import Allow, Deny, Force, Jobs, Json, Quiet, TextField, TierOption, UnitOption
+from atdp_cli.cli.options import Allow, Deny, Force, IdField, Jobs, Json, Quiet, TextField, TierOption, UnitOption
 from atdp_cli.text.spans import Tier
 
 
@@ -22,9 +22,7 @@ def detect(
     ] = None,
     unit: UnitOption = "line",
     text_field: TextField = "text",
-    id_field: Annotated[
-        str | None, typer.Option(help="JSON Lines: the field that holds the id.", rich_help_panel="Data")
-    ] = None,
+    id_field: IdField = None,
     allow: Allow = None,
     deny: Deny = None,
     spacy_pipeline: Annotated[

@@ -1,5 +1,6 @@
 """`atdp harden`: a checkpoint and a corpus in, a hardened checkpoint with its privacy report out."""
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,6 @@ import typer
 from atdp_cli.cli.console import figure, people, progress, write_json
 from atdp_cli.cli.options import (
     Allow,
-    Delta,
     Deny,
     Force,
     Jobs,
@@ -95,9 +95,13 @@ def harden(
         typer.Option(help="Choose σ₀ so that all DP stages spend at most this ε.", rich_help_panel=PRIVACY),
     ] = None,
     max_epsilon: Annotated[
-        float | None, typer.Option(help="Refuse a plan that spends more than this ε.", rich_help_panel=PRIVACY)
+        float | None,
+        typer.Option(
+            help="Refuse a plan whose DP stages, or a stage without noise, spend more than this ε.",
+            rich_help_panel=PRIVACY,
+        ),
     ] = None,
-    delta: Delta = 1e-6,
+    delta: Annotated[float, typer.Option(help="δ of the guarantees; below 1/N.", rich_help_panel=PRIVACY)] = 1e-6,
     clip_norm: Annotated[
         float | None,
         typer.Option(help="C: largest norm of a record's gradient. Default: 0.1.", rich_help_panel=PRIVACY),
@@ -120,7 +124,10 @@ def harden(
     ] = 0,
     prior: Annotated[
         PriorOption,
-        typer.Option(help="public: the checkpoint never saw private data.", rich_help_panel=PRIVACY),
+        typer.Option(
+            help="public: the first checkpoint, before any run that its ledger lists, never saw the corpus.",
+            rich_help_panel=PRIVACY,
+        ),
     ] = PriorOption.UNKNOWN,
     reference: Annotated[
         Path | None,
@@ -184,7 +191,7 @@ def harden(
     stages = parse_recipe(recipe)
     if reference is not None:
         raise UsageError(f"No stage of recipe {recipe} reads a reference model.", "Leave --reference out.")
-    given = {
+    bare_options = {
         "epochs": epochs,
         "learning-rate": learning_rate,
         "batch-size": batch_size,
@@ -196,12 +203,12 @@ def harden(
         "jitter": jitter,
         "sigma-max": sigma_max,
     }
-    settings = [bare(stages, option, value) for option, value in given.items() if value is not None]
+    settings = [bare(stages, option, value) for option, value in bare_options.items() if value is not None]
     settings += [parse_setting(stages, text) for text in set_ or ()]
     request = HardenRequest(
         model=model,
         data=tuple(data),
-        output=output or model.with_name(f"{model.resolve().name}-hardened"),
+        output=output or default_output(model),
         recipe_name=recipe,
         recipe=apply_settings(stages, settings),
         unit=unit,
@@ -224,11 +231,21 @@ def harden(
         insecure_seed=insecure_seed,
         force=force,
     )
-    if not dry_run:
-        check_output(request.output, force=force)
     console = people(quiet=quiet)
     planned = plan_request(request)
+    if not dry_run:
+        check_output(request.output, force=force)
     _run(planned, console, dry_run=dry_run, as_json=as_json, threads=threads)
+
+
+def default_output(model: Path) -> Path:
+    """MODEL-hardened, beside the model; also for `.` and for a link, which keeps its own name."""
+    absolute = Path(os.path.abspath(model))  # noqa: PTH100 - resolve() would follow the link
+    return (
+        absolute.with_name(f"{absolute.name}-hardened")
+        if model.name in ("", "..")
+        else model.with_name(f"{model.name}-hardened")
+    )
 
 
 def _run(planned: "Planned", console: "Console", *, dry_run: bool, as_json: bool, threads: int | None) -> None:
@@ -259,7 +276,7 @@ def _run(planned: "Planned", console: "Console", *, dry_run: bool, as_json: bool
 def _show_plan(planned: "Planned", seconds: float, console: "Console") -> None:
     from rich.table import Table
 
-    from atdp_cli.privacy.guarantee import sentences
+    from atdp_cli.privacy.guarantee import advice, sentences
 
     table = Table("stage", "text", "epochs", "steps", "records a step", "σ", title="Plan", title_justify="left")
     for stage in planned.plan.stages:
@@ -280,6 +297,8 @@ def _show_plan(planned: "Planned", seconds: float, console: "Console") -> None:
     )
     for line in sentences(planned.plan.ledger, planned.guarantees):
         console.print(line)
+    if hint := advice(planned.plan.ledger):
+        console.print(hint)
     if seconds > LONG_RUN_SECONDS:
         console.print("That is long: --max-records takes the first so many records.")
 
@@ -313,6 +332,7 @@ def _plan_json(planned: "Planned", seconds: float) -> dict[str, Any]:
         "steps": sum(stage.steps for stage in planned.plan.stages),
         "stages": _stages(planned),
         "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(planned.guarantees)],
+        "insecure_seed": planned.plan.ledger.insecure_seed,
         "estimated_seconds": seconds,
     }
 
@@ -320,7 +340,7 @@ def _plan_json(planned: "Planned", seconds: float) -> dict[str, Any]:
 def _result_json(planned: "Planned", finished: "Hardened") -> dict[str, Any]:
     from dataclasses import asdict
 
-    from atdp_cli.report.document import guarantee_entries
+    from atdp_cli.report.document import guarantee_entries, json_numbers
 
     return {
         "schema_version": 1,
@@ -330,7 +350,8 @@ def _result_json(planned: "Planned", finished: "Hardened") -> dict[str, Any]:
         "steps": finished.steps,
         "stages": _stages(planned),
         "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(finished.guarantees)],
-        "perplexity": {"before": asdict(finished.before), "after": asdict(finished.after)},
+        "insecure_seed": finished.ledger.insecure_seed,
+        "perplexity": {"before": json_numbers(asdict(finished.before)), "after": json_numbers(asdict(finished.after))},
         "seconds": finished.seconds,
     }
 

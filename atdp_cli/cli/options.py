@@ -49,4 +49,4 @@ UnitOption = Annotated[
     ),
 ]
 TextField = Annotated[str, typer.Option(help="JSON Lines: the field that holds the text.", rich_help_panel="Data")]
-Delta = Annotated[float, typer.Option(help="δ of the guarantees; below 1/N.", rich_help_panel="Privacy")]
+IdField = Annotated[str | None, typer.Option(help="JSON Lines: the field that holds the id.", rich_help_panel="Data")]

@@ -56,7 +56,7 @@ def plant_canary(
             }
         )
     people(quiet=quiet).print(
-        f"{len(made.canaries)} canaries in {planted} of {made.records:,} records. Fine-tune on {output}, "
+        f"Canaries: {len(made.canaries)}, in {planted} of {made.records:,} records. Fine-tune on {output}, "
         f"then: atdp audit-canary MODEL --manifest {manifest}",
         soft_wrap=True,
     )

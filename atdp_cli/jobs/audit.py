@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.audit.canary import Target, Template, draw, find_template, parse_template, plant
 from atdp_cli.audit.candidates import Candidates, default_cache, load_candidates
+from atdp_cli.audit.exposure import Scores
 from atdp_cli.audit.manifest import Manifest, make_manifest, read_manifest, token_mismatch, write_manifest
 from atdp_cli.audit.trie import score_pool
 from atdp_cli.audit.verdict import Audit, audit_scores
@@ -18,9 +18,7 @@ from atdp_cli.events import Notify
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
 from atdp_cli.model.folder import check_folder
 from atdp_cli.model.tokens import tokenizer_fingerprint
-from atdp_cli.text.files import written_whole
-
-Scores = npt.NDArray[np.float64]
+from atdp_cli.text.files import check_new, check_readable, check_same_kind, kind_of, read_lines, written_whole
 
 NO_CANARIES = (
     "There is nothing to audit: no --manifest and no --canary was given.",
@@ -122,18 +120,22 @@ def plant_canaries(
         UsageError: A file would be overwritten, or a number is out of range.
         InputError: The corpus, the tokenizer or the manifest cannot be used.
     """
+    if output.resolve() == manifest.resolve():
+        raise UsageError("The corpus and the manifest would be one file.", "Give --manifest another name.")
     for path in (output, manifest):
-        if path.exists() and not force:
-            raise UsageError(f"{path} exists.", "Use --force to replace it, or choose another name.")
+        check_new(path, force=force)
+    check_same_kind(corpus, output)
     check_folder(tokenizer)
     tokens = load_tokenizer(tokenizer)
-    lines, ending = _read_lines(corpus)
+    lines, endings = _read_lines(corpus)
+    drawn: Literal["csprng", "by-hand"] = "csprng"
     if again is None:
         slot = parse_template(template)
         secrets = draw(slot, count)
         planted, positions = plant(lines, slot, secrets, repeats)
     else:
         known = read_manifest(again)
+        drawn = known.drawn
         slot = parse_template(known.template)
         secrets = tuple(canary.secret for canary in known.canaries)
         wanted = [canary.positions for canary in known.canaries]
@@ -141,10 +143,11 @@ def plant_canaries(
             lines, slot, secrets, [canary.repeats for canary in known.canaries], positions=wanted
         )
     records = sum(1 for line in planted if line.strip())
-    made = make_manifest(tokens, slot, secrets, positions, records=records, drawn="csprng")
-    with written_whole(output) as stream:
-        stream.write((ending.join(planted) + ending).encode("utf-8"))
+    made = make_manifest(tokens, slot, secrets, positions, records=records, drawn=drawn)
+    # The manifest first: a planted corpus whose secrets are lost would be worth nothing.
     write_manifest(manifest, made)
+    with written_whole(output) as stream:
+        stream.write(_joined(planted, positions, endings).encode("utf-8"))
     return made
 
 
@@ -197,17 +200,22 @@ def _candidates(tokenizer: PreTrainedTokenizerFast, question: Question, notify: 
     return load_candidates(tokenizer, question.template, cache=default_cache(), notify=notify)
 
 
-def _read_lines(corpus: Path) -> tuple[list[str], str]:
-    """The lines of a plain text corpus and their ending."""
-    if corpus.suffix not in (".txt", ""):
+def _read_lines(corpus: Path) -> tuple[list[str], list[str]]:
+    """The lines of a plain text corpus and their endings; the last one gets an ending if it has none."""
+    if kind_of(corpus) != "text":
         raise UsageError(f"{corpus} is not plain text.", "Canaries are planted in .txt corpora, a record a line.")
-    try:
-        raw = corpus.read_bytes()
-        text = raw.decode("utf-8")
-    except OSError as error:
-        raise InputError(f"{corpus} cannot be read: {error.strerror}.", "Check the path.") from error
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise InputError(f"{corpus}: line {line} is not UTF-8.", "Convert the file, for example with iconv.") from error
-    ending = "\r\n" if "\r\n" in text else "\n"
-    return text.removesuffix(ending).split(ending), ending
+    check_readable(corpus)
+    lines, endings = [], []
+    for _, line, ending in read_lines(corpus):
+        lines.append(line)
+        endings.append(ending or "\n")
+    return lines, endings
+
+
+def _joined(planted: Sequence[str], positions: Sequence[Sequence[int]], endings: Sequence[str]) -> str:
+    """The planted lines with the corpus' endings at its own lines, and its first ending at the canaries'."""
+    ours = {line for group in positions for line in group}
+    kept = iter(endings)
+    return "".join(
+        line + (endings[0] if number in ours else next(kept)) for number, line in enumerate(planted, start=1)
+    )

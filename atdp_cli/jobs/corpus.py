@@ -8,6 +8,9 @@ from pathlib import Path
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.text.records import Record, Unit, read_records
 
+BUILT_IN_UNITS = ("line", "paragraph", "document")
+"""Any other unit is the name of a field whose equal values make one record."""
+
 HOLD_OUT_EVERY = 20
 HOLD_OUT_AT_MOST = 500
 
@@ -40,14 +43,22 @@ def load_split(
 
     Raises:
         InputError: A corpus is missing, malformed or too short.
-        UsageError: `max_records` is below 2.
+        UsageError: `max_records` is below 2, a file comes twice, or grouped records would span files.
     """
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise UsageError("A --data file is given twice.", "Name each corpus once.")
+    if len(paths) > 1 and unit not in BUILT_IN_UNITS:
+        raise UsageError(
+            f"--unit {unit} goes with one --data file: records are grouped within a file.", "Join the files first."
+        )
     if max_records is not None and max_records < 2:
         raise UsageError(f"max-records is {max_records}.", "Choose a whole number of at least 2.")
     chained = (record for path in paths for record in read_records(path, unit=unit, text_field=text_field))
     records = tuple(islice(chained, max_records))
     if valid is not None:
         measured = tuple(read_records(valid, unit=unit, text_field=text_field))
+        if unit not in BUILT_IN_UNITS and {record.id for record in records} & {record.id for record in measured}:
+            raise InputError(f"{valid} and --data share values of {unit}.", "Hold out other ones.")
         places = range(len(records), len(records) + len(measured))
         return Split(records=records + measured, held_out=frozenset(places))
     if len(records) < 2:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from atdp_cli.jobs.request import Planned
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.accountant import epsilons
-from atdp_cli.privacy.guarantee import guarantees, sentences
+from atdp_cli.privacy.guarantee import Guarantee, sentences
 from atdp_cli.privacy.ledger import Ledger, private_events
 from atdp_cli.report.document import (
     BeforeAfter,
@@ -18,7 +18,9 @@ from atdp_cli.report.document import (
     StageEntry,
     StagePrivate,
     guarantee_entries,
+    json_numbers,
 )
+from atdp_cli.training.objective import Weighing
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import DPSGD, Objective, Uniform
 from atdp_cli.training.stage import StageResult
@@ -34,26 +36,31 @@ class Measured:
     seconds: float
     sensitive_share: float
     pipeline: str | None
-    planted: int | None
+    planted: tuple[int, ...] | None
+    weighings: Sequence[Weighing]
 
 
-def public_report(planned: Planned, ledger: Ledger, measured: Measured) -> PublicReport:
+def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], measured: Measured) -> PublicReport:
     """The part that may be published with the model."""
     request = planned.request
-    found = guarantees(ledger)
     private = private_events(ledger.events)
     return PublicReport(
         verdict=sentences(ledger, found),
         guarantees=guarantee_entries(found),
-        epsilon=EpsilonEntry(**asdict(epsilons(private, ledger.delta, grid=ledger.grid))) if private else None,
+        epsilon=EpsilonEntry.model_validate(json_numbers(asdict(epsilons(private, ledger.delta, grid=ledger.grid))))
+        if private
+        else None,
         delta=ledger.delta,
         unit=ledger.unit,
-        records=ledger.records,
+        records=planned.split.training,
         held_out=len(planned.split.held_out),
         prior=ledger.prior,
         inherited_ledger=planned.inherited is not None,
         recipe=request.recipe_name,
-        stages=tuple(stage_entry(stage) for stage in planned.plan.stages),
+        stages=tuple(
+            stage_entry(stage).model_copy(update={"released_share": one.alpha, "released_weight": one.weight})
+            for stage, one in zip(planned.plan.stages, measured.weighings, strict=True)
+        ),
         detector=DetectorEntry(
             tier=request.tier, pipeline=measured.pipeline, lists=bool(request.allow or request.deny or request.spans)
         ),
@@ -61,7 +68,7 @@ def public_report(planned: Planned, ledger: Ledger, measured: Measured) -> Publi
         noise_source="insecure seed: nothing is protected"
         if ledger.insecure_seed
         else "AES-256-CTR keyed by the operating system",
-        seconds=round(measured.seconds, 1),
+        insecure_seed=ledger.insecure_seed,
         weights=ledger.seal,
         software=ledger.software,
         created=ledger.created or "",
@@ -72,18 +79,18 @@ def private_report(public: PublicReport, measured: Measured) -> PrivateReport:
     """The whole report, for the owner of the records."""
     return PrivateReport(
         public=public,
-        perplexity=BeforeAfter(
-            before=PerplexityEntry(**asdict(measured.before)), after=PerplexityEntry(**asdict(measured.after))
-        ),
+        seconds=measured.seconds,
+        perplexity=BeforeAfter(before=perplexity_entry(measured.before), after=perplexity_entry(measured.after)),
         sensitive_share=measured.sensitive_share,
         stages=tuple(
             StagePrivate(
                 name=entry.name,
-                perplexities=tuple(PerplexityEntry(**asdict(one)) for one in result.perplexities),
+                perplexities=tuple(perplexity_entry(one) for one in result.perplexities),
                 mean_norms=result.mean_norms,
                 not_finite=result.not_finite,
+                clamped=weighing.clamped,
             )
-            for entry, result in zip(public.stages, measured.results, strict=True)
+            for entry, result, weighing in zip(public.stages, measured.results, measured.weighings, strict=True)
         ),
         planted_canaries=measured.planted,
     )
@@ -109,10 +116,15 @@ def stage_entry(plan: StagePlan) -> StageEntry:
     )
 
 
+def perplexity_entry(found: Perplexity) -> PerplexityEntry:
+    """A perplexity as the report lists it."""
+    return PerplexityEntry.model_validate(json_numbers(asdict(found)))
+
+
 def describe_objective(objective: Objective) -> str:
     """`uniform`, or how the weight w was chosen."""
     if isinstance(objective, Uniform):
         return "uniform"
     if isinstance(objective.weight, str):
-        return f"weighted, w from each {objective.weight}" if objective.weight == "record" else "weighted, w released"
+        return {"record": "weighted, w from each record", "released": "weighted, w released"}[objective.weight]
     return f"weighted, w = {objective.weight:g}"

@@ -1,6 +1,8 @@
 """`atdp harden` as a function: fold a recipe over a checkpoint, and write the model with its report."""
 
+import math
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +13,18 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from atdp_cli.audit.manifest import read_manifest, token_mismatch
 from atdp_cli.errors import InputError, RunError
-from atdp_cli.events import Notify
+from atdp_cli.events import FellBack, Notify
 from atdp_cli.jobs.describe import Measured, private_report, public_report
 from atdp_cli.jobs.encoding import Flagged, Limits, Windows, encode, spot
 from atdp_cli.jobs.request import HardenRequest, Planned
 from atdp_cli.jobs.workplace import Workplace, workplace
-from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint, save_checkpoint
+from atdp_cli.model.checkpoint import (
+    Checkpoint,
+    context_length,
+    load_checkpoint,
+    random_tokens,
+    save_checkpoint,
+)
 from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.model.tokens import encode_record
 from atdp_cli.model.windows import Window, check_alignment
@@ -26,16 +34,20 @@ from atdp_cli.privacy.journal import JOURNAL_FILE, open_journal, read_journal, s
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, compact, file_sha256, software, timestamp, write_ledger
 from atdp_cli.privacy.weights import released_share
 from atdp_cli.report.card import render_card
-from atdp_cli.report.document import REPORT_FILE
+from atdp_cli.report.document import REPORT_FILE, PublicReport
 from atdp_cli.text.spanfile import spans_line
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.loop import clipped_sum
-from atdp_cli.training.objective import make_example, sensitive_share
+from atdp_cli.training.objective import Weighing, make_example, sensitive_share, weigh
 from atdp_cli.training.plan import StagePlan, release_event
 from atdp_cli.training.recipe import Text, Weighted
 from atdp_cli.training.stage import Randomness, StageResult, run_plain, run_private
 
 SPANS_FILE = "spans.jsonl"
+ALL_ALIKE = (
+    "sensitive tokens already carry the target share, so w is 1 and all tokens weigh the same; "
+    "a narrower --tier or a larger --target-share changes that"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +71,7 @@ class Material:
     pipeline: str | None
     training: Mapping[Text, Sequence[Windows]]
     held_out: Sequence[Window]
-    planted: int | None
+    planted: tuple[int, ...] | None
 
 
 def harden(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Hardened:
@@ -69,7 +81,7 @@ def harden(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Hardened
         InputError: The manifest or the spans do not fit, or no held-out record has a token.
         RunError: Training left the finite numbers, or the result does not load again.
     """
-    started = time.monotonic()
+    started, created = time.monotonic(), timestamp()
     request = planned.request
     with workplace(request.output, force=request.force) as work:
         material = prepare(planned, checkpoint, notify)
@@ -77,21 +89,25 @@ def harden(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Hardened
         results = _fold(planned, checkpoint.model, material, work, notify)
         save_checkpoint(checkpoint.model, checkpoint.tokenizer, work.model, request.dtype or checkpoint.stored_dtype)
         after = perplexity(_reload(work.model).model, material.held_out)
-        ledger = _seal(planned, work)
+        if after.all is None or not math.isfinite(after.all):
+            raise RunError("The hardened model's held-out perplexity is not finite.", "Lower the learning rate.")
+        ledger = _seal(planned, work, created)
+        found = guarantees(ledger)
         measured = Measured(
             before=before,
             after=after,
-            results=results,
+            results=[result for result, _ in results],
+            weighings=[weighing for _, weighing in results],
             seconds=time.monotonic() - started,
             sensitive_share=sensitive_share(material.held_out),
             pipeline=material.pipeline,
             planted=material.planted,
         )
-        _write_reports(planned, ledger, measured, material, work)
+        _write_reports(public_report(planned, ledger, found, measured), measured, material, work)
     return Hardened(
         output=request.output,
         ledger=ledger,
-        guarantees=guarantees(ledger),
+        guarantees=found,
         before=before,
         after=after,
         steps=sum(stage.steps for stage in planned.plan.stages),
@@ -103,7 +119,7 @@ def estimate_seconds(planned: Planned, checkpoint: Checkpoint) -> float:
     """A rough time for the stages: one timed record of typical length, made of random tokens, times the plan."""
     lengths = [len(encode_record(checkpoint.tokenizer, record.text)) for record in planned.split.records[:50]]
     length = max(2, min(round(sum(lengths) / len(lengths)), context_length(checkpoint.model)))
-    ids = torch.randint(0, checkpoint.model.config.vocab_size, (1, length))
+    ids = random_tokens(checkpoint.model, length)
     took = []
     for _ in range(3):
         started = time.monotonic()
@@ -135,32 +151,40 @@ def prepare(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Materia
         pipeline=spotted.pipeline,
         training=encoded,
         held_out=held_out,
-        planted=_planted(request, encoded.get(Text.RAW, ()), checkpoint.tokenizer),
+        planted=_planted(request, encoded.get(Text.RAW, ()), checkpoint.tokenizer, notify),
     )
 
 
-def _planted(request: HardenRequest, training: Sequence[Windows], tokenizer: PreTrainedTokenizerFast) -> int | None:
-    """How many training records are planted canaries, token for token; None where the raw text is not read."""
+def _planted(
+    request: HardenRequest, training: Sequence[Windows], tokenizer: PreTrainedTokenizerFast, notify: Notify
+) -> tuple[int, ...] | None:
+    """How many training records carry each canary, token for token; None where the raw text is not read."""
     if request.manifest is None:
         return None
     manifest = read_manifest(request.manifest)
     if problem := token_mismatch(manifest, tokenizer):
         raise InputError(problem, "Plant the canaries again with --tokenizer of this model.")
+    if not training:
+        return None
     end = () if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,)
-    wanted = {canary.token_ids + end for canary in manifest.canaries}
-    records = (tuple(windows[0].token_ids.tolist()) for windows in training if len(windows) == 1)
-    count = sum(ids in wanted for ids in records)
-    if training and not count:
+    records = Counter(tuple(windows[0].token_ids.tolist()) for windows in training if len(windows) == 1)
+    counts = tuple(records[canary.token_ids + end] for canary in manifest.canaries)
+    absent = sum(count == 0 for count in counts)
+    if absent:
         raise InputError(
-            f"None of the canaries in {request.manifest} is a training record of this corpus.",
-            "Give the corpus that plant-canary wrote.",
+            f"{absent} of {len(counts)} canaries in {request.manifest} are in no training record of this corpus.",
+            "Give the whole corpus that plant-canary wrote; with few repeats, hold out another file by --valid.",
         )
-    return count if training else None
+    repeats = sum({canary.token_ids: canary.repeats for canary in manifest.canaries}.values())
+    trained = sum({canary.token_ids: count for canary, count in zip(manifest.canaries, counts, strict=True)}.values())
+    if trained < repeats:
+        notify(FellBack(what="canaries", reason=f"{trained} of {repeats} repeats train; the others are held out"))
+    return counts
 
 
 def _fold(
     planned: Planned, model: PreTrainedModel, material: Material, work: Workplace, notify: Notify
-) -> tuple[StageResult, ...]:
+) -> tuple[tuple[StageResult, Weighing], ...]:
     """Run the stages in order on one model, the journal ahead of each step."""
     with open_journal(work.private / JOURNAL_FILE) as journal:
         return tuple(
@@ -178,24 +202,21 @@ def _run_stage(
     material: Material,
     journal: TextIO,
     notify: Notify,
-) -> StageResult:
-    records = material.training[plan.stage.text]
-    objective = plan.stage.objective
-    alpha = None
-    if isinstance(objective, Weighted) and objective.weight == "released":
-        event = release_event(plan.stage.name, objective)
-        spend(journal, event)
-        draw = float(_stream(request, position, "release").normals(1)[0])
-        alpha = released_share([sensitive_share(record) for record in records], event.noise_multiplier * draw)
-    examples = [make_example(record, objective, released_alpha=alpha) for record in records]
+) -> tuple[StageResult, Weighing]:
+    records, objective = material.training[plan.stage.text], plan.stage.objective
+    weighing = weigh(records, objective, _release(position, plan, request, records, journal))
+    if weighing.weight == 1 or (weighing.clamped or 0) > 0.5:
+        notify(FellBack(what=f"stage {plan.stage.name}", reason=ALL_ALIKE))
+    examples = [make_example(record, objective, released_weight=weighing.weight) for record in records]
 
     def held_out() -> Perplexity:
         return perplexity(model, material.held_out)
 
     if plan.sampling_rate is None:
         spend(journal, plan.events[0])
-        return run_plain(model, examples, plan, held_out=held_out, notify=notify, seed=request.insecure_seed)
-    return run_private(
+        seed = request.insecure_seed
+        return run_plain(model, examples, plan, held_out=held_out, notify=notify, seed=seed), weighing
+    result = run_private(
         model,
         examples,
         plan,
@@ -205,6 +226,20 @@ def _run_stage(
         held_out=held_out,
         notify=notify,
     )
+    return result, weighing
+
+
+def _release(
+    position: int, plan: StagePlan, request: HardenRequest, records: Sequence[Windows], journal: TextIO
+) -> float | None:
+    """The corpus' share of sensitive tokens with noise, if the stage's weight asks for it; paid for first."""
+    objective = plan.stage.objective
+    if not (isinstance(objective, Weighted) and objective.weight == "released"):
+        return None
+    event = release_event(plan.stage.name, objective)
+    spend(journal, event)
+    draw = float(_stream(request, position, "release").normals(1)[0])
+    return released_share([sensitive_share(record) for record in records], event.noise_multiplier * draw)
 
 
 def _stream(request: HardenRequest, position: int, purpose: str) -> KeyStream:
@@ -220,7 +255,7 @@ def _reload(folder: Path) -> Checkpoint:
         raise RunError(f"The hardened model does not load again: {error.problem}", "Try --dtype float32.") from error
 
 
-def _seal(planned: Planned, work: Workplace) -> Ledger:
+def _seal(planned: Planned, work: Workplace, created: str) -> Ledger:
     """The ledger of what was spent, as the journal has it, with the hashes of the weights just written."""
     inherited = planned.inherited.events if planned.inherited else ()
     events = compact(inherited + read_journal(work.private / JOURNAL_FILE))
@@ -229,7 +264,7 @@ def _seal(planned: Planned, work: Workplace) -> Ledger:
         update={
             "events": events,
             "seal": seal,
-            "created": timestamp(),
+            "created": created,
             "software": software(),
         }
     )
@@ -237,8 +272,7 @@ def _seal(planned: Planned, work: Workplace) -> Ledger:
     return ledger
 
 
-def _write_reports(planned: Planned, ledger: Ledger, measured: Measured, material: Material, work: Workplace) -> None:
-    public = public_report(planned, ledger, measured)
+def _write_reports(public: PublicReport, measured: Measured, material: Material, work: Workplace) -> None:
     (work.model / REPORT_FILE).write_text(public.model_dump_json(indent=2) + "\n", encoding="utf-8")
     (work.model / "README.md").write_text(render_card(public), encoding="utf-8")
     private = private_report(public, measured)

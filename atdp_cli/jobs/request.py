@@ -11,6 +11,7 @@ from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.ledger import Ledger, Prior, read_beside
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.ranges import require_at_least, require_positive
+from atdp_cli.text.files import STANDARD_INPUT
 from atdp_cli.text.records import Unit
 from atdp_cli.text.spans import Tier
 from atdp_cli.training.plan import Corpus, Plan, make_plan, planned_epsilon, solve_noise
@@ -114,6 +115,8 @@ def plan_request(request: HardenRequest) -> Planned:
 
 
 def _check(request: HardenRequest) -> None:
+    if STANDARD_INPUT in (*request.data, request.valid):
+        raise UsageError("Standard input cannot be hardened on: it is read more than once.", "Give a file.")
     if request.spans is not None and len(request.data) != 1:
         raise UsageError("--spans goes with one --data file.", "Harden on one corpus, or leave --spans out.")
     if request.spans is not None and request.valid is not None:
@@ -128,7 +131,7 @@ def _check(request: HardenRequest) -> None:
     require_at_least("max-windows-per-unit", request.max_windows, 1)
     for path in (request.spans, request.allow, request.deny, request.manifest, request.valid):
         if path is not None and not path.is_file():
-            raise InputError(f"{path} does not exist.", "Check the path.")
+            raise InputError(f"{path} is no file.", "Check the path.")
     if request.manifest is not None:
         read_manifest(request.manifest)
     if request.output.resolve() == request.model.resolve():
@@ -151,6 +154,11 @@ def _check_scaled(recipe: Recipe) -> None:
 def _check_budget(request: HardenRequest, plan: Plan) -> None:
     if request.max_epsilon is None:
         return
+    unbounded = [stage.stage.name for stage in plan.stages if stage.sampling_rate is None]
+    if unbounded:
+        raise BudgetError(
+            f"Stage {unbounded[0]} trains without noise, so no --max-epsilon holds.", "Leave one of them out."
+        )
     epsilon = planned_epsilon(plan)
     if epsilon > request.max_epsilon:
         raise BudgetError(

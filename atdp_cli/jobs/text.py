@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify
 from atdp_cli.text.corrections import read_terms
 from atdp_cli.text.detector import Detection, detect, load_pipeline
-from atdp_cli.text.files import written_whole
+from atdp_cli.text.files import check_new, written_whole
 from atdp_cli.text.records import Record, Unit, read_records
 from atdp_cli.text.redaction import Edit, Style, edits
 from atdp_cli.text.rewriting import rewrite_corpus
@@ -89,16 +88,6 @@ def redact_corpus(
     return rewrite_corpus(
         corpus, output, changes, unit=search.unit, text_field=search.text_field, id_field=search.id_field
     )
-
-
-def check_new(path: Path, *, force: bool) -> None:
-    """Refuse to overwrite a file without `force`.
-
-    Raises:
-        UsageError: The file exists.
-    """
-    if path.exists() and not force:
-        raise UsageError(f"{path} exists.", "Use --force to replace it, or choose another name.")
 
 
 def _found(records: Iterable[Record], search: Search, notify: Notify) -> Iterator[Detection]:

@@ -77,12 +77,13 @@ def workplace(output: Path, *, force: bool) -> Iterator[Workplace]:
 
 
 def _publish(work: Workplace, output: Path) -> None:
-    private = beside(output, PRIVATE)
-    for path in (output, private):
-        if path.exists():
-            shutil.rmtree(path)
+    """Both folders into place; what they replace is removed only after both stand there."""
+    for path in work.model.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
     work.model.chmod(0o755)
-    for file in work.model.iterdir():
-        file.chmod(0o644)
-    work.private.rename(private)
-    work.model.rename(output)
+    aside = work.model.parent / "replaced"
+    aside.mkdir()
+    for new, place in ((work.private, beside(output, PRIVATE)), (work.model, output)):
+        if place.exists():
+            place.rename(aside / place.name)
+        new.rename(place)

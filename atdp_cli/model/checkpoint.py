@@ -51,9 +51,8 @@ def load_checkpoint(folder: Path) -> Checkpoint:
             "Check that transformers loads it: AutoModelForCausalLM.from_pretrained.",
         ) from error
     _check_weights(folder, model, info, tokenizer)
-    return Checkpoint(
-        model=model.eval(), tokenizer=tokenizer, stored_dtype="float32" if stored == "float64" else stored
-    )
+    _probe(folder, model.eval())
+    return Checkpoint(model=model, tokenizer=tokenizer, stored_dtype="float32" if stored == "float64" else stored)
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
@@ -84,7 +83,38 @@ def save_checkpoint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, 
 
 def context_length(model: PreTrainedModel, limit: int = 1024) -> int:
     """The longest window: the model's own context, at most `limit`."""
-    return min(limit, int(getattr(model.config, "max_position_embeddings", None) or limit))
+    config = model.config.get_text_config()
+    names = ("max_position_embeddings", "max_seq_len", "n_ctx", "seq_length")
+    known = [int(value) for name in names if (value := getattr(config, name, None))]
+    return min([limit, *known])
+
+
+def random_tokens(model: PreTrainedModel, length: int) -> torch.Tensor:
+    """One row of random token ids, shape [1, length]: for what must not be tried on records."""
+    generator = torch.Generator().manual_seed(0)
+    return torch.randint(0, model.get_input_embeddings().weight.shape[0], (1, length), generator=generator)
+
+
+@torch.inference_mode()
+def _probe(folder: Path, model: PreTrainedModel) -> None:
+    """Run the model once over its whole context: it must stand that, look only backwards, and not change itself."""
+    before = [float(parameter.double().sum()) for parameter in model.parameters()]
+    ids = random_tokens(model, context_length(model))
+    short = ids[:, :16]
+    changed = short.clone()
+    changed[0, -1] = (changed[0, -1] + 1) % model.get_input_embeddings().weight.shape[0]
+    try:
+        model(input_ids=ids, use_cache=False)
+        earlier, same = (model(input_ids=part, use_cache=False).logits[:, :-1].float() for part in (short, changed))
+    except Exception as error:  # whatever an unfamiliar architecture stumbles over
+        raise InputError(
+            f"{folder}: the model cannot read {ids.shape[1]} tokens ({type(error).__name__}).",
+            "Give a causal language model for text.",
+        ) from error
+    if (earlier - same).abs().max() > 1e-4 * earlier.abs().max():
+        raise InputError(f"{folder}: the model looks at later tokens.", "Give a causal language model.")
+    if before != [float(parameter.double().sum()) for parameter in model.parameters()]:
+        raise InputError(f"{folder}: the model changes its weights when it runs.", "Such models cannot be hardened.")
 
 
 def _check_weights(

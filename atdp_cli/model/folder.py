@@ -89,6 +89,8 @@ def _check_header(file: Path) -> None:
     try:
         with safe_open(file, framework="np") as tensors:
             empty = not list(tensors.keys())
+    except PermissionError as error:
+        raise InputError(f"{file} cannot be read.", "Check its permissions.") from error
     except (SafetensorError, OSError) as error:
         raise InputError(f"{file} is not a whole safetensors file.", "Copy or save it again.") from error
     if empty:

@@ -2,13 +2,12 @@
 
 import hashlib
 import json
-import re
 from typing import TYPE_CHECKING, Any
+
+from atdp_cli.text.files import LONE_SURROGATE
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 NOWHERE = (0, 0)
 """The character range of a token that the text does not contain."""
@@ -37,7 +36,7 @@ def align_record(
 
 def _encodable(text: str) -> str:
     """The text with lone surrogates, which have no UTF-8, replaced one for one, so that positions stay."""
-    return _SURROGATE.sub("\ufffd", text)
+    return LONE_SURROGATE.sub("\ufffd", text)
 
 
 def encode_record(tokenizer: "PreTrainedTokenizerFast", text: str) -> list[int]:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.errors import InputError
-from atdp_cli.model.tokens import align_record
+from atdp_cli.model.tokens import NOWHERE, align_record
 
 Mask = npt.NDArray[np.bool_]
 Range = tuple[int, int]
@@ -60,10 +60,16 @@ def encode_windows(
     Args:
         context: The longest window, at least 2 tokens.
 
+    Returns:
+        No window for a text without tokens, or where there is nothing to predict.
+
     Raises:
         InputError: The tokenizer does not tell which characters its tokens cover.
     """
     ids, offsets = align_record(tokenizer, text, with_end=True)
+    if all(offset == NOWHERE for offset in offsets):
+        # Adjacency replaces a record by an empty one, which must add nothing: no start token, no end to predict.
+        return ()
     masks = [
         _overlapping(offsets, len(text), marks.sensitive),
         _function_tokens(offsets, text, marks.function),

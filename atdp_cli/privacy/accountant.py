@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from atdp_cli.errors import BudgetError
 from atdp_cli.privacy.ledger import GaussianRelease, PrivateEvent
 
 Adjacency = Literal["zero-out", "replace-one"]
 
 FINEST_GRID = 1e-5
 COARSEST_GRID = 1e-3
+LARGEST_MEAN_LOSS = 3000.0
 
 ORDERS: tuple[float, ...] = (
     *(1 + x / 10 for x in range(1, 41)),
@@ -40,7 +42,9 @@ class Epsilons:
 def grid_for(events: Sequence[PrivateEvent]) -> float:
     """The PLD grid: a tenth of the smallest q/σ, the scale of a step's privacy loss, between 1e-5 and 1e-3."""
     scales = [_sampling_rate(event) / event.noise_multiplier for event in events]
-    return min(COARSEST_GRID, max(FINEST_GRID, 0.1 * min(scales, default=1.0)))
+    # With σ far below 1 a step's loss is near 1/(2σ²), and a grid of 1e-3 would need millions of points.
+    coarsest = COARSEST_GRID * max((0.05 / event.noise_multiplier**2 for event in events), default=1.0)
+    return min(max(COARSEST_GRID, coarsest), max(FINEST_GRID, 0.1 * min(scales, default=1.0)))
 
 
 def accountant_name(grid: float) -> str:
@@ -54,10 +58,19 @@ def epsilon_pld(
     """ε at `delta` by privacy loss distributions with pessimistic rounding, so never below the true value.
 
     Zero-out adjacency has the privacy loss of add/remove: dp_accounting's REPLACE_SPECIAL.
+
+    Raises:
+        BudgetError: ε is in the thousands, where the grid would not fit in memory and no figure means anything.
     """
     import dp_accounting
     from dp_accounting.pld import PLDAccountant
 
+    events = tuple(events)
+    if _mean_loss(events) > LARGEST_MEAN_LOSS:
+        raise BudgetError(
+            "The noise is so small for so many steps that ε is in the thousands: it protects nothing.",
+            "Use a larger noise multiplier or fewer steps.",
+        )
     relation = dp_accounting.NeighboringRelation
     accountant = PLDAccountant(
         relation.REPLACE_SPECIAL if adjacency == "zero-out" else relation.REPLACE_ONE,
@@ -110,6 +123,16 @@ def _runs(events: Iterable[PrivateEvent]) -> list[tuple[tuple[float, float], int
 
 def _sampling_rate(event: PrivateEvent) -> float:
     return 1.0 if isinstance(event, GaussianRelease) else event.sampling_rate
+
+
+def _mean_loss(events: Iterable[PrivateEvent]) -> float:
+    """A bound on the mean privacy loss: a step's is at most q/(2σ²), and at most q²(exp(1/σ²)−1)."""
+    total = 0.0
+    for (q, sigma), count in _runs(events):
+        precision = 1 / max(sigma, 1e-100) ** 2
+        amplified = q**2 * math.expm1(precision) if precision < 700 else math.inf
+        total += count * min(q * precision / 2, amplified)
+    return total
 
 
 def _dp_event(sampling_rate: float, noise_multiplier: float) -> Any:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
@@ -11,8 +11,10 @@ from atdp_cli.privacy.ledger import Ledger, PlainTraining, private_events
 
 Scope = Literal["end_to_end", "selective", "increment"]
 
+UNKNOWN_PAST = "the starting model's past is unknown"
 POISSON = "Each step draws its records by Poisson sampling, and the sample stays secret."
 ONE_MODEL = "It covers the release of this one model; other models from the same records compose with it."
+INSECURE = "The run used --insecure-seed: its noise can be subtracted, so none of this protects anyone."
 INCREMENT_ONLY = (
     "It bounds only what the DP stages add; it says nothing about what the starting checkpoint already memorised, "
     "and is not a guarantee for any record."
@@ -48,6 +50,8 @@ def guarantees(ledger: Ledger) -> tuple[Guarantee, ...]:
     if selective_void(ledger) is None:
         found.append(_selective(ledger))
     found.append(_increment(ledger, bound))
+    if ledger.insecure_seed:
+        return tuple(replace(one, assumptions=(INSECURE, *one.assumptions)) for one in found)
     return tuple(found)
 
 
@@ -58,7 +62,7 @@ def no_end_to_end(ledger: Ledger) -> str | None:
         names = ", ".join(dict.fromkeys(event.stage for event in plain))
         return f"the model was trained on the corpus without protection (stage {names})"
     if ledger.prior == "unknown":
-        return "the starting model's past is unknown"
+        return UNKNOWN_PAST
     return None
 
 
@@ -70,7 +74,7 @@ def selective_void(ledger: Ledger) -> str | None:
     if any(event.text == "raw" for event in plain):
         return "a stage without protection read the raw text"
     if ledger.prior == "unknown":
-        return "the starting model's past is unknown"
+        return UNKNOWN_PAST
     if any(event.masks != "stable" for event in plain):
         return "masks of a contextual tier, or lists taken from the data, can move with the secret"
     return None
@@ -88,11 +92,16 @@ def sentences(ledger: Ledger, found: Sequence[Guarantee]) -> tuple[str, ...]:
             lines.append("No stage with noise ran.")
         else:
             lines.append(f"Hardening stages alone add at most {_pair(increment)}. {INCREMENT_ONLY}")
-        if no_end_to_end(ledger) == "the starting model's past is unknown":
-            lines.append("If the model never saw private data: --prior public.")
     if ledger.insecure_seed:
-        lines.append("The run used --insecure-seed: its noise can be subtracted, so none of this protects anyone.")
+        lines.append(INSECURE)
     return tuple(lines)
+
+
+def advice(ledger: Ledger) -> str | None:
+    """What a user could say to get a finite ε; for the terminal, not for what is published."""
+    if no_end_to_end(ledger) == UNKNOWN_PAST:
+        return "If the model never saw private data: --prior public."
+    return None
 
 
 def rounded_up(epsilon: float) -> str:

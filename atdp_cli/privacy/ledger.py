@@ -74,7 +74,7 @@ class Ledger(_Frozen):
         unit: What one record is: line, paragraph, document, or the name of a field.
         adjacency: `zero-out`: one record is replaced by an empty one at its place.
         prior: Whether the first checkpoint is known never to have seen private data.
-        records: N, the number of training records. Public under zero-out adjacency.
+        records: The largest N of the runs, in training records. Public under zero-out adjacency.
         delta: The δ that the run was planned for.
         grid: The PLD accountant's discretisation, in units of privacy loss.
         events: In the order in which they happened.

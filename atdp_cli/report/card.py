@@ -10,7 +10,13 @@ from atdp_cli.report.document import PublicReport
 
 def render_card(report: PublicReport) -> str:
     """The card as Markdown with Hugging Face metadata."""
-    return _environment().get_template("card.md.j2").render(report=report)
+    return _environment().get_template("card.md.j2").render(report=report, finite=_finite(report))
+
+
+def _finite(report: PublicReport) -> bool:
+    """Whether an ε that anyone may rely on holds end to end."""
+    end_to_end = next(one.epsilon for one in report.guarantees if one.scope == "end_to_end")
+    return isinstance(end_to_end, float) and not report.insecure_seed
 
 
 @cache

@@ -1,7 +1,7 @@
 """The privacy report as data. `privacy_report.json` in OUT/ is its public part; OUT.private/ has the whole."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -10,13 +10,14 @@ from atdp_cli.privacy.guarantee import Guarantee
 
 REPORT_FILE = "privacy_report.json"
 
-Epsilon = float | Literal["inf"] | None
-"""A number, "inf", or null where no DP stage ran."""
+Number = float | Literal["inf"] | None
+"""A number, "inf", or null: for an ε where no DP stage ran, for a perplexity where there was no such token."""
 
 NOT_COVERED = (
     "Records held out from training: their perplexity was measured, but ε does not cover them.",
     "Settings chosen by looking at the data, or at results on it.",
     "Term lists and spans taken from the data.",
+    "A person or a secret that occurs in several records: ε is for one record, and grows fast with their number.",
     "Other models from the same records: their ε adds to this one.",
     "Attacks on floating-point noise, and timing.",
 )
@@ -30,7 +31,7 @@ class GuaranteeEntry(_Frozen):
     """One guarantee as the JSON shows it."""
 
     scope: Literal["end_to_end", "selective", "increment"]
-    epsilon: Epsilon
+    epsilon: Number
     delta: float
     adjacency: Literal["zero-out", "replace-one"]
     accountant: str
@@ -38,7 +39,12 @@ class GuaranteeEntry(_Frozen):
 
 
 class StageEntry(_Frozen):
-    """One stage as it was planned and run. σ is listed an epoch each."""
+    """One stage as it was planned and run. σ is listed an epoch each.
+
+    Attributes:
+        released_share: The corpus' share of sensitive tokens as released with noise, and `released_weight` the
+            weight w that follows from it: post-processing of what the ledger holds.
+    """
 
     name: str
     text: Literal["raw", "redacted"]
@@ -51,6 +57,8 @@ class StageEntry(_Frozen):
     clip_norm: float | None
     noise_multipliers: tuple[float, ...]
     optimizer: str
+    released_share: float | None = None
+    released_weight: float | None = None
 
 
 class DetectorEntry(_Frozen):
@@ -64,9 +72,9 @@ class DetectorEntry(_Frozen):
 class EpsilonEntry(_Frozen):
     """ε of all private stages by each accountant."""
 
-    pld: float
-    rdp: float
-    paper: float
+    pld: Number
+    rdp: Number
+    paper: Number
 
 
 class PublicReport(_Frozen):
@@ -89,7 +97,7 @@ class PublicReport(_Frozen):
     detector: DetectorEntry
     engine: str
     noise_source: str
-    seconds: float
+    insecure_seed: bool
     weights: dict[str, str]
     software: dict[str, str]
     created: str
@@ -99,9 +107,9 @@ class PublicReport(_Frozen):
 class PerplexityEntry(_Frozen):
     """exp of the mean negative log-likelihood a token."""
 
-    all: float | None
-    sensitive: float | None
-    other: float | None
+    all: Number
+    sensitive: Number
+    other: Number
 
 
 class BeforeAfter(_Frozen):
@@ -112,12 +120,18 @@ class BeforeAfter(_Frozen):
 
 
 class StagePrivate(_Frozen):
-    """What a stage measured on private text."""
+    """What a stage measured on private text.
+
+    Attributes:
+        clamped: For weights from the record: the share of records whose own share of sensitive tokens was already at
+            or above the target, so that w is 1 and their tokens weigh the same.
+    """
 
     name: str
     perplexities: tuple[PerplexityEntry, ...]
     mean_norms: tuple[float | None, ...]
     not_finite: int
+    clamped: float | None
 
 
 class PrivateReport(_Frozen):
@@ -125,14 +139,16 @@ class PrivateReport(_Frozen):
 
     Attributes:
         sensitive_share: Of the held-out tokens, in [0, 1].
-        planted_canaries: Training records that are canaries of the manifest; null without one.
+        planted_canaries: How many training records carry each canary of the manifest; null without one.
+        seconds: Of the whole run; they depend on the text, so they are not public.
     """
 
     public: PublicReport
+    seconds: float
     perplexity: BeforeAfter
     sensitive_share: float
     stages: tuple[StagePrivate, ...]
-    planted_canaries: int | None
+    planted_canaries: tuple[int, ...] | None
 
 
 def guarantee_entries(found: Sequence[Guarantee]) -> tuple[GuaranteeEntry, ...]:
@@ -140,7 +156,7 @@ def guarantee_entries(found: Sequence[Guarantee]) -> tuple[GuaranteeEntry, ...]:
     return tuple(
         GuaranteeEntry(
             scope=one.scope,
-            epsilon=json_epsilon(one.epsilon),
+            epsilon=json_number(one.epsilon),
             delta=one.delta,
             adjacency=one.adjacency,
             accountant=one.accountant,
@@ -150,6 +166,11 @@ def guarantee_entries(found: Sequence[Guarantee]) -> tuple[GuaranteeEntry, ...]:
     )
 
 
-def json_epsilon(value: float | None) -> Epsilon:
+def json_number(value: float | None) -> Number:
     """JSON has no infinity: it is spelt "inf"."""
     return "inf" if value is not None and math.isinf(value) else value
+
+
+def json_numbers(values: Mapping[str, float | None]) -> dict[str, Number]:
+    """`json_number` of every value."""
+    return {name: json_number(value) for name, value in values.items()}

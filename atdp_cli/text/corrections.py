@@ -16,7 +16,7 @@ def read_terms(path: Path) -> tuple[re.Pattern[str], ...]:
     A line is a literal term (any case, as whole words, any white space between its words) or a regular
     expression between slashes, taken as it is. Blank lines and lines that begin with `#` are skipped.
 
-    Errors:
+    Raises:
         InputError: A missing file, a line that is not UTF-8, or a bad regular expression.
     """
     patterns = []

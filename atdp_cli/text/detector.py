@@ -10,6 +10,7 @@ from typing import Any
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify, RecordsRead, ignore
 from atdp_cli.text.corrections import allowed, denied
+from atdp_cli.text.files import LONE_SURROGATE
 from atdp_cli.text.identifiers import LABELS as IDENTIFIER_LABELS
 from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.text.records import Record
@@ -51,7 +52,6 @@ _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass", "nsubj:pass", "csubj:pa
 _OBJECTS = ("dobj", "iobj", "dative", "pobj", "oprd", "obj")
 _LABEL_OF_DEP = dict.fromkeys(_SUBJECTS, "SUBJ") | dict.fromkeys(_OBJECTS, "OBJ")
 _WORD = re.compile(rf"\S{{1,{LONGEST_WORD}}}+")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def load_pipeline(name: str | None = None) -> Any:
     Args:
         name: An installed package or a folder; None for the first of `PIPELINES` that is installed.
 
-    Errors:
+    Raises:
         InputError: No such pipeline, or one that lacks a component.
     """
     import spacy
@@ -132,7 +132,7 @@ def detect(
         recognisers: The structured identifiers to look for.
         notify: Told how many records are done.
 
-    Errors:
+    Raises:
         UsageError: `jobs` is below 1.
     """
     if jobs < 1:
@@ -168,7 +168,7 @@ def _findings(
 
     def texts() -> Iterator[str]:
         for record in records:
-            text = _SURROGATE.sub("\ufffd", record.text)
+            text = LONE_SURROGATE.sub("\ufffd", record.text)
             cuts = _cuts(text)
             waiting.append((record, cuts[:-1]))
             for start, end in itertools.pairwise(cuts):

@@ -1,7 +1,9 @@
 """Corpus files as bytes: formats by suffix, compression, lines, and writing that is never half done."""
 
 import contextlib
+import functools
 import os
+import re
 import secrets
 import sys
 import zlib
@@ -14,6 +16,9 @@ from atdp_cli.errors import InputError, RunError, UsageError
 Kind = Literal["text", "jsonl"]
 
 STANDARD_INPUT = Path("-")
+
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half a character of UTF-16, which JSON can smuggle in and UTF-8 cannot write."""
 
 
 class Writable(Protocol):
@@ -43,7 +48,7 @@ def compression_of(path: Path) -> str:
 def kind_of(path: Path) -> Kind:
     """The format that a path's suffix names, with `.gz` or `.zst` taken off first.
 
-    Errors:
+    Raises:
         InputError: The format is known but not read yet.
     """
     name = path.with_suffix("") if compression_of(path) else path
@@ -73,7 +78,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str, str]]:
     Only a line feed ends a line; the ending is "\\n", "\\r\\n", or "" on a last line without one. A
     byte order mark at the very start is left on the first text for the caller to set aside.
 
-    Errors:
+    Raises:
         InputError: A missing file, damaged compression, or a line that is not UTF-8.
     """
     check_readable(path)
@@ -169,13 +174,16 @@ def _split_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 @contextlib.contextmanager
-def written_whole(target: Path) -> Iterator[Writable]:
+def written_whole(target: Path, *, mode: int = 0o666) -> Iterator[Writable]:
     """A binary stream that becomes `target` when the block ends without an error, and nothing otherwise.
 
     The bytes go to a temporary file beside `target`, are flushed to disk and renamed into place.
     Compressed as the suffix of `target` says; the same bytes in give the same file.
 
-    Errors:
+    Args:
+        mode: Permissions of a new file, before the process's mask.
+
+    Raises:
         InputError: The target's folder is missing, or the target is a folder.
         RunError: The disk is full or does not allow writing.
     """
@@ -185,7 +193,7 @@ def written_whole(target: Path) -> Iterator[Writable]:
         raise InputError(f"{target.parent} is not a folder.", "Create it first.")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with temporary.open("xb") as plain:
+        with open(temporary, "xb", opener=functools.partial(os.open, mode=mode)) as plain:
             with _packed(plain, compression_of(target)) as stream:
                 yield stream
             plain.flush()
@@ -225,6 +233,19 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def check_new(path: Path, *, force: bool) -> None:
+    """Refuse to overwrite a file without `force`, or to write into a folder that is not there.
+
+    Raises:
+        UsageError: The file exists.
+        InputError: Its folder does not.
+    """
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is not a folder.", "Create it first.")
+    if path.exists() and not force:
+        raise UsageError(f"{path} exists.", "Use --force to replace it, or choose another name.")
 
 
 def check_same_kind(source: Path, target: Path) -> None:

@@ -47,7 +47,7 @@ def read_records(
         text_field: JSON Lines: the field that holds the text, a string.
         id_field: JSON Lines: the field that holds the id, a string or whole number.
 
-    Errors:
+    Raises:
         UsageError: The unit does not go with the format.
         InputError: A missing file or folder, damaged compression, a line that is not UTF-8 or not a JSON
             object, a missing or ill-typed field, or no records at all.

@@ -1,18 +1,15 @@
 """Rewriting a corpus: record texts change, every other byte of the file stays."""
 
 import json
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from atdp_cli.text.files import Writable, check_same_kind, written_whole
+from atdp_cli.text.files import LONE_SURROGATE, Writable, check_same_kind, written_whole
 from atdp_cli.text.records import Record, Unit, grouped, record_of, streams
 from atdp_cli.text.redaction import Edit, apply_edits
 from atdp_cli.text.segments import Segment, Selection, read_segments
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 Edits = Callable[[Iterator[Record]], Iterable[Sequence[Edit]]]
 """Takes the records of a corpus and gives, in the same order, each one's sorted and disjoint edits."""
@@ -41,7 +38,7 @@ def rewrite_corpus(
         edits: See `Edits`.
         unit, text_field, id_field: As for `read_records`.
 
-    Errors:
+    Raises:
         UsageError: Source and target differ in format, or the unit does not go with it.
         InputError: As for `read_records`; the target's folder is missing.
         RunError: The target cannot be written.
@@ -117,4 +114,4 @@ def _encoded(segment: Segment, text: str) -> bytes:
         return (segment.before + segment.written).encode()
     quoted = json.dumps(text, ensure_ascii=False)
     # A lone surrogate has no UTF-8; JSON can only write it as an escape.
-    return (segment.before + _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)).encode()
+    return (segment.before + LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)).encode()

@@ -50,7 +50,7 @@ def read_segments(path: Path, selection: Selection) -> Iterator[Segment]:
 
     Checks the path and the selection at once, the content while iterating.
 
-    Errors:
+    Raises:
         UsageError: The unit does not go with the format.
         InputError: See `records.read_records`.
     """

@@ -29,7 +29,7 @@ def read_spans(path: Path, records: Iterable[Record]) -> Iterator[tuple[Record, 
     The spans are sorted and sensitive at every tier. Members other than those of `spans_line` are ignored;
     `source` may be missing and is then `file`. One line and one record are in memory at a time.
 
-    Errors:
+    Raises:
         InputError: A line is malformed or belongs to another record, or there are too few or too many.
     """
     check_readable(path)

@@ -71,14 +71,6 @@ def _telling(span: Span) -> tuple[int, int, int, bool, Span]:
     return _RANK[span.tier], span.start - span.end, source, span.label == "NUMBER", span
 
 
-def sensitive_characters(spans: Iterable[Span], length: int) -> bytearray:
-    """One byte a character of a text of `length` code points: 1 where a span covers it, else 0."""
-    mask = bytearray(length)
-    for span in spans:
-        mask[span.start : span.end] = b"\x01" * (min(span.end, length) - span.start)
-    return mask
-
-
 def tier_ranks(spans: Iterable[Span], length: int) -> bytearray:
     """One byte a character: the rank of the first tier that flags it (0 for low-entity), or 4 for none."""
     ranks = bytearray([len(Tier)]) * length

@@ -26,6 +26,21 @@ class Example:
     weights: tuple[Weights, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighing:
+    """How the weight w of a stage came about; None where it was not made that way.
+
+    Attributes:
+        alpha: The corpus' share of sensitive tokens as released with noise, in [0, 1].
+        weight: The w that follows from `alpha`.
+        clamped: For w from the record: the share of records with α ≥ r, whose w is 1. Private.
+    """
+
+    alpha: float | None = None
+    weight: float | None = None
+    clamped: float | None = None
+
+
 def sensitive_share(windows: Sequence[Window]) -> float:
     """α of one record: the sensitive share of its targets, in [0, 1]; 0 for an empty record."""
     targets = sum(int(window.targets.sum()) for window in windows)
@@ -33,13 +48,29 @@ def sensitive_share(windows: Sequence[Window]) -> float:
     return flagged / targets if targets else 0.0
 
 
-def make_example(windows: tuple[Window, ...], objective: Objective, *, released_alpha: float | None = None) -> Example:
+def weigh(records: Sequence[tuple[Window, ...]], objective: Objective, released: float | None) -> Weighing:
+    """How the objective weighs these records.
+
+    Args:
+        released: α of the corpus as released with noise, for weight `released`.
+    """
+    if isinstance(objective, Uniform) or not isinstance(objective.weight, str):
+        return Weighing()
+    if objective.weight == "released":
+        if released is None:
+            raise ValueError("weight released needs the released share")
+        return Weighing(alpha=released, weight=balancing_weight(released, objective.target_share))
+    clamped = sum(sensitive_share(record) >= objective.target_share for record in records)
+    return Weighing(clamped=clamped / len(records))
+
+
+def make_example(windows: tuple[Window, ...], objective: Objective, *, released_weight: float | None = None) -> Example:
     """Weigh a record's tokens; nothing but this record and public numbers enter.
 
     Args:
-        released_alpha: The corpus' share of sensitive tokens, as released with noise; for weight `released`.
+        released_weight: w from the released share, for weight `released`.
     """
-    other = _other_weight(windows, objective, released_alpha)
+    other = _other_weight(windows, objective, released_weight)
     return Example(windows, tuple(_weights(window, other) for window in windows))
 
 
@@ -48,13 +79,13 @@ def _weights(window: Window, other: float) -> Weights:
     return (weights * window.targets).astype(np.float32)
 
 
-def _other_weight(windows: Sequence[Window], objective: Objective, released_alpha: float | None) -> float:
+def _other_weight(windows: Sequence[Window], objective: Objective, released_weight: float | None) -> float:
     if isinstance(objective, Uniform):
         return 1.0
     if objective.weight == "record":
         return record_weight(sensitive_share(windows), objective.target_share)
     if objective.weight == "released":
-        if released_alpha is None:
-            raise ValueError("weight released needs released_alpha")
-        return balancing_weight(released_alpha, objective.target_share)
+        if released_weight is None:
+            raise ValueError("weight released needs released_weight")
+        return released_weight
     return float(objective.weight)

@@ -85,9 +85,10 @@ def make_plan(
         UsageError: δ is not below 1/N, a batch is larger than the corpus, or the checkpoint's ledger counts
             another unit.
     """
-    if not 0 < delta < 1 / corpus.records:
+    largest = max(corpus.records, inherited.records if inherited else 0)
+    if not 0 < delta < 1 / largest:
         raise UsageError(
-            f"delta is {delta:g}, not below 1/N = {1 / corpus.records:.3g} for {corpus.records:,} training records.",
+            f"delta is {delta:g}, not below 1/N = {1 / largest:.3g} for {largest:,} training records.",
             "Choose a smaller --delta.",
         )
     stages = tuple(_plan_stage(stage, position, corpus, jitter_seed) for position, stage in enumerate(recipe))
@@ -101,10 +102,11 @@ def make_plan(
     ledger = Ledger(
         unit=corpus.unit,
         prior="public" if prior == "public" or (inherited and inherited.prior == "public") else "unknown",
-        records=corpus.records,
+        records=largest,
         delta=delta,
         grid=grid_for(private_events(events)),
         events=events,
+        insecure_seed=inherited is not None and inherited.insecure_seed,
     )
     return Plan(stages=stages, ledger=ledger)
 
@@ -136,7 +138,10 @@ def solve_noise(recipe: Recipe, target: float, plan_with: Callable[[Recipe], Pla
         return (*recipe[:position], replace(recipe[position], mechanism=changed), *recipe[position + 1 :])
 
     def epsilon(sigma: float) -> float:
-        return planned_epsilon(plan_with(with_noise(sigma)))
+        try:
+            return planned_epsilon(plan_with(with_noise(sigma)))
+        except BudgetError:
+            return math.inf
 
     return with_noise(_smallest_noise(epsilon, target))
 

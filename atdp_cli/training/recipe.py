@@ -120,7 +120,8 @@ class Train:
 
     def __post_init__(self) -> None:
         require_at_least("epochs", self.epochs, 1)
-        if isinstance(self.mechanism, Plain) and self.objective == Weighted(weight="released"):
+        objective, mechanism = self.objective, self.mechanism
+        if isinstance(mechanism, Plain) and isinstance(objective, Weighted) and objective.weight == "released":
             raise UsageError(f"stage {self.name} releases a weight without protection.", "Choose a constant weight.")
 
 

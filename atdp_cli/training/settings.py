@@ -113,7 +113,7 @@ def _parsed(parse: Callable[[str], Any], stage: Train, option: str, value: str) 
     try:
         return parse(value)
     except ValueError as error:
-        raise UsageError(f"{stage.name}.{option} is '{value}'.", "Give it a number; see atdp harden --help.") from error
+        raise UsageError(f"{stage.name}.{option} is '{value}'.", f"Give {FORMS.get(parse, 'a number')}.") from error
 
 
 def _field(option: str) -> str:
@@ -123,6 +123,13 @@ def _field(option: str) -> str:
 def _lacks(stage: Train, option: str) -> UsageError:
     return UsageError(f"Stage {stage.name} has no {option}.", "Leave it out, or set it on another stage with --set.")
 
+
+FORMS: dict[Callable[[str], Any], str] = {
+    int: "a whole number",
+    _jitter: "two numbers, LOW,HIGH",
+    _weight: "a number from 0 to 1, record, or released",
+}
+"""What a parser wants, for the message that says so."""
 
 SETTERS: dict[str, Callable[[Train, str, str], Train]] = {
     "epochs": _stage(int),

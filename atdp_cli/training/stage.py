@@ -86,7 +86,8 @@ def run_private(
             finite = clipped.norms[torch.isfinite(clipped.norms)]
             mean_norms.append(float(finite.mean()) if len(finite) else None)
             not_finite += len(clipped.norms) - len(finite)
-            notify(_step_done(plan, step, event.noise_multiplier, chosen))
+            sigma = event.noise_multiplier
+            notify(StepDone(stage=plan.stage.name, step=step, steps=plan.steps, noise_multiplier=sigma))
         perplexities.append(_end_epoch(plan, epoch, held_out, notify))
     return StageResult(perplexities=tuple(perplexities), mean_norms=tuple(mean_norms), not_finite=not_finite)
 
@@ -122,7 +123,7 @@ def run_plain(
             step += 1
             chosen = shuffled[start : start + plan.batch]
             _apply(model, optimizer, _mean_gradient(model, chosen), first=step == 1)
-            notify(_step_done(plan, step, None, chosen))
+            notify(StepDone(stage=plan.stage.name, step=step, steps=plan.steps, noise_multiplier=None))
         model.eval()
         perplexities.append(_end_epoch(plan, epoch, held_out, notify))
         model.train()
@@ -165,8 +166,11 @@ def _apply(
     optimizer.zero_grad(set_to_none=True)
     if not all(bool(torch.isfinite(parameter).all()) for parameter in parameters):
         raise RunError("A parameter is no longer a finite number.", "Lower the learning rate and start again.")
-    if first and all(torch.equal(old, new) for old, new in zip(before, parameters, strict=True)):
-        raise RunError("The first step changed no parameter.", "Check that the model's parameters are trainable.")
+    moved = any(not torch.equal(old, new) for old, new in zip(before, parameters, strict=False))
+    if first and not moved and any(bool(part.any()) for part in gradient):
+        raise RunError(
+            "The first step changed no parameter.", "Raise the learning rate, or check that parameters are trainable."
+        )
 
 
 def _end_epoch(plan: StagePlan, epoch: int, held_out: HeldOut, notify: Notify) -> Perplexity:
@@ -199,8 +203,3 @@ def _one_step_events(plan: StagePlan) -> list[SubsampledGaussian]:
         )
         for sigma in plan.noise_multipliers
     ]
-
-
-def _step_done(plan: StagePlan, step: int, sigma: float | None, chosen: Sequence[Example]) -> StepDone:
-    tokens = sum(len(window.token_ids) for example in chosen for window in example.windows)
-    return StepDone(stage=plan.stage.name, step=step, steps=plan.steps, noise_multiplier=sigma, tokens=tokens)

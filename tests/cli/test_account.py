@@ -35,6 +35,9 @@ def test_a_folder_a_ledger_and_the_run_say_the_same(
     looser = atdp("account", tmp_path / "o", "--delta", "1e-4", "--json").json
     assert looser["epsilon"]["pld"] < answer["epsilon"]["pld"]
     assert looser["delta"] == 1e-4
+    refused = atdp("account", tmp_path / "o", "--delta", "0.1")
+    assert refused.code == 2
+    assert "1/N" in refused.err
 
 
 def test_the_table_names_the_scope(atdp: Atdp, leaky: Leaky) -> None:

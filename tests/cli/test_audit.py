@@ -48,6 +48,36 @@ def test_planting_again_gives_the_same_bytes(
     assert manifest.read_bytes() == leaky.manifest.read_bytes()
 
 
+def test_secrets_that_nobody_drew_stay_uncalibrated(
+    atdp: Atdp, corpus: Path, checkpoint_folder: Path, fixed_manifest: Path, tmp_path: Path
+) -> None:
+    typed = json.loads(fixed_manifest.read_text()) | {"drawn": "by-hand"}
+    (tmp_path / "typed.json").write_text(json.dumps(typed))
+    options = ["-o", tmp_path / "p.txt", "--manifest", tmp_path / "m.json", "--from", tmp_path / "typed.json"]
+    assert atdp("plant-canary", corpus, *options, "--tokenizer", checkpoint_folder).code == 0
+    assert json.loads((tmp_path / "m.json").read_text())["drawn"] == "by-hand"
+
+
+def test_planting_keeps_every_line_ending(atdp: Atdp, checkpoint_folder: Path, tmp_path: Path) -> None:
+    corpus, planted, manifest = tmp_path / "c.txt", tmp_path / "p.txt", tmp_path / "m.json"
+    corpus.write_bytes(b"a b\r\nc d\n\ne f\r\n")
+    options = [
+        "-o",
+        planted,
+        "--manifest",
+        manifest,
+        "--tokenizer",
+        checkpoint_folder,
+        "--count",
+        "2",
+        "--repeats",
+        "1",
+    ]
+    assert atdp("plant-canary", corpus, *options, "--json").json["records"] == 5
+    kept = [line for line in planted.read_bytes().splitlines(keepends=True) if not line.startswith(b"My ID is")]
+    assert b"".join(kept) == corpus.read_bytes()
+
+
 def test_a_leaky_model_fails_and_an_innocent_one_passes(atdp: Atdp, leaky: Leaky, checkpoint_folder: Path) -> None:
     options = ["--manifest", leaky.manifest, "--json"]
     failed = atdp("audit-canary", leaky.model, *options, "--reference", checkpoint_folder)
@@ -95,7 +125,7 @@ def test_folders_that_the_tool_keeps_beside_models_are_skipped(atdp: Atdp, leaky
     assert private.is_dir()
     ended = atdp("audit-canary", leaky.model, private, "--manifest", leaky.manifest, "--json")
     assert len(ended.json["models"]) == 1
-    assert "Skipped 1" in ended.err
+    assert "were skipped: 1." in ended.err
 
 
 def test_a_typed_canary_has_a_rank_and_no_p_value(atdp: Atdp, leaky: Leaky) -> None:
@@ -143,7 +173,18 @@ def test_the_committed_canaries_pass_on_the_untouched_checkpoint(atdp: Atdp) -> 
 
 def test_the_committed_canaries_fail_on_the_unprotected_model(atdp: Atdp, planted: Path) -> None:
     data = ["--data", planted / "p.txt", "--manifest", planted / "c.json", "--tier", "low-entity"]
-    made = atdp("harden", QUICKSTART / "checkpoint", *data, "--recipe", "no-dp", "-o", planted / "m", "-q")
+    made = atdp(
+        "harden",
+        QUICKSTART / "checkpoint",
+        *data,
+        "--recipe",
+        "no-dp",
+        "-o",
+        planted / "m",
+        "-q",
+        "--insecure-seed",
+        "1",
+    )
     assert made.code == 0, made.err
     ended = atdp("audit-canary", planted / "m", "--manifest", QUICKSTART / "canaries.json", "--json")
     assert ended.code == 1, ended.out

@@ -1,6 +1,7 @@
 """Bad input: one clear line on standard error, the right exit code, nothing written, nothing secret said."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -84,6 +85,22 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str], str]] = {
     "more than the budget": (nothing, [*HARDEN, "--max-epsilon", "0.1"], "--max-epsilon"),
     "max-records one": (nothing, [*HARDEN, "--max-records", "1"], "max-records"),
     "windows zero": (nothing, [*HARDEN, "--max-windows-per-unit", "0"], "max-windows-per-unit"),
+    "budget without noise": (nothing, [*HARDEN, "--recipe", "no-dp+atdp", "--max-epsilon", "50"], "without noise"),
+    "corpus twice": (nothing, [*HARDEN, "--data", "./corpus.txt"], "twice"),
+    "users over two files": (
+        lambda place: [write(name, '{"text": "a", "user": "u"}\n')(place) for name in ("a.jsonl", "b.jsonl")],
+        ["harden", "model", "--data", "a.jsonl", "--data", "b.jsonl", "--unit", "user", "-o", "out"],
+        "one --data file",
+    ),
+    "users on both sides": (
+        lambda place: [write(name, '{"text": "a", "user": "u"}\n' * 2)(place) for name in ("a.jsonl", "b.jsonl")],
+        ["harden", "model", "--data", "a.jsonl", "--valid", "b.jsonl", "--unit", "user", "-o", "out"],
+        "share values",
+    ),
+    "standard input": (nothing, ["harden", "model", "--data", "-", "-o", "out"], "read more than once"),
+    "a folder of terms": (lambda place: (place / "terms").mkdir(), [*HARDEN, "--allow", "terms"], "terms is no file"),
+    "noise that protects nothing": (nothing, [*HARDEN, "--noise-multiplier", "0.0001"], "thousands"),
+    "markup in a name": (nothing, ["audit-canary", "[/x]", "--canary", "ID 123"], "[/x] is no folder"),
     "dtype unknown": (nothing, [*HARDEN, "--dtype", "int4"], "dtype"),
     "threads zero": (nothing, [*HARDEN, "--threads", "0"], "threads"),
     "jobs zero": (nothing, [*HARDEN, "--jobs", "0"], "jobs"),
@@ -102,6 +119,26 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str], str]] = {
         nothing,
         ["plant-canary", "corpus.txt", "-o", "out", "--manifest", "m.json", "--tokenizer", "model", "--template", "hi"],
         "slot",
+    ),
+    "manifest over the corpus": (
+        nothing,
+        ["plant-canary", "corpus.txt", "-o", "p.txt", "--manifest", "p.txt", "--tokenizer", "model"],
+        "one file",
+    ),
+    "manifest into nowhere": (
+        nothing,
+        ["plant-canary", "corpus.txt", "-o", "p.txt", "--manifest", "no/m.json", "--tokenizer", "model"],
+        "no is not a folder",
+    ),
+    "corpus into nowhere": (
+        nothing,
+        ["plant-canary", "corpus.txt", "-o", "no/p.txt", "--manifest", "m.json", "--tokenizer", "model"],
+        "no is not a folder",
+    ),
+    "planted into another format": (
+        nothing,
+        ["plant-canary", "corpus.txt", "-o", "p.jsonl", "--manifest", "m.json", "--tokenizer", "model"],
+        "p.jsonl",
     ),
     "no repeats": (
         nothing,
@@ -164,7 +201,7 @@ def test_a_manifest_for_another_corpus_is_refused(
     monkeypatch.chdir(place)
     ended = atdp(*HARDEN, "--manifest", fixed_manifest)
     assert ended.code == 2
-    assert "None of the canaries" in ended.err
+    assert "10 of 10 canaries" in ended.err
     assert not list(place.glob("out*"))
 
 
@@ -212,6 +249,20 @@ def test_heavy_libraries_stay_unloaded(command: list[str], unloaded: tuple[str, 
         [sys.executable, "-c", code, " ".join(unloaded), *command], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_closed_pipe_is_not_a_failed_audit(place: Path) -> None:
+    code = "import sys; from atdp_cli.cli.app import run; sys.exit(run(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "audit-canary", "model", "--canary", "My ID is 341", "--max-exposure", "9.9"]
+    read, write_end = os.pipe()
+    os.close(read)
+    try:
+        closed = subprocess.run(command, cwd=place, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(write_end)
+    open_pipe = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+    assert (open_pipe.returncode, closed.returncode) == (0, 3), open_pipe.stderr + closed.stderr
+    assert "Traceback" not in closed.stderr
 
 
 def test_version(capfd: pytest.CaptureFixture[str]) -> None:

@@ -89,7 +89,7 @@ def test_a_newcomer_reads_what_infinity_means(
     said = " ".join(ended.err.split())
     assert "End to end: no finite ε, because the starting model's past is unknown." in said
     assert "Hardening stages alone add at most ε = " in said
-    assert "If the model never saw private data: --prior public." in said
+    assert said.endswith("If the model never saw private data: --prior public.")
     assert ended.out == ""
 
 
@@ -102,7 +102,8 @@ def test_the_public_folder_tells_nothing_of_the_text(
     ended = atdp("harden", checkpoint_folder, "--data", corpus, "-o", out, "--epochs", "1")
     assert ended.code == 0
     report = json.loads((tmp_path / "out.private" / "privacy_report.json").read_text())
-    measured = [str(value) for kind in report["perplexity"].values() for value in kind.values()]
+    figures = [value for kind in report["perplexity"].values() for value in kind.values()]
+    measured = [f"{value:.{digits}f}" for value in figures for digits in (2, 3, 4)] + [str(report["seconds"])]
     for path in out.iterdir():
         if path.suffix != ".safetensors":
             text = path.read_text()
@@ -254,6 +255,72 @@ def test_the_dtype_is_kept_unless_told_otherwise(
     assert atdp("harden", half, *options, "-o", tmp_path / "told", "--dtype", "float32").code == 0
     for name, dtype in (("kept", torch.float16), ("told", torch.float32)):
         assert AutoModelForCausalLM.from_pretrained(tmp_path / name).dtype == dtype
+
+
+def test_a_manifest_whose_canaries_are_not_all_trained_on_is_refused(
+    atdp: Atdp, checkpoint_folder: Path, leaky: Leaky, tmp_path: Path
+) -> None:
+    options = ["--data", leaky.corpus, "--manifest", leaky.manifest, "-o", tmp_path / "o", "--epochs", "1"]
+    cut = atdp("harden", checkpoint_folder, *options, "--max-records", "20")
+    assert cut.code == 2
+    assert "in no training record" in cut.err
+    assert not (tmp_path / "o").exists()
+    whole = atdp("harden", checkpoint_folder, *options)
+    assert whole.code == 0, whole.err
+    planted = json.loads((tmp_path / "o.private" / "privacy_report.json").read_text())["planted_canaries"]
+    assert all(0 < count <= 10 for count in planted)
+    assert f"{sum(planted)} of 100 repeats train" in whole.err
+
+
+def test_a_released_weight_is_recorded(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
+    options = ["--data", corpus, "-o", tmp_path / "o", "--epochs", "1", "--weight", "released"]
+    ended = atdp("harden", checkpoint_folder, *options, "--set", "atdp.release-noise=1", "--target-share", "0.01")
+    assert ended.code == 0, ended.err
+    (stage,) = json.loads((tmp_path / "o" / "privacy_report.json").read_text())["stages"]
+    assert 0.01 < stage["released_share"] <= 1
+    assert stage["released_weight"] == 1
+    assert "all tokens weigh the same" in " ".join(ended.err.split())
+
+
+def test_a_run_that_diverges_is_not_published(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    options = ["--data", corpus, "-o", tmp_path / "o", "--learning-rate", "1e6", "--epochs", "1", "--json"]
+    ended = atdp("harden", checkpoint_folder, *options)
+    assert ended.code == 3
+    assert "finite" in ended.err
+    assert ended.out == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_default_output_lies_beside_the_model(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Path(shutil.copytree(checkpoint_folder, tmp_path / "[bold]m"))
+    (tmp_path / "link").symlink_to(model)
+    monkeypatch.chdir(model)
+    for named, expected in ((".", "[bold]m-hardened"), ("../link", "link-hardened"), (f"{model}/", "[bold]m-hardened")):
+        ended = atdp("harden", named, "--data", corpus, "--dry-run", "--json")
+        assert Path(ended.json["output"]).resolve() == tmp_path / expected
+    ran = atdp("harden", ".", "--data", corpus, "--epochs", "1", "--max-records", "40")
+    assert ran.code == 0, ran.err
+    assert (tmp_path / "[bold]m-hardened" / "config.json").is_file()
+    assert "[bold]m-hardened" in ran.err
+
+
+def test_a_model_that_looks_ahead_is_refused(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
+    from transformers import BertConfig, BertForMaskedLM
+
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint_folder)
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    torch.manual_seed(0)
+    BertForMaskedLM(BertConfig(vocab_size=len(tokenizer), initializer_range=0.5, **shape)).save_pretrained(
+        tmp_path / "b"
+    )
+    tokenizer.save_pretrained(tmp_path / "b")
+    ended = atdp("harden", tmp_path / "b", "--data", corpus, "-o", tmp_path / "o")
+    assert ended.code == 2
+    assert "looks at later tokens" in ended.err
 
 
 def test_nothing_is_overwritten_without_force(

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from atdp_cli.errors import BudgetError
 from atdp_cli.privacy.accountant import (
     epsilon_paper,
     epsilon_pld,
@@ -108,6 +109,22 @@ def test_laws_of_epsilon(seed: int) -> None:
 def test_a_release_is_a_full_batch_gaussian() -> None:
     release = GaussianRelease(stage="a", statistic="alpha", sensitivity=1.0, noise_multiplier=20.0)
     assert epsilon_pld([release], 1e-6, grid=1e-4) == epsilon_pld([steps(1.0, 20.0, 1)], 1e-6, grid=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("q", "sigma", "count"), [(0.1, 1e-3, 1), (0.1, 0.01, 10**6), (0.25, 1e-160, 1), (1, 1, 10**5)]
+)
+def test_an_epsilon_in_the_thousands_is_refused_at_once(q: float, sigma: float, count: int) -> None:
+    with pytest.raises(BudgetError, match="thousands"):
+        epsilon_pld([steps(q, sigma, count)], 1e-6, grid=grid_for([steps(q, sigma, count)]))
+
+
+@pytest.mark.parametrize(("q", "sigma", "count"), [(1.0, 0.05, 10), (0.1, 0.06, 20)])
+def test_a_coarse_grid_still_bounds_from_above(q: float, sigma: float, count: int) -> None:
+    events = [steps(q, sigma, count)]
+    coarse, fine = epsilon_pld(events, 1e-6, grid=grid_for(events)), epsilon_pld(events, 1e-6, grid=1e-3)
+    assert grid_for(events) > 1e-3
+    assert fine <= coarse <= 1.02 * fine
 
 
 def test_nothing_spent_is_zero() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError
 from atdp_cli.privacy import guarantee
-from atdp_cli.privacy.guarantee import Guarantee, guarantees, rounded_up, sentences
+from atdp_cli.privacy.guarantee import Guarantee, advice, guarantees, rounded_up, sentences
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import (
     LEDGER_FILE,
@@ -153,7 +153,8 @@ def test_a_first_time_user_reads_what_infinity_means() -> None:
     assert said.startswith("End to end: no finite ε, because the starting model's past is unknown.")
     assert "Hardening stages alone add at most ε = " in said
     assert "is not a guarantee for any record" in said
-    assert said.endswith("If the model never saw private data: --prior public.")
+    assert advice(found) == "If the model never saw private data: --prior public."
+    assert advice(ledger(RAW)) is None
 
 
 def test_epsilon_is_rounded_up() -> None:
@@ -168,3 +169,4 @@ def test_the_rounded_epsilon_is_close_and_never_below(epsilon: float) -> None:
 def test_an_insecure_seed_is_called_out() -> None:
     found = ledger(step(), prior="public").model_copy(update={"insecure_seed": True})
     assert "--insecure-seed" in sentences(found, guarantees(found))[-1]
+    assert all("--insecure-seed" in one.assumptions[0] for one in guarantees(found))

@@ -1,5 +1,7 @@
 """Texts and spans for property tests."""
 
+from collections.abc import Iterable
+
 from hypothesis import strategies as st
 
 from atdp_cli.text.spans import Span, Tier
@@ -27,3 +29,11 @@ def flagged_texts(draw: st.DrawFn) -> tuple[str, list[Span]]:
     """A text of any characters, lone surrogates too, with spans."""
     text = draw(st.text(st.characters(), max_size=30))
     return text, draw(spans_within(len(text)))
+
+
+def sensitive_characters(spans: Iterable[Span], length: int) -> bytearray:
+    """One byte a character of a text of `length` code points: 1 where a span covers it, else 0."""
+    mask = bytearray(length)
+    for span in spans:
+        mask[span.start : span.end] = b"\x01" * (min(span.end, length) - span.start)
+    return mask

@@ -4,8 +4,8 @@ import itertools
 
 from hypothesis import given
 
-from atdp_cli.text.spans import Span, Tier, at_tier, merge, sensitive_characters, tier_ranks
-from tests.text.strategies import spans_within
+from atdp_cli.text.spans import Span, Tier, at_tier, merge, tier_ranks
+from tests.text.strategies import sensitive_characters, spans_within
 
 LENGTH = 25
 

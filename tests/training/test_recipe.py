@@ -1,5 +1,7 @@
 """Recipes, settings and the plan."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -162,6 +164,24 @@ def test_the_checkpoints_own_ledger_comes_first() -> None:
     other = earlier.model_copy(update={"unit": "document"})
     with pytest.raises(UsageError, match="document"):
         plan(ATDP, inherited=other)
+
+
+def test_an_insecure_run_stays_stamped_when_it_is_hardened_again() -> None:
+    earlier = plan(DP_SGD).ledger.model_copy(update={"insecure_seed": True})
+    assert plan(ATDP, inherited=earlier).ledger.insecure_seed
+    assert not plan(ATDP, inherited=plan(DP_SGD).ledger).ledger.insecure_seed
+
+
+def test_delta_lies_below_one_over_the_largest_corpus_of_all_runs() -> None:
+    earlier = plan(DP_SGD).ledger.model_copy(update={"records": 2_000_000})
+    with pytest.raises(UsageError, match="2,000,000"):
+        plan(ATDP, inherited=earlier)
+    assert plan(ATDP, records=500, inherited=plan(DP_SGD).ledger).ledger.records == 1000
+
+
+def test_a_release_needs_a_stage_with_noise() -> None:
+    with pytest.raises(UsageError, match="releases a weight"):
+        replace(NO_DP[0], objective=Weighted(weight="released", target_share=0.4))
 
 
 def test_redacted_text_is_told_apart_in_the_ledger() -> None:
