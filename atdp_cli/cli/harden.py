@@ -191,6 +191,8 @@ def harden(
     stages = parse_recipe(recipe)
     if reference is not None:
         raise UsageError(f"No stage of recipe {recipe} reads a reference model.", "Leave --reference out.")
+    if target_epsilon is not None and noise_multiplier is not None:
+        raise UsageError("--target-epsilon chooses the noise that --noise-multiplier sets.", "Leave one of them out.")
     bare_options = {
         "epochs": epochs,
         "learning-rate": learning_rate,

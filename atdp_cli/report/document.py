@@ -143,6 +143,8 @@ class PrivateReport(_Frozen):
         seconds: Of the whole run; they depend on the text, so they are not public.
     """
 
+    schema_version: Literal[1] = 1
+    kind: Literal["atdp-private-report"] = "atdp-private-report"
     public: PublicReport
     seconds: float
     perplexity: BeforeAfter

@@ -90,7 +90,18 @@ def atdp(arguments: list[str], *, allowed: tuple[int, ...] = (0,)) -> dict[str, 
 
 def table(rows: list[Row]) -> Table:
     """Mean exposure in bits by both scores, perplexity of held-out records, ε with its scope, and seconds."""
-    found = Table("", "audit", "exposure", "by ratio", "perplexity", "ε end to end", "ε added", "s", box=box.SIMPLE)
+    found = Table(
+        "",
+        "audit",
+        "exposure",
+        "by ratio",
+        "perplexity",
+        "ε end to end",
+        "ε added",
+        "s",
+        box=box.SIMPLE,
+        pad_edge=False,
+    )
     for row in rows:
         epsilon = {entry["scope"]: entry["epsilon"] for entry in row.run["guarantees"]}
         found.add_row(

@@ -81,6 +81,7 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str], str]] = {
     "target out of reach": (nothing, [*HARDEN, "--target-epsilon", "1e-9"], "cannot be reached"),
     "target negative": (nothing, [*HARDEN, "--target-epsilon", "-2"], "target-epsilon"),
     "target without a DP stage": (nothing, [*HARDEN, "--recipe", "no-dp", "--target-epsilon", "2"], "no DP stage"),
+    "target and noise": (nothing, [*HARDEN, "--target-epsilon", "2", "--noise-multiplier", "1"], "--target-epsilon"),
     "target and ceiling": (nothing, [*HARDEN, "--target-epsilon", "2", "--sigma-max", "9"], "contradict"),
     "more than the budget": (nothing, [*HARDEN, "--max-epsilon", "0.1"], "--max-epsilon"),
     "max-records one": (nothing, [*HARDEN, "--max-records", "1"], "max-records"),
