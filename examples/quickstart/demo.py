@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -94,12 +93,13 @@ def table(rows: list[Row]) -> Table:
         "",
         "audit",
         "exposure",
-        "by ratio",
+        "ratio",
         "perplexity",
         "ε end to end",
         "ε added",
         "s",
-        box=box.SIMPLE,
+        box=None,
+        padding=(0, 2, 0, 0),
         pad_edge=False,
     )
     for row in rows:
@@ -124,7 +124,7 @@ def spelt(epsilon: float | str | None) -> str:
 
 def conclusion(rows: list[Row], planted: Path) -> str:
     """What the figures say; chance alone gives a mean exposure of 1.44 bits."""
-    said = "Exposure is the mean over ten canaries, in bits: 1.44 is chance, 19.9 is certainty."
+    said = "Exposure is the mean over ten canaries, in bits: 1.44 is chance, 19.9 is certainty. The\nratio is that of an attacker who holds the base model."
     if rows[-1].audit["verdict"] == "PASS":
         return f"{said}\nAfter hardening the audit no longer finds the canaries, by either score."
     return f"""{said}
