@@ -19,7 +19,7 @@ from transformers import (
     OPTForCausalLM,
 )
 
-from atdp_cli.audit.canary import Target, draw, parse_template
+from atdp_cli.audit.canary import Target, parse_template
 from atdp_cli.audit.candidates import PADDING, Candidates, tokenise
 from atdp_cli.audit.exposure import stand
 from atdp_cli.audit.trie import build_trie, score_pool
@@ -249,12 +249,14 @@ def test_canaries_that_a_model_was_trained_on_fail_and_trained_away_from_fail_to
     """Towards the secrets they become the likeliest candidates, away from them the least likely."""
     template = parse_template("My ID is {digits:4}")
     candidates = tokenise(bpe, template)
-    secrets = draw(template, 10)
-    targets = [Target(index=template.index_of(secret), repeats=1) for secret in secrets]
-    for sign in (1, -1):
+    indices = np.random.default_rng(1).integers(template.pool, size=10)
+    secrets = [template.secret(int(index)) for index in indices]
+    targets = [Target(index=int(index), repeats=1) for index in indices]
+    # Away goes faster than towards, and too far away all candidates are alike.
+    for sign, steps in ((1, 60), (-1, 25)):
         model = gpt2(len(bpe), initializer_range=0.02)
         optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-        for _ in range(25):
+        for _ in range(steps):
             optimizer.zero_grad()
             for secret in secrets:
                 ids = torch.tensor([encode_record(bpe, template.record(secret))])
