@@ -38,7 +38,8 @@ PLACEHOLDERS = re.compile(rf"\[(?:{'|'.join(sorted(LABELS))})\]|<(?:{'|'.join(so
 """Matches a placeholder of any style with one of these labels."""
 
 # PER is what pipelines of other languages call a person.
-_LOW_ENTITIES = frozenset({"PERSON", "PER", "ORG", "DATE", "GPE", "LOC", "FAC"})
+_PEOPLE = frozenset({"PERSON", "PER"})
+_LOW_ENTITIES = _PEOPLE | frozenset({"ORG", "DATE", "GPE", "LOC", "FAC"})
 
 # The paper's low-contextual tier: "proper nouns, pronouns, subjects and objects"; its high-contextual tier
 # adds verbs. AUX is left out of these: auxiliaries and the copula are function words, which say nothing
@@ -51,6 +52,17 @@ _TIER_OF_POS = {
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass", "nsubj:pass", "csubj:pass")
 _OBJECTS = ("dobj", "iobj", "dative", "pobj", "oprd", "obj")
 _LABEL_OF_DEP = dict.fromkeys(_SUBJECTS, "SUBJ") | dict.fromkeys(_OBJECTS, "OBJ")
+
+# The article in front, the possessive behind and the quotes around belong to the sentence, not to the name.
+_ARTICLES = frozenset({"the", "a", "an"})
+_POSSESSIVES = frozenset({"'s", "’s", "'", "’"})
+
+# Words that are tagged as proper nouns in front of a name, and name no one alone.
+_FORMS_OF_ADDRESS = frozenset(
+    {"admiral", "captain", "colonel", "director", "dr", "general", "god", "governor", "king", "lady", "lieutenant"}
+    | {"lord", "madam", "major", "mayor", "minister", "miss", "mr", "mrs", "ms", "president", "prince", "princess"}
+    | {"professor", "queen", "secretary", "senator", "sergeant", "sir", "vice"}
+)
 _WORD = re.compile(rf"\S{{1,{LONGEST_WORD}}}+")
 
 
@@ -119,8 +131,9 @@ def detect(
     """Find the sensitive spans of every record, in order, a few batches in memory at a time.
 
     A span's tier is the first that flags it, so the tiers nest. Low-entity: people, organisations, dates,
-    places and structured identifiers. High-entity: every named entity. Low-contextual: also proper nouns,
-    pronouns, subjects and objects (the word itself, not what depends on it). High-contextual: also verbs.
+    places, names that the pipeline gave no label, and structured identifiers. High-entity: every named
+    entity. Low-contextual: also proper nouns, pronouns, subjects and objects (the word itself, not what
+    depends on it). High-contextual: also verbs.
     Source: "Adaptive Token-Weighted Differential Privacy for LLMs".
 
     Args:
@@ -209,7 +222,10 @@ def _read(doc: Any, offset: int, spans: list[Span], tokens: list[tuple[int, int]
     """Append a document's spans and the places of its tokens, both moved on by `offset`."""
     for entity in doc.ents:
         tier = Tier.LOW_ENTITY if entity.label_ in _LOW_ENTITIES else Tier.HIGH_ENTITY
-        spans.append(Span(offset + entity.start_char, offset + entity.end_char, entity.label_, "ner", tier))
+        name = _name_alone(entity)
+        spans.append(Span(offset + name.start_char, offset + name.end_char, entity.label_, "ner", tier))
+    for start, end in _unlabelled_names(doc):
+        spans.append(Span(offset + start, offset + end, "PROPN", "pos", Tier.LOW_ENTITY))
     for token in doc:
         if token.is_space:
             continue
@@ -217,11 +233,56 @@ def _read(doc: Any, offset: int, spans: list[Span], tokens: list[tuple[int, int]
         end = start + len(token)
         tokens.append((start, end))
         pos, dep = token.pos_, token.dep_
+        if not any(character.isalnum() for character in token.text):
+            continue
         if pos in _TIER_OF_POS:
             spans.append(Span(start, end, pos, "pos", _TIER_OF_POS[pos]))
         # The parser also calls the "to" of "gave it to her" a dative.
         if dep in _LABEL_OF_DEP and pos != "ADP":
             spans.append(Span(start, end, _LABEL_OF_DEP[dep], "dep", Tier.LOW_CONTEXTUAL))
+
+
+def _name_alone(entity: Any) -> Any:
+    start, end = 0, len(entity)
+    while end - start > 1 and (entity[start].text in _ARTICLES or entity[start].is_quote):
+        start += 1
+    while end - start > 1 and (entity[end - 1].text in _POSSESSIVES or entity[end - 1].is_quote):
+        end -= 1
+    return entity[start:end]
+
+
+def _unlabelled_names(doc: Any) -> Iterator[tuple[int, int]]:
+    """Names that the entity recogniser missed.
+
+    These are capitalised proper nouns side by side without a label, unless an article stands before them (the
+    Ceremony) or none says more than a form of address; and later mentions of a word from a person's name.
+    """
+    run: list[Any] = []
+    for token in doc:
+        if token.pos_ == "PROPN" and not token.ent_type_ and token.text[0].isupper():
+            run.append(token)
+            continue
+        yield from _name(doc, run)
+        run = []
+    yield from _name(doc, run)
+    people = {
+        token.lower_
+        for entity in doc.ents
+        if entity.label_ in _PEOPLE
+        for token in entity
+        if token.pos_ == "PROPN" and token.is_title and len(token) > 2
+    }
+    for token in doc:
+        if token.is_title and token.lower_ in people:
+            yield token.idx, token.idx + len(token)
+
+
+def _name(doc: Any, run: list[Any]) -> Iterator[tuple[int, int]]:
+    if all(len(token) <= 2 or token.lower_.rstrip(".") in _FORMS_OF_ADDRESS for token in run):
+        return
+    root = doc[run[0].i : run[-1].i + 1].root
+    if not any(child.dep_ == "det" for child in root.children):
+        yield run[0].idx, run[-1].idx + len(run[-1])
 
 
 def _structured(text: str, recognisers: Sequence[Recogniser]) -> list[Span]:

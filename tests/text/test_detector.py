@@ -63,6 +63,53 @@ def test_the_four_tiers_of_a_sentence(pipeline: Any) -> None:
     assert words(found, Tier.HIGH_CONTEXTUAL) == contextual | {"paid": "VERB", "told": "VERB"}
 
 
+def test_an_entity_is_flagged_without_what_the_sentence_puts_around_it(pipeline: Any) -> None:
+    found = words(one("Maria Garcia's brother left the United States in the 1990s.", pipeline), Tier.LOW_ENTITY)
+    assert found == {"Maria Garcia": "PERSON", "United States": "GPE", "1990s": "DATE"}
+
+
+def test_a_proper_noun_without_a_label_is_taken_for_a_name(pipeline: Any) -> None:
+    doc = pipeline("Have you been to a Ravil Yefimov concert? I met Teresa and Željko there.")
+    detection = one(doc.text, pipeline)
+    named = {place for span in at_tier(detection.spans, Tier.LOW_ENTITY) for place in range(span.start, span.end)}
+    for name in ("Teresa", "Željko"):
+        start = doc.text.index(name)
+        assert set(range(start, start + len(name))) <= named
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The President said nothing.",
+        "She asked the Captain.",
+        "Madam, the King is here.",
+        "He saw a cat.",
+        "It was well @-@ known.",
+        "He saw the Captain.",
+        "The blue book is here.",
+        "Yes, we can.",
+        "My mother called.",
+        "Every dog barked.",
+    ],
+)
+def test_forms_of_address_and_common_nouns_are_no_names(pipeline: Any, text: str) -> None:
+    assert words(one(text, pipeline), Tier.LOW_ENTITY) == {}
+
+
+def test_a_later_mention_of_a_person_is_flagged_too(pipeline: Any) -> None:
+    text = "Maria Garcia moved to Berlin. Garcia: hello. Ask Maria."
+    flagged = {text[span.start : span.end] for span in at_tier(one(text, pipeline).spans, Tier.LOW_ENTITY)}
+    low = {at for span in at_tier(one(text, pipeline).spans, Tier.LOW_ENTITY) for at in range(span.start, span.end)}
+    for name in ("Garcia", "Maria"):
+        for match in re.finditer(name, text):
+            assert set(range(*match.span())) <= low, flagged
+
+
+def test_punctuation_is_no_proper_noun(pipeline: Any) -> None:
+    text = "= = A well @-@ known man = ="
+    assert not any(span.source in ("pos", "dep") and text[span.start] in "=@" for span in one(text, pipeline).spans)
+
+
 def test_subjects_are_words_and_auxiliaries_are_not_verbs(pipeline: Any) -> None:
     found = one("The old dog of the house was sleeping and has been fed.", pipeline)
     assert words(found, Tier.HIGH_CONTEXTUAL) == {"dog": "SUBJ", "house": "OBJ", "sleeping": "VERB", "fed": "VERB"}

@@ -4,7 +4,7 @@ To add one, write a row in a module's table or a function of type `Recogniser` i
 list it below. Where several recognisers find the same characters, `spans.merge` chooses the label.
 """
 
-from atdp_cli.text.identifiers import accounts, contact, money, network, numbers, people, places, secrets
+from atdp_cli.text.identifiers import accounts, contact, dates, money, network, numbers, people, places, secrets
 from atdp_cli.text.identifiers.found import Found, Recogniser, pattern
 
 RECOGNISERS: tuple[Recogniser, ...] = (
@@ -13,17 +13,30 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     contact.phone_shape,
     contact.phone_international,
     contact.phone_in_context,
+    contact.phone_before_its_kind,
+    contact.phone_trunk,
+    contact.phone_pairs,
     money.payment_card,
+    money.payment_card_in_context,
     money.iban,
+    money.iban_in_context,
     people.social_security_number,
+    people.social_security_number_in_context,
     people.date_of_birth,
+    people.name_after_title,
+    people.name_introduced,
+    dates.numeric_date,
+    dates.numeric_date_year_last,
     network.ipv4,
     network.ipv6,
     network.mac,
     network.url_with_credentials,
     places.street_address,
     places.street_address_lower_case,
+    places.street_address_number_last,
     places.flat_or_suite,
+    places.address_around_flat,
+    places.military_address,
     places.post_box,
     places.zip_in_context,
     places.zip_after_state,
@@ -40,9 +53,9 @@ RECOGNISERS: tuple[Recogniser, ...] = (
 """All recognisers, in the order in which they run."""
 
 LABELS = frozenset(
-    {"ACCOUNT", "ADDRESS", "API_KEY", "CODE", "CREDIT_CARD", "DATE_OF_BIRTH", "EMAIL", "IBAN", "IP_ADDRESS"}
-    | {"JWT", "MAC_ADDRESS", "NUMBER", "PASSWORD", "PHONE", "PRIVATE_KEY", "SSN", "URL_CREDENTIALS", "USERNAME"}
-    | {"ZIP"}
+    {"ACCOUNT", "ADDRESS", "API_KEY", "CODE", "CREDIT_CARD", "DATE", "DATE_OF_BIRTH", "EMAIL"}
+    | {"IBAN", "IP_ADDRESS", "JWT", "MAC_ADDRESS", "NUMBER", "PASSWORD", "PERSON", "PHONE", "PRIVATE_KEY", "SSN"}
+    | {"URL_CREDENTIALS", "USERNAME", "ZIP"}
 )
 """Every label that they give."""
 

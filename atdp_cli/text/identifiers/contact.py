@@ -7,7 +7,7 @@ from atdp_cli.text.identifiers.found import Found, pattern
 
 email = pattern(
     "EMAIL",
-    r"(?<![\w.%+-]) [\w%+] [\w.%+'-]{0,63}+ @[ ]? (?:[\w-]{1,63}+\.){1,8} [^\W\d_]{2,24}",
+    r"(?<![\w.%+-]) [\w%+] [\w.%+'-]{0,63}+ @[ ]? (?:[\w-]{1,63}+\.){1,8} (?:xn--[A-Za-z0-9-]{2,59}|[^\W\d_]{2,24})",
     needs="@",
 )
 
@@ -40,15 +40,46 @@ phone_shape = pattern(
 )
 
 phone_international = pattern(
-    "PHONE", rf"(?<!\w) \+[1-9] (?:{_SEPARATOR}{{0,3}}\d){{6,14}} {_EXTENSION} (?!\d)", needs="+"
+    "PHONE", rf"(?: (?<!\w)\+ | (?<![\w.,:/-])00 )[1-9] (?:{_SEPARATOR}{{0,3}}\d){{6,14}} {_EXTENSION} (?!\d)"
 )
 
 _DATE = re.compile(r"(?:19|20)\d\d[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:19|20)\d\d")
 
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?: 000)+")
+
+
+def _may_be_dialled(match: re.Match[str]) -> bool:
+    return _DATE.match(match["value"]) is None and _THOUSANDS.fullmatch(match["value"]) is None
+
+
 phone_in_context = pattern(
     "PHONE",
-    rf"(?<!\w) (?:tele)? (?:phone|tel|mobile|cell|cellphone|fax|call|called|dial|whatsapp|sms) (?!\w)"
-    rf"[^\d\n+(]{{0,24}} (?P<value> [+(]{{0,2}}\d (?:{_SEPARATOR}{{0,2}}\d){{6,14}} {_EXTENSION}) (?!\d)",
+    rf"(?<!\w) (?:tele)? (?:phone|tel|mobile|cell|cellphone|fax|call|called|dial|whatsapp|sms|messages?|texted"
+    rf"|answering|reach(?:ed)?|ring) (?!\w) (?: [^\d\n+(]{{0,24}} | \s?:\s{{1,3}} )"
+    rf"(?P<value> [+(]{{0,2}}\d (?:{_SEPARATOR}{{0,2}}\d){{6,14}} {_EXTENSION}) (?!\d)",
     flags=re.IGNORECASE,
-    check=lambda match: _DATE.match(match["value"]) is None,
+    check=_may_be_dialled,
 )
+
+phone_before_its_kind = pattern(
+    "PHONE",
+    rf"(?<![\w.,:/-]) (?P<value> [+(]{{0,2}}\d (?:{_SEPARATOR}{{0,2}}\d){{6,14}} ) \s{{0,2}}[(,-]?\s{{0,2}} "
+    r"(?:office|fax|mobile|cell|phone|landline) (?!\w)",
+    flags=re.IGNORECASE,
+    check=_may_be_dialled,
+)
+
+
+def _as_long_as_a_number(match: re.Match[str]) -> bool:
+    return 9 <= sum(character.isdigit() for character in match[0]) <= 12
+
+
+# Outside North America a number for use at home begins with 0, and people group its digits as they like.
+phone_trunk = pattern(
+    "PHONE",
+    r"(?<![\w.,:/-]) (?: \(0\d{1,4}\) | 0\d{1,4} ) (?: (?:[ -]\d{2,4}){2,4} | [ /-]\d{2,8} )"
+    r"(?! \w | [-/:]\w | [.,]\d )",
+    check=_as_long_as_a_number,
+)
+
+phone_pairs = pattern("PHONE", r"(?<![\w.,:/-]) \d\d (?P<mark>[.-])\d\d (?:(?P=mark)\d\d){2,3} (?! \w | [.,:/-]\w )")

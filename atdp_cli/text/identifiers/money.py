@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from atdp_cli.text.identifiers.found import Found
+from atdp_cli.text.identifiers.found import Found, pattern
 
 # Major issuers' first digits: Maestro, Visa, Mastercard, Discover, UnionPay, Diners, JCB, American Express.
 _ISSUER = re.compile(r"[2-6]|1800|2131")
@@ -72,3 +72,22 @@ def _iban_end(text: str, stretch: re.Match[str]) -> int | None:
             if standard.is_valid(compact):
                 return end
     return None
+
+
+# Where the text says what the number is, a wrong digit makes it no less someone's.
+payment_card_in_context = pattern(
+    "CREDIT_CARD",
+    r"""(?<!\w) (?:(?:credit|debit|bank|gift)\s?card|card|visa|mastercard|amex|american\sexpress|discover)
+    (?:\s(?:number|no|num|nr)\.?)? (?!\w) [^\d\n]{0,16}
+    (?P<value> \d{4}(?:[ -]?\d){9,15} ) (?![\w-]|[ ]?\d)""",
+    flags=re.IGNORECASE,
+)
+
+iban_in_context = pattern(
+    "IBAN",
+    r"""(?<!\w) iban (?!\w) (?:\s(?:number|no|num)\.?)? \s{0,2}(?:[:=#]|is|was)? \s{0,2}
+    (?P<value> (?-i:[A-Z]{2})[0-9]{2} (?: (?-i:[A-Z0-9]){11,30}
+        | (?:[ -](?-i:[A-Z0-9]){4}){2,7} (?:[ -](?-i:[A-Z0-9]){1,3}(?!\w))? ) )
+    (?!\w)""",
+    flags=re.IGNORECASE,
+)

@@ -1,7 +1,8 @@
-"""National identifiers and dates of birth."""
+"""National identifiers, dates of birth, and names that their context gives away."""
 
 import re
 
+from atdp_cli.text.functionwords import function_words
 from atdp_cli.text.identifiers.found import pattern
 
 
@@ -16,6 +17,34 @@ social_security_number = pattern(
     r"(?<![\w-]) (?P<area>[0-9]{3}) (?P<mark>[ .–-]) (?P<group>[0-9]{2}) (?P=mark) (?P<serial>[0-9]{4})"
     r"(?! \w | [ .–-]\d)",
     check=_issued,
+)
+
+social_security_number_in_context = pattern(
+    "SSN",
+    r"(?<!\w) (?:ssn|s\.s\.n\.|social\ssecurity(?:\s(?:number|num|no\.?|\#))?) (?!\w) [^\d\n]{0,24}"
+    r"(?P<value> [0-9]{3}[ .–-]?[0-9]{2}[ .–-]?[0-9]{4} | (?<![$€£])(?!(?:1[5-9]|20)[0-9]{2}(?!\d))[0-9]{4} )"
+    r"(?! \w | [.,–-]\d )",
+    flags=re.IGNORECASE,
+)
+
+
+def _could_be_a_name(match: re.Match[str]) -> bool:
+    return match["value"].split()[0].lower() not in function_words()
+
+
+_NAME = r"[^\W\d_][\w'’-]{1,24}"
+
+name_after_title = pattern(
+    "PERSON",
+    rf"(?<![\w.]) (?i:mr|mrs|ms|dr|prof)\.? [ ] (?P<value> (?:[A-Z]\.[ ]?){{0,3}} {_NAME} )",
+    check=_could_be_a_name,
+)
+
+name_introduced = pattern(
+    "PERSON",
+    r"(?<!\w) (?i: (?:my|his|her|their) [ ] (?:(?:first|last|full|maiden|middle|sur)[ ]?)? name (?:[ ]is|['’]s) )"
+    rf"[ ] (?P<value> {_NAME} (?:[ ][A-Z][\w'’-]{{1,24}}){{0,2}} ) (?!\w)",
+    check=_could_be_a_name,
 )
 
 _MONTH = (

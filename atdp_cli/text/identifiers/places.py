@@ -30,6 +30,17 @@ _REST = rf"""
         (?!\w) (?: ,?\s{{1,2}} {_ZIP} )? )?
     (?: ,?\s{{1,3}} {_STATE} (?!\w) (?: ,?\s{{1,2}} {_ZIP} )? | ,\s{{1,2}} {_ZIP} )?
 """
+# Where the street comes first and the number last, as in much of Europe and Latin America.
+_STREET_BEFORE = (
+    r"(?:Via|Viale|Piazza|Corso|Rue|Avenue|Boulevard|Chemin|Calle|Avenida|Paseo|Rua|Travessa|Praça|ul\."
+    r"|Ulica|Aleja|Strada|Jalan)"
+)
+_STREET_ENDING = (
+    r"(?:stra(?:ß|ss)e|str\.|gasse|weg|platz|allee|ufer|damm|laan|straat|plein|gracht|dijk|singel|gatan|gata|vägen"
+    r"|gränd|vej|veien|vegen|gade|torv|katu|kuja|polku|stræti|straeti|vegur|braut|tänav|gatve|ulica|ulice)"
+)
+_STREET_AFTER = r"(?:utca|u\.|út|útja|tér|körút|köz|puiestee|tee|iela|gatvė|väg|katu|vei|plads|allé|allée)"
+
 _NUMBER = r"(?<![\w.,$€£/-])\d{1,6}[A-Za-z]?(?:-\d{1,4})?"
 _ORDINAL = r"\d{1,3}(?i:st|nd|rd|th)"
 
@@ -50,9 +61,45 @@ street_address_lower_case = pattern(
     check=lambda match: match["name"] not in _NOT_A_NAME | function_words(),
 )
 
+_WORD = r"[^\W\d_][\w'’-]{0,24}\.?"
+_NUMBER_LAST = r"(?P<number>\d{1,5}[A-Za-z]?(?:[/-]\d{1,4}[A-Za-z]?)?)(?![\w:%]|[.,/-]\d)"
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
+
+# A city, a region and a country, one word after the other or on lines of their own, up to a postal number.
+_UP_TO_POSTCODE = rf"(?: (?:[\s,>(]{{1,8}} {_WORD} \)? ){{1,6}} [\s,>]{{1,8}} \d{{4,6}} (?![\w.,]\d|\w) )"
+
+street_address_number_last = pattern(
+    "ADDRESS",
+    rf"""(?<![\w.'’-]) (?:\d{{1,6}},?\s{{1,2}})?
+    (?: {_STREET_BEFORE} \s (?:{_WORD}\s){{1,4}}? ,?
+      | (?:[A-Z][\w'’-]{{0,24}}\s){{0,2}}? [A-ZÀ-ÖØ-ÞŁŚŠŽČ][^\W\d_]{{2,24}}{_STREET_ENDING} \s
+      | (?:[A-Z][\w'’.-]{{0,24}}\s){{1,3}} {_STREET_AFTER} \s )
+    {_NUMBER_LAST} {_REST}""",
+    check=lambda match: _YEAR.fullmatch(match["number"]) is None,
+)
+
 flat_or_suite = pattern(
     "ADDRESS",
     r"(?<!\w) (?:apt|apartment|suite|ste)\.? \s{1,2} \#?[A-Za-z]?[0-9]{1,5}[A-Za-z]? (?!\w)",
+    flags=re.IGNORECASE,
+)
+
+_FLAT_NUMBER = r"(?i:apt|apartment|suite|ste|unit|flat)\.?\s{1,2}\#?[A-Za-z]?\d{1,5}[A-Za-z]?(?!\w)"
+
+# A house with its street, then a flat: the flat gives away what the words before it are.
+address_around_flat = pattern(
+    "ADDRESS",
+    rf"""(?<![\w.,$€£/-]) \d{{1,6}},? [ ]{{1,2}} (?:{_WORD} [ ]{{1,2}}){{0,4}} {_WORD}
+    (?:[ ]{{1,2}}\d{{1,5}}[A-Za-z]?\.?)? (?: [\s,>]{{1,8}} {_FLAT_NUMBER} ){{1,2}} {_UP_TO_POSTCODE}?""",
+)
+
+# Post offices of the US forces abroad.
+military_address = pattern(
+    "ADDRESS",
+    r"""(?<!\w)
+    (?: (?:psc|cmr|unit)\s\d{1,5},?\s(?:box\s\d{1,5},?\s{1,3})?
+      | us(?:ns|s|nv|cgc)\s[\w-]{2,24}(?:\s[\w-]{2,24})?,?\s{1,3} )?
+    [AFD]PO,?\s{1,2}A[AEP],?\s{1,2}\d{5}(?:-\d{4})?(?!\w)""",
     flags=re.IGNORECASE,
 )
 
@@ -65,10 +112,16 @@ post_box = pattern(
 _UK = r"(?:[A-Z]{1,2}[0-9][A-Z0-9]?\s[0-9][A-Z]{2})"
 _CANADA = r"(?:[ABCEGHJ-NPR-TVXY][0-9][A-Z]\s[0-9][A-Z][0-9])"
 
+# The Netherlands; Poland; Sweden, Greece and others; the United States, Japan; then most of the world.
+_POSTCODE = (
+    rf"(?: [0-9]{{4}}[ ](?-i:[A-Z]{{2}}) | [0-9]{{2}}-[0-9]{{3}} | [0-9]{{3}}[ ][0-9]{{2}} | [0-9]{{3}}-[0-9]{{4}}"
+    rf"| [0-9]{{5}}-[0-9]{{3,4}} | [0-9]{{4,6}} | {_UK} | {_CANADA} )"
+)
+
 zip_in_context = pattern(
     "ZIP",
     rf"(?<!\w) (?:zip(?:\s?-?code)?|post(?:al)?\s?code) (?!\w) (?:\s(?:on\sfile|there|number))? \s{{0,2}}"
-    rf"(?:[:=\#-]|is|was)? \s{{0,2}} (?P<value> [0-9]{{5}}-[0-9]{{3,4}} | [0-9]{{4,6}} | {_UK} | {_CANADA} ) (?![\w-])",
+    rf"(?:[:=\#-]|is|was)? \s{{0,2}} (?P<value> {_POSTCODE} ) (?![\w-])",
     flags=re.IGNORECASE,
 )
 
