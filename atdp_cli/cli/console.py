@@ -40,6 +40,12 @@ def figure(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
+def say_skipped(console: Console, skipped: int) -> None:
+    """How much of a corpus could not be read; nothing where all could."""
+    if skipped:
+        console.print(f"Lines or rows skipped as unreadable: {skipped:,}.")
+
+
 def write_json(value: Any) -> None:
     """One JSON document on standard output; not a number is never written as one."""
     import json

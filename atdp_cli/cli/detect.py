@@ -6,14 +6,30 @@ from typing import Annotated
 
 import typer
 
-from atdp_cli.cli.console import people, progress, write_json
-from atdp_cli.cli.options import Allow, Deny, Force, IdField, Jobs, Json, Quiet, TextField, TierOption, UnitOption
+from atdp_cli.cli.console import people, progress, say_skipped, write_json
+from atdp_cli.cli.options import (
+    Allow,
+    Deny,
+    Force,
+    IdField,
+    Jobs,
+    Json,
+    Quiet,
+    SkipBad,
+    TextField,
+    TierOption,
+    UnitOption,
+)
 from atdp_cli.text.spans import Tier
 
 
 def detect(
     corpus: Annotated[
-        Path, typer.Argument(metavar="CORPUS", help="Corpus: .txt or .jsonl, also .gz or .zst; - for standard input.")
+        Path,
+        typer.Argument(
+            metavar="CORPUS",
+            help="Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet; - for standard input, plain text.",
+        ),
     ],
     tier: TierOption = Tier.HIGH_CONTEXTUAL,
     output: Annotated[
@@ -23,6 +39,7 @@ def detect(
     unit: UnitOption = "line",
     text_field: TextField = "text",
     id_field: IdField = None,
+    skip_bad: SkipBad = False,
     allow: Allow = None,
     deny: Deny = None,
     spacy_pipeline: Annotated[
@@ -47,6 +64,7 @@ def detect(
         unit=unit,
         text_field=text_field,
         id_field=id_field,
+        skip_bad=skip_bad,
         pipeline=spacy_pipeline,
         allow=allow,
         deny=deny,
@@ -64,6 +82,7 @@ def detect(
                 "schema_version": 1,
                 "tier": tier.value,
                 "records": tally.records,
+                "skipped": tally.skipped,
                 "tokens": tally.tokens,
                 "sensitive_tokens": tally.sensitive_tokens,
                 "sensitive_share": tally.sensitive_share,
@@ -74,6 +93,7 @@ def detect(
         f"{tally.records:,} records, {tally.tokens:,} tokens, {tally.sensitive_share:.1%} of them sensitive "
         f"({tier.value})."
     )
+    say_skipped(console, tally.skipped)
 
 
 def _print(line: str) -> None:

@@ -45,7 +45,10 @@ def harden(
         Path, typer.Argument(metavar="MODEL", help="Folder of a causal language model, as save_pretrained writes it.")
     ],
     data: Annotated[
-        list[Path], typer.Option(help="Corpus: .txt or .jsonl, also .gz or .zst. Repeatable.", rich_help_panel=DATA)
+        list[Path],
+        typer.Option(
+            help="Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet. Repeatable.", rich_help_panel=DATA
+        ),
     ],
     output: Annotated[
         Path | None,

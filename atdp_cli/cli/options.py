@@ -43,10 +43,28 @@ Deny = Annotated[
 UnitOption = Annotated[
     str,
     typer.Option(
-        help="What one record, the unit of privacy, is: line, paragraph, document, or a JSON Lines field whose equal "
-        "values make one record.",
+        help="What one record, the unit of privacy, is: line, paragraph, document, or the field (JSON Lines) or "
+        "column (CSV, Parquet) whose equal values make one record.",
         rich_help_panel="Data",
     ),
 ]
-TextField = Annotated[str, typer.Option(help="JSON Lines: the field that holds the text.", rich_help_panel="Data")]
-IdField = Annotated[str | None, typer.Option(help="JSON Lines: the field that holds the id.", rich_help_panel="Data")]
+TextField = Annotated[
+    str,
+    typer.Option(help="JSON Lines, CSV, Parquet: the field or column that holds the text.", rich_help_panel="Data"),
+]
+IdField = Annotated[
+    str | None,
+    typer.Option(
+        help="JSON Lines, CSV, Parquet: the field or column that holds the id. Default: the line or row number.",
+        rich_help_panel="Data",
+    ),
+]
+SkipBad = Annotated[
+    bool,
+    typer.Option(
+        "--skip-bad",
+        help="Count and skip lines and rows that cannot be read (not UTF-8, bad JSON, no text, wrong number of "
+        "fields) in place of an error. A redacted corpus leaves them out.",
+        rich_help_panel="Data",
+    ),
+]

@@ -5,15 +5,31 @@ from typing import Annotated
 
 import typer
 
-from atdp_cli.cli.console import people, progress, write_json
-from atdp_cli.cli.options import Allow, Deny, Force, IdField, Jobs, Json, Quiet, TextField, TierOption, UnitOption
+from atdp_cli.cli.console import people, progress, say_skipped, write_json
+from atdp_cli.cli.options import (
+    Allow,
+    Deny,
+    Force,
+    IdField,
+    Jobs,
+    Json,
+    Quiet,
+    SkipBad,
+    TextField,
+    TierOption,
+    UnitOption,
+)
 from atdp_cli.text.redaction import Style
 from atdp_cli.text.spans import Tier
 
 
 def redact(
     corpus: Annotated[
-        Path, typer.Argument(metavar="CORPUS", help="Corpus: .txt or .jsonl, also .gz or .zst; - for standard input.")
+        Path,
+        typer.Argument(
+            metavar="CORPUS",
+            help="Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet; - for standard input, plain text.",
+        ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The redacted corpus, in the same format.", rich_help_panel="Output")
@@ -28,6 +44,7 @@ def redact(
     unit: UnitOption = "line",
     text_field: TextField = "text",
     id_field: IdField = None,
+    skip_bad: SkipBad = False,
     allow: Allow = None,
     deny: Deny = None,
     jobs: Jobs = 1,
@@ -35,16 +52,26 @@ def redact(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Replace what is sensitive by placeholders; everything else stays byte for byte.
+    """Replace what is sensitive by placeholders; everything else stays byte for byte, in Parquet value for value.
 
     For text that people will read, --tier low-entity masks names, dates, places and identifiers only.
     """
     from atdp_cli.jobs.text import Search, redact_corpus
 
-    search = Search(tier=tier, unit=unit, text_field=text_field, id_field=id_field, allow=allow, deny=deny, jobs=jobs)
+    search = Search(
+        tier=tier,
+        unit=unit,
+        text_field=text_field,
+        id_field=id_field,
+        skip_bad=skip_bad,
+        allow=allow,
+        deny=deny,
+        jobs=jobs,
+    )
     console = people(quiet=quiet)
     with progress(console) as notify:
-        records = redact_corpus(corpus, output, search, notify, style=style, spans=spans, force=force)
+        tally = redact_corpus(corpus, output, search, notify, style=style, spans=spans, force=force)
     if as_json:
-        write_json({"schema_version": 1, "output": str(output), "records": records})
-    console.print(f"{records:,} records redacted into {output}.", soft_wrap=True)
+        write_json({"schema_version": 1, "output": str(output), "records": tally.records, "skipped": tally.skipped})
+    console.print(f"{tally.records:,} records redacted into {output}.", soft_wrap=True)
+    say_skipped(console, tally.skipped)

@@ -7,13 +7,21 @@ import re
 import secrets
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
 from atdp_cli.errors import InputError, RunError, UsageError
 
-Kind = Literal["text", "jsonl"]
+Kind = Literal["text", "jsonl", "csv", "tsv", "parquet"]
+
+NAMES: dict[Kind, str] = {
+    "text": "plain text",
+    "jsonl": "JSON Lines",
+    "csv": "CSV",
+    "tsv": "TSV",
+    "parquet": "Parquet",
+}
 
 STANDARD_INPUT = Path("-")
 
@@ -28,10 +36,18 @@ class Writable(Protocol):
         """Write all of `data`."""
 
 
+Bad = Callable[[InputError], None]
+"""Is told of each line or row that cannot be read; it is skipped where this returns."""
+
 _COMPRESSIONS = (".gz", ".zst")
-_UNREAD = {".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet"}
+_KINDS: dict[str, Kind] = {".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
 _BOM = b"\xef\xbb\xbf"
 _BLOCK = 1 << 16
+
+
+def refuse(error: InputError) -> None:
+    """The `Bad` that skips nothing."""
+    raise error
 
 
 def shown(path: Path) -> str:
@@ -49,20 +65,19 @@ def kind_of(path: Path) -> Kind:
     """The format that a path's suffix names, with `.gz` or `.zst` taken off first.
 
     Raises:
-        InputError: The format is known but not read yet.
+        InputError: Compressed Parquet, which cannot be read from within.
     """
     name = path.with_suffix("") if compression_of(path) else path
-    suffix = name.suffix.lower()
-    if suffix in _UNREAD:
+    kind = _KINDS.get(name.suffix.lower(), "text")
+    if kind == "parquet" and compression_of(path):
         raise InputError(
-            f"{shown(path)}: {_UNREAD[suffix]} files are not read yet.",
-            "Convert the file to JSON Lines (.jsonl), one object a record.",
+            f"{shown(path)}: Parquet is compressed inside, and not once more.", "Name the file with .parquet alone."
         )
-    return "jsonl" if suffix == ".jsonl" else "text"
+    return kind
 
 
 def check_readable(path: Path) -> None:
-    """Raise InputError unless `path` is standard input or an existing file of a format that is read."""
+    """Raise InputError unless `path` is standard input or an existing file of a format that can be read."""
     if path == STANDARD_INPUT:
         return
     if path.is_dir():
@@ -72,14 +87,29 @@ def check_readable(path: Path) -> None:
     kind_of(path)
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str, str]]:
+def read_lines(path: Path, bad: Bad = refuse) -> Iterator[tuple[int, str, str]]:
     """The lines of a file as (1-based number, text, ending), one in memory at a time.
 
     Only a line feed ends a line; the ending is "\\n", "\\r\\n", or "" on a last line without one. A
     byte order mark at the very start is left on the first text for the caller to set aside.
 
     Raises:
-        InputError: A missing file, damaged compression, or a line that is not UTF-8.
+        InputError: As for `raw_lines`; a line that is not UTF-8, unless `bad` skips it.
+    """
+    for number, raw in raw_lines(path):
+        try:
+            line, ending = decoded(raw, path, number)
+        except InputError as error:
+            bad(error)
+        else:
+            yield number, line, ending
+
+
+def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file as (1-based number, bytes with their ending).
+
+    Raises:
+        InputError: A missing or unreadable file, or damaged compression.
     """
     check_readable(path)
     number = 0
@@ -87,18 +117,26 @@ def read_lines(path: Path) -> Iterator[tuple[int, str, str]]:
         with _opened(path) as stream:
             for raw in stream:
                 number += 1
-                yield (number, *_decoded(raw, path, number))
+                yield number, raw
     except (EOFError, zlib.error) as error:
         raise _damaged(path, number) from error
     except OSError as error:
         if compression_of(path) and error.errno is None:
             raise _damaged(path, number) from error
-        raise InputError(
-            f"{shown(path)} could not be read ({error.strerror}).", "Check the file and its permissions."
-        ) from error
+        raise unreadable(path, error) from error
 
 
-def _decoded(raw: bytes, path: Path, number: int) -> tuple[str, str]:
+def unreadable(path: Path, error: OSError) -> InputError:
+    """The error for a file that the system does not give."""
+    return InputError(f"{shown(path)} could not be read ({error.strerror}).", "Check the file and its permissions.")
+
+
+def decoded(raw: bytes, path: Path, number: int) -> tuple[str, str]:
+    """A line's (text, ending).
+
+    Raises:
+        InputError: It is not UTF-8.
+    """
     try:
         line = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -108,6 +146,11 @@ def _decoded(raw: bytes, path: Path, number: int) -> tuple[str, str]:
             else "Convert the file, for example with: iconv -f latin1 -t utf-8."
         )
         raise InputError(f"{shown(path)}: line {number} is not UTF-8.", hint) from error
+    return without_ending(line)
+
+
+def without_ending(line: str) -> tuple[str, str]:
+    """A line as (text, "\\r\\n", "\\n" or "")."""
     if line.endswith("\r\n"):
         return line[:-2], "\r\n"
     return (line[:-1], "\n") if line.endswith("\n") else (line, "")
@@ -250,10 +293,9 @@ def check_new(path: Path, *, force: bool) -> None:
 
 def check_same_kind(source: Path, target: Path) -> None:
     """Raise UsageError where a rewritten `source` would not have the format that `target` names."""
-    names = {"text": "plain text", "jsonl": "JSON Lines"}
     if kind_of(source) != kind_of(target):
         raise UsageError(
-            f"{shown(source)} is {names[kind_of(source)]} but {target} would be {names[kind_of(target)]}.",
+            f"{shown(source)} is {NAMES[kind_of(source)]} but {target} would be {NAMES[kind_of(target)]}.",
             "Give the target the source's suffix; .gz and .zst may be added or left off.",
         )
 

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from atdp_cli.text.segments import Segment, Selection, read_segments
+from atdp_cli.text.files import Bad, refuse
+from atdp_cli.text.layouts import read_segments
+from atdp_cli.text.segments import Segment, Selection
 
 Unit = str
-"""What one record is: `line`, `paragraph`, `document`, or the name of a JSON Lines field."""
+"""What one record is: `line`, `paragraph`, `document`, or the name of a field or column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,12 @@ class Record:
 
 
 def read_records(
-    path: Path, *, unit: Unit = "line", text_field: str = "text", id_field: str | None = None
+    path: Path,
+    *,
+    unit: Unit = "line",
+    text_field: str = "text",
+    id_field: str | None = None,
+    bad: Bad = refuse,
 ) -> Iterator[Record]:
     """The records of a corpus, in file order.
 
@@ -35,25 +42,28 @@ def read_records(
     run of such lines joined by "\\n"; `document` is the whole file with its endings, less the last one.
     A byte order mark belongs to no record. JSON Lines (`.jsonl`): with unit `line` each object is a record,
     its id being the value of `id_field` or the line number; with any other unit all objects that share
-    that field's value are one record, their texts joined by "\\n" in order and the value its id. Each may
-    be compressed (`.gz`, `.zst`).
+    that field's value are one record, their texts joined by "\\n" in order and the value its id. CSV (`.csv`),
+    TSV (`.tsv`) and Parquet (`.parquet`) likewise, with rows for objects and columns for fields; the number is
+    that of the row's first line, or the row's in Parquet. Each but Parquet may be compressed (`.gz`, `.zst`).
 
-    One line, paragraph or document is in memory at a time; grouping by a field holds the whole corpus.
+    One line, row, paragraph or document is in memory at a time, of Parquet a row group; grouping by a field
+    holds the whole corpus.
     The path and the options are checked at once, the content while iterating.
 
     Args:
         path: The corpus.
         unit: What one record is.
-        text_field: JSON Lines: the field that holds the text, a string.
-        id_field: JSON Lines: the field that holds the id, a string or whole number.
+        text_field: The field or column that holds the text, a string.
+        id_field: The field or column that holds the id, a string or whole number.
+        bad: Is told of each line, object or row that cannot be read: raises, or skips it by returning.
 
     Raises:
         UsageError: The unit does not go with the format.
         InputError: A missing file or folder, damaged compression, a line that is not UTF-8 or not a JSON
-            object, a missing or ill-typed field, or no records at all.
+            object, a missing or ill-typed field, a row that is not as wide as the header, or no records at all.
     """
     selection = Selection(unit, text_field, id_field)
-    groups = grouped(read_segments(path, selection), selection)
+    groups = grouped(read_segments(path, selection, bad), selection)
     return (record_of(group) for group in groups if group[0].text is not None)
 
 

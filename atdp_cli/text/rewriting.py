@@ -1,15 +1,16 @@
-"""Rewriting a corpus: record texts change, every other byte of the file stays."""
+"""Rewriting a corpus: record texts change, all else in the file stays."""
 
-import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from atdp_cli.text.files import LONE_SURROGATE, Writable, check_same_kind, written_whole
+from atdp_cli.text.files import Bad, check_same_kind, kind_of, refuse, written_whole
+from atdp_cli.text.layouts import read_segments
+from atdp_cli.text.parquet import write_rows
 from atdp_cli.text.records import Record, Unit, grouped, record_of, streams
 from atdp_cli.text.redaction import Edit, apply_edits
-from atdp_cli.text.segments import Segment, Selection, read_segments
+from atdp_cli.text.segments import Segment, Selection
 
 Edits = Callable[[Iterator[Record]], Iterable[Sequence[Edit]]]
 """Takes the records of a corpus and gives, in the same order, each one's sorted and disjoint edits."""
@@ -23,20 +24,23 @@ def rewrite_corpus(
     unit: Unit = "line",
     text_field: str = "text",
     id_field: str | None = None,
+    bad: Bad = refuse,
 ) -> int:
     """Write `source` with edited record texts to `target`, and return the number of records.
 
     The format stays. Plain text: everything outside the records (blank lines, line endings, a byte order
     mark) is kept; where an edit spans two lines of a paragraph the ending between them goes with it. JSON
-    Lines: everything but the text field's value is kept; an edit that spans two grouped objects goes to
-    the first of them. Compressed as the target's suffix says. The target appears whole or not at all, and
-    may be the source. Streams like `read_records`: `edits` may look ahead, the rest is not held.
+    Lines, CSV and TSV: everything but the text field's value is kept, also a field's quotes; an edit that
+    spans two grouped objects or rows goes to the first of them. Parquet: schema, metadata, row order, the
+    other columns' values and the codecs are kept. Compressed as the target's suffix says. What `bad` skips is
+    left out. The target appears whole or not at all, and may be the source. Streams like `read_records`:
+    `edits` may look ahead, the rest is not held.
 
     Args:
         source: The corpus, or `-`.
         target: The file to write.
         edits: See `Edits`.
-        unit, text_field, id_field: As for `read_records`.
+        unit, text_field, id_field, bad: As for `read_records`.
 
     Raises:
         UsageError: Source and target differ in format, or the unit does not go with it.
@@ -45,13 +49,27 @@ def rewrite_corpus(
     """
     check_same_kind(source, target)
     selection = Selection(unit, text_field, id_field)
-    segments = read_segments(source, selection)
-    write = _write_streaming if streams(selection) else _write_whole
+    segments = read_segments(source, selection, bad)
+    edited = (_one_by_one if streams(selection) else _all_at_once)(segments, selection, edits)
+    count = 0
+
+    def counted() -> Iterator[tuple[Segment, str]]:
+        nonlocal count
+        for segment, text in edited:
+            count = max(count, segment.record + 1)
+            yield segment, text
+
     with written_whole(target) as stream:
-        return write(segments, selection, edits, stream)
+        if kind_of(source) == "parquet":
+            write_rows(source, text_field, counted(), stream)
+        else:
+            for segment, text in counted():
+                stream.write(_encoded(segment, text))
+    return count
 
 
-def _write_streaming(segments: Iterator[Segment], selection: Selection, edits: Edits, stream: Writable) -> int:
+def _one_by_one(segments: Iterator[Segment], selection: Selection, edits: Edits) -> Iterator[tuple[Segment, str]]:
+    """All segments in file order with their new texts; the end of the file last."""
     waiting: deque[tuple[Segment, ...]] = deque()
 
     def records() -> Iterator[Record]:
@@ -60,27 +78,23 @@ def _write_streaming(segments: Iterator[Segment], selection: Selection, edits: E
             if group[0].text is not None:
                 yield record_of(group)
 
-    count = 0
     for changes in edits(records()):
-        for segment, after in _edited(waiting.popleft(), changes, joins_lines=True):
-            stream.write(_encoded(segment, after))
-        count += 1
+        yield from _edited(waiting.popleft(), changes, joins_lines=True)
     if len(waiting) != 1 or waiting[0][0].text is not None:
         raise ValueError("edits must give one sequence for every record")
-    stream.write(waiting[0][0].before.encode())
-    return count
+    yield waiting[0][0], ""
 
 
-def _write_whole(segments: Iterator[Segment], selection: Selection, edits: Edits, stream: Writable) -> int:
+def _all_at_once(segments: Iterator[Segment], selection: Selection, edits: Edits) -> Iterator[tuple[Segment, str]]:
+    """The same where the segments of a record are apart."""
     held = list(segments)
     groups = list(grouped(iter(held), selection))[:-1]
     texts: list[Iterator[str]] = []
     for group, changes in zip(groups, edits(record_of(group) for group in groups), strict=True):
         texts.append(iter([text for _, text in _edited(group, changes, joins_lines=False)]))
     for segment in held[:-1]:
-        stream.write(_encoded(segment, next(texts[segment.record])))
-    stream.write(held[-1].before.encode())
-    return len(groups)
+        yield segment, next(texts[segment.record])
+    yield held[-1], ""
 
 
 def _edited(group: tuple[Segment, ...], changes: Sequence[Edit], *, joins_lines: bool) -> Iterator[tuple[Segment, str]]:
@@ -108,10 +122,5 @@ def _edited(group: tuple[Segment, ...], changes: Sequence[Edit], *, joins_lines:
 
 
 def _encoded(segment: Segment, text: str) -> bytes:
-    if not segment.quoted:
-        return (segment.before + text).encode()
-    if text == segment.text:
-        return (segment.before + segment.written).encode()
-    quoted = json.dumps(text, ensure_ascii=False)
-    # A lone surrogate has no UTF-8; JSON can only write it as an escape.
-    return (segment.before + LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)).encode()
+    unchanged = segment.written if text == segment.text else None
+    return (segment.before + (segment.spelled(text) if unchanged is None else unchanged)).encode()

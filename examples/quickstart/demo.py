@@ -124,7 +124,8 @@ def spelt(epsilon: float | str | None) -> str:
 
 def conclusion(rows: list[Row], planted: Path) -> str:
     """What the figures say; chance alone gives a mean exposure of 1.44 bits."""
-    said = "Exposure is the mean over ten canaries, in bits: 1.44 is chance, 19.9 is certainty. The\nratio is that of an attacker who holds the base model."
+    said = """Exposure is the mean over ten canaries, in bits: 1.44 is chance, 19.9 is certainty. The
+ratio is the score of an attacker who holds the base model."""
     if rows[-1].audit["verdict"] == "PASS":
         return f"{said}\nAfter hardening the audit no longer finds the canaries, by either score."
     return f"""{said}

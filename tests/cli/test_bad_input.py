@@ -160,6 +160,24 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str], str]] = {
     "detect what is not UTF-8": (write("corpus.txt", b"\xff\n"), ["detect", "corpus.txt"], "line 1 is not UTF-8"),
     "pipeline missing": (nothing, ["detect", "corpus.txt", "--spacy-pipeline", "xx_none"], "xx_none"),
     "regular expression broken": (write("deny.txt", "/(/\n"), ["detect", "corpus.txt", "--deny", "deny.txt"], "line 1"),
+    "CSV without the column": (
+        write("c.csv", "id,body\n1,a\n"),
+        ["detect", "c.csv"],
+        "no column text; it has id, body",
+    ),
+    "CSV row too short": (
+        write("c.csv", f"id,text\n1,{SECRET}\n{SECRET}\n"),
+        ["redact", "c.csv", "-o", "out.csv"],
+        "line 3: the row has 1 fields, the header 2",
+    ),
+    "CSV for hardening": (
+        write("c.csv", f'text\n"{SECRET}\n'),
+        ["harden", "model", "--data", "c.csv", "-o", "out"],
+        "begins on line 2 is never closed",
+    ),
+    "Parquet damaged": (write("c.parquet", SECRET), ["redact", "c.parquet", "-o", "o.parquet"], "not Parquet"),
+    "Parquet compressed again": (write("c.parquet.gz", SECRET), ["detect", "c.parquet.gz"], "compressed inside"),
+    "nothing left to skip to": (write("c.txt", b"\xff\n"), ["detect", "c.txt", "--skip-bad"], "holds no records"),
     "redact into another format": (nothing, ["redact", "corpus.txt", "-o", "out.jsonl"], "out.jsonl"),
 }
 

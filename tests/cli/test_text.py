@@ -74,3 +74,35 @@ def test_nothing_is_overwritten_without_force(atdp: Atdp, corpus_file: Path, tmp
         assert "--force" in ended.err
         assert out.read_text() == "kept"
     assert atdp("redact", corpus_file, "-o", out, "--force").code == 0
+
+
+CHATS = 'id,text,n\r\na,"Mail emma.clarke@example.org, today.",1\r\nbad\r\nb,Nothing here.,2\r\n'
+
+
+def test_detect_then_redact_with_its_spans_on_csv(atdp: Atdp, tmp_path: Path) -> None:
+    corpus, spans, out = tmp_path / "chats.csv", tmp_path / "spans.jsonl", tmp_path / "out.csv"
+    corpus.write_bytes(CHATS.replace("bad\r\n", "").encode())
+    options = ["--id-field", "id", "--tier", "low-entity"]
+    assert atdp("detect", corpus, "-o", spans, *options).code == 0
+    assert [json.loads(line)["id"] for line in spans.read_text().splitlines()] == ["a", "b"]
+    assert atdp("redact", corpus, "-o", out, "--spans", spans, *options).code == 0
+    redacted = out.read_bytes().decode()
+    assert "emma" not in redacted
+    assert redacted.startswith('id,text,n\r\na,"Mail [EMAIL], ')
+    assert redacted.endswith('",1\r\nb,Nothing here.,2\r\n')
+
+
+def test_skip_bad_counts_what_it_leaves_out(atdp: Atdp, tmp_path: Path) -> None:
+    corpus, spans, out = tmp_path / "chats.csv", tmp_path / "spans.jsonl", tmp_path / "out.csv"
+    corpus.write_bytes(CHATS.encode())
+    for command in (["detect", corpus, "-o", spans], ["redact", corpus, "-o", out]):
+        refused = atdp(*command)
+        assert refused.code == 2
+        assert "line 3" in refused.err
+        assert not out.exists()
+        skipped = atdp(*command, "--skip-bad", "--json")
+        assert (skipped.json["records"], skipped.json["skipped"]) == (2, 1)
+        assert "Lines or rows skipped as unreadable: 1." in skipped.err
+    assert "bad" not in out.read_text()
+    assert atdp("redact", corpus, "-o", out, "--force", "--spans", spans, "--skip-bad", "--json").json["skipped"] == 1
+    assert [line.split(",")[0] for line in out.read_text().splitlines()] == ["id", "a", "b"]

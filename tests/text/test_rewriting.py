@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -26,7 +27,7 @@ def each(*changes: Edit) -> Edits:
     return lambda records: ([change for change in changes if change.end <= len(r.text)] for r in records)
 
 
-def rewritten(folder: Path, name: str, content: bytes, edits: Edits, **options: str) -> bytes:
+def rewritten(folder: Path, name: str, content: bytes, edits: Edits, **options: Any) -> bytes:
     (folder / f"in.{name}").write_bytes(content)
     rewrite_corpus(folder / f"in.{name}", folder / f"out.{name}", edits, **options)
     return (folder / f"out.{name}").read_bytes()

@@ -1,0 +1,163 @@
+"""The layout of Parquet: one row a record, the text in one column."""
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from atdp_cli.errors import InputError, RunError
+from atdp_cli.text.files import Bad, Writable, shown, unreadable
+from atdp_cli.text.segments import Segment, Selection, record_numbers
+from atdp_cli.text.separated import column_of
+
+_ROWS = 8192
+"""Rows decoded at a time, and the most in a row group of a rewritten file."""
+
+
+def parquet_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[Segment]:
+    """See `layouts.read_segments`. Faults of the schema and damage of the file are never skipped."""
+    record = record_numbers(selection)
+    with _opened(path) as file:
+        _check_columns(path, file.schema_arrow, selection)
+        wanted = list(dict.fromkeys([selection.text_field, selection.key or selection.text_field]))
+        row = 0
+        for batch in _batches(path, file, wanted):
+            texts = batch.column(selection.text_field)
+            keys = None if selection.key is None else batch.column(selection.key)
+            for at in range(batch.num_rows):
+                row += 1
+                try:
+                    text = _cell(texts, at, f"{shown(path)}: row {row}", selection.text_field)
+                    id_ = str(row if keys is None else _cell(keys, at, f"{shown(path)}: row {row}", selection.key))
+                except InputError as error:
+                    bad(error)
+                    continue
+                yield Segment("", text, record(id_), id_, row=row - 1)
+    yield Segment("", None)
+
+
+def write_rows(source: Path, column: str, edited: Iterator[tuple[Segment, str]], stream: Writable) -> None:
+    """Write the rows of `source` that `edited` names, in order, with its texts in `column`.
+
+    Schema, metadata, the other columns' values and each column's codec stay; row groups do not.
+
+    Args:
+        edited: Segments of `source` in file order with their new texts, the end of the file last.
+
+    Raises:
+        RunError: Parquet cannot be written for this schema.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with _opened(source) as file:
+            batches = _edited_batches(source, file, column, edited)
+            # Metadata that reading refuses ends the process when the codecs are asked for first.
+            batch = next(batches)
+            with pq.ParquetWriter(stream, file.schema_arrow, compression=_codecs(file)) as writer:
+                for each in itertools.chain([batch], batches):
+                    writer.write_batch(each)
+    except pa.ArrowException as error:
+        raise RunError(
+            f"The columns of {shown(source)} cannot be written as Parquet.", "Convert the file to JSON Lines."
+        ) from error
+
+
+def _edited_batches(source: Path, file: Any, column: str, edited: Iterator[tuple[Segment, str]]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    place = file.schema_arrow.get_field_index(column)
+    field = file.schema_arrow.field(place)
+    first = 0
+    segment, text = next(edited)
+    for batch in _batches(source, file, None):
+        rows, texts = [], []
+        while segment.text is not None and segment.row < first + batch.num_rows:
+            rows.append(segment.row - first)
+            texts.append(text)
+            segment, text = next(edited)
+        first += batch.num_rows
+        kept = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows, pa.int64()))
+        if rows:
+            yield kept.set_column(place, field, pa.array(texts, field.type))
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with contextlib.ExitStack() as held:
+        try:
+            file = held.enter_context(pq.ParquetFile(held.enter_context(path.open("rb"))))
+            # The names are first decoded when they are shown; damaged ones must fail here.
+            file.schema_arrow.to_string()
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise _unread(path, error, 0) from error
+        yield file
+
+
+def _batches(path: Path, file: Any, columns: list[str] | None) -> Iterator[Any]:
+    import pyarrow as pa
+
+    row = 0
+    try:
+        # One iterator over all row groups would hold what it has read of each.
+        for group in range(file.num_row_groups):
+            for batch in file.iter_batches(_ROWS, row_groups=[group], columns=columns):
+                yield batch
+                row += batch.num_rows
+    except (pa.ArrowException, OSError) as error:
+        raise _unread(path, error, row) from error
+
+
+def _unread(path: Path, error: Exception, row: int) -> InputError:
+    if isinstance(error, OSError) and error.errno is not None:
+        return unreadable(path, error)
+    where = f" after row {row}" if row else ""
+    return InputError(
+        f"{shown(path)} is not Parquet, or damaged{where}.",
+        "Write or copy the file again; encrypted files are not read.",
+    )
+
+
+def _check_columns(path: Path, schema: Any, selection: Selection) -> None:
+    from pyarrow import types
+
+    kind = schema.field(column_of(schema.names, selection.text_field, path)).type
+    if not (types.is_string(kind) or types.is_large_string(kind)):
+        raise InputError(
+            f"{shown(path)}: the column {selection.text_field} does not hold strings.",
+            "Name the column that holds the text with --text-field.",
+        )
+    if selection.key is None:
+        return
+    kind = schema.field(column_of(schema.names, selection.key, path)).type
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind)):
+        raise InputError(
+            f"{shown(path)}: the column {selection.key} holds neither strings nor whole numbers.", "Use another column."
+        )
+
+
+def _cell(column: Any, at: int, where: str, name: str | None) -> Any:
+    try:
+        value = column[at].as_py()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: the column {name} is not UTF-8.", "Write the file again.") from error
+    if value is None:
+        raise InputError(f"{where} has no value in the column {name}.", "Fill it in, or leave the row out.")
+    return value
+
+
+def _codecs(file: Any) -> dict[str, str] | str:
+    """The codec of each column, as far as the writer has it."""
+    group = file.metadata.row_group(0)
+    known = {"UNCOMPRESSED": "NONE", "GZIP": "GZIP", "BROTLI": "BROTLI", "ZSTD": "ZSTD", "LZ4": "LZ4", "LZ4_RAW": "LZ4"}
+    codecs = {
+        file.schema.column(at).path: known.get(group.column(at).compression, "SNAPPY")
+        for at in range(group.num_columns)
+    }
+    return codecs if len(set(codecs.values())) > 1 else next(iter(codecs.values()))
