@@ -9,6 +9,7 @@ import typer
 from atdp_cli.cli.console import people, progress, say_skipped, write_json
 from atdp_cli.cli.options import (
     Allow,
+    CorpusArgument,
     Deny,
     Force,
     IdField,
@@ -24,13 +25,7 @@ from atdp_cli.text.spans import Tier
 
 
 def detect(
-    corpus: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CORPUS",
-            help="Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet; - for standard input, plain text.",
-        ),
-    ],
+    corpus: CorpusArgument,
     tier: TierOption = Tier.HIGH_CONTEXTUAL,
     output: Annotated[
         Path | None,

@@ -68,3 +68,10 @@ SkipBad = Annotated[
         rich_help_panel="Data",
     ),
 ]
+CorpusArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CORPUS",
+        help="Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet; - for standard input, plain text.",
+    ),
+]

@@ -8,6 +8,7 @@ import typer
 from atdp_cli.cli.console import people, progress, say_skipped, write_json
 from atdp_cli.cli.options import (
     Allow,
+    CorpusArgument,
     Deny,
     Force,
     IdField,
@@ -24,13 +25,7 @@ from atdp_cli.text.spans import Tier
 
 
 def redact(
-    corpus: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CORPUS",
-            help="Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet; - for standard input, plain text.",
-        ),
-    ],
+    corpus: CorpusArgument,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The redacted corpus, in the same format.", rich_help_panel="Output")
     ],

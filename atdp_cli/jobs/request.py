@@ -1,5 +1,6 @@
 """What a run of `harden` was asked for, and the plan that answers it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from atdp_cli.ranges import require_at_least, require_positive
 from atdp_cli.text.files import STANDARD_INPUT
 from atdp_cli.text.records import Unit
 from atdp_cli.text.spans import Tier
-from atdp_cli.training.plan import Corpus, Plan, make_plan, planned_epsilon, solve_noise
+from atdp_cli.training.plan import Corpus, Plan, make_plan, solve_noise
 from atdp_cli.training.recipe import DPSGD, Recipe, last_private
 
 WRITTEN_DTYPES = ("float32", "float16", "bfloat16")
@@ -104,13 +105,14 @@ def plan_request(request: HardenRequest) -> Planned:
     plan = plan_with(recipe)
     if request.insecure_seed is not None:
         plan = replace(plan, ledger=plan.ledger.model_copy(update={"insecure_seed": True}))
-    _check_budget(request, plan)
+    found = guarantees(plan.ledger)
+    _check_budget(request, plan, found)
     return Planned(
         request=replace(request, recipe=recipe),
         split=split,
         plan=plan,
         inherited=inherited,
-        guarantees=guarantees(plan.ledger),
+        guarantees=found,
     )
 
 
@@ -151,7 +153,7 @@ def _check_scaled(recipe: Recipe) -> None:
         )
 
 
-def _check_budget(request: HardenRequest, plan: Plan) -> None:
+def _check_budget(request: HardenRequest, plan: Plan, found: Sequence[Guarantee]) -> None:
     if request.max_epsilon is None:
         return
     unbounded = [stage.stage.name for stage in plan.stages if stage.sampling_rate is None]
@@ -159,7 +161,7 @@ def _check_budget(request: HardenRequest, plan: Plan) -> None:
         raise BudgetError(
             f"Stage {unbounded[0]} trains without noise, so no --max-epsilon holds.", "Leave one of them out."
         )
-    epsilon = planned_epsilon(plan)
+    epsilon = next(one.epsilon for one in found if one.scope == "increment") or 0.0
     if epsilon > request.max_epsilon:
         raise BudgetError(
             f"The plan spends ε = {epsilon:.3g}, above --max-epsilon {request.max_epsilon:g}.",

@@ -1,6 +1,5 @@
 """Reading corpora: what is a record, and what is refused."""
 
-import gzip
 import io
 import json
 import re
@@ -15,21 +14,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.text.records import Record, read_records
-
-
-def written(folder: Path, name: str, content: str | bytes) -> Path:
-    path = folder / name
-    data = content.encode() if isinstance(content, str) else content
-    if name.endswith(".gz"):
-        data = gzip.compress(data)
-    if name.endswith(".zst"):
-        data = zstandard.ZstdCompressor().compress(data)
-    path.write_bytes(data)
-    return path
-
-
-def pairs(path: Path, **options: Any) -> list[tuple[str, str]]:
-    return [(record.id, record.text) for record in read_records(path, **options)]
+from tests.text.corpora import pairs, written
 
 
 @pytest.mark.parametrize("name", ["c.txt", "c", "c.md", "C.TXT", "c.txt.gz", "c.txt.zst", "c.log.ZST".lower()])

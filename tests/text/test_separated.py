@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import gzip
 import io
 import tracemalloc
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,29 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.text.records import Record, read_records
+from atdp_cli.text.records import Record
 from atdp_cli.text.redaction import Edit
 from atdp_cli.text.rewriting import Edits, rewrite_corpus
-
-
-def written(folder: Path, name: str, content: str | bytes) -> Path:
-    path = folder / name
-    data = content.encode() if isinstance(content, str) else content
-    if name.endswith(".gz"):
-        data = gzip.compress(data)
-    if name.endswith(".zst"):
-        data = zstandard.ZstdCompressor().compress(data)
-    path.write_bytes(data)
-    return path
-
-
-def pairs(path: Path, **options: Any) -> list[tuple[str, str]]:
-    return [(record.id, record.text) for record in read_records(path, **options)]
+from tests.text.corpora import pairs, written
 
 
 def replaced(new: str) -> Edits:
