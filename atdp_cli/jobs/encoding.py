@@ -10,10 +10,11 @@ from atdp_cli.events import Notify, RecordsRead
 from atdp_cli.jobs.request import HardenRequest
 from atdp_cli.model.windows import Marks, Window, encode_windows
 from atdp_cli.text.corrections import read_terms
-from atdp_cli.text.detector import detect, load_pipeline
+from atdp_cli.text.detector import detect
 from atdp_cli.text.functionwords import function_word_characters
 from atdp_cli.text.records import Record, read_records
 from atdp_cli.text.redaction import redact
+from atdp_cli.text.scan import load_pipeline
 from atdp_cli.text.spanfile import read_spans
 from atdp_cli.text.spans import Span, at_tier
 from atdp_cli.training.recipe import Text

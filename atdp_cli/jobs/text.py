@@ -8,11 +8,12 @@ from pathlib import Path
 from atdp_cli.errors import InputError
 from atdp_cli.events import Notify
 from atdp_cli.text.corrections import read_terms
-from atdp_cli.text.detector import Detection, detect, load_pipeline
+from atdp_cli.text.detector import Detection, detect
 from atdp_cli.text.files import Bad, check_new, refuse, written_whole
 from atdp_cli.text.records import Record, Unit, read_records
 from atdp_cli.text.redaction import Edit, Style, edits
 from atdp_cli.text.rewriting import rewrite_corpus
+from atdp_cli.text.scan import load_pipeline
 from atdp_cli.text.spanfile import read_spans, spans_line
 from atdp_cli.text.spans import Tier, at_tier, merge
 

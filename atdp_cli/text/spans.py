@@ -14,6 +14,9 @@ class Tier(StrEnum):
     HIGH_CONTEXTUAL = "high-contextual"
 
 
+Range = tuple[int, int]
+"""Characters from start to end (code points, end exclusive) of a record's text."""
+
 _RANK = {tier: rank for rank, tier in enumerate(Tier)}
 _SOURCES = ("deny", "pattern", "ner", "pos", "dep")
 

@@ -12,9 +12,10 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from atdp_cli.text.detector import PIPELINES, detect, load_pipeline
+from atdp_cli.text.detector import detect
 from atdp_cli.text.identifiers import RECOGNISERS, numbers
 from atdp_cli.text.records import Record
+from atdp_cli.text.scan import PIPELINES, load_pipeline
 from atdp_cli.text.spans import Tier
 
 WIKITEXT = Path(__file__).parents[3] / "shared" / "data" / "wikitext-2-raw" / "train.txt"

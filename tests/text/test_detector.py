@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Event, RecordsRead
-from atdp_cli.text import detector
+from atdp_cli.text import scan
 from atdp_cli.text.corrections import literal
-from atdp_cli.text.detector import BATCH, LONGEST_WORD, PIECE, Detection, detect, load_pipeline
+from atdp_cli.text.detector import Detection, detect
 from atdp_cli.text.records import Record
 from atdp_cli.text.redaction import redact
+from atdp_cli.text.scan import BATCH, LONGEST_WORD, PIECE, load_pipeline
 from atdp_cli.text.spans import Tier, at_tier, merge
 
 whole_pipeline = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -201,7 +202,7 @@ def test_words_without_end_do_not_hang(pipeline: Any, seed: str) -> None:
 @pytest.mark.parametrize("length", [0, 1, LONGEST_WORD, LONGEST_WORD + 1, PIECE, PIECE + 1])
 def test_pieces_cover_the_text_and_keep_to_the_limits(length: int) -> None:
     for text in ("a" * length, ("b" * 7 + " ") * (length // 8), " " * length):
-        cuts = detector._cuts(text)
+        cuts = scan._cuts(text)
         pieces = [text[start:end] for start, end in itertools.pairwise(cuts)]
         assert "".join(pieces) == text
         assert len(pieces) == max(len(pieces), 1)
@@ -214,7 +215,7 @@ RECORDS = [Record(str(n), f"{'' if n % 7 else 'x'}Maria {n} met Tom Jones on May
 
 
 def test_order_is_kept_and_processes_do_not_change_the_result(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(detector, "PIECE", 300)
+    monkeypatch.setattr(scan, "PIECE", 300)
     records = [*RECORDS[:70], Record("long", "Anna went home. " * 50), *RECORDS[70:], Record("", "")]
     alone = list(detect(records, pipeline=pipeline))
     assert [found.record for found in alone] == records
@@ -261,14 +262,14 @@ def test_jobs_below_one_are_refused_at_once(pipeline: Any, jobs: int) -> None:
 
 def test_a_pipeline_by_name_has_no_lemmatizer(pipeline: Any) -> None:
     assert "lemmatizer" not in pipeline.pipe_names
-    installed = next(name for name in detector.PIPELINES if spacy.util.is_package(name))
+    installed = next(name for name in scan.PIPELINES if spacy.util.is_package(name))
     assert load_pipeline(installed).pipe_names == pipeline.pipe_names
 
 
 def test_a_missing_pipeline_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r"no spaCy pipeline xx_none_sm\. Install it"):
         load_pipeline("xx_none_sm")
-    monkeypatch.setattr(detector, "PIPELINES", ("xx_none_sm", "xx_none_too"))
+    monkeypatch.setattr(scan, "PIPELINES", ("xx_none_sm", "xx_none_too"))
     with pytest.raises(InputError, match=r"pip install xx-none-too==3\.8\.0"):
         load_pipeline()
 
