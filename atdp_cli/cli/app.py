@@ -11,6 +11,7 @@ import typer
 
 from atdp_cli import __version__
 from atdp_cli.cli import account, audit_canary, detect, harden, plant_canary, redact
+from atdp_cli.cli.groups import expanded
 from atdp_cli.errors import AtdpError
 
 INTERRUPTED = 130
@@ -51,7 +52,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "account": account.account,
 }
 for name, command in COMMANDS.items():
-    app.command(name)(interruptible(command))
+    app.command(name)(interruptible(expanded(command)))
 
 
 def _version(wanted: bool) -> None:

@@ -1,27 +1,15 @@
 """`atdp harden`: a checkpoint and a corpus in, a hardened checkpoint with its privacy report out."""
 
 import os
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from atdp_cli.cli.console import figure, people, progress, write_json
-from atdp_cli.cli.options import (
-    Allow,
-    Deny,
-    Force,
-    Jobs,
-    Json,
-    Quiet,
-    TextField,
-    Threads,
-    TierOption,
-    UnitOption,
-)
+from atdp_cli.cli.harden_options import Data, Privacy, Running, Training
+from atdp_cli.cli.options import Detecting, Saying
 from atdp_cli.errors import UsageError
-from atdp_cli.text.spans import Tier
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,157 +18,18 @@ if TYPE_CHECKING:
     from atdp_cli.jobs.request import Planned
 
 LONG_RUN_SECONDS = 30 * 60
-DATA, PRIVACY, TRAINING, DETECTION, OUTPUT = "Data", "Privacy", "Training", "Detection", "Output"
-
-
-class PriorOption(StrEnum):
-    """What is known of the checkpoint's past."""
-
-    PUBLIC = "public"
-    UNKNOWN = "unknown"
 
 
 def harden(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="Folder of a causal language model, as save_pretrained writes it.")
     ],
-    data: Annotated[
-        list[Path],
-        typer.Option(
-            help="Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet. Repeatable.", rich_help_panel=DATA
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Folder to write. Default: MODEL-hardened.", rich_help_panel=OUTPUT),
-    ] = None,
-    recipe: Annotated[
-        str, typer.Option(help="Stages, joined by +: atdp, no-dp, dp-sgd, redacted.", rich_help_panel=TRAINING)
-    ] = "atdp",
-    epochs: Annotated[
-        int | None, typer.Option(help="Passes over the corpus. Default: 3.", rich_help_panel=TRAINING)
-    ] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="η. Default: 5e-4.", rich_help_panel=TRAINING)] = None,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(help="B, expected records a step. Default: min(256, ⌈N/4⌉).", rich_help_panel=TRAINING),
-    ] = None,
-    weight: Annotated[
-        str | None,
-        typer.Option(
-            help="w of tokens without a flag: a number, record (from the record's own share of flagged tokens) or "
-            "released (from the corpus' share, released with noise). Default: 0.2.",
-            rich_help_panel=TRAINING,
-        ),
-    ] = None,
-    target_share: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of the weight that flagged tokens should carry, for record and released. Default: 0.5.",
-            rich_help_panel=TRAINING,
-        ),
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="STAGE.OPTION=VALUE",
-            help="An option of one stage; without it options act on the last DP stage. Repeatable.",
-            rich_help_panel=TRAINING,
-        ),
-    ] = None,
-    noise_multiplier: Annotated[
-        float | None,
-        typer.Option(help="σ₀: noise over clip norm in the first epoch. Default: 1.", rich_help_panel=PRIVACY),
-    ] = None,
-    target_epsilon: Annotated[
-        float | None,
-        typer.Option(help="Choose σ₀ so that all DP stages spend at most this ε.", rich_help_panel=PRIVACY),
-    ] = None,
-    max_epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="Refuse a plan whose DP stages, or a stage without noise, spend more than this ε.",
-            rich_help_panel=PRIVACY,
-        ),
-    ] = None,
-    delta: Annotated[float, typer.Option(help="δ of the guarantees; below 1/N.", rich_help_panel=PRIVACY)] = 1e-6,
-    clip_norm: Annotated[
-        float | None,
-        typer.Option(help="C: largest norm of a record's gradient. Default: 0.1.", rich_help_panel=PRIVACY),
-    ] = None,
-    escalation: Annotated[
-        float | None, typer.Option(help="γ: rise of σ an epoch. Default: 1.2.", rich_help_panel=PRIVACY)
-    ] = None,
-    jitter: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LOW,HIGH", help="Range of the rise's random factor. Default: 0.9,1.1.", rich_help_panel=PRIVACY
-        ),
-    ] = None,
-    sigma_max: Annotated[
-        float | None,
-        typer.Option(help="Ceiling of σ; above it σ returns to σ₀. Default: 4·σ₀.", rich_help_panel=PRIVACY),
-    ] = None,
-    jitter_seed: Annotated[
-        int, typer.Option(help="Seed of the jitter; public, and part of the plan.", rich_help_panel=PRIVACY)
-    ] = 0,
-    prior: Annotated[
-        PriorOption,
-        typer.Option(
-            help="public: the first checkpoint, before any run that its ledger lists, never saw the corpus.",
-            rich_help_panel=PRIVACY,
-        ),
-    ] = PriorOption.UNKNOWN,
-    reference: Annotated[
-        Path | None,
-        typer.Option(help="A public base model, for recipes that read one.", rich_help_panel=TRAINING),
-    ] = None,
-    unit: UnitOption = "line",
-    text_field: TextField = "text",
-    max_records: Annotated[
-        int | None, typer.Option(help="Take the first so many records.", rich_help_panel=DATA)
-    ] = None,
-    valid: Annotated[
-        Path | None,
-        typer.Option(
-            help="Held-out corpus. Default: every twentieth record of --data, at most 500.", rich_help_panel=DATA
-        ),
-    ] = None,
-    max_windows: Annotated[
-        int,
-        typer.Option(
-            "--max-windows-per-unit", help="Windows of a long record; the rest is left out.", rich_help_panel=DATA
-        ),
-    ] = 8,
-    manifest: Annotated[
-        Path | None,
-        typer.Option(
-            help="Canaries of plant-canary: check that they are trained on, token for token.", rich_help_panel=DATA
-        ),
-    ] = None,
-    tier: TierOption = Tier.HIGH_CONTEXTUAL,
-    spans: Annotated[
-        Path | None, typer.Option(help="Spans of atdp detect, in place of the detector.", rich_help_panel=DETECTION)
-    ] = None,
-    allow: Allow = None,
-    deny: Deny = None,
-    dtype: Annotated[
-        str | None,
-        typer.Option(help="float32, float16 or bfloat16. Default: as the checkpoint.", rich_help_panel=OUTPUT),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan and its ε, and stop.", rich_help_panel=OUTPUT)
-    ] = False,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    jobs: Jobs = 1,
-    threads: Threads = None,
-    insecure_seed: Annotated[
-        int | None,
-        typer.Option(help="Tests only: reproducible noise, which protects nobody.", rich_help_panel="Running"),
-    ] = None,
+    data: Data,
+    training: Training,
+    privacy: Privacy,
+    detecting: Detecting,
+    running: Running,
+    saying: Saying,
 ) -> None:
     """Harden MODEL on its corpus: reweigh, clip, add noise, and account for every step.
 
@@ -191,56 +40,57 @@ def harden(
     from atdp_cli.training.recipe import parse_recipe
     from atdp_cli.training.settings import apply_settings, bare, parse_setting
 
-    stages = parse_recipe(recipe)
-    if reference is not None:
-        raise UsageError(f"No stage of recipe {recipe} reads a reference model.", "Leave --reference out.")
-    if target_epsilon is not None and noise_multiplier is not None:
+    stages = parse_recipe(training.recipe)
+    if training.reference is not None:
+        raise UsageError(f"No stage of recipe {training.recipe} reads a reference model.", "Leave --reference out.")
+    if privacy.target_epsilon is not None and privacy.noise_multiplier is not None:
         raise UsageError("--target-epsilon chooses the noise that --noise-multiplier sets.", "Leave one of them out.")
-    bare_options = {
-        "epochs": epochs,
-        "learning-rate": learning_rate,
-        "batch-size": batch_size,
-        "weight": weight,
-        "target-share": target_share,
-        "noise-multiplier": noise_multiplier,
-        "clip-norm": clip_norm,
-        "escalation": escalation,
-        "jitter": jitter,
-        "sigma-max": sigma_max,
-    }
-    settings = [bare(stages, option, value) for option, value in bare_options.items() if value is not None]
-    settings += [parse_setting(stages, text) for text in set_ or ()]
+    settings = [bare(stages, option, value) for option, value in _bare(training, privacy).items() if value is not None]
+    settings += [parse_setting(stages, text) for text in training.set_ or ()]
     request = HardenRequest(
         model=model,
-        data=tuple(data),
-        output=output or default_output(model),
-        recipe_name=recipe,
+        data=tuple(data.data),
+        output=running.output or default_output(model),
+        recipe_name=training.recipe,
         recipe=apply_settings(stages, settings),
-        unit=unit,
-        text_field=text_field,
-        delta=delta,
-        prior=prior.value,
-        target_epsilon=target_epsilon,
-        max_epsilon=max_epsilon,
-        tier=tier,
-        spans=spans,
-        allow=allow,
-        deny=deny,
-        manifest=manifest,
-        max_records=max_records,
-        valid=valid,
-        max_windows=max_windows,
-        dtype=dtype,
-        jobs=jobs,
-        jitter_seed=jitter_seed,
-        insecure_seed=insecure_seed,
-        force=force,
+        detector=detecting.detector(),
+        unit=data.unit,
+        text_field=data.text_field,
+        delta=privacy.delta,
+        prior=privacy.prior.value,
+        target_epsilon=privacy.target_epsilon,
+        max_epsilon=privacy.max_epsilon,
+        spans=data.spans,
+        manifest=data.manifest,
+        max_records=data.max_records,
+        valid=data.valid,
+        max_windows=data.max_windows,
+        dtype=running.dtype,
+        jitter_seed=privacy.jitter_seed,
+        insecure_seed=running.insecure_seed,
+        force=running.force,
     )
-    console = people(quiet=quiet)
+    console = people(quiet=saying.quiet)
     planned = plan_request(request)
-    if not dry_run:
-        check_output(request.output, force=force)
-    _run(planned, console, dry_run=dry_run, as_json=as_json, threads=threads)
+    if not running.dry_run:
+        check_output(request.output, force=request.force)
+    _run(planned, console, dry_run=running.dry_run, as_json=saying.as_json, threads=running.threads)
+
+
+def _bare(training: Training, privacy: Privacy) -> dict[str, Any]:
+    """The options that act on the last DP stage."""
+    return {
+        "epochs": training.epochs,
+        "learning-rate": training.learning_rate,
+        "batch-size": training.batch_size,
+        "weight": training.weight,
+        "target-share": training.target_share,
+        "noise-multiplier": privacy.noise_multiplier,
+        "clip-norm": privacy.clip_norm,
+        "escalation": privacy.escalation,
+        "jitter": privacy.jitter,
+        "sigma-max": privacy.sigma_max,
+    }
 
 
 def default_output(model: Path) -> Path:

@@ -1,11 +1,16 @@
 """Options that several commands share."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from atdp_cli.text.spans import Tier
+
+if TYPE_CHECKING:
+    from atdp_cli.jobs.detection import Detector
+    from atdp_cli.jobs.text import Corpus
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on standard output.", rich_help_panel="Output")
@@ -75,3 +80,53 @@ CorpusArgument = Annotated[
         help="Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet; - for standard input, plain text.",
     ),
 ]
+SpacyPipeline = Annotated[
+    str | None,
+    typer.Option(
+        help="A spaCy pipeline with tagger, parser and ner: a package or a folder. Default: en_core_web_sm.",
+        rich_help_panel="Detection",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saying:
+    """What a command prints."""
+
+    as_json: Json = False
+    quiet: Quiet = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How a corpus becomes records."""
+
+    unit: UnitOption = "line"
+    text_field: TextField = "text"
+    id_field: IdField = None
+    skip_bad: SkipBad = False
+
+    def corpus(self, path: Path) -> "Corpus":
+        """The same for the jobs."""
+        from atdp_cli.jobs.text import Corpus
+
+        return Corpus(
+            path=path, unit=self.unit, text_field=self.text_field, id_field=self.id_field, skip_bad=self.skip_bad
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detecting:
+    """How the detector looks at the records."""
+
+    tier: TierOption = Tier.HIGH_CONTEXTUAL
+    allow: Allow = None
+    deny: Deny = None
+    spacy_pipeline: SpacyPipeline = None
+    jobs: Jobs = 1
+
+    def detector(self) -> "Detector":
+        """The same for the jobs."""
+        from atdp_cli.jobs.detection import Detector
+
+        return Detector(tier=self.tier, allow=self.allow, deny=self.deny, pipeline=self.spacy_pipeline, jobs=self.jobs)

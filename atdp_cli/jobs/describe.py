@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from atdp_cli.jobs.request import Planned
+from atdp_cli.jobs.request import Planned, corrected
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.accountant import epsilons
 from atdp_cli.privacy.guarantee import Guarantee, sentences
@@ -61,9 +61,7 @@ def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], 
             stage_entry(stage).model_copy(update={"released_share": one.alpha, "released_weight": one.weight})
             for stage, one in zip(planned.plan.stages, measured.weighings, strict=True)
         ),
-        detector=DetectorEntry(
-            tier=request.tier, pipeline=measured.pipeline, lists=bool(request.allow or request.deny or request.spans)
-        ),
+        detector=DetectorEntry(tier=request.detector.tier, pipeline=measured.pipeline, lists=corrected(request)),
         engine="loop",
         noise_source="insecure seed: nothing is protected"
         if ledger.insecure_seed

@@ -6,15 +6,14 @@ from itertools import islice
 
 from transformers import PreTrainedTokenizerFast
 
-from atdp_cli.events import Notify, RecordsRead
+from atdp_cli.events import Event, Notify, RecordsRead
+from atdp_cli.jobs.detection import find
 from atdp_cli.jobs.request import HardenRequest
 from atdp_cli.model.windows import Marks, Window, encode_windows
-from atdp_cli.text.corrections import read_terms
-from atdp_cli.text.detector import detect
 from atdp_cli.text.functionwords import function_word_characters
 from atdp_cli.text.records import Record, read_records
 from atdp_cli.text.redaction import redact
-from atdp_cli.text.scan import load_pipeline
+from atdp_cli.text.scan import load_pipeline, pipeline_name
 from atdp_cli.text.spanfile import read_spans
 from atdp_cli.text.spans import Span, at_tier
 from atdp_cli.training.recipe import Text
@@ -46,17 +45,15 @@ def spot(records: Sequence[Record], request: HardenRequest, notify: Notify) -> S
         corpus = read_records(request.data[0], unit=request.unit, text_field=request.text_field)
         found_before = islice(read_spans(request.spans, corpus), len(records))
         return Spotted(records=tuple(found_before), pipeline=None)
-    pipeline = load_pipeline()
-    found = detect(
-        records,
-        pipeline=pipeline,
-        jobs=request.jobs,
-        allow=read_terms(request.allow) if request.allow else (),
-        deny=read_terms(request.deny) if request.deny else (),
-        notify=lambda event: notify(replace(event, total=len(records)) if isinstance(event, RecordsRead) else event),
-    )
-    name = f"{pipeline.meta['lang']}_{pipeline.meta['name']} {pipeline.meta['version']}"
-    return Spotted(records=tuple((one.record, at_tier(one.spans, request.tier)) for one in found), pipeline=name)
+    detector = request.detector
+    pipeline = load_pipeline(detector.pipeline)
+
+    def tell(event: Event) -> None:
+        notify(replace(event, total=len(records)) if isinstance(event, RecordsRead) else event)
+
+    found = find(records, detector, pipeline, tell)
+    flagged = tuple((one.record, at_tier(one.spans, detector.tier)) for one in found)
+    return Spotted(records=flagged, pipeline=pipeline_name(pipeline))
 
 
 def encode(

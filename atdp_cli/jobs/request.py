@@ -7,6 +7,7 @@ from pathlib import Path
 from atdp_cli.audit.manifest import read_manifest
 from atdp_cli.errors import BudgetError, InputError, UsageError
 from atdp_cli.jobs.corpus import Split, load_split
+from atdp_cli.jobs.detection import Detector
 from atdp_cli.model.folder import check_folder
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.ledger import Ledger, Prior, read_beside
@@ -33,22 +34,19 @@ class HardenRequest:
     output: Path
     recipe_name: str
     recipe: Recipe
+    detector: Detector
     unit: Unit = "line"
     text_field: str = "text"
     delta: float = 1e-6
     prior: Prior = "unknown"
     target_epsilon: float | None = None
     max_epsilon: float | None = None
-    tier: Tier = Tier.HIGH_CONTEXTUAL
     spans: Path | None = None
-    allow: Path | None = None
-    deny: Path | None = None
     manifest: Path | None = None
     max_records: int | None = None
     valid: Path | None = None
     max_windows: int = 8
     dtype: str | None = None
-    jobs: int = 1
     jitter_seed: int = 0
     insecure_seed: int | None = None
     force: bool = False
@@ -86,7 +84,7 @@ def plan_request(request: HardenRequest) -> Planned:
         max_records=request.max_records,
         valid=request.valid,
     )
-    stable = request.tier in STABLE_TIERS and not (request.allow or request.deny or request.spans)
+    stable = request.detector.tier in STABLE_TIERS and not corrected(request)
     corpus = Corpus(records=split.training, unit=request.unit, stable_masks=stable)
 
     def plan_with(recipe: Recipe) -> Plan:
@@ -116,6 +114,11 @@ def plan_request(request: HardenRequest) -> Planned:
     )
 
 
+def corrected(request: HardenRequest) -> bool:
+    """Whether people, who may have read the corpus, had a say in what is sensitive."""
+    return any((request.detector.allow, request.detector.deny, request.spans))
+
+
 def _check(request: HardenRequest) -> None:
     if STANDARD_INPUT in (*request.data, request.valid):
         raise UsageError("Standard input cannot be hardened on: it is read more than once.", "Give a file.")
@@ -129,9 +132,9 @@ def _check(request: HardenRequest) -> None:
         require_positive("max-epsilon", request.max_epsilon)
     if request.dtype not in (None, *WRITTEN_DTYPES):
         raise UsageError(f"dtype is '{request.dtype}'.", f"Choose one of {', '.join(WRITTEN_DTYPES)}.")
-    require_at_least("jobs", request.jobs, 1)
+    require_at_least("jobs", request.detector.jobs, 1)
     require_at_least("max-windows-per-unit", request.max_windows, 1)
-    for path in (request.spans, request.allow, request.deny, request.manifest, request.valid):
+    for path in (request.spans, request.detector.allow, request.detector.deny, request.manifest, request.valid):
         if path is not None and not path.is_file():
             raise InputError(f"{path} is no file.", "Check the path.")
     if request.manifest is not None:

@@ -1,7 +1,7 @@
 """The secret detector: one pass over the corpus and people's corrections give the spans of all four tiers."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from atdp_cli.text.identifiers import LABELS as IDENTIFIER_LABELS
 from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.text.records import Record
 from atdp_cli.text.scan import Finding, Known, nothing_known, scan
-from atdp_cli.text.spans import Range, Span, Tier, tier_ranks
+from atdp_cli.text.spans import Range, Span, Tier, at_tier
 
 _ONTONOTES = frozenset(
     {"CARDINAL", "DATE", "EVENT", "FAC", "GPE", "LANGUAGE", "LAW", "LOC", "MONEY", "NORP", "ORDINAL", "ORG"}
@@ -32,16 +32,21 @@ class Detection:
     Attributes:
         record: The record.
         spans: The spans of all tiers, sorted; they may overlap. `spans.at_tier` filters, `spans.merge` joins.
-        tokens: The number of spaCy's tokens, white space not counted.
-        sensitive_tokens: For each tier, how many of them share a character with one of its spans.
-        sentences: The places of spaCy's sentences: disjoint, in order, and together the whole text.
+        tokens: The places of spaCy's tokens, white space left out.
+        sentences: The places of its sentences: disjoint, in order, and together the whole text.
     """
 
     record: Record
     spans: tuple[Span, ...]
-    tokens: int
-    sensitive_tokens: Mapping[Tier, int]
+    tokens: tuple[Range, ...]
     sentences: tuple[Range, ...]
+
+    def sensitive_tokens(self, tier: Tier) -> int:
+        """How many tokens share a character with a span that `tier` flags."""
+        mask = bytearray(len(self.record.text))
+        for span in at_tier(self.spans, tier):
+            mask[span.start : span.end] = b"\1" * (span.end - span.start)
+        return sum(1 in mask[start:end] for start, end in self.tokens)
 
 
 def detect(
@@ -95,9 +100,4 @@ def correct(finding: Finding, allow: Sequence[re.Pattern[str]], deny: Sequence[r
     text = finding.record.text
     # What an earlier redaction put there hides nothing any more.
     spans = sorted({*allowed(text, finding.spans, (PLACEHOLDERS, *allow)), *denied(text, deny)})
-    ranks = tier_ranks(spans, len(text))
-    counts = [0] * (len(Tier) + 1)
-    for start, end in finding.tokens:
-        counts[min(ranks[start:end])] += 1
-    sensitive = {tier: sum(counts[: rank + 1]) for rank, tier in enumerate(Tier)}
-    return Detection(finding.record, tuple(spans), len(finding.tokens), sensitive, finding.sentences)
+    return Detection(finding.record, tuple(spans), finding.tokens, finding.sentences)

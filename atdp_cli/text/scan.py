@@ -109,6 +109,11 @@ def load_pipeline(name: str | None = None) -> Any:
     return pipeline
 
 
+def pipeline_name(pipeline: Any) -> str:
+    """Such as `en_core_web_sm 3.8.0`."""
+    return f"{pipeline.meta['lang']}_{pipeline.meta['name']} {pipeline.meta['version']}"
+
+
 def nothing_known(record: Record) -> Finding | None:  # noqa: ARG001 - the signature of `Known`
     """The `Known` of a first pass."""
     return None

@@ -72,11 +72,3 @@ def _joined(group: list[Span], end: int) -> Span:
 def _telling(span: Span) -> tuple[int, int, int, bool, Span]:
     source = _SOURCES.index(span.source) if span.source in _SOURCES else len(_SOURCES)
     return _RANK[span.tier], span.start - span.end, source, span.label == "NUMBER", span
-
-
-def tier_ranks(spans: Iterable[Span], length: int) -> bytearray:
-    """One byte a character: the rank of the first tier that flags it (0 for low-entity), or 4 for none."""
-    ranks = bytearray([len(Tier)]) * length
-    for span in sorted(spans, key=lambda span: -_RANK[span.tier]):
-        ranks[span.start : span.end] = bytes([_RANK[span.tier]]) * (span.end - span.start)
-    return ranks

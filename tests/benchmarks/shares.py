@@ -44,9 +44,9 @@ def shares(path: Path, every: int, pipeline: str) -> dict[str, float]:
         filled = (line for line in lines if line.strip())
         records = (Record(str(number), line) for number, line in enumerate(islice(filled, 0, None, every), start=1))
         for found in detect(records, pipeline=load_pipeline(pipeline), recognisers=without_runs):
-            tokens += found.tokens
+            tokens += len(found.tokens)
             for tier in Tier:
-                flagged[tier] += found.sensitive_tokens[tier]
+                flagged[tier] += found.sensitive_tokens(tier)
     return {"tokens": tokens} | {str(tier): round(count / tokens, 4) for tier, count in flagged.items()}
 
 

@@ -4,7 +4,7 @@ import itertools
 
 from hypothesis import given
 
-from atdp_cli.text.spans import Span, Tier, at_tier, merge, tier_ranks
+from atdp_cli.text.spans import Span, Tier, at_tier, merge
 from tests.text.strategies import sensitive_characters, spans_within
 
 LENGTH = 25
@@ -74,7 +74,3 @@ def test_masks_mark_what_is_covered(spans: list[Span]) -> None:
     mask = sensitive_characters(spans, LENGTH)
     assert len(mask) == LENGTH
     assert {at for at, marked in enumerate(mask) if marked} == covered(spans)
-    ranks = tier_ranks(spans, LENGTH)
-    assert len(ranks) == LENGTH
-    for rank, tier in enumerate(Tier):
-        assert {at for at, first in enumerate(ranks) if first <= rank} == covered(at_tier(spans, tier))

@@ -1,0 +1,174 @@
+"""The options of `atdp harden`, by subject."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from atdp_cli.cli.options import Force, TextField, Threads, UnitOption
+
+DATA, PRIVACY, TRAINING, DETECTION, OUTPUT = "Data", "Privacy", "Training", "Detection", "Output"
+
+
+class PriorOption(StrEnum):
+    """What is known of the checkpoint's past."""
+
+    PUBLIC = "public"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """The recipe and the settings of its stages."""
+
+    recipe: Annotated[
+        str, typer.Option(help="Stages, joined by +: atdp, no-dp, dp-sgd, redacted.", rich_help_panel=TRAINING)
+    ] = "atdp"
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes over the corpus. Default: 3.", rich_help_panel=TRAINING)
+    ] = None
+    learning_rate: Annotated[float | None, typer.Option(help="η. Default: 5e-4.", rich_help_panel=TRAINING)] = None
+    batch_size: Annotated[
+        int | None,
+        typer.Option(help="B, expected records a step. Default: min(256, ⌈N/4⌉).", rich_help_panel=TRAINING),
+    ] = None
+    weight: Annotated[
+        str | None,
+        typer.Option(
+            help="w of tokens without a flag: a number, record (from the record's own share of flagged tokens) or "
+            "released (from the corpus' share, released with noise). Default: 0.2.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None
+    target_share: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the weight that flagged tokens should carry, for record and released. Default: 0.5.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="STAGE.OPTION=VALUE",
+            help="An option of one stage; without it options act on the last DP stage. Repeatable.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None
+    reference: Annotated[
+        Path | None,
+        typer.Option(help="A public base model, for recipes that read one.", rich_help_panel=TRAINING),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Privacy:
+    """The noise, what it shall cost at most, and what is known of the checkpoint."""
+
+    noise_multiplier: Annotated[
+        float | None,
+        typer.Option(help="σ₀: noise over clip norm in the first epoch. Default: 1.", rich_help_panel=PRIVACY),
+    ] = None
+    target_epsilon: Annotated[
+        float | None,
+        typer.Option(help="Choose σ₀ so that all DP stages spend at most this ε.", rich_help_panel=PRIVACY),
+    ] = None
+    max_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Refuse a plan whose DP stages, or a stage without noise, spend more than this ε.",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None
+    delta: Annotated[float, typer.Option(help="δ of the guarantees; below 1/N.", rich_help_panel=PRIVACY)] = 1e-6
+    clip_norm: Annotated[
+        float | None,
+        typer.Option(help="C: largest norm of a record's gradient. Default: 0.1.", rich_help_panel=PRIVACY),
+    ] = None
+    escalation: Annotated[
+        float | None, typer.Option(help="γ: rise of σ an epoch. Default: 1.2.", rich_help_panel=PRIVACY)
+    ] = None
+    jitter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOW,HIGH", help="Range of the rise's random factor. Default: 0.9,1.1.", rich_help_panel=PRIVACY
+        ),
+    ] = None
+    sigma_max: Annotated[
+        float | None,
+        typer.Option(help="Ceiling of σ; above it σ returns to σ₀. Default: 4·σ₀.", rich_help_panel=PRIVACY),
+    ] = None
+    jitter_seed: Annotated[
+        int, typer.Option(help="Seed of the jitter; public, and part of the plan.", rich_help_panel=PRIVACY)
+    ] = 0
+    prior: Annotated[
+        PriorOption,
+        typer.Option(
+            help="public: the first checkpoint, before any run that its ledger lists, never saw the corpus.",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = PriorOption.UNKNOWN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """What is trained and measured on."""
+
+    data: Annotated[
+        list[Path],
+        typer.Option(
+            help="Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet. Repeatable.", rich_help_panel=DATA
+        ),
+    ]
+    unit: UnitOption = "line"
+    text_field: TextField = "text"
+    max_records: Annotated[int | None, typer.Option(help="Take the first so many records.", rich_help_panel=DATA)] = (
+        None
+    )
+    valid: Annotated[
+        Path | None,
+        typer.Option(
+            help="Held-out corpus. Default: every twentieth record of --data, at most 500.", rich_help_panel=DATA
+        ),
+    ] = None
+    max_windows: Annotated[
+        int,
+        typer.Option(
+            "--max-windows-per-unit", help="Windows of a long record; the rest is left out.", rich_help_panel=DATA
+        ),
+    ] = 8
+    manifest: Annotated[
+        Path | None,
+        typer.Option(
+            help="Canaries of plant-canary: check that they are trained on, token for token.", rich_help_panel=DATA
+        ),
+    ] = None
+    spans: Annotated[
+        Path | None, typer.Option(help="Spans of atdp detect, in place of the detector.", rich_help_panel=DETECTION)
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """What is written, and how the run goes."""
+
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder to write. Default: MODEL-hardened.", rich_help_panel=OUTPUT),
+    ] = None
+    dtype: Annotated[
+        str | None,
+        typer.Option(help="float32, float16 or bfloat16. Default: as the checkpoint.", rich_help_panel=OUTPUT),
+    ] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan and its ε, and stop.", rich_help_panel=OUTPUT)
+    ] = False
+    force: Force = False
+    threads: Threads = None
+    insecure_seed: Annotated[
+        int | None,
+        typer.Option(help="Tests only: reproducible noise, which protects nobody.", rich_help_panel="Running"),
+    ] = None
