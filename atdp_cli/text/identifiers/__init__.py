@@ -1,14 +1,26 @@
 """Structured identifiers: patterns and checksums that need no language model.
 
 To add one, write a row in a module's table or a function of type `Recogniser` in a file of its own, and
-list it below. Where several recognisers find the same characters, `spans.merge` chooses the label.
+list it below; docs/identifiers.md shows how. Where several find the same characters, `spans.merge` chooses the label.
 """
 
-from atdp_cli.text.identifiers import accounts, contact, dates, money, network, numbers, people, places, secrets
-from atdp_cli.text.identifiers.found import Found, Recogniser, pattern
+from atdp_cli.text.identifiers import (
+    accounts,
+    contact,
+    dates,
+    money,
+    national,
+    network,
+    numbers,
+    people,
+    places,
+    secrets,
+)
+from atdp_cli.text.identifiers.found import Found, Recogniser, Recognisers, pattern
 
 RECOGNISERS: tuple[Recogniser, ...] = (
     contact.email,
+    contact.email_spelled_out,
     contact.phone,
     contact.phone_shape,
     contact.phone_international,
@@ -16,13 +28,19 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     contact.phone_before_its_kind,
     contact.phone_trunk,
     contact.phone_pairs,
+    contact.phone_area,
+    contact.phone_blocks,
     money.payment_card,
+    money.payment_card_dotted,
     money.payment_card_in_context,
     money.iban,
     money.iban_in_context,
     people.social_security_number,
     people.social_security_number_in_context,
+    *national.NUMBERS.values(),
+    national.insurance_number,
     people.date_of_birth,
+    people.date_of_birth_abroad,
     people.name_after_title,
     people.name_introduced,
     dates.numeric_date,
@@ -30,9 +48,13 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     network.ipv4,
     network.ipv6,
     network.mac,
+    network.mac_in_context,
     network.url_with_credentials,
+    network.url_with_token,
     places.street_address,
     places.street_address_lower_case,
+    places.numbered_road,
+    places.street_address_french,
     places.street_address_number_last,
     places.flat_or_suite,
     places.address_around_flat,
@@ -43,10 +65,14 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     places.postcode,
     accounts.username,
     accounts.account,
+    accounts.ending,
+    accounts.social_handle,
     accounts.code,
     accounts.password,
-    *secrets.KEYS,
+    accounts.pin,
+    *secrets.KEYS.values(),
     secrets.private_key,
+    secrets.putty_key,
     numbers.digits,
     numbers.spaced_digits,
 )
@@ -54,9 +80,21 @@ RECOGNISERS: tuple[Recogniser, ...] = (
 
 LABELS = frozenset(
     {"ACCOUNT", "ADDRESS", "API_KEY", "CODE", "CREDIT_CARD", "DATE", "DATE_OF_BIRTH", "EMAIL"}
-    | {"IBAN", "IP_ADDRESS", "JWT", "MAC_ADDRESS", "NUMBER", "PASSWORD", "PERSON", "PHONE", "PRIVATE_KEY", "SSN"}
+    | {
+        "IBAN",
+        "IP_ADDRESS",
+        "JWT",
+        "MAC_ADDRESS",
+        "NATIONAL_ID",
+        "NUMBER",
+        "PASSWORD",
+        "PERSON",
+        "PHONE",
+        "PRIVATE_KEY",
+        "SSN",
+    }
     | {"URL_CREDENTIALS", "USERNAME", "ZIP"}
 )
 """Every label that they give."""
 
-__all__ = ["LABELS", "RECOGNISERS", "Found", "Recogniser", "pattern"]
+__all__ = ["LABELS", "RECOGNISERS", "Found", "Recogniser", "Recognisers", "pattern"]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from atdp_cli.text.functionwords import function_words
 from atdp_cli.text.identifiers.found import Found, pattern
 
 email = pattern(
@@ -11,7 +12,29 @@ email = pattern(
     needs="@",
 )
 
-_SEPARATOR = r"[ .\-–/()\u00a0]"
+_NO_MAILBOX = frozenset(
+    {"look", "looking", "us", "me", "find", "found", "see", "click", "login", "shop", "order", "visit"}
+)
+
+
+def _names_a_mailbox(match: re.Match[str]) -> bool:
+    name = match["name"].lower()
+    return match["word"] is None or name not in _NO_MAILBOX | function_words()
+
+
+# Written so that a program does not see it: jo [at] example [dot] com, jo at example dot org.
+email_spelled_out = pattern(
+    "EMAIL",
+    r"""(?<![\w.%+@-]) (?P<name> [\w%+][\w.%+'-]{0,63}+ (?:[ ]dot[ ][\w%+-]{1,63}+){0,2} )
+    (?: \s?[\[({<]\s?(?:at|@)\s?[\])}>]\s? (?:[\w-]{1,63}+ (?:\.|\s?[\[({<]\s?(?:dot|\.)\s?[\])}>]\s?|\sdot\s)){1,4}
+      | [ ](?P<word>at)[ ] (?: (?:[\w-]{1,63}+ [ ]dot[ ]){1,4}
+        | (?:gmail|googlemail|yahoo|hotmail|outlook|icloud|proton|protonmail|aol|gmx)\. ) )
+    (?: com|org|net|edu|gov|mil|info|io|me|(?!at|dot)[a-z]{2} ) (?![\w-])""",
+    flags=re.IGNORECASE,
+    check=_names_a_mailbox,
+)
+
+_SEPARATOR = r"[ .\-‐‑–/()\u00a0]"
 _EXTENSION = r"(?:\s?(?:x|ext\.?|extension)\s?\d{1,6})?"
 
 # Any stretch that could hold a number, so that the slow library sees only those.
@@ -34,7 +57,7 @@ def phone(text: str) -> Iterator[Found]:
 # Area codes that were never assigned still look like a phone number to a reader, and stand for one.
 phone_shape = pattern(
     "PHONE",
-    rf"(?<![\w.-]) (?:(?:\+|00)?1[ .-]?)? (?:\(\d{{3}}\)[ .-]? | \d{{3}}[ .-]) \d{{3}} [ .-] \d{{4}} "
+    rf"(?<![\w.-]) (?:(?:\+|00)?1[ .‑-]?)? (?:\(\d{{3}}\)[ .‑-]? | \d{{3}}[ .‑-]) \d{{3}} [ .‑-] \d{{4}} "
     rf"{_EXTENSION} (?!\d)",
     flags=re.IGNORECASE,
 )
@@ -63,7 +86,7 @@ phone_in_context = pattern(
 
 phone_before_its_kind = pattern(
     "PHONE",
-    rf"(?<![\w.,:/-]) (?P<value> [+(]{{0,2}}\d (?:{_SEPARATOR}{{0,2}}\d){{6,14}} ) \s{{0,2}}[(,-]?\s{{0,2}} "
+    rf"(?<![\w.,:/-]) (?P<value> [+(]{{0,2}}\d (?:{_SEPARATOR}{{0,2}}\d){{6,14}} ) [ ]{{0,2}} \n? [(,-]? [ ]{{0,2}} "
     r"(?:office|fax|mobile|cell|phone|landline) (?!\w)",
     flags=re.IGNORECASE,
     check=_may_be_dialled,
@@ -80,6 +103,27 @@ phone_trunk = pattern(
     r"(?<![\w.,:/-]) (?: \(0\d{1,4}\) | 0\d{1,4} ) (?: (?:[ -]\d{2,4}){2,4} | [ /-]\d{2,8} )"
     r"(?! \w | [-/:]\w | [.,]\d )",
     check=_as_long_as_a_number,
+)
+
+_YEAR_GROUP = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+
+
+def _has_no_year(match: re.Match[str]) -> bool:
+    return _YEAR_GROUP.search(match[0]) is None
+
+
+# Brazil, Argentina, India, Russia: an area code in brackets without the 0.
+phone_area = pattern(
+    "PHONE",
+    r"(?<![\w)]) (?:[18][ -]?)? \(\d{2,4}\) [ ]? \d{3,5} (?:[ -]\d{2,5}){1,2} (?! \w | [-/:]\w | [.,]\d | [ ]\d)",
+    check=lambda match: _has_no_year(match) and _as_long_as_a_number(match),
+)
+
+# China, Mexico, Singapore and others at home: a short block, then one of four or five digits, then one of four.
+phone_blocks = pattern(
+    "PHONE",
+    r"(?<![\w.,:/-]) (?<!\d[ ]) \d{2,3} [ -] \d{4,5} [ -] \d{4} (?! \w | [-/:]\w | [.,]\d | [ ]\d )",
+    check=_has_no_year,
 )
 
 phone_pairs = pattern("PHONE", r"(?<![\w.,:/-]) \d\d (?P<mark>[.-])\d\d (?:(?P=mark)\d\d){2,3} (?! \w | [.,:/-]\w )")

@@ -1,13 +1,17 @@
 """What a recogniser is, and how to make one from a pattern."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+
+from atdp_cli.text.identifiers.density import ANYTHING, DIGIT, Density, density
 
 Found = tuple[int, int, str]
 """(start, end, label): code points of the text, end exclusive."""
 
 Recogniser = Callable[[str], Iterable[Found]]
 """Takes a text and gives what it found, in any order. Time must be linear in the text's length."""
+
+_DENSITIES: dict[Recogniser, Density] = {}
 
 
 def pattern(
@@ -38,4 +42,27 @@ def pattern(
             return ()
         return ((*match.span(group), label) for match in compiled.finditer(text) if check is None or check(match))
 
+    _DENSITIES[recognise] = density(compiled)
     return recognise
+
+
+class Recognisers:
+    """Recognisers as one; a text that lacks the digits for one of them is not given to it."""
+
+    def __init__(self, recognisers: Iterable[Recogniser]) -> None:
+        self._by_digits: dict[int, list[tuple[int, Recogniser]]] = {}
+        for recogniser in recognisers:
+            digits, width = _DENSITIES.get(recogniser, ANYTHING)
+            self._by_digits.setdefault(digits, []).append((width, recogniser))
+
+    def __call__(self, text: str) -> Iterator[Found]:
+        """What all of them find, in no order."""
+        places = [match.start() for match in DIGIT.finditer(text)]
+        for digits, recognisers in self._by_digits.items():
+            if digits > len(places):
+                continue
+            # The narrowest stretch of the text with as many digits.
+            stretch = 1 + min(map(int.__sub__, places[digits - 1 :], places)) if digits else 0
+            for width, recognise in recognisers:
+                if stretch <= width or not digits:
+                    yield from recognise(text)

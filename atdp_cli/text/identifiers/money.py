@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from atdp_cli.text.identifiers.found import Found, pattern
 
 # Major issuers' first digits: Maestro, Visa, Mastercard, Discover, UnionPay, Diners, JCB, American Express.
-_ISSUER = re.compile(r"[2-6]|1800|2131")
-_CARD_STRETCH = re.compile(r"(?<!\d)\d(?:[ -]?\d){11,}+")
+_ISSUER = re.compile(r"2[2-7]|[3-6]|1800|2131")
+_CARD_STRETCH = re.compile(r"(?<!\d)(?<!\d\.)\d(?:[ \u00a0–-]?\d){11,}+")
 _DIGITS = re.compile(r"\d+")
+_FRACTION = re.compile(r"\.\d")
 
 
 def payment_card(text: str) -> Iterator[Found]:
@@ -18,7 +19,7 @@ def payment_card(text: str) -> Iterator[Found]:
         first = 0
         while first < len(groups):
             last = _card_end(groups, first)
-            if last is None:
+            if last is None or _FRACTION.match(text, groups[last].end()):
                 first += 1
                 continue
             yield groups[first].start(), groups[last].end(), "CREDIT_CARD"
@@ -32,9 +33,14 @@ def _card_end(groups: list[re.Match[str]], first: int) -> int | None:
         digits += group[0]
         if len(digits) > 19 or (number > 0 and not _grouped(groups[first], group)):
             break
-        if len(digits) >= 12 and _ISSUER.match(digits) and luhn(digits):
+        if len(digits) >= _shortest(digits) and _ISSUER.match(digits) and luhn(digits):
             found = first + number
     return found
+
+
+def _shortest(digits: str) -> int:
+    """Only Maestro, from 5 or 6 on, issues numbers of 12 digits."""
+    return 12 if digits[0] in "56" else 13
 
 
 def _grouped(head: re.Match[str], group: re.Match[str]) -> bool:
@@ -46,6 +52,13 @@ def luhn(digits: str) -> bool:
     values = [int(digit) for digit in reversed(digits)]
     return sum(values[::2] + [sum(divmod(2 * value, 10)) for value in values[1::2]]) % 10 == 0
 
+
+# A full stop parts decimals too, so all four groups have to be there.
+payment_card_dotted = pattern(
+    "CREDIT_CARD",
+    r"(?<![\w.,-]) (?=[2-6]) [0-9]{4}\.[0-9]{4}\.[0-9]{4}\.[0-9]{4} (?! \w | [.,-]\d )",
+    check=lambda match: luhn(match[0].replace(".", "")),
+)
 
 _IBAN_STRETCH = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){11,30}")
 
@@ -79,7 +92,7 @@ payment_card_in_context = pattern(
     "CREDIT_CARD",
     r"""(?<!\w) (?:(?:credit|debit|bank|gift)\s?card|card|visa|mastercard|amex|american\sexpress|discover)
     (?:\s(?:number|no|num|nr)\.?)? (?!\w) [^\d\n]{0,16}
-    (?P<value> \d{4}(?:[ -]?\d){9,15} ) (?![\w-]|[ ]?\d)""",
+    (?P<value> \d{4}(?:[ .\u00a0-]?\d){9,15} ) (?![\w-]|[ ]?\d)""",
     flags=re.IGNORECASE,
 )
 

@@ -21,7 +21,9 @@ _ZIP = r"[0-9]{5}(?:-[0-9]{4})?(?![\w-])"
 
 _STREET = (
     r"(?:Street|St|Avenue|Ave|Av|Boulevard|Blvd|Road|Rd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir|Place|Pl|Square|Sq"
-    r"|Terrace|Ter|Parkway|Pkwy|Highway|Hwy|Way|Trail|Trl|Alley|Plaza|Loop|Row|Crescent|Close|Walk|Pike)"
+    r"|Terrace|Ter|Parkway|Pkwy|Highway|Hwy|Way|Trail|Trl|Alley|Plaza|Loop|Row|Crescent|Close|Walk|Pike|Mews|Gardens|Gdns"
+    r"|Grove|Crossing|Ridge|Turnpike|Tpke|Freeway|Fwy|Expressway|Expy|Quay|Wharf|Esplanade|Parade|Promenade|Heights|Hts"
+    r"|Cove|Bend)"
 )
 _FLAT = r"(?i:apt|apartment|suite|ste|unit|flat|room|rm)\.?\s?\#?\s?[A-Za-z]?[0-9]{0,5}[A-Za-z]?(?!\w)"
 _REST = rf"""
@@ -32,7 +34,7 @@ _REST = rf"""
 """
 # Where the street comes first and the number last, as in much of Europe and Latin America.
 _STREET_BEFORE = (
-    r"(?:Via|Viale|Piazza|Corso|Rue|Avenue|Boulevard|Chemin|Calle|Avenida|Paseo|Rua|Travessa|Praça|ul\."
+    r"(?:Via|Viale|Piazza|Corso|Rue|Avenue|Boulevard|Chemin|Calle|Avenida|Paseo|Rua|Travessa|Praça|Av\.|ul\."
     r"|Ulica|Aleja|Strada|Jalan)"
 )
 _STREET_ENDING = (
@@ -41,7 +43,7 @@ _STREET_ENDING = (
 )
 _STREET_AFTER = r"(?:utca|u\.|út|útja|tér|körút|köz|puiestee|tee|iela|gatvė|väg|katu|vei|plads|allé|allée)"
 
-_NUMBER = r"(?<![\w.,$€£/-])\d{1,6}[A-Za-z]?(?:-\d{1,4})?"
+_NUMBER = r"(?<![\w.,$€£/-])\d{1,6}[A-Za-z]?(?:[/-]\d{1,4})?"
 _ORDINAL = r"\d{1,3}(?i:st|nd|rd|th)"
 
 street_address = pattern(
@@ -51,8 +53,32 @@ street_address = pattern(
     (?:{_STREET}|(?i:st|street|ave|avenue|rd|road|blvd)) (?!\w) \.? {_REST}""",
 )
 
+# France, Belgium, Switzerland and Quebec: the number, then the kind of street, then its name.
+street_address_french = pattern(
+    "ADDRESS",
+    rf"""{_NUMBER} ,?\s{{1,2}} (?:(?:bis|ter),?\s{{1,2}})?
+    (?i:rue|avenue|boulevard|bd|chemin|allée|quai|impasse|ruelle|sentier|passage|faubourg|cours|place|route)
+    (?: \s{{1,2}}(?:de|du|des|la|le|les|à|au|aux|en|sur) | \s{{1,2}}(?:d|l)['’] ){{0,3}}
+    (?: (?:\s{{1,2}}|(?<=['’])) [A-ZÀ-ÖØ-Þ][\w'’.-]{{0,24}} ){{1,3}} (?<!\.) {_REST}""",
+)
+
+# Roads that have a number for a name, and the routes on which the post is delivered.
+numbered_road = pattern(
+    "ADDRESS",
+    rf"""(?: {_NUMBER} \s{{1,2}} (?:[NSEW]\.?\s{{1,2}})?
+        (?i: (?:(?:us|state|old)\s)?(?:highway|hwy|route|rte)
+        | (?:county|state|old|farm)\s(?:road|rd|highway|hwy) | fm )
+        \.?\s{{1,2}} \#?\d{{1,4}}[A-Za-z]?(?!\w) (?!:\d)
+      | (?<!\w) (?i:rural\sroute|r\.?r\.?|hc|star\sroute) \.?\s{{1,2}} \#?\d{{1,3}},?\s{{1,2}} (?i:box)\s{{1,2}}
+        \#?\d{{1,5}}[A-Za-z]?(?!\w)
+    ) {_REST}""",
+)
+
 # Words that follow a number and come before "road" or "lane" without naming it.
-_NOT_A_NAME = frozenset({"minute", "minutes", "mile", "miles", "lane", "way", "car", "block", "blocks", "people"})
+_NOT_A_NAME = frozenset(
+    {"minute", "minutes", "mile", "miles", "lane", "way", "car", "block", "blocks", "people"}
+    | {"year", "years", "hour", "hours", "day", "days", "week", "weeks", "month", "months", "metre", "meter", "foot"}
+)
 
 street_address_lower_case = pattern(
     "ADDRESS",
@@ -127,4 +153,7 @@ zip_in_context = pattern(
 
 zip_after_state = pattern("ZIP", rf"(?<!\w) (?:{_STATE_CODES}) ,?\s{{1,2}} (?P<value>{_ZIP})")
 
-postcode = pattern("ZIP", rf"(?<!\w) (?:{_UK}|{_CANADA}) (?!\w)")
+# An Irish one mixes letters and digits in its second half, or "A12 2019" would be one.
+_IRELAND = r"(?:[AC-FHKNPRTV-Y][0-9][0-9W]\s(?=[A-Z]{1,3}[0-9]|[0-9]{1,3}[A-Z])[0-9AC-FHKNPRTV-Y]{4})"
+
+postcode = pattern("ZIP", rf"(?<!\w) (?:{_UK}|{_CANADA}|{_IRELAND}) (?!\w)")

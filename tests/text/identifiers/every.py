@@ -1,0 +1,37 @@
+"""The cases of all recognisers together. A recogniser without cases fails `test_each`."""
+
+from atdp_cli.text.identifiers import Recogniser
+from tests.text.identifiers import (
+    accounts,
+    contact,
+    dates,
+    money,
+    national,
+    national_europe,
+    network,
+    numbers,
+    people,
+    places,
+    secrets,
+)
+
+_MODULES = (
+    accounts,
+    contact,
+    dates,
+    money,
+    national,
+    national_europe,
+    network,
+    numbers,
+    people,
+    places,
+    secrets,
+)
+POSITIVES: dict[Recogniser, list[str]] = {key: texts for each in _MODULES for key, texts in each.POSITIVES.items()}
+NEAR_MISSES: dict[Recogniser, list[str]] = {key: texts for each in _MODULES for key, texts in each.NEAR_MISSES.items()}
+
+
+def unmarked(marked: str) -> tuple[str, list[str]]:
+    """A text without its marks, and what they enclosed."""
+    return marked.replace("⟦", "").replace("⟧", ""), [part.split("⟧")[0] for part in marked.split("⟦")[1:]]

@@ -1,0 +1,53 @@
+"""Each recogniser alone: what it finds, and what only looks like it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from atdp_cli.text.identifiers import LABELS, RECOGNISERS, Recogniser
+from tests.text.identifiers.every import NEAR_MISSES, POSITIVES, unmarked
+
+
+def cases(table: dict[Recogniser, list[str]]) -> list[object]:
+    return [
+        pytest.param(recogniser, text, id=f"{RECOGNISERS.index(recogniser)}-{text[:30]}")
+        for recogniser, texts in table.items()
+        for text in texts
+    ]
+
+
+@pytest.mark.parametrize(("recogniser", "marked"), cases(POSITIVES))
+def test_positives_are_found_exactly(recogniser: Recogniser, marked: str) -> None:
+    text, expected = unmarked(marked)
+    assert [text[start:end] for start, end, _ in recogniser(text)] == expected
+
+
+@pytest.mark.parametrize(("recogniser", "text"), cases(NEAR_MISSES))
+def test_near_misses_are_left_alone(recogniser: Recogniser, text: str) -> None:
+    assert list(recogniser(text)) == []
+
+
+def test_every_recogniser_has_three_positives_and_twenty_near_misses_of_its_own() -> None:
+    assert len(set(RECOGNISERS)) == len(RECOGNISERS)
+    assert set(POSITIVES) == set(NEAR_MISSES) == set(RECOGNISERS)
+    for place, recogniser in enumerate(RECOGNISERS):
+        found = {value for text in POSITIVES[recogniser] for value in unmarked(text)[1]}
+        assert len(found) >= 3, f"recogniser {place}: {found}"
+        assert len(set(NEAR_MISSES[recogniser])) >= 20, f"recogniser {place}: {NEAR_MISSES[recogniser][:3]}"
+
+
+def test_the_labels_are_those_that_are_found() -> None:
+    found = [recogniser(unmarked(text)[0]) for recogniser, texts in POSITIVES.items() for text in texts]
+    assert {label for matches in found for _, _, label in matches} == LABELS
+
+
+PIECES = [unmarked(each)[0] for texts in POSITIVES.values() for each in texts]
+
+
+@given(st.lists(st.one_of(st.text(st.characters(), max_size=5), st.sampled_from(PIECES)), max_size=6))
+def test_offsets_are_in_range_for_any_text(pieces: list[str]) -> None:
+    text = " ".join(pieces)
+    for recogniser in RECOGNISERS:
+        for start, end, label in recogniser(text):
+            assert 0 <= start < end <= len(text)
+            assert label in LABELS

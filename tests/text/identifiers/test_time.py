@@ -1,0 +1,57 @@
+"""The time that a recogniser takes grows with the length of the text and no faster, whatever the text is."""
+
+import time
+
+import pytest
+
+from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
+
+SEEDS = [
+    "a", "1", "A", "@", "a@", "a.", "a'", "1 ", "1-", "12 ", "1234 ", "+1", "(1", "1:", "::", "f:", ".", "://", "a://b:",
+    "a://b:c@", "eyJ", "eyJa.", "eyJaaaaaaaa.eyJ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "AA11 A ", "AA11",
+    "account ", "account id is ", "username is ", "password is a", "born on ", "zip ", "1 A A A A ", "1 Aa Aa ",
+    "1 a b ", "1 Main St, Aa Aa Aa ", "xox", "gh", "AKIA", "A1", "٠", " ", "\n", "call 1 ", "1.1.1.", "00:",
+    "4111 1111 1111 1111 ", "Via A ", "Rue ", "Aastraße ", "1 A\n", "1 A Apt 1 ", "1 A Apt 1 A-A ", "APO ", "card ",
+    "iban ", "IBAN AA11 AAAA ", "IBAN AA11A", "ssn ", "2010-05-12 ", "1/2/", "01 23 ", "12-34-", "Unit 1 ", "USS a ",
+    "mr ", "my name is ", "Aa", "1 Main St\n", "+1 2 3 4 5 6 7 8 9 ", "555-123-4567 ", "é", "AL 1", "\ud800", "aA1_-",
+    "-", "(", ")", "/", "_", "=", "\t", "a ", "A ", "1.", "1, ", "(11) ", "943 476 5919 ", "NHS 943 476 5918 ", "id ",
+    "cpf ", "756.1234.5678.97", "01017000019", "ID 880320-0018 ", "a at b dot ", "a [at] b.", "at ", "dot ", "?token=a",
+    "?token=", "api_key = a1", "api_key = ", "authorization: bearer a", "sk-a", "sk-a1", "glpat-a", "hf_", "SG.a",
+    "SG.aaaaaaaaaaaaaaaa.a", "AC0", "12345678:AA", "Private-Lines: 1\n", "Private-Lines: 1\nAAAAAAAAAAAAAAAAAAAA\n",
+    "-----BEGIN PRIVATE KEY-----\nComment: a\n", "Comment: a\n", "last four of ", "card ending in ", "twitter: a",
+    "twitter @a.", "pin code ", "PIN 1", "1 US Highway 1 ", "RR 1 Box ", "geboren am ", "born on 1 ", "mac 0:",
+    "AB123456", "1 A 1@a.b:2-3/4 ", "MDFRRN", "GOLM85", "ABCABC80A", "2 95 10 99 126 111 9", "X1234567", "٣٤ ",
+]  # fmt: skip
+SMALL, LARGE = 3_000, 24_000
+SHORT = 0.03  # seconds of the processor; about a microsecond a character is fast, whatever it grows with
+STEEP = 24  # for a text 8 times as long: linear growth is 8, quadratic is 64
+
+
+def seconds(recogniser: Recogniser, text: str) -> float:
+    """The least of up to five runs, in time of this process, so that other work on the machine does not count."""
+    best = float("inf")
+    for _ in range(5):
+        start = time.process_time()
+        for _ in recogniser(text):
+            pass
+        best = min(best, time.process_time() - start)
+        if best < SHORT:
+            break
+    return best
+
+
+def too_steep(recogniser: Recogniser, seed: str) -> bool:
+    large = seconds(recogniser, (seed * LARGE)[:LARGE])
+    return large > SHORT and large > STEEP * seconds(recogniser, (seed * SMALL)[:SMALL])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_text_makes_a_recogniser_slow(seed: str) -> None:
+    assert [place for place, recogniser in enumerate(RECOGNISERS) if too_steep(recogniser, seed)] == []
+
+
+def test_the_measure_tells_quadratic_from_linear() -> None:
+    assert too_steep(lambda text: [(0, 1, "NUMBER") for end in range(len(text)) if text[:end].count("1 1")], "a")
+    assert not too_steep(
+        lambda text: [(at, at + 1, "NUMBER") for at in range(len(text)) if hash(text[at : at + 9])], "a"
+    )
