@@ -53,6 +53,23 @@ class NodesScored:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CrossChecked:
+    """A language model was asked about the sentences that `asked` and `known` count.
+
+    Attributes:
+        asked: Sentences that were sent.
+        known: Sentences whose answer was at hand.
+        disagreements: Sentences about which it disagrees with the detector.
+        unusable: Sentences without a usable answer; they count as disagreements.
+    """
+
+    asked: int
+    known: int
+    disagreements: int
+    unusable: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class FellBack:
     """A choice the user might not expect was made; `reason` says which and why."""
 
@@ -60,7 +77,15 @@ class FellBack:
     reason: str
 
 
-Event = RecordsRead | StageStarted | StepDone | EpochDone | NodesScored | FellBack
+@dataclass(frozen=True, kw_only=True)
+class ReviewQueued:
+    """Sentences for people to review were written while the run goes on."""
+
+    queue: str
+    sentences: int
+
+
+Event = RecordsRead | StageStarted | StepDone | EpochDone | NodesScored | CrossChecked | FellBack | ReviewQueued
 Notify = Callable[[Event], None]
 
 

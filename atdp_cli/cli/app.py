@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from atdp_cli import __version__
-from atdp_cli.cli import account, audit_canary, detect, harden, plant_canary, redact
+from atdp_cli.cli import account, audit_canary, detect, harden, plant_canary, redact, review
 from atdp_cli.cli.groups import expanded
 from atdp_cli.errors import AtdpError
 
@@ -46,6 +46,7 @@ def interruptible(command: Callable[..., None]) -> Callable[..., None]:
 COMMANDS: dict[str, Callable[..., None]] = {
     "harden": harden.harden,
     "detect": detect.detect,
+    "review": review.review,
     "redact": redact.redact,
     "plant-canary": plant_canary.plant_canary,
     "audit-canary": audit_canary.audit_canary,

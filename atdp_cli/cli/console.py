@@ -7,9 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from atdp_cli.events import EpochDone, Event, FellBack, NodesScored, Notify, RecordsRead, StageStarted, StepDone
+from atdp_cli.cli.bars import Bars
+from atdp_cli.events import (
+    CrossChecked,
+    EpochDone,
+    Event,
+    FellBack,
+    NodesScored,
+    Notify,
+    RecordsRead,
+    ReviewQueued,
+    StageStarted,
+    StepDone,
+)
 
 
 class PlainConsole(Console):
@@ -55,23 +66,9 @@ def write_json(value: Any) -> None:
 
 @contextmanager
 def progress(console: Console) -> Iterator[Notify]:
-    """A `notify` that draws one bar a task."""
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[detail]}", markup=False),
-    )
-    bars = Progress(*columns, console=console)
-    tasks: dict[str, TaskID] = {}
-
-    def advance(name: str, done: int, total: int | None, detail: str = "") -> None:
-        if name not in tasks:
-            # Not before there is something to show: a run that ends at once shall leave no blank line.
-            bars.start()
-            tasks[name] = bars.add_task(name, total=total, detail="")
-        bars.update(tasks[name], completed=done, total=total, detail=detail)
+    """A `notify` that draws one bar a task and prints the rest."""
+    bars = Bars(console)
+    advance = bars.advance
 
     def notify(event: Event) -> None:
         match event:
@@ -90,11 +87,18 @@ def progress(console: Console) -> Iterator[Notify]:
                 )
             case NodesScored(model=model, done=done, total=total):
                 advance(f"scoring {Path(model).name}", done, total)
+            case CrossChecked():
+                console.print(
+                    f"cross-check: {event.asked:,} sentences asked about, {event.known:,} with an answer at hand; "
+                    f"{event.disagreements:,} disagreements, {event.unusable:,} of them answers that cannot be read.",
+                    soft_wrap=True,
+                )
+            case ReviewQueued(queue=queue, sentences=sentences):
+                console.print(f"{sentences} sentences to review: atdp review {queue}", soft_wrap=True)
             case FellBack(what=what, reason=reason):
-                console.print(f"{what}: {reason}")
+                console.print(f"{what}: {reason}", soft_wrap=True)
 
     try:
         yield notify
     finally:
-        if tasks:
-            bars.stop()
+        bars.stop()

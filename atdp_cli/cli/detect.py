@@ -1,13 +1,21 @@
 """`atdp detect`: where the sensitive characters of a corpus are."""
 
+import shlex
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from atdp_cli.cli.console import people, progress, say_skipped, write_json
 from atdp_cli.cli.options import CorpusArgument, Detecting, Force, Reading, Saying
+from atdp_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from atdp_cli.jobs.text import Sampling
+
+REVIEW = "Review"
 
 
 def detect(
@@ -20,6 +28,19 @@ def detect(
         typer.Option("--output", "-o", help="Spans file. Default: standard output.", rich_help_panel="Output"),
     ] = None,
     force: Force = False,
+    review: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also draw sentences for people to review, spans masked, and write them to this file for atdp review.",
+            rich_help_panel=REVIEW,
+        ),
+    ] = None,
+    sample: Annotated[
+        float | None,
+        typer.Option(
+            help="The share of the sentences to draw, half of them flagged. Default: 0.01.", rich_help_panel=REVIEW
+        ),
+    ] = None,
 ) -> None:
     """Find what is sensitive. One JSON line a record; positions count code points from 0, the end exclusive.
 
@@ -27,13 +48,14 @@ def detect(
     """
     from atdp_cli.jobs.text import detect_corpus, detect_to_file
 
-    corpus_read, detector = reading.corpus(corpus), detecting.detector()
+    sampling = _sampling(review, sample, force=force)
+    corpus_read, detector = reading.corpus(corpus), detecting.detector(corpus)
     console = people(quiet=saying.quiet)
     with progress(console) as notify:
         if output is not None:
-            tally = detect_to_file(corpus_read, output, detector, notify, force=force)
+            tally = detect_to_file(corpus_read, output, detector, notify, force=force, review=sampling)
         else:
-            tally = detect_corpus(corpus_read, detector, _discard if saying.as_json else _print, notify)
+            tally = detect_corpus(corpus_read, detector, _discard if saying.as_json else _print, notify, sampling)
     if saying.as_json:
         write_json(
             {
@@ -45,6 +67,8 @@ def detect(
                 "sensitive_tokens": tally.sensitive_tokens,
                 "sensitive_share": tally.sensitive_share,
                 "by_label": dict(tally.by_label.most_common()),
+                "crosscheck": None if tally.crosscheck is None else asdict(tally.crosscheck),
+                "review": None if tally.queued is None else {"queue": str(review), **asdict(tally.queued)},
             }
         )
     console.print(
@@ -52,6 +76,22 @@ def detect(
         f"({detector.tier.value})."
     )
     say_skipped(console, tally.skipped)
+    if tally.queued is not None:
+        console.print(
+            f"Sentences to review: {tally.queued.flagged:,} flagged, {tally.queued.unflagged:,} unflagged. "
+            f"Next: atdp review {shlex.quote(str(review))}",
+            soft_wrap=True,
+        )
+
+
+def _sampling(queue: Path | None, rate: float | None, *, force: bool) -> "Sampling | None":
+    from atdp_cli.jobs.text import Sampling
+
+    if queue is None:
+        if rate is not None:
+            raise UsageError("--sample goes with --review.", "Name the queue to write, or leave it out.")
+        return None
+    return Sampling(queue=queue, force=force) if rate is None else Sampling(queue=queue, rate=rate, force=force)
 
 
 def _print(line: str) -> None:

@@ -53,7 +53,7 @@ def harden(
         output=running.output or default_output(model),
         recipe_name=training.recipe,
         recipe=apply_settings(stages, settings),
-        detector=detecting.detector(),
+        detector=detecting.detector(data.data[0]),
         unit=data.unit,
         text_field=data.text_field,
         delta=privacy.delta,
@@ -61,6 +61,8 @@ def harden(
         target_epsilon=privacy.target_epsilon,
         max_epsilon=privacy.max_epsilon,
         spans=data.spans,
+        review=data.sample if data.review_each_epoch else None,
+        style=data.style,
         manifest=data.manifest,
         max_records=data.max_records,
         valid=data.valid,
@@ -214,7 +216,7 @@ def _result_json(planned: "Planned", finished: "Hardened") -> dict[str, Any]:
 def _stages(planned: "Planned") -> list[dict[str, Any]]:
     from atdp_cli.jobs.describe import stage_entry
 
-    return [stage_entry(stage).model_dump(mode="json") for stage in planned.plan.stages]
+    return [stage_entry(stage, planned.request.style).model_dump(mode="json") for stage in planned.plan.stages]
 
 
 def _duration(seconds: float) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from atdp_cli.cli.options import Force, TextField, Threads, UnitOption
+from atdp_cli.text.placeholders import Style
 
 DATA, PRIVACY, TRAINING, DETECTION, OUTPUT = "Data", "Privacy", "Training", "Detection", "Output"
 
@@ -146,9 +147,31 @@ class Data:
             help="Canaries of plant-canary: check that they are trained on, token for token.", rich_help_panel=DATA
         ),
     ] = None
+    review_each_epoch: Annotated[
+        bool,
+        typer.Option(
+            "--review-each-epoch",
+            help="Before each epoch, queue a sample of the sentences for atdp review in OUT.private/review/ (until "
+            "the run ends in OUT.partial/private/review/), and read the lists beside the queues anew. What people "
+            "decide is not covered by ε.",
+            rich_help_panel=DETECTION,
+        ),
+    ] = False
+    sample: Annotated[
+        float,
+        typer.Option(help="Share of the sentences in a queue of --review-each-epoch.", rich_help_panel=DETECTION),
+    ] = 0.01
     spans: Annotated[
         Path | None, typer.Option(help="Spans of atdp detect, in place of the detector.", rich_help_panel=DETECTION)
     ] = None
+    style: Annotated[
+        Style,
+        typer.Option(
+            help="Placeholders in stages on redacted text, as for atdp redact. Numbered and pseudonym tell which "
+            "flagged texts are equal (within a record; in the whole run), so no selective guarantee holds.",
+            rich_help_panel=DETECTION,
+        ),
+    ] = Style.LABEL
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from atdp_cli.cli.crosscheck_options import (
+    CrosscheckModel,
+    CrosscheckUrl,
+    LlmKeyFile,
+    OnDisagreement,
+    SendUnmasked,
+    cross_check,
+)
+from atdp_cli.errors import UsageError
 from atdp_cli.text.spans import Tier
 
 if TYPE_CHECKING:
@@ -36,14 +45,17 @@ TierOption = Annotated[
     ),
 ]
 Allow = Annotated[
-    Path | None,
+    list[Path] | None,
     typer.Option(
-        help="Terms that are not sensitive, one a line; /…/ is a regular expression.", rich_help_panel="Detection"
+        help="Terms that are not sensitive, one a line; /…/ is a regular expression. Repeatable.",
+        rich_help_panel="Detection",
     ),
 ]
 Deny = Annotated[
-    Path | None,
-    typer.Option(help="Terms that always are sensitive; they win over --allow.", rich_help_panel="Detection"),
+    list[Path] | None,
+    typer.Option(
+        help="Terms that always are sensitive; they win over --allow. Repeatable.", rich_help_panel="Detection"
+    ),
 ]
 UnitOption = Annotated[
     str,
@@ -87,6 +99,19 @@ SpacyPipeline = Annotated[
         rich_help_panel="Detection",
     ),
 ]
+Store = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder, ending in .private, to keep what was found in, so that another tier, other lists or an "
+        "interrupted run need not read the corpus again. It holds no text, but stays with you. Default: "
+        "CORPUS.private beside the corpus.",
+        rich_help_panel="Detection",
+    ),
+]
+NoStore = Annotated[
+    bool,
+    typer.Option("--no-store", help="Keep no findings for later runs, and look none up.", rich_help_panel="Detection"),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,10 +148,45 @@ class Detecting:
     allow: Allow = None
     deny: Deny = None
     spacy_pipeline: SpacyPipeline = None
+    store: Store = None
+    no_store: NoStore = False
     jobs: Jobs = 1
+    crosscheck: CrosscheckModel = None
+    crosscheck_url: CrosscheckUrl = None
+    send_unmasked: SendUnmasked = False
+    on_disagreement: OnDisagreement = None
+    llm_key_file: LlmKeyFile = None
 
-    def detector(self) -> "Detector":
-        """The same for the jobs."""
+    def detector(self, corpus: Path) -> "Detector":
+        """The same for the jobs, on this corpus."""
         from atdp_cli.jobs.detection import Detector
 
-        return Detector(tier=self.tier, allow=self.allow, deny=self.deny, pipeline=self.spacy_pipeline, jobs=self.jobs)
+        return Detector(
+            tier=self.tier,
+            allow=tuple(self.allow or ()),
+            deny=tuple(self.deny or ()),
+            pipeline=self.spacy_pipeline,
+            jobs=self.jobs,
+            store=self._store(corpus),
+            crosscheck=cross_check(
+                self.crosscheck,
+                self.crosscheck_url,
+                send_unmasked=self.send_unmasked,
+                on_disagreement=self.on_disagreement,
+                key_file=self.llm_key_file,
+            ),
+        )
+
+    def _store(self, corpus: Path) -> Path | None:
+        from atdp_cli.jobs.crosscheck import private_folder
+
+        if self.store is None:
+            return None if self.no_store else private_folder(corpus)
+        if self.no_store:
+            raise UsageError("--store and --no-store contradict each other.", "Leave one of them out.")
+        if self.store.suffix != ".private":
+            raise UsageError(
+                f"--store {self.store} does not end in .private.",
+                f"What was found says something about the records and stays with you; call it {self.store}.private.",
+            )
+        return self.store

@@ -1,5 +1,6 @@
 """`atdp redact`: the corpus with placeholders over what is sensitive."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from atdp_cli.cli.console import people, progress, say_skipped, write_json
 from atdp_cli.cli.options import CorpusArgument, Detecting, Force, Reading, Saying
-from atdp_cli.text.redaction import Style
+from atdp_cli.text.placeholders import Style
 
 
 def redact(
@@ -22,8 +23,22 @@ def redact(
         Path | None, typer.Option(help="Spans of atdp detect, in place of the detector.", rich_help_panel="Detection")
     ] = None,
     style: Annotated[
-        Style, typer.Option(help="Placeholders: [PERSON] or <PERSON>.", rich_help_panel="Output")
+        Style,
+        typer.Option(
+            help="Placeholders: [PERSON]; <PERSON>; [PERSON_1], equal texts numbered alike within a record; or "
+            "[PERSON_k7f2q4xa], equal texts named alike in all records, by a keyed hash. Numbered leaks which "
+            "mentions of a record are the same (equality and co-reference), pseudonym which of the whole corpus.",
+            rich_help_panel="Output",
+        ),
     ] = Style.LABEL,
+    pseudonym_key: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of the key for pseudonyms, 32 bytes or more, created if it does not exist. Corpora with one "
+            "key share their pseudonyms; who has it can test guesses. Default: a random key, thrown away.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Replace what is sensitive by placeholders; everything else stays byte for byte, in Parquet value for value.
@@ -35,9 +50,24 @@ def redact(
     console = people(quiet=saying.quiet)
     with progress(console) as notify:
         tally = redact_corpus(
-            reading.corpus(corpus), output, detecting.detector(), notify, style=style, spans=spans, force=force
+            reading.corpus(corpus),
+            output,
+            detecting.detector(corpus),
+            notify,
+            style=style,
+            pseudonym_key=pseudonym_key,
+            spans=spans,
+            force=force,
         )
     if saying.as_json:
-        write_json({"schema_version": 1, "output": str(output), "records": tally.records, "skipped": tally.skipped})
+        write_json(
+            {
+                "schema_version": 1,
+                "output": str(output),
+                "records": tally.records,
+                "skipped": tally.skipped,
+                "crosscheck": None if tally.crosscheck is None else asdict(tally.crosscheck),
+            }
+        )
     console.print(f"{tally.records:,} records redacted into {output}.", soft_wrap=True)
     say_skipped(console, tally.skipped)

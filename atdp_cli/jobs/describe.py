@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from atdp_cli.jobs.request import Planned, corrected
+from atdp_cli.jobs.crosscheck import public_name
+from atdp_cli.jobs.request import HardenRequest, Planned, corrected
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.accountant import epsilons
 from atdp_cli.privacy.guarantee import Guarantee, sentences
 from atdp_cli.privacy.ledger import Ledger, private_events
 from atdp_cli.report.document import (
+    CROSSCHECKED,
+    NOT_COVERED,
+    REVIEWED,
     BeforeAfter,
+    CrossCheckEntry,
     DetectorEntry,
     EpsilonEntry,
     PerplexityEntry,
@@ -20,9 +25,10 @@ from atdp_cli.report.document import (
     guarantee_entries,
     json_numbers,
 )
+from atdp_cli.text.placeholders import Style
 from atdp_cli.training.objective import Weighing
 from atdp_cli.training.plan import StagePlan
-from atdp_cli.training.recipe import DPSGD, Objective, Uniform
+from atdp_cli.training.recipe import DPSGD, Objective, Text, Uniform
 from atdp_cli.training.stage import StageResult
 
 
@@ -58,10 +64,12 @@ def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], 
         inherited_ledger=planned.inherited is not None,
         recipe=request.recipe_name,
         stages=tuple(
-            stage_entry(stage).model_copy(update={"released_share": one.alpha, "released_weight": one.weight})
+            stage_entry(stage, request.style).model_copy(
+                update={"released_share": one.alpha, "released_weight": one.weight}
+            )
             for stage, one in zip(planned.plan.stages, measured.weighings, strict=True)
         ),
-        detector=DetectorEntry(tier=request.detector.tier, pipeline=measured.pipeline, lists=corrected(request)),
+        detector=_detector_entry(request, measured.pipeline),
         engine="loop",
         noise_source="insecure seed: nothing is protected"
         if ledger.insecure_seed
@@ -70,6 +78,23 @@ def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], 
         weights=ledger.seal,
         software=ledger.software,
         created=ledger.created or "",
+        not_covered=_not_covered(request),
+    )
+
+
+def _not_covered(request: HardenRequest) -> tuple[str, ...]:
+    crosschecked = () if request.detector.crosscheck is None else (CROSSCHECKED,)
+    reviewed = () if request.review is None else (REVIEWED,)
+    return (*NOT_COVERED, *crosschecked, *reviewed)
+
+
+def _detector_entry(request: HardenRequest, pipeline: str | None) -> DetectorEntry:
+    asked = request.detector.crosscheck
+    return DetectorEntry(
+        tier=request.detector.tier,
+        pipeline=pipeline,
+        lists=corrected(request),
+        crosscheck=None if asked is None else CrossCheckEntry(model=public_name(asked), masked=asked.masked),
     )
 
 
@@ -94,13 +119,14 @@ def private_report(public: PublicReport, measured: Measured) -> PrivateReport:
     )
 
 
-def stage_entry(plan: StagePlan) -> StageEntry:
-    """A planned stage as the report lists it."""
+def stage_entry(plan: StagePlan, style: Style) -> StageEntry:
+    """A planned stage as the report lists it, with the style of its placeholders."""
     stage, mechanism = plan.stage, plan.stage.mechanism
     optimizer = stage.optimizer
     return StageEntry(
         name=stage.name,
         text=stage.text.value,
+        placeholders=style.value if stage.text is Text.REDACTED else None,
         objective=describe_objective(stage.objective),
         mechanism="dp-sgd" if isinstance(mechanism, DPSGD) else "plain",
         epochs=stage.epochs,

@@ -1,15 +1,19 @@
 """The detector as a run asks for it."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from atdp_cli.events import Notify
+from atdp_cli.events import Event, Notify, RecordsRead
+from atdp_cli.jobs.crosscheck import CrossCheck, cross_checked
 from atdp_cli.text.corrections import read_terms
+from atdp_cli.text.crosscheck import Counts
 from atdp_cli.text.detector import Detection, detect
 from atdp_cli.text.records import Record
 from atdp_cli.text.spans import Tier
+from atdp_cli.text.store import opened_store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,19 +23,32 @@ class Detector:
     Attributes:
         tier: What counts as sensitive.
         pipeline: A spaCy pipeline; None for the default one.
-        allow: A list of terms that are not sensitive.
-        deny: A list of terms that always are.
-        jobs: Processes for spaCy, at least 1.
+        allow: Lists of terms that are not sensitive.
+        deny: Lists of terms that always are.
+        jobs: Processes to read with, at least 1.
+        store: A private folder to keep what spaCy and the recognisers find in, and to look it up; None for none.
+        crosscheck: A language model to ask about what is not flagged; None to ask nobody.
     """
 
     tier: Tier = Tier.HIGH_CONTEXTUAL
     pipeline: str | None = None
-    allow: Path | None = None
-    deny: Path | None = None
+    allow: tuple[Path, ...] = ()
+    deny: tuple[Path, ...] = ()
     jobs: int = 1
+    store: Path | None = None
+    crosscheck: CrossCheck | None = None
 
 
-def find(records: Iterable[Record], detector: Detector, pipeline: Any, notify: Notify) -> Iterator[Detection]:
+def find(
+    records: Iterable[Record],
+    detector: Detector,
+    pipeline: Any,
+    notify: Notify,
+    *,
+    total: int | None = None,
+    folder: Path | None = None,
+    counts: Counts | None = None,
+) -> Iterator[Detection]:
     """What is sensitive in each record, at every tier, in the order of the records.
 
     Args:
@@ -39,12 +56,38 @@ def find(records: Iterable[Record], detector: Detector, pipeline: Any, notify: N
         detector: How to look.
         pipeline: `load_pipeline(detector.pipeline)`.
         notify: Told how many records are done.
+        total: How many records there are, where that is known.
+        folder: A private folder for what a later run can use.
+        counts: Counted up by the cross-check.
     """
-    return detect(
+
+    def tell(event: Event) -> None:
+        notify(replace(event, total=total) if isinstance(event, RecordsRead) else event)
+
+    allow = [term for file in detector.allow for term in read_terms(file)]
+    look = partial(
+        detect,
         records,
         pipeline=pipeline,
         jobs=detector.jobs,
-        allow=read_terms(detector.allow) if detector.allow else (),
-        deny=read_terms(detector.deny) if detector.deny else (),
-        notify=notify,
+        allow=allow,
+        deny=[term for file in detector.deny for term in read_terms(file)],
+        notify=tell,
     )
+    found = look() if detector.store is None else _kept(look, detector.store, pipeline, notify)
+    if detector.crosscheck is None:
+        return found
+    return cross_checked(
+        found,
+        detector.crosscheck,
+        counts or Counts(),
+        notify,
+        tier=detector.tier,
+        allow=allow,
+        folder=detector.store or folder,
+    )
+
+
+def _kept(look: Callable[..., Iterator[Detection]], folder: Path, pipeline: Any, notify: Notify) -> Iterator[Detection]:
+    with opened_store(folder, pipeline, notify) as store:
+        yield from look(known=store.get, learn=store.put)

@@ -1,21 +1,24 @@
 """From records to windows: detection, redaction and tokens, each record on its own."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 from transformers import PreTrainedTokenizerFast
 
-from atdp_cli.events import Event, Notify, RecordsRead
+from atdp_cli.events import Notify
+from atdp_cli.jobs.crosscheck import private_folder
 from atdp_cli.jobs.detection import find
 from atdp_cli.jobs.request import HardenRequest
 from atdp_cli.model.windows import Marks, Window, encode_windows
+from atdp_cli.text.detector import PLACEHOLDERS
 from atdp_cli.text.functionwords import function_word_characters
+from atdp_cli.text.placeholders import Masking
 from atdp_cli.text.records import Record, read_records
-from atdp_cli.text.redaction import redact
+from atdp_cli.text.redaction import BY_LABEL, redact
 from atdp_cli.text.scan import load_pipeline, pipeline_name
 from atdp_cli.text.spanfile import read_spans
-from atdp_cli.text.spans import Span, at_tier
+from atdp_cli.text.spans import Range, Span, at_tier
 from atdp_cli.training.recipe import Text
 
 Windows = tuple[Window, ...]
@@ -47,28 +50,38 @@ def spot(records: Sequence[Record], request: HardenRequest, notify: Notify) -> S
         return Spotted(records=tuple(found_before), pipeline=None)
     detector = request.detector
     pipeline = load_pipeline(detector.pipeline)
-
-    def tell(event: Event) -> None:
-        notify(replace(event, total=len(records)) if isinstance(event, RecordsRead) else event)
-
-    found = find(records, detector, pipeline, tell)
+    found = find(records, detector, pipeline, notify, total=len(records), folder=private_folder(request.data[0]))
     flagged = tuple((one.record, at_tier(one.spans, detector.tier)) for one in found)
     return Spotted(records=flagged, pipeline=pipeline_name(pipeline))
 
 
 def encode(
-    flagged: Iterable[Flagged], text: Text, tokenizer: PreTrainedTokenizerFast, limits: Limits
+    flagged: Iterable[Flagged],
+    text: Text,
+    tokenizer: PreTrainedTokenizerFast,
+    limits: Limits,
+    masking: Masking = BY_LABEL,
 ) -> tuple[Windows, ...]:
-    """Each record's windows over its raw or its redacted text; a record without tokens to predict has none."""
+    """Each record's windows over its raw or its redacted text; a record without tokens to predict has none.
+
+    Placeholders are no targets, neither those put in here nor those that an earlier redaction left in the text.
+    """
     return tuple(
         encode_windows(tokenizer, index, content, marks, context=limits.context, max_windows=limits.windows)
-        for index, (content, marks) in enumerate(_marked(record, spans, text) for record, spans in flagged)
+        for index, (content, marks) in enumerate(_marked(record, spans, text, masking) for record, spans in flagged)
     )
 
 
-def _marked(record: Record, spans: Sequence[Span], text: Text) -> tuple[str, Marks]:
+def _marked(record: Record, spans: Sequence[Span], text: Text, masking: Masking) -> tuple[str, Marks]:
     if text is Text.RAW:
-        sensitive = tuple((span.start, span.end) for span in spans)
-        return record.text, Marks(sensitive=sensitive, function=function_word_characters(record.text))
-    redacted = redact(record.text, spans)
-    return redacted.text, Marks(function=function_word_characters(redacted.text), ignored=redacted.placeholders)
+        content, sensitive = record.text, tuple((span.start, span.end) for span in spans)
+        return content, Marks(
+            sensitive=sensitive, function=function_word_characters(content), ignored=_earlier(content)
+        )
+    redacted = redact(record.text, spans, masking)
+    ignored = (*redacted.placeholders, *_earlier(redacted.text))
+    return redacted.text, Marks(function=function_word_characters(redacted.text), ignored=ignored)
+
+
+def _earlier(text: str) -> list[Range]:
+    return [match.span() for match in PLACEHOLDERS.finditer(text)]

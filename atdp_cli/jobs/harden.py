@@ -2,21 +2,18 @@
 
 import math
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from atdp_cli.audit.manifest import read_manifest, token_mismatch
 from atdp_cli.errors import InputError, RunError
-from atdp_cli.events import FellBack, Notify
+from atdp_cli.events import Notify
 from atdp_cli.jobs.describe import Measured, private_report, public_report
-from atdp_cli.jobs.encoding import Flagged, Limits, Windows, encode, spot
-from atdp_cli.jobs.request import HardenRequest, Planned
+from atdp_cli.jobs.material import Material, prepare
+from atdp_cli.jobs.request import Planned
+from atdp_cli.jobs.reviewing import review_each_epoch
+from atdp_cli.jobs.stages import Bench, fold
 from atdp_cli.jobs.workplace import Workplace, workplace
 from atdp_cli.model.checkpoint import (
     Checkpoint,
@@ -27,27 +24,17 @@ from atdp_cli.model.checkpoint import (
 )
 from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.model.tokens import encode_record
-from atdp_cli.model.windows import Window, check_alignment
-from atdp_cli.privacy.csprng import KeyStream, insecure_stream, secure_stream
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
-from atdp_cli.privacy.journal import JOURNAL_FILE, open_journal, read_journal, spend
+from atdp_cli.privacy.journal import JOURNAL_FILE, read_journal
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, compact, file_sha256, software, timestamp, write_ledger
-from atdp_cli.privacy.weights import released_share
 from atdp_cli.report.card import render_card
 from atdp_cli.report.document import REPORT_FILE, PublicReport
 from atdp_cli.text.spanfile import spans_line
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.loop import clipped_sum
-from atdp_cli.training.objective import Weighing, make_example, sensitive_share, weigh
-from atdp_cli.training.plan import StagePlan, release_event
-from atdp_cli.training.recipe import Text, Weighted
-from atdp_cli.training.stage import Randomness, StageResult, run_plain, run_private
+from atdp_cli.training.objective import sensitive_share
 
 SPANS_FILE = "spans.jsonl"
-ALL_ALIKE = (
-    "sensitive tokens already carry the target share, so w is 1 and all tokens weigh the same; "
-    "a narrower --tier or a larger --target-share changes that"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,17 +50,6 @@ class Hardened:
     seconds: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Material:
-    """What the stages read, one entry a training record for each text, and the held-out windows."""
-
-    flagged: tuple[Flagged, ...]
-    pipeline: str | None
-    training: Mapping[Text, Sequence[Windows]]
-    held_out: Sequence[Window]
-    planted: tuple[int, ...] | None
-
-
 def harden(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Hardened:
     """Run the plan and write OUT/ and OUT.private/.
 
@@ -86,7 +62,15 @@ def harden(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Hardened
     with workplace(request.output, force=request.force) as work:
         material = prepare(planned, checkpoint, notify)
         before = perplexity(checkpoint.model, material.held_out)
-        results = _fold(planned, checkpoint.model, material, work, notify)
+        bench = Bench(
+            request=request,
+            model=checkpoint.model,
+            material=material,
+            engine=clipped_sum,
+            reread=review_each_epoch(planned, checkpoint, work, notify),
+            notify=notify,
+        )
+        results = fold(planned, bench, work)
         save_checkpoint(checkpoint.model, checkpoint.tokenizer, work.model, request.dtype or checkpoint.stored_dtype)
         after = perplexity(_reload(work.model).model, material.held_out)
         if after.all is None or not math.isfinite(after.all):
@@ -127,125 +111,6 @@ def estimate_seconds(planned: Planned, checkpoint: Checkpoint) -> float:
         torch.autograd.grad(loss, trainable(checkpoint.model), allow_unused=True)
         took.append(time.monotonic() - started)
     return min(took) * sum(stage.steps * stage.batch for stage in planned.plan.stages)
-
-
-def prepare(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Material:
-    """Find the spans, cut every record into windows, and check that planted canaries are among them.
-
-    Raises:
-        InputError: No held-out record has a token, or the manifest was made for other tokens.
-    """
-    request, split = planned.request, planned.split
-    check_alignment(checkpoint.tokenizer)
-    limits = Limits(context=context_length(checkpoint.model), windows=request.max_windows)
-    spotted = spot(split.records, request, notify)
-    training = tuple(one for place, one in enumerate(spotted.records) if place not in split.held_out)
-    measured = tuple(one for place, one in enumerate(spotted.records) if place in split.held_out)
-    texts = {stage.stage.text for stage in planned.plan.stages}
-    encoded = {text: encode(training, text, checkpoint.tokenizer, limits) for text in sorted(texts)}
-    held_out = [window for windows in encode(measured, Text.RAW, checkpoint.tokenizer, limits) for window in windows]
-    if not any(window.targets.any() for window in held_out):
-        raise InputError("No held-out record has a token to predict.", "Give another --valid file, or more records.")
-    return Material(
-        flagged=spotted.records,
-        pipeline=spotted.pipeline,
-        training=encoded,
-        held_out=held_out,
-        planted=_planted(request, encoded.get(Text.RAW, ()), checkpoint.tokenizer, notify),
-    )
-
-
-def _planted(
-    request: HardenRequest, training: Sequence[Windows], tokenizer: PreTrainedTokenizerFast, notify: Notify
-) -> tuple[int, ...] | None:
-    """How many training records carry each canary, token for token; None where the raw text is not read."""
-    if request.manifest is None:
-        return None
-    manifest = read_manifest(request.manifest)
-    if problem := token_mismatch(manifest, tokenizer):
-        raise InputError(problem, "Plant the canaries again with --tokenizer of this model.")
-    if not training:
-        return None
-    end = () if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,)
-    records = Counter(tuple(windows[0].token_ids.tolist()) for windows in training if len(windows) == 1)
-    counts = tuple(records[canary.token_ids + end] for canary in manifest.canaries)
-    absent = sum(count == 0 for count in counts)
-    if absent:
-        raise InputError(
-            f"{absent} of {len(counts)} canaries in {request.manifest} are in no training record of this corpus.",
-            "Give the whole corpus that plant-canary wrote; with few repeats, hold out another file by --valid.",
-        )
-    repeats = sum({canary.token_ids: canary.repeats for canary in manifest.canaries}.values())
-    trained = sum({canary.token_ids: count for canary, count in zip(manifest.canaries, counts, strict=True)}.values())
-    if trained < repeats:
-        notify(FellBack(what="canaries", reason=f"{trained} of {repeats} repeats train; the others are held out"))
-    return counts
-
-
-def _fold(
-    planned: Planned, model: PreTrainedModel, material: Material, work: Workplace, notify: Notify
-) -> tuple[tuple[StageResult, Weighing], ...]:
-    """Run the stages in order on one model, the journal ahead of each step."""
-    with open_journal(work.private / JOURNAL_FILE) as journal:
-        return tuple(
-            _run_stage(position, stage, planned.request, model, material=material, journal=journal, notify=notify)
-            for position, stage in enumerate(planned.plan.stages)
-        )
-
-
-def _run_stage(
-    position: int,
-    plan: StagePlan,
-    request: HardenRequest,
-    model: PreTrainedModel,
-    *,
-    material: Material,
-    journal: TextIO,
-    notify: Notify,
-) -> tuple[StageResult, Weighing]:
-    records, objective = material.training[plan.stage.text], plan.stage.objective
-    weighing = weigh(records, objective, _release(position, plan, request, records, journal))
-    if weighing.weight == 1 or (weighing.clamped or 0) > 0.5:
-        notify(FellBack(what=f"stage {plan.stage.name}", reason=ALL_ALIKE))
-    examples = [make_example(record, objective, released_weight=weighing.weight) for record in records]
-
-    def held_out() -> Perplexity:
-        return perplexity(model, material.held_out)
-
-    if plan.sampling_rate is None:
-        spend(journal, plan.events[0])
-        seed = request.insecure_seed
-        return run_plain(model, examples, plan, held_out=held_out, notify=notify, seed=seed), weighing
-    result = run_private(
-        model,
-        examples,
-        plan,
-        engine=clipped_sum,
-        randomness=Randomness(sample=_stream(request, position, "sample"), noise=_stream(request, position, "noise")),
-        journal=journal,
-        held_out=held_out,
-        notify=notify,
-    )
-    return result, weighing
-
-
-def _release(
-    position: int, plan: StagePlan, request: HardenRequest, records: Sequence[Windows], journal: TextIO
-) -> float | None:
-    """The corpus' share of sensitive tokens with noise, if the stage's weight asks for it; paid for first."""
-    objective = plan.stage.objective
-    if not (isinstance(objective, Weighted) and objective.weight == "released"):
-        return None
-    event = release_event(plan.stage.name, objective)
-    spend(journal, event)
-    draw = float(_stream(request, position, "release").normals(1)[0])
-    return released_share([sensitive_share(record) for record in records], event.noise_multiplier * draw)
-
-
-def _stream(request: HardenRequest, position: int, purpose: str) -> KeyStream:
-    if request.insecure_seed is None:
-        return secure_stream()
-    return insecure_stream(request.insecure_seed, f"{purpose} of stage {position}")
 
 
 def _reload(folder: Path) -> Checkpoint:

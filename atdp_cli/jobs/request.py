@@ -7,17 +7,20 @@ from pathlib import Path
 from atdp_cli.audit.manifest import read_manifest
 from atdp_cli.errors import BudgetError, InputError, UsageError
 from atdp_cli.jobs.corpus import Split, load_split
+from atdp_cli.jobs.crosscheck import check_crosscheck
 from atdp_cli.jobs.detection import Detector
 from atdp_cli.model.folder import check_folder
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
-from atdp_cli.privacy.ledger import Ledger, Prior, read_beside
+from atdp_cli.privacy.ledger import Ledger, Masks, Prior, read_beside
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.ranges import require_at_least, require_positive
 from atdp_cli.text.files import STANDARD_INPUT
+from atdp_cli.text.placeholders import Style
 from atdp_cli.text.records import Unit
+from atdp_cli.text.sampling import check_rate
 from atdp_cli.text.spans import Tier
 from atdp_cli.training.plan import Corpus, Plan, make_plan, solve_noise
-from atdp_cli.training.recipe import DPSGD, Recipe, last_private
+from atdp_cli.training.recipe import DPSGD, Recipe, Text, last_private
 
 WRITTEN_DTYPES = ("float32", "float16", "bfloat16")
 
@@ -42,6 +45,8 @@ class HardenRequest:
     target_epsilon: float | None = None
     max_epsilon: float | None = None
     spans: Path | None = None
+    style: Style = Style.LABEL
+    review: float | None = None
     manifest: Path | None = None
     max_records: int | None = None
     valid: Path | None = None
@@ -84,8 +89,7 @@ def plan_request(request: HardenRequest) -> Planned:
         max_records=request.max_records,
         valid=request.valid,
     )
-    stable = request.detector.tier in STABLE_TIERS and not corrected(request)
-    corpus = Corpus(records=split.training, unit=request.unit, stable_masks=stable)
+    corpus = Corpus(records=split.training, unit=request.unit, masks=_masks(request))
 
     def plan_with(recipe: Recipe) -> Plan:
         return make_plan(
@@ -116,16 +120,25 @@ def plan_request(request: HardenRequest) -> Planned:
 
 def corrected(request: HardenRequest) -> bool:
     """Whether people, who may have read the corpus, had a say in what is sensitive."""
-    return any((request.detector.allow, request.detector.deny, request.spans))
+    return any((request.detector.allow, request.detector.deny, request.spans, request.review))
+
+
+def _masks(request: HardenRequest) -> Masks:
+    if request.detector.tier not in STABLE_TIERS or corrected(request) or request.detector.crosscheck is not None:
+        return "movable"
+    return "linked" if request.style.links else "stable"
 
 
 def _check(request: HardenRequest) -> None:
     if STANDARD_INPUT in (*request.data, request.valid):
         raise UsageError("Standard input cannot be hardened on: it is read more than once.", "Give a file.")
-    if request.spans is not None and len(request.data) != 1:
-        raise UsageError("--spans goes with one --data file.", "Harden on one corpus, or leave --spans out.")
-    if request.spans is not None and request.valid is not None:
-        raise UsageError("--spans covers --data only.", "Leave --valid out: part of --data is held out.")
+    if request.spans is not None:
+        _check_spans(request)
+    if request.style is not Style.LABEL and all(stage.text is not Text.REDACTED for stage in request.recipe):
+        raise UsageError(f"No stage of recipe {request.recipe_name} reads redacted text.", "Leave --style out.")
+    if request.review is not None:
+        check_rate(request.review)
+    check_crosscheck(request.detector.crosscheck, spans=request.spans is not None)
     if request.target_epsilon is not None:
         _check_scaled(request.recipe)
     if request.max_epsilon is not None:
@@ -134,13 +147,24 @@ def _check(request: HardenRequest) -> None:
         raise UsageError(f"dtype is '{request.dtype}'.", f"Choose one of {', '.join(WRITTEN_DTYPES)}.")
     require_at_least("jobs", request.detector.jobs, 1)
     require_at_least("max-windows-per-unit", request.max_windows, 1)
-    for path in (request.spans, request.detector.allow, request.detector.deny, request.manifest, request.valid):
+    for path in (request.spans, *request.detector.allow, *request.detector.deny, request.manifest, request.valid):
         if path is not None and not path.is_file():
             raise InputError(f"{path} is no file.", "Check the path.")
     if request.manifest is not None:
         read_manifest(request.manifest)
     if request.output.resolve() == request.model.resolve():
         raise UsageError("The output is the model itself.", "Choose another folder with -o.")
+
+
+def _check_spans(request: HardenRequest) -> None:
+    if len(request.data) != 1:
+        raise UsageError("--spans goes with one --data file.", "Harden on one corpus, or leave --spans out.")
+    if request.valid is not None:
+        raise UsageError("--spans covers --data only.", "Leave --valid out: part of --data is held out.")
+    if request.review is not None:
+        raise UsageError(
+            "--spans takes the detector's place, so there is nothing to review.", "Leave --review-each-epoch out."
+        )
 
 
 def _check_scaled(recipe: Recipe) -> None:

@@ -1,20 +1,28 @@
 """`atdp detect` and `atdp redact` as functions."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+import random
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from atdp_cli.errors import InputError
+from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify
+from atdp_cli.jobs.crosscheck import check_crosscheck, private_folder
 from atdp_cli.jobs.detection import Detector, find
-from atdp_cli.text.files import Bad, check_new, refuse, written_whole
+from atdp_cli.text.crosscheck import Counts
+from atdp_cli.text.detector import Detection
+from atdp_cli.text.files import STANDARD_INPUT, Bad, check_new, refuse, written_whole
+from atdp_cli.text.placeholders import Masking, Style, fresh_masking
+from atdp_cli.text.pseudonymkey import read_or_create_key
+from atdp_cli.text.queuefile import Header, Queued, writable, write_queue
 from atdp_cli.text.records import Record, Unit, read_records
-from atdp_cli.text.redaction import Edit, Style, edits
+from atdp_cli.text.redaction import Edit, edits
 from atdp_cli.text.rewriting import rewrite_corpus
+from atdp_cli.text.sampling import check_rate
 from atdp_cli.text.scan import load_pipeline
 from atdp_cli.text.spanfile import read_spans, spans_line
-from atdp_cli.text.spans import at_tier, merge
+from atdp_cli.text.spans import Tier, at_tier, merge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,15 +40,36 @@ class Corpus:
     skip_bad: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """A queue of sentences for people to review.
+
+    Attributes:
+        queue: Its file.
+        rate: The share of the sentences that it takes.
+        force: Replace a file that is there.
+    """
+
+    queue: Path
+    rate: float = 0.01
+    force: bool = False
+
+
 @dataclass(kw_only=True)
 class Tally:
-    """Counts over a corpus; tokens are spaCy's."""
+    """Counts over a corpus; tokens are spaCy's.
+
+    Attributes:
+        crosscheck: None where nobody was asked.
+    """
 
     records: int = 0
     skipped: int = 0
     tokens: int = 0
     sensitive_tokens: int = 0
     by_label: Counter[str] = field(default_factory=Counter)
+    queued: Queued | None = None
+    crosscheck: Counts | None = None
 
     @property
     def sensitive_share(self) -> float:
@@ -52,51 +81,116 @@ Write = Callable[[str], None]
 """Takes one line of output, its ending included."""
 
 
-def detect_corpus(corpus: Corpus, detector: Detector, write: Write, notify: Notify) -> Tally:
-    """Find the spans of every record, hand each record's JSON line to `write`, and count."""
-    tally = Tally()
-    records = read_records(
-        corpus.path,
-        unit=corpus.unit,
-        text_field=corpus.text_field,
-        id_field=corpus.id_field,
-        bad=_bad(corpus, tally),
-    )
-    for found in find(records, detector, load_pipeline(detector.pipeline), notify):
-        spans = merge(at_tier(found.spans, detector.tier))
-        tally.records += 1
-        tally.tokens += len(found.tokens)
-        tally.sensitive_tokens += found.sensitive_tokens(detector.tier)
-        tally.by_label.update(span.label for span in spans)
-        write(spans_line(found.record.id, spans) + "\n")
+def detect_corpus(
+    corpus: Corpus, detector: Detector, write: Write, notify: Notify, review: Sampling | None = None
+) -> Tally:
+    """Find the spans of every record, hand each record's JSON line to `write`, and count.
+
+    Args:
+        corpus: What to read.
+        detector: How to look.
+        write: Takes the lines.
+        notify: Told how many records are done.
+        review: Also write this queue.
+
+    Raises:
+        UsageError: The queue exists, is the corpus itself, or its share is out of range.
+        InputError: The corpus, a list or the pipeline cannot be used.
+    """
+    if review is not None:
+        _check_queue(review, corpus)
+    check_crosscheck(detector.crosscheck, queue=review is not None)
+    tally = _tally(detector)
+    detections = _found(_records(corpus, _bad(corpus, tally)), corpus, detector, notify, tally)
+    told = _told(detections, detector.tier, write, tally)
+    if review is None:
+        deque(told, maxlen=0)
+    else:
+        header = queue_header(corpus, detector.tier, review.rate)
+        tally.queued = write_queue(review.queue, told, header, random.SystemRandom())
     return tally
 
 
-def detect_to_file(corpus: Corpus, output: Path, detector: Detector, notify: Notify, *, force: bool) -> Tally:
+def _told(detections: Iterable[Detection], tier: Tier, write: Write, tally: Tally) -> Iterator[Detection]:
+    """The detections as they are, each counted and written on its way."""
+    for found in detections:
+        spans = merge(at_tier(found.spans, tier))
+        tally.records += 1
+        tally.tokens += len(found.tokens)
+        tally.sensitive_tokens += found.sensitive_tokens(tier)
+        tally.by_label.update(span.label for span in spans)
+        write(spans_line(found.record.id, spans) + "\n")
+        yield found
+
+
+def queue_header(corpus: Corpus, tier: Tier, rate: float) -> Header:
+    """What a queue says of where it comes from."""
+    return Header(
+        corpora=(writable(str(corpus.path if corpus.path == STANDARD_INPUT else corpus.path.resolve())),),
+        unit=corpus.unit,
+        text_field=corpus.text_field,
+        id_field=corpus.id_field,
+        skip_bad=corpus.skip_bad,
+        tier=tier,
+        sample=rate,
+    )
+
+
+def _check_queue(review: Sampling, corpus: Corpus) -> None:
+    check_rate(review.rate)
+    check_new(review.queue, force=review.force)
+    if review.queue.resolve() == corpus.path.resolve():
+        raise UsageError("--review names the corpus itself.", "Write the queue to another file.")
+
+
+def detect_to_file(
+    corpus: Corpus, output: Path, detector: Detector, notify: Notify, *, force: bool, review: Sampling | None = None
+) -> Tally:
     """`detect_corpus` into a file that appears whole or not at all."""
     check_new(output, force=force)
+    if review is not None and review.queue.resolve() == output.resolve():
+        raise UsageError("--review and --output name the same file.", "Write the queue to another file.")
     with written_whole(output) as stream:
-        return detect_corpus(corpus, detector, lambda line: _discard(stream.write(line.encode("utf-8"))), notify)
+        return detect_corpus(
+            corpus, detector, lambda line: _discard(stream.write(line.encode("utf-8"))), notify, review
+        )
 
 
 def redact_corpus(
-    corpus: Corpus, output: Path, detector: Detector, notify: Notify, *, style: Style, spans: Path | None, force: bool
+    corpus: Corpus,
+    output: Path,
+    detector: Detector,
+    notify: Notify,
+    *,
+    style: Style = Style.LABEL,
+    pseudonym_key: Path | None = None,
+    spans: Path | None = None,
+    force: bool = False,
 ) -> Tally:
     """Write the corpus with placeholders over its sensitive spans, and count its records.
 
     What is skipped is left out: a line that cannot be read cannot be called redacted.
 
     Args:
+        style: How placeholders look.
+        pseudonym_key: The file of the key for pseudonyms, created if it does not exist; None for a random key
+            that is thrown away.
         spans: A spans file of this corpus, used in place of the detector.
+
+    Raises:
+        UsageError: The output exists, or there is a key without pseudonyms or in the place of the output.
+        InputError: The corpus, the spans or the key cannot be used.
     """
     check_new(output, force=force)
-    tally = Tally()
+    check_crosscheck(detector.crosscheck, spans=spans is not None)
+    masking = _masking(style, pseudonym_key, output)
+    tally = _tally(detector)
 
     def changes(records: Iterator[Record]) -> Iterator[Sequence[Edit]]:
         if spans is not None:
-            return (edits(known, style) for _, known in read_spans(spans, records))
-        found = find(records, detector, load_pipeline(detector.pipeline), notify)
-        return (edits(at_tier(one.spans, detector.tier), style) for one in found)
+            return (edits(record.text, known, masking) for record, known in read_spans(spans, records))
+        found = _found(records, corpus, detector, notify, tally)
+        return (edits(one.record.text, at_tier(one.spans, detector.tier), masking) for one in found)
 
     tally.records = rewrite_corpus(
         corpus.path,
@@ -108,6 +202,53 @@ def redact_corpus(
         bad=_bad(corpus, tally),
     )
     return tally
+
+
+def _masking(style: Style, pseudonym_key: Path | None, output: Path) -> Masking:
+    if pseudonym_key is None:
+        return fresh_masking(style)
+    if style is not Style.PSEUDONYM:
+        raise UsageError("--pseudonym-key goes with --style pseudonym.", "Add that style, or leave the key out.")
+    if pseudonym_key.resolve() == output.resolve():
+        raise UsageError("--pseudonym-key and --output name the same file.", "Keep the key elsewhere.")
+    return Masking(style, read_or_create_key(pseudonym_key))
+
+
+def _tally(detector: Detector) -> Tally:
+    return Tally(crosscheck=None if detector.crosscheck is None else Counts())
+
+
+def _found(
+    records: Iterator[Record], corpus: Corpus, detector: Detector, notify: Notify, tally: Tally
+) -> Iterator[Detection]:
+    pipeline = load_pipeline(detector.pipeline)
+    return find(
+        records,
+        detector,
+        pipeline,
+        notify,
+        total=_count(corpus),
+        folder=private_folder(corpus.path),
+        counts=tally.crosscheck,
+    )
+
+
+def _count(corpus: Corpus) -> int | None:
+    """How many records there are, so that people see how long the rest will take; None where reading twice fails.
+
+    Reading is some hundred times as fast as detecting, and finds what cannot be read before that begins.
+    """
+    if not corpus.path.is_file():
+        return None
+    return sum(1 for _ in _records(corpus, _ignored if corpus.skip_bad else refuse))
+
+
+def _records(corpus: Corpus, bad: Bad) -> Iterator[Record]:
+    return read_records(corpus.path, unit=corpus.unit, text_field=corpus.text_field, id_field=corpus.id_field, bad=bad)
+
+
+def _ignored(_: InputError) -> None:
+    """`Bad` for a pass that counts: what cannot be read is told by the other one."""
 
 
 def _bad(corpus: Corpus, tally: Tally) -> Bad:

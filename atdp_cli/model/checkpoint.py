@@ -4,11 +4,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
 from transformers.utils import logging as transformers_logging
 
 from atdp_cli.errors import InputError
-from atdp_cli.model.folder import check_folder, stored_dtype
+from atdp_cli.model.adapter import load_adapter
+from atdp_cli.model.folder import base_of, check_folder, is_adapter, stored_dtype, tokenizer_folder
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,11 +41,22 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     """
     check_folder(folder)
     stored = stored_dtype(folder)
-    tokenizer = load_tokenizer(folder)
+    tokenizer = load_tokenizer(tokenizer_folder(folder))
+    model = _load_model(base_of(folder) if is_adapter(folder) else folder, tokenizer)
+    if is_adapter(folder):
+        model = load_adapter(model, folder)
+        _check_finite(folder, model)
+    _probe(folder, model)
+    return Checkpoint(model=model, tokenizer=tokenizer, stored_dtype="float32" if stored == "float64" else stored)
+
+
+def _load_model(folder: Path, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     try:
-        model, info = AutoModelForCausalLM.from_pretrained(
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        model, info = kind.from_pretrained(
             folder,
             dtype=torch.float32,
             use_safetensors=True,
@@ -47,12 +66,12 @@ def load_checkpoint(folder: Path) -> Checkpoint:
         )
     except Exception as error:  # transformers raises many kinds for a folder that it cannot read
         raise InputError(
-            f"{folder} cannot be loaded as a causal language model ({type(error).__name__}).",
-            "Check that transformers loads it: AutoModelForCausalLM.from_pretrained.",
+            f"{folder} cannot be loaded as a language model ({type(error).__name__}).",
+            "Check that transformers loads it: AutoModelForCausalLM.from_pretrained, or AutoModelForSeq2SeqLM.",
         ) from error
     _check_weights(folder, model, info, tokenizer)
-    _probe(folder, model.eval())
-    return Checkpoint(model=model, tokenizer=tokenizer, stored_dtype="float32" if stored == "float64" else stored)
+    loaded: PreTrainedModel = model.eval()
+    return loaded
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
@@ -83,8 +102,8 @@ def save_checkpoint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, 
 
 def context_length(model: PreTrainedModel, limit: int = 1024) -> int:
     """The longest window: the model's own context, at most `limit`."""
-    config = model.config.get_text_config()
-    names = ("max_position_embeddings", "max_seq_len", "n_ctx", "seq_length")
+    config = model.config if model.config.is_encoder_decoder else model.config.get_text_config()
+    names = ("max_position_embeddings", "max_seq_len", "n_ctx", "n_positions", "seq_length")
     known = [int(value) for name in names if (value := getattr(config, name, None))]
     return min([limit, *known])
 
@@ -103,9 +122,17 @@ def _probe(folder: Path, model: PreTrainedModel) -> None:
     short = ids[:, :16]
     changed = short.clone()
     changed[0, -1] = (changed[0, -1] + 1) % model.get_input_embeddings().weight.shape[0]
+
+    def logits(part: torch.Tensor) -> torch.Tensor:
+        named = (
+            {"input_ids": ids, "decoder_input_ids": part} if model.config.is_encoder_decoder else {"input_ids": part}
+        )
+        found: torch.Tensor = model(**named, use_cache=False).logits.float()
+        return found
+
     try:
-        model(input_ids=ids, use_cache=False)
-        earlier, same = (model(input_ids=part, use_cache=False).logits[:, :-1].float() for part in (short, changed))
+        logits(ids)
+        earlier, same = (logits(part)[:, :-1] for part in (short, changed))
     except Exception as error:  # whatever an unfamiliar architecture stumbles over
         raise InputError(
             f"{folder}: the model cannot read {ids.shape[1]} tokens ({type(error).__name__}).",
@@ -117,6 +144,12 @@ def _probe(folder: Path, model: PreTrainedModel) -> None:
         raise InputError(f"{folder}: the model changes its weights when it runs.", "Such models cannot be hardened.")
 
 
+def _check_finite(folder: Path, model: PreTrainedModel) -> None:
+    bad = [name for name, tensor in model.named_parameters() if not torch.isfinite(tensor).all()]
+    if bad:
+        raise InputError(f"{folder}: the weights of {bad[0]} are not finite numbers.", "Give an undamaged checkpoint.")
+
+
 def _check_weights(
     folder: Path, model: PreTrainedModel, info: dict[str, object], tokenizer: PreTrainedTokenizerFast
 ) -> None:
@@ -126,9 +159,7 @@ def _check_weights(
             f"{folder} lacks {len(missing)} of the model's tensors, {missing[0]} among them.",
             "Give the whole checkpoint; an adapter must be merged first.",
         )
-    bad = [name for name, tensor in model.named_parameters() if not torch.isfinite(tensor).all()]
-    if bad:
-        raise InputError(f"{folder}: the weights of {bad[0]} are not finite numbers.", "Give an undamaged checkpoint.")
+    _check_finite(folder, model)
     rows = model.get_input_embeddings().weight.shape[0]
     if len(tokenizer) > rows:
         raise InputError(

@@ -12,6 +12,8 @@ DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat1
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+"""What a folder of a LoRA adapter, as peft writes it, has in place of a configuration and weights."""
 
 
 def check_folder(folder: Path) -> None:
@@ -25,16 +27,61 @@ def check_folder(folder: Path) -> None:
             f"{folder} is a pickle, which is never loaded" if folder.suffix in PICKLES else f"{folder} is no folder"
         )
         raise InputError(f"{problem}.", "Give a model folder as save_pretrained writes it.")
+    if is_adapter(folder):
+        _check_adapter(folder)
+        return
     config = _read_object(folder / "config.json")
-    if "auto_map" in config:
-        raise InputError(
-            f"{folder / 'config.json'} asks for code of its own (auto_map), which is never run.",
-            "Give a model whose architecture transformers knows.",
-        )
+    _refuse_code(folder / "config.json", config)
     for file in weight_files(folder):
         _check_header(file)
     if not (folder / "tokenizer.json").is_file():
         raise InputError(f"{folder} has no tokenizer.json.", "Save the model's fast tokenizer into the folder.")
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether the folder holds a LoRA adapter, not a whole model."""
+    return (folder / ADAPTER).is_file() and not (folder / "config.json").is_file()
+
+
+def base_of(folder: Path) -> Path:
+    """The folder of the model that an adapter adapts: as its configuration names it, or of that name beside it.
+
+    Raises:
+        InputError: It is not at hand.
+    """
+    name = _read_object(folder / ADAPTER).get("base_model_name_or_path")
+    named = Path(str(name or "."))
+    for base in (named, folder.resolve().parent / named.name):
+        if name and (base / "config.json").is_file():
+            return base
+    raise InputError(
+        f"{folder} adapts the model {name}, which is not at hand.",
+        f"Put that model's folder beside the adapter's, or name it in {ADAPTER}.",
+    )
+
+
+def tokenizer_folder(folder: Path) -> Path:
+    """Where the tokenizer is: an adapter may leave it with the model that it adapts."""
+    return base_of(folder) if is_adapter(folder) and not (folder / "tokenizer.json").is_file() else folder
+
+
+def _check_adapter(folder: Path) -> None:
+    config = _read_object(folder / ADAPTER)
+    _refuse_code(folder / ADAPTER, config)
+    if config.get("peft_type") != "LORA":
+        raise InputError(f"{folder} is an adapter of type {config.get('peft_type')}.", "Give a LoRA adapter.")
+    if not (folder / ADAPTER_WEIGHTS).is_file():
+        raise InputError(f"{folder} has no {ADAPTER_WEIGHTS}.", "Save the adapter as safetensors.")
+    _check_header(folder / ADAPTER_WEIGHTS)
+    check_folder(base_of(folder))
+
+
+def _refuse_code(file: Path, config: dict[str, Any]) -> None:
+    if config.get("auto_map"):
+        raise InputError(
+            f"{file} asks for code of its own (auto_map), which is never run.",
+            "Give a model whose architecture transformers knows.",
+        )
 
 
 def weight_files(folder: Path) -> tuple[Path, ...]:
@@ -43,6 +90,8 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
     Raises:
         InputError: There are none, only pickles, or the index names a file that is not in the folder.
     """
+    if is_adapter(folder):
+        return (folder / ADAPTER_WEIGHTS,)
     if (folder / WEIGHTS).is_file():
         return (folder / WEIGHTS,)
     if (folder / INDEX).is_file():

@@ -24,6 +24,7 @@ class Window:
         sensitive: The token overlaps a flagged character, shape [T].
         function: The token is a function word, or a part of one, shape [T].
         ignored: The token overlaps a placeholder of the redaction and is no target, shape [T].
+        source: What the encoder of an encoder-decoder model reads, int64, shape [S]; None for other models.
     """
 
     record: int
@@ -31,6 +32,7 @@ class Window:
     sensitive: Mask
     function: Mask
     ignored: Mask
+    source: npt.NDArray[np.int64] | None = None
 
     @property
     def targets(self) -> Mask:
@@ -70,18 +72,16 @@ def encode_windows(
     if all(offset == NOWHERE for offset in offsets):
         # Adjacency replaces a record by an empty one, which must add nothing: no start token, no end to predict.
         return ()
-    masks = [
-        _overlapping(offsets, len(text), marks.sensitive),
-        _function_tokens(offsets, text, marks.function),
-        _overlapping(offsets, len(text), marks.ignored),
-    ]
+    sensitive = _overlapping(offsets, len(text), marks.sensitive)
+    function = _function_tokens(offsets, text, marks.function)
+    ignored = _overlapping(offsets, len(text), marks.ignored)
     token_ids = np.asarray(ids, dtype=np.int64)
     windows: list[Window] = []
     for start in range(0, max(len(ids) - 1, 0), context - 1):
         if len(windows) == max_windows:
             break
         part = slice(start, start + context)
-        windows.append(Window(record, token_ids[part], *(mask[part] for mask in masks)))
+        windows.append(Window(record, token_ids[part], sensitive[part], function[part], ignored[part]))
     return tuple(windows)
 
 

@@ -1,7 +1,7 @@
 """Random numbers from a cryptographically secure stream: AES-256 in counter mode.
 
 The accountant assumes noise and sample that an observer of the model cannot predict; the generators of numpy
-and torch give neither. Rounding of floating-point Gaussians (Mironov 2012) is not claimed to be solved.
+and torch give neither.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class KeyStream:
-    """Uniforms and normals from one AES-256-CTR key stream; its state is the position in that stream."""
+    """Uniforms from one AES-256-CTR key stream; its state is the position in that stream."""
 
     def __init__(self, key: bytes) -> None:
         self._encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
@@ -25,13 +25,6 @@ class KeyStream:
         words = np.frombuffer(self._encryptor.update(bytes(8 * count)), dtype=np.uint64)
         # The half step keeps 0 out, where the logarithm of Box-Muller has its pole.
         return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-
-    def normals(self, count: int) -> Floats:
-        """`count` standard normals in fp64, shape [count], by the Box-Muller transform."""
-        pairs = (count + 1) // 2
-        radius = np.sqrt(-2.0 * np.log(self.uniforms(pairs)))
-        angle = 2.0 * np.pi * self.uniforms(pairs)
-        return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
 
 
 def secure_stream() -> KeyStream:

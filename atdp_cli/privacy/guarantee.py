@@ -75,8 +75,11 @@ def selective_void(ledger: Ledger) -> str | None:
         return "a stage without protection read the raw text"
     if ledger.prior == "unknown":
         return UNKNOWN_PAST
-    if any(event.masks != "stable" for event in plain):
-        return "masks of a contextual tier, or lists taken from the data, can move with the secret"
+    masks = {event.masks for event in plain}
+    if not masks <= {"stable", "linked"}:
+        return "masks of a contextual tier, of lists taken from the data or of a cross-check can move with the secret"
+    if "linked" in masks:
+        return "numbered placeholders and pseudonyms tell which flagged texts are equal"
     return None
 
 
@@ -86,6 +89,8 @@ def sentences(ledger: Ledger, found: Sequence[Guarantee]) -> tuple[str, ...]:
     lines = [_end_to_end_sentence(ledger, by_scope["end_to_end"])]
     if selective := by_scope.get("selective"):
         lines.append(f"For the flagged characters alone, {_pair(selective)} (replace-one).")
+    elif any(isinstance(event, PlainTraining) and event.text == "redacted" for event in ledger.events):
+        lines.append(f"For the flagged characters alone: no guarantee, because {selective_void(ledger)}.")
     increment = by_scope["increment"]
     if math.isinf(by_scope["end_to_end"].epsilon or 0):
         if increment.epsilon is None:

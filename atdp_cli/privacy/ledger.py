@@ -16,6 +16,9 @@ LEDGER_FILE = "privacy_ledger.json"
 SCHEMA_VERSION = 1
 
 
+Masks = Literal["stable", "movable", "linked"]
+
+
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -24,14 +27,15 @@ class PlainTraining(_Frozen):
     """Training without protection: nothing bounds what it took from the text that it read.
 
     Attributes:
-        masks: On redacted text, whether a mask can move when the secret under it changes: `movable` for contextual
-            tiers and for lists taken from the data.
+        masks: On redacted text, whether it can change when the secret under a mask does: `movable` where masks can
+            move (contextual tiers, lists taken from the data, a cross-check), `linked` where placeholders tell
+            which are equal.
     """
 
     kind: Literal["plain"] = "plain"
     stage: str
     text: Literal["raw", "redacted"]
-    masks: Literal["stable", "movable"] | None = None
+    masks: Masks | None = None
 
 
 class SubsampledGaussian(_Frozen):

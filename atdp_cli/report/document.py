@@ -23,6 +23,19 @@ NOT_COVERED = (
 )
 
 
+CROSSCHECKED = (
+    "What the cross-check's language model was sent, and who reads it there; which text is sensitive depends on its "
+    "answers."
+)
+"""Not covered either, where a cross-check ran."""
+
+REVIEWED = (
+    "People's review while the run trained: lists were read anew before each epoch, and what people put on them may "
+    "come from any record."
+)
+"""Not covered either, where people reviewed."""
+
+
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -42,12 +55,14 @@ class StageEntry(_Frozen):
     """One stage as it was planned and run. σ is listed an epoch each.
 
     Attributes:
+        placeholders: Their style in redacted text; null for raw text.
         released_share: The corpus' share of sensitive tokens as released with noise, and `released_weight` the
             weight w that follows from it: post-processing of what the ledger holds.
     """
 
     name: str
     text: Literal["raw", "redacted"]
+    placeholders: str | None = None
     objective: str
     mechanism: Literal["plain", "dp-sgd"]
     epochs: int
@@ -61,12 +76,20 @@ class StageEntry(_Frozen):
     released_weight: float | None = None
 
 
+class CrossCheckEntry(_Frozen):
+    """The language model that was asked about what is not flagged, and whether spans were masked in what it saw."""
+
+    model: str
+    masked: bool
+
+
 class DetectorEntry(_Frozen):
     """Who marked the sensitive tokens."""
 
     tier: str
     pipeline: str | None
     lists: bool
+    crosscheck: CrossCheckEntry | None = None
 
 
 class EpsilonEntry(_Frozen):

@@ -10,18 +10,20 @@ from atdp_cli.events import Notify, RecordsRead, ignore
 from atdp_cli.text.corrections import allowed, denied
 from atdp_cli.text.identifiers import LABELS as IDENTIFIER_LABELS
 from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
+from atdp_cli.text.placeholders import pattern_of
 from atdp_cli.text.records import Record
-from atdp_cli.text.scan import Finding, Known, nothing_known, scan
+from atdp_cli.text.scan import Finding, Known, Learn, forgotten, nothing_known, scan
 from atdp_cli.text.spans import Range, Span, Tier, at_tier
 
 _ONTONOTES = frozenset(
     {"CARDINAL", "DATE", "EVENT", "FAC", "GPE", "LANGUAGE", "LAW", "LOC", "MONEY", "NORP", "ORDINAL", "ORG"}
     | {"PERCENT", "PERSON", "PRODUCT", "QUANTITY", "TIME", "WORK_OF_ART"}
 )
-LABELS = _ONTONOTES | IDENTIFIER_LABELS | {"PROPN", "PRON", "VERB", "SUBJ", "OBJ", "DENY"}
-"""Every label of the default pipelines and recognisers."""
+# PER and MISC are what many pipelines of other languages call people, and names of no other kind.
+LABELS = _ONTONOTES | IDENTIFIER_LABELS | {"PER", "MISC", "PROPN", "PRON", "VERB", "SUBJ", "OBJ", "DENY", "CROSSCHECK"}
+"""Every label of the usual pipelines, the recognisers and the cross-check."""
 
-PLACEHOLDERS = re.compile(rf"\[(?:{'|'.join(sorted(LABELS))})\]|<(?:{'|'.join(sorted(LABELS))})>")
+PLACEHOLDERS = pattern_of(LABELS)
 """Matches a placeholder of any style with one of these labels."""
 
 
@@ -34,12 +36,14 @@ class Detection:
         spans: The spans of all tiers, sorted; they may overlap. `spans.at_tier` filters, `spans.merge` joins.
         tokens: The places of spaCy's tokens, white space left out.
         sentences: The places of its sentences: disjoint, in order, and together the whole text.
+        disputed: Places that a cross-check leaves for people to decide, sorted.
     """
 
     record: Record
     spans: tuple[Span, ...]
     tokens: tuple[Range, ...]
     sentences: tuple[Range, ...]
+    disputed: tuple[Range, ...] = ()
 
     def sensitive_tokens(self, tier: Tier) -> int:
         """How many tokens share a character with a span that `tier` flags."""
@@ -58,6 +62,7 @@ def detect(
     deny: Sequence[re.Pattern[str]] = (),
     recognisers: Sequence[Recogniser] = RECOGNISERS,
     known: Known = nothing_known,
+    learn: Learn = forgotten,
     notify: Notify = ignore,
 ) -> Iterator[Detection]:
     """Find the sensitive spans of every record, in order, a few batches in memory at a time.
@@ -71,11 +76,12 @@ def detect(
     Args:
         records: The records.
         pipeline: From `load_pipeline`.
-        jobs: Processes for spaCy, at least 1.
+        jobs: Processes to read with, at least 1.
         allow: Patterns whose matches are not sensitive.
         deny: Patterns whose matches are sensitive at every tier; they win over `allow`.
         recognisers: The structured identifiers to look for.
         known: What an earlier pass found; corrections are applied to it afresh.
+        learn: Is given what this pass finds, before corrections.
         notify: Told how many records are done.
 
     Raises:
@@ -83,7 +89,7 @@ def detect(
     """
     if jobs < 1:
         raise UsageError(f"--jobs {jobs} is not a number of processes.", "Use 1 or more.")
-    findings = scan(records, pipeline=pipeline, jobs=jobs, recognisers=recognisers, known=known)
+    findings = scan(records, pipeline=pipeline, jobs=jobs, recognisers=recognisers, known=known, learn=learn)
     return _told(findings, allow, deny, notify)
 
 
@@ -96,8 +102,9 @@ def _told(
 
 
 def correct(finding: Finding, allow: Sequence[re.Pattern[str]], deny: Sequence[re.Pattern[str]]) -> Detection:
-    """A finding after people's corrections; `deny` wins over `allow`."""
+    """A finding after people's corrections; `deny` wins over `allow`, and neither reaches into placeholders."""
     text = finding.record.text
+    wanted = [*allowed(text, finding.spans, allow), *denied(text, deny)]
     # What an earlier redaction put there hides nothing any more.
-    spans = sorted({*allowed(text, finding.spans, (PLACEHOLDERS, *allow)), *denied(text, deny)})
+    spans = sorted(set(allowed(text, wanted, (PLACEHOLDERS,))))
     return Detection(finding.record, tuple(spans), finding.tokens, finding.sentences)

@@ -5,6 +5,7 @@ import functools
 import os
 import re
 import secrets
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -276,6 +277,23 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def rewrite(target: Path, data: bytes) -> None:
+    """Replace a file's content, wholly or not at all; one that is new is its owner's alone.
+
+    Permissions stay, and a symbolic link goes on leading to the file.
+
+    Raises:
+        InputError: The target's folder is missing, or the target is a folder.
+        RunError: The disk is full or does not allow writing.
+    """
+    target = target.resolve()
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o600
+    with written_whole(target, mode=mode) as stream:
+        stream.write(data)
+    # The process's mask may have taken away what the file allowed before.
+    target.chmod(mode)
 
 
 def check_new(path: Path, *, force: bool) -> None:

@@ -2,16 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
+from atdp_cli.text.placeholders import Masking, placeholders
 from atdp_cli.text.spans import Span, merge
 
-
-class Style(StrEnum):
-    """How a placeholder looks: `[PERSON]` or, as in the paper, `<PERSON>`."""
-
-    LABEL = "label"
-    ANGLE = "angle"
+BY_LABEL = Masking()
+"""`[PERSON]`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +32,11 @@ class Redacted:
     placeholders: tuple[tuple[int, int], ...]
 
 
-def placeholder(label: str, style: Style) -> str:
-    """What stands in a redacted text for a span with this label."""
-    return f"<{label}>" if style is Style.ANGLE else f"[{label}]"
-
-
-def edits(spans: Iterable[Span], style: Style = Style.LABEL) -> tuple[Edit, ...]:
-    """One edit for each merged span: sorted and disjoint."""
-    return tuple(Edit(span.start, span.end, placeholder(span.label, style)) for span in merge(spans))
+def edits(text: str, spans: Iterable[Span], masking: Masking = BY_LABEL) -> tuple[Edit, ...]:
+    """One edit for each merged span of a record's text: sorted and disjoint."""
+    merged = merge(spans)
+    named = zip(merged, placeholders(text, merged, masking), strict=True)
+    return tuple(Edit(span.start, span.end, placeholder) for span, placeholder in named)
 
 
 def apply_edits(text: str, changes: Sequence[Edit]) -> Redacted:
@@ -62,12 +55,12 @@ def apply_edits(text: str, changes: Sequence[Edit]) -> Redacted:
     return Redacted("".join(pieces), tuple(places))
 
 
-def redact(text: str, spans: Iterable[Span], style: Style = Style.LABEL) -> Redacted:
-    """Replace every span by the placeholder of its label; overlapping spans are merged first.
+def redact(text: str, spans: Iterable[Span], masking: Masking = BY_LABEL) -> Redacted:
+    """Replace every span by a placeholder; overlapping spans are merged first.
 
     Args:
         text: A record's text.
         spans: Spans with 0 ≤ start < end ≤ len(text), in any order.
-        style: How placeholders look.
+        masking: How placeholders look.
     """
-    return apply_edits(text, edits(spans, style))
+    return apply_edits(text, edits(text, spans, masking))

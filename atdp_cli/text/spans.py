@@ -18,7 +18,8 @@ Range = tuple[int, int]
 """Characters from start to end (code points, end exclusive) of a record's text."""
 
 _RANK = {tier: rank for rank, tier in enumerate(Tier)}
-_SOURCES = ("deny", "pattern", "ner", "pos", "dep")
+_CATCH_ALL = frozenset({"NUMBER", "CODE"})
+_SOURCES = ("deny", "pattern", "ner", "pos", "dep", "crosscheck")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -27,7 +28,7 @@ class Span:
 
     Attributes:
         label: What was found: PERSON, EMAIL, PRON, SUBJ, OBJ, VERB, …
-        source: Who found it: ner, pos, dep, pattern, deny; for spans from a file, what the file says.
+        source: Who found it: ner, pos, dep, pattern, deny, crosscheck; for spans from a file, what the file says.
         tier: The first tier that flags it; every later one does too.
     """
 
@@ -48,7 +49,7 @@ def merge(spans: Iterable[Span]) -> tuple[Span, ...]:
 
     Spans that share a character become one; spans that only touch stay apart. The merged span carries the
     label and source of its most telling part: of the earliest tier, then the longest, then by source
-    (deny, pattern, ner, pos, dep), then anything before the catch-all NUMBER, then the first.
+    (deny, pattern, ner, pos, dep, crosscheck), then anything before the catch-alls NUMBER and CODE, then the first.
     """
     merged: list[Span] = []
     group: list[Span] = []
@@ -71,4 +72,4 @@ def _joined(group: list[Span], end: int) -> Span:
 
 def _telling(span: Span) -> tuple[int, int, int, bool, Span]:
     source = _SOURCES.index(span.source) if span.source in _SOURCES else len(_SOURCES)
-    return _RANK[span.tier], span.start - span.end, source, span.label == "NUMBER", span
+    return _RANK[span.tier], span.start - span.end, source, span.label in _CATCH_ALL, span

@@ -10,6 +10,7 @@ from atdp_cli.privacy.ledger import (
     GaussianRelease,
     Ledger,
     LedgerEvent,
+    Masks,
     PlainTraining,
     Prior,
     SubsampledGaussian,
@@ -62,12 +63,12 @@ class Corpus:
     Attributes:
         records: N, the training records.
         unit: What a record is.
-        stable_masks: False where redaction masks can move with the secret under them.
+        masks: Whether redacted text can change with the secret under a mask, as `PlainTraining` has it.
     """
 
     records: int
     unit: str
-    stable_masks: bool
+    masks: Masks
 
 
 def make_plan(
@@ -169,9 +170,7 @@ def _smallest_noise(epsilon: Callable[[float], float], target: float) -> float:
 
 def _plan_stage(stage: Train, position: int, corpus: Corpus, jitter_seed: int) -> StagePlan:
     if isinstance(stage.mechanism, Plain):
-        masks = None
-        if stage.text is Text.REDACTED:
-            masks = "stable" if corpus.stable_masks else "movable"
+        masks = corpus.masks if stage.text is Text.REDACTED else None
         return StagePlan(
             stage=stage,
             batch=stage.mechanism.batch_size,

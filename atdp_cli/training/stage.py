@@ -23,6 +23,9 @@ from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import DPSGD, AdamW, Train
 from atdp_cli.training.sampling import poisson_sample
 
+Refresh = Callable[[int], Sequence[Example]]
+"""The same records as they are weighed from this epoch on."""
+
 HeldOut = Callable[[], Perplexity]
 """The held-out perplexity of the model as it stands."""
 
@@ -60,12 +63,16 @@ def run_private(
     journal: TextIO,
     held_out: HeldOut,
     notify: Notify,
+    refresh: Refresh | None = None,
 ) -> StageResult:
     """DP training (Abadi et al. 2016, Algorithm 1): sample, clip, sum, add noise, divide by B, step.
 
     Each step's event is in the journal before the step is applied. B is the constant expected batch size, and
     an empty sample steps on noise alone. The model is in eval mode throughout, so that dropout cannot couple
     records.
+
+    Args:
+        refresh: Asked before each epoch; None where the examples stay as they are.
 
     Raises:
         RunError: A parameter is no longer finite, or the first step changed nothing.
@@ -77,6 +84,7 @@ def run_private(
     mean_norms: list[float | None] = []
     not_finite = 0
     for epoch, event in enumerate(_one_step_events(plan), start=1):
+        examples = examples if refresh is None else refresh(epoch)
         for step in range((epoch - 1) * plan.steps_per_epoch + 1, epoch * plan.steps_per_epoch + 1):
             chosen = [examples[row] for row in poisson_sample(len(examples), event.sampling_rate, randomness.sample)]
             spend(journal, event)
@@ -100,11 +108,13 @@ def run_plain(
     held_out: HeldOut,
     notify: Notify,
     seed: int | None = None,
+    refresh: Refresh | None = None,
 ) -> StageResult:
     """Ordinary training: shuffled epochs, weighted mean loss over the batch's tokens.
 
     Args:
         seed: For tests; None draws one from the operating system.
+        refresh: Asked before each epoch; None where the examples stay as they are.
 
     Raises:
         RunError: A parameter is no longer finite, or the first step changed nothing.
@@ -118,6 +128,7 @@ def run_plain(
     perplexities: list[Perplexity] = []
     step = 0
     for epoch in range(1, plan.stage.epochs + 1):
+        examples = examples if refresh is None else refresh(epoch)
         shuffled = order.sample(list(examples), len(examples))
         for start in range(0, len(shuffled), plan.batch):
             step += 1

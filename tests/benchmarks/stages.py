@@ -78,7 +78,7 @@ def seconds(checkpoint: Checkpoint, recipe: Recipe, journal: TextIO) -> float:
 def plan(recipe: Recipe) -> StagePlan:
     """One epoch over the records."""
     once = tuple(replace(stage, epochs=1) for stage in recipe)
-    corpus = Corpus(records=RECORDS, unit="line", stable_masks=False)
+    corpus = Corpus(records=RECORDS, unit="line", masks="movable")
     return make_plan(once, corpus, delta=1e-6, prior="public").stages[0]
 
 

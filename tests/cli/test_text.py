@@ -1,8 +1,15 @@
 """`atdp detect` and `atdp redact`."""
 
+import base64
+import csv
 import json
+import re
+import stat
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from tests.cli.conftest import Atdp
@@ -106,3 +113,127 @@ def test_skip_bad_counts_what_it_leaves_out(atdp: Atdp, tmp_path: Path) -> None:
     assert "bad" not in out.read_text()
     assert atdp("redact", corpus, "-o", out, "--force", "--spans", spans, "--skip-bad", "--json").json["skipped"] == 1
     assert [line.split(",")[0] for line in out.read_text().splitlines()] == ["id", "a", "b"]
+
+
+LETTERS = ["They wrote to jo@x.com or al@y.org.", "JO@x.com wrote, then jo@x.com again."]
+
+
+def written(path: Path) -> list[str]:
+    """The letters of a corpus; every other field must be as it was."""
+    match path.suffix:
+        case ".jsonl":
+            rows = [json.loads(line) for line in path.read_text().splitlines()]
+        case ".csv":
+            rows = list(csv.DictReader(path.read_text().splitlines()))
+        case ".parquet":
+            rows = pyarrow.parquet.read_table(path).to_pylist()
+        case _:
+            return path.read_text().splitlines()
+    assert [{name: str(row[name]) for name in row if name != "text"} for row in rows] == [
+        {"id": "a", "n": "1"},
+        {"id": "b", "n": "2"},
+    ]
+    return [row["text"] for row in rows]
+
+
+def letters(folder: Path, kind: str) -> Path:
+    """A corpus of two records in one of the formats."""
+    path = folder / f"letters.{kind}"
+    rows = [{"id": "a", "text": LETTERS[0], "n": 1}, {"id": "b", "text": LETTERS[1], "n": 2}]
+    match kind:
+        case "txt":
+            path.write_text("".join(text + "\n" for text in LETTERS))
+        case "jsonl":
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        case "csv":
+            path.write_text("id,text,n\n" + "".join(f'{row["id"]},"{row["text"]}",{row["n"]}\n' for row in rows))
+        case "parquet":
+            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    assert written(path) == LETTERS
+    return path
+
+
+def check_styles(redacted: Callable[..., list[str]]) -> None:
+    """What `redacted(options)` gives for LETTERS in the four styles."""
+    for style, mark in ((), "[EMAIL]"), (("--style", "angle"), "<EMAIL>"):
+        assert redacted(*style) == [f"They wrote to {mark} or {mark}.", f"{mark} wrote, then {mark} again."]
+    assert redacted("--style", "numbered") == [
+        "They wrote to [EMAIL_1] or [EMAIL_2].",
+        "[EMAIL_1] wrote, then [EMAIL_1] again.",
+    ]
+    named = [re.findall(r"\[EMAIL_[a-z2-7]{8}\]", text) for text in redacted("--style", "pseudonym")]
+    assert named[0][0] == named[1][0] == named[1][1] != named[0][1]
+
+
+@pytest.mark.parametrize("kind", ["txt", "jsonl", "csv", "parquet"])
+def test_the_four_styles_with_spans_in_every_format(atdp: Atdp, tmp_path: Path, kind: str) -> None:
+    corpus, out, spans = letters(tmp_path, kind), tmp_path / f"out.{kind}", tmp_path / "spans.jsonl"
+    assert atdp("detect", corpus, "-o", spans, "--tier", "low-entity").code == 0
+
+    def redacted(*style: object) -> list[str]:
+        ended = atdp("redact", corpus, "-o", out, "--force", "--spans", spans, *style)
+        assert ended.code == 0, ended.err
+        return written(out)
+
+    check_styles(redacted)
+
+
+def test_the_four_styles_with_the_detector_which_finds_nothing_more(atdp: Atdp, tmp_path: Path) -> None:
+    def redacted(*style: object) -> list[str]:
+        source = letters(tmp_path, "txt")
+        for target in (tmp_path / "once.txt", tmp_path / "twice.txt"):
+            ended = atdp("redact", source, "-o", target, "--force", "--tier", "low-entity", *style)
+            assert ended.code == 0, ended.err
+            source = target
+        assert written(tmp_path / "twice.txt") == written(tmp_path / "once.txt")
+        return written(source)
+
+    check_styles(redacted)
+
+
+def test_pseudonyms_match_under_one_key_and_under_no_other(atdp: Atdp, tmp_path: Path) -> None:
+    corpus, key = letters(tmp_path, "txt"), tmp_path / "key"
+
+    def named(*options: object) -> str:
+        ended = atdp("redact", corpus, "-o", tmp_path / "out.txt", "--force", "--style", "pseudonym", *options)
+        assert ended.code == 0, ended.err
+        return (tmp_path / "out.txt").read_text()
+
+    first = named("--pseudonym-key", key)
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert named("--pseudonym-key", key) == first
+    assert len({first, named(), named(), named("--pseudonym-key", tmp_path / "other")}) == 4
+    secret = key.read_bytes()
+    for path in tmp_path.rglob("*"):
+        for shape in (secret, secret.hex().encode(), base64.b64encode(secret)):
+            assert path == key or path.is_dir() or shape not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--pseudonym-key", "key"], "--pseudonym-key goes with --style pseudonym"),
+        (["--style", "pseudonym", "--pseudonym-key", "short"], "only 31 bytes"),
+        (["--style", "pseudonym", "--pseudonym-key", "empty"], "only 0 bytes"),
+        (["--style", "pseudonym", "--pseudonym-key", "out.txt"], "name the same file"),
+        (["--style", "pseudonym", "--pseudonym-key", "no/key"], "could not be created"),
+    ],
+)
+def test_a_key_that_cannot_be_used_is_an_error(
+    atdp: Atdp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    letters(tmp_path, "txt")
+    (tmp_path / "short").write_bytes(bytes(31))
+    (tmp_path / "empty").touch()
+    ended = atdp("redact", "letters.txt", "-o", "out.txt", *options)
+    assert ended.code == 2
+    assert said in ended.err
+    assert not (tmp_path / "out.txt").exists()
+    assert not (tmp_path / "key").exists()
+
+
+def test_the_help_says_what_leaks(atdp: Atdp) -> None:
+    said = " ".join(atdp("redact", "--help").out.split())
+    assert "equality" in said
+    assert "co-reference" in said

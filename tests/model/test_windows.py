@@ -1,5 +1,8 @@
 """Windows: every token predicted once, every flag on the tokens that overlap it."""
 
+import json
+from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -9,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, ByT5Tokenizer, PreTrainedTokenizerFast
 
 from atdp_cli.errors import InputError
+from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.model.tokens import align_record, encode_record
 from atdp_cli.model.windows import Marks, check_alignment, encode_windows
 
@@ -23,6 +27,7 @@ def tokenizer(checkpoint_folder: Path) -> Any:
     return AutoTokenizer.from_pretrained(checkpoint_folder)
 
 
+@cache
 def wordpiece() -> Any:
     words = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     words.normalizer = normalizers.BertNormalizer(lowercase=True)
@@ -33,6 +38,7 @@ def wordpiece() -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]")
 
 
+@cache
 def metaspace() -> Any:
     pieces = Tokenizer(models.BPE(unk_token="<unk>"))
     pieces.pre_tokenizer = pre_tokenizers.Metaspace()
@@ -40,6 +46,56 @@ def metaspace() -> Any:
         [TEXT] * 3, trainers.BpeTrainer(vocab_size=200, special_tokens=["<unk>"], show_progress=False)
     )
     return PreTrainedTokenizerFast(tokenizer_object=pieces, unk_token="<unk>")
+
+
+@cache
+def unigram() -> Any:
+    """As SentencePiece's unigram models: NFKC makes one character of a letter and its combining mark."""
+    pieces = Tokenizer(models.Unigram())
+    pieces.normalizer = normalizers.NFKC()
+    pieces.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(vocab_size=80, special_tokens=["<unk>"], unk_token="<unk>", show_progress=False)
+    pieces.train_from_iterator([TEXT] * 3, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=pieces, unk_token="<unk>")
+
+
+@cache
+def byte_fallback() -> Any:
+    """As Llama's: a space in front that the text does not have, and bytes for characters that it does not know."""
+    pieces = Tokenizer(models.BPE(unk_token="<unk>"))
+    pieces.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    trainer = trainers.BpeTrainer(vocab_size=80, special_tokens=["<unk>"], show_progress=False)
+    pieces.train_from_iterator(["the end ana example com mail"] * 3, trainer)
+    written = json.loads(pieces.to_str())
+    vocabulary = written["model"]["vocab"]
+    vocabulary |= {f"<0x{byte:02X}>": len(vocabulary) + byte for byte in range(256)}
+    written["model"] |= {"vocab": vocabulary, "byte_fallback": True}
+    return PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(json.dumps(written)), unk_token="<unk>")
+
+
+TOKENIZERS: dict[str, Callable[[], Any] | None] = {
+    "byte-level BPE": None,
+    "WordPiece": wordpiece,
+    "SentencePiece BPE": metaspace,
+    "SentencePiece unigram": unigram,
+    "SentencePiece with bytes": byte_fallback,
+}
+EVERY_TOKENIZER = pytest.mark.parametrize("build", TOKENIZERS.values(), ids=TOKENIZERS)
+LOSSLESS = pytest.mark.parametrize("build", [None, byte_fallback], ids=["byte-level BPE", "SentencePiece with bytes"])
+
+HAZARDS = {
+    "emoji": "🎉",
+    "emoji of several code points": "👩‍👩‍👧",
+    "flag": "🇩🇪",
+    "combining mark": "e\u0301",
+    "stacked combining marks": "a\u0323\u0302",
+    "line ending": "\r\n",
+    "tab": "\t",
+    "right-to-left": "שלום",
+    "right-to-left with marks of direction": "\u202babc שלום\u202c",
+    "ligature": "ﬁ",
+    "lone surrogate": "\ud800",
+}
 
 
 @settings(deadline=None, max_examples=80)
@@ -58,7 +114,7 @@ def test_each_token_but_the_first_is_a_target_once(tokenizer: Any, text: str, co
         assert before.token_ids[-1] == after.token_ids[0]
 
 
-@pytest.mark.parametrize("build", [None, wordpiece, metaspace], ids=["byte-level BPE", "WordPiece", "SentencePiece"])
+@EVERY_TOKENIZER
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_a_token_that_overlaps_a_span_by_one_character_is_sensitive(
@@ -77,6 +133,43 @@ def test_a_token_that_overlaps_a_span_by_one_character_is_sensitive(
     covered = {place for offset in offsets for place in range(*offset)}
     visible = {place for place in range(start, end) if not (TEXT[place].isspace() or combining(TEXT[place]))}
     assert visible <= covered
+
+
+@EVERY_TOKENIZER
+@settings(deadline=None, max_examples=60)
+@given(text=st.text(st.characters(), min_size=1, max_size=40), data=st.data())
+def test_flags_follow_the_characters_of_any_text(tokenizer: Any, build: Any, text: str, data: st.DataObject) -> None:
+    tokens = tokenizer if build is None else build()
+    start = data.draw(st.integers(0, len(text) - 1))
+    end = data.draw(st.integers(start + 1, len(text)))
+    windows = encode_windows(tokens, 0, text, Marks(sensitive=((start, end),)), context=500, max_windows=1)
+    _, offsets = align_record(tokens, text, with_end=True)
+    assert all(0 <= first <= last <= len(text) for first, last in offsets)
+    expected = [any(start <= place < end for place in range(*offset)) for offset in offsets]
+    assert [flag for window in windows for flag in window.sensitive] == (expected if windows else [])
+
+
+@LOSSLESS
+@pytest.mark.parametrize("hazard", HAZARDS.values(), ids=HAZARDS)
+def test_one_flagged_character_flags_every_token_that_holds_a_part_of_it(
+    tokenizer: Any, build: Any, hazard: str
+) -> None:
+    """Each code point alone, in the middle of words: the flagged tokens are those of its bytes, and no others."""
+    tokens = tokenizer if build is None else build()
+    text = f"the {hazard}mail{hazard} end"
+    _, offsets = align_record(tokens, text, with_end=True)
+    for place in range(len(text)):
+        (window,) = encode_windows(tokens, 0, text, Marks(sensitive=((place, place + 1),)), context=500, max_windows=1)
+        assert window.sensitive.any()
+        flagged = [offset for offset, flag in zip(offsets, window.sensitive, strict=True) if flag]
+        assert flagged == [(first, last) for first, last in offsets if first <= place < last]
+
+
+def test_a_tokenizer_without_offsets_is_refused(tmp_path: Path) -> None:
+    ByT5Tokenizer().save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "t5"}')
+    with pytest.raises(InputError, match=r"no fast tokenizer\. Save one: it tells which characters a token covers"):
+        load_tokenizer(tmp_path)
 
 
 def test_function_words_are_tokens_that_hold_nothing_else(tokenizer: Any) -> None:

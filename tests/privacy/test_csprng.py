@@ -25,16 +25,12 @@ def test_uniforms_are_the_top_53_bits_of_aes_256_in_counter_mode() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7])
 def test_as_many_as_asked_for(count: int) -> None:
-    assert secure_stream().normals(count).shape == (count,)
     assert secure_stream().uniforms(count).shape == (count,)
 
 
-def test_distributions() -> None:
-    stream = insecure_stream(3, "test")
-    normals, uniforms = stream.normals(200_000), stream.uniforms(200_000)
-    assert stats.kstest(normals, "norm").pvalue > 1e-3
+def test_they_are_uniform_and_never_zero() -> None:
+    uniforms = insecure_stream(3, "test").uniforms(200_000)
     assert stats.kstest(uniforms, "uniform").pvalue > 1e-3
-    assert abs(np.corrcoef(normals[:100_000], normals[100_000:])[0, 1]) < 0.02
     assert uniforms.min() > 0
 
 
@@ -44,10 +40,10 @@ def test_no_seed_reproduces_the_secure_stream() -> None:
         torch.manual_seed(0)
         np.random.seed(0)
         random.seed(0)
-        draws.append(secure_stream().normals(4).tolist())
+        draws.append(secure_stream().uniforms(4).tolist())
     assert draws[0] != draws[1]
 
 
 def test_purposes_have_their_own_streams() -> None:
-    assert insecure_stream(1, "noise").normals(4).tolist() != insecure_stream(1, "sample").normals(4).tolist()
-    assert insecure_stream(1, "noise").normals(4).tolist() == insecure_stream(1, "noise").normals(4).tolist()
+    assert insecure_stream(1, "noise").uniforms(4).tolist() != insecure_stream(1, "sample").uniforms(4).tolist()
+    assert insecure_stream(1, "noise").uniforms(4).tolist() == insecure_stream(1, "noise").uniforms(4).tolist()

@@ -36,6 +36,7 @@ def step(count: int = 1, sigma: float = 1.0) -> SubsampledGaussian:
 RAW = PlainTraining(stage="no-dp", text="raw")
 STABLE = PlainTraining(stage="redacted", text="redacted", masks="stable")
 MOVABLE = PlainTraining(stage="redacted", text="redacted", masks="movable")
+LINKED = PlainTraining(stage="redacted", text="redacted", masks="linked")
 
 
 def ledger(*events: LedgerEvent, prior: Prior = "unknown", seal: dict[str, str] | None = None) -> Ledger:
@@ -126,6 +127,8 @@ def test_end_to_end_is_finite_only_without_plain_stages_and_with_a_public_past(
         ((STABLE,), "public", True),
         ((STABLE, step()), "unknown", False),
         ((MOVABLE, step()), "public", False),
+        ((LINKED, step()), "public", False),
+        ((STABLE, LINKED), "public", False),
         ((RAW, STABLE, step()), "public", False),
         ((step(),), "public", False),
     ],
@@ -139,6 +142,28 @@ def test_selective_holds_only_for_redacted_text_with_masks_that_stay(
         selective, increment = found["selective"], found["increment"]
         assert selective.adjacency == "replace-one"
         assert (selective.epsilon or 0) >= (increment.epsilon or 0)
+
+
+@pytest.mark.parametrize(
+    ("events", "prior", "why"),
+    [
+        ((STABLE, step()), "public", None),
+        ((RAW, step()), "public", None),
+        ((step(),), "unknown", None),
+        ((STABLE, step()), "unknown", "the starting model's past is unknown"),
+        ((RAW, STABLE), "public", "a stage without protection read the raw text"),
+        ((MOVABLE, step()), "public", "masks of a contextual tier"),
+        ((LINKED, step()), "public", "numbered placeholders and pseudonyms tell which flagged texts are equal"),
+        ((LINKED, MOVABLE), "public", "masks of a contextual tier"),
+    ],
+)
+def test_who_trains_on_redacted_text_is_told_why_it_guarantees_nothing(
+    events: tuple[LedgerEvent, ...], prior: Prior, why: str | None
+) -> None:
+    found = ledger(*events, prior=prior)
+    said = " ".join(sentences(found, guarantees(found)))
+    assert ("For the flagged characters alone: no guarantee" in said) is (why is not None)
+    assert f"no guarantee, because {why}" in said or why is None
 
 
 def test_without_a_private_stage_there_is_no_increment() -> None:

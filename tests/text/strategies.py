@@ -4,10 +4,13 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
+from atdp_cli.text.placeholders import KEY_BYTES, Masking, Style
 from atdp_cli.text.spans import Span, Tier
 
 LABELS = ("PERSON", "NUMBER", "EMAIL", "SUBJ")
 SOURCES = ("ner", "pattern", "pos", "dep", "deny", "file")
+
+maskings = st.builds(Masking, st.sampled_from(Style), st.sampled_from((bytes(KEY_BYTES), b"k" * 40)))
 
 
 @st.composite
@@ -25,9 +28,12 @@ def spans_within(draw: st.DrawFn, length: int, most: int = 8) -> list[Span]:
 
 
 @st.composite
-def flagged_texts(draw: st.DrawFn) -> tuple[str, list[Span]]:
-    """A text of any characters, lone surrogates too, with spans."""
-    text = draw(st.text(st.characters(), max_size=30))
+def flagged_texts(
+    draw: st.DrawFn,
+    characters: st.SearchStrategy[str] = st.characters(),  # noqa: B008 - strategies don't change
+) -> tuple[str, list[Span]]:
+    """A text of any characters, lone surrogates too, or of these, with spans."""
+    text = draw(st.text(characters, max_size=30))
     return text, draw(spans_within(len(text)))
 
 

@@ -1,25 +1,38 @@
-"""The laws of redaction."""
+"""The laws of redaction, for every style of placeholder."""
+
+import itertools
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.text.redaction import Edit, Redacted, Style, apply_edits, edits, redact
+from atdp_cli.text.detector import PLACEHOLDERS
+from atdp_cli.text.placeholders import Masking, Style
+from atdp_cli.text.redaction import Edit, Redacted, apply_edits, edits, redact
 from atdp_cli.text.spans import Span, Tier, merge
-from tests.text.strategies import flagged_texts
+from tests.text.strategies import flagged_texts, maskings
 
 
-def test_an_example_in_both_styles() -> None:
-    spans = [Span(0, 4, "PERSON", "ner", Tier.LOW_ENTITY), Span(14, 20, "GPE", "ner", Tier.LOW_ENTITY)]
-    assert redact("Emma lives in Berlin.", spans) == Redacted("[PERSON] lives in [GPE].", ((0, 8), (18, 23)))
-    assert redact("Emma lives in Berlin.", spans, Style.ANGLE).text == "<PERSON> lives in <GPE>."
+def person(start: int, end: int) -> Span:
+    return Span(start, end, "PERSON", "ner", Tier.LOW_ENTITY)
 
 
-@given(flagged_texts(), st.sampled_from(Style))
-def test_nothing_but_flagged_characters_changes(case: tuple[str, list[Span]], style: Style) -> None:
+def test_an_example_in_every_style() -> None:
+    text = "Emma met EMMA in Berlin."
+    spans = [person(0, 4), person(9, 13), Span(17, 23, "GPE", "ner", Tier.LOW_ENTITY)]
+    assert redact(text, spans) == Redacted("[PERSON] met [PERSON] in [GPE].", ((0, 8), (13, 21), (25, 30)))
+    assert redact(text, spans, Masking(Style.ANGLE)).text == "<PERSON> met <PERSON> in <GPE>."
+    assert redact(text, spans, Masking(Style.NUMBERED)).text == "[PERSON_1] met [PERSON_1] in [GPE_1]."
+    # As OpenSSL and coreutils' base32 give it under 32 zero bytes for PERSON\0emma and GPE\0berlin.
+    named = redact(text, spans, Masking(Style.PSEUDONYM, bytes(32))).text
+    assert named == "[PERSON_owhru5j3] met [PERSON_owhru5j3] in [GPE_43zjxlzj]."
+
+
+@given(flagged_texts(), maskings)
+def test_nothing_but_flagged_characters_changes(case: tuple[str, list[Span]], masking: Masking) -> None:
     """Put the merged spans' own characters back for the placeholders: that must be the original text."""
     text, spans = case
-    redacted = redact(text, spans, style)
+    redacted = redact(text, spans, masking)
     merged = merge(spans)
     assert len(redacted.placeholders) == len(merged)
     restored, kept_to = "", 0
@@ -29,49 +42,104 @@ def test_nothing_but_flagged_characters_changes(case: tuple[str, list[Span]], st
     assert restored + redacted.text[kept_to:] == text
 
 
-@given(flagged_texts(), st.sampled_from(Style))
-def test_placeholders_say_only_the_label(case: tuple[str, list[Span]], style: Style) -> None:
+@given(flagged_texts(), maskings)
+def test_every_placeholder_is_recognised_at_its_place(case: tuple[str, list[Span]], masking: Masking) -> None:
+    """Whatever stands around it; and it begins with its span's label."""
     text, spans = case
-    redacted = redact(text, spans, style)
-    marks = "[]" if style is Style.LABEL else "<>"
-    labels = {marks[0] + span.label + marks[1] for span in spans}
-    assert all(redacted.text[start:end] in labels for start, end in redacted.placeholders)
+    redacted = redact(text, spans, masking)
+    assert set(redacted.placeholders) <= {match.span() for match in PLACEHOLDERS.finditer(redacted.text)}
+    for (start, end), span in zip(redacted.placeholders, merge(spans), strict=True):
+        assert redacted.text[start + 1 : end - 1].split("_")[0] == span.label
 
 
-@given(flagged_texts(), flagged_texts())
-def test_what_was_flagged_does_not_influence_the_result(
-    case: tuple[str, list[Span]], other: tuple[str, list[Span]]
-) -> None:
-    """No flagged character survives: with all of them replaced by others the redacted text is the same."""
-    text, spans = case
-    replaced = list(text)
-    for span in spans:
-        for at in range(span.start, span.end):
-            replaced[at] = other[0][at] if at < len(other[0]) else "#"
-    assert redact("".join(replaced), spans) == redact(text, spans)
+def told(text: str, spans: list[Span]) -> list[tuple[str, str]]:
+    """What pseudonyms may depend on: label and text without case and amounts of white space."""
+    return [(span.label, " ".join(text[span.start : span.end].casefold().split())) for span in merge(spans)]
 
 
-@given(flagged_texts(), st.sampled_from(Style))
-def test_redacting_placeholders_again_changes_nothing(case: tuple[str, list[Span]], style: Style) -> None:
-    text, spans = case
-    once = redact(text, spans, style)
-    labels = [span.label for span in merge(spans)]
-    again = [
-        Span(start, end, label, "ner", Tier.LOW_ENTITY)
-        for (start, end), label in zip(once.placeholders, labels, strict=True)
+def pattern(values: list[tuple[str, str]]) -> list[int]:
+    """Which of the values are equal, and nothing else."""
+    return [values.index(value) for value in values]
+
+
+def replaced(text: str, spans: list[Span], surfaces: list[str]) -> tuple[str, list[Span]]:
+    """The text with other characters at its spans, and where those are now."""
+    merged = merge(spans)
+    result = apply_edits(text, [Edit(s.start, s.end, new) for s, new in zip(merged, surfaces, strict=True)])
+    moved = [
+        Span(start, end, span.label, span.source, span.tier)
+        for (start, end), span in zip(result.placeholders, merged, strict=True)
     ]
-    assert redact(once.text, again, style) == once
+    return result.text, moved
 
 
-@given(st.text())
-def test_without_spans_the_text_stays(text: str) -> None:
-    assert redact(text, []) == Redacted(text, ())
+@given(flagged_texts(), st.sampled_from((Style.LABEL, Style.ANGLE)), st.data())
+def test_what_was_flagged_does_not_influence_the_result(
+    case: tuple[str, list[Span]], style: Style, data: st.DataObject
+) -> None:
+    """No flagged character survives: with any others in their place the redacted text is the same."""
+    text, spans = case
+    others = [data.draw(st.text(st.characters(), min_size=1, max_size=9)) for _ in merge(spans)]
+    assert redact(*replaced(text, spans, others), Masking(style)) == redact(text, spans, Masking(style))
+
+
+@given(flagged_texts(st.sampled_from("aAb \t")), maskings, st.data())
+def test_linking_styles_tell_which_flagged_texts_are_equal_and_no_more(
+    case: tuple[str, list[Span]], masking: Masking, data: st.DataObject
+) -> None:
+    text, spans = case
+    redacted = redact(text, spans, masking)
+    shown = [redacted.text[start:end] for start, end in redacted.placeholders]
+    values = told(text, spans)
+    if masking.style.links:
+        assert pattern([(one, "") for one in shown]) == pattern(values)
+    # Other texts, equal where these were equal: numbers stay, and pseudonyms are as equal as before.
+    fresh = data.draw(st.permutations(["q", "Qu", "ß", "é", "7", "#", "\ud800", "зима"]))
+    renamed = [fresh[at % len(fresh)] + str(at) for at in pattern(values)]
+    again = redact(*replaced(text, spans, renamed), masking)
+    if masking.style is Style.PSEUDONYM:
+        assert pattern([(again.text[a:b], "") for a, b in again.placeholders]) == pattern(values)
+    else:
+        assert again == redacted
 
 
 @given(flagged_texts())
-def test_edits_are_what_redact_applies(case: tuple[str, list[Span]]) -> None:
+def test_numbers_count_from_one_for_each_label(case: tuple[str, list[Span]]) -> None:
+    redacted = redact(*case, Masking(Style.NUMBERED))
+    shown = dict.fromkeys(redacted.text[start + 1 : end - 1] for start, end in redacted.placeholders)
+    for label, group in itertools.groupby(sorted(one.rsplit("_", 1) for one in shown), key=lambda pair: pair[0]):
+        numbers = [int(number) for _, number in group]
+        assert sorted(numbers) == list(range(1, len(numbers) + 1)), label
+
+
+def test_numbers_of_an_earlier_redaction_are_not_given_again() -> None:
+    text = "[PERSON_2] met Bob, [GPE_7] and [PERSON_1]."
+    assert (
+        redact(text, [person(15, 18)], Masking(Style.NUMBERED)).text
+        == "[PERSON_2] met [PERSON_3], [GPE_7] and [PERSON_1]."
+    )
+
+
+@given(flagged_texts(), st.sampled_from([style for style in Style if style is not Style.PSEUDONYM]))
+def test_redacting_placeholders_again_changes_nothing(case: tuple[str, list[Span]], style: Style) -> None:
     text, spans = case
-    assert apply_edits(text, edits(spans)) == redact(text, spans)
+    once = redact(text, spans, Masking(style))
+    again = [
+        Span(start, end, span.label, "ner", Tier.LOW_ENTITY)
+        for (start, end), span in zip(once.placeholders, merge(spans), strict=True)
+    ]
+    assert redact(once.text, again, Masking(style)) == once
+
+
+@given(st.text(), maskings)
+def test_without_spans_the_text_stays(text: str, masking: Masking) -> None:
+    assert redact(text, [], masking) == Redacted(text, ())
+
+
+@given(flagged_texts(), maskings)
+def test_edits_are_what_redact_applies(case: tuple[str, list[Span]], masking: Masking) -> None:
+    text, spans = case
+    assert apply_edits(text, edits(text, spans, masking)) == redact(text, spans, masking)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ NAMES = st.lists(st.sampled_from(sorted(RECIPES)), min_size=1, max_size=3)
 
 
 def plan(recipe: Recipe, *, records: int = 1000, inherited: Ledger | None = None) -> Plan:
-    corpus = Corpus(records=records, unit="line", stable_masks=True)
+    corpus = Corpus(records=records, unit="line", masks="stable")
     return make_plan(recipe, corpus, delta=1e-6, prior="public", inherited=inherited)
 
 
@@ -142,7 +142,7 @@ def test_an_option_that_a_stage_lacks_is_refused(recipe: Recipe, option: str) ->
 
 def test_delta_must_lie_below_one_over_the_records() -> None:
     with pytest.raises(UsageError, match="delta"):
-        make_plan(ATDP, Corpus(records=1000, unit="line", stable_masks=False), delta=1e-3, prior="public")
+        make_plan(ATDP, Corpus(records=1000, unit="line", masks="movable"), delta=1e-3, prior="public")
 
 
 def test_a_batch_larger_than_the_corpus_is_refused() -> None:

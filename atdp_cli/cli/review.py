@@ -1,0 +1,206 @@
+"""`atdp review`: look at sampled sentences one by one, and correct the detector."""
+
+import io
+import re
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from atdp_cli.cli.console import people, write_json
+from atdp_cli.cli.options import Saying
+from atdp_cli.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from atdp_cli.jobs.review import Review, Summary
+    from atdp_cli.text.queuefile import Entry
+
+KEYS = "k  right as it stands, next     s  skip     u  undo     q  quit, go on later"
+MASK_KEYS = "d N  drop mask N     r N  reveal mask N     m TEXT  mark a term that was missed"
+TERM_KEYS = "m TEXT  mark a term that was missed"
+LAST = "That was the last sentence.     u  undo     q or Enter  end"
+LISTS = "Lists"
+
+_NUMBERED = re.compile(r"([dr])((?:[\s,]*[0-9]{1,6})+)", re.IGNORECASE)
+_JOINERS = "\u200c\u200d"
+
+
+def review(
+    queue: Annotated[Path, typer.Argument(metavar="QUEUE", help="What atdp detect --review wrote.")],
+    saying: Saying,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="The corpus, if it is no longer where it was; only dropping and revealing read it. Repeat for "
+            "several files, in the order in which they were read."
+        ),
+    ] = None,
+    allow: Annotated[
+        Path | None,
+        typer.Option(
+            help="The list that dropped terms are added to. Default: queue.allow.txt beside queue.jsonl.",
+            rich_help_panel=LISTS,
+        ),
+    ] = None,
+    deny: Annotated[
+        Path | None,
+        typer.Option(
+            help="The list that missed terms are added to. Default: queue.deny.txt beside queue.jsonl.",
+            rich_help_panel=LISTS,
+        ),
+    ] = None,
+    skipped: Annotated[bool, typer.Option("--skipped", help="Ask again about what was skipped.")] = False,
+) -> None:
+    """Go through a sample of sentences: say which masks are wrong and what is missing. Answers come a line each.
+
+    Every decision is saved at once, so the next call goes on where this one ended.
+    """
+    from atdp_cli.jobs.review import open_review, summarise
+
+    walk = open_review(queue, data=data or (), allow=allow, deny=deny, skipped=skipped)
+    console = people(quiet=saying.quiet)
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+    _walk(walk, console)
+    summary = summarise(walk.queue)
+    if saying.as_json:
+        write_json(_summary_json(walk, summary))
+    _say_summary(console, walk, summary)
+
+
+def _walk(walk: "Review", console: "Console") -> None:
+    """Show, ask and answer until there is nothing left to ask, or nobody to answer."""
+    shown = -1
+    while walk.entry is not None or walk.can_undo:
+        if shown != walk.at:
+            _show(console, walk)
+            shown = walk.at
+        line = _ask(console)
+        if line is None or line.lower() == "q" or (walk.entry is None and not line):
+            return
+        try:
+            said = _answer(walk, line)
+        except (InputError, UsageError) as refused:
+            said = str(refused)
+        if said:
+            console.print(said, soft_wrap=True)
+
+
+def _ask(console: "Console") -> str | None:
+    console.print("> ", end="")
+    line = sys.stdin.readline()
+    if not (line.endswith("\n") and sys.stdin.isatty()):
+        console.print()
+    return line.strip() if line else None
+
+
+def _answer(walk: "Review", line: str) -> str:
+    """Do what a line asks for, and say what is not to be seen from the next sentence."""
+    key, _, rest = line.partition(" ")
+    if line.lower() in ("k", "s"):
+        walk.decide("reviewed" if line.lower() == "k" else "skipped")
+        return ""
+    if line.lower() == "u":
+        at = walk.at
+        walk.undo()
+        return _pending(walk) if at == walk.at else ""
+    if numbered := _NUMBERED.fullmatch(line):
+        numbers = dict.fromkeys(map(int, re.findall("[0-9]+", numbered[2])))
+        if numbered[1].lower() == "r":
+            return "\n".join(f"{number}: {printable(walk.hidden(number))}" for number in numbers)
+        walk.drop(*numbers)
+        return _pending(walk)
+    if key.lower() == "m" and rest.strip():
+        walk.mark(rest)
+        return _pending(walk)
+    return _keys(walk.entry)
+
+
+def _pending(walk: "Review") -> str:
+    """What k would write down."""
+    drops = ", ".join(str(number) for number, _ in walk.pending.drop)
+    said = [f"Drop mask {drops}." if drops else "", *(f"Mark {printable(term)}." for term in walk.pending.mark)]
+    return " ".join(filter(None, said)) + " Then k." if any(said) else "Nothing is changed in this sentence now."
+
+
+def printable(text: str) -> str:
+    """The text without characters that move the cursor, turn the text's direction or look like nothing."""
+    return "".join(one if one.isprintable() or one in _JOINERS else " " if one.isspace() else "\ufffd" for one in text)
+
+
+def _keys(entry: "Entry | None") -> str:
+    if entry is None:
+        return LAST
+    return f"{KEYS}\n{MASK_KEYS if entry.spans else TERM_KEYS}"
+
+
+def _show(console: "Console", walk: "Review") -> None:
+    if walk.entry is not None:
+        _show_sentence(console, walk, walk.entry)
+    console.print(f"\n{_keys(walk.entry)}", style="dim")
+    if walk.pending.drop or walk.pending.mark:
+        console.print(_pending(walk), soft_wrap=True)
+
+
+def _show_sentence(console: "Console", walk: "Review", entry: "Entry") -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from atdp_cli.text.queuefile import mask_of
+
+    number = walk.todo[walk.at] + 1
+    head = f"{number:,} of {len(walk.queue.entries):,} · {entry.stratum} · record {printable(entry.id)}"
+    console.print(f"\n{head}\n", style="bold")
+    masks = [printable(mask_of(at, span.label)) for at, span in enumerate(entry.spans, start=1)]
+    pieces = list(map(printable, entry.pieces()))
+    sentence = Text(pieces[0])
+    for mask, piece in zip(masks, pieces[1:], strict=True):
+        sentence.append(mask, style="reverse").append(piece)
+    console.print(Padding(sentence, (0, 2), expand=False))
+    if masks:
+        found = " · ".join(_by_source(entry))
+        console.print(Padding(Text(printable(f"Found by: {found}"), style="dim"), (1, 2, 0, 2), expand=False))
+
+
+def _by_source(entry: "Entry") -> list[str]:
+    """Such as `ner 1, 3`, each source where its first mask stands."""
+    numbers: dict[str, list[str]] = {}
+    for at, span in enumerate(entry.spans, start=1):
+        numbers.setdefault(span.source, []).append(str(at))
+    return [f"{source} {', '.join(at)}" for source, at in numbers.items()]
+
+
+def _say_summary(console: "Console", walk: "Review", summary: "Summary") -> None:
+    from atdp_cli.jobs.review import next_commands
+
+    console.print(
+        f"Sentences: {summary.reviewed:,} reviewed, {summary.skipped:,} skipped, {summary.left:,} left. "
+        f"Masks dropped: {summary.dropped:,}. Terms marked: {summary.marked:,}.",
+        soft_wrap=True,
+    )
+    for what, share in (
+        ("Flagged sentences with a wrong mask", summary.wrongly_flagged),
+        ("Flagged sentences with a missed term", summary.missed_in_flagged),
+        ("Unflagged sentences with a missed term", summary.missed_in_unflagged),
+    ):
+        if share.share is not None:
+            console.print(f"{what}: {share.share:.1%} (95% interval {share.low:.1%} to {share.high:.1%}).")
+    commands = next_commands(walk)
+    if commands:
+        console.print("Use the lists:")
+    for command in commands:
+        console.print(f"  {command}", soft_wrap=True)
+
+
+def _summary_json(walk: "Review", summary: "Summary") -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "queue": str(walk.path),
+        "allow": str(walk.lists.allow),
+        "deny": str(walk.lists.deny),
+        **asdict(summary),
+    }

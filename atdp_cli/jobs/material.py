@@ -1,0 +1,93 @@
+"""What the stages of a run read: spans, windows, and the planted canaries among them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from atdp_cli.audit.manifest import read_manifest, token_mismatch
+from atdp_cli.errors import InputError
+from atdp_cli.events import FellBack, Notify
+from atdp_cli.jobs.encoding import Flagged, Limits, Windows, encode, spot
+from atdp_cli.jobs.randomness import stream
+from atdp_cli.jobs.request import HardenRequest, Planned
+from atdp_cli.model.checkpoint import Checkpoint, context_length
+from atdp_cli.model.windows import Window, check_alignment
+from atdp_cli.text.placeholders import KEY_BYTES, Masking
+from atdp_cli.training.recipe import Text
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Material:
+    """What the stages read, one entry a training record for each text, and the held-out windows."""
+
+    flagged: tuple[Flagged, ...]
+    pipeline: str | None
+    training: Mapping[Text, Sequence[Windows]]
+    held_out: Sequence[Window]
+    planted: tuple[int, ...] | None
+
+
+def prepare(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Material:
+    """Find the spans, cut every record into windows, and check that planted canaries are among them.
+
+    Raises:
+        InputError: No held-out record has a token, or the manifest was made for other tokens.
+    """
+    request, split = planned.request, planned.split
+    check_alignment(checkpoint.tokenizer)
+    limits = limits_of(request, checkpoint.model)
+    spotted = spot(split.records, request, notify)
+    training = tuple(one for place, one in enumerate(spotted.records) if place not in split.held_out)
+    measured = tuple(one for place, one in enumerate(spotted.records) if place in split.held_out)
+    texts = {stage.stage.text for stage in planned.plan.stages}
+    masking = masking_of(request)
+    encoded = {text: encode(training, text, checkpoint.tokenizer, limits, masking) for text in sorted(texts)}
+    held_out = [window for windows in encode(measured, Text.RAW, checkpoint.tokenizer, limits) for window in windows]
+    if not any(window.targets.any() for window in held_out):
+        raise InputError("No held-out record has a token to predict.", "Give another --valid file, or more records.")
+    return Material(
+        flagged=spotted.records,
+        pipeline=spotted.pipeline,
+        training=encoded,
+        held_out=held_out,
+        planted=_planted(request, encoded.get(Text.RAW, ()), checkpoint.tokenizer, notify),
+    )
+
+
+def limits_of(request: HardenRequest, model: PreTrainedModel) -> Limits:
+    """The longest window that the model reads, and how many of them a record may have."""
+    return Limits(context=context_length(model), windows=request.max_windows)
+
+
+def masking_of(request: HardenRequest) -> Masking:
+    """How placeholders look; pseudonyms have a key of their own in every run."""
+    return Masking(request.style, stream(request, 0, "pseudonyms").uniforms(KEY_BYTES // 8).tobytes())
+
+
+def _planted(
+    request: HardenRequest, training: Sequence[Windows], tokenizer: PreTrainedTokenizerFast, notify: Notify
+) -> tuple[int, ...] | None:
+    """How many training records carry each canary, token for token; None where the raw text is not read."""
+    if request.manifest is None:
+        return None
+    manifest = read_manifest(request.manifest)
+    if problem := token_mismatch(manifest, tokenizer):
+        raise InputError(problem, "Plant the canaries again with --tokenizer of this model.")
+    if not training:
+        return None
+    end = () if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,)
+    records = Counter(tuple(windows[0].token_ids.tolist()) for windows in training if len(windows) == 1)
+    counts = tuple(records[canary.token_ids + end] for canary in manifest.canaries)
+    absent = sum(count == 0 for count in counts)
+    if absent:
+        raise InputError(
+            f"{absent} of {len(counts)} canaries in {request.manifest} are in no training record of this corpus.",
+            "Give the whole corpus that plant-canary wrote; with few repeats, hold out another file by --valid.",
+        )
+    repeats = sum({canary.token_ids: canary.repeats for canary in manifest.canaries}.values())
+    trained = sum({canary.token_ids: count for canary, count in zip(manifest.canaries, counts, strict=True)}.values())
+    if trained < repeats:
+        notify(FellBack(what="canaries", reason=f"{trained} of {repeats} repeats train; the others are held out"))
+    return counts

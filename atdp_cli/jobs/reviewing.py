@@ -1,0 +1,82 @@
+"""People's review while a run trains: a queue before each epoch, and the lists read anew."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from transformers import PreTrainedTokenizerFast
+
+from atdp_cli.events import Notify, ReviewQueued, ignore
+from atdp_cli.jobs.detection import Detector, find
+from atdp_cli.jobs.encoding import Windows, encode
+from atdp_cli.jobs.material import limits_of, masking_of
+from atdp_cli.jobs.request import Planned
+from atdp_cli.jobs.review import lists_beside
+from atdp_cli.jobs.stages import Reread
+from atdp_cli.jobs.workplace import Workplace
+from atdp_cli.model.checkpoint import Checkpoint
+from atdp_cli.text.queuefile import Header, writable, write_queue
+from atdp_cli.text.scan import load_pipeline
+from atdp_cli.text.spans import at_tier
+from atdp_cli.training.plan import StagePlan
+
+REVIEW_FOLDER = "review"
+
+
+def review_each_epoch(planned: Planned, checkpoint: Checkpoint, work: Workplace, notify: Notify) -> Reread | None:
+    """The training records as people's lists flag them before each epoch; None unless the run was asked to.
+
+    Every epoch gets a queue of its own in `OUT.private/review/`, a sample of the sentences as they are flagged
+    then. `atdp review` writes its lists beside it; those of all queues so far join the lists of the run.
+    Training does not wait for anybody.
+
+    Source: the audit of "Adaptive Token-Weighted Differential Privacy for LLMs": 1 % of the sentences an epoch.
+    """
+    request = planned.request
+    if request.review is None:
+        return None
+    rate = request.review
+    folder = work.private / REVIEW_FOLDER
+    folder.mkdir(mode=0o700)
+    pipeline = load_pipeline(request.detector.pipeline)
+    masking, limits = masking_of(request), limits_of(request, checkpoint.model)
+    tokenizer: PreTrainedTokenizerFast = checkpoint.tokenizer
+    header = Header(
+        corpora=tuple(writable(str(path.resolve())) for path in _corpora(planned)),
+        unit=request.unit,
+        text_field=request.text_field,
+        tier=request.detector.tier,
+        sample=rate,
+    )
+    queues: list[Path] = []
+
+    def reread(plan: StagePlan, epoch: int) -> Sequence[Windows]:
+        detector = _with_lists(request.detector, queues)
+        found = tuple(find(planned.split.records, detector, pipeline, ignore))
+        queue = folder / f"{len(queues) + 1}-{plan.stage.name}-epoch-{epoch}.jsonl"
+        queued = write_queue(queue, found, header, random.SystemRandom())
+        queues.append(queue)
+        notify(ReviewQueued(queue=str(queue), sentences=queued.flagged + queued.unflagged))
+        flagged = [
+            (one.record, at_tier(one.spans, detector.tier))
+            for place, one in enumerate(found)
+            if place not in planned.split.held_out
+        ]
+        return encode(flagged, plan.stage.text, tokenizer, limits, masking)
+
+    return reread
+
+
+def _corpora(planned: Planned) -> tuple[Path, ...]:
+    request = planned.request
+    return request.data if request.valid is None else (*request.data, request.valid)
+
+
+def _with_lists(detector: Detector, queues: Sequence[Path]) -> Detector:
+    lists = [lists_beside(queue) for queue in queues]
+    return replace(
+        detector,
+        allow=(*detector.allow, *(one.allow for one in lists if one.allow.is_file())),
+        deny=(*detector.deny, *(one.deny for one in lists if one.deny.is_file())),
+    )

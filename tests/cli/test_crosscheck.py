@@ -1,0 +1,231 @@
+"""The cross-check through the commands, against a server on loopback."""
+
+import json
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atdp_cli.text import llm
+from atdp_cli.text.answers import ANSWERS_FILE
+from atdp_cli.text.llm import Patience
+from tests.cli.conftest import Atdp
+from tests.llmserver import NO, YES, Reply, Request, chat_server
+
+TEXT = """Mail emma.clarke@example.org today.
+The weather is nice. My cat answers to fluffy.
+Nothing here.
+"""
+LOW = ("--tier", "low-entity")
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short pauses, and no key or server of whoever runs the tests."""
+    monkeypatch.setattr(llm, "PATIENCE", Patience(timeout=5.0, attempts=2, back_off=0.01))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+@pytest.fixture
+def mail(tmp_path: Path) -> Path:
+    path = tmp_path / "mail.txt"
+    path.write_text(TEXT)
+    return path
+
+
+def finds(word: str) -> Any:
+    """A model that finds sentences with this word sensitive."""
+    return lambda number, request: YES if word in request.text else NO
+
+
+def test_a_disagreement_hides_the_whole_sentence(atdp: Atdp, mail: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.txt"
+    with chat_server(finds("fluffy")) as server:
+        ended = atdp("redact", mail, "-o", out, *LOW, "--crosscheck", "m", "--crosscheck-url", server.url, "--json")
+    assert ended.code == 0, ended.err
+    assert out.read_text().splitlines()[1:] == ["The weather is nice. [CROSSCHECK]", "Nothing here."]
+    assert ended.json["crosscheck"] == {"asked": 4, "known": 0, "disagreements": 1, "unusable": 0}
+    assert "4 sentences asked about" in ended.err
+    assert {request.json["model"] for request in server.requests} == {"m"}
+
+
+def test_a_flagged_span_is_in_no_request(atdp: Atdp, mail: Path) -> None:
+    with chat_server(finds("nobody")) as server:
+        ended = atdp("detect", mail, *LOW, "--crosscheck", "m", "--crosscheck-url", server.url)
+    assert ended.code == 0
+    assert len(server.requests) == 4
+    sent = b"".join(request.body for request in server.requests)
+    assert b"emma" not in sent
+    assert b"example.org" not in sent
+    assert "Mail [EMAIL] [DATE]." in server.texts
+
+
+def test_unmasked_the_sentences_are_sent_as_they_are(atdp: Atdp, mail: Path) -> None:
+    with chat_server(finds("emma")) as server:
+        ended = atdp("detect", mail, *LOW, "--crosscheck", "m", "--crosscheck-url", server.url, "--send-unmasked")
+    assert ended.code == 0
+    assert "Mail emma.clarke@example.org today." in server.texts
+    labels = [[span["label"] for span in json.loads(line)["spans"]] for line in ended.out.splitlines()]
+    assert "CROSSCHECK" not in labels[0]
+
+
+def test_detect_counts_what_was_asked(atdp: Atdp, mail: Path) -> None:
+    with chat_server(lambda number, request: "Well…" if "fluffy" in request.text else NO) as server:
+        ended = atdp("detect", mail, *LOW, "--crosscheck", "m", "--crosscheck-url", server.url, "--json")
+    assert ended.json["crosscheck"] == {"asked": 4, "known": 0, "disagreements": 1, "unusable": 1}
+    assert ended.json["by_label"]["CROSSCHECK"] == 1
+    assert "1 disagreements, 1 of them answers that cannot be read" in ended.err
+    assert atdp("detect", mail, *LOW, "--json").json["crosscheck"] is None
+
+
+def test_a_server_that_dies_costs_nothing_but_the_rest(atdp: Atdp, tmp_path: Path) -> None:
+    corpus = tmp_path / "many.txt"
+    corpus.write_text(
+        "".join(f"This is about {word} again.\n" for word in ("tea", "rain", "soup", "wool", "sand", "mud"))
+    )
+    out = tmp_path / "out.txt"
+    command = ["redact", corpus, "-o", out, *LOW, "--crosscheck", "m", "--crosscheck-url"]
+
+    def answering(number: int, request: Request) -> Reply | str:
+        return Reply(status=0) if dead and number > 2 else NO
+
+    with chat_server(answering) as server:
+        dead = True
+        ended = atdp(*command, server.url, "-q")
+        assert ended.code == 3
+        assert len(ended.err.strip().splitlines()) == 1
+        assert f"The server at {server.url} cannot be reached." in ended.err
+        assert "about" not in ended.err
+        assert not out.exists()
+        first = server.texts[:2]
+        dead = False
+        before = len(server.requests)
+        assert atdp(*command, server.url).code == 0
+        assert sorted([*first, *server.texts[before:]]) == sorted(corpus.read_text().splitlines())
+    assert out.read_text() == corpus.read_text()
+    folder = tmp_path / "many.txt.private"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert b"soup" not in (folder / ANSWERS_FILE).read_bytes()
+
+
+def test_no_server_at_all_is_one_clear_error(atdp: Atdp, mail: Path) -> None:
+    with chat_server(finds("")) as server:
+        pass
+    ended = atdp("detect", mail, "--crosscheck", "m", "--crosscheck-url", server.url)
+    assert ended.code == 3
+    assert ended.err.strip().splitlines()[-1].startswith(f"atdp: The server at {server.url} cannot be reached.")
+    assert "weather" not in ended.err
+
+
+def test_the_key_comes_from_a_file_or_the_environment(
+    atdp: Atdp, mail: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = tmp_path / "key.txt"
+    key.write_text("sk-from-file\nnot this\n")
+    with chat_server(lambda number, request: Reply(status=401)) as server:
+        command = ["detect", mail, "--crosscheck", "m", "--crosscheck-url", server.url]
+        ended = atdp(*command)
+        assert ended.code == 3
+        assert "refuses the key" in ended.err
+        assert server.requests[-1].headers["authorization"] == "Bearer none"
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-from-environment")
+        assert "sk-from-environment" not in atdp(*command).err
+        assert server.requests[-1].headers["authorization"] == "Bearer sk-from-environment"
+        assert "sk-from-file" not in atdp(*command, "--llm-key-file", key).err
+        assert server.requests[-1].headers["authorization"] == "Bearer sk-from-file"
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        before = len(server.requests)
+        assert atdp("detect", mail, "--crosscheck", "m").code == 3
+        assert len(server.requests) > before
+    assert not any(b"sk-from" in request.body for request in server.requests)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--crosscheck-url", "http://127.0.0.1:1/v1"], "--crosscheck-url goes with --crosscheck"),
+        (["--send-unmasked"], "--send-unmasked goes with --crosscheck"),
+        (["--on-disagreement", "sensitive"], "--on-disagreement goes with --crosscheck"),
+        (["--llm-key-file", "key"], "--llm-key-file goes with --crosscheck"),
+        (["--crosscheck", "m"], "neither a server nor a key"),
+        (["--crosscheck", " ", "--crosscheck-url", "http://127.0.0.1:1/v1"], "names no model"),
+        (["--crosscheck", "m", "--crosscheck-url", "127.0.0.1:8000"], "no http or https URL"),
+        (["--crosscheck", "m", "--crosscheck-url", "http://127.0.0.1:x/v1"], "no http or https URL"),
+        (["--crosscheck", "m", "--crosscheck-url", "http://sk-user:sk-key@127.0.0.1/v1"], "has credentials"),
+        (["--crosscheck", "m", "--llm-key-file", "missing"], "could not be read"),
+        (["--crosscheck", "m", "--llm-key-file", "empty"], "holds no key"),
+        (["--crosscheck", "m", "--llm-key-file", "."], "could not be read"),
+        (
+            ["--crosscheck", "m", "--crosscheck-url", "http://127.0.0.1:1/v1", "--on-disagreement", "review"],
+            "atdp detect --review",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    atdp: Atdp, mail: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
+) -> None:
+    monkeypatch.chdir(mail.parent)
+    Path("empty").write_text(" \nkey\n")
+    for command in ("detect", "redact"):
+        ended = atdp(command, mail, "-o", "out.txt", *options)
+        assert ended.code == 2
+        assert said in ended.err
+        assert "sk-key" not in ended.err
+        assert len(ended.err.strip().splitlines()) == 1
+        assert not Path("out.txt").exists()
+
+
+def test_spans_of_a_file_are_not_cross_checked(atdp: Atdp, mail: Path, tmp_path: Path) -> None:
+    spans = tmp_path / "spans.jsonl"
+    assert atdp("detect", mail, "-o", spans).code == 0
+    ended = atdp(
+        "redact", mail, "-o", tmp_path / "o.txt", "--spans", spans, "--crosscheck", "m", "--crosscheck-url", "http://h"
+    )
+    assert ended.code == 2
+    assert "--spans" in ended.err
+
+
+def test_the_client_is_an_extra(atdp: Atdp, mail: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    ended = atdp("detect", mail, "--crosscheck", "m", "--crosscheck-url", "http://127.0.0.1:1/v1")
+    assert ended.code == 2
+    assert "pip install 'atdp[crosscheck]'" in ended.err
+
+
+def test_disagreements_can_go_to_the_review_queue(atdp: Atdp, mail: Path, tmp_path: Path) -> None:
+    queue = tmp_path / "queue.jsonl"
+    options = [*LOW, "--on-disagreement", "review", "--review", queue, "--sample", "0.01", "--json"]
+    with chat_server(finds("fluffy")) as server:
+        ended = atdp("detect", mail, *options, "--crosscheck", "m", "--crosscheck-url", server.url)
+    assert ended.code == 0, ended.err
+    assert "CROSSCHECK" not in ended.json["by_label"]
+    entries = [json.loads(line) for line in queue.read_text().splitlines()[1:]]
+    (disputed,) = [entry for entry in entries if "fluffy" in entry["masked"]]
+    assert disputed["masked"] == "My cat answers to fluffy."
+    assert disputed["stands_for"] == 1
+
+
+def test_harden_asks_and_says_that_epsilon_does_not_cover_it(
+    atdp: Atdp, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("".join(f"my cat number {word} sleeps.\n" for word in ("one", "two", "three", "four") * 6))
+    out = tmp_path / "out"
+    options = ["--recipe", "redacted+atdp", "--epochs", "1", "--prior", "public", "--insecure-seed", "1", *LOW]
+    with chat_server(finds("three")) as server:
+        ended = atdp(
+            *("harden", checkpoint_folder, "--data", corpus, "-o", out, *options, "-q"),
+            *("--crosscheck", "/models/tiny", "--crosscheck-url", server.url),
+        )
+    assert ended.code == 0, ended.err
+    assert 1 <= len(server.requests) <= 4
+    report = json.loads((out / "privacy_report.json").read_text())
+    assert report["detector"]["crosscheck"] == {"model": "tiny", "masked": True}
+    assert any("cross-check" in line for line in report["not_covered"])
+    assert "selective" not in [one["scope"] for one in report["guarantees"]]
+    assert "cross-check" in (out / "README.md").read_text()
+    spans = [json.loads(line)["spans"] for line in (tmp_path / "out.private" / "spans.jsonl").read_text().splitlines()]
+    assert [any(span["label"] == "CROSSCHECK" for span in one) for one in spans] == [False, False, True, False] * 6

@@ -1,0 +1,82 @@
+"""`harden --review-each-epoch`: people's lists act from the next epoch on, and the report says that ε does not know."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from atdp_cli.cli.app import run
+from atdp_cli.events import Event, Notify, ReviewQueued
+from atdp_cli.jobs import reviewing
+from atdp_cli.jobs.corpus import held_out_positions
+from tests.cli.conftest import Atdp
+
+OPTIONS = ["--epochs", "3", "--tier", "low-entity", "--insecure-seed", "1", "--no-store"]
+
+
+def test_a_queue_an_epoch_and_lists_that_act_from_the_next_one(
+    checkpoint_folder: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reviewer marks "ready" after the first queue: the second queue hides it, and so does training."""
+    queued: list[Path] = []
+    seen: list[int] = []
+    encode = reviewing.encode
+
+    def count(flagged, *arguments):  # type: ignore[no-untyped-def]
+        seen.append(sum(record.text[span.start : span.end] == "ready" for record, spans in flagged for span in spans))
+        return encode(flagged, *arguments)
+
+    original = reviewing.review_each_epoch
+
+    def watched(planned, checkpoint, work, notify: Notify):  # type: ignore[no-untyped-def]
+        def tell(event: Event) -> None:
+            notify(event)
+            if isinstance(event, ReviewQueued):
+                queued.append(Path(event.queue))
+                if len(queued) == 1:
+                    run(["review", event.queue, "-q"])
+
+        return original(planned, checkpoint, work, tell)
+
+    answers = tmp_path / "answers"
+    answers.write_text("".join("m ready\nk\n" for _ in range(60)))
+    monkeypatch.setattr(reviewing, "encode", count)
+    monkeypatch.setattr("atdp_cli.jobs.harden.review_each_epoch", watched)
+    with answers.open() as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        code = run(
+            [str(part) for part in ["harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "out", *OPTIONS]]
+            + ["--review-each-epoch", "--sample", "0.4", "-q"]
+        )
+    assert code == 0
+    assert len(queued) == 3
+    assert seen[0] == 0
+    lines = corpus.read_text().splitlines()
+    trained = [line for place, line in enumerate(lines) if place not in held_out_positions(len(lines))]
+    assert seen[1:] == [sum(line.split().count("ready") for line in trained)] * 2
+    kept = sorted((tmp_path / "out.private" / "review").glob("*.jsonl"))
+    assert [path.name for path in kept] == [f"{n}-atdp-epoch-{n}.jsonl" for n in (1, 2, 3)]
+    later = [json.loads(line) for line in kept[1].read_text().splitlines()[1:]]
+    assert not any("ready" in entry["masked"].split() for entry in later)
+    report = json.loads((tmp_path / "out" / "privacy_report.json").read_text())
+    assert any("review" in line for line in report["not_covered"])
+    assert report["detector"]["lists"] is True
+
+
+def test_without_it_the_report_does_not_speak_of_review(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "out", *OPTIONS, "-q").code == 0
+    report = json.loads((tmp_path / "out" / "privacy_report.json").read_text())
+    assert not any("review" in line for line in report["not_covered"])
+    assert not (tmp_path / "out.private" / "review").exists()
+
+
+def test_spans_from_a_file_leave_nothing_to_review(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    spans = tmp_path / "spans.jsonl"
+    assert atdp("detect", corpus, "-o", spans, "-q", "--no-store").code == 0
+    ended = atdp("harden", checkpoint_folder, "--data", corpus, "--spans", spans, "--review-each-epoch", "--dry-run")
+    assert ended.code == 2
+    assert "nothing to review" in ended.err

@@ -1,0 +1,22 @@
+"""The laws of tests/text/test_unicode.py over twenty times as many texts."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from atdp_cli.text.placeholders import Masking
+from atdp_cli.text.spans import Tier
+from tests.text.conftest import pipeline
+from tests.text.strategies import maskings
+from tests.text.test_unicode import check_any_text, texts
+
+__all__ = ["pipeline"]
+
+
+@pytest.mark.deep
+@settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(text=texts, tier=st.sampled_from(Tier), masking=maskings)
+def test_laws_for_ten_thousand_texts(pipeline: Any, text: str, tier: Tier, masking: Masking) -> None:
+    check_any_text(pipeline, text, tier, masking)

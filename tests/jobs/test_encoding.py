@@ -1,0 +1,90 @@
+"""From records to windows: placeholders carry no weight in any text."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from atdp_cli.jobs.encoding import Flagged, Limits, encode
+from atdp_cli.model.checkpoint import load_tokenizer
+from atdp_cli.model.tokens import align_record
+from atdp_cli.text.placeholders import Masking, Style, fresh_masking
+from atdp_cli.text.records import Record
+from atdp_cli.text.redaction import redact
+from atdp_cli.text.spans import Range, Span, Tier
+from atdp_cli.training.objective import make_example
+from atdp_cli.training.recipe import Objective, Text, Uniform, Weighted
+from tests.text.strategies import flagged_texts, maskings
+
+LIMITS = Limits(context=500, windows=1)
+OBJECTIVES: list[Objective] = [Uniform(), Weighted(weight=0.2), Weighted(weight="record")]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(checkpoint_folder: Path) -> Any:
+    return load_tokenizer(checkpoint_folder)
+
+
+def found(text: str, name: str, label: str = "PERSON") -> list[Span]:
+    """Where `name` stands in `text`."""
+    starts = [at for at in range(len(text)) if text.startswith(name, at)]
+    return [Span(at, at + len(name), label, "ner", Tier.LOW_ENTITY) for at in starts]
+
+
+def weightless(tokenizer: Any, record: Flagged, kind: Text, objective: Objective, masking: Masking) -> list[bool]:
+    """For each token of a record but the start token, whether it has no weight in the loss."""
+    [windows] = encode([record], kind, tokenizer, LIMITS, masking)
+    [weights] = make_example(windows, objective).weights
+    return [weight == 0 for weight in weights[1:]]
+
+
+def touching(tokenizer: Any, text: str, places: Sequence[Range]) -> list[bool]:
+    """For each token but the start token, whether it shares a character with one of the places."""
+    _, offsets = align_record(tokenizer, text, with_end=True)
+    return [any(start < b and a < end for a, b in places) for start, end in offsets[1:]]
+
+
+TEXT = "Emma Clarke said the order,Emma Clarke:was shipped to Emma Clarke"
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
+@pytest.mark.parametrize("style", Style)
+def test_placeholders_of_an_earlier_redaction_weigh_nothing_and_all_else_does(
+    tokenizer: Any, style: Style, objective: Objective
+) -> None:
+    before = redact(TEXT, found(TEXT, "Emma Clarke"), fresh_masking(style))
+    record = (Record("1", before.text), tuple(found(before.text, "order")))
+    expected = touching(tokenizer, before.text, before.placeholders)
+    assert any(expected)
+    assert not all(expected)
+    assert weightless(tokenizer, record, Text.RAW, objective, fresh_masking(style)) == expected
+
+
+@pytest.mark.parametrize("earlier", Style)
+@pytest.mark.parametrize("style", Style)
+def test_placeholders_of_two_redactions_weigh_nothing_and_all_else_does(
+    tokenizer: Any, style: Style, earlier: Style
+) -> None:
+    """Those that harden puts in itself also where the label is not one of the detector's."""
+    before = redact(TEXT, found(TEXT, "Emma Clarke"), fresh_masking(earlier))
+    masking = fresh_masking(style)
+    again = redact(before.text, found(before.text, "order", "GADGET"), masking)
+    [shown] = {before.text[start:end] for start, end in before.placeholders}
+    places = [*again.placeholders, *((span.start, span.end) for span in found(again.text, shown))]
+    record = (Record("1", before.text), tuple(found(before.text, "order", "GADGET")))
+    expected = touching(tokenizer, again.text, places)
+    assert weightless(tokenizer, record, Text.REDACTED, Uniform(), masking) == expected
+
+
+@settings(deadline=None, max_examples=60)
+@given(case=flagged_texts(), masking=maskings)
+def test_what_harden_redacts_weighs_nothing(tokenizer: Any, case: tuple[str, list[Span]], masking: Masking) -> None:
+    text, spans = case
+    redacted = redact(text, spans, masking)
+    if not redacted.text:
+        return
+    expected = touching(tokenizer, redacted.text, redacted.placeholders)
+    record = (Record("1", text), tuple(spans))
+    assert weightless(tokenizer, record, Text.REDACTED, Uniform(), masking) == expected
