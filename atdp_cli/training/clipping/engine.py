@@ -35,6 +35,17 @@ def trainable(model: PreTrainedModel) -> list[torch.nn.Parameter]:
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
+def summed_in(parameter: torch.nn.Parameter) -> torch.dtype:
+    """The dtype of sums of gradients: fp32 at least, also for parameters in half precision."""
+    return torch.promote_types(parameter.dtype, torch.float32)
+
+
+def clip_factors(norms: torch.Tensor, clip_norm: float) -> torch.Tensor:
+    """`clip_factor` of each norm; 0 for one that is not finite. Shape and dtype of `norms`."""
+    bound = clip_norm * (1 - ROUNDING_MARGIN)
+    return torch.where(norms <= bound, 1.0, bound / norms).where(torch.isfinite(norms), 0.0)
+
+
 def clip_factor(norm: float, clip_norm: float) -> float:
     """min(1, C(1−margin)/norm)."""
     bound = clip_norm * (1 - ROUNDING_MARGIN)

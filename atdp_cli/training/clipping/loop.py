@@ -7,7 +7,9 @@ import torch
 from torch.nn import functional as F
 from transformers import PreTrainedModel
 
-from atdp_cli.training.clipping.engine import ClippedSum, clip_factor, trainable
+from atdp_cli.training.clipping.batches import collate
+from atdp_cli.training.clipping.engine import ClippedSum, clip_factor, summed_in, trainable
+from atdp_cli.training.clipping.forward import logits_of
 from atdp_cli.training.objective import Example
 
 
@@ -20,7 +22,7 @@ def clipped_sum(model: PreTrainedModel, records: Sequence[Example], clip_norm: f
         clip_norm: C > 0.
     """
     parameters = trainable(model)
-    total = [torch.zeros_like(parameter) for parameter in parameters]
+    total = [torch.zeros_like(parameter, dtype=summed_in(parameter)) for parameter in parameters]
     norms = torch.zeros(len(records), dtype=torch.float64)
     for row, record in enumerate(records):
         if not record.windows:
@@ -42,10 +44,11 @@ def record_gradient(
     """The gradient of one record's loss, summed over its windows, of which there is at least one."""
     total: list[torch.Tensor] = []
     for window, weights in zip(record.windows, record.weights, strict=True):
-        ids = torch.from_numpy(window.token_ids)
-        logits = model(input_ids=ids[None], use_cache=False).logits[0, :-1]
-        losses = F.cross_entropy(logits.float(), ids[1:], reduction="none")
-        loss = losses @ torch.from_numpy(weights[1:])
+        ids = torch.from_numpy(window.token_ids).to(model.device)
+        alone = collate([Example((window,), (weights,))], [0])
+        logits = logits_of(model, alone, positions=False)[0, :-1]
+        losses = F.cross_entropy(logits.to(torch.promote_types(logits.dtype, torch.float32)), ids[1:], reduction="none")
+        loss = losses @ torch.from_numpy(weights[1:]).to(losses)
         found = torch.autograd.grad(loss, parameters, materialize_grads=True)
         total = [part + share for part, share in zip(total, found, strict=True)] if total else list(found)
     return total

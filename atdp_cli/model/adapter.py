@@ -1,0 +1,64 @@
+"""LoRA: a few trainable parameters beside frozen ones, so that less noise has to be added."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from peft import LoraConfig, PeftModel, get_peft_model
+from transformers import PreTrainedModel
+
+from atdp_cli.errors import InputError
+from atdp_cli.ranges import require_at_least
+
+
+def add_adapter(model: PreTrainedModel, rank: int) -> Any:
+    """The model with a fresh LoRA adapter of this rank on every linear layer but the head; only it trains.
+
+    Source: Hu et al. 2021; scaling α/r = 2. The model must be on its device already.
+
+    Raises:
+        UsageError: The rank is below 1.
+        InputError: The model is adapted already, or has no layer that could be.
+    """
+    require_at_least("lora-rank", rank, 1)
+    if isinstance(model, PeftModel):
+        raise InputError("The checkpoint is an adapter already, and is hardened as one.", "Leave --lora-rank out.")
+    settings = LoraConfig(r=rank, lora_alpha=2 * rank, lora_dropout=0.0, target_modules="all-linear")
+    settings.task_type = "SEQ_2_SEQ_LM" if model.config.is_encoder_decoder else "CAUSAL_LM"
+    try:
+        with _quiet():
+            return get_peft_model(model, settings).eval()
+    except ValueError as error:
+        raise InputError("The model has no linear layer to adapt.", "Leave --lora-rank out.") from error
+
+
+def load_adapter(base: PreTrainedModel, folder: Path) -> Any:
+    """An adapter's folder on the model that it adapts, ready to train on.
+
+    Raises:
+        InputError: The adapter does not fit the model.
+    """
+    try:
+        with _quiet():
+            return PeftModel.from_pretrained(base, str(folder), is_trainable=True).eval()
+    except Exception as error:  # peft raises many kinds for an adapter that does not fit
+        raise InputError(
+            f"{folder} cannot be loaded as an adapter of {base.name_or_path} ({type(error).__name__}).",
+            "Check that peft loads it: PeftModel.from_pretrained.",
+        ) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What peft warns of here needs nobody's attention: it corrects a layout, and calls old names of transformers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def merged(model: Any) -> PreTrainedModel:
+    """The whole model, an adapter added into its weights."""
+    whole: PreTrainedModel = model.merge_and_unload() if isinstance(model, PeftModel) else model
+    return whole

@@ -1,0 +1,96 @@
+"""Physical batches: which windows share a forward pass."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from atdp_cli.model.windows import Window
+from atdp_cli.training.objective import Example
+
+MOST_PADDING = 0.1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PhysicalBatch:
+    """Windows of records that have equally many of them; a record's windows lie side by side.
+
+    Attributes:
+        records: Which records of the sample these are.
+        input_ids: int64, shape [windows, T], padded on the right with 0.
+        attention_mask: int64, shape [windows, T]; None where nothing is padded.
+        weights: fp32, shape [windows, T]: of each token in its record's loss; 0 at padding.
+        source_ids, source_mask: What an encoder reads, int64, shape [windows, S]; None for a model without one.
+    """
+
+    records: tuple[int, ...]
+    input_ids: torch.Tensor
+    attention_mask: torch.Tensor | None
+    weights: torch.Tensor
+    source_ids: torch.Tensor | None = None
+    source_mask: torch.Tensor | None = None
+
+    @property
+    def windows(self) -> int:
+        """The number of rows."""
+        return len(self.input_ids)
+
+
+def split(sample: Sequence[Example], tokens: int) -> Iterator[PhysicalBatch]:
+    """Cut a sample into batches of like length, each of at most `tokens` tokens or of one record.
+
+    A record's windows stay together, so that its gradient can be clipped as one. Records without windows
+    are left out. At most `MOST_PADDING` of a batch is there because its records differ in length. The order depends on lengths alone and changes no sum but for rounding.
+    """
+    order = sorted(
+        (row for row, example in enumerate(sample) if example.windows),
+        key=lambda row: (len(sample[row].windows), _width(sample[row])),
+    )
+    group: list[int] = []
+    widths: list[int] = []
+    for row in order:
+        count, width = len(sample[row].windows), _width(sample[row])
+        # Sorted by width, so this record is the widest so far.
+        cells = (len(group) + 1) * width
+        full = cells * count > tokens or cells - sum(widths) - width > MOST_PADDING * cells
+        if group and (full or count != len(sample[group[0]].windows)):
+            yield collate(sample, group)
+            group, widths = [], []
+        group.append(row)
+        widths.append(width)
+    if group:
+        yield collate(sample, group)
+
+
+def _width(example: Example) -> int:
+    return max(max(len(window.token_ids), _source_length(window)) for window in example.windows)
+
+
+def _source_length(window: Window) -> int:
+    return 0 if window.source is None else len(window.source)
+
+
+def collate(sample: Sequence[Example], rows: Sequence[int]) -> PhysicalBatch:
+    """One batch of these records of the sample."""
+    pairs = [pair for row in rows for pair in zip(sample[row].windows, sample[row].weights, strict=True)]
+    ids, mask = _padded([window.token_ids for window, _ in pairs])
+    weights = torch.zeros(ids.shape)
+    for place, (_, values) in enumerate(pairs):
+        weights[place, : len(values)] = torch.from_numpy(values)
+    sources = [window.source for window, _ in pairs if window.source is not None]
+    source_ids, source_mask = _padded(sources) if sources else (None, None)
+    return PhysicalBatch(
+        tuple(rows), ids, None if mask.all() else mask, weights, source_ids=source_ids, source_mask=source_mask
+    )
+
+
+def _padded(rows: Sequence[npt.NDArray[np.int64]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows filled up with 0 on the right, and a mask of what is not filler."""
+    ids = torch.zeros(len(rows), max(len(row) for row in rows), dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    for place, row in enumerate(rows):
+        ids[place, : len(row)] = torch.from_numpy(row)
+        mask[place, : len(row)] = 1
+    return ids, mask

@@ -1,0 +1,93 @@
+"""The bookkeeping engine: one forward and one backward pass for many records, their gradients clipped one by one.
+
+Source: Bu et al. 2022, "Differentially Private Optimization on Large Model at Small Cost": the backward pass
+computes no parameter's gradient; norms and the clipped sum are formed from the kept inputs and output gradients.
+Here a record's gradient of a large matrix is formed once, and serves both its norm and the sum, wherever that
+costs less than the norm's Gram product.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from transformers import PreTrainedModel
+
+from atdp_cli.training.clipping.batches import PhysicalBatch, split
+from atdp_cli.training.clipping.capture import Uses, capture
+from atdp_cli.training.clipping.engine import ROUNDING_MARGIN, ClippedSum, clip_factor, summed_in, trainable
+from atdp_cli.training.clipping.layers import trained_layers
+from atdp_cli.training.clipping.uses import Use, add_weighted, form, magnitudes, must_form, squared_norm, squared_norms
+from atdp_cli.training.objective import Example
+
+FP32_ROUNDING = 2.0**-24
+
+
+def clipped_sum(
+    model: PreTrainedModel, records: Sequence[Example], clip_norm: float, *, tokens: int, positions: bool
+) -> ClippedSum:
+    """Σ of the records' clipped gradients, many records at a time.
+
+    Args:
+        model: In eval mode, so that dropout is off.
+        records: The sample; empty records and empty samples are welcome.
+        clip_norm: C > 0.
+        tokens: The most tokens, padding included, of a physical batch.
+        positions: See `capture`.
+
+    Raises:
+        UnknownLayerError: A trained layer has no rule, or was not given one row for each window.
+    """
+    parameters = trainable(model)
+    total: dict[torch.Tensor, torch.Tensor] = {
+        parameter: torch.zeros_like(parameter, dtype=summed_in(parameter)) for parameter in parameters
+    }
+    norms = torch.zeros(len(records), dtype=torch.float64)
+    layers = trained_layers(model)
+    buffers: dict[torch.Tensor, torch.Tensor] = {}
+    for batch in split(records, tokens):
+        uses = capture(model, layers, batch, positions=positions)
+        norms[list(batch.records)] = _clip(uses, batch, clip_norm, total, buffers)
+    return ClippedSum(tuple(total[parameter] for parameter in parameters), norms)
+
+
+def _clip(
+    uses: Uses,
+    batch: PhysicalBatch,
+    clip_norm: float,
+    total: Mapping[torch.Tensor, torch.Tensor],
+    buffers: dict[torch.Tensor, torch.Tensor],
+) -> torch.Tensor:
+    """Add the batch's clipped gradients to `total` and return its records' norms."""
+    count = len(batch.records)
+    known = {parameter: squared_norms(found).cpu() for parameter, found in uses.items() if not must_form(found)}
+    most = _total(known, count).sqrt() * (ROUNDING_MARGIN / FP32_ROUNDING)
+    # What nearly cancels is formed, so that the norm is that of the very numbers that are added up.
+    known = {parameter: found for parameter, found in known.items() if not _exceeds(uses[parameter], most)}
+    formed = {parameter: found for parameter, found in uses.items() if parameter not in known}
+    squares = _total(known, count)
+    factors = torch.zeros_like(squares)
+    for parameter in formed.keys() - buffers.keys():
+        buffers[parameter] = torch.empty_like(total[parameter])
+    for row in range(len(squares)):
+        for parameter, found in formed.items():
+            form(found, row, buffers[parameter])
+            squares[row] += squared_norm(buffers[parameter])
+        norm = math.sqrt(float(squares[row]))
+        if not math.isfinite(norm):
+            continue
+        factors[row] = clip_factor(norm, clip_norm)
+        for parameter in formed:
+            total[parameter].add_(buffers[parameter], alpha=float(factors[row]))
+    for parameter, found in uses.items():
+        if parameter in known:
+            add_weighted(found, factors.to(total[parameter].device), total[parameter])
+    return squares.sqrt()
+
+
+def _total(squares: Mapping[torch.Tensor, torch.Tensor], records: int) -> torch.Tensor:
+    return sum(squares.values(), torch.zeros(records, dtype=torch.float64))
+
+
+def _exceeds(uses: Sequence[Use], most: torch.Tensor) -> bool:
+    """Whether some record's terms are so much larger than its gradient that fp32 would round past the margin."""
+    return bool((magnitudes(uses).cpu() > most).any())

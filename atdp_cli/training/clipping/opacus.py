@@ -1,0 +1,81 @@
+"""Opacus' per-record gradients behind the engine's signature, for layers that it knows and bookkeeping doesn't."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from opacus.grad_sample import GradSampleHooks
+from torch import nn
+from transformers import PreTrainedModel
+
+from atdp_cli.training.clipping.batches import PhysicalBatch, split
+from atdp_cli.training.clipping.engine import ClippedSum, clip_factors, summed_in, trainable
+from atdp_cli.training.clipping.forward import logits_of, loss_gradient
+from atdp_cli.training.clipping.layers import UnknownLayerError
+from atdp_cli.training.objective import Example
+
+
+def clipped_sum(
+    model: PreTrainedModel, records: Sequence[Example], clip_norm: float, *, tokens: int, positions: bool
+) -> ClippedSum:
+    """Σ of the records' clipped gradients; arguments as for the bookkeeping engine.
+
+    Every window's whole gradient is in memory at once.
+
+    Raises:
+        UnknownLayerError: Opacus has no gradient, or not one for each window, of some parameter.
+    """
+    parameters = trainable(model)
+    total = [torch.zeros_like(parameter, dtype=summed_in(parameter)) for parameter in parameters]
+    norms = torch.zeros(len(records), dtype=torch.float64)
+    for batch in split(records, tokens):
+        gradients = _record_gradients(model, parameters, batch, positions=positions)
+        squares = torch.stack([_squared_norms(gradient) for gradient in gradients]).sum(0)
+        norms[list(batch.records)] = squares.sqrt().cpu()
+        factors = clip_factors(squares.sqrt(), clip_norm)
+        kept = factors > 0
+        for part, gradient in zip(total, gradients, strict=True):
+            part.add_(torch.tensordot(factors[kept].to(part.dtype), gradient[kept].to(part.dtype), dims=1))
+    return ClippedSum(tuple(total), norms)
+
+
+def _record_gradients(
+    model: PreTrainedModel, parameters: Sequence[nn.Parameter], batch: PhysicalBatch, *, positions: bool
+) -> list[torch.Tensor]:
+    with _sampling(model, parameters):
+        logits = logits_of(model, batch, positions=positions)
+        torch.autograd.backward(logits, loss_gradient(logits, batch))
+        found = [getattr(parameter, "grad_sample", None) for parameter in parameters]
+    shape = (len(batch.records), -1)
+    gradients = []
+    for parameter, sample in zip(parameters, found, strict=True):
+        if not isinstance(sample, torch.Tensor) or sample.shape != (batch.windows, *parameter.shape):
+            raise UnknownLayerError("a parameter of which Opacus has no gradient for each window")
+        gradients.append(sample.reshape(*shape, *parameter.shape).sum(1))
+    return gradients
+
+
+@contextmanager
+def _sampling(model: PreTrainedModel, parameters: Sequence[nn.Parameter]) -> Iterator[None]:
+    """Opacus' hooks on the model. They look at layers in training mode alone, so those that own parameters are put
+    in it: dropout has none and stays off."""
+    owners = [layer for layer in model.modules() if any(p.requires_grad for p in layer.parameters(recurse=False))]
+    hooks = GradSampleHooks(model, loss_reduction="sum", strict=True)
+    modes = [layer.training for layer in owners]
+    for layer in owners:
+        layer.training = True
+    try:
+        yield
+    finally:
+        hooks.cleanup()
+        for layer, mode in zip(owners, modes, strict=True):
+            layer.training = mode
+        for parameter in parameters:
+            parameter.grad = None
+
+
+def _squared_norms(gradient: torch.Tensor) -> torch.Tensor:
+    """Shape [R], fp64."""
+    rows = torch.linalg.vector_norm(gradient.reshape(len(gradient), -1, gradient.shape[-1]), dim=2)
+    squares: torch.Tensor = rows.double().square().sum(1)
+    return squares

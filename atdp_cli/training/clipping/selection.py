@@ -1,0 +1,191 @@
+"""Which engine a run uses, and how it gives way when something does not fit."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from atdp_cli.errors import InputError, RunError
+from atdp_cli.events import FellBack, Notify, ignore
+from atdp_cli.model.windows import Window
+from atdp_cli.training.clipping import bookkeeping, loop, opacus
+from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
+from atdp_cli.training.clipping.layers import UnknownLayerError
+from atdp_cli.training.objective import Example
+
+EngineName = Literal["bookkeeping", "opacus", "loop"]
+ENGINES: tuple[EngineName, ...] = ("bookkeeping", "opacus", "loop")
+"""In the order in which `auto` tries them."""
+
+LOGIT_BYTES = 256 * 2**20
+MOST_TOKENS = 4096
+PROBE_TOKENS = 64
+
+
+class _Batched(Protocol):
+    def __call__(
+        self, model: PreTrainedModel, records: Sequence[Example], clip_norm: float, *, tokens: int, positions: bool
+    ) -> ClippedSum: ...
+
+
+_BATCHED: dict[EngineName, _Batched] = {"bookkeeping": bookkeeping.clipped_sum, "opacus": opacus.clipped_sum}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """An engine that agreed with `loop` on random tokens.
+
+    Attributes:
+        name: The engine.
+        run: The engine itself.
+        refused: Why each engine that was tried before it could not be used.
+    """
+
+    name: EngineName
+    run: ClippingEngine
+    refused: tuple[str, ...] = ()
+
+
+def choose(
+    model: PreTrainedModel, wanted: EngineName | Literal["auto"], notify: Notify, *, tokens: int | None = None
+) -> Chosen:
+    """The engine asked for, or for `auto` the first that is right for this model.
+
+    Each is run on random tokens and compared with `loop`; its outcome says nothing of any record.
+
+    Args:
+        model: In eval mode.
+        wanted: An engine, or `auto`.
+        notify: Told of a fallback, and of batches that had to shrink.
+        tokens: The most tokens of a physical batch; None to choose by the size of the vocabulary.
+
+    Raises:
+        InputError: The engine asked for does not fit the model.
+    """
+    tokens = tokens or default_tokens(model)
+    refused: list[str] = []
+    for name in ENGINES if wanted == "auto" else (wanted,):
+        if name == "loop":
+            run: ClippingEngine = loop.clipped_sum
+        else:
+            found = _fitting(model, _BATCHED[name])
+            if isinstance(found, str):
+                refused.append(f"{name}: {found}")
+                continue
+            run = backing_off(found, tokens, notify)
+        if refused:
+            notify(FellBack(what="engine", reason=f"{name}; refused were {'; '.join(refused)}"))
+        return Chosen(name=name, run=run, refused=tuple(refused))
+    raise InputError(f"Engine {wanted} does not fit this model: {refused[0]}.", "Use --engine auto.")
+
+
+def default_tokens(model: PreTrainedModel) -> int:
+    """As many tokens as have 256 MiB of fp32 logits, at most 4,096."""
+    vocabulary = model.get_input_embeddings().weight.shape[0]
+    return int(min(MOST_TOKENS, max(1, LOGIT_BYTES // (4 * vocabulary))))
+
+
+Sized = Callable[[PreTrainedModel, Sequence[Example], float, int], ClippedSum]
+
+
+def _fitting(model: PreTrainedModel, engine: _Batched) -> Sized | str:
+    """The engine with or without position ids, as it takes to be right; otherwise why it isn't."""
+    reason = ""
+    for positions in (False, True):
+        sized = _sized(engine, positions)
+        try:
+            difference = disagreement(model, backing_off(sized, PROBE_TOKENS, ignore))
+        except UnknownLayerError as error:
+            reason = reason or str(error)
+        except Exception as error:  # an unfamiliar architecture can stumble over anything
+            reason = reason or f"it failed ({type(error).__name__})"
+        else:
+            if difference <= _tolerance(model):
+                return sized
+            reason = reason or "its gradients are not those of single records"
+    return reason
+
+
+def _sized(engine: _Batched, positions: bool) -> Sized:
+    def run(model: PreTrainedModel, records: Sequence[Example], clip_norm: float, tokens: int) -> ClippedSum:
+        return engine(model, records, clip_norm, tokens=tokens, positions=positions)
+
+    return run
+
+
+def _tolerance(model: PreTrainedModel) -> float:
+    return 1e-4 if next(model.parameters()).dtype in (torch.float32, torch.float64) else 5e-2
+
+
+def disagreement(model: PreTrainedModel, engine: ClippingEngine) -> float:
+    """The largest relative difference to `loop`, in norms and in the sum, on records of random tokens.
+
+    They have one and several windows, repeated tokens and unequal lengths; half of them are clipped.
+    """
+    records = random_records(model)
+    clip_norm = float(loop.clipped_sum(model, records, 1.0).norms.median())
+    expected, found = loop.clipped_sum(model, records, clip_norm), engine(model, records, clip_norm)
+    norms = ((found.norms - expected.norms).abs() / expected.norms).max()
+    apart = _length([a.double() - b.double() for a, b in zip(found.gradient, expected.gradient, strict=True)])
+    sums = apart / _length(expected.gradient)
+    return float("inf") if torch.isnan(norms) else max(float(norms), sums)
+
+
+def _length(parts: Sequence[torch.Tensor]) -> float:
+    return math.sqrt(sum(float(part.double().square().sum()) for part in parts))
+
+
+def random_records(model: PreTrainedModel) -> list[Example]:
+    """Five records of random tokens and weights, of which no two axes have equal sizes."""
+    draw = np.random.default_rng(0)
+    vocabulary = model.get_input_embeddings().weight.shape[0]
+    records = []
+    for row, lengths in enumerate(((7,), (11,), (5, 5, 3), (9, 4, 9), (2,))):
+        windows, weights = [], []
+        for length in lengths:
+            ids = draw.integers(0, vocabulary, length)
+            ids[length // 2] = ids[0]
+            nothing = np.zeros(length, dtype=np.bool_)
+            source = draw.integers(0, vocabulary, length + 3) if model.config.is_encoder_decoder else None
+            windows.append(Window(row, ids, nothing, nothing, nothing, source))
+            values = draw.uniform(0.1, 1.0, length).astype(np.float32)
+            values[0] = 0
+            weights.append(values)
+        records.append(Example(tuple(windows), tuple(weights)))
+    return records
+
+
+def backing_off(engine: Sized, tokens: int, notify: Notify) -> ClippingEngine:
+    """The engine with physical batches that shrink when memory runs out.
+
+    The step starts again from zero with the same sample, so nothing is lost or counted twice.
+    """
+    limit = tokens
+
+    def run(model: PreTrainedModel, records: Sequence[Example], clip_norm: float) -> ClippedSum:
+        nonlocal limit
+        while True:
+            try:
+                return engine(model, records, clip_norm, limit)
+            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+                if not _out_of_memory(error):
+                    raise
+                if limit <= 1:
+                    raise RunError(
+                        "Memory does not hold the gradient of a single record.",
+                        "Use a shorter --unit, fewer --max-windows-per-unit or a smaller model.",
+                    ) from error
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+            limit = max(1, limit // 2)
+            notify(FellBack(what="microbatch", reason=f"out of memory; going on with {limit} tokens at a time"))
+
+    return run
+
+
+def _out_of_memory(error: Exception) -> bool:
+    return not isinstance(error, RuntimeError) or "out of memory" in str(error) or "can't allocate" in str(error)

@@ -1,0 +1,123 @@
+"""The bookkeeping engine against `loop` in fp64, over a covering array: any two values of any two axes meet.
+
+Left padding is not an axis: the engines form their batches themselves and pad on the right; `test_capture` has a
+left-padded batch made by hand. A batch of one record is the axis `tokens`. "recomputed" puts every layer in training
+mode, since in eval mode transformers recomputes nothing.
+"""
+
+import copy
+import functools
+import itertools
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from atdp_cli.training.clipping.bookkeeping import clipped_sum
+from atdp_cli.training.clipping.engine import ClippedSum
+from atdp_cli.training.clipping.loop import clipped_sum as loop
+from atdp_cli.training.objective import Example
+from tests.training.clipping import models
+from tests.training.clipping.models import EOS, ISSUE, OWN_PAD, build, norm_error, oracle, pairwise, record, relative
+from tests.training.test_clipping import norm
+
+AXES: dict[str, Sequence[Any]] = {
+    "architecture": ISSUE,
+    "target": ("full", "attention", "mlp", "embedding", "all"),
+    "checkpointing": ("off", "on", "recomputed"),
+    "tied": (True, False),
+    "pad": (EOS, OWN_PAD),
+    "padding": (True, False),
+    "repeated": (False, True),
+    "windows": ("one", "mixed"),
+    "tokens": (1, 4096),
+    "attention": ("sdpa", "eager"),
+    "dtype": (torch.float32, torch.bfloat16),
+    "cancelling": (False, True),
+    "not_finite": (False, True),
+}
+CASES = pairwise(AXES)
+TOLERANCE = 1e-5
+ARCHITECTURES_WITH_POSITIONS = ("GPT-2",)
+
+
+def name(case: dict[str, Any]) -> str:
+    shown = [axis if value is True else str(value).removeprefix("torch.") for axis, value in case.items() if value]
+    return "-".join(shown)
+
+
+def sample(case: dict[str, Any]) -> list[Example]:
+    """Records in an order that is neither that of their lengths nor of their windows."""
+    lengths: list[tuple[int, ...]] = [(7,), (3,), (12,), (7,), (2,)]
+    if case["windows"] == "mixed":
+        lengths = [(7,), (6, 6, 4), (12,), (9, 3), (7,), (5, 5, 5)]
+    if not case["padding"]:
+        lengths = [(8,) * len(one) for one in lengths]
+    kinds = {"repeated": case["repeated"], "cancelling": case["cancelling"]}
+    found = [record(*one, seed=seed, **kinds) for seed, one in enumerate(lengths)]
+    if case["not_finite"]:
+        found[1] = record(*lengths[1], seed=1, scale=math.inf, **kinds)
+    return found
+
+
+def model_of(case: dict[str, Any]) -> Any:
+    shape = {axis: case[axis] for axis in ("architecture", "tied", "target", "pad", "attention", "dtype")}
+    model = build(**shape)
+    if case["checkpointing"] != "off":
+        with warnings.catch_warnings():
+            # transformers 5.20 renamed it.
+            warnings.simplefilter("ignore", FutureWarning)
+            model.gradient_checkpointing_enable()
+        model.train(case["checkpointing"] == "recomputed")
+    return model
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_norms_and_sum_are_those_of_single_records(case: dict[str, Any]) -> None:
+    model, records = model_of(case), sample(case)
+    positions = case["architecture"] in ARCHITECTURES_WITH_POSITIONS
+    engine = functools.partial(clipped_sum, model, tokens=case["tokens"], positions=positions)
+    unclipped = oracle(model, records, 1e30)
+    finite = unclipped.norms[torch.isfinite(unclipped.norms)]
+    assert len(finite) == len(records) - case["not_finite"]
+    for clip_norm in (float(finite.min()) / 3, float(finite.median()), 1e30):
+        expected = oracle(model, records, clip_norm)
+        with models.untouched(model):
+            found = engine(records, clip_norm)
+        assert torch.equal(torch.isfinite(found.norms), torch.isfinite(expected.norms))
+        check(case, model, records, clip_norm, found, expected)
+    smallest = float(finite.min()) / 3
+    for one in records:
+        assert norm(engine([one], smallest).gradient) <= smallest
+
+
+def check(
+    case: dict[str, Any],
+    model: Any,
+    records: Sequence[Example],
+    clip_norm: float,
+    found: ClippedSum,
+    expected: ClippedSum,
+) -> None:
+    norms, sums = norm_error(found, expected), relative(found.gradient, expected.gradient)
+    if case["dtype"] == torch.float32:
+        assert max(norms, sums) <= TOLERANCE
+        return
+    # In bf16 the engine rounds as `loop` does in the same dtype.
+    rounded = loop(copy.deepcopy(model), records, clip_norm)
+    assert norms <= 2 * norm_error(rounded, expected) + BF16, (norms, norm_error(rounded, expected))
+    assert sums <= 2 * relative(rounded.gradient, expected.gradient) + BF16, (sums, relative(rounded.gradient, expected.gradient))
+
+
+BF16 = 2.0**-8
+"""Half a unit in the last place of a bf16 number of 1."""
+
+
+def test_every_two_values_of_every_two_axes_meet() -> None:
+    assert len(CASES) <= 300
+    for first, second in itertools.combinations(AXES, 2):
+        met = {(case[first], case[second]) for case in CASES}
+        assert met == set(itertools.product(AXES[first], AXES[second]))
