@@ -23,12 +23,13 @@ class StageStarted:
 
 @dataclass(frozen=True, kw_only=True)
 class StepDone:
-    """One optimizer step of a stage was applied."""
+    """One optimizer step of a stage was applied; `tokens` of the sample went through it. For the screen."""
 
     stage: str
     step: int
     steps: int
     noise_multiplier: float | None
+    tokens: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
+from rich.table import Column
 from rich.text import Text
 
 _REDRAWN = 0.1  # seconds: more often than that nobody looks, and drawing takes time from the task
@@ -39,17 +40,29 @@ class _Left(ProgressColumn):
         return Text(f"{timedelta(seconds=int(task.time_remaining))} left")
 
 
+class Pace:
+    """Tokens a second since this was made."""
+
+    def __init__(self) -> None:
+        self._began, self._tokens = time.monotonic(), 0
+
+    def after(self, tokens: int) -> float:
+        """The pace once these tokens are done too."""
+        self._tokens += tokens
+        return self._tokens / max(time.monotonic() - self._began, 1e-9)
+
+
 class Bars:
     """One bar a task, on a terminal; elsewhere nothing."""
 
     def __init__(self, console: Console) -> None:
         columns = (
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=16),
+            BarColumn(bar_width=8),
             _Done(),
             _Rate(),
             _Left(),
-            TextColumn("{task.fields[detail]}", markup=False),
+            TextColumn("{task.fields[detail]}", markup=False, table_column=Column(no_wrap=True)),
         )
         self._bars = Progress(*columns, console=console, disable=not console.is_terminal)
         self._tasks: dict[str, TaskID] = {}

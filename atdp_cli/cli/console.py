@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from atdp_cli.cli.bars import Bars
+from atdp_cli.cli.bars import Bars, Pace
 from atdp_cli.events import (
     CrossChecked,
     EpochDone,
@@ -69,15 +69,19 @@ def progress(console: Console) -> Iterator[Notify]:
     """A `notify` that draws one bar a task and prints the rest."""
     bars = Bars(console)
     advance = bars.advance
+    paces: dict[str, Pace] = {}
 
     def notify(event: Event) -> None:
         match event:
             case RecordsRead(task=task, done=done, total=total):
                 advance(task, done, total)
             case StageStarted(stage=stage, steps=steps):
+                paces[stage] = Pace()
                 advance(f"stage {stage}", 0, steps)
-            case StepDone(stage=stage, step=step, steps=steps, noise_multiplier=sigma):
-                advance(f"stage {stage}", step, steps, "" if sigma is None else f"σ {sigma:.2f}")
+            case StepDone(stage=stage, step=step, steps=steps, noise_multiplier=sigma, tokens=tokens):
+                noise = "" if sigma is None else f"σ {sigma:.2f}, "
+                rate = paces.setdefault(stage, Pace()).after(tokens)
+                advance(f"stage {stage}", step, steps, f"{noise}{rate:,.0f} tok/s")
             case EpochDone(stage=stage, epoch=epoch, epochs=epochs):
                 shown = (figure(event.all_tokens), figure(event.sensitive), figure(event.other))
                 console.print(

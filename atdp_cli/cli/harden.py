@@ -56,6 +56,7 @@ def harden(
         detector=detecting.detector(data.data[0]),
         unit=data.unit,
         text_field=data.text_field,
+        source_field=data.source_field,
         delta=privacy.delta,
         prior=privacy.prior.value,
         target_epsilon=privacy.target_epsilon,
@@ -68,6 +69,11 @@ def harden(
         valid=data.valid,
         max_windows=data.max_windows,
         dtype=running.dtype,
+        engine=running.engine.value,
+        microbatch=_microbatch(running.microbatch),
+        device=running.device.value,
+        lora_rank=training.lora_rank,
+        merge_adapter=running.merge_adapter,
         jitter_seed=privacy.jitter_seed,
         insecure_seed=running.insecure_seed,
         force=running.force,
@@ -95,6 +101,14 @@ def _bare(training: Training, privacy: Privacy) -> dict[str, Any]:
     }
 
 
+def _microbatch(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if not text.isascii() or not text.isdigit():
+        raise UsageError(f"microbatch is '{text}'.", "Give auto or a number of tokens.")
+    return int(text)
+
+
 def default_output(model: Path) -> Path:
     """MODEL-hardened, beside the model; also for `.` and for a link, which keeps its own name."""
     absolute = Path(os.path.abspath(model))  # noqa: PTH100 - resolve() would follow the link
@@ -106,23 +120,24 @@ def default_output(model: Path) -> Path:
 
 
 def _run(planned: "Planned", console: "Console", *, dry_run: bool, as_json: bool, threads: int | None) -> None:
-    from atdp_cli.jobs.harden import estimate_seconds
     from atdp_cli.jobs.harden import harden as run
-    from atdp_cli.model.checkpoint import load_checkpoint
+    from atdp_cli.jobs.opening import open_model
+    from atdp_cli.jobs.timing import estimate_seconds
     from atdp_cli.model.device import training_threads, use_threads
 
     use_threads(threads)
-    checkpoint = load_checkpoint(planned.request.model)
+    with progress(console) as notify:
+        opened = open_model(planned.request, notify)
     if threads is None:
-        use_threads(training_threads(checkpoint.model.num_parameters()))
-    seconds = estimate_seconds(planned, checkpoint)
-    _show_plan(planned, seconds, console)
+        use_threads(training_threads(opened.checkpoint.model.num_parameters()))
+    seconds = estimate_seconds(planned, opened)
+    _show_plan(planned, opened.engine.name, seconds, console)
     if dry_run:
         if as_json:
-            write_json(_plan_json(planned, seconds))
+            write_json(_plan_json(planned, opened.engine.name, seconds))
         return
     with progress(console) as notify:
-        finished = run(planned, checkpoint, notify)
+        finished = run(planned, opened, notify)
     _show_result(finished, console)
     if as_json:
         write_json(_result_json(planned, finished))
@@ -130,7 +145,7 @@ def _run(planned: "Planned", console: "Console", *, dry_run: bool, as_json: bool
         typer.echo(str(finished.output))
 
 
-def _show_plan(planned: "Planned", seconds: float, console: "Console") -> None:
+def _show_plan(planned: "Planned", engine: str, seconds: float, console: "Console") -> None:
     from rich.table import Table
 
     from atdp_cli.privacy.guarantee import advice, sentences
@@ -150,14 +165,14 @@ def _show_plan(planned: "Planned", seconds: float, console: "Console") -> None:
     split = planned.split
     console.print(
         f"{split.training:,} training records, one {planned.plan.ledger.unit} each; {len(split.held_out):,} held out. "
-        f"About {_duration(seconds)} of training."
+        f"About {_duration(seconds)} of training by the engine {engine}."
     )
     for line in sentences(planned.plan.ledger, planned.guarantees):
         console.print(line)
     if hint := advice(planned.plan.ledger):
         console.print(hint)
     if seconds > LONG_RUN_SECONDS:
-        console.print("That is long: --max-records takes the first so many records.")
+        console.print("That is long: --lora-rank 8 trains far fewer parameters, --max-records takes fewer records.")
 
 
 def _show_result(finished: "Hardened", console: "Console") -> None:
@@ -178,7 +193,7 @@ def _show_result(finished: "Hardened", console: "Console") -> None:
         console.print("Not to be called releasable: no finite ε holds end to end. Audit it with atdp audit-canary.")
 
 
-def _plan_json(planned: "Planned", seconds: float) -> dict[str, Any]:
+def _plan_json(planned: "Planned", engine: str, seconds: float) -> dict[str, Any]:
     from atdp_cli.report.document import guarantee_entries
 
     return {
@@ -190,6 +205,7 @@ def _plan_json(planned: "Planned", seconds: float) -> dict[str, Any]:
         "stages": _stages(planned),
         "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(planned.guarantees)],
         "insecure_seed": planned.plan.ledger.insecure_seed,
+        "engine": engine,
         "estimated_seconds": seconds,
     }
 

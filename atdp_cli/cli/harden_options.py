@@ -13,6 +13,24 @@ from atdp_cli.text.placeholders import Style
 DATA, PRIVACY, TRAINING, DETECTION, OUTPUT = "Data", "Privacy", "Training", "Detection", "Output"
 
 
+class EngineOption(StrEnum):
+    """The clipping engines."""
+
+    AUTO = "auto"
+    BOOKKEEPING = "bookkeeping"
+    OPACUS = "opacus"
+    LOOP = "loop"
+
+
+class DeviceOption(StrEnum):
+    """Where the arithmetic runs."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+    MPS = "mps"
+
+
 class PriorOption(StrEnum):
     """What is known of the checkpoint's past."""
 
@@ -47,6 +65,14 @@ class Training:
         float | None,
         typer.Option(
             help="Share of the weight that flagged tokens should carry, for record and released. Default: 0.5.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None
+    lora_rank: Annotated[
+        int | None,
+        typer.Option(
+            help="Train a LoRA adapter of this rank on the linear layers, not the whole model: faster, with less "
+            "noise in all. The adapter is what is written.",
             rich_help_panel=TRAINING,
         ),
     ] = None
@@ -126,6 +152,14 @@ class Data:
     ]
     unit: UnitOption = "line"
     text_field: TextField = "text"
+    source_field: Annotated[
+        str | None,
+        typer.Option(
+            help="Encoder-decoder models: the field or column that the encoder reads; --text-field is then what the "
+            "decoder learns to say.",
+            rich_help_panel=DATA,
+        ),
+    ] = None
     max_records: Annotated[int | None, typer.Option(help="Take the first so many records.", rich_help_panel=DATA)] = (
         None
     )
@@ -186,6 +220,31 @@ class Running:
         str | None,
         typer.Option(help="float32, float16 or bfloat16. Default: as the checkpoint.", rich_help_panel=OUTPUT),
     ] = None
+    merge_adapter: Annotated[
+        bool,
+        typer.Option(
+            "--merge-adapter", help="Write the whole model, the adapter added to its weights.", rich_help_panel=OUTPUT
+        ),
+    ] = False
+    engine: Annotated[
+        EngineOption,
+        typer.Option(
+            help="How records are clipped: many at once (bookkeeping), by Opacus' hooks (opacus), one at a time "
+            "(loop). auto takes the first that agrees with loop on random tokens.",
+            rich_help_panel="Running",
+        ),
+    ] = EngineOption.AUTO
+    microbatch: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|TOKENS",
+            help="Tokens in memory at a time. auto goes by the vocabulary and shrinks when memory runs out.",
+            rich_help_panel="Running",
+        ),
+    ] = "auto"
+    device: Annotated[
+        DeviceOption, typer.Option(help="auto takes the GPU where there is one.", rich_help_panel="Running")
+    ] = DeviceOption.AUTO
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan and its ε, and stop.", rich_help_panel=OUTPUT)
     ] = False

@@ -1,6 +1,6 @@
 """The corpus of a run: its records in order, and which of them are held out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -22,10 +22,12 @@ class Split:
     Attributes:
         records: All, in the corpora's order; those of a separate validation file come last.
         held_out: Places of the records that only measure.
+        sources: What an encoder reads for each of the records; None where the model has none.
     """
 
     records: tuple[Record, ...]
     held_out: frozenset[int]
+    sources: tuple[Record, ...] | None = None
 
     @property
     def training(self) -> int:
@@ -34,11 +36,18 @@ class Split:
 
 
 def load_split(
-    paths: Sequence[Path], *, unit: Unit, text_field: str, max_records: int | None, valid: Path | None
+    paths: Sequence[Path],
+    *,
+    unit: Unit,
+    text_field: str,
+    source_field: str | None = None,
+    max_records: int | None,
+    valid: Path | None,
 ) -> Split:
     """Read the corpora in the order given; without `valid`, every twentieth record, at most 500, is held out.
 
     Args:
+        source_field: The field of what an encoder reads, beside `text_field`, which its decoder learns to say.
         max_records: Take the first so many records of the corpora, at least 2; None takes all.
 
     Raises:
@@ -53,17 +62,25 @@ def load_split(
         )
     if max_records is not None and max_records < 2:
         raise UsageError(f"max-records is {max_records}.", "Choose a whole number of at least 2.")
-    chained = (record for path in paths for record in read_records(path, unit=unit, text_field=text_field))
-    records = tuple(islice(chained, max_records))
+
+    def read(files: Iterable[Path], field: str, most: int | None) -> tuple[Record, ...]:
+        found = (record for path in files for record in read_records(path, unit=unit, text_field=field))
+        return tuple(islice(found, most))
+
+    def read_all(field: str) -> tuple[Record, ...]:
+        return read(paths, field, max_records) + (read([valid], field, None) if valid is not None else ())
+
+    records = read(paths, text_field, max_records)
+    sources = None if source_field is None else read_all(source_field)
     if valid is not None:
-        measured = tuple(read_records(valid, unit=unit, text_field=text_field))
+        measured = read([valid], text_field, None)
         if unit not in BUILT_IN_UNITS and {record.id for record in records} & {record.id for record in measured}:
             raise InputError(f"{valid} and --data share values of {unit}.", "Hold out other ones.")
         places = range(len(records), len(records) + len(measured))
-        return Split(records=records + measured, held_out=frozenset(places))
+        return Split(records=records + measured, held_out=frozenset(places), sources=sources)
     if len(records) < 2:
         raise InputError(f"{paths[0]} holds a single record.", "Give a corpus, or choose a smaller --unit.")
-    return Split(records=records, held_out=frozenset(held_out_positions(len(records))))
+    return Split(records=records, held_out=frozenset(held_out_positions(len(records))), sources=sources)
 
 
 def held_out_positions(records: int) -> range:

@@ -26,6 +26,7 @@ from atdp_cli.report.document import (
     json_numbers,
 )
 from atdp_cli.text.placeholders import Style
+from atdp_cli.training.clipping.selection import Chosen
 from atdp_cli.training.objective import Weighing
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import DPSGD, Objective, Text, Uniform
@@ -44,6 +45,7 @@ class Measured:
     pipeline: str | None
     planted: tuple[int, ...] | None
     weighings: Sequence[Weighing]
+    engine: Chosen
 
 
 def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], measured: Measured) -> PublicReport:
@@ -70,7 +72,8 @@ def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], 
             for stage, one in zip(planned.plan.stages, measured.weighings, strict=True)
         ),
         detector=_detector_entry(request, measured.pipeline),
-        engine="loop",
+        engine=measured.engine.name,
+        engines_refused=measured.engine.refused,
         noise_source="insecure seed: nothing is protected"
         if ledger.insecure_seed
         else "AES-256-CTR keyed by the operating system",

@@ -1,16 +1,18 @@
 """From records to windows: detection, redaction and tokens, each record on its own."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.events import Notify
+from atdp_cli.jobs.corpus import Split
 from atdp_cli.jobs.crosscheck import private_folder
 from atdp_cli.jobs.detection import find
 from atdp_cli.jobs.request import HardenRequest
-from atdp_cli.model.windows import Marks, Window, encode_windows
+from atdp_cli.model.windows import Marks, Window, encode_pair, encode_windows
 from atdp_cli.text.detector import PLACEHOLDERS
 from atdp_cli.text.functionwords import function_word_characters
 from atdp_cli.text.placeholders import Masking
@@ -22,15 +24,33 @@ from atdp_cli.text.spans import Range, Span, at_tier
 from atdp_cli.training.recipe import Text
 
 Windows = tuple[Window, ...]
-Flagged = tuple[Record, tuple[Span, ...]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """How long a window may be, in tokens, and how many of them a record may have."""
+@dataclass(frozen=True, slots=True)
+class Flagged:
+    """A record with its sensitive spans, and for an encoder-decoder model what its encoder reads, likewise."""
 
+    record: Record
+    spans: tuple[Span, ...]
+    source: "Flagged | None" = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Encoding:
+    """How records become windows.
+
+    Attributes:
+        context: The longest window, in tokens.
+        windows: How many of them a record may have.
+        masking: How placeholders look in redacted text.
+        start: The token that the decoder of an encoder-decoder model begins with; None for other models.
+    """
+
+    tokenizer: PreTrainedTokenizerFast
     context: int
     windows: int
+    masking: Masking = BY_LABEL
+    start: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,44 +61,55 @@ class Spotted:
     pipeline: str | None
 
 
-def spot(records: Sequence[Record], request: HardenRequest, notify: Notify) -> Spotted:
+def spot(split: Split, request: HardenRequest, notify: Notify) -> Spotted:
     """The sensitive spans of each record, detected or read from a file, in the order of the records."""
+    records = split.records
     if request.spans is not None:
         # The spans file covers the whole corpus, also where --max-records takes only its beginning.
         corpus = read_records(request.data[0], unit=request.unit, text_field=request.text_field)
         found_before = islice(read_spans(request.spans, corpus), len(records))
-        return Spotted(records=tuple(found_before), pipeline=None)
-    detector = request.detector
-    pipeline = load_pipeline(detector.pipeline)
-    found = find(records, detector, pipeline, notify, total=len(records), folder=private_folder(request.data[0]))
-    flagged = tuple((one.record, at_tier(one.spans, detector.tier)) for one in found)
+        return Spotted(records=tuple(Flagged(*one) for one in found_before), pipeline=None)
+    pipeline = load_pipeline(request.detector.pipeline)
+    flagged = _flagged(records, request, pipeline, notify)
+    if split.sources is not None:
+        sources = _flagged(split.sources, request, pipeline, notify)
+        flagged = tuple(replace(one, source=source) for one, source in zip(flagged, sources, strict=True))
     return Spotted(records=flagged, pipeline=pipeline_name(pipeline))
 
 
-def encode(
-    flagged: Iterable[Flagged],
-    text: Text,
-    tokenizer: PreTrainedTokenizerFast,
-    limits: Limits,
-    masking: Masking = BY_LABEL,
-) -> tuple[Windows, ...]:
+def _flagged(records: Sequence[Record], request: HardenRequest, pipeline: Any, notify: Notify) -> tuple[Flagged, ...]:
+    detector = request.detector
+    found = find(records, detector, pipeline, notify, total=len(records), folder=private_folder(request.data[0]))
+    return tuple(Flagged(one.record, at_tier(one.spans, detector.tier)) for one in found)
+
+
+def encode(flagged: Iterable[Flagged], text: Text, encoding: Encoding) -> tuple[Windows, ...]:
     """Each record's windows over its raw or its redacted text; a record without tokens to predict has none.
 
     Placeholders are no targets, neither those put in here nor those that an earlier redaction left in the text.
     """
-    return tuple(
-        encode_windows(tokenizer, index, content, marks, context=limits.context, max_windows=limits.windows)
-        for index, (content, marks) in enumerate(_marked(record, spans, text, masking) for record, spans in flagged)
+    return tuple(_windows(index, one, text, encoding) for index, one in enumerate(flagged))
+
+
+def _windows(index: int, one: Flagged, text: Text, encoding: Encoding) -> Windows:
+    content, marks = _marked(one, text, encoding.masking)
+    if one.source is None or encoding.start is None:
+        return encode_windows(
+            encoding.tokenizer, index, content, marks, context=encoding.context, max_windows=encoding.windows
+        )
+    source, _ = _marked(one.source, text, encoding.masking)
+    return encode_pair(
+        encoding.tokenizer, index, source, content, marks, start=encoding.start, context=encoding.context
     )
 
 
-def _marked(record: Record, spans: Sequence[Span], text: Text, masking: Masking) -> tuple[str, Marks]:
+def _marked(one: Flagged, text: Text, masking: Masking) -> tuple[str, Marks]:
     if text is Text.RAW:
-        content, sensitive = record.text, tuple((span.start, span.end) for span in spans)
+        content, sensitive = one.record.text, tuple((span.start, span.end) for span in one.spans)
         return content, Marks(
             sensitive=sensitive, function=function_word_characters(content), ignored=_earlier(content)
         )
-    redacted = redact(record.text, spans, masking)
+    redacted = redact(one.record.text, one.spans, masking)
     ignored = (*redacted.placeholders, *_earlier(redacted.text))
     return redacted.text, Marks(function=function_word_characters(redacted.text), ignored=ignored)
 

@@ -5,33 +5,28 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.events import Notify
 from atdp_cli.jobs.describe import Measured, private_report, public_report
 from atdp_cli.jobs.material import Material, prepare
+from atdp_cli.jobs.opening import Opened
 from atdp_cli.jobs.request import Planned
 from atdp_cli.jobs.reviewing import review_each_epoch
 from atdp_cli.jobs.stages import Bench, fold
 from atdp_cli.jobs.workplace import Workplace, workplace
+from atdp_cli.model.adapter import merged
 from atdp_cli.model.checkpoint import (
     Checkpoint,
-    context_length,
     load_checkpoint,
-    random_tokens,
     save_checkpoint,
 )
 from atdp_cli.model.perplexity import Perplexity, perplexity
-from atdp_cli.model.tokens import encode_record
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.journal import JOURNAL_FILE, read_journal
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, compact, file_sha256, software, timestamp, write_ledger
 from atdp_cli.report.card import render_card
 from atdp_cli.report.document import REPORT_FILE, PublicReport
 from atdp_cli.text.spanfile import spans_line
-from atdp_cli.training.clipping.engine import trainable
-from atdp_cli.training.clipping.loop import clipped_sum
 from atdp_cli.training.objective import sensitive_share
 
 SPANS_FILE = "spans.jsonl"
@@ -50,7 +45,7 @@ class Hardened:
     seconds: float
 
 
-def harden(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Hardened:
+def harden(planned: Planned, opened: Opened, notify: Notify) -> Hardened:
     """Run the plan and write OUT/ and OUT.private/.
 
     Raises:
@@ -58,7 +53,7 @@ def harden(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Hardened
         RunError: Training left the finite numbers, or the result does not load again.
     """
     started, created = time.monotonic(), timestamp()
-    request = planned.request
+    request, checkpoint = planned.request, opened.checkpoint
     with workplace(request.output, force=request.force) as work:
         material = prepare(planned, checkpoint, notify)
         before = perplexity(checkpoint.model, material.held_out)
@@ -66,18 +61,20 @@ def harden(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Hardened
             request=request,
             model=checkpoint.model,
             material=material,
-            engine=clipped_sum,
+            engine=opened.engine.run,
             reread=review_each_epoch(planned, checkpoint, work, notify),
             notify=notify,
         )
         results = fold(planned, bench, work)
-        save_checkpoint(checkpoint.model, checkpoint.tokenizer, work.model, request.dtype or checkpoint.stored_dtype)
+        finished = merged(checkpoint.model) if request.merge_adapter else checkpoint.model
+        save_checkpoint(finished, checkpoint.tokenizer, work.model, request.dtype or checkpoint.stored_dtype)
         after = perplexity(_reload(work.model).model, material.held_out)
         if after.all is None or not math.isfinite(after.all):
             raise RunError("The hardened model's held-out perplexity is not finite.", "Lower the learning rate.")
         ledger = _seal(planned, work, created)
         found = guarantees(ledger)
         measured = Measured(
+            engine=opened.engine,
             before=before,
             after=after,
             results=[result for result, _ in results],
@@ -97,20 +94,6 @@ def harden(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Hardened
         steps=sum(stage.steps for stage in planned.plan.stages),
         seconds=measured.seconds,
     )
-
-
-def estimate_seconds(planned: Planned, checkpoint: Checkpoint) -> float:
-    """A rough time for the stages: one timed record of typical length, made of random tokens, times the plan."""
-    lengths = [len(encode_record(checkpoint.tokenizer, record.text)) for record in planned.split.records[:50]]
-    length = max(2, min(round(sum(lengths) / len(lengths)), context_length(checkpoint.model)))
-    ids = random_tokens(checkpoint.model, length)
-    took = []
-    for _ in range(3):
-        started = time.monotonic()
-        loss = checkpoint.model(input_ids=ids, use_cache=False).logits.float().logsumexp(-1).sum()
-        torch.autograd.grad(loss, trainable(checkpoint.model), allow_unused=True)
-        took.append(time.monotonic() - started)
-    return min(took) * sum(stage.steps * stage.batch for stage in planned.plan.stages)
 
 
 def _reload(folder: Path) -> Checkpoint:
@@ -143,4 +126,4 @@ def _write_reports(public: PublicReport, measured: Measured, material: Material,
     private = private_report(public, measured)
     (work.private / REPORT_FILE).write_text(private.model_dump_json(indent=2) + "\n", encoding="utf-8")
     with (work.private / SPANS_FILE).open("w", encoding="utf-8") as spans:
-        spans.writelines(spans_line(record.id, found) + "\n" for record, found in material.flagged)
+        spans.writelines(spans_line(one.record.id, one.spans) + "\n" for one in material.flagged)

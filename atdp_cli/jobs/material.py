@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.audit.manifest import read_manifest, token_mismatch
 from atdp_cli.errors import InputError
 from atdp_cli.events import FellBack, Notify
-from atdp_cli.jobs.encoding import Flagged, Limits, Windows, encode, spot
+from atdp_cli.jobs.encoding import Encoding, Flagged, Windows, encode, spot
 from atdp_cli.jobs.randomness import stream
 from atdp_cli.jobs.request import HardenRequest, Planned
 from atdp_cli.model.checkpoint import Checkpoint, context_length
@@ -37,14 +37,13 @@ def prepare(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Materia
     """
     request, split = planned.request, planned.split
     check_alignment(checkpoint.tokenizer)
-    limits = limits_of(request, checkpoint.model)
-    spotted = spot(split.records, request, notify)
+    encoding = encoding_of(planned, checkpoint)
+    spotted = spot(split, request, notify)
     training = tuple(one for place, one in enumerate(spotted.records) if place not in split.held_out)
     measured = tuple(one for place, one in enumerate(spotted.records) if place in split.held_out)
     texts = {stage.stage.text for stage in planned.plan.stages}
-    masking = masking_of(request)
-    encoded = {text: encode(training, text, checkpoint.tokenizer, limits, masking) for text in sorted(texts)}
-    held_out = [window for windows in encode(measured, Text.RAW, checkpoint.tokenizer, limits) for window in windows]
+    encoded = {text: encode(training, text, encoding) for text in sorted(texts)}
+    held_out = [window for windows in encode(measured, Text.RAW, encoding) for window in windows]
     if not any(window.targets.any() for window in held_out):
         raise InputError("No held-out record has a token to predict.", "Give another --valid file, or more records.")
     return Material(
@@ -56,14 +55,16 @@ def prepare(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Materia
     )
 
 
-def limits_of(request: HardenRequest, model: PreTrainedModel) -> Limits:
-    """The longest window that the model reads, and how many of them a record may have."""
-    return Limits(context=context_length(model), windows=request.max_windows)
-
-
-def masking_of(request: HardenRequest) -> Masking:
-    """How placeholders look; pseudonyms have a key of their own in every run."""
-    return Masking(request.style, stream(request, 0, "pseudonyms").uniforms(KEY_BYTES // 8).tobytes())
+def encoding_of(planned: Planned, checkpoint: Checkpoint) -> Encoding:
+    """How this run's records become windows; pseudonyms have a key of their own in every run."""
+    request, config = planned.request, checkpoint.model.config
+    return Encoding(
+        tokenizer=checkpoint.tokenizer,
+        context=context_length(checkpoint.model),
+        windows=request.max_windows,
+        masking=Masking(request.style, stream(request, 0, "pseudonyms").uniforms(KEY_BYTES // 8).tobytes()),
+        start=config.decoder_start_token_id if config.is_encoder_decoder else None,
+    )
 
 
 def _planted(

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from atdp_cli.audit.manifest import read_manifest
 from atdp_cli.errors import BudgetError, InputError, UsageError
 from atdp_cli.jobs.corpus import Split, load_split
 from atdp_cli.jobs.crosscheck import check_crosscheck
 from atdp_cli.jobs.detection import Detector
-from atdp_cli.model.folder import check_folder
+from atdp_cli.model.folder import check_folder, is_adapter
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.ledger import Ledger, Masks, Prior, read_beside
 from atdp_cli.privacy.schedule import RiseReset
@@ -19,6 +20,7 @@ from atdp_cli.text.placeholders import Style
 from atdp_cli.text.records import Unit
 from atdp_cli.text.sampling import check_rate
 from atdp_cli.text.spans import Tier
+from atdp_cli.training.clipping.names import EngineName
 from atdp_cli.training.plan import Corpus, Plan, make_plan, solve_noise
 from atdp_cli.training.recipe import DPSGD, Recipe, Text, last_private
 
@@ -40,6 +42,7 @@ class HardenRequest:
     detector: Detector
     unit: Unit = "line"
     text_field: str = "text"
+    source_field: str | None = None
     delta: float = 1e-6
     prior: Prior = "unknown"
     target_epsilon: float | None = None
@@ -52,6 +55,11 @@ class HardenRequest:
     valid: Path | None = None
     max_windows: int = 8
     dtype: str | None = None
+    engine: EngineName | Literal["auto"] = "auto"
+    microbatch: int | None = None
+    device: str = "auto"
+    lora_rank: int | None = None
+    merge_adapter: bool = False
     jitter_seed: int = 0
     insecure_seed: int | None = None
     force: bool = False
@@ -86,6 +94,7 @@ def plan_request(request: HardenRequest) -> Planned:
         request.data,
         unit=request.unit,
         text_field=request.text_field,
+        source_field=request.source_field,
         max_records=request.max_records,
         valid=request.valid,
     )
@@ -143,8 +152,7 @@ def _check(request: HardenRequest) -> None:
         _check_scaled(request.recipe)
     if request.max_epsilon is not None:
         require_positive("max-epsilon", request.max_epsilon)
-    if request.dtype not in (None, *WRITTEN_DTYPES):
-        raise UsageError(f"dtype is '{request.dtype}'.", f"Choose one of {', '.join(WRITTEN_DTYPES)}.")
+    _check_running(request)
     require_at_least("jobs", request.detector.jobs, 1)
     require_at_least("max-windows-per-unit", request.max_windows, 1)
     for path in (request.spans, *request.detector.allow, *request.detector.deny, request.manifest, request.valid):
@@ -154,6 +162,17 @@ def _check(request: HardenRequest) -> None:
         read_manifest(request.manifest)
     if request.output.resolve() == request.model.resolve():
         raise UsageError("The output is the model itself.", "Choose another folder with -o.")
+
+
+def _check_running(request: HardenRequest) -> None:
+    if request.dtype not in (None, *WRITTEN_DTYPES):
+        raise UsageError(f"dtype is '{request.dtype}'.", f"Choose one of {', '.join(WRITTEN_DTYPES)}.")
+    if request.microbatch is not None:
+        require_at_least("microbatch", request.microbatch, 1)
+    if request.lora_rank is not None:
+        require_at_least("lora-rank", request.lora_rank, 1)
+    if request.merge_adapter and request.lora_rank is None and not is_adapter(request.model):
+        raise UsageError("There is no adapter to merge.", "Use --merge-adapter with --lora-rank.")
 
 
 def _check_spans(request: HardenRequest) -> None:

@@ -5,12 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from transformers import PreTrainedTokenizerFast
-
 from atdp_cli.events import Notify, ReviewQueued, ignore
 from atdp_cli.jobs.detection import Detector, find
-from atdp_cli.jobs.encoding import Windows, encode
-from atdp_cli.jobs.material import limits_of, masking_of
+from atdp_cli.jobs.encoding import Flagged, Windows, encode
+from atdp_cli.jobs.material import encoding_of
 from atdp_cli.jobs.request import Planned
 from atdp_cli.jobs.review import lists_beside
 from atdp_cli.jobs.stages import Reread
@@ -40,8 +38,7 @@ def review_each_epoch(planned: Planned, checkpoint: Checkpoint, work: Workplace,
     folder = work.private / REVIEW_FOLDER
     folder.mkdir(mode=0o700)
     pipeline = load_pipeline(request.detector.pipeline)
-    masking, limits = masking_of(request), limits_of(request, checkpoint.model)
-    tokenizer: PreTrainedTokenizerFast = checkpoint.tokenizer
+    encoding = encoding_of(planned, checkpoint)
     header = Header(
         corpora=tuple(writable(str(path.resolve())) for path in _corpora(planned)),
         unit=request.unit,
@@ -58,12 +55,13 @@ def review_each_epoch(planned: Planned, checkpoint: Checkpoint, work: Workplace,
         queued = write_queue(queue, found, header, random.SystemRandom())
         queues.append(queue)
         notify(ReviewQueued(queue=str(queue), sentences=queued.flagged + queued.unflagged))
-        flagged = [
-            (one.record, at_tier(one.spans, detector.tier))
-            for place, one in enumerate(found)
-            if place not in planned.split.held_out
-        ]
-        return encode(flagged, plan.stage.text, tokenizer, limits, masking)
+        flagged = [Flagged(one.record, at_tier(one.spans, detector.tier)) for one in found]
+        if planned.split.sources is not None:
+            read = find(planned.split.sources, detector, pipeline, ignore)
+            sources = [Flagged(one.record, at_tier(one.spans, detector.tier)) for one in read]
+            flagged = [replace(one, source=source) for one, source in zip(flagged, sources, strict=True)]
+        training = [one for place, one in enumerate(flagged) if place not in planned.split.held_out]
+        return encode(training, plan.stage.text, encoding)
 
     return reread
 

@@ -94,9 +94,9 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
 def save_checkpoint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path, dtype: str) -> None:
     """Write weights in `dtype` (as torch names it), configuration, generation settings and tokenizer into a new folder.
 
-    The model itself is converted: it has done its work.
+    Of an adapted model the adapter alone is written. The model itself is converted: it has done its work.
     """
-    model.to(dtype=getattr(torch, dtype)).save_pretrained(folder)  # type: ignore[arg-type, unused-ignore]
+    model.to(device="cpu", dtype=getattr(torch, dtype)).save_pretrained(folder)  # type: ignore[arg-type, unused-ignore]
     tokenizer.save_pretrained(folder)
 
 

@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional as F
 from transformers import PreTrainedModel
 
+from atdp_cli.model.forward import Batch, logits_of, pad
 from atdp_cli.model.windows import Window
 
 
@@ -21,34 +22,11 @@ class Perplexity:
     other: float | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Batch:
-    """Windows of unequal length, padded on the right.
-
-    Attributes:
-        input_ids: int64, shape [windows, T].
-        attention_mask: 1 where there is a token, shape [windows, T]. Padding is known by it alone.
-    """
-
-    input_ids: torch.Tensor
-    attention_mask: torch.Tensor
-
-
-def pad(windows: Sequence[Window]) -> Batch:
-    """One batch; the padding id is 0 and never looked at."""
-    width = max(len(window.token_ids) for window in windows)
-    ids = torch.zeros(len(windows), width, dtype=torch.long)
-    mask = torch.zeros(len(windows), width, dtype=torch.long)
-    for row, window in enumerate(windows):
-        ids[row, : len(window.token_ids)] = torch.from_numpy(window.token_ids)
-        mask[row, : len(window.token_ids)] = 1
-    return Batch(ids, mask)
-
-
 def token_losses(model: PreTrainedModel, batch: Batch) -> torch.Tensor:
     """Negative log-likelihood of each next token in fp32, shape [windows, T−1]; padding holds arbitrary values."""
-    logits = model(input_ids=batch.input_ids, attention_mask=batch.attention_mask, use_cache=False).logits
-    return F.cross_entropy(logits[:, :-1].float().transpose(1, 2), batch.input_ids[:, 1:], reduction="none")
+    logits = logits_of(model, batch)[:, :-1]
+    following = batch.input_ids[:, 1:].to(logits.device)
+    return F.cross_entropy(logits.float().transpose(1, 2), following, reduction="none")
 
 
 @torch.inference_mode()
@@ -57,7 +35,7 @@ def perplexity(model: PreTrainedModel, windows: Sequence[Window], *, tokens_per_
     total = np.zeros(2)
     count = np.zeros(2, dtype=np.int64)
     for group in _batches(windows, tokens_per_batch):
-        losses = token_losses(model, pad(group)).double().numpy()
+        losses = token_losses(model, pad(group)).cpu().double().numpy()
         for row, window in zip(losses, group, strict=True):
             targets = window.targets[1:]
             values = row[: len(targets)]

@@ -1,7 +1,7 @@
 """Windows: a record's tokens, cut to the model's context, with what is known of each token."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -72,17 +72,51 @@ def encode_windows(
     if all(offset == NOWHERE for offset in offsets):
         # Adjacency replaces a record by an empty one, which must add nothing: no start token, no end to predict.
         return ()
-    sensitive = _overlapping(offsets, len(text), marks.sensitive)
-    function = _function_tokens(offsets, text, marks.function)
-    ignored = _overlapping(offsets, len(text), marks.ignored)
-    token_ids = np.asarray(ids, dtype=np.int64)
+    whole = _window(record, ids, offsets, text, marks)
     windows: list[Window] = []
     for start in range(0, max(len(ids) - 1, 0), context - 1):
         if len(windows) == max_windows:
             break
         part = slice(start, start + context)
-        windows.append(Window(record, token_ids[part], sensitive[part], function[part], ignored[part]))
+        masks = (whole.sensitive[part], whole.function[part], whole.ignored[part])
+        windows.append(Window(record, whole.token_ids[part], *masks))
     return tuple(windows)
+
+
+def encode_pair(
+    tokenizer: PreTrainedTokenizerFast, record: int, source: str, target: str, marks: Marks, *, start: int, context: int
+) -> tuple[Window, ...]:
+    """The one window of a record of an encoder-decoder model; what is longer than the context is left out.
+
+    Args:
+        source: What the encoder reads.
+        target: What the decoder has to say.
+        marks: Of the target.
+        start: The token that the decoder begins with.
+        context: The most tokens of either, at least 2.
+
+    Returns:
+        No window where the target has no token.
+
+    Raises:
+        InputError: The tokenizer does not tell which characters its tokens cover.
+    """
+    ids, offsets = align_record(tokenizer, target, with_end=True)
+    if all(offset == NOWHERE for offset in offsets):
+        return ()
+    read, _ = align_record(tokenizer, source, with_end=True)
+    whole = _window(record, [start, *ids][:context], [NOWHERE, *offsets][:context], target, marks)
+    return (replace(whole, source=np.asarray(read[:context], dtype=np.int64)),)
+
+
+def _window(record: int, ids: Sequence[int], offsets: Sequence[Range], text: str, marks: Marks) -> Window:
+    return Window(
+        record,
+        np.asarray(ids, dtype=np.int64),
+        _overlapping(offsets, len(text), marks.sensitive),
+        _function_tokens(offsets, text, marks.function),
+        _overlapping(offsets, len(text), marks.ignored),
+    )
 
 
 def check_alignment(tokenizer: PreTrainedTokenizerFast) -> None:

@@ -119,6 +119,7 @@ class PublicReport(_Frozen):
     stages: tuple[StageEntry, ...]
     detector: DetectorEntry
     engine: str
+    engines_refused: tuple[str, ...] = ()
     noise_source: str
     insecure_seed: bool
     weights: dict[str, str]

@@ -26,6 +26,9 @@ LONGEST_WORD = 1_000
 BATCH = 64
 """The most pieces that spaCy sees together."""
 
+SIZE = 20_000
+"""The characters after which no more pieces join a batch; spaCy works on all of them at once."""
+
 KNOWN_BATCH = 4 * BATCH
 """The most items that are held together, known findings included."""
 
@@ -183,7 +186,7 @@ def _batches(items: Iterable[Finding | _Unread]) -> Iterator[Batch[Finding | _Un
             # A record is given to the recognisers whole: an identifier may lie across a cut.
             pieces.append((item.text, "" if item.start else item.record.text))
             size += len(item.text)
-        if len(pieces) == BATCH or size >= PIECE or len(together) == KNOWN_BATCH:
+        if len(pieces) == BATCH or size >= SIZE or len(together) == KNOWN_BATCH:
             yield Batch(together, pieces)
             together, pieces, size = [], [], 0
     if together:

@@ -25,6 +25,10 @@ class Example:
     windows: tuple[Window, ...]
     weights: tuple[Weights, ...]
 
+    def __post_init__(self) -> None:
+        if len({window.record for window in self.windows}) > 1:
+            raise ValueError("An example holds windows of several records: packed rows cannot be clipped by record.")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighing:

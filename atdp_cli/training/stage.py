@@ -6,17 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-import numpy as np
 import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.errors import RunError
 from atdp_cli.events import EpochDone, Notify, StageStarted, StepDone
-from atdp_cli.model.perplexity import Perplexity, pad, token_losses
+from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.csprng import KeyStream
 from atdp_cli.privacy.journal import spend
 from atdp_cli.privacy.ledger import SubsampledGaussian
+from atdp_cli.training.clipping.batches import default_tokens, split
 from atdp_cli.training.clipping.engine import ClippingEngine, trainable
+from atdp_cli.training.clipping.forward import logits_of, loss_gradient
 from atdp_cli.training.noise import add_noise
 from atdp_cli.training.objective import Example
 from atdp_cli.training.plan import StagePlan
@@ -95,7 +96,7 @@ def run_private(
             mean_norms.append(float(finite.mean()) if len(finite) else None)
             not_finite += len(clipped.norms) - len(finite)
             sigma = event.noise_multiplier
-            notify(StepDone(stage=plan.stage.name, step=step, steps=plan.steps, noise_multiplier=sigma))
+            notify(_done(plan, step, sigma, chosen))
         perplexities.append(_end_epoch(plan, epoch, held_out, notify))
     return StageResult(perplexities=tuple(perplexities), mean_norms=tuple(mean_norms), not_finite=not_finite)
 
@@ -120,6 +121,7 @@ def run_plain(
         RunError: A parameter is no longer finite, or the first step changed nothing.
     """
     seed = secrets.randbits(63) if seed is None else seed
+    tokens = default_tokens(model)
     order = random.Random(seed)  # noqa: S311 - a plain stage promises nothing
     torch.manual_seed(seed)
     model.train()
@@ -133,8 +135,8 @@ def run_plain(
         for start in range(0, len(shuffled), plan.batch):
             step += 1
             chosen = shuffled[start : start + plan.batch]
-            _apply(model, optimizer, _mean_gradient(model, chosen), first=step == 1)
-            notify(StepDone(stage=plan.stage.name, step=step, steps=plan.steps, noise_multiplier=None))
+            _apply(model, optimizer, _mean_gradient(model, chosen, tokens), first=step == 1)
+            notify(_done(plan, step, None, chosen))
         model.eval()
         perplexities.append(_end_epoch(plan, epoch, held_out, notify))
         model.train()
@@ -149,21 +151,17 @@ def make_optimizer(model: PreTrainedModel, stage: Train) -> torch.optim.Optimize
     return kind(trainable(model), lr=settings.learning_rate, weight_decay=settings.weight_decay)
 
 
-def _mean_gradient(model: PreTrainedModel, chosen: Sequence[Example]) -> tuple[torch.Tensor, ...]:
+def _mean_gradient(model: PreTrainedModel, chosen: Sequence[Example], tokens: int) -> tuple[torch.Tensor, ...]:
+    """The gradient of the weighted mean loss over the batch's tokens, a physical batch at a time."""
     parameters = trainable(model)
-    pairs = [pair for example in chosen for pair in zip(example.windows, example.weights, strict=True)]
-    if not pairs:
-        return tuple(torch.zeros_like(parameter) for parameter in parameters)
-    batch = pad([window for window, _ in pairs])
-    weights = np.zeros(batch.input_ids.shape, dtype=np.float32)
-    for row, (_, values) in enumerate(pairs):
-        weights[row, : len(values)] = values
-    wanted = torch.from_numpy(weights[:, 1:])
-    loss = (token_losses(model, batch) * wanted).sum() / wanted.sum().clamp(min=1e-6)
-    found = torch.autograd.grad(loss, parameters, allow_unused=True)
-    return tuple(
-        torch.zeros_like(parameter) if part is None else part for parameter, part in zip(parameters, found, strict=True)
-    )
+    total = [torch.zeros_like(parameter) for parameter in parameters]
+    weight = sum(float(values[1:].sum()) for example in chosen for values in example.weights)
+    for batch in split(chosen, tokens):
+        logits = logits_of(model, batch, positions=False)
+        found = torch.autograd.grad(logits, parameters, loss_gradient(logits, batch), materialize_grads=True)
+        for part, share in zip(total, found, strict=True):
+            part.add_(share, alpha=1 / max(weight, 1e-6))
+    return tuple(total)
 
 
 def _apply(
@@ -182,6 +180,11 @@ def _apply(
         raise RunError(
             "The first step changed no parameter.", "Raise the learning rate, or check that parameters are trainable."
         )
+
+
+def _done(plan: StagePlan, step: int, sigma: float | None, chosen: Sequence[Example]) -> StepDone:
+    tokens = sum(len(window.token_ids) for example in chosen for window in example.windows)
+    return StepDone(stage=plan.stage.name, step=step, steps=plan.steps, noise_multiplier=sigma, tokens=tokens)
 
 
 def _end_epoch(plan: StagePlan, epoch: int, held_out: HeldOut, notify: Notify) -> Perplexity:

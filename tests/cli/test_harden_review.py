@@ -9,6 +9,7 @@ from atdp_cli.cli.app import run
 from atdp_cli.events import Event, Notify, ReviewQueued
 from atdp_cli.jobs import reviewing
 from atdp_cli.jobs.corpus import held_out_positions
+from atdp_cli.jobs.encoding import encode
 from tests.cli.conftest import Atdp
 
 OPTIONS = ["--epochs", "3", "--tier", "low-entity", "--insecure-seed", "1", "--no-store"]
@@ -20,10 +21,9 @@ def test_a_queue_an_epoch_and_lists_that_act_from_the_next_one(
     """A reviewer marks "ready" after the first queue: the second queue hides it, and so does training."""
     queued: list[Path] = []
     seen: list[int] = []
-    encode = reviewing.encode
 
     def count(flagged, *arguments):  # type: ignore[no-untyped-def]
-        seen.append(sum(record.text[span.start : span.end] == "ready" for record, spans in flagged for span in spans))
+        seen.append(sum(one.record.text[span.start : span.end] == "ready" for one in flagged for span in one.spans))
         return encode(flagged, *arguments)
 
     original = reviewing.review_each_epoch

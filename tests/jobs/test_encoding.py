@@ -1,13 +1,14 @@
 """From records to windows: placeholders carry no weight in any text."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
-from atdp_cli.jobs.encoding import Flagged, Limits, encode
+from atdp_cli.jobs.encoding import Encoding, Flagged, encode
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.model.tokens import align_record
 from atdp_cli.text.placeholders import Masking, Style, fresh_masking
@@ -18,7 +19,6 @@ from atdp_cli.training.objective import make_example
 from atdp_cli.training.recipe import Objective, Text, Uniform, Weighted
 from tests.text.strategies import flagged_texts, maskings
 
-LIMITS = Limits(context=500, windows=1)
 OBJECTIVES: list[Objective] = [Uniform(), Weighted(weight=0.2), Weighted(weight="record")]
 
 
@@ -35,7 +35,7 @@ def found(text: str, name: str, label: str = "PERSON") -> list[Span]:
 
 def weightless(tokenizer: Any, record: Flagged, kind: Text, objective: Objective, masking: Masking) -> list[bool]:
     """For each token of a record but the start token, whether it has no weight in the loss."""
-    [windows] = encode([record], kind, tokenizer, LIMITS, masking)
+    [windows] = encode([record], kind, Encoding(tokenizer=tokenizer, context=500, windows=1, masking=masking))
     [weights] = make_example(windows, objective).weights
     return [weight == 0 for weight in weights[1:]]
 
@@ -55,7 +55,7 @@ def test_placeholders_of_an_earlier_redaction_weigh_nothing_and_all_else_does(
     tokenizer: Any, style: Style, objective: Objective
 ) -> None:
     before = redact(TEXT, found(TEXT, "Emma Clarke"), fresh_masking(style))
-    record = (Record("1", before.text), tuple(found(before.text, "order")))
+    record = Flagged(Record("1", before.text), tuple(found(before.text, "order")))
     expected = touching(tokenizer, before.text, before.placeholders)
     assert any(expected)
     assert not all(expected)
@@ -73,7 +73,7 @@ def test_placeholders_of_two_redactions_weigh_nothing_and_all_else_does(
     again = redact(before.text, found(before.text, "order", "GADGET"), masking)
     [shown] = {before.text[start:end] for start, end in before.placeholders}
     places = [*again.placeholders, *((span.start, span.end) for span in found(again.text, shown))]
-    record = (Record("1", before.text), tuple(found(before.text, "order", "GADGET")))
+    record = Flagged(Record("1", before.text), tuple(found(before.text, "order", "GADGET")))
     expected = touching(tokenizer, again.text, places)
     assert weightless(tokenizer, record, Text.REDACTED, Uniform(), masking) == expected
 
@@ -86,5 +86,21 @@ def test_what_harden_redacts_weighs_nothing(tokenizer: Any, case: tuple[str, lis
     if not redacted.text:
         return
     expected = touching(tokenizer, redacted.text, redacted.placeholders)
-    record = (Record("1", text), tuple(spans))
+    record = Flagged(Record("1", text), tuple(spans))
     assert weightless(tokenizer, record, Text.REDACTED, Uniform(), masking) == expected
+
+
+@pytest.mark.parametrize("kind", Text)
+def test_a_pair_is_one_window_with_its_source_and_redaction_masks_both(tokenizer: Any, kind: Text) -> None:
+    texts = ("Emma Clarke asked for help", "the order of Emma Clarke was shipped")
+    source, target = (Flagged(Record("1", text), tuple(found(text, "Emma Clarke"))) for text in texts)
+    encoding = Encoding(tokenizer=tokenizer, context=500, windows=3, start=7)
+    [[window]] = encode([replace(target, source=source)], kind, encoding)
+    assert window.token_ids[0] == 7
+    assert window.source is not None
+    seen = [tokenizer.decode(ids) for ids in (window.source, window.token_ids[1:])]
+    for text, decoded in zip(texts, seen, strict=True):
+        shown = text if kind is Text.RAW else text.replace("Emma Clarke", "[PERSON]")
+        assert decoded.replace("<|endoftext|>", "") == shown
+    assert window.sensitive.any() == (kind is Text.RAW)
+    assert window.ignored.any() == (kind is Text.REDACTED)

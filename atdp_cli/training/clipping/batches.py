@@ -6,11 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
+from transformers import PreTrainedModel
 
 from atdp_cli.model.windows import Window
 from atdp_cli.training.objective import Example
 
 MOST_PADDING = 0.1
+LOGIT_BYTES = 256 * 2**20
+MOST_TOKENS = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,11 +41,18 @@ class PhysicalBatch:
         return len(self.input_ids)
 
 
+def default_tokens(model: PreTrainedModel) -> int:
+    """As many tokens as have 256 MiB of fp32 logits, at most 4,096."""
+    vocabulary = model.get_input_embeddings().weight.shape[0]
+    return int(min(MOST_TOKENS, max(1, LOGIT_BYTES // (4 * vocabulary))))
+
+
 def split(sample: Sequence[Example], tokens: int) -> Iterator[PhysicalBatch]:
     """Cut a sample into batches of like length, each of at most `tokens` tokens or of one record.
 
     A record's windows stay together, so that its gradient can be clipped as one. Records without windows
-    are left out. At most `MOST_PADDING` of a batch is there because its records differ in length. The order depends on lengths alone and changes no sum but for rounding.
+    are left out. At most `MOST_PADDING` of a batch is there because its records differ in
+    length. The order depends on lengths alone and changes no sum but for rounding.
     """
     order = sorted(
         (row for row, example in enumerate(sample) if example.windows),

@@ -1,5 +1,6 @@
 """Opacus' per-record gradients behind the engine's signature, for layers that it knows and bookkeeping doesn't."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -42,7 +43,9 @@ def clipped_sum(
 def _record_gradients(
     model: PreTrainedModel, parameters: Sequence[nn.Parameter], batch: PhysicalBatch, *, positions: bool
 ) -> list[torch.Tensor]:
-    with _sampling(model, parameters):
+    with _sampling(model, parameters), warnings.catch_warnings():
+        # Of the first layer, whose input takes no gradient; its output's is what is wanted.
+        warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)
         logits = logits_of(model, batch, positions=positions)
         torch.autograd.backward(logits, loss_gradient(logits, batch))
         found = [getattr(parameter, "grad_sample", None) for parameter in parameters]

@@ -13,16 +13,12 @@ from atdp_cli.errors import InputError, RunError
 from atdp_cli.events import FellBack, Notify, ignore
 from atdp_cli.model.windows import Window
 from atdp_cli.training.clipping import bookkeeping, loop, opacus
+from atdp_cli.training.clipping.batches import default_tokens
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
 from atdp_cli.training.clipping.layers import UnknownLayerError
+from atdp_cli.training.clipping.names import ENGINES, EngineName
 from atdp_cli.training.objective import Example
 
-EngineName = Literal["bookkeeping", "opacus", "loop"]
-ENGINES: tuple[EngineName, ...] = ("bookkeeping", "opacus", "loop")
-"""In the order in which `auto` tries them."""
-
-LOGIT_BYTES = 256 * 2**20
-MOST_TOKENS = 4096
 PROBE_TOKENS = 64
 
 
@@ -81,12 +77,6 @@ def choose(
             notify(FellBack(what="engine", reason=f"{name}; refused were {'; '.join(refused)}"))
         return Chosen(name=name, run=run, refused=tuple(refused))
     raise InputError(f"Engine {wanted} does not fit this model: {refused[0]}.", "Use --engine auto.")
-
-
-def default_tokens(model: PreTrainedModel) -> int:
-    """As many tokens as have 256 MiB of fp32 logits, at most 4,096."""
-    vocabulary = model.get_input_embeddings().weight.shape[0]
-    return int(min(MOST_TOKENS, max(1, LOGIT_BYTES // (4 * vocabulary))))
 
 
 Sized = Callable[[PreTrainedModel, Sequence[Example], float, int], ClippedSum]

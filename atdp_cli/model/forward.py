@@ -1,0 +1,67 @@
+"""A forward pass: windows padded to one batch, on the model's device."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from transformers import PreTrainedModel
+
+from atdp_cli.model.windows import Window
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Windows of unequal length, padded on the right with an id that is never looked at.
+
+    Attributes:
+        input_ids: int64, shape [windows, T].
+        attention_mask: 1 where there is a token, shape [windows, T]. Padding is known by it alone.
+        source_ids, source_mask: What an encoder reads, shape [windows, S]; None for a model without one.
+    """
+
+    input_ids: torch.Tensor
+    attention_mask: torch.Tensor
+    source_ids: torch.Tensor | None = None
+    source_mask: torch.Tensor | None = None
+
+
+def pad(windows: Sequence[Window]) -> Batch:
+    """One batch of these windows, all with a source or none."""
+    ids, mask = _padded([window.token_ids for window in windows])
+    sources = [window.source for window in windows if window.source is not None]
+    if not sources:
+        return Batch(ids, mask)
+    return Batch(ids, mask, *_padded(sources))
+
+
+def _padded(rows: Sequence[npt.NDArray[np.int64]]) -> tuple[torch.Tensor, torch.Tensor]:
+    ids = torch.zeros(len(rows), max(len(row) for row in rows), dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    for place, row in enumerate(rows):
+        ids[place, : len(row)] = torch.from_numpy(row)
+        mask[place, : len(row)] = 1
+    return ids, mask
+
+
+def logits_of(model: PreTrainedModel, batch: Batch, *, positions: bool = False) -> torch.Tensor:
+    """The model's logits, shape [windows, T, V]; those at a position predict the token after it.
+
+    Args:
+        positions: Pass position ids of shape [windows, T]. A model that makes its own makes one row for all
+            windows, and the gradient of a learned position would be that of the whole batch.
+    """
+    device = model.device
+    ids = batch.input_ids.to(device)
+    # Without padding a model may take a faster path.
+    mask = None if bool(batch.attention_mask.all()) else batch.attention_mask.to(device)
+    named: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
+    if batch.source_ids is not None and batch.source_mask is not None:
+        named = {"decoder_input_ids": ids, "decoder_attention_mask": mask}
+        named |= {"input_ids": batch.source_ids.to(device), "attention_mask": batch.source_mask.to(device)}
+    if positions:
+        named["position_ids"] = torch.arange(ids.shape[1], device=device).repeat(len(ids), 1)
+    logits: torch.Tensor = model(**named, use_cache=False).logits
+    return logits
