@@ -2,7 +2,6 @@
 
 import hmac
 import json
-import os
 import secrets
 import sqlite3
 import threading
@@ -12,10 +11,10 @@ from pathlib import Path
 from typing import Protocol
 
 from atdp_cli.errors import RunError
+from atdp_cli.text.privatefiles import KEY_BYTES, create, key_in, make_private
 
 ANSWERS_FILE, KEY_FILE = "crosscheck.db", "crosscheck.key"
 
-_KEY_BYTES = 32
 _TABLE = "CREATE TABLE IF NOT EXISTS answers (question BLOB PRIMARY KEY, sensitive INTEGER NOT NULL) WITHOUT ROWID"
 
 
@@ -33,7 +32,7 @@ class InMemory:
     """Answers for one run."""
 
     def __init__(self) -> None:
-        self._key = secrets.token_bytes(_KEY_BYTES)
+        self._key = secrets.token_bytes(KEY_BYTES)
         self._answers: dict[bytes, bool] = {}
 
     def get(self, text: str) -> bool | None:
@@ -109,9 +108,9 @@ def opened_answers(folder: Path | None, *scope: object) -> Iterator[Answers]:
         return
     path = folder / ANSWERS_FILE
     with _readable(path):
-        folder.mkdir(mode=0o700, exist_ok=True)
+        make_private(folder)
         key = _key(folder / KEY_FILE)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        create(path)
         database = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
     answers = OnDisk(database, path, key, json.dumps(scope))
     try:
@@ -123,18 +122,9 @@ def opened_answers(folder: Path | None, *scope: object) -> Iterator[Answers]:
 
 
 def _key(path: Path) -> bytes:
-    try:
-        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        key = path.read_bytes()
-        if len(key) != _KEY_BYTES:
-            raise RunError(
-                f"{path} is damaged.", "Delete it; answers of earlier runs are then asked for again."
-            ) from None
-        return key
-    key = secrets.token_bytes(_KEY_BYTES)
-    with os.fdopen(made, "wb") as file:
-        file.write(key)
+    key = key_in(path)
+    if len(key) != KEY_BYTES:
+        raise RunError(f"{path} is damaged.", "Delete it; answers of earlier runs are then asked for again.")
     return key
 
 

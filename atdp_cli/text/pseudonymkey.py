@@ -1,13 +1,12 @@
 """The file that holds the key of pseudonyms."""
 
-import functools
-import os
 import secrets
 from pathlib import Path
 
 from atdp_cli.errors import InputError
 from atdp_cli.text.files import unreadable
 from atdp_cli.text.placeholders import KEY_BYTES
+from atdp_cli.text.privatefiles import create
 
 MOST_BYTES = 4096
 """A longer file is taken for something else than a key."""
@@ -20,20 +19,10 @@ def read_or_create_key(path: Path) -> bytes:
         InputError: The file has fewer than 32 bytes or more than `MOST_BYTES`, or cannot be read or created.
     """
     try:
-        return _created(path)
-    except FileExistsError:
-        return _read(path)
+        create(path, secrets.token_bytes(KEY_BYTES))
     except OSError as error:
         raise InputError(f"{path} could not be created ({error.strerror}).", "Name another file.") from error
-
-
-def _created(path: Path) -> bytes:
-    key = secrets.token_bytes(KEY_BYTES)
-    with open(path, "xb", opener=functools.partial(os.open, mode=0o600)) as stream:
-        stream.write(key)
-        stream.flush()
-        os.fsync(stream.fileno())
-    return key
+    return _read(path)
 
 
 def _read(path: Path) -> bytes:

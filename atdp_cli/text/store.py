@@ -6,8 +6,6 @@ guesses. Places and labels still say something about the records, so the folder 
 
 import contextlib
 import hmac
-import os
-import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,12 +14,12 @@ from typing import Any
 from atdp_cli.events import FellBack, Notify, ignore
 from atdp_cli.text.identity import detector_identity
 from atdp_cli.text.packing import FORMAT, pack, unpack
+from atdp_cli.text.privatefiles import KEY_BYTES, create, key_in, make_private
 from atdp_cli.text.records import Record
 from atdp_cli.text.scan import Finding
 
 DATABASE_FILE, KEY_FILE = "spans.db", "spans.key"
 
-_KEY_BYTES = 32
 _DIGEST_BYTES = 16  # two of 2^40 records share one with a probability of 2^-49
 _RECORDS, _BYTES = 256, 1 << 18  # so much waits for the next transaction at most
 _TIMEOUT = 60  # seconds that a process waits for another one's transaction, which takes milliseconds
@@ -50,8 +48,7 @@ class Store:
         """
         with self._or_without():
             self._identity = identity()
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-            _create(self._folder / ".gitignore", b"*\n")
+            make_private(self._folder)
             try:
                 self._connect()
             except _TROUBLE as error:
@@ -113,7 +110,7 @@ class Store:
 
     def _connect(self) -> None:
         path = self._folder / DATABASE_FILE
-        _create(path)
+        create(path)
         self._database = sqlite3.connect(path, timeout=_TIMEOUT, isolation_level=None, check_same_thread=False)
         # The system may write when it likes: a power failure then costs the store, and wrong spans are never read.
         self._database.execute("PRAGMA synchronous = OFF")
@@ -186,9 +183,8 @@ def _prepared(database: sqlite3.Connection, key_file: Path) -> tuple[bytes, str 
     for name in tables:
         database.execute(f'DROP TABLE "{name.replace(chr(34), 2 * chr(34))}"')
     if key is None:
-        key = secrets.token_bytes(_KEY_BYTES)
         key_file.unlink(missing_ok=True)
-        _create(key_file, key)
+        key = key_in(key_file)
     for table in _TABLES:
         database.execute(table)
     database.execute("INSERT INTO made_with VALUES (?)", (_mark(key),))
@@ -205,17 +201,7 @@ def _read_key(path: Path) -> bytes | None:
         key = path.read_bytes()
     except FileNotFoundError:
         return None
-    return key if len(key) == _KEY_BYTES else None
-
-
-def _create(path: Path, content: bytes = b"") -> None:
-    """A file that only its owner may read, unless there is one."""
-    try:
-        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return
-    with os.fdopen(made, "wb") as file:
-        file.write(content)
+    return key if len(key) == KEY_BYTES else None
 
 
 def _is_damage(error: Exception) -> bool:

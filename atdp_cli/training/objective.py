@@ -38,11 +38,14 @@ class Weighing:
         alpha: The corpus' share of sensitive tokens as released with noise, in [0, 1].
         weight: The w that follows from `alpha`.
         clamped: For w from the record: the share of records with α ≥ r, whose w is 1. Private.
+        share: The paper's r(w) as it came out: the share of all weight that sensitive tokens carry, in [0, 1]; None
+            where no token has weight. Private.
     """
 
     alpha: float | None = None
     weight: float | None = None
     clamped: float | None = None
+    share: float | None = None
 
 
 def sensitive_share(windows: Sequence[Window]) -> float:
@@ -59,13 +62,30 @@ def weigh(records: Sequence[tuple[Window, ...]], objective: Objective, released:
         released: α of the corpus as released with noise, for weight `released`.
     """
     if isinstance(objective, Uniform) or not isinstance(objective.weight, str):
-        return Weighing()
+        return Weighing(share=weight_share(records, objective))
     if objective.weight == "released":
         if released is None:
             raise ValueError("weight released needs the released share")
-        return Weighing(alpha=released, weight=balancing_weight(released, objective.target_share))
+        weight = balancing_weight(released, objective.target_share)
+        return Weighing(alpha=released, weight=weight, share=weight_share(records, objective, weight))
     clamped = sum(sensitive_share(record) >= objective.target_share for record in records)
-    return Weighing(clamped=clamped / len(records))
+    return Weighing(clamped=clamped / len(records), share=weight_share(records, objective))
+
+
+def weight_share(
+    records: Sequence[tuple[Window, ...]], objective: Objective, released_weight: float | None = None
+) -> float | None:
+    """r(w) over these records: the weight of sensitive tokens over that of all; None where there is none.
+
+    For w on all other tokens it is α/(α + w(1−α)), the paper's definition; function words, at weight 1, lower it.
+    """
+    sensitive = total = 0.0
+    for record in records:
+        example = make_example(record, objective, released_weight=released_weight)
+        for window, weights in zip(example.windows, example.weights, strict=True):
+            total += float(weights.sum())
+            sensitive += float(weights[window.sensitive].sum())
+    return sensitive / total if total else None
 
 
 def make_example(windows: tuple[Window, ...], objective: Objective, *, released_weight: float | None = None) -> Example:

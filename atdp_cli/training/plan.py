@@ -15,13 +15,18 @@ from atdp_cli.privacy.ledger import (
     Prior,
     SubsampledGaussian,
     compact,
+    new_run,
     private_events,
 )
 from atdp_cli.privacy.schedule import scaled, sigma_sequence
+from atdp_cli.privacy.solve import solve
 from atdp_cli.training.recipe import DPSGD, Plain, Recipe, Text, Train, Weighted, last_private
 
 SOLVE_TOLERANCE = 1e-3
 """The solved plan's ε lies within this share below the target."""
+
+LOWEST_NOISE, HIGHEST_NOISE = 0.2, 1000.0
+"""Where the solver looks for σ₀."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +112,7 @@ def make_plan(
         delta=delta,
         grid=grid_for(private_events(events)),
         events=events,
+        run=new_run(),
         insecure_seed=inherited is not None and inherited.insecure_seed,
     )
     return Plan(stages=stages, ledger=ledger)
@@ -144,28 +150,16 @@ def solve_noise(recipe: Recipe, target: float, plan_with: Callable[[Recipe], Pla
         except BudgetError:
             return math.inf
 
-    return with_noise(_smallest_noise(epsilon, target))
-
-
-def _smallest_noise(epsilon: Callable[[float], float], target: float) -> float:
-    """Bisect on log σ between 0.2 and 1000; ε falls with σ because the shape is scaled as a whole."""
-    low, high = 0.2, 1000.0
-    if epsilon(low) <= target:
-        return low
-    reached = epsilon(high)
-    if reached > target:
+    start = min(max(mechanism.schedule.noise_multiplier, LOWEST_NOISE), HIGHEST_NOISE)
+    # ε falls with σ₀ because the shape is scaled as a whole.
+    found = solve(epsilon, target, start=start, cheapest=HIGHEST_NOISE, dearest=LOWEST_NOISE, tolerance=SOLVE_TOLERANCE)
+    if found is None:
         raise BudgetError(
-            f"ε = {target:g} cannot be reached: even with a noise multiplier of 1000, ε is {reached:.3g}.",
+            f"ε = {target:g} cannot be reached: even with a noise multiplier of {HIGHEST_NOISE:g}, ε is "
+            f"{epsilon(HIGHEST_NOISE):.3g}.",
             "Ask for a larger ε, fewer epochs or a smaller batch.",
         )
-    while reached < target * (1 - SOLVE_TOLERANCE) and high / low > 1 + 1e-9:
-        middle = math.sqrt(low * high)
-        value = epsilon(middle)
-        if value > target:
-            low = middle
-        else:
-            high, reached = middle, value
-    return high
+    return with_noise(found)
 
 
 def _plan_stage(stage: Train, position: int, corpus: Corpus, jitter_seed: int) -> StagePlan:

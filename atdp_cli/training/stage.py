@@ -91,7 +91,7 @@ def run_private(
             spend(journal, event)
             clipped = engine(model, chosen, event.clip_norm)
             add_noise(clipped.gradient, event.noise_multiplier * event.clip_norm, randomness.noise)
-            _apply(model, optimizer, [part / plan.batch for part in clipped.gradient], first=step == 1)
+            _apply(model, optimizer, [part.div_(plan.batch) for part in clipped.gradient], first=step == 1)
             finite = clipped.norms[torch.isfinite(clipped.norms)]
             mean_norms.append(float(finite.mean()) if len(finite) else None)
             not_finite += len(clipped.norms) - len(finite)

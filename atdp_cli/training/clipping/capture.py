@@ -79,7 +79,7 @@ def _frozen(model: PreTrainedModel) -> Iterator[None]:
 def _hooked(layers: Sequence[tuple[nn.Module, Rule]], tape: _Tape, windows: int) -> Iterator[None]:
     with ExitStack() as stack:
         for layer, rule in layers:
-            if isinstance(layer, T5Attention):
+            if type(layer) is T5Attention:
                 stack.enter_context(bias_of_each_window(layer, windows, tape.start, _keeper(layer, rule, tape)))
                 continue
             handle = layer.register_forward_hook(_hook(rule, tape), with_kwargs=True)

@@ -210,15 +210,15 @@ def trained_layers(model: nn.Module) -> list[tuple[nn.Module, Rule]]:
         if not owned:
             continue
         found.append((layer, rule_for(layer)))
-        if isinstance(layer, LoraEmbedding | T5Attention):
+        if type(layer) in (LoraEmbedding, T5Attention):
             claimed.update(id(parameter) for parameter in owned)
     return found
 
 
 def _owned(layer: nn.Module) -> Iterator[nn.Parameter]:
     yield from layer.parameters(recurse=False)
-    if isinstance(layer, T5Attention) and layer.has_relative_attention_bias:
-        yield layer.relative_attention_bias.weight
+    if type(layer) is T5Attention and layer.has_relative_attention_bias:
+        yield layer.get_parameter("relative_attention_bias.weight")
     if isinstance(layer, LoraEmbedding):
         # It keeps them in dictionaries of parameters, which have no forward of their own.
         for matrices in (layer.lora_embedding_A, layer.lora_embedding_B):

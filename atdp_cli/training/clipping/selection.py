@@ -1,7 +1,8 @@
 """Which engine a run uses, and how it gives way when something does not fit."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -14,7 +15,7 @@ from atdp_cli.events import FellBack, Notify, ignore
 from atdp_cli.model.windows import Window
 from atdp_cli.training.clipping import bookkeeping, loop, opacus
 from atdp_cli.training.clipping.batches import default_tokens
-from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
+from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, trainable
 from atdp_cli.training.clipping.layers import UnknownLayerError
 from atdp_cli.training.clipping.names import ENGINES, EngineName
 from atdp_cli.training.objective import Example
@@ -76,7 +77,8 @@ def choose(
         if refused:
             notify(FellBack(what="engine", reason=f"{name}; refused were {'; '.join(refused)}"))
         return Chosen(name=name, run=run, refused=tuple(refused))
-    raise InputError(f"Engine {wanted} does not fit this model: {refused[0]}.", "Use --engine auto.")
+    reason = refused[0].removeprefix(f"{wanted}: ")
+    raise InputError(f"Engine {wanted} does not fit this model: {reason}.", "Use --engine auto.")
 
 
 Sized = Callable[[PreTrainedModel, Sequence[Example], float, int], ClippedSum]
@@ -116,13 +118,34 @@ def disagreement(model: PreTrainedModel, engine: ClippingEngine) -> float:
 
     They have one and several windows, repeated tokens and unequal lengths; half of them are clipped.
     """
+    with _stirred(model):
+        return _disagreement(model, engine)
+
+
+@contextmanager
+def _stirred(model: PreTrainedModel) -> Iterator[None]:
+    """Trained parameters that are 0, as half of a fresh adapter is, get random values: behind a 0 no gradient shows."""
+    zeros = [parameter for parameter in trainable(model) if not parameter.any()]
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in zeros:
+            parameter.copy_(0.02 * torch.randn(parameter.shape, generator=generator))
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for parameter in zeros:
+                parameter.zero_()
+
+
+def _disagreement(model: PreTrainedModel, engine: ClippingEngine) -> float:
     records = random_records(model)
     clip_norm = float(loop.clipped_sum(model, records, 1.0).norms.median())
     expected, found = loop.clipped_sum(model, records, clip_norm), engine(model, records, clip_norm)
     norms = ((found.norms - expected.norms).abs() / expected.norms).max()
     apart = _length([a.double() - b.double() for a, b in zip(found.gradient, expected.gradient, strict=True)])
     sums = apart / _length(expected.gradient)
-    return float("inf") if torch.isnan(norms) else max(float(norms), sums)
+    return max(float(norms.nan_to_num(nan=math.inf)), math.inf if math.isnan(sums) else sums)
 
 
 def _length(parts: Sequence[torch.Tensor]) -> float:
@@ -130,11 +153,11 @@ def _length(parts: Sequence[torch.Tensor]) -> float:
 
 
 def random_records(model: PreTrainedModel) -> list[Example]:
-    """Five records of random tokens and weights, of which no two axes have equal sizes."""
+    """Six records of random tokens and weights: several to a batch, padded, of one window and of three."""
     draw = np.random.default_rng(0)
     vocabulary = model.get_input_embeddings().weight.shape[0]
     records = []
-    for row, lengths in enumerate(((7,), (11,), (5, 5, 3), (9, 4, 9), (2,))):
+    for row, lengths in enumerate(((10,), (11,), (9, 9, 3), (9, 4, 9), (11,), (2,))):
         windows, weights = [], []
         for length in lengths:
             ids = draw.integers(0, vocabulary, length)
@@ -171,10 +194,14 @@ def backing_off(engine: Sized, tokens: int, notify: Notify) -> ClippingEngine:
                     ) from error
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
-            limit = max(1, limit // 2)
+            limit = max(1, min(limit, _tokens(records)) // 2)
             notify(FellBack(what="microbatch", reason=f"out of memory; going on with {limit} tokens at a time"))
 
     return run
+
+
+def _tokens(records: Sequence[Example]) -> int:
+    return sum(len(window.token_ids) for record in records for window in record.windows)
 
 
 def _out_of_memory(error: Exception) -> bool:

@@ -150,7 +150,8 @@ def _magnitude(use: Use) -> torch.Tensor:
 
 
 def _lengths(values: torch.Tensor) -> torch.Tensor:
-    return torch.linalg.vector_norm(values, dim=-1, dtype=torch.promote_types(values.dtype, torch.float32)).double()
+    found: torch.Tensor = torch.linalg.vector_norm(values.to(torch.promote_types(values.dtype, torch.float32)), dim=-1)
+    return found.double()
 
 
 def form(uses: Sequence[Use], record: int, out: torch.Tensor) -> None:

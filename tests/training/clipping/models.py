@@ -13,6 +13,7 @@ import peft
 import torch
 import transformers
 from torch import nn
+from transformers.pytorch_utils import Conv1D
 
 from atdp_cli.model.windows import Window
 from atdp_cli.training.clipping.engine import ClippedSum
@@ -65,6 +66,20 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     "Gemma-3": ("Gemma3Text", {**_LLAMA, "sliding_window": 4, "layer_types": ["sliding_attention", "full_attention"]}),
     "Phi": ("Phi", {**_NEOX, **_NO_DROPOUT}),
     "Mistral": ("Mistral", {**_LLAMA, "sliding_window": 4}),
+    "T5": (
+        "T5",
+        {
+            "d_model": 16,
+            "d_kv": 8,
+            "d_ff": 24,
+            "num_layers": 2,
+            "num_heads": 2,
+            "relative_attention_num_buckets": 8,
+            "relative_attention_max_distance": 6,
+            "dropout_rate": 0.0,
+            "decoder_start_token_id": OWN_PAD,
+        },
+    ),
     "GPT-Neo": (
         "GPTNeo",
         {
@@ -83,10 +98,14 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     "Bloom": ("Bloom", {"hidden_size": 16, "n_layer": 2, "n_head": 2}),
     "Phi-3": ("Phi3", {key: value for key, value in _LLAMA.items() if key != "head_dim"}),
     "OLMo-2": ("Olmo2", {key: value for key, value in _LLAMA.items() if key != "head_dim"}),
+    "Gemma-2": ("Gemma2", {**_LLAMA, "sliding_window": 4}),
+    "Granite": ("Granite", {key: value for key, value in _LLAMA.items() if key != "head_dim"}),
+    "Falcon": ("Falcon", {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}),
+    "Mixtral": ("Mixtral", {**_LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2}),
     "Mamba": ("Mamba", {"hidden_size": 16, "num_hidden_layers": 2, "state_size": 4, "time_step_rank": 2}),
 }
 
-ISSUE = ("GPT-2", "Llama", "Qwen2", "Qwen3", "GPT-NeoX", "OPT", "Gemma-3", "Phi", "Mistral")
+ISSUE = ("GPT-2", "Llama", "Qwen2", "Qwen3", "GPT-NeoX", "OPT", "Gemma-3", "Phi", "Mistral", "T5")
 """The architectures that the bookkeeping engine has to take."""
 
 Target = Literal["full", "attention", "mlp", "embedding", "all"]
@@ -109,16 +128,19 @@ def build(
     """
     name, shape = SHAPES[architecture]
     given = dict(shape)
-    if pad is not None or architecture == "Phi-3":
+    if pad is not None or architecture in ("Phi-3", "Gemma-2"):
         given["pad_token_id"] = pad
     config = getattr(transformers, f"{name}Config")(
         vocab_size=VOCABULARY, bos_token_id=EOS, eos_token_id=EOS, tie_word_embeddings=tied, **given
     )
     if architecture in ISSUE:
         config._attn_implementation = attention
+    if architecture == "Mixtral":
+        config._experts_implementation = "eager"  # the others know no fp64
     torch.manual_seed(0)
     name = name.removesuffix("Text")
-    model = getattr(transformers, "GPT2LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM")(config)
+    kind = {"GPT2": "GPT2LMHeadModel", "T5": "T5ForConditionalGeneration"}.get(name, f"{name}ForCausalLM")
+    model = getattr(transformers, kind)(config)
     draw_weights(model)
     model.get_input_embeddings().padding_idx = pad
     if target != "full":
@@ -136,24 +158,27 @@ def draw_weights(model: nn.Module) -> None:
 
 def targets(model: nn.Module, target: Target) -> list[str]:
     """The full names of the layers that an adapter is put on."""
-    linear = ("Linear", "Conv1D")
-    names = [name for name, layer in model.named_modules() if type(layer).__name__ in linear and "head" not in name]
-    attention = [name for name in names if "attn" in name or "attention" in name]
-    embedding = next(name for name, layer in model.named_modules() if layer is model.get_input_embeddings())  # type: ignore[operator]
+    linear = [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear | Conv1D)]
+    names = [name for name in linear if "head" not in name]
+    attention = [name for name in names if "attn" in name or "attention" in name.lower()]
+    table = model.get_input_embeddings().weight  # type: ignore[operator]
+    embeddings = [name for name, layer in model.named_modules() if getattr(layer, "weight", None) is table]
+    # T5 has its table in three places, and only the two that are not at the top are called.
+    embedding = [name for name in embeddings if name != "shared" and "head" not in name and name != "embed_out"]
     mlp = [name for name in names if name not in attention and "embed" not in name and "mixer.out" not in name]
-    found = {"full": [], "attention": attention, "mlp": mlp, "embedding": [embedding]}
-    found["all"] = [*attention, *mlp, embedding]
+    found = {"full": [], "attention": attention, "mlp": mlp, "embedding": embedding}
+    found["all"] = [*attention, *mlp, *embedding]
     return found[target]
 
 
 def adapted(model: Any, target: Target, **settings: Any) -> Any:
     """The model with LoRA of rank 2, none of whose matrices is 0."""
-    conv1d = any(type(layer).__name__ == "Conv1D" for layer in model.modules())
+    conv1d = any(isinstance(layer, Conv1D) for layer in model.modules())
     config = peft.LoraConfig(
         r=2,
         target_modules=targets(model, target),
         fan_in_fan_out=conv1d and target in ("attention", "mlp"),
-        task_type="CAUSAL_LM",
+        task_type="SEQ_2_SEQ_LM" if model.config.is_encoder_decoder else "CAUSAL_LM",
         **settings,
     )
     with warnings.catch_warnings():
@@ -169,12 +194,18 @@ def adapted(model: Any, target: Target, **settings: Any) -> Any:
 
 
 def record(
-    *lengths: int, seed: int = 0, repeated: bool = False, cancelling: bool = False, scale: float = 1.0
+    *lengths: int,
+    seed: int = 0,
+    repeated: bool = False,
+    cancelling: bool = False,
+    scale: float = 1.0,
+    architecture: str = "",
 ) -> Example:
     """A record with one window for each length.
 
     Args:
         repeated: Three tokens make up the record.
+        architecture: For one that has an encoder, windows have something for it to read.
         cancelling: Weights of alternating signs, so that what its positions add to the gradient nearly cancels.
     """
     draw = np.random.default_rng(seed)
@@ -184,7 +215,8 @@ def record(
         ids = draw.choice(tokens, length)
         ids[-1] = EOS
         nothing = np.zeros(length, dtype=np.bool_)
-        windows.append(Window(seed, ids, nothing, nothing, nothing))
+        source = draw.choice(tokens, length + 2) if architecture == "T5" else None
+        windows.append(Window(seed, ids, nothing, nothing, nothing, source))
         values = scale * draw.uniform(0.1, 1, length)
         if cancelling:
             values *= (-0.9) ** np.arange(length) / 0.9
@@ -227,8 +259,8 @@ def state(model: Any) -> list[Any]:
     return [flags, hooks]
 
 
-def pairwise(axes: dict[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Cases in which every two values of every two axes meet; greedy and the same each time."""
+def pairwise(axes: dict[str, Sequence[Any]], seed: int = 0) -> list[dict[str, Any]]:
+    """Cases in which every two values of every two axes meet; greedy, and the same each time for one seed."""
     names = list(axes)
     missing = {
         (a, i, b, j)
@@ -237,7 +269,7 @@ def pairwise(axes: dict[str, Sequence[Any]]) -> list[dict[str, Any]]:
         for j in range(len(axes[names[b]]))
     }
     cases = []
-    draw = random.Random(0)
+    draw = random.Random(seed)
     while missing:
         a, i, b, j = min(missing)
         chosen = {a: i, b: j}

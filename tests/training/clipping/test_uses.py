@@ -119,11 +119,11 @@ def test_a_record_with_factor_0_adds_nothing_although_it_is_not_finite() -> None
 
 
 def test_products_that_cancel_have_a_norm_of_their_own() -> None:
-    """Gram products in fp32 lose a norm of 3e-4 of its terms altogether."""
+    """Gram products in fp32 lose it among the terms, which are 3,000 times as large."""
     draw = torch.Generator().manual_seed(0)
-    left = 1000 + torch.randn(1, 40, 400, generator=draw)
-    right = torch.randn(1, 40, 400, generator=draw)
-    right[:, 20:] = 1e-3 * right[:, 20:] - right[:, :20]
+    left = 1000 + torch.randn(1, 16, 400, generator=draw)
+    right = torch.randn(1, 16, 400, generator=draw)
+    right[:, 8:] = 1e-3 * right[:, 8:] - right[:, :8]
     product = Product(left, right)
     expected = (left[0].double().T @ right[0].double()).square().sum()
     assert not must_form([product])

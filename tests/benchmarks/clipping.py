@@ -1,0 +1,268 @@
+"""Cost of one private step over that of a non-private AdamW step, for our engines and for Opacus as its users call it.
+
+    python -m tests.benchmarks.clipping --json
+
+A private step is the clipped sum, noise and AdamW; ours draws its noise from the CSPRNG, Opacus from torch's
+generator. The non-private step is a forward pass, a backward pass and AdamW at the same batch. Each round runs every
+engine once in one process and one thread, in an order of its own; a ratio is the median of the rounds' ratios.
+`opacus` is our engine of that name, `opacus_hooks` GradSampleModule with DPOptimizer, `opacus_ghost` Opacus' fast
+gradient clipping, which takes no tied weights and so has a model whose head is its own.
+
+Memory: each engine takes three steps in a process of its own. Counted is the largest resident size of that process
+less the one before the model was built: model, optimizer and whatever a step needs, over that of the non-private step.
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import numpy as np
+import peft
+import torch
+from opacus import GradSampleModule
+from opacus.grad_sample import GradSampleModuleFastGradientClipping
+from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
+from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
+from torch.nn import functional as F
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from atdp_cli.model.windows import Window
+from atdp_cli.privacy.csprng import secure_stream
+from atdp_cli.training.clipping import bookkeeping, loop, opacus
+from atdp_cli.training.clipping.batches import default_tokens
+from atdp_cli.training.clipping.engine import ClippingEngine, trainable
+from atdp_cli.training.noise import add_noise
+from atdp_cli.training.objective import Example
+
+LENGTH = 128
+CLIP = 0.1
+SIGMA = 1.0
+MEMORY_STEPS = 3
+
+Step = Callable[[], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """GPT-2 with 4 layers of width 256."""
+
+    name: str
+    vocabulary: int
+    batch: int
+    rank: int | None = None
+
+
+CASES = (
+    Case(name="V=8,192 B=8", vocabulary=8192, batch=8),
+    Case(name="V=8,192 B=32", vocabulary=8192, batch=32),
+    Case(name="V=50,257 B=8", vocabulary=50257, batch=8),
+    Case(name="LoRA r=8, V=8,192 B=8", vocabulary=8192, batch=8, rank=8),
+    Case(name="LoRA r=8, V=8,192 B=32", vocabulary=8192, batch=32, rank=8),
+)
+PRIVATE = ("bookkeeping", "loop", "opacus", "opacus_hooks", "opacus_ghost")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--case", action="append", choices=[case.name for case in CASES], help="only this one")
+    parser.add_argument("--memory-of", nargs=2, metavar=("ENGINE", "CASE"), help="print bytes of one engine")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    if arguments.memory_of:
+        engine, name = arguments.memory_of
+        sys.stdout.write(f"{own_memory(engine, next(case for case in CASES if case.name == name))}\n")
+        return
+    chosen = [case for case in CASES if not arguments.case or case.name in arguments.case]
+    cases = [measure(case, arguments.rounds) for case in chosen]
+    result = {"rounds": arguments.rounds, "threads": 1, "load": os.getloadavg()[0], "cases": cases}
+    sys.stdout.write(json.dumps(result) + "\n" if arguments.json else table(cases))
+
+
+def measure(case: Case, rounds: int) -> dict[str, Any]:
+    times = seconds(case, rounds)
+    memory = {engine: memory_of(engine, case) for engine in ("nonprivate", *PRIVATE)}
+    return {
+        "case": case.name,
+        "seconds_nonprivate": round(statistics.median(times["nonprivate"]), 3),
+        "ratio_to_nonprivate": {
+            engine: round(
+                statistics.median(slow / fast for slow, fast in zip(times[engine], times["nonprivate"], strict=True)), 3
+            )
+            for engine in PRIVATE
+        },
+        "bytes_nonprivate": memory["nonprivate"],
+        "peak_memory_ratio": {engine: round(memory[engine] / memory["nonprivate"], 3) for engine in PRIVATE},
+    }
+
+
+def seconds(case: Case, rounds: int) -> dict[str, list[float]]:
+    """Of each engine in each round."""
+    steps = {engine: make_step(engine, case) for engine in ("nonprivate", *PRIVATE)}
+    for step in steps.values():
+        step()
+    order = random.Random(0)
+    found: dict[str, list[float]] = {engine: [] for engine in steps}
+    for _ in range(rounds):
+        for engine in order.sample(list(steps), len(steps)):
+            started = time.perf_counter()
+            steps[engine]()
+            found[engine].append(time.perf_counter() - started)
+    return found
+
+
+def memory_of(engine: str, case: Case) -> int:
+    command = [sys.executable, "-m", "tests.benchmarks.clipping", "--memory-of", engine, case.name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    return int(done.stdout)
+
+
+def own_memory(engine: str, case: Case) -> int:
+    """Bytes."""
+    before = _resident("VmRSS")
+    step = make_step(engine, case)
+    for _ in range(MEMORY_STEPS):
+        step()
+    return _resident("VmHWM") - before
+
+
+def _resident(field: str) -> int:
+    """Bytes. Not from getrusage, whose largest size a process takes over from the one that started it."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+
+
+def make_step(engine: str, case: Case) -> Step:
+    model = make_model(case, tied=engine != "opacus_ghost")
+    optimizer = torch.optim.AdamW(trainable(model), lr=1e-5)
+    ids = torch.from_numpy(np.random.default_rng(0).integers(0, case.vocabulary, (case.batch, LENGTH)))
+    if engine == "nonprivate":
+        return nonprivate(model, optimizer, ids)
+    if engine == "opacus_hooks":
+        return opacus_hooks(model, optimizer, ids)
+    if engine == "opacus_ghost":
+        return opacus_ghost(model, optimizer, ids)
+    return ours(model, optimizer, ids, our_engine(engine, default_tokens(model)))
+
+
+def make_model(case: Case, *, tied: bool) -> Any:
+    torch.manual_seed(0)
+    shape = {"n_embd": 256, "n_layer": 4, "n_head": 4, "n_positions": LENGTH}
+    dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    special = {"bos_token_id": 0, "eos_token_id": 0}
+    config = GPT2Config(vocab_size=case.vocabulary, tie_word_embeddings=tied, **shape, **dropout, **special)
+    model = GPT2LMHeadModel(config).eval()
+    if case.rank is None:
+        return model
+    targets = ["c_attn", "c_proj", "c_fc"]
+    return peft.get_peft_model(model, peft.LoraConfig(r=case.rank, target_modules=targets, fan_in_fan_out=True)).eval()
+
+
+def nonprivate(model: Any, optimizer: torch.optim.Optimizer, ids: torch.Tensor) -> Step:
+    # As transformers does: shifted labels, so that the logits need no copy.
+    labels = F.pad(ids[:, 1:], (0, 1), value=-100).flatten()
+
+    def step() -> None:
+        logits = model(input_ids=ids, use_cache=False).logits
+        loss = F.cross_entropy(logits.flatten(0, 1), labels)
+        loss.backward()  # type: ignore[no-untyped-call]
+        del logits, loss
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def our_engine(name: str, tokens: int) -> ClippingEngine:
+    if name == "loop":
+        return loop.clipped_sum
+    batched = {"bookkeeping": bookkeeping.clipped_sum, "opacus": opacus.clipped_sum}[name]
+    return lambda model, records, clip_norm: batched(model, records, clip_norm, tokens=tokens, positions=True)
+
+
+def ours(model: Any, optimizer: torch.optim.Optimizer, ids: torch.Tensor, engine: ClippingEngine) -> Step:
+    nothing = np.zeros(LENGTH, dtype=np.bool_)
+    weights = np.ones(LENGTH, dtype=np.float32)
+    weights[0] = 0
+    windows = [Window(row, values.numpy(), nothing, nothing, nothing) for row, values in enumerate(ids)]
+    records = [Example((window,), (weights,)) for window in windows]
+    stream = secure_stream()
+
+    def step() -> None:
+        clipped = engine(model, records, CLIP)
+        add_noise(clipped.gradient, SIGMA * CLIP, stream)
+        for parameter, part in zip(trainable(model), clipped.gradient, strict=True):
+            parameter.grad = part.div_(len(ids))
+        del clipped, part
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def _losses(module: Any, ids: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """Of each record."""
+    logits = module(input_ids=ids, position_ids=positions, use_cache=False).logits
+    labels = F.pad(ids[:, 1:], (0, 1), value=-100)
+    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view(ids.shape).sum(1)
+
+
+def _positions(ids: torch.Tensor) -> torch.Tensor:
+    return torch.arange(LENGTH).repeat(len(ids), 1)
+
+
+def opacus_hooks(model: Any, optimizer: torch.optim.Optimizer, ids: torch.Tensor) -> Step:
+    module, positions = GradSampleModule(model.train()), _positions(ids)
+    private = DPOptimizer(
+        optimizer, noise_multiplier=SIGMA, max_grad_norm=CLIP, expected_batch_size=len(ids), loss_reduction="mean"
+    )
+
+    def step() -> None:
+        _losses(module, ids, positions).mean().backward()  # type: ignore[no-untyped-call]
+        private.step()
+        private.zero_grad()
+
+    return step
+
+
+def opacus_ghost(model: Any, optimizer: torch.optim.Optimizer, ids: torch.Tensor) -> Step:
+    module = GradSampleModuleFastGradientClipping(model.train(), max_grad_norm=CLIP, use_ghost_clipping=True)
+    positions = _positions(ids)
+    private = DPOptimizerFastGradientClipping(
+        optimizer, noise_multiplier=SIGMA, max_grad_norm=CLIP, expected_batch_size=len(ids), loss_reduction="mean"
+    )
+
+    def step() -> None:
+        losses = _losses(module, ids, positions)
+        DPTensorFastGradientClipping(module, private, losses, "mean").backward()
+        private.step()
+        private.zero_grad()
+
+    return step
+
+
+def table(cases: list[dict[str, Any]]) -> str:
+    """Markdown: time and, after the slash, memory."""
+    lines = ["| | " + " | ".join(PRIVATE) + " |", "|---" * (len(PRIVATE) + 1) + "|"]
+    for case in cases:
+        pairs = [(case["ratio_to_nonprivate"][engine], case["peak_memory_ratio"][engine]) for engine in PRIVATE]
+        lines.append(f"| {case['case']} | " + " | ".join(f"{slow:.2f} / {large:.2f}" for slow, large in pairs) + " |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Which records share a forward pass, and that it changes nothing."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import PreTrainedTokenizerFast
+
+from atdp_cli.model.windows import Marks, encode_windows
+from atdp_cli.training.clipping import bookkeeping
+from atdp_cli.training.clipping.batches import MOST_PADDING, PhysicalBatch, collate, split
+from atdp_cli.training.clipping.capture import capture
+from atdp_cli.training.clipping.layers import trained_layers
+from atdp_cli.training.clipping.uses import add_weighted
+from atdp_cli.training.objective import Example
+from tests.training.clipping.models import Target, build, record, relative
+
+samples = st.lists(st.lists(st.integers(2, 20), max_size=3), max_size=12)
+
+
+@given(samples, st.integers(1, 200))
+def test_each_record_is_in_one_batch_with_all_its_windows(lengths: list[list[int]], tokens: int) -> None:
+    sample = [record(*one, seed=seed) for seed, one in enumerate(lengths)]
+    batches = list(split(sample, tokens))
+    assert sorted(row for batch in batches for row in batch.records) == [row for row, one in enumerate(lengths) if one]
+    for batch in batches:
+        assert len(batch.records) == 1 or batch.input_ids.numel() <= tokens
+        pairs = [pair for row in batch.records for pair in zip(sample[row].windows, sample[row].weights, strict=True)]
+        assert batch.windows == len(pairs)
+        assert batch.windows % len(batch.records) == 0
+        for place, (window, weights) in enumerate(pairs):
+            length = len(window.token_ids)
+            assert batch.input_ids[place, :length].tolist() == window.token_ids.tolist()
+            assert torch.equal(batch.weights[place, :length], torch.from_numpy(weights))
+            assert not batch.weights[place, length:].any()
+            mask = torch.ones_like(batch.input_ids) if batch.attention_mask is None else batch.attention_mask
+            assert mask[place].tolist() == [1] * length + [0] * (mask.shape[1] - length)
+
+
+@given(st.lists(st.integers(2, 300), min_size=1, max_size=60), st.integers(1, 4096))
+def test_little_of_a_batch_is_padding(lengths: list[int], tokens: int) -> None:
+    for batch in split([record(length, seed=seed) for seed, length in enumerate(lengths)], tokens):
+        real = sum(lengths[row] for row in batch.records)
+        assert batch.input_ids.numel() - real <= MOST_PADDING * batch.input_ids.numel()
+
+
+def test_less_than_a_tenth_of_real_chats_is_padding(shared: Path) -> None:
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(shared / "models" / "stories15M")
+    lines = (shared / "data" / "abcd" / "valid.txt").read_text(encoding="utf-8").splitlines()[:600]
+    examples = []
+    for row, line in enumerate(lines):
+        windows = encode_windows(tokenizer, row, line, Marks(), context=64, max_windows=4)
+        examples.append(Example(windows, tuple(np.ones(len(window.token_ids), np.float32) for window in windows)))
+    cells = real = 0
+    for seed in range(10):
+        sample = random.Random(seed).sample(examples, 64)
+        cells += sum(batch.input_ids.numel() for batch in split(sample, 4096))
+        real += sum(len(window.token_ids) for one in sample for window in one.windows)
+    assert real > 0.9 * cells
+
+
+def test_the_order_of_the_sample_changes_no_sum() -> None:
+    model = build("Llama")
+    sample = [record(*lengths, seed=seed) for seed, lengths in enumerate([(7,), (5, 3), (12,), (7, 7), (), (2,)])]
+    order = [3, 5, 0, 4, 2, 1]
+    found = bookkeeping.clipped_sum(model, sample, 0.05, tokens=40, positions=False)
+    permuted = bookkeeping.clipped_sum(model, [sample[row] for row in order], 0.05, tokens=40, positions=False)
+    assert permuted.norms.tolist() == pytest.approx(found.norms[order].tolist(), rel=1e-6)
+    assert relative(permuted.gradient, found.gradient) <= 1e-6
+
+
+@pytest.mark.parametrize("architecture", ["Llama", "Gemma-3", "OPT", "Bloom"])
+@pytest.mark.parametrize("target", ["full", "all"])
+def test_a_batch_padded_on_the_left(architecture: str, target: Target) -> None:
+    """Nothing here makes one; yet what lies on either side of a window has no part in its gradient."""
+    model = build(architecture, target=target)
+    right = collate([record(9, seed=1), record(6, seed=2)], [0, 1])
+    assert right.attention_mask is not None
+    left = PhysicalBatch(
+        right.records, rolled(right.input_ids), rolled(right.attention_mask), rolled(right.weights.clone())
+    )
+    first, second = gradients(model, right), gradients(model, left)
+    assert relative(second, first) <= 1e-5
+
+
+def rolled(values: torch.Tensor) -> torch.Tensor:
+    """The second row's padding, of 3 tokens, put before it."""
+    return torch.stack([values[0], values[1].roll(3)])
+
+
+def gradients(model: Any, batch: PhysicalBatch) -> list[torch.Tensor]:
+    """The gradient of each parameter of each record."""
+    uses = capture(model, trained_layers(model), batch, positions=False)
+    found = []
+    for parameter, used in uses.items():
+        for factors in torch.eye(len(batch.records), dtype=torch.float64):
+            total = torch.zeros_like(parameter)
+            add_weighted(used, factors, total)
+            found.append(total)
+    return found
