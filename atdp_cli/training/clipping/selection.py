@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.events import FellBack, Notify, ignore
+from atdp_cli.model.checkpoint import context_length
 from atdp_cli.model.windows import Window
 from atdp_cli.training.clipping import bookkeeping, loop, opacus
 from atdp_cli.training.clipping.batches import default_tokens
@@ -155,11 +156,11 @@ def _length(parts: Sequence[torch.Tensor]) -> float:
 def random_records(model: PreTrainedModel) -> list[Example]:
     """Six records of random tokens and weights: several to a batch, padded, of one window and of three."""
     draw = np.random.default_rng(0)
-    vocabulary = model.get_input_embeddings().weight.shape[0]
+    vocabulary, longest = model.get_input_embeddings().weight.shape[0], context_length(model)
     records = []
     for row, lengths in enumerate(((10,), (11,), (9, 9, 3), (9, 4, 9), (11,), (2,))):
         windows, weights = [], []
-        for length in lengths:
+        for length in (min(length, longest) for length in lengths):
             ids = draw.integers(0, vocabulary, length)
             ids[length // 2] = ids[0]
             nothing = np.zeros(length, dtype=np.bool_)

@@ -1,0 +1,1 @@
+"""Statistical harnesses: lower bounds on ε from what the mechanism and the whole loop give away."""

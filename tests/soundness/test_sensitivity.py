@@ -1,0 +1,114 @@
+"""The sensitivity that the accountant assumes: one record moves the sum before noise by at most C.
+
+Same parameters, same coins, same released share in both worlds; one of them has an empty record in a record's place.
+Differences are taken in fp64 and compared with C itself: the engines' own margin has to hold their rounding.
+"""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from atdp_cli.jobs.encoding import Encoding, encode
+from atdp_cli.model.checkpoint import load_tokenizer
+from atdp_cli.privacy.weights import balancing_weight
+from atdp_cli.training.clipping.names import ENGINES
+from atdp_cli.training.objective import Example, make_example, sensitive_share
+from atdp_cli.training.plan import release_event
+from atdp_cli.training.recipe import Text, Weighted
+from tests.soundness import worlds
+from tests.soundness.broken import window_by_window
+from tests.soundness.worlds import (
+    ABSENT,
+    ALL_SENSITIVE,
+    CORPUS,
+    TARGETS,
+    WINDOWS,
+    Case,
+    Rule,
+    all_cases,
+    check,
+    engine_of,
+    examples_of,
+    private_recipes,
+    recipe_of,
+    rules_of,
+    visit,
+    without,
+)
+
+RULED = [(name, rule) for name in private_recipes() for rule in rules_of(name)]
+CASES = [case for case in all_cases() if "+" not in case.recipe or (case.engine == ENGINES[0] and not case.adapter)]
+"""A recipe by itself with everything, a sum of two as it runs by default; `tests/deep` has the others."""
+
+
+@pytest.fixture(scope="module")
+def tokenizer(checkpoint_folder: Path) -> Any:
+    return load_tokenizer(checkpoint_folder)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_record_moves_the_sum_by_at_most_c(case: Case, tokenizer: Any, tmp_path: Path) -> None:
+    check(case, tokenizer, tmp_path)
+
+
+@pytest.mark.parametrize(("name", "rule"), RULED, ids=str)
+def test_emptying_a_record_changes_no_other(name: str, rule: Rule, tokenizer: Any) -> None:
+    for stage in recipe_of(name, rule):
+        whole = examples_of(CORPUS, stage, tokenizer)
+        for target in range(len(CORPUS)):
+            less = examples_of(without(target), stage, tokenizer)
+            assert less[target].windows == ()
+            assert all(same(whole[row], less[row]) for row in range(len(CORPUS)) if row != target)
+
+
+def same(first: Example, second: Example) -> bool:
+    if len(first.windows) != len(second.windows):
+        return False
+    windows = [
+        getattr(a, field).tolist() == getattr(b, field).tolist()
+        for a, b in zip(first.windows, second.windows, strict=True)
+        for field in ("token_ids", "sensitive", "function", "ignored")
+    ]
+    return all(windows) and all(np.array_equal(a, b) for a, b in zip(first.weights, second.weights, strict=True))
+
+
+def test_the_corpus_has_what_it_should(tokenizer: Any) -> None:
+    examples = examples_of(CORPUS, recipe_of("atdp", "record")[0], tokenizer)
+    assert len(examples[WINDOWS].windows) >= 3
+    assert examples[ABSENT].windows == ()
+    shares = [sensitive_share(one.windows) for one in examples]
+    assert min(shares) == 0
+    assert max(shares) > 0.5
+
+
+def test_the_released_sum_moves_by_at_most_its_sensitivity(tokenizer: Any) -> None:
+    stage = recipe_of("atdp", "released")[0]
+    assert isinstance(stage.objective, Weighted)
+    allowed = release_event(stage.name, stage.objective).sensitivity
+
+    def total(corpus: Any) -> float:
+        return math.fsum(sensitive_share(one.windows) for one in examples_of(corpus, stage, tokenizer))
+
+    assert all(abs(total(CORPUS) - total(without(target))) <= allowed for target in TARGETS)
+
+
+def test_clipping_window_by_window_is_found(tokenizer: Any, tmp_path: Path) -> None:
+    current = worlds.model(len(tokenizer), adapter=False)
+    engine = window_by_window(engine_of("bookkeeping", len(tokenizer), False))
+    found = visit(recipe_of("atdp", 0.2), current, tokenizer, engine, tmp_path)
+    assert min(one.among for one in found if one.target == WINDOWS) > 1
+
+
+def test_a_weight_measured_on_the_corpus_is_found(tokenizer: Any) -> None:
+    """The paper's w, from the corpus' share without noise: every record depends on every other."""
+
+    def examples(corpus: Any) -> list[Example]:
+        windows = encode(corpus, Text.RAW, Encoding(tokenizer=tokenizer, context=worlds.CONTEXT, windows=8))
+        share = float(np.mean([sensitive_share(one) for one in windows]))
+        return [make_example(one, Weighted(weight=balancing_weight(share, 0.5))) for one in windows]
+
+    whole, less = examples(CORPUS), examples(without(ALL_SENSITIVE))
+    assert not all(same(whole[row], less[row]) for row in range(len(CORPUS)) if row != ALL_SENSITIVE)

@@ -1,0 +1,164 @@
+"""A whole private run over records that are in by a coin, and an auditor who guesses the coins from what it gives away.
+
+Steinke, Nasr and Jagielski 2023. An out record is an empty one at its place: zero-out adjacency, N and q as planned.
+The auditor knows every record and every step's parameters, which ε covers, and nothing that is secret.
+"""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from atdp_cli.events import Event, StepDone, ignore
+from atdp_cli.model.perplexity import Perplexity
+from atdp_cli.privacy.accountant import epsilon_pld
+from atdp_cli.privacy.csprng import KeyStream, insecure_stream
+from atdp_cli.privacy.journal import open_journal, read_journal
+from atdp_cli.privacy.ledger import private_events
+from atdp_cli.training.clipping.engine import ClippingEngine, trainable
+from atdp_cli.training.clipping.loop import record_gradient
+from atdp_cli.training.clipping.selection import choose
+from atdp_cli.training.objective import Example
+from atdp_cli.training.plan import Corpus, Plan, make_plan, solve_noise
+from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, Recipe
+from atdp_cli.training.stage import Randomness, run_private
+from tests.soundness.onerun import epsilon_bound
+from tests.soundness.tiny import EMPTY, llama, pairs
+
+RECORDS = 1000
+EACH_WAY = 100
+"""Guesses of in, and as many of out; the auditor abstains on the other records."""
+
+DELTA = 1e-5
+TARGET = 2.5
+BATCH = 100
+EPOCHS = 30
+CLIP = 0.1
+LEARNING_RATE = 0.1
+VOCABULARY, WIDTH = 1024, 16
+
+UNMEASURED = Perplexity(all=None, sensitive=None, other=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """What a run spent by its journal, and what two auditors prove of it with 95 % confidence each.
+
+    Attributes:
+        spent: ε of the journal's events by PLD.
+        drift: By how far the parameters went along a record's gradient in all.
+        spread: By how much the steps differ along a record's gradient.
+    """
+
+    spent: float
+    drift: float
+    spread: float
+
+
+@functools.cache
+def plan_of(name: str) -> Plan:
+    """The recipe's only stage: 300 steps of SGD that spend ε = 2.5."""
+    [stage] = RECIPES[name]
+    assert isinstance(stage.mechanism, DPSGD)
+    mechanism = replace(stage.mechanism, clip_norm=CLIP, expected_batch=BATCH)
+    recipe = (replace(stage, epochs=EPOCHS, mechanism=mechanism, optimizer=SGD(learning_rate=LEARNING_RATE)),)
+
+    def planned(one: Recipe) -> Plan:
+        return make_plan(one, Corpus(records=RECORDS, unit="line", masks="stable"), delta=DELTA, prior="public")
+
+    return planned(solve_noise(recipe, TARGET, planned))
+
+
+@functools.cache
+def right_engine() -> ClippingEngine:
+    """The engine that a run takes by default."""
+    return choose(llama(VOCABULARY, WIDTH), "auto", ignore).run
+
+
+@functools.cache
+def records_of(name: str, windows: int = 1) -> list[Example]:
+    """The records as the recipe weighs them."""
+    return pairs(RECORDS, VOCABULARY, RECIPES[name][0].objective, windows=windows)
+
+
+@functools.cache
+def directions() -> torch.Tensor:
+    """Each record's gradient at the start at length 1, less what all have in common; [records, parameters].
+
+    A record's weights and number of windows change none of it: it has one target, weighed alike in all of them.
+    """
+    model = llama(VOCABULARY, WIDTH)
+    rows = [_flat(record_gradient(model, one, trainable(model))) for one in records_of("dp-sgd")]
+    found = torch.stack([row / row.norm() for row in rows])
+    return found - found.mean(0)
+
+
+def audit(
+    name: str,
+    seed: int,
+    folder: Path,
+    *,
+    windows: int = 1,
+    engine: ClippingEngine | None = None,
+    sample: KeyStream | None = None,
+    noise: KeyStream | None = None,
+) -> Bounds:
+    """One run and both auditors.
+
+    Args:
+        seed: Of the coins and of the streams that are not given.
+        windows: Of each record, all equal.
+    """
+    model = llama(VOCABULARY, WIDTH)
+    coins = np.random.default_rng(seed).integers(0, 2, RECORDS).astype(np.bool_)
+    [stage] = plan_of(name).stages
+    visited = [_flat(trainable(model))]
+
+    def watch(event: Event) -> None:
+        if isinstance(event, StepDone):
+            visited.append(_flat(trainable(model)))
+
+    with open_journal(folder / f"journal-{seed}") as journal:
+        run_private(
+            model,
+            [one if coin else EMPTY for one, coin in zip(records_of(name, windows), coins, strict=True)],
+            stage,
+            engine=engine or right_engine(),
+            randomness=Randomness(
+                sample=sample or insecure_stream(seed, "sample"), noise=noise or insecure_stream(seed, "noise")
+            ),
+            journal=journal,
+            held_out=lambda: UNMEASURED,
+            notify=watch,
+        )
+    events = private_events(read_journal(folder / f"journal-{seed}"))
+    sigmas = np.repeat(stage.noise_multipliers, stage.steps_per_epoch)
+    descents = -(torch.stack(visited).diff(dim=0) @ directions().T).double().numpy()
+    return Bounds(
+        spent=epsilon_pld(events, DELTA, grid=plan_of(name).ledger.grid),
+        drift=_bound((descents / sigmas[:, None] ** 2).sum(0), coins),
+        spread=_bound((descents / sigmas[:, None]).var(0), coins),
+    )
+
+
+def check_sound(name: str, found: Bounds) -> None:
+    """As much was spent as planned. Neither auditor proves more, and one proves something: the records do train."""
+    assert plan_of(name).stages[0].steps == 300
+    assert 2 <= found.spent <= TARGET
+    assert 0 < found.drift < found.spent
+    assert found.spread < found.spent
+
+
+def _bound(scores: npt.NDArray[np.float64], coins: npt.NDArray[np.bool_]) -> float:
+    """ε's bound from guessing that the records with the highest scores are in and those with the lowest are out."""
+    order = np.argsort(scores)
+    right = int(coins[order[-EACH_WAY:]].sum() + (~coins[order[:EACH_WAY]]).sum())
+    return epsilon_bound(records=RECORDS, guesses=2 * EACH_WAY, correct=right, delta=DELTA)
+
+
+def _flat(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    return torch.cat([part.detach().flatten() for part in parts])

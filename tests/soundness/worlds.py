@@ -1,0 +1,256 @@
+"""Two worlds that differ in one record, compared at the parameters that a real run visits."""
+
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
+
+from atdp_cli.events import ignore
+from atdp_cli.jobs.encoding import Encoding, Flagged, encode
+from atdp_cli.model.adapter import add_adapter
+from atdp_cli.model.perplexity import Perplexity
+from atdp_cli.privacy.csprng import insecure_stream
+from atdp_cli.privacy.journal import open_journal
+from atdp_cli.text.records import Record
+from atdp_cli.text.spans import Span, Tier
+from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
+from atdp_cli.training.clipping.names import ENGINES, EngineName
+from atdp_cli.training.clipping.selection import choose
+from atdp_cli.training.objective import Example, make_example, weigh
+from atdp_cli.training.plan import Corpus, StagePlan, make_plan
+from atdp_cli.training.recipe import DPSGD, RECIPES, Plain, Recipe, Train, Weighted, parse_recipe
+from atdp_cli.training.stage import Randomness, run_plain, run_private
+from tests.training.test_clipping import distance
+
+CLIP = 0.1
+CONTEXT = 16
+RELEASED = 0.3
+"""The corpus' share of sensitive tokens as it was released, the same in both worlds."""
+
+UNMEASURED = Perplexity(all=None, sensitive=None, other=None)
+
+Rule = float | Literal["record", "released"]
+RULES: tuple[Rule, ...] = (0.2, "record", "released")
+
+
+def flagged(text: str, *names: str) -> Flagged:
+    """A record in which these words are sensitive."""
+    spans = [
+        Span(start, start + len(name), "PERSON", "ner", Tier.LOW_ENTITY)
+        for name in names
+        for start in range(len(text))
+        if text.startswith(name, start)
+    ]
+    return Flagged(Record("1", text), tuple(sorted(spans, key=lambda span: span.start)))
+
+
+LONG = "Emma Clarke said please send the order again when they are ready because nobody could open that blue box. "
+CORPUS = (
+    flagged("Omar Haddad asked for help with her account before noon.", "Omar Haddad"),
+    flagged(2 * LONG, "Emma Clarke"),
+    flagged("Lena Fischer, Berlin", "Lena Fischer, Berlin"),
+    flagged("the order was shipped to an old address and she asked for it"),
+    flagged(""),
+    flagged("Omar Haddad § said it.", "Omar Haddad"),
+    flagged("because Berlin could open", "Berlin"),
+    flagged("Emma Clarke said please send 123456 to Berlin before noon.", "Emma Clarke", "Berlin", "123456"),
+)
+ORDINARY, WINDOWS, ALL_SENSITIVE, UNFLAGGED, ABSENT, NOT_FINITE = range(6)
+TARGETS = (ORDINARY, WINDOWS, ALL_SENSITIVE, UNFLAGGED, ABSENT, NOT_FINITE)
+"""Records that are replaced by an empty one in turn; the token of § gives the last of them a gradient of nan."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A recipe with its rule for w, an engine, and whether an adapter trains alone."""
+
+    recipe: str
+    rule: Rule
+    engine: EngineName
+    adapter: bool
+
+    def __str__(self) -> str:
+        return f"{self.recipe}-{self.rule}-{self.engine}-{'lora' if self.adapter else 'full'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """The length of the difference that a record makes to the sum before noise, over C.
+
+    Attributes:
+        among: Among the records that the run's own coins chose, and the other targets.
+        alone: Where it was the only one, so that its removal empties the batch.
+        norm: Of its gradient, not over C.
+    """
+
+    target: int
+    among: float
+    alone: float
+    norm: float
+
+
+def private_recipes() -> list[str]:
+    """Each recipe with a DP stage, alone and after every other recipe."""
+    private = [name for name, recipe in RECIPES.items() if any(isinstance(one.mechanism, DPSGD) for one in recipe)]
+    return [*private, *(f"{first}+{last}" for first in RECIPES for last in private if first != last)]
+
+
+def rules_of(name: str) -> tuple[Rule, ...]:
+    """The rules for w among which a recipe's DP stages have a choice."""
+    private = [stage for stage in parse_recipe(name) if isinstance(stage.mechanism, DPSGD)]
+    return RULES if any(isinstance(stage.objective, Weighted) for stage in private) else RULES[:1]
+
+
+def all_cases() -> list[Case]:
+    """Every recipe, rule and engine, full and adapted."""
+    ruled = [(name, rule) for name in private_recipes() for rule in rules_of(name)]
+    return [Case(*one, engine, adapter) for one in ruled for engine in ENGINES for adapter in (False, True)]
+
+
+def recipe_of(name: str, rule: Rule) -> Recipe:
+    """The recipe, one epoch a stage, three steps of it private."""
+    return tuple(_small(stage, rule) for stage in parse_recipe(name))
+
+
+def _small(stage: Train, rule: Rule) -> Train:
+    if isinstance(stage.mechanism, Plain):
+        return replace(stage, epochs=1, mechanism=Plain(batch_size=4))
+    mechanism = replace(stage.mechanism, clip_norm=CLIP, expected_batch=3)
+    objective = stage.objective
+    if isinstance(objective, Weighted):
+        objective = replace(objective, weight=rule)
+    return replace(stage, epochs=1, mechanism=mechanism, objective=objective)
+
+
+def model(vocabulary: int, *, adapter: bool) -> Any:
+    """An untied GPT-2: Opacus refuses a table that two layers share."""
+    torch.manual_seed(0)
+    shape = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": CONTEXT, "bos_token_id": 0, "eos_token_id": 0}
+    found = GPT2LMHeadModel(GPT2Config(vocab_size=vocabulary, tie_word_embeddings=False, **shape)).eval()
+    return add_adapter(found, 2) if adapter else found
+
+
+def examples_of(corpus: Sequence[Flagged], stage: Train, tokenizer: Any) -> list[Example]:
+    """Records as `jobs.stages` makes them for a stage."""
+    windows = encode(corpus, stage.text, Encoding(tokenizer=tokenizer, context=CONTEXT, windows=8))
+    weight = weigh(windows, stage.objective, RELEASED).weight
+    return [make_example(one, stage.objective, released_weight=weight) for one in windows]
+
+
+def without(target: int) -> list[Flagged]:
+    """The corpus with an empty record in this one's place."""
+    return [flagged("") if place == target else one for place, one in enumerate(CORPUS)]
+
+
+@functools.cache
+def engine_of(name: EngineName, vocabulary: int, adapter: bool) -> ClippingEngine:
+    """The engine as a run uses it, once it was found to fit the model."""
+    return choose(model(vocabulary, adapter=adapter), name, ignore).run
+
+
+def check(case: Case, tokenizer: Any, folder: Path) -> None:
+    """No target moves the sum by more than C, at any step; those longer than C come up to the margin of it."""
+    recipe = recipe_of(case.recipe, case.rule)
+    current = model(len(tokenizer), adapter=case.adapter)
+    found = visit(recipe, current, tokenizer, engine_of(case.engine, len(tokenizer), case.adapter), folder)
+    assert len(found) == 3 * len(TARGETS) * sum(isinstance(stage.mechanism, DPSGD) for stage in recipe)
+    assert max(max(one.among, one.alone) for one in found) <= 1
+    for one in found:
+        if one.target == ABSENT:
+            assert one.among == one.alone == one.norm == 0
+        elif one.target == NOT_FINITE:
+            assert math.isnan(one.norm)
+            assert one.alone == 0
+            assert one.among < 1e-5
+        else:
+            assert one.norm > CLIP
+            assert min(one.among, one.alone) > 0.9999
+
+
+def visit(recipe: Recipe, current: Any, tokenizer: Any, engine: ClippingEngine, folder: Path) -> list[Compared]:
+    """Run the recipe, and at the parameters of every private step compare the worlds."""
+    plans = make_plan(recipe, Corpus(records=len(CORPUS), unit="line", masks="stable"), delta=1e-6, prior="public")
+    found: list[Compared] = []
+    for plan in plans.stages:
+        examples = examples_of(CORPUS, plan.stage, tokenizer)
+        if plan.sampling_rate is None:
+            run_plain(current, examples, plan, held_out=lambda: UNMEASURED, notify=ignore, seed=0)
+            continue
+        comparing = Comparing(
+            engine=engine,
+            examples=examples,
+            others={target: examples_of(without(target), plan.stage, tokenizer) for target in TARGETS},
+            token=tokenizer("§")["input_ids"][0],
+        )
+        _run(current, examples, plan, comparing, folder)
+        found += comparing.found
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Comparing:
+    """An engine that first compares the worlds at the parameters that it finds.
+
+    Attributes:
+        examples: The records.
+        others: The same with a target's place empty.
+        token: Whoever holds it has a gradient of nan.
+        found: What came out so far.
+    """
+
+    engine: ClippingEngine
+    examples: Sequence[Example]
+    others: Mapping[int, Sequence[Example]]
+    token: int
+    found: list[Compared] = field(default_factory=list)
+
+    def __call__(self, model: PreTrainedModel, chosen: Sequence[Example], clip_norm: float) -> ClippedSum:
+        coins = [row for row, one in enumerate(self.examples) if any(one is other for other in chosen)]
+        with not_finite(model, self.token):
+            self.found.extend(self._compare(model, coins))
+        return self.engine(model, chosen, clip_norm)
+
+    def _compare(self, model: PreTrainedModel, coins: Sequence[int]) -> Iterator[Compared]:
+        rows = sorted({*coins, *TARGETS})
+        whole = self.engine(model, [self.examples[row] for row in rows], CLIP)
+        for target, others in self.others.items():
+            less = self.engine(model, [others[row] for row in rows], CLIP)
+            alone = self.engine(model, [self.examples[target]], CLIP)
+            emptied = self.engine(model, [others[target]], CLIP)
+            yield Compared(
+                target=target,
+                among=distance(whole.gradient, less.gradient) / CLIP,
+                alone=distance(alone.gradient, emptied.gradient) / CLIP,
+                norm=float(alone.norms[0]),
+            )
+
+
+def _run(current: Any, examples: list[Example], plan: StagePlan, engine: ClippingEngine, folder: Path) -> None:
+    with open_journal(folder / "journal") as journal:
+        run_private(
+            current,
+            examples,
+            plan,
+            engine=engine,
+            randomness=Randomness(sample=insecure_stream(0, "sample"), noise=insecure_stream(0, "noise")),
+            journal=journal,
+            held_out=lambda: UNMEASURED,
+            notify=ignore,
+        )
+
+
+@contextmanager
+@torch.no_grad()
+def not_finite(model: PreTrainedModel, token: int) -> Iterator[None]:
+    """In the block, what the model makes of this token is nan."""
+    row = model.get_input_embeddings().weight[token]
+    before = row.clone()
+    row.fill_(math.nan)
+    yield
+    row.copy_(before)
