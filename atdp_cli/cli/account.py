@@ -1,119 +1,291 @@
-"""`atdp account`: ε of a ledger, or of parameters that nobody has run yet."""
+"""`atdp account`: ε of ledgers, or of parameters or a recipe that nobody has run yet."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from atdp_cli.cli.account_options import Asked, Figuring, Planning, Unknown
 from atdp_cli.cli.console import results, write_json
-from atdp_cli.cli.options import Json, Quiet
+from atdp_cli.cli.options import Force, Saying
 from atdp_cli.errors import UsageError
 
 if TYPE_CHECKING:
+    from atdp_cli.jobs.account import Figures, Parameters
+    from atdp_cli.privacy.guarantee import Guarantee
     from atdp_cli.privacy.ledger import Ledger
+    from atdp_cli.training.plan import Plan
 
-ASKED = "Hypothetical"
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What is accounted for.
+
+    Attributes:
+        ledger: All of it, as one ledger.
+        parts: The path and the ledger of each of several.
+        parameters: A run of equal steps, where that was asked about.
+        plan: A recipe's, where that was asked about.
+    """
+
+    ledger: "Ledger"
+    parts: tuple[tuple[Path, "Ledger"], ...] = ()
+    parameters: "Parameters | None" = None
+    plan: "Plan | None" = None
 
 
 def account(
-    ledger: Annotated[
-        Path | None, typer.Argument(metavar="[OUT|LEDGER]", help="A hardened model's folder, or a privacy_ledger.json.")
+    asked: Asked,
+    planning: Planning,
+    figuring: Figuring,
+    saying: Saying,
+    ledgers: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="OUT|LEDGER",
+            help="Hardened models' folders, or privacy_ledger.json files; several compose, what they share once.",
+        ),
     ] = None,
-    sample_rate: Annotated[
-        float | None, typer.Option(help="q: the chance of each record to be in a step.", rich_help_panel=ASKED)
-    ] = None,
-    noise_multiplier: Annotated[
-        float | None, typer.Option(help="σ: noise over clip norm.", rich_help_panel=ASKED)
-    ] = None,
-    steps: Annotated[int | None, typer.Option(help="Number of steps.", rich_help_panel=ASKED)] = None,
-    delta: Annotated[
-        float | None, typer.Option(help="δ. Default: the ledger's own, else 1e-6.", rich_help_panel="Privacy")
-    ] = None,
-    as_json: Json = False,
-    quiet: Quiet = False,  # noqa: ARG001 - scripts give it to every command; nothing is said on stderr here
+    force: Force = False,
 ) -> None:
-    """Say what ε a run has spent, or would spend: by PLD (the figure to quote), by RDP, and the paper's way."""
-    from atdp_cli.privacy.guarantee import advice, guarantees, sentences
-    from atdp_cli.ranges import require_fraction
+    """Say what ε runs have spent, or would spend: by PLD (the figure to quote), by RDP, and the paper's way.
 
-    found = _ledger(ledger, sample_rate, noise_multiplier, steps)
-    if delta is not None:
-        require_fraction("delta", delta)
-        if delta >= 1 / found.records and ledger is not None:
-            raise UsageError(
-                f"delta is {delta:g}, not below 1/N for {found.records:,} training records.", "Choose a smaller one."
-            )
-        found = found.model_copy(update={"delta": delta})
-    told = guarantees(found) if ledger is not None else guarantees(found)[-1:]
-    answer = _answer(found, told)
-    if as_json:
-        write_json(answer)
+    Give ledgers, or --sample-rate, --noise-multiplier and --steps, or --recipe and --records.
+    """
+    from atdp_cli.jobs.account import Wanted, figures
+    from atdp_cli.privacy.guarantee import advice, guarantees, sentences
+
+    _check_curve(figuring.curve, force=force)
+    wanted = Wanted(
+        group=figuring.group,
+        replace_one=figuring.replace_one,
+        floor=figuring.floor,
+        cross_check=figuring.cross_check,
+        curves=figuring.curve is not None,
+    )
+    subject = _subject(ledgers or [], asked, planning, figuring.delta)
+    told = guarantees(subject.ledger, models=max(1, len(subject.parts)))
+    if subject.parameters is not None:
+        # Parameters have neither a past nor a corpus, so nothing can be said of records.
+        told = told[-1:]
+    found = figures(subject.ledger, wanted)
+    if figuring.curve is not None:
+        figuring.curve.write_text(_drawn(subject.ledger, found), encoding="utf-8")
+    if saying.as_json:
+        write_json(_answer(subject, told, found, wanted.group))
         return
     console = results()
-    if answer["epsilon"] is not None:
-        console.print(_table(answer))
-    if ledger is not None:
-        for line in filter(None, (*sentences(found, told), advice(found))):
+    if asked.solve is not None:
+        console.print(_solution(subject))
+    if found.epsilons is not None:
+        console.print(_table(subject, found, wanted.group))
+    if subject.parameters is None:
+        for line in filter(None, (*sentences(subject.ledger, told), advice(subject.ledger))):
             console.print(line)
 
 
-def _ledger(
-    path: Path | None, sample_rate: float | None, noise_multiplier: float | None, steps: int | None
-) -> "Ledger":
-    from atdp_cli.privacy.accountant import grid_for
-    from atdp_cli.privacy.ledger import Ledger, SubsampledGaussian, read_verified
-    from atdp_cli.ranges import require_at_least, require_positive
+def _subject(ledgers: Sequence[Path], asked: Asked, planning: Planning, delta: float | None) -> Subject:
+    from atdp_cli.jobs.account import at_delta, read_together
 
-    if path is not None:
-        if (sample_rate, noise_multiplier, steps) != (None, None, None):
+    run = (asked.sample_rate, asked.noise_multiplier, asked.steps)
+    if (asked.solve is None) != (asked.target_epsilon is None):
+        raise UsageError("--solve and --target-epsilon go together.", "Give both or neither.")
+    if ledgers:
+        if any(value is not None for value in (*run, asked.solve, *_planned(planning))):
             raise UsageError("A ledger and parameters exclude each other.", "Give one of them.")
-        return read_verified(path)
-    if sample_rate is None or noise_multiplier is None or steps is None:
+        whole, each = read_together(ledgers)
+        parts = tuple(zip(ledgers, each, strict=True)) if len(each) > 1 else ()
+        return Subject(ledger=at_delta(whole, delta), parts=parts)
+    if planning.recipe is not None:
+        return _of_recipe(asked, planning, delta)
+    if any(value is not None for value in _planned(planning)):
+        raise UsageError("--records, --epochs, --batch-size and --set go with --recipe.", "Add --recipe.")
+    return _of_parameters(asked, delta)
+
+
+def _planned(planning: Planning) -> tuple[object, ...]:
+    return (planning.recipe, planning.records, planning.epochs, planning.batch_size, planning.set_)
+
+
+def _of_recipe(asked: Asked, planning: Planning, delta: float | None) -> Subject:
+    from atdp_cli.jobs.account import DEFAULT_DELTA, Hypothesis, plan_hypothesis
+    from atdp_cli.training.recipe import parse_recipe
+    from atdp_cli.training.settings import apply_settings, bare, parse_setting
+
+    if planning.records is None:
+        raise UsageError("A recipe spends by the number of records.", "Add --records.")
+    if asked.sample_rate is not None or asked.steps is not None:
+        raise UsageError("A recipe sets its own sample rate and steps.", "Use --records, --batch-size and --epochs.")
+    if asked.solve not in (None, Unknown.NOISE):
+        raise UsageError("For a recipe only the noise can be solved for.", "Use --solve noise.")
+    if asked.solve is not None and asked.noise_multiplier is not None:
+        raise UsageError("--solve noise chooses what --noise-multiplier sets.", "Leave one of them out.")
+    stages = parse_recipe(planning.recipe or "")
+    given = {
+        "epochs": planning.epochs,
+        "batch-size": planning.batch_size,
+        "noise-multiplier": asked.noise_multiplier,
+    }
+    settings = [bare(stages, option, value) for option, value in given.items() if value is not None]
+    settings += [parse_setting(stages, text) for text in planning.set_ or ()]
+    hypothesis = Hypothesis(
+        recipe=apply_settings(stages, settings),
+        records=planning.records,
+        prior=planning.prior.value,
+        jitter_seed=planning.jitter_seed,
+    )
+    plan = plan_hypothesis(hypothesis, DEFAULT_DELTA if delta is None else delta, asked.target_epsilon)
+    return Subject(ledger=plan.ledger, plan=plan)
+
+
+def _of_parameters(asked: Asked, delta: float | None) -> Subject:
+    from atdp_cli.jobs.account import DEFAULT_DELTA, Parameters, at_delta, solved
+
+    given = {"--sample-rate": asked.sample_rate, "--noise-multiplier": asked.noise_multiplier, "--steps": asked.steps}
+    sought = {Unknown.NOISE: "--noise-multiplier", Unknown.STEPS: "--steps", Unknown.SAMPLE_RATE: "--sample-rate"}
+    unknown = None if asked.solve is None else sought[asked.solve]
+    if unknown is not None and given[unknown] is not None:
+        raise UsageError(f"--solve {asked.solve} chooses what {unknown} sets.", "Leave one of them out.")
+    missing = [name for name, value in given.items() if value is None and name != unknown]
+    if missing:
         raise UsageError(
             "There is nothing to account for.",
-            "Give a model folder or ledger, or all of --sample-rate, --noise-multiplier and --steps.",
+            "Give a model folder or ledger, --recipe and --records, or all of --sample-rate, --noise-multiplier and "
+            "--steps, but for the one that --solve finds.",
         )
-    require_positive("sample-rate", sample_rate)
-    if sample_rate > 1:
-        raise UsageError(f"sample-rate is {sample_rate}.", "It is a probability: choose at most 1.")
-    require_positive("noise-multiplier", noise_multiplier)
-    require_at_least("steps", steps, 1)
-    event = SubsampledGaussian(
-        stage="hypothetical",
-        sampling_rate=sample_rate,
-        noise_multiplier=noise_multiplier,
-        clip_norm=1.0,
-        steps=steps,
+    parameters = Parameters(
+        sample_rate=1.0 if asked.sample_rate is None else asked.sample_rate,
+        noise_multiplier=1.0 if asked.noise_multiplier is None else asked.noise_multiplier,
+        steps=1 if asked.steps is None else asked.steps,
     )
-    return Ledger(unit="record", prior="unknown", records=1, delta=1e-6, grid=grid_for([event]), events=(event,))
+    at = at_delta(parameters.ledger(DEFAULT_DELTA), delta).delta
+    if asked.solve is not None and asked.target_epsilon is not None:
+        parameters = solved(asked.solve.value, parameters, asked.target_epsilon, at)
+    return Subject(ledger=parameters.ledger(at), parameters=parameters)
 
 
-def _answer(ledger: "Ledger", told: Any) -> dict[str, Any]:
+def _check_curve(path: Path | None, *, force: bool) -> None:
+    if path is None:
+        return
+    if path.suffix != ".svg":
+        raise UsageError(f"--curve {path} does not end in .svg.", "Curves are drawn as SVG.")
+    if path.exists() and not force:
+        raise UsageError(f"{path} exists.", "Choose another --curve, or add --force.")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path.parent} is no folder.", "Make it first.")
+
+
+def _drawn(ledger: "Ledger", found: "Figures") -> str:
+    from atdp_cli.report.charts import Panel, chart
+
+    panels = (
+        Panel(title="ε over δ", x_label="δ", y_label="ε (PLD)", points=found.over_delta, logarithmic=True),
+        Panel(title=f"ε over steps, δ = {ledger.delta:g}", x_label="steps", y_label="ε (PLD)", points=found.over_steps),
+    )
+    return chart(
+        "What the stages with noise spend",
+        "Left: ε falls as δ grows. Right: ε grows with the steps taken. Zero-out adjacency, one "
+        f"{ledger.unit}; a stage without noise is in neither.",
+        panels,
+    )
+
+
+def _answer(subject: Subject, told: Sequence["Guarantee"], found: "Figures", group: int | None) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from atdp_cli.privacy.accountant import epsilons
-    from atdp_cli.privacy.ledger import private_events
-    from atdp_cli.report.document import guarantee_entries, json_numbers
+    from atdp_cli.report.document import guarantee_entries, json_number, json_numbers
 
-    private = private_events(ledger.events)
-    return {
+    ledger = subject.ledger
+    answer: dict[str, Any] = {
         "schema_version": 1,
-        "epsilon": json_numbers(asdict(epsilons(private, ledger.delta, grid=ledger.grid))) if private else None,
+        "epsilon": None if found.epsilons is None else json_numbers(asdict(found.epsilons)),
         "delta": ledger.delta,
         "grid": ledger.grid,
         "insecure_seed": ledger.insecure_seed,
         "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(told)],
     }
+    if group is not None:
+        answer["group"] = {"records": group, "epsilon": json_number(found.group)}
+    for name, value in (("replace_one", found.replace_one), ("floor", found.floor)):
+        if value is not None:
+            answer[name] = json_number(value)
+    if found.cross_check is not None:
+        answer["cross_check"] = {f"opacus_{name}": value for name, value in asdict(found.cross_check).items()}
+    if found.over_delta:
+        answer["curves"] = {
+            "epsilon_over_delta": [[delta, json_number(epsilon)] for delta, epsilon in found.over_delta],
+            "epsilon_over_steps": [[steps, json_number(epsilon)] for steps, epsilon in found.over_steps],
+        }
+    if subject.parts:
+        answer["ledgers"] = [{"path": str(path), "epsilon": json_number(_pld(part))} for path, part in subject.parts]
+    if subject.parameters is not None:
+        answer["parameters"] = asdict(subject.parameters)
+    if subject.plan is not None:
+        answer["stages"] = _stages(subject.plan)
+    return answer
 
 
-def _table(answer: dict[str, Any]) -> Any:
+def _stages(plan: "Plan") -> list[dict[str, Any]]:
+    return [
+        {
+            "name": stage.stage.name,
+            "epochs": stage.stage.epochs,
+            "steps": stage.steps,
+            "batch": stage.batch,
+            "sampling_rate": stage.sampling_rate,
+            "noise_multipliers": list(stage.noise_multipliers),
+        }
+        for stage in plan.stages
+    ]
+
+
+def _pld(ledger: "Ledger") -> float:
+    from atdp_cli.privacy.accountant import epsilon_pld
+    from atdp_cli.privacy.ledger import private_events
+
+    return epsilon_pld(private_events(ledger.events), ledger.delta, grid=ledger.grid)
+
+
+def _solution(subject: Subject) -> str:
+    if subject.plan is not None:
+        shown = [
+            f"{stage.stage.name}: {stage.steps:,} steps, noise multiplier {sigmas[0]!r} in the first epoch"
+            for stage in subject.plan.stages
+            if (sigmas := stage.noise_multipliers)
+        ]
+        return "\n".join(shown)
+    if subject.parameters is None:
+        raise ValueError("nothing was solved for")
+    q, sigma, steps = subject.parameters.sample_rate, subject.parameters.noise_multiplier, subject.parameters.steps
+    return f"Sample rate {q:.6g}, noise multiplier {sigma:.6g}, {steps:,} steps."
+
+
+def _table(subject: Subject, found: "Figures", group: int | None) -> Any:
     from rich.table import Table
 
     from atdp_cli.privacy.guarantee import rounded_up
 
-    table = Table("accountant", "ε", title=f"δ = {answer['delta']:g}", title_justify="left")
+    if found.epsilons is None:
+        raise ValueError("there are no figures to show")
+    rows: list[tuple[str, float | None]] = [
+        ("PLD (quote this)", found.epsilons.pld),
+        ("RDP", found.epsilons.rdp),
+        ("the paper's conversion", found.epsilons.paper),
+        ("without amplification: an observer knows every step's sample", found.epsilons.without_amplification),
+    ]
+    if group is not None:
+        rows.append((f"{group} records together, PLD", found.group))
+    if found.replace_one is not None:
+        rows.append(("replace-one, PLD", found.replace_one))
+    if found.floor is not None:
+        rows.append(("every σ as its smallest, PLD", found.floor))
+    if found.cross_check is not None:
+        rows += [("Opacus, RDP", found.cross_check.rdp), ("Opacus, PRV", found.cross_check.prv)]
+    rows += [(f"{path} alone, PLD at δ = {part.delta:g}", _pld(part)) for path, part in subject.parts]
+    table = Table("accountant", "ε", title=f"δ = {subject.ledger.delta:g}", title_justify="left")
     table.columns[1].justify = "right"
-    names = {"pld": "PLD (quote this)", "rdp": "RDP", "paper": "the paper's conversion"}
-    for key, name in names.items():
-        table.add_row(name, rounded_up(float(answer["epsilon"][key])))
+    for name, value in rows:
+        table.add_row(name, "–" if value is None else rounded_up(value))
     return table

@@ -115,6 +115,7 @@ def private_report(public: PublicReport, measured: Measured) -> PrivateReport:
                 mean_norms=result.mean_norms,
                 not_finite=result.not_finite,
                 clamped=weighing.clamped,
+                sensitive_weight=weighing.share,
             )
             for entry, result, weighing in zip(public.stages, measured.results, measured.weighings, strict=True)
         ),

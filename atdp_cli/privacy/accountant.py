@@ -1,4 +1,4 @@
-"""ε of a sequence of private events, by three accountants that share no code with the training loop.
+"""ε of a sequence of private events, by accountants that share no code with the training loop.
 
 PLD (Koskela et al. 2020; Doroshenko et al. 2022) is the figure to quote, RDP (Mironov 2017; Mironov et al. 2019)
 the cross-check, and the classical conversion of RDP the paper's way, kept to compare with its tables.
@@ -6,45 +6,43 @@ the cross-check, and the classical conversion of RDP the paper's way, kept to co
 
 import importlib.metadata
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
-from atdp_cli.errors import BudgetError
+from atdp_cli.privacy.distributions import Adjacency, composed, extended, identity, refuse_thousands
 from atdp_cli.privacy.ledger import GaussianRelease, PrivateEvent
-
-Adjacency = Literal["zero-out", "replace-one"]
+from atdp_cli.privacy.participation import epsilon_without_amplification
+from atdp_cli.privacy.renyi import epsilon_paper, epsilon_rdp
+from atdp_cli.privacy.runs import mean_loss, runs_of, sampling_rate
 
 FINEST_GRID = 1e-5
 COARSEST_GRID = 1e-3
-LARGEST_MEAN_LOSS = 3000.0
-
-ORDERS: tuple[float, ...] = (
-    *(1 + x / 10 for x in range(1, 41)),
-    *(5 + x / 4 for x in range(1, 21)),
-    *range(11, 65),
-    *(72, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512),
-)
-LARGE_ORDERS: tuple[float, ...] = tuple(round(512 * 1.5**k) for k in range(1, 12))
-"""Tried only where the best of `ORDERS` is the last: with noise multipliers in the hundreds. Slow."""
+MOST_POINTS = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Epsilons:
-    """One δ, three accountants."""
+    """ε at one δ by three accountants, and what is left of it when the sample of every step is known."""
 
     pld: float
     rdp: float
     paper: float
+    without_amplification: float
 
 
 def grid_for(events: Sequence[PrivateEvent]) -> float:
-    """The PLD grid: a tenth of the smallest q/σ, the scale of a step's privacy loss, between 1e-5 and 1e-3."""
-    scales = [_sampling_rate(event) / event.noise_multiplier for event in events]
+    """The PLD grid: a tenth of the smallest q/σ, the scale of a step's privacy loss, between 1e-5 and 1e-3.
+
+    It is coarser where σ is far below 1, or where the losses of all events would take more than `MOST_POINTS` points.
+    """
+    scales = [sampling_rate(event) / event.noise_multiplier for event in events]
+    precisions = [1 / max(event.noise_multiplier, 1e-100) ** 2 for event in events]
     # With σ far below 1 a step's loss is near 1/(2σ²), and a grid of 1e-3 would need millions of points.
-    coarsest = COARSEST_GRID * max((0.05 / event.noise_multiplier**2 for event in events), default=1.0)
-    return min(max(COARSEST_GRID, coarsest), max(FINEST_GRID, 0.1 * min(scales, default=1.0)))
+    coarsest = COARSEST_GRID * max((0.05 * precision for precision in precisions), default=1.0)
+    chosen = min(max(COARSEST_GRID, coarsest), max(FINEST_GRID, 0.1 * min(scales, default=1.0)))
+    # A step's loss reaches some ten standard deviations, and that of all steps about twice its mean.
+    widest = max((10 * math.sqrt(precision) + precision / 2 for precision in precisions), default=0.0)
+    return max(chosen, max(widest, 2 * mean_loss(runs_of(events))) / MOST_POINTS)
 
 
 def accountant_name(grid: float) -> str:
@@ -62,117 +60,86 @@ def epsilon_pld(
     Raises:
         BudgetError: ε is in the thousands, where the grid would not fit in memory and no figure means anything.
     """
-    import dp_accounting
-    from dp_accounting.pld import PLDAccountant
+    return float(composed(runs_of(events), grid, adjacency).get_epsilon_for_delta(delta))
 
+
+def epsilon_group(events: Iterable[PrivateEvent], delta: float, *, records: int, grid: float) -> float:
+    """ε at `delta` for `records` ≥ 1 records that are zeroed out together, by PLD.
+
+    With n ~ Binomial(records, q) of them in a step, the sum moves by at most n·C: a mixture of Gaussians (Ganesh
+    2024, "Tight group-level DP guarantees for DP-SGD with sampling via mixture of Gaussians mechanisms"). The grid
+    is coarser by the number of records, as their privacy loss is larger.
+
+    Raises:
+        BudgetError: ε is in the thousands.
+    """
+    return float(composed(runs_of(events), grid * records, "zero-out", records).get_epsilon_for_delta(delta))
+
+
+def epsilon_floor(events: Iterable[PrivateEvent], delta: float) -> float:
+    """ε by PLD with every σ replaced by the smallest one: the paper's bound for a schedule, above the composed one.
+
+    Raises:
+        BudgetError: ε is in the thousands.
+    """
     events = tuple(events)
-    if _mean_loss(events) > LARGEST_MEAN_LOSS:
-        raise BudgetError(
-            "The noise is so small for so many steps that ε is in the thousands: it protects nothing.",
-            "Use a larger noise multiplier or fewer steps.",
-        )
-    relation = dp_accounting.NeighboringRelation
-    accountant = PLDAccountant(
-        relation.REPLACE_SPECIAL if adjacency == "zero-out" else relation.REPLACE_ONE,
-        value_discretization_interval=grid,
-    )
-    for event, count in _runs(events):
-        accountant.compose(_dp_event(*event), count)
-    return float(accountant.get_epsilon(delta))
-
-
-def epsilon_rdp(events: Iterable[PrivateEvent], delta: float) -> float:
-    """ε at `delta` by Rényi DP with the conversion of Canonne et al. 2020, zero-out adjacency."""
-    from dp_accounting.rdp import compute_epsilon
-
-    def convert(orders: Sequence[float], divergences: Sequence[float]) -> tuple[float, float]:
-        epsilon, order = compute_epsilon(orders, divergences, delta)
-        return float(epsilon), float(order)
-
-    return _best_over_orders(events, convert)
-
-
-def epsilon_paper(events: Iterable[PrivateEvent], delta: float) -> float:
-    """ε = min over orders a of RDP(a) + ln(1/δ)/(a−1): Mironov 2017, Proposition 3, as the paper uses it."""
-
-    def convert(orders: Sequence[float], divergences: Sequence[float]) -> tuple[float, float]:
-        pairs = zip(orders, divergences, strict=True)
-        return min((rdp + math.log(1 / delta) / (order - 1), order) for order, rdp in pairs)
-
-    return _best_over_orders(events, convert)
+    smallest = min((event.noise_multiplier for event in events), default=1.0)
+    floored = [event.model_copy(update={"noise_multiplier": smallest}) for event in events]
+    return epsilon_pld(floored, delta, grid=grid_for(floored))
 
 
 def epsilons(events: Iterable[PrivateEvent], delta: float, *, grid: float) -> Epsilons:
-    """ε by all three accountants under zero-out adjacency."""
+    """ε by all accountants under zero-out adjacency.
+
+    Raises:
+        BudgetError: ε is in the thousands.
+    """
     events = tuple(events)
     return Epsilons(
         pld=epsilon_pld(events, delta, grid=grid),
         rdp=epsilon_rdp(events, delta),
         paper=epsilon_paper(events, delta),
+        without_amplification=epsilon_without_amplification(events, delta),
     )
 
 
-def _runs(events: Iterable[PrivateEvent]) -> list[tuple[tuple[float, float], int]]:
-    """Equal (q, σ) counted together and sorted, so that ε does not depend on the order, to the last digit."""
-    counts: Counter[tuple[float, float]] = Counter()
-    for event in events:
-        steps = 1 if isinstance(event, GaussianRelease) else event.steps
-        counts[_sampling_rate(event), event.noise_multiplier] += steps
-    return sorted(counts.items())
+Point = tuple[float, float]
 
 
-def _sampling_rate(event: PrivateEvent) -> float:
-    return 1.0 if isinstance(event, GaussianRelease) else event.sampling_rate
+def epsilon_over_delta(events: Iterable[PrivateEvent], deltas: Sequence[float], *, grid: float) -> tuple[Point, ...]:
+    """(δ, ε by PLD) for each δ."""
+    distribution = composed(runs_of(events), grid)
+    return tuple((delta, float(distribution.get_epsilon_for_delta(delta))) for delta in deltas)
 
 
-def _mean_loss(events: Iterable[PrivateEvent]) -> float:
-    """A bound on the mean privacy loss: a step's is at most q/(2σ²), and at most q²(exp(1/σ²)−1)."""
-    total = 0.0
-    for (q, sigma), count in _runs(events):
-        precision = 1 / max(sigma, 1e-100) ** 2
-        amplified = q**2 * math.expm1(precision) if precision < 700 else math.inf
-        total += count * min(q * precision / 2, amplified)
-    return total
+def epsilon_over_steps(
+    events: Sequence[PrivateEvent], delta: float, *, grid: float, points: int = 24
+) -> tuple[Point, ...]:
+    """(steps so far, ε by PLD at `delta`) at up to `points` moments, the last of them the end."""
+    runs = runs_of(events)
+    refuse_thousands(runs)
+    total = sum(run.steps for run in runs)
+    moments = sorted({max(1, round(total * point / points)) for point in range(1, points + 1)}) if total else []
+    found: list[Point] = []
+    so_far = identity(grid)
+    for moment, portion in zip(moments, _portions(events, moments), strict=True):
+        so_far = extended(so_far, runs_of(portion), grid)
+        found.append((moment, float(so_far.get_epsilon_for_delta(delta))))
+    return tuple(found)
 
 
-def _dp_event(sampling_rate: float, noise_multiplier: float) -> Any:
-    import dp_accounting
-
-    gaussian = dp_accounting.GaussianDpEvent(noise_multiplier)
-    return gaussian if sampling_rate == 1 else dp_accounting.PoissonSampledDpEvent(sampling_rate, gaussian)
-
-
-Conversion = Callable[[Sequence[float], Sequence[float]], tuple[float, float]]
-
-
-def _best_over_orders(events: Iterable[PrivateEvent], convert: Conversion) -> float:
-    """The smallest ε that `convert` (orders, divergences → ε, best order) finds."""
-    runs = _runs(events)
-    if not runs:
-        return 0.0
-    epsilon, order = convert(*_renyi_curve(runs, ORDERS))
-    if order == ORDERS[-1]:
-        epsilon = min(epsilon, convert(*_renyi_curve(runs, LARGE_ORDERS))[0])
-    return epsilon
-
-
-def _renyi_curve(
-    runs: list[tuple[tuple[float, float], int]], orders: Sequence[float]
-) -> tuple[list[float], list[float]]:
-    """Orders and the Rényi divergences of the composition, without orders whose series does not converge."""
-    import absl.logging
-    from dp_accounting.rdp import RdpAccountant
-
-    verbosity = absl.logging.get_verbosity()
-    # dp_accounting logs a line for each order that fails; those orders are dropped below.
-    absl.logging.set_verbosity(absl.logging.FATAL)
-    try:
-        accountant = RdpAccountant(orders)
-        for event, count in runs:
-            accountant.compose(_dp_event(*event), count)
-    finally:
-        absl.logging.set_verbosity(verbosity)
-    # The accountant publishes ε at its best order only; both conversions here need the whole curve.
-    curve = zip(orders, accountant._rdp, strict=True)
-    kept = [(order, float(rdp)) for order, rdp in curve if math.isfinite(rdp) and rdp >= 0]
-    return [order for order, _ in kept], [rdp for _, rdp in kept]
+def _portions(events: Sequence[PrivateEvent], moments: Sequence[int]) -> Iterator[list[PrivateEvent]]:
+    """The events up to the first moment, from there to the second, and so on."""
+    left, spent = list(reversed(events)), 0
+    for moment in moments:
+        portion: list[PrivateEvent] = []
+        while spent < moment:
+            event = left.pop()
+            if isinstance(event, GaussianRelease) or event.steps <= moment - spent:
+                portion.append(event)
+                spent += 1 if isinstance(event, GaussianRelease) else event.steps
+                continue
+            portion.append(event.model_copy(update={"steps": moment - spent}))
+            left.append(event.model_copy(update={"steps": event.steps - (moment - spent)}))
+            spent = moment
+        yield portion

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
-from atdp_cli.privacy.accountant import Adjacency, accountant_name, epsilon_pld
+from atdp_cli.privacy.accountant import accountant_name, epsilon_pld
+from atdp_cli.privacy.distributions import Adjacency
 from atdp_cli.privacy.ledger import Ledger, PlainTraining, private_events
 
 Scope = Literal["end_to_end", "selective", "increment"]
@@ -42,16 +43,22 @@ class Guarantee:
     assumptions: tuple[str, ...]
 
 
-def guarantees(ledger: Ledger) -> tuple[Guarantee, ...]:
-    """Every guarantee that the ledger supports, the strongest scope first."""
+def guarantees(ledger: Ledger, *, models: int = 1) -> tuple[Guarantee, ...]:
+    """Every guarantee that the ledger supports, the strongest scope first.
+
+    Args:
+        models: How many models' ledgers were put together in it.
+    """
     private = private_events(ledger.events)
     bound = epsilon_pld(private, ledger.delta, grid=ledger.grid) if private else None
     found = [_end_to_end(ledger, bound)]
     if selective_void(ledger) is None:
         found.append(_selective(ledger))
     found.append(_increment(ledger, bound))
+    if models > 1:
+        found = [replace(one, assumptions=tuple(_of_many(text, models) for text in one.assumptions)) for one in found]
     if ledger.insecure_seed:
-        return tuple(replace(one, assumptions=(INSECURE, *one.assumptions)) for one in found)
+        found = [replace(one, assumptions=(INSECURE, *one.assumptions)) for one in found]
     return tuple(found)
 
 
@@ -121,6 +128,12 @@ def rounded_up(epsilon: float) -> str:
     exact = Decimal(repr(epsilon))
     step = Decimal(1).scaleb(exact.adjusted() - 2) if exact else Decimal("0.01")
     return f"{exact.quantize(step, rounding=ROUND_CEILING):f}"
+
+
+def _of_many(assumption: str, models: int) -> str:
+    if assumption != ONE_MODEL:
+        return assumption
+    return f"It covers the release of these {models} models; further models from the same records compose with it."
 
 
 def _end_to_end_sentence(ledger: Ledger, guarantee: Guarantee) -> str:

@@ -1,8 +1,15 @@
-"""The ledger: what every stage spent, in order. Its file is `privacy_ledger.json`."""
+"""The ledger: what every stage spent, in order. Its file is `privacy_ledger.json`.
+
+The file ends with a digest of all that it says, so that a lost event or a changed figure is noticed, and it seals the
+weights beside it. Both show accidents, a mix-up or a damaged file. They are no signature: who can write the file can
+write a digest that fits.
+"""
 
 import hashlib
 import importlib.metadata
+import json
 import platform
+import secrets
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +21,7 @@ from atdp_cli.errors import InputError
 
 LEDGER_FILE = "privacy_ledger.json"
 SCHEMA_VERSION = 1
-
+DIGEST = "digest"
 
 Masks = Literal["stable", "movable", "linked"]
 
@@ -27,12 +34,14 @@ class PlainTraining(_Frozen):
     """Training without protection: nothing bounds what it took from the text that it read.
 
     Attributes:
+        run: The name of the run that spent it; None until it is written. See `Ledger.run`.
         masks: On redacted text, whether it can change when the secret under a mask does: `movable` where masks can
             move (contextual tiers, lists taken from the data, a cross-check), `linked` where placeholders tell
             which are equal.
     """
 
     kind: Literal["plain"] = "plain"
+    run: str | None = None
     stage: str
     text: Literal["raw", "redacted"]
     masks: Masks | None = None
@@ -48,6 +57,7 @@ class SubsampledGaussian(_Frozen):
     """
 
     kind: Literal["subsampled_gaussian"] = "subsampled_gaussian"
+    run: str | None = None
     stage: str
     sampling: Literal["poisson"] = "poisson"
     sampling_rate: float = Field(gt=0, le=1)
@@ -60,6 +70,7 @@ class GaussianRelease(_Frozen):
     """One Gaussian release of a statistic of all records, noise σ·sensitivity."""
 
     kind: Literal["gaussian_release"] = "gaussian_release"
+    run: str | None = None
     stage: str
     statistic: str
     sensitivity: float = Field(gt=0)
@@ -82,6 +93,8 @@ class Ledger(_Frozen):
         delta: The δ that the run was planned for.
         grid: The PLD accountant's discretisation, in units of privacy loss.
         events: In the order in which they happened.
+        run: A random name of the run that writes the ledger. In the file its events carry that name, and those of the
+            runs before it theirs; ledgers that share an ancestor count it once.
         seal: SHA-256 of each weight file. It shows accidents, not forgery.
     """
 
@@ -94,6 +107,7 @@ class Ledger(_Frozen):
     delta: float = Field(gt=0, lt=1)
     grid: float = Field(gt=0)
     events: tuple[LedgerEvent, ...]
+    run: str | None = None
     seal: dict[str, str] = {}
     insecure_seed: bool = False
     created: str | None = None
@@ -121,30 +135,59 @@ def private_events(events: Iterable[LedgerEvent]) -> tuple[PrivateEvent, ...]:
     return tuple(event for event in events if not isinstance(event, PlainTraining))
 
 
+def new_run() -> str:
+    """A name for a run; random, so that it says nothing, and public."""
+    return secrets.token_hex(8)
+
+
 def write_ledger(path: Path, ledger: Ledger) -> None:
-    """Write `ledger` as indented JSON."""
-    path.write_text(ledger.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    """Write `ledger` as indented JSON with its digest; events of its own run get the run's name."""
+    events = tuple(event.model_copy(update={"run": event.run or ledger.run}) for event in ledger.events)
+    ledger = ledger.model_copy(update={"events": events})
+    document = ledger.model_dump(mode="json") | {DIGEST: digest_of(ledger)}
+    path.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def digest_of(ledger: Ledger) -> str:
+    """SHA-256 of everything that the ledger says."""
+    return hashlib.sha256(ledger.model_dump_json().encode()).hexdigest()
 
 
 def read_ledger(path: Path) -> Ledger:
     """Read a ledger file.
 
     Raises:
-        InputError: The file is missing, is no ledger, or has an unknown version.
+        InputError: The file is missing, is no ledger, has an unknown version, or is not whole: its digest differs.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as a ledger.", "Give a privacy_ledger.json or its folder.") from error
+    ledger, digest = _parsed(path, text)
+    if digest != digest_of(ledger):
+        raise InputError(
+            f"{path} is not what was written: its digest does not fit, so an event may be missing or a figure changed.",
+            "Restore the file as the tool wrote it, or remove it and take the past as unknown.",
+        )
+    return ledger
+
+
+def _parsed(path: Path, text: str) -> tuple[Ledger, object]:
+    """The ledger in a text, and the digest that stands there."""
     try:
-        return Ledger.model_validate_json(text)
+        document = json.loads(text)
+        digest = document.pop(DIGEST, None) if isinstance(document, dict) else None
+        # JSON has no tuples, and strict validation of Python values would want them.
+        return Ledger.model_validate_json(json.dumps(document)), digest
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise InputError(
-            f"{path} is not a ledger that this version reads: {where}: {first['msg']}.",
-            f"This version reads schema_version {SCHEMA_VERSION}; take the file as the tool wrote it.",
-        ) from error
+        where, what = ".".join(str(part) for part in first["loc"]) or "the file", first["msg"]
+    except ValueError:
+        where, what = "the file", "Invalid JSON"
+    raise InputError(
+        f"{path} is not a ledger that this version reads: {where}: {what}.",
+        f"This version reads schema_version {SCHEMA_VERSION}; take the file as the tool wrote it.",
+    )
 
 
 def timestamp() -> str:

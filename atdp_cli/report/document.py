@@ -17,7 +17,8 @@ NOT_COVERED = (
     "Records held out from training: their perplexity was measured, but ε does not cover them.",
     "Settings chosen by looking at the data, or at results on it.",
     "Term lists and spans taken from the data.",
-    "A person or a secret that occurs in several records: ε is for one record, and grows fast with their number.",
+    "A person or a secret that occurs in several records: ε is for one record, and grows fast with their number; "
+    "atdp account --group says how fast.",
     "Other models from the same records: their ε adds to this one.",
     "Attacks on floating-point noise, and timing.",
 )
@@ -93,11 +94,12 @@ class DetectorEntry(_Frozen):
 
 
 class EpsilonEntry(_Frozen):
-    """ε of all private stages by each accountant."""
+    """ε of all private stages by each accountant, and without amplification, the samples of all steps being known."""
 
     pld: Number
     rdp: Number
     paper: Number
+    without_amplification: Number
 
 
 class PublicReport(_Frozen):
@@ -149,6 +151,8 @@ class StagePrivate(_Frozen):
     Attributes:
         clamped: For weights from the record: the share of records whose own share of sensitive tokens was already at
             or above the target, so that w is 1 and their tokens weigh the same.
+        sensitive_weight: The paper's r(w) as it came out at the start of the stage: the share of all weight, over the
+            training records, that sensitive tokens carried; null where no token had weight.
     """
 
     name: str
@@ -156,6 +160,7 @@ class StagePrivate(_Frozen):
     mean_norms: tuple[float | None, ...]
     not_finite: int
     clamped: float | None
+    sensitive_weight: float | None
 
 
 class PrivateReport(_Frozen):

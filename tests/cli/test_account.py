@@ -1,13 +1,18 @@
 """`atdp account`."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import dp_accounting
 import pytest
 from dp_accounting.pld import PLDAccountant
 
+from atdp_cli.privacy.ledger import write_ledger
 from tests.cli.conftest import Atdp, Leaky
+from tests.privacy.ledgers import ledger, release, steps
 
 
 def test_hypothetical_parameters(atdp: Atdp) -> None:
@@ -45,3 +50,204 @@ def test_the_table_names_the_scope(atdp: Atdp, leaky: Leaky) -> None:
     assert ended.code == 0
     assert "no finite ε, because the model was trained on the corpus without" in " ".join(ended.out.split())
     assert json.loads(atdp("account", leaky.model, "--json").out)["epsilon"] is None
+
+
+HYPOTHETICAL = ["--sample-rate", "0.05", "--noise-multiplier", "1.5", "--steps", "200"]
+
+
+def test_torch_is_never_loaded() -> None:
+    code = """
+import sys
+from atdp_cli.cli.app import run
+assert run(sys.argv[1:]) == 0
+assert "torch" not in sys.modules, "torch"
+assert "spacy" not in sys.modules, "spacy"
+"""
+    recipe = ["--recipe", "redacted+atdp", "--records", "5000", "--solve", "noise", "--target-epsilon", "3"]
+    for arguments in ([*HYPOTHETICAL, "--floor"], recipe):
+        subprocess.run([sys.executable, "-c", code, "account", *arguments], check=True, capture_output=True)
+
+
+def test_what_is_left_without_amplification_stands_beside_the_figure(atdp: Atdp) -> None:
+    answer = atdp("account", *HYPOTHETICAL, "--json").json
+    assert answer["epsilon"]["without_amplification"] > answer["epsilon"]["pld"]
+    assert answer["parameters"] == {"sample_rate": 0.05, "noise_multiplier": 1.5, "steps": 200}
+    said = atdp("account", *HYPOTHETICAL).out
+    assert "PLD (quote this)" in said
+    assert "without amplification" in said
+
+
+def test_further_figures_on_request(atdp: Atdp) -> None:
+    options = ["--group", "2", "--replace-one", "--floor", "--cross-check"]
+    answer = atdp("account", *HYPOTHETICAL, *options, "--json").json
+    assert answer["group"]["records"] == 2
+    assert answer["epsilon"]["pld"] < answer["replace_one"] < answer["group"]["epsilon"]
+    assert answer["floor"] == answer["epsilon"]["pld"]
+    assert answer["cross_check"]["opacus_rdp"] == pytest.approx(answer["epsilon"]["rdp"], rel=0.01)
+    assert answer["cross_check"]["opacus_prv"] == pytest.approx(answer["epsilon"]["pld"], abs=0.02)
+    table = atdp("account", *HYPOTHETICAL, *options).out
+    for row in ("2 records together", "replace-one", "every σ as its smallest", "Opacus, RDP", "Opacus, PRV"):
+        assert row in table
+
+
+def test_a_group_too_large_for_a_figure_has_none(atdp: Atdp) -> None:
+    answer = atdp("account", *HYPOTHETICAL, "--group", "500", "--json").json
+    assert answer["group"] == {"records": 500, "epsilon": "inf"}
+    assert "∞" in atdp("account", *HYPOTHETICAL, "--group", "500").out
+
+
+@pytest.mark.parametrize(
+    ("solve", "given"),
+    [
+        ("noise", ["--sample-rate", "0.02", "--steps", "100"]),
+        ("steps", ["--sample-rate", "0.02", "--noise-multiplier", "2"]),
+        ("sample-rate", ["--noise-multiplier", "2", "--steps", "100"]),
+    ],
+)
+def test_solving_for_one_parameter(atdp: Atdp, solve: str, given: list[str]) -> None:
+    answer = atdp("account", "--solve", solve, "--target-epsilon", "1", *given, "--json").json
+    assert 0.98 <= answer["epsilon"]["pld"] <= 1
+    found = answer["parameters"]
+    names = {"sample_rate": "--sample-rate", "noise_multiplier": "--noise-multiplier", "steps": "--steps"}
+    typed = [part for name, option in names.items() for part in (option, f"{found[name]:.6g}")]
+    assert atdp("account", *typed, "--json").json["epsilon"] == answer["epsilon"]
+
+
+def test_a_recipe_that_nobody_has_run(atdp: Atdp) -> None:
+    options = ["--records", "2000", "--epochs", "2", "--batch-size", "100", "--set", "atdp.sigma-max=3"]
+    answer = atdp("account", "--recipe", "redacted+atdp", *options, "--delta", "1e-5", "--json").json
+    redacted, atdp_stage = answer["stages"]
+    assert redacted["noise_multipliers"] == []
+    assert (atdp_stage["steps"], atdp_stage["sampling_rate"]) == (40, 0.05)
+    assert [entry["scope"] for entry in answer["guarantees"]] == ["end_to_end", "increment"]
+    assert answer["guarantees"][0]["epsilon"] == "inf"
+    assert answer["guarantees"][1]["epsilon"] == answer["epsilon"]["pld"]
+
+
+def test_the_noise_of_a_recipe_is_solved_for(atdp: Atdp) -> None:
+    options = [
+        "--recipe",
+        "atdp",
+        "--records",
+        "2000",
+        "--solve",
+        "noise",
+        "--target-epsilon",
+        "2",
+        "--prior",
+        "public",
+    ]
+    answer = atdp("account", *options, "--json").json
+    assert 1.998 <= answer["guarantees"][0]["epsilon"] <= 2
+    said = atdp("account", *options).out
+    assert f"noise multiplier {answer['stages'][0]['noise_multipliers'][0]!r} in the first epoch" in " ".join(
+        said.split()
+    )
+
+
+def test_the_curve_is_drawn_and_given_as_data(atdp: Atdp, tmp_path: Path) -> None:
+    svg = tmp_path / "curve.svg"
+    answer = atdp("account", *HYPOTHETICAL, "--curve", svg, "--json").json
+    over_delta, over_steps = answer["curves"]["epsilon_over_delta"], answer["curves"]["epsilon_over_steps"]
+    assert [1e-6, answer["epsilon"]["pld"]] in over_delta
+    assert over_steps[-1][0] == 200
+    assert over_steps[-1][1] == pytest.approx(answer["epsilon"]["pld"], abs=1e-6)
+    root = ElementTree.fromstring(svg.read_text())  # noqa: S314 - our own file
+    space = "{http://www.w3.org/2000/svg}"
+    assert root.find(f"{space}title") is not None
+    assert "ε falls as δ grows" in (root.findtext(f"{space}desc") or "")
+    labels = {text.text for text in root.iter(f"{space}text")}
+    assert {"δ", "steps", "ε (PLD)", "ε over δ", "ε over steps, δ = 1e-06"} <= labels
+    for point in root.iter(f"{space}circle"):
+        assert 0 <= float(point.get("cx", "-1")) <= 440
+        assert 0 <= float(point.get("cy", "-1")) <= 320
+    assert not list(root.iter(f"{space}script"))
+    again = atdp("account", *HYPOTHETICAL, "--curve", svg)
+    assert again.code == 2
+    assert "exists" in again.err
+    assert atdp("account", *HYPOTHETICAL, "--curve", svg, "--force").code == 0
+
+
+def test_several_ledgers_compose_and_share_their_ancestor(atdp: Atdp, tmp_path: Path) -> None:
+    parent = ledger(steps(0.1, 1.0, 30), run="parent")
+    for name, sigma in (("one", 2.0), ("two", 3.0)):
+        (inherited,) = (event.model_copy(update={"run": "parent"}) for event in parent.events)
+        write_ledger(tmp_path / f"{name}.json", ledger(inherited, steps(0.1, sigma, 10), run=name))
+    alone = [atdp("account", tmp_path / f"{name}.json", "--json").json for name in ("one", "two")]
+    both = atdp("account", tmp_path / "one.json", tmp_path / "two.json", "--json").json
+    assert [part["epsilon"] for part in both["ledgers"]] == [answer["epsilon"]["pld"] for answer in alone]
+    assert max(part["epsilon"] for part in both["ledgers"]) < both["epsilon"]["pld"]
+    assert both["epsilon"]["pld"] < sum(part["epsilon"] for part in both["ledgers"])
+    assert any("these 2 models" in text for text in both["guarantees"][0]["assumptions"])
+    other = ledger(steps(0.1, 1.0, 5)).model_copy(update={"unit": "document"})
+    write_ledger(tmp_path / "other.json", other)
+    refused = atdp("account", tmp_path / "one.json", tmp_path / "other.json")
+    assert refused.code == 2
+    assert "unit" in refused.err
+
+
+def test_a_damaged_ledger_is_refused(atdp: Atdp, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    write_ledger(path, ledger(steps(0.1, 1.0, 30), steps(0.1, 2.0, 30)))
+    document = json.loads(path.read_text())
+    del document["events"][1]
+    path.write_text(json.dumps(document))
+    ended = atdp("account", path)
+    assert ended.code == 2
+    assert str(path) in ended.err
+    assert "an event may be missing" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "There is nothing to account for."),
+        (["--steps", "3"], "There is nothing to account for."),
+        ([*HYPOTHETICAL, "--solve", "steps"], "--solve and --target-epsilon go together."),
+        ([*HYPOTHETICAL, "--target-epsilon", "1"], "--solve and --target-epsilon go together."),
+        ([*HYPOTHETICAL, "--solve", "steps", "--target-epsilon", "1"], "--solve steps chooses what --steps sets."),
+        ([*HYPOTHETICAL, "--group", "0"], "group is 0"),
+        ([*HYPOTHETICAL, "--group", "100000"], "--unit FIELD"),
+        ([*HYPOTHETICAL, "--curve", "a.png"], "does not end in .svg"),
+        ([*HYPOTHETICAL, "--curve", "nowhere/a.svg"], "nowhere is no folder"),
+        ([*HYPOTHETICAL, "--delta", "2"], "delta is 2"),
+        ([*HYPOTHETICAL, "--records", "20"], "Add --recipe."),
+        (["somewhere", "--steps", "3"], "exclude each other"),
+        (["--recipe", "atdp"], "Add --records."),
+        (["--recipe", "atdp", "--records", "50", "--steps", "3"], "sets its own sample rate and steps"),
+        (["--recipe", "atdp", "--records", "50", "--solve", "steps", "--target-epsilon", "3"], "Use --solve noise."),
+        (["--recipe", "nothing", "--records", "50"], "recipe 'nothing' is not known"),
+        (["--recipe", "atdp", "--records", "0"], "records is 0"),
+    ],
+)
+def test_contradictions_are_refused_in_one_line(atdp: Atdp, arguments: list[str], said: str) -> None:
+    ended = atdp("account", *arguments)
+    assert ended.code == 2
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_the_private_report_has_the_share_of_the_weight_and_the_card_the_unamplified_figure(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    options = ["--data", corpus, "-o", tmp_path / "o", "--max-records", "60", "--tier", "low-entity"]
+    assert atdp("harden", checkpoint_folder, *options, "--recipe", "dp-sgd+atdp", "--epochs", "1").code == 0
+    private = json.loads((tmp_path / "o.private" / "privacy_report.json").read_text())
+    uniform, weighted = (stage["sensitive_weight"] for stage in private["stages"])
+    assert 0 < uniform < weighted < 1
+    assert "sensitive_weight" not in (tmp_path / "o" / "privacy_report.json").read_text()
+    report = json.loads((tmp_path / "o" / "privacy_report.json").read_text())
+    assert report["epsilon"]["without_amplification"] > report["epsilon"]["pld"]
+    card = " ".join((tmp_path / "o" / "README.md").read_text().split())
+    assert "an observer who knows which records each step drew" in card
+
+
+def test_the_lines_that_check_an_epsilon_by_hand(atdp: Atdp, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "accounting.md").read_text(encoding="utf-8")
+    snippet = page.split("```python\n")[1].split("```")[0]
+    write_ledger(tmp_path / "privacy_ledger.json", ledger(release(20.0), steps(0.1, 1.0, 30), steps(0.1, 2.0, 30)))
+    done = subprocess.run(
+        [sys.executable, "-c", snippet], cwd=tmp_path, check=True, capture_output=True, text=True, encoding="utf-8"
+    )
+    answer = atdp("account", tmp_path, "--json").json
+    assert float(done.stdout) == pytest.approx(answer["epsilon"]["pld"], abs=1e-6)

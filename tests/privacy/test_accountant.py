@@ -3,33 +3,23 @@
 import math
 import random
 
-import dp_accounting
 import pytest
-from dp_accounting.pld import PLDAccountant
-from dp_accounting.rdp import RdpAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
 from atdp_cli.errors import BudgetError
 from atdp_cli.privacy.accountant import (
-    epsilon_paper,
+    epsilon_over_delta,
+    epsilon_over_steps,
     epsilon_pld,
-    epsilon_rdp,
     epsilons,
     grid_for,
 )
-from atdp_cli.privacy.ledger import GaussianRelease, PrivateEvent, SubsampledGaussian
-
-
-def steps(q: float, sigma: float, count: int) -> SubsampledGaussian:
-    return SubsampledGaussian(stage="a", sampling_rate=q, noise_multiplier=sigma, clip_norm=0.1, steps=count)
-
-
-def random_events(draw: random.Random) -> list[PrivateEvent]:
-    return [
-        steps(draw.uniform(0.01, 0.3), draw.uniform(0.8, 6), draw.randint(1, 40)) for _ in range(draw.randint(1, 4))
-    ]
+from atdp_cli.privacy.ledger import PrivateEvent
+from atdp_cli.privacy.participation import epsilon_without_amplification
+from atdp_cli.privacy.renyi import epsilon_paper, epsilon_rdp
+from tests.privacy.ledgers import heterogeneous, release, steps
 
 
 def gaussian_delta(epsilon: float, sigma: float) -> float:
@@ -45,22 +35,6 @@ def test_full_batches_agree_with_the_closed_form(sigma: float, count: int) -> No
     epsilon = epsilon_pld(events, 1e-6, grid=1e-4)
     assert gaussian_delta(epsilon, sigma / math.sqrt(count)) == pytest.approx(1e-6, rel=0.01)
     assert gaussian_delta(epsilon, sigma / math.sqrt(count)) <= 1e-6
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_random_ledgers_agree_with_dp_accounting_used_directly(seed: int) -> None:
-    events = random_events(random.Random(seed))
-    pld = PLDAccountant(value_discretization_interval=1e-3)
-    rdp = RdpAccountant()
-    for event in events:
-        assert isinstance(event, SubsampledGaussian)
-        mechanism = dp_accounting.PoissonSampledDpEvent(
-            event.sampling_rate, dp_accounting.GaussianDpEvent(event.noise_multiplier)
-        )
-        pld.compose(mechanism, event.steps)
-        rdp.compose(mechanism, event.steps)
-    assert epsilon_pld(events, 1e-5, grid=1e-3) == pytest.approx(pld.get_epsilon(1e-5), abs=1e-6)
-    assert epsilon_rdp(events, 1e-5) == pytest.approx(rdp.get_epsilon(1e-5), rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +64,7 @@ def test_the_papers_conversion_by_hand() -> None:
 @given(st.integers(0, 10**6))
 def test_laws_of_epsilon(seed: int) -> None:
     draw = random.Random(seed)
-    first, second = random_events(draw), random_events(draw)
+    first, second = heterogeneous(draw.randrange(10**9)), heterogeneous(draw.randrange(10**9))
     grid = grid_for(first + second)
 
     def epsilon(events: list[PrivateEvent]) -> float:
@@ -101,14 +75,19 @@ def test_laws_of_epsilon(seed: int) -> None:
     draw.shuffle(shuffled)
     assert epsilon(shuffled) == together
     assert together >= max(epsilon(first), epsilon(second)) - 1e-6
-    louder = [event.model_copy(update={"noise_multiplier": event.noise_multiplier * 1.5}) for event in first]
+    place, factor = draw.randrange(len(first)), draw.uniform(1, 3)
+    louder = [
+        event.model_copy(update={"noise_multiplier": event.noise_multiplier * (factor if here == place else 1)})
+        for here, event in enumerate(first)
+    ]
     assert epsilon(louder + second) <= together + grid
+    assert epsilon_rdp(louder + second, 1e-6) <= epsilon_rdp(first + second, 1e-6) * (1 + 1e-3)
+    assert epsilon_without_amplification(louder, 1e-6) <= epsilon_without_amplification(first, 1e-6) * (1 + 1e-3)
     assert epsilon_pld(first, 1e-6, grid=grid, adjacency="replace-one") >= epsilon(first) - 1e-6
 
 
 def test_a_release_is_a_full_batch_gaussian() -> None:
-    release = GaussianRelease(stage="a", statistic="alpha", sensitivity=1.0, noise_multiplier=20.0)
-    assert epsilon_pld([release], 1e-6, grid=1e-4) == epsilon_pld([steps(1.0, 20.0, 1)], 1e-6, grid=1e-4)
+    assert epsilon_pld([release(20.0)], 1e-6, grid=1e-4) == epsilon_pld([steps(1.0, 20.0, 1)], 1e-6, grid=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -135,3 +114,35 @@ def test_failing_orders_are_left_out_without_a_word(capfd: pytest.CaptureFixture
     assert math.isfinite(epsilon_rdp([steps(0.33, 1.0, 24)], 1e-5))
     captured = capfd.readouterr()
     assert captured.out + captured.err == ""
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 10**6))
+def test_the_curves_end_at_the_figure_and_rise(seed: int) -> None:
+    events = heterogeneous(seed)
+    whole = epsilon_pld(events, 1e-6, grid=1e-3)
+    over_steps = epsilon_over_steps(events, 1e-6, grid=1e-3, points=7)
+    assert over_steps[-1][1] == pytest.approx(whole, abs=1e-6)
+    assert over_steps[-1][0] == sum(getattr(event, "steps", 1) for event in events)
+    assert [epsilon for _, epsilon in over_steps] == sorted(epsilon for _, epsilon in over_steps)
+    over_delta = epsilon_over_delta(events, (1e-8, 1e-6, 1e-4), grid=1e-3)
+    assert over_delta[1] == (1e-6, whole)
+    assert over_delta[0][1] >= whole >= over_delta[2][1]
+
+
+def test_curves_of_nothing_are_empty() -> None:
+    assert epsilon_over_steps([], 1e-6, grid=1e-3) == ()
+
+
+@given(st.floats(1, 300), st.floats(1e-4, 1))
+def test_the_grid_is_a_tenth_of_a_steps_loss_within_its_ends(sigma: float, q: float) -> None:
+    grid = grid_for([steps(q, sigma, 1), steps(1.0, 1.0, 1)])
+    assert 1e-5 <= grid <= 1e-3
+    assert grid <= max(0.1 * q / sigma, 1.1e-5) * (1 + 1e-12)
+
+
+def test_the_grid_is_coarser_where_losses_are_large_beside_small_ones() -> None:
+    events = [steps(1e-5, 300.0, 40), steps(0.05, 0.2, 300)]
+    assert grid_for(events) > 1e-4
+    coarse, fine = (epsilon_pld(events, 1e-6, grid=grid) for grid in (1e-3, grid_for(events)))
+    assert coarse == pytest.approx(fine, rel=1e-3)

@@ -1,6 +1,7 @@
 """Ledger, journal and guarantees: what was spent, and what may be said of it."""
 
 import doctest
+import json
 import math
 from pathlib import Path
 
@@ -52,6 +53,43 @@ def test_a_ledger_survives_its_file(tmp_path: Path) -> None:
     kept = ledger(RAW, release, step(5, sigma=1.2345678901234567), seal={"model.safetensors": "ab"})
     write_ledger(tmp_path / "ledger.json", kept)
     assert read_ledger(tmp_path / "ledger.json") == kept
+
+
+def test_events_get_the_name_of_their_run_once(tmp_path: Path) -> None:
+    earlier = step().model_copy(update={"run": "first"})
+    write_ledger(tmp_path / "ledger.json", ledger(earlier, step()).model_copy(update={"run": "second"}))
+    assert [event.run for event in read_ledger(tmp_path / "ledger.json").events] == ["first", "second"]
+
+
+DAMAGE = {
+    "a lost event": lambda document: document["events"].pop(1),
+    "a lost first event": lambda document: document["events"].pop(0),
+    "another order": lambda document: document["events"].reverse(),
+    "fewer steps": lambda document: document["events"][1].update(steps=1),
+    "more noise": lambda document: document["events"][1].update(noise_multiplier=9.0),
+    "a better past": lambda document: document.update(prior="public"),
+    "another seal": lambda document: document["seal"].update({"model.safetensors": "cd"}),
+    "no digest": lambda document: document.pop("digest"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_ledger_that_is_not_whole_is_refused(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / LEDGER_FILE
+    write_ledger(path, ledger(RAW, step(3), step(2, sigma=2.0), seal={"model.safetensors": "ab"}))
+    document = json.loads(path.read_text())
+    DAMAGE[damage](document)
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match="an event may be missing or a figure changed"):
+        read_ledger(path)
+
+
+def test_how_the_json_is_laid_out_does_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / LEDGER_FILE
+    write_ledger(path, ledger(step(3)))
+    kept = read_ledger(path)
+    path.write_text(json.dumps(json.loads(path.read_text()), sort_keys=True))
+    assert read_ledger(path) == kept
 
 
 @pytest.mark.parametrize(
@@ -189,6 +227,20 @@ def test_epsilon_is_rounded_up() -> None:
 @given(st.floats(1e-6, 1e6))
 def test_the_rounded_epsilon_is_close_and_never_below(epsilon: float) -> None:
     assert epsilon <= float(rounded_up(epsilon)) <= epsilon * 1.0101
+
+
+@given(st.lists(st.sampled_from([RAW, STABLE, MOVABLE, LINKED, step(), step(3, sigma=2.0)]), max_size=5))
+def test_a_plain_stage_anywhere_makes_end_to_end_infinite(events: list[LedgerEvent]) -> None:
+    found = by_scope(ledger(*events, prior="public"))["end_to_end"]
+    plain = any(isinstance(event, PlainTraining) for event in events)
+    assert (found.epsilon == math.inf) is plain
+    assert all(one.assumptions for one in guarantees(ledger(*events)))
+
+
+def test_several_models_are_said_to_be_several() -> None:
+    found = guarantees(ledger(step(), prior="public"), models=3)[0]
+    assert any("release of these 3 models" in text for text in found.assumptions)
+    assert not any("this one model" in text for text in found.assumptions)
 
 
 def test_an_insecure_seed_is_called_out() -> None:

@@ -1,0 +1,253 @@
+"""`atdp account` as functions: which ledger is meant, and every figure about it. Torch only where Opacus is asked."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from atdp_cli.errors import BudgetError, UsageError
+from atdp_cli.privacy.accountant import (
+    Epsilons,
+    Point,
+    epsilon_floor,
+    epsilon_group,
+    epsilon_over_delta,
+    epsilon_over_steps,
+    epsilon_pld,
+    epsilons,
+    grid_for,
+)
+from atdp_cli.privacy.ancestry import together
+from atdp_cli.privacy.ledger import Ledger, Prior, SubsampledGaussian, private_events, read_verified
+from atdp_cli.privacy.solve import solve
+from atdp_cli.ranges import require_at_least, require_fraction, require_positive
+from atdp_cli.training.plan import (
+    HIGHEST_NOISE,
+    LOWEST_NOISE,
+    SOLVE_TOLERANCE,
+    Corpus,
+    Plan,
+    make_plan,
+    solve_noise,
+)
+from atdp_cli.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from atdp_cli.jobs.opacus_accountants import OpacusEpsilons
+
+DEFAULT_DELTA = 1e-6
+MOST_STEPS = 10_000_000
+LEAST_RATE = 1e-7
+LARGEST_GROUP = 1000
+
+Unknown = Literal["noise", "steps", "sample-rate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """A run of equal steps that nobody need have run: q in (0, 1], σ > 0, and how many."""
+
+    sample_rate: float
+    noise_multiplier: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        require_positive("sample-rate", self.sample_rate)
+        if self.sample_rate > 1:
+            raise UsageError(f"sample-rate is {self.sample_rate}.", "It is a probability: choose at most 1.")
+        require_positive("noise-multiplier", self.noise_multiplier)
+        require_at_least("steps", self.steps, 1)
+
+    def ledger(self, delta: float) -> Ledger:
+        """The ledger that they would leave."""
+        event = SubsampledGaussian(
+            stage="hypothetical",
+            sampling_rate=self.sample_rate,
+            noise_multiplier=self.noise_multiplier,
+            clip_norm=1.0,
+            steps=self.steps,
+        )
+        return Ledger(unit="record", prior="unknown", records=1, delta=delta, grid=grid_for([event]), events=(event,))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hypothesis:
+    """A recipe over a corpus that need not exist."""
+
+    recipe: Recipe
+    records: int
+    unit: str = "record"
+    prior: Prior = "unknown"
+    jitter_seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which figures, beside those that are always given."""
+
+    group: int | None = None
+    replace_one: bool = False
+    floor: bool = False
+    cross_check: bool = False
+    curves: bool = False
+
+    def __post_init__(self) -> None:
+        if self.group is not None:
+            require_at_least("group", self.group, 1)
+            if self.group > LARGEST_GROUP:
+                raise UsageError(
+                    f"group is {self.group}.", f"Choose at most {LARGEST_GROUP}; or harden with --unit FIELD."
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """ε of a ledger's private events at its δ; None where nothing private ran, or where it was not wanted."""
+
+    epsilons: Epsilons | None
+    group: float | None = None
+    replace_one: float | None = None
+    floor: float | None = None
+    cross_check: "OpacusEpsilons | None" = None
+    over_delta: tuple[Point, ...] = ()
+    over_steps: tuple[Point, ...] = ()
+
+
+def read_together(paths: Sequence[Path]) -> tuple[Ledger, tuple[Ledger, ...]]:
+    """The ledgers in files or model folders, seals checked: as one, and each.
+
+    Raises:
+        InputError: One cannot be read, or does not fit the weights beside it.
+        UsageError: They protect different units.
+    """
+    ledgers = tuple(read_verified(path) for path in paths)
+    return together(ledgers), ledgers
+
+
+def at_delta(ledger: Ledger, delta: float | None) -> Ledger:
+    """The ledger with another δ.
+
+    Raises:
+        UsageError: δ is not below 1/N.
+    """
+    if delta is None:
+        return ledger
+    require_fraction("delta", delta)
+    if delta >= 1 / ledger.records:
+        raise UsageError(
+            f"delta is {delta:g}, not below 1/N for {ledger.records:,} training records.", "Choose a smaller one."
+        )
+    return ledger.model_copy(update={"delta": delta})
+
+
+def plan_hypothesis(hypothesis: Hypothesis, delta: float, target: float | None = None) -> Plan:
+    """What a recipe would spend; with `target`, with the noise solved for.
+
+    Raises:
+        UsageError: δ, a batch or the target is out of range.
+        BudgetError: No noise reaches the target.
+    """
+    require_at_least("records", hypothesis.records, 1)
+    corpus = Corpus(records=hypothesis.records, unit=hypothesis.unit, masks="movable")
+
+    def plan_with(recipe: Recipe) -> Plan:
+        return make_plan(recipe, corpus, delta=delta, prior=hypothesis.prior, jitter_seed=hypothesis.jitter_seed)
+
+    recipe = hypothesis.recipe if target is None else solve_noise(hypothesis.recipe, target, plan_with)
+    return plan_with(recipe)
+
+
+def solved(unknown: Unknown, known: Parameters, target: float, delta: float) -> Parameters:
+    """`known` with one of its fields made as cheap in accuracy as ε ≤ `target` allows; that field's value is ignored.
+
+    The least noise and the largest sampling rate are found to 0.1 % of ε, the most steps exactly.
+
+    Raises:
+        UsageError: The target is not above 0.
+        BudgetError: No value reaches the target.
+    """
+    require_positive("target-epsilon", target)
+    changed, start, cheapest, dearest = _search(unknown, known)
+
+    def cost(value: float) -> float:
+        ledger = changed(value).ledger(delta)
+        try:
+            return epsilon_pld(private_events(ledger.events), delta, grid=ledger.grid)
+        except BudgetError:
+            return math.inf
+
+    found = solve(
+        cost,
+        target,
+        start=start,
+        cheapest=cheapest,
+        dearest=dearest,
+        tolerance=0.0 if unknown == "steps" else SOLVE_TOLERANCE,
+        whole=unknown == "steps",
+    )
+    if found is None:
+        raise BudgetError(
+            f"ε = {target:g} cannot be reached: with {unknown} at {cheapest:g}, ε is {cost(cheapest):.3g}.",
+            "Ask for a larger ε, or change the other parameters.",
+        )
+    return changed(found if unknown == "steps" else _shortened(found, up=unknown == "noise"))
+
+
+def _shortened(value: float, *, up: bool) -> float:
+    """`value` to six digits, rounded to the side where ε is smaller, so that it can be typed in again."""
+    exact = Decimal(repr(value))
+    step = Decimal(1).scaleb(exact.adjusted() - 5)
+    return float(exact.quantize(step, rounding=ROUND_CEILING if up else ROUND_FLOOR))
+
+
+def _search(unknown: Unknown, known: Parameters) -> tuple[Callable[[float], Parameters], float, float, float]:
+    """How a value changes the parameters, where to start, and the cheapest and dearest value in ε."""
+    match unknown:
+        case "noise":
+            return lambda value: replace(known, noise_multiplier=value), 1.0, HIGHEST_NOISE, LOWEST_NOISE
+        case "steps":
+            return lambda value: replace(known, steps=int(value)), 1000, 1, MOST_STEPS
+        case "sample-rate":
+            return lambda value: replace(known, sample_rate=value), 0.01, LEAST_RATE, 1.0
+
+
+def figures(ledger: Ledger, wanted: Wanted) -> Figures:
+    """Every figure about a ledger.
+
+    Raises:
+        BudgetError: ε is in the thousands.
+    """
+    private, delta, grid = private_events(ledger.events), ledger.delta, ledger.grid
+    if not private:
+        return Figures(epsilons=None)
+    return Figures(
+        epsilons=epsilons(private, delta, grid=grid),
+        group=None if wanted.group is None else _group(ledger, wanted.group),
+        replace_one=epsilon_pld(private, delta, grid=grid, adjacency="replace-one") if wanted.replace_one else None,
+        floor=epsilon_floor(private, delta) if wanted.floor else None,
+        cross_check=_cross_check(ledger) if wanted.cross_check else None,
+        over_delta=epsilon_over_delta(private, _deltas(ledger), grid=grid) if wanted.curves else (),
+        over_steps=epsilon_over_steps(private, delta, grid=grid) if wanted.curves else (),
+    )
+
+
+def _group(ledger: Ledger, records: int) -> float:
+    """ε of a group; infinite where it is in the thousands, which for many records says nothing against the run."""
+    try:
+        return epsilon_group(private_events(ledger.events), ledger.delta, records=records, grid=ledger.grid)
+    except BudgetError:
+        return math.inf
+
+
+def _deltas(ledger: Ledger) -> list[float]:
+    """Powers of ten from 1e-12 to below 1/N."""
+    powers = [float(f"1e{power}") for power in range(-12, -2)]
+    return [delta for delta in powers if delta < 1 / ledger.records]
+
+
+def _cross_check(ledger: Ledger) -> "OpacusEpsilons":
+    from atdp_cli.jobs.opacus_accountants import opacus_epsilons
+
+    return opacus_epsilons(private_events(ledger.events), ledger.delta)

@@ -1,0 +1,45 @@
+"""Events as the accountants see them: equal steps counted together, in an order that is always the same."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from atdp_cli.privacy.ledger import GaussianRelease, PrivateEvent
+
+
+class Run(NamedTuple):
+    """`steps` equal steps with sampling rate q in (0, 1] and noise multiplier σ > 0."""
+
+    sampling_rate: float
+    noise_multiplier: float
+    steps: int
+
+
+def runs_of(events: Iterable[PrivateEvent]) -> tuple[Run, ...]:
+    """Equal (q, σ) together and sorted, so that ε does not depend on the order, to the last digit."""
+    counts: Counter[tuple[float, float]] = Counter()
+    for event in events:
+        steps = 1 if isinstance(event, GaussianRelease) else event.steps
+        counts[sampling_rate(event), event.noise_multiplier] += steps
+    return tuple(Run(*key, count) for key, count in sorted(counts.items()))
+
+
+def sampling_rate(event: PrivateEvent) -> float:
+    """q of an event; a release reads every record."""
+    return 1.0 if isinstance(event, GaussianRelease) else event.sampling_rate
+
+
+def mean_loss(runs: Sequence[Run], records: int = 1) -> float:
+    """A bound on the mean privacy loss of `records` records, n of which are in a step, n from Binomial(records, q).
+
+    A step's is at most E[n²]/(2σ²), since the divergence is convex, and for one record at most q²(exp(1/σ²)−1).
+    """
+    total = 0.0
+    for q, sigma, steps in runs:
+        precision = 1 / max(sigma, 1e-100) ** 2
+        bound = (records * q * (1 - q) + (records * q) ** 2) * precision / 2
+        if records == 1 and precision < 700:
+            bound = min(bound, q**2 * math.expm1(precision))
+        total += steps * bound
+    return total

@@ -1,0 +1,111 @@
+"""Charts as SVG text, by plain functions: no script, no font or colour that a grey printer would miss."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+Point = tuple[float, float]
+
+WIDTH, HEIGHT = 440, 320
+LEFT, RIGHT, TOP, BOTTOM = 64, 16, 40, 52
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One curve with its axes; the vertical one starts at 0.
+
+    Attributes:
+        points: Ascending in x; those that are not finite are left out.
+        logarithmic: Whether x, then above 0, is drawn on a logarithmic axis.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    points: Sequence[Point]
+    logarithmic: bool = False
+
+
+def chart(title: str, description: str, panels: Sequence[Panel]) -> str:
+    """Panels side by side as one SVG document, with the title and description that a screen reader says."""
+    width = WIDTH * len(panels)
+    drawn = "\n".join(
+        f'<g transform="translate({WIDTH * place},0)">\n{_panel(panel)}\n</g>' for place, panel in enumerate(panels)
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" width="{width}" height="{HEIGHT}" '
+        f'role="img" aria-labelledby="title desc" font-family="sans-serif" font-size="12" fill="#222">\n'
+        f'<title id="title">{escape(title)}</title>\n<desc id="desc">{escape(description)}</desc>\n'
+        f'<rect width="{width}" height="{HEIGHT}" fill="#fff"/>\n{drawn}\n</svg>\n'
+    )
+
+
+def linear_ticks(low: float, high: float, about: int = 5) -> tuple[float, ...]:
+    """Round numbers from `low` to at least `high`, steps of 1, 2 or 5 times a power of ten.
+
+    >>> linear_ticks(0, 7)
+    (0.0, 2.0, 4.0, 6.0, 8.0)
+    """
+    span = high - low if high > low else 1.0
+    power = 10.0 ** math.floor(math.log10(span / about))
+    step = next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= about)
+    first = math.floor(low / step + 1e-9)
+    last = max(math.ceil(high / step - 1e-9), first + 1)
+    return tuple(round(place * step, 12) for place in range(first, last + 1))
+
+
+def decade_ticks(low: float, high: float, most: int = 7) -> tuple[float, ...]:
+    """Powers of ten that enclose the range, evenly thinned to at most `most`.
+
+    >>> decade_ticks(1e-7, 2e-3)
+    (1e-07, 1e-06, 1e-05, 0.0001, 0.001, 0.01)
+    """
+    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
+    last = max(last, first + 1)
+    stride = math.ceil((last - first + 1) / most)
+    last += -(last - first) % stride
+    return tuple(float(f"1e{power}") for power in range(first, last + 1, stride))
+
+
+def _panel(panel: Panel) -> str:
+    points = [point for point in panel.points if all(math.isfinite(value) for value in point)]
+    if not points:
+        return _text(WIDTH / 2, HEIGHT / 2, f"{panel.title}: nothing to draw", anchor="middle")
+    xs, ys = [x for x, _ in points], [y for _, y in points]
+    x_ticks = decade_ticks(xs[0], xs[-1]) if panel.logarithmic else linear_ticks(0, xs[-1])
+    y_ticks = linear_ticks(0, max(ys))
+
+    def across(x: float) -> float:
+        scale = math.log10 if panel.logarithmic else float
+        share = (scale(x) - scale(x_ticks[0])) / (scale(x_ticks[-1]) - scale(x_ticks[0]))
+        return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+    def down(y: float) -> float:
+        return HEIGHT - BOTTOM - y / y_ticks[-1] * (HEIGHT - TOP - BOTTOM)
+
+    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+    lines = [_line(LEFT, down(tick), right, down(tick), "#ddd") for tick in y_ticks]
+    lines += [_line(across(tick), bottom, across(tick), bottom + 5, "#222") for tick in x_ticks]
+    lines += [_line(LEFT, bottom, right, bottom, "#222"), _line(LEFT, TOP, LEFT, bottom, "#222")]
+    labels = [_text(LEFT - 8, down(tick) + 4, f"{tick:g}", anchor="end") for tick in y_ticks]
+    labels += [_text(across(tick), bottom + 19, f"{tick:g}", anchor="middle") for tick in x_ticks]
+    middle = (LEFT + right) / 2
+    labels += [
+        _text(middle, 22, panel.title, anchor="middle", weight="bold"),
+        _text(middle, HEIGHT - 12, panel.x_label, anchor="middle"),
+        _text(16, (TOP + bottom) / 2, panel.y_label, anchor="middle", turned=True),
+    ]
+    path = " ".join(f"{across(x):.1f},{down(y):.1f}" for x, y in points)
+    curve = [f'<polyline points="{path}" fill="none" stroke="#222" stroke-width="1.5"/>']
+    curve += [f'<circle cx="{across(x):.1f}" cy="{down(y):.1f}" r="2.5"/>' for x, y in points]
+    return "\n".join(lines + labels + curve)
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, stroke: str) -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{stroke}"/>'
+
+
+def _text(x: float, y: float, text: str, *, anchor: str, weight: str = "normal", turned: bool = False) -> str:
+    turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}"{turn}>{escape(text)}</text>'

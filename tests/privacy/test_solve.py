@@ -1,0 +1,95 @@
+"""The search for a setting at which ε meets its target."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from atdp_cli.errors import BudgetError, UsageError
+from atdp_cli.jobs.account import Parameters, Unknown, solved
+from atdp_cli.privacy.accountant import epsilon_pld
+from atdp_cli.privacy.ledger import private_events
+from atdp_cli.privacy.solve import solve
+from atdp_cli.training.plan import Corpus, Plan, make_plan, planned_epsilon, solve_noise
+from atdp_cli.training.recipe import RECIPES, Recipe, parse_recipe
+from atdp_cli.training.settings import apply_settings, bare
+
+DELTA = 1e-6
+
+
+def epsilon(found: Parameters) -> float:
+    ledger = found.ledger(DELTA)
+    return epsilon_pld(private_events(ledger.events), DELTA, grid=ledger.grid)
+
+
+@given(st.floats(0.01, 100), st.floats(0.6, 5), st.floats(0.3, 300))
+def test_a_falling_power_law_is_inverted(scale: float, power: float, start: float) -> None:
+    def cost(x: float) -> float:
+        return scale * x**-power if x > 0.3 else math.inf
+
+    found = solve(cost, 1.0, start=start, cheapest=1e9, dearest=0.2, tolerance=1e-3)
+    assert found is not None
+    assert cost(found) <= 1
+    assert cost(found) >= 1 - 1e-3 or found == pytest.approx(0.3)
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6))
+def test_the_most_whole_steps_are_found_exactly(exact: int, start: int) -> None:
+    found = solve(math.sqrt, math.sqrt(exact), start=start, cheapest=1, dearest=10**7, tolerance=1e-12, whole=True)
+    assert found == exact
+
+
+def test_ends_of_the_range() -> None:
+    assert solve(lambda x: 1 / x, 10.0, start=1.0, cheapest=100, dearest=0.5, tolerance=1e-3) == 0.5
+    assert solve(lambda x: 1 / x, 1e-3, start=1.0, cheapest=100, dearest=0.5, tolerance=1e-3) is None
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    st.builds(
+        lambda names, last: "+".join([*names, last]),
+        st.lists(st.sampled_from(sorted(RECIPES)), min_size=1, max_size=2),
+        st.sampled_from(["atdp", "dp-sgd"]),
+    ),
+    st.integers(200, 5000),
+    st.integers(1, 6),
+    st.floats(0.3, 6),
+    st.integers(0, 50),
+)
+def test_the_noise_of_any_recipe_meets_its_target_and_never_passes_it(
+    name: str, records: int, epochs: int, share: float, seed: int
+) -> None:
+    def plan_with(recipe: Recipe) -> Plan:
+        corpus = Corpus(records=records, unit="line", masks="stable")
+        return make_plan(recipe, corpus, delta=DELTA, prior="public", jitter_seed=seed)
+
+    recipe = parse_recipe(name)
+    recipe = apply_settings(recipe, [bare(recipe, "epochs", epochs)])
+    # Stages before the last keep their noise, so the target is a multiple of what they spend on their own.
+    before = plan_with(recipe[:-1])
+    target = max(share, planned_epsilon(before) * (1 + share / 2))
+    found = planned_epsilon(plan_with(solve_noise(recipe, target, plan_with)))
+    assert target * (1 - 1e-3) <= found <= target
+
+
+@pytest.mark.parametrize("unknown", ["noise", "steps", "sample-rate"])
+@pytest.mark.parametrize("target", [0.5, 4.0])
+def test_each_parameter_can_be_solved_for(unknown: Unknown, target: float) -> None:
+    known = Parameters(sample_rate=0.02, noise_multiplier=1.5, steps=400)
+    found = solved(unknown, known, target, DELTA)
+    assert epsilon(found) <= target
+    if unknown == "steps":
+        assert epsilon(Parameters(sample_rate=0.02, noise_multiplier=1.5, steps=found.steps + 1)) > target
+    else:
+        assert epsilon(found) >= target * (1 - 1.1e-3)
+    assert float(f"{found.noise_multiplier:.6g}") == found.noise_multiplier
+    assert float(f"{found.sample_rate:.6g}") == found.sample_rate
+
+
+def test_a_target_out_of_reach_is_said_to_be() -> None:
+    known = Parameters(sample_rate=1.0, noise_multiplier=1.0, steps=10)
+    with pytest.raises(BudgetError, match="cannot be reached: with steps at 1"):
+        solved("steps", known, 0.5, DELTA)
+    with pytest.raises(UsageError, match="target-epsilon"):
+        solved("steps", known, 0.0, DELTA)
