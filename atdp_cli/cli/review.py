@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from atdp_cli.jobs.review import Review, Summary
-    from atdp_cli.text.queuefile import Entry
+    from atdp_cli.text.review.queuefile import Entry
 
 KEYS = "k  right as it stands, next     s  skip     u  undo     q  quit, go on later"
 MASK_KEYS = "d N  drop mask N     r N  reveal mask N     m TEXT  mark a term that was missed"
@@ -150,7 +150,7 @@ def _show_sentence(console: "Console", walk: "Review", entry: "Entry") -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from atdp_cli.text.queuefile import mask_of
+    from atdp_cli.text.review.queuefile import mask_of
 
     number = walk.todo[walk.at] + 1
     head = f"{number:,} of {len(walk.queue.entries):,} · {entry.stratum} · record {printable(entry.id)}"

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.text.records import Record, Unit, read_records
+from atdp_cli.text.corpora.records import Record, Unit, read_records
 
 BUILT_IN_UNITS = ("line", "paragraph", "document")
 """Any other unit is the name of a field whose equal values make one record."""

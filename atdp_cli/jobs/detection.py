@@ -8,10 +8,10 @@ from typing import Any
 
 from atdp_cli.events import Event, Notify, RecordsRead
 from atdp_cli.jobs.crosscheck import CrossCheck, cross_checked
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.corrections import read_terms
 from atdp_cli.text.crosscheck import Counts
 from atdp_cli.text.detector import Detection, detect
-from atdp_cli.text.records import Record
 from atdp_cli.text.spans import Tier
 from atdp_cli.text.store import opened_store
 

@@ -13,10 +13,10 @@ from atdp_cli.jobs.crosscheck import private_folder
 from atdp_cli.jobs.detection import find
 from atdp_cli.jobs.request import HardenRequest
 from atdp_cli.model.windows import Marks, Window, encode_pair, encode_windows
+from atdp_cli.text.corpora.records import Record, read_records
 from atdp_cli.text.detector import PLACEHOLDERS
 from atdp_cli.text.functionwords import function_word_characters
 from atdp_cli.text.placeholders import Masking
-from atdp_cli.text.records import Record, read_records
 from atdp_cli.text.redaction import BY_LABEL, redact
 from atdp_cli.text.scan import load_pipeline, pipeline_name
 from atdp_cli.text.spanfile import read_spans

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,17 @@ from atdp_cli.model.checkpoint import (
 from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.journal import JOURNAL_FILE, read_journal
-from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, compact, file_sha256, software, timestamp, write_ledger
+from atdp_cli.privacy.ledger import (
+    LEDGER_FILE,
+    Ledger,
+    LedgerEvent,
+    SubsampledGaussian,
+    compact,
+    file_sha256,
+    software,
+    timestamp,
+    write_ledger,
+)
 from atdp_cli.report.card import render_card
 from atdp_cli.report.document import REPORT_FILE, PublicReport
 from atdp_cli.text.spanfile import spans_line
@@ -106,7 +117,10 @@ def _reload(folder: Path) -> Checkpoint:
 def _seal(planned: Planned, work: Workplace, created: str) -> Ledger:
     """The ledger of what was spent, as the journal has it, with the hashes of the weights just written."""
     inherited = planned.inherited.events if planned.inherited else ()
-    events = compact(inherited + read_journal(work.private / JOURNAL_FILE))
+    spent = read_journal(work.private / JOURNAL_FILE)
+    if _steps(inherited) + _steps(spent) < _steps(planned.plan.ledger.events):
+        raise RunError("The journal has fewer steps than were taken.", "Run again; report this if it happens twice.")
+    events = compact(inherited + spent)
     seal = {file.name: file_sha256(file) for file in sorted(work.model.glob("*.safetensors"))}
     ledger = planned.plan.ledger.model_copy(
         update={
@@ -118,6 +132,10 @@ def _seal(planned: Planned, work: Workplace, created: str) -> Ledger:
     )
     write_ledger(work.model / LEDGER_FILE, ledger)
     return ledger
+
+
+def _steps(events: Sequence[LedgerEvent]) -> int:
+    return sum(event.steps for event in events if isinstance(event, SubsampledGaussian))
 
 
 def _write_reports(public: PublicReport, measured: Measured, material: Material, work: Workplace) -> None:

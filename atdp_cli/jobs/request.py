@@ -15,10 +15,10 @@ from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.ledger import Ledger, Masks, Prior, read_beside
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.ranges import require_at_least, require_positive
+from atdp_cli.text.corpora.records import Unit
 from atdp_cli.text.files import STANDARD_INPUT
 from atdp_cli.text.placeholders import Style
-from atdp_cli.text.records import Unit
-from atdp_cli.text.sampling import check_rate
+from atdp_cli.text.review.sampling import check_rate
 from atdp_cli.text.spans import Tier
 from atdp_cli.training.clipping.names import EngineName
 from atdp_cli.training.plan import Corpus, Plan, make_plan, solve_noise

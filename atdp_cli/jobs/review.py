@@ -9,11 +9,21 @@ from typing import Literal
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.jobs.estimate import Share, estimate
+from atdp_cli.text.corpora.records import Record, read_records
 from atdp_cli.text.corrections import literal
 from atdp_cli.text.files import STANDARD_INPUT, check_readable, compression_of, refuse
-from atdp_cli.text.queuefile import Decision, Entry, Header, Place, Queue, masked, read_queue, save_queue, writable
-from atdp_cli.text.records import Record, read_records
-from atdp_cli.text.termlist import add_line, check_list, line_at, take_back, term_line
+from atdp_cli.text.review.queuefile import (
+    Decision,
+    Entry,
+    Header,
+    Place,
+    Queue,
+    masked,
+    read_queue,
+    save_queue,
+    writable,
+)
+from atdp_cli.text.review.termlist import add_line, check_list, line_at, take_back, term_line
 
 Verdict = Literal["reviewed", "skipped"]
 

@@ -14,7 +14,7 @@ from atdp_cli.jobs.review import lists_beside
 from atdp_cli.jobs.stages import Reread
 from atdp_cli.jobs.workplace import Workplace
 from atdp_cli.model.checkpoint import Checkpoint
-from atdp_cli.text.queuefile import Header, writable, write_queue
+from atdp_cli.text.review.queuefile import Header, writable, write_queue
 from atdp_cli.text.scan import load_pipeline
 from atdp_cli.text.spans import at_tier
 from atdp_cli.training.plan import StagePlan

@@ -10,16 +10,16 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify
 from atdp_cli.jobs.crosscheck import check_crosscheck, private_folder
 from atdp_cli.jobs.detection import Detector, find
+from atdp_cli.text.corpora.records import Record, Unit, read_records
+from atdp_cli.text.corpora.rewriting import rewrite_corpus
 from atdp_cli.text.crosscheck import Counts
 from atdp_cli.text.detector import Detection
 from atdp_cli.text.files import STANDARD_INPUT, Bad, check_new, refuse, written_whole
 from atdp_cli.text.placeholders import Masking, Style, fresh_masking
 from atdp_cli.text.pseudonymkey import read_or_create_key
-from atdp_cli.text.queuefile import Header, Queued, writable, write_queue
-from atdp_cli.text.records import Record, Unit, read_records
 from atdp_cli.text.redaction import Edit, edits
-from atdp_cli.text.rewriting import rewrite_corpus
-from atdp_cli.text.sampling import check_rate
+from atdp_cli.text.review.queuefile import Header, Queued, writable, write_queue
+from atdp_cli.text.review.sampling import check_rate
 from atdp_cli.text.scan import load_pipeline
 from atdp_cli.text.spanfile import read_spans, spans_line
 from atdp_cli.text.spans import Tier, at_tier, merge

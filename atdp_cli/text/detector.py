@@ -7,11 +7,11 @@ from typing import Any
 
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify, RecordsRead, ignore
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.corrections import allowed, denied
 from atdp_cli.text.identifiers import LABELS as IDENTIFIER_LABELS
 from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.text.placeholders import pattern_of
-from atdp_cli.text.records import Record
 from atdp_cli.text.scan import Finding, Known, Learn, forgotten, nothing_known, scan
 from atdp_cli.text.spans import Range, Span, Tier, at_tier
 

@@ -6,8 +6,8 @@ import zlib
 from array import array
 from itertools import accumulate, pairwise
 
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.identifiers import LABELS
-from atdp_cli.text.records import Record
 from atdp_cli.text.scan import Finding
 from atdp_cli.text.spans import Span, Tier
 

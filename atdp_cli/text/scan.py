@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from atdp_cli.errors import InputError
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.files import LONE_SURROGATE
 from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.text.reading import Mark, Piece
-from atdp_cli.text.records import Record
 from atdp_cli.text.spans import Range, Span, Tier
 from atdp_cli.text.workers import Batch, readings
 

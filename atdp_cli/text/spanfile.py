@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from atdp_cli.errors import InputError
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.files import check_readable, read_lines, shown, without_mark
-from atdp_cli.text.records import Record
 from atdp_cli.text.spans import Span, Tier
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")

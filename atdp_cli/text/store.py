@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from atdp_cli.events import FellBack, Notify, ignore
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.identity import detector_identity
 from atdp_cli.text.packing import FORMAT, pack, unpack
 from atdp_cli.text.privatefiles import KEY_BYTES, create, key_in, make_private
-from atdp_cli.text.records import Record
 from atdp_cli.text.scan import Finding
 
 DATABASE_FILE, KEY_FILE = "spans.db", "spans.key"

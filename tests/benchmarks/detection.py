@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.detector import detect
-from atdp_cli.text.records import Record
 from atdp_cli.text.scan import PIPELINES, load_pipeline
 from atdp_cli.text.spans import Tier, at_tier
 

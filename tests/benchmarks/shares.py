@@ -12,9 +12,9 @@ import sys
 from itertools import islice
 from pathlib import Path
 
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.detector import detect
 from atdp_cli.text.identifiers import RECOGNISERS, numbers
-from atdp_cli.text.records import Record
 from atdp_cli.text.scan import PIPELINES, load_pipeline
 from atdp_cli.text.spans import Tier
 

@@ -29,7 +29,7 @@ from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.model.windows import Marks, encode_windows
 from atdp_cli.privacy.csprng import secure_stream
-from atdp_cli.text.records import read_records
+from atdp_cli.text.corpora.records import read_records
 from atdp_cli.training.clipping.names import ENGINES, EngineName
 from atdp_cli.training.clipping.selection import choose
 from atdp_cli.training.objective import Example, make_example

@@ -20,7 +20,7 @@ from typing import Any
 
 from atdp_cli.events import ignore
 from atdp_cli.jobs.detection import Detector, find
-from atdp_cli.text.records import read_records
+from atdp_cli.text.corpora.records import read_records
 from atdp_cli.text.scan import BATCH, PIPELINES, load_pipeline
 from atdp_cli.text.spanfile import spans_line
 from atdp_cli.text.spans import at_tier, merge

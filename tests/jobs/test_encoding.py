@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from atdp_cli.jobs.encoding import Encoding, Flagged, encode
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.model.tokens import align_record
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.placeholders import Masking, Style, fresh_masking
-from atdp_cli.text.records import Record
 from atdp_cli.text.redaction import redact
 from atdp_cli.text.spans import Range, Span, Tier
 from atdp_cli.training.objective import make_example

@@ -17,7 +17,7 @@ from atdp_cli.model.adapter import add_adapter
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.csprng import insecure_stream
 from atdp_cli.privacy.journal import open_journal
-from atdp_cli.text.records import Record
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.spans import Span, Tier
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
 from atdp_cli.training.clipping.names import ENGINES, EngineName

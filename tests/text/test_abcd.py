@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from atdp_cli.text.corpora.records import read_records
 from atdp_cli.text.detector import Detection, detect
-from atdp_cli.text.records import read_records
 from atdp_cli.text.redaction import redact
 from atdp_cli.text.spans import Tier, at_tier
 from tests.text.strategies import sensitive_characters

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import RunError
 from atdp_cli.text.answers import ANSWERS_FILE, KEY_FILE, InMemory, opened_answers
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.crew import StoppedError, Wait, crew
 from atdp_cli.text.crosscheck import LONGEST, Answer, Counts, crosscheck, questions
 from atdp_cli.text.detector import Detection, detect
 from atdp_cli.text.llm import Patience, Server, opened_server
-from atdp_cli.text.records import Record
 from atdp_cli.text.redaction import redact
-from atdp_cli.text.sampling import sample, sentences_of
+from atdp_cli.text.review.sampling import sample, sentences_of
 from atdp_cli.text.spans import Span, Tier, at_tier, merge
 from tests.llmserver import NO, YES, Answering, ChatServer, Reply, Request, always, chat_server
 

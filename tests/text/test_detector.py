@@ -11,10 +11,10 @@ import spacy
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Event, RecordsRead
 from atdp_cli.text import scan
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.corrections import literal
 from atdp_cli.text.detector import Detection, detect
 from atdp_cli.text.placeholders import KEY_BYTES, Masking, Style
-from atdp_cli.text.records import Record
 from atdp_cli.text.redaction import redact
 from atdp_cli.text.scan import BATCH, LONGEST_WORD, PIECE, load_pipeline
 from atdp_cli.text.spans import Tier, at_tier, merge

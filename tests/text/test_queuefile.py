@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError, UsageError
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.detector import Detection
-from atdp_cli.text.queuefile import (
+from atdp_cli.text.review.queuefile import (
     Decision,
     Entry,
     Header,
@@ -27,8 +28,7 @@ from atdp_cli.text.queuefile import (
     writable,
     write_queue,
 )
-from atdp_cli.text.records import Record
-from atdp_cli.text.sampling import Drawn, sentences_of
+from atdp_cli.text.review.sampling import Drawn, sentences_of
 from atdp_cli.text.spans import Span, Tier
 from tests.text.strategies import flagged_texts
 

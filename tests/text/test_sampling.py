@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import UsageError
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.detector import Detection, detect
-from atdp_cli.text.records import Record
-from atdp_cli.text.sampling import Drawn, Sentence, sample, sentences_of
+from atdp_cli.text.review.sampling import Drawn, Sentence, sample, sentences_of
 from atdp_cli.text.spans import Span, Tier
 from tests.text.strategies import flagged_texts
 

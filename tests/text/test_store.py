@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from atdp_cli.events import Event, FellBack
 from atdp_cli.text import identity, packing
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.corrections import literal
 from atdp_cli.text.detector import Detection, detect
 from atdp_cli.text.identity import detector_identity
 from atdp_cli.text.packing import pack, unpack
-from atdp_cli.text.records import Record
 from atdp_cli.text.scan import KNOWN_BATCH, Finding, sentences
 from atdp_cli.text.spans import Span, Tier
 from atdp_cli.text.store import DATABASE_FILE, KEY_FILE, Store, opened_store

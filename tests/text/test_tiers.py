@@ -7,8 +7,8 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.detector import Detection, detect
-from atdp_cli.text.records import Record
 from atdp_cli.text.redaction import redact
 from atdp_cli.text.spans import Tier, at_tier
 

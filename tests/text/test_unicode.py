@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.detector import PLACEHOLDERS, Detection, detect
 from atdp_cli.text.placeholders import Masking
-from atdp_cli.text.records import Record
 from atdp_cli.text.redaction import redact
 from atdp_cli.text.spans import Tier, at_tier, merge
 from tests.text.strategies import maskings

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import RunError
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.detector import detect
 from atdp_cli.text.identifiers import RECOGNISERS, Found, Recognisers, pattern
 from atdp_cli.text.identifiers.density import density
-from atdp_cli.text.records import Record
 from atdp_cli.text.scan import BATCH
 
 RECORDS = [Record(str(n), f"Maria {n} met Tom Jones on May {n % 28 + 1}; jo{n}@x.com.") for n in range(3 * BATCH)]

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from atdp_cli.text.corpora.segments import Segment
 from atdp_cli.text.files import Bad, read_lines, without_mark
-from atdp_cli.text.segments import Segment
 
 
 def text_segments(path: Path, unit: str, bad: Bad) -> Iterator[Segment]:

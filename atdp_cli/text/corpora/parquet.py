@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from atdp_cli.errors import InputError, RunError
+from atdp_cli.text.corpora.segments import Segment, Selection, record_numbers
+from atdp_cli.text.corpora.separated import column_of
 from atdp_cli.text.files import Bad, Writable, shown, unreadable
-from atdp_cli.text.segments import Segment, Selection, record_numbers
-from atdp_cli.text.separated import column_of
 
 _ROWS = 8192
 """Rows decoded at a time, and the most in a row group of a rewritten file."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from atdp_cli.errors import UsageError
+from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.detector import Detection
-from atdp_cli.text.records import Record
 from atdp_cli.text.spans import Range, Span, Tier, at_tier, merge
 
 

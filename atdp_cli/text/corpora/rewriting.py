@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from atdp_cli.text.corpora.layouts import read_segments
+from atdp_cli.text.corpora.parquet import write_rows
+from atdp_cli.text.corpora.records import Record, Unit, grouped, record_of, streams
+from atdp_cli.text.corpora.segments import Segment, Selection
 from atdp_cli.text.files import Bad, check_same_kind, kind_of, refuse, written_whole
-from atdp_cli.text.layouts import read_segments
-from atdp_cli.text.parquet import write_rows
-from atdp_cli.text.records import Record, Unit, grouped, record_of, streams
 from atdp_cli.text.redaction import Edit, apply_edits
-from atdp_cli.text.segments import Segment, Selection
 
 Edits = Callable[[Iterator[Record]], Iterable[Sequence[Edit]]]
 """Takes the records of a corpus and gives, in the same order, each one's sorted and disjoint edits."""

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from atdp_cli.errors import InputError
 from atdp_cli.text.detector import Detection
 from atdp_cli.text.files import LONE_SURROGATE, read_lines, rewrite, shown, written_whole
-from atdp_cli.text.sampling import Drawn, check_rate, sample, sentences_of
+from atdp_cli.text.review.sampling import Drawn, check_rate, sample, sentences_of
 from atdp_cli.text.spans import Range, Span, Tier
 
 STRATA = ("flagged", "unflagged")

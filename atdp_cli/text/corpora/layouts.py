@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from atdp_cli.errors import InputError, UsageError
+from atdp_cli.text.corpora.jsonlines import json_segments
+from atdp_cli.text.corpora.parquet import parquet_segments
+from atdp_cli.text.corpora.plaintext import text_segments
+from atdp_cli.text.corpora.segments import Segment, Selection
+from atdp_cli.text.corpora.separated import separated_segments
 from atdp_cli.text.files import NAMES, Bad, check_readable, kind_of, refuse, shown
-from atdp_cli.text.jsonlines import json_segments
-from atdp_cli.text.parquet import parquet_segments
-from atdp_cli.text.plaintext import text_segments
-from atdp_cli.text.segments import Segment, Selection
-from atdp_cli.text.separated import separated_segments
 
 
 def read_segments(path: Path, selection: Selection, bad: Bad = refuse) -> Iterator[Segment]:

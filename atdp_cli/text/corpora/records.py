@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from atdp_cli.text.corpora.layouts import read_segments
+from atdp_cli.text.corpora.segments import Segment, Selection
 from atdp_cli.text.files import Bad, refuse
-from atdp_cli.text.layouts import read_segments
-from atdp_cli.text.segments import Segment, Selection
 
 Unit = str
 """What one record is: `line`, `paragraph`, `document`, or the name of a field or column."""

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from atdp_cli.errors import InputError
+from atdp_cli.text.corpora.segments import Segment, Selection, record_numbers
 from atdp_cli.text.files import Bad, decoded, kind_of, raw_lines, shown, without_ending, without_mark
-from atdp_cli.text.segments import Segment, Selection, record_numbers
 
 _QUOTE = '"'
 _WITHIN = re.compile('[^"]*(?:""[^"]*)*')

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from atdp_cli.errors import InputError
+from atdp_cli.text.corpora.segments import Segment, Selection, record_numbers
 from atdp_cli.text.files import LONE_SURROGATE, Bad, read_lines, shown, without_mark
-from atdp_cli.text.segments import Segment, Selection, record_numbers
 
 _WHITESPACE = " \t\n\r"
 _DECODER = json.JSONDecoder()
