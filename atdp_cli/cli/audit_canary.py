@@ -1,24 +1,34 @@
 """`atdp audit-canary`: rank each canary among all its alternatives, and gate on the verdict."""
 
+import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from atdp_cli.cli.audit_options import Limits, Reports
 from atdp_cli.cli.console import figure, people, progress, results, write_json
-from atdp_cli.cli.options import Json, Quiet, Threads
+from atdp_cli.cli.options import Saying, Threads
 from atdp_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from atdp_cli.audit.verdict import Audit
-    from atdp_cli.jobs.audit import Unfinished
+    from atdp_cli.jobs.audit import Question, Unfinished
+    from atdp_cli.report.sarif import Manifest
 
-LIMITS = "Limits"
+MASKED = "•" * 6
+
+Entry = dict[str, Any]
 
 
 def audit_canary(
+    limits: Limits,
+    reports: Reports,
+    saying: Saying,
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
     manifest: Annotated[Path | None, typer.Option(help="The manifest that plant-canary wrote.")] = None,
     canary: Annotated[
@@ -29,37 +39,45 @@ def audit_canary(
         Path | None,
         typer.Option(help="The public base model: also test against an attacker who holds it."),
     ] = None,
-    alpha: Annotated[
-        float, typer.Option(help="Chance of failing a model that remembers nothing.", rich_help_panel=LIMITS)
-    ] = 0.01,
-    max_exposure: Annotated[
-        float | None, typer.Option(help="Fail above this exposure of any canary, in bits.", rich_help_panel=LIMITS)
-    ] = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
     threads: Threads = None,
 ) -> None:
     """Ask how well each model remembers planted secrets: their exact rank among all alternatives.
 
     Exit codes: 0 passed; 1 failed, and only that; 2 usage or unreadable input; 3 not completed; 4 inconclusive.
     Exposure is log2(candidates / rank): a secret that was never seen has 1.44 bits on average.
+    On GitHub Actions it also writes annotations and the step summary.
     """
     from atdp_cli.jobs.audit import audit_models, pose
     from atdp_cli.model.device import use_threads
+    from atdp_cli.report.baseline import against, read_baseline
 
     question = pose(manifest, canary)
-    console = people(quiet=quiet)
+    baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
+    reports.check()
+    console = people(quiet=saying.quiet)
     folders = _folders(models, console)
     use_threads(threads)
     with progress(console) as notify:
         audits = list(
-            audit_models(folders, question, reference=reference, alpha=alpha, max_exposure=max_exposure, notify=notify)
+            audit_models(
+                folders,
+                question,
+                reference=reference,
+                alpha=limits.alpha,
+                max_exposure=limits.max_exposure,
+                notify=notify,
+            )
         )
-    if as_json:
-        write_json({"schema_version": 1, "models": [_entry(audit) for audit in audits]})
-    for audit in audits:
-        _show(audit, console if as_json else results())
-    raise typer.Exit(_exit_code(audits))
+    entries = [_entry(audit, limits) for audit in audits]
+    if baseline is not None:
+        entries = [against(entry, baseline) for entry in entries]
+    _write(reports, entries, manifest)
+    if saying.as_json:
+        write_json({"schema_version": 1, "models": entries})
+    secrets = _secrets(question, shown=reports.show_secrets)
+    for entry in entries:
+        _show(entry, secrets, console if saying.as_json else results())
+    raise typer.Exit(_exit_code(entries, limits))
 
 
 def _folders(models: list[Path], console: "Console") -> list[Path]:
@@ -74,45 +92,130 @@ def _folders(models: list[Path], console: "Console") -> list[Path]:
     return kept
 
 
-def _entry(audit: "Audit | Unfinished") -> dict[str, Any]:
+def _entry(audit: "Audit | Unfinished", limits: Limits) -> Entry:
+    """One entry of `models`. `gate` decides the exit code: the verdict, unless a baseline excuses a failure."""
     from atdp_cli.audit.verdict import Audit, to_json
 
+    more = {"alpha": limits.alpha, "max_exposure": limits.max_exposure, "baseline": None}
     if isinstance(audit, Audit):
-        return to_json(audit)
-    return {"model": audit.model, "verdict": "ERROR", "reasons": [str(audit.error)], "canaries": [], "combined": None}
+        return to_json(audit) | more | {"gate": str(audit.verdict)}
+    return {
+        "model": audit.model,
+        "verdict": "ERROR",
+        "reasons": (str(audit.error),),
+        "notices": (),
+        "canaries": (),
+        "combined": None,
+        "tested_against_base": False,
+        "gate": "ERROR",
+    } | more
 
 
-def _exit_code(audits: "list[Audit | Unfinished]") -> int:
-    from atdp_cli.audit.verdict import Audit, Verdict, exit_code
+def _exit_code(entries: Sequence[Entry], limits: Limits) -> int:
+    from atdp_cli.audit.verdict import Verdict, exit_code
 
-    return exit_code(audit.verdict if isinstance(audit, Audit) else Verdict.ERROR for audit in audits)
+    code = exit_code(Verdict(entry["gate"]) for entry in entries)
+    return 0 if limits.exit_zero and code in (1, 4) else code
 
 
-def _show(audit: "Audit | Unfinished", console: "Console") -> None:
+def _secrets(question: "Question", *, shown: bool) -> list[str]:
+    """What the table says of each canary's secret."""
+    return [question.template.secret(target.index) if shown else MASKED for target in question.targets]
+
+
+def _write(reports: Reports, entries: Sequence[Entry], manifest: Path | None) -> None:
+    """The files that were asked for, and what GitHub Actions reads where this runs there."""
+    from atdp_cli import __version__
+    from atdp_cli.report.audited import shown_json
+    from atdp_cli.report.baseline import recorded
+    from atdp_cli.report.github import annotations, summary
+    from atdp_cli.report.junit import junit
+    from atdp_cli.report.sarif import sarif
+
+    located = None if manifest is None else _located(manifest)
+    if reports.junit is not None:
+        _write_text(reports.junit, junit(entries))
+    if reports.sarif is not None:
+        _write_text(reports.sarif, shown_json(sarif(entries, located, __version__)))
+    if reports.write_baseline is not None:
+        _write_text(reports.write_baseline, shown_json(recorded(entries).model_dump(mode="json")))
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        # Standard output may have to be JSON; GitHub reads both.
+        for line in annotations(entries, located):
+            print(line, file=sys.stderr)
+        if target := os.environ.get("GITHUB_STEP_SUMMARY"):
+            _append(Path(target), summary(entries))
+
+
+def _write_text(path: Path, text: str) -> None:
+    from atdp_cli.text.files import written_whole
+
+    with written_whole(path) as stream:
+        # A name that is not UTF-8 stays readable, and valid as JSON.
+        stream.write(text.encode("utf-8", "backslashreplace"))
+
+
+def _append(path: Path, text: str) -> None:
+    """Add to the step summary. One that cannot be written is no reason to lose the verdict."""
+    try:
+        with path.open("a", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(text)
+    except OSError as error:
+        print(f"atdp: the step summary could not be written ({error.strerror}).", file=sys.stderr)
+
+
+def _located(manifest: Path) -> "Manifest":
+    """The manifest as reports name it: relative to the working folder where it lies in it."""
+    from urllib.parse import quote
+
+    from atdp_cli.report.audited import canary_lines
+    from atdp_cli.report.sarif import Manifest
+
+    whole, here = manifest.resolve(), Path.cwd()
+    inside = whole.is_relative_to(here)
+    uri = quote(whole.relative_to(here).as_posix()) if inside else whole.as_uri()
+    # What a shell's <(…) gives can be read once, and has no lines that anyone could look up.
+    lines = canary_lines(manifest.read_text(encoding="utf-8")) if manifest.is_file() else ()
+    return Manifest(uri=uri, lines=lines)
+
+
+def _show(entry: Entry, secrets: Sequence[str], console: "Console") -> None:
     from rich.table import Table
 
-    from atdp_cli.audit.verdict import Audit
-
-    if not isinstance(audit, Audit):
-        console.print(f"ERROR {audit.model}: {audit.error}", style="bold", soft_wrap=True)
+    if entry["verdict"] == "ERROR":
+        console.print(f"ERROR {entry['model']}: {entry['reasons'][0]}", style="bold", soft_wrap=True)
         return
-    table = Table("canary", "rank", "of", "exposure", "p", "by ratio", "p by ratio")
+    table = Table("canary", "secret", "rank", "of", "exposure", "p", "by ratio", "p by ratio")
     for column in table.columns:
         column.justify = "right"
-    for number, one in enumerate(audit.canaries, start=1):
+    for number, (one, secret) in enumerate(zip(entry["canaries"], secrets, strict=True), start=1):
         table.add_row(
             str(number),
-            f"{one.stratum_rank_max:,}",
-            f"{one.stratum_size:,}",
-            f"{one.exposure:.2f}",
-            _p(one.p_value),
-            figure(one.exposure_ratio),
-            _p(one.p_value_ratio),
+            secret,
+            f"{one['stratum_rank_max']:,}",
+            f"{one['stratum_size']:,}",
+            f"{one['exposure']:.2f}",
+            _p(one["p_value"]),
+            figure(one["exposure_ratio"]),
+            _p(one["p_value_ratio"]),
         )
     console.print(table)
-    console.print(f"{audit.verdict} {audit.model}", style="bold", soft_wrap=True)
-    for line in (*audit.reasons, *audit.notices):
+    known = " (no worse than the baseline)" if entry["gate"] != entry["verdict"] else ""
+    console.print(f"{entry['verdict']} {entry['model']}{known}", style="bold", soft_wrap=True)
+    for line in (*entry["reasons"], *_against(entry), *entry["notices"]):
         console.print(line)
+
+
+def _against(entry: Entry) -> tuple[str, ...]:
+    """What the comparison with a baseline found."""
+    compared = entry["baseline"]
+    if compared is None or compared["state"] in ("not-needed", "known"):
+        return ()
+    if compared["state"] == "unrecorded":
+        return ("The baseline does not know this model, or knows it with other canaries.",)
+    if not compared["worse"]:
+        return ("The canaries taken together are worse than in the baseline.",)
+    return (f"Canaries worse than in the baseline: {', '.join(map(str, compared['worse']))}.",)
 
 
 def _p(value: float | None) -> str:

@@ -1,0 +1,226 @@
+"""`atdp audit-canary` as a gate: the files and annotations that it writes, the baseline, and no secret anywhere."""
+
+import json
+import os
+import re
+import shutil
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atdp_cli.cli.audit_canary import MASKED
+from tests.cli.conftest import Atdp, Ended, Leaky
+from tests.report.schema import errors
+from tests.report.test_sarif import check_sarif
+
+SCHEMA = json.loads(
+    (Path(__file__).parents[2] / "atdp_cli" / "report" / "schemas" / "audit.schema.json").read_text(encoding="utf-8")
+)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither on GitHub, even where these tests run there, nor in the repository."""
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def broken(checkpoint_folder: Path, tmp_path: Path) -> Path:
+    """A model whose weights are damaged."""
+    folder = Path(shutil.copytree(checkpoint_folder, tmp_path / "broken"))
+    (folder / "model.safetensors").write_bytes(b"no")
+    return folder
+
+
+def _check_json(ended: Ended) -> list[dict[str, Any]]:
+    assert list(errors(ended.json, SCHEMA, SCHEMA)) == []
+    return list(ended.json["models"])
+
+
+def test_the_json_has_the_shipped_schema(atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, broken: Path) -> None:
+    options = ["--manifest", leaky.manifest, "--alpha", "0.05", "--json"]
+    ended = atdp("audit-canary", leaky.model, checkpoint_folder, broken, *options, "--max-exposure", "20")
+    assert [entry["gate"] for entry in _check_json(ended)] == ["FAIL", "PASS", "ERROR"]
+    ended = atdp("audit-canary", leaky.model, *options, "--reference", checkpoint_folder)
+    (entry,) = _check_json(ended)
+    assert entry["canaries"][0]["exposure_ratio"] is not None
+    ended = atdp("audit-canary", leaky.model, "--canary", "My ID is 1234", "--json")
+    assert _check_json(ended)[0]["canaries"][0]["p_value"] is None
+
+
+def test_the_schema_notices_what_is_wrong(atdp: Atdp, leaky: Leaky) -> None:
+    good = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, "--json").json
+    assert list(errors(good, SCHEMA, SCHEMA)) == []
+    bad = json.loads(json.dumps(good))
+    entry = bad["models"][0]
+    entry["verdict"], entry["canaries"][0]["rank_min"], entry["secret"] = "GOOD", 0, "1"
+    del entry["gate"], entry["combined"]["power"]
+    assert len(list(errors(bad, SCHEMA, SCHEMA))) == 5
+
+
+def test_junit_and_sarif_are_written_beside_the_json(
+    atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, broken: Path, tmp_path: Path
+) -> None:
+    manifest = Path(shutil.copy(leaky.manifest, tmp_path / "my canaries.json"))
+    files = ["--junit", "j.xml", "--sarif", "s.sarif"]
+    models = (leaky.model, checkpoint_folder, broken)
+    ended = atdp("audit-canary", *models, "--manifest", manifest, "--alpha", "0.05", "--json", *files)
+    assert ended.code == 3
+    assert len(_check_json(ended)) == 3
+    root = ET.parse("j.xml").getroot()  # noqa: S314 - our own
+    assert [suite.get("name") for suite in root] == [str(model) for model in models]
+    assert [len(suite) for suite in root] == [11, 11, 1]
+    assert [int(suite.get("failures", "")) > 0 for suite in root] == [True, False, False]
+    assert root.get("errors") == "1"
+    log = json.loads(Path("s.sarif").read_text(encoding="utf-8"))
+    check_sarif(log)
+    lines = manifest.read_text().split("\n")
+    canaries = [one for one in log["runs"][0]["results"] if one["ruleId"] == "canary-remembered"]
+    assert canaries
+    for result in canaries:
+        place = result["locations"][0]["physicalLocation"]
+        assert place["artifactLocation"]["uri"] == "my%20canaries.json"
+        number = int(result["message"]["text"].split("canary ")[1].split(":")[0])
+        secret = json.loads(manifest.read_text())["canaries"][number - 1]["secret"]
+        assert f'"secret": "{secret}"' in lines[place["region"]["startLine"]]
+
+
+def test_a_manifest_from_a_pipe_has_no_lines(atdp: Atdp, leaky: Leaky, tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, leaky.manifest.read_bytes())
+    os.close(writer)
+    ended = atdp("audit-canary", leaky.model, "--manifest", f"/dev/fd/{reader}", "--sarif", "s.sarif", "-q")
+    os.close(reader)
+    assert ended.code == 1, ended.err
+    log = json.loads((tmp_path / "s.sarif").read_text())
+    check_sarif(log)
+    places = [result["locations"][0]["physicalLocation"] for result in log["runs"][0]["results"]]
+    assert {place["region"]["startLine"] for place in places} == {1}
+
+
+def test_a_name_that_is_not_utf_8_is_reported_all_the_same(
+    atdp: Atdp, leaky: Leaky, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    model = tmp_path / "m\udcff"
+    try:
+        model.symlink_to(leaky.model)
+    except OSError:
+        pytest.skip("this file system has UTF-8 names alone")
+    files = ["--junit", "j.xml", "--sarif", "s.sarif", "--write-baseline", "b.json"]
+    # Its tokenizer cannot be read, as the library opens it by a name in UTF-8.
+    assert atdp("audit-canary", leaky.model, model, "--manifest", leaky.manifest, *files, "-q").code == 3
+    check_sarif(json.loads((tmp_path / "s.sarif").read_text(encoding="utf-8")))
+    assert [suite.get("errors") for suite in ET.parse("j.xml").getroot()] == ["0", "1"]  # noqa: S314 - our own
+    assert list(json.loads((tmp_path / "b.json").read_text())["models"]) == [str(leaky.model)]
+
+
+def test_files_are_not_overwritten_nor_left_half_done(atdp: Atdp, leaky: Leaky, broken: Path, tmp_path: Path) -> None:
+    (tmp_path / "j.xml").write_text("mine")
+    options = ["--manifest", leaky.manifest]
+    ended = atdp("audit-canary", leaky.model, *options, "--junit", "j.xml")
+    assert (ended.code, (tmp_path / "j.xml").read_text()) == (2, "mine")
+    assert "--force" in ended.err
+    assert atdp("audit-canary", leaky.model, *options, "--sarif", "no/s.sarif").code == 2
+    assert atdp("audit-canary", leaky.model, *options, "--junit", "a", "--sarif", "./a").code == 2
+    assert atdp("audit-canary", broken, *options, "--junit", "j.xml", "--sarif", "s", "--force").code == 2
+    assert (tmp_path / "j.xml").read_text() == "mine"
+    assert atdp("audit-canary", leaky.model, *options, "--junit", "j.xml", "--force").code == 1
+    assert (tmp_path / "j.xml").read_text().startswith("<?xml")
+    assert {path.name for path in tmp_path.iterdir()} == {"j.xml", "broken"}
+
+
+def test_a_baseline_excuses_what_it_records(atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, tmp_path: Path) -> None:
+    options = ["--manifest", leaky.manifest, "--alpha", "0.05"]
+    assert atdp("audit-canary", leaky.model, *options, "--write-baseline", "b.json").code == 1
+    ended = atdp("audit-canary", leaky.model, *options, "--baseline", "b.json", "--json")
+    assert ended.code == 0
+    (entry,) = _check_json(ended)
+    assert (entry["verdict"], entry["gate"], entry["baseline"]["state"]) == ("FAIL", "PASS", "known")
+    ended = atdp("audit-canary", leaky.model, *options, "--baseline", "b.json")
+    assert "no worse than the baseline" in ended.out
+
+    better = json.loads((tmp_path / "b.json").read_text())
+    first = next(number for number in entry["baseline"]["known"])
+    better["models"][str(leaky.model)]["canaries"][first - 1]["exposure"] -= 1.5
+    (tmp_path / "better.json").write_text(json.dumps(better))
+    ended = atdp("audit-canary", leaky.model, *options, "--baseline", "better.json", "--json")
+    assert (ended.code, ended.json["models"][0]["baseline"]["worse"]) == (1, [first])
+
+    assert atdp("audit-canary", checkpoint_folder, *options, "--write-baseline", "other.json").code == 0
+    assert atdp("audit-canary", leaky.model, *options, "--baseline", "other.json").code == 1
+    assert atdp("audit-canary", leaky.model, *options, "--baseline", leaky.manifest).code == 2
+
+
+def test_exit_zero_replaces_one_and_four_alone(atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, broken: Path) -> None:
+    options = ["--manifest", leaky.manifest, "--exit-zero", "-q"]
+    ended = atdp("audit-canary", leaky.model, *options, "--json")
+    assert (ended.code, ended.json["models"][0]["gate"]) == (0, "FAIL")
+    ended = atdp("audit-canary", leaky.model, "--canary", "My ID is 1234", "--exit-zero", "--json")
+    assert (ended.code, ended.json["models"][0]["gate"]) == (0, "INCONCLUSIVE")
+    assert atdp("audit-canary", leaky.model, broken, *options).code == 3
+    assert atdp("audit-canary", broken, *options).code == 2
+
+
+def test_on_github_there_are_annotations_and_a_summary(
+    atdp: Atdp, leaky: Leaky, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(leaky.manifest, tmp_path / "c.json")
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    options = ["audit-canary", leaky.model, "--manifest", "c.json", "--json", "-q"]
+    assert "::error" not in atdp(*options).err
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    ended = atdp(*options)
+    assert (ended.code, len(_check_json(ended))) == (1, 1)
+    found = [line for line in ended.err.split("\n") if line.startswith("::error file=c.json,line=")]
+    assert len(found) >= 2
+    assert summary.read_text().startswith("before\n### Canary audit\n")
+    assert "| FAIL |" in summary.read_text()
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "no" / "summary.md"))
+    ended = atdp(*options)
+    assert ended.code == 1
+    assert "step summary could not be written" in ended.err
+
+
+def _numbers(text: str) -> Iterator[str]:
+    """Numbers that stand alone: not in a longer one, not after the point of a fraction."""
+    return (found[0] for found in re.finditer(r"(?<![\d.,])\d+(?![\d.,]*\d)", text))
+
+
+def test_no_output_holds_a_secret_unless_asked(
+    atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = json.loads(leaky.manifest.read_text())["canaries"]
+    secrets = {canary["secret"] for canary in known}
+    shutil.copy(leaky.manifest, tmp_path / "c.json")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    files = ["--junit", "j.xml", "--sarif", "s.sarif", "--write-baseline", "b.json", "--force"]
+    command = ["audit-canary", leaky.model, "--manifest", "c.json", "--reference", checkpoint_folder, *files]
+    table, as_json = atdp(*command), atdp(*command, "--json", "--baseline", "b.json")
+    shown = [table.out, table.err, as_json.out, as_json.err]
+    written = [path.read_text() for path in tmp_path.iterdir() if path.name != "c.json"]
+    assert len(written) == 4
+    # A rank may happen to be the number of another canary's secret; it is no secret there.
+    entry = as_json.json["models"][0]
+    ranks = {str(value) for canary in entry["canaries"] for name, value in canary.items() if "rank" in name}
+    for text in (*shown, *written):
+        assert not (secrets - ranks) & set(_numbers(text))
+        assert not re.search(r"My ID is\s*\d", text)
+    assert table.out.count(MASKED) == len(known)
+
+    ended = atdp(*command, "--show-secrets")
+    assert secrets <= set(_numbers(ended.out))
+    for path in tmp_path.iterdir():
+        assert path.name == "c.json" or not (secrets - ranks) & set(_numbers(path.read_text()))
+    typed = atdp("audit-canary", leaky.model, "--canary", f"My ID is {known[0]['secret']}", "--junit", "t.xml")
+    assert f"ID is {known[0]['secret']}" not in typed.out + typed.err + (tmp_path / "t.xml").read_text()
+    assert typed.out.count(MASKED) == 1

@@ -1,0 +1,74 @@
+"""The gate against a recorded state."""
+
+from pathlib import Path
+
+import pytest
+
+from atdp_cli.errors import InputError
+from atdp_cli.report.baseline import against, read_baseline, recorded
+from tests.report.entries import INNOCENT, entry, unfinished
+
+
+def _gate(now: tuple[int, ...], then: tuple[int, ...], **limits: float) -> tuple[str, str, list[int]]:
+    before = recorded([entry("runs/a", *then, **limits)])  # type: ignore[arg-type]
+    judged = against(entry("runs/a", *now, **limits), before)  # type: ignore[arg-type]
+    return judged["gate"], judged["baseline"]["state"], judged["baseline"]["worse"]
+
+
+def test_as_recorded_is_no_failure_and_the_verdict_stays() -> None:
+    failed = entry("./runs/a/", 1, *INNOCENT)
+    judged = against(failed, recorded([entry("runs/a", 1, *INNOCENT)]))
+    assert (judged["verdict"], judged["gate"], judged["baseline"]["known"]) == ("FAIL", "PASS", [1])
+
+
+def test_a_canary_that_did_not_fail_then_is_worse() -> None:
+    assert _gate((1, 1, *INNOCENT), (1, 50_000, *INNOCENT)) == ("FAIL", "worse", [2])
+    assert _gate((1, *INNOCENT), (50_000, *INNOCENT)) == ("FAIL", "worse", [1])
+
+
+def test_a_failing_canary_may_rise_by_one_bit_and_no_more() -> None:
+    assert _gate((4, *INNOCENT), (8, *INNOCENT)) == ("PASS", "known", [])
+    assert _gate((3, *INNOCENT), (8, *INNOCENT)) == ("FAIL", "worse", [1])
+    assert _gate((8, *INNOCENT), (1, *INNOCENT))[0] == "PASS"
+
+
+def test_a_passing_canary_may_move_freely() -> None:
+    moved = tuple(reversed(INNOCENT))
+    assert _gate((1, *moved), (1, *INNOCENT)) == ("PASS", "known", [])
+
+
+def test_failing_together_is_compared_by_the_mean() -> None:
+    creeping = (3_000, 2_000, 4_000, 2_500, 3_500, 1_500, 2_200, 2_800, 3_300, 1_800)
+    assert entry("a", *creeping)["verdict"] == "FAIL"
+    assert not any(canary["holm_p"] <= 0.005 for canary in entry("a", *creeping)["canaries"])
+    assert _gate(creeping, creeping) == ("PASS", "known", [])
+    assert _gate(creeping, INNOCENT) == ("FAIL", "worse", [])
+    assert _gate(tuple(rank // 3 for rank in creeping), creeping) == ("FAIL", "worse", [])
+
+
+def test_a_limit_counts_as_the_tests_do() -> None:
+    assert _gate((900, *INNOCENT), (900, *INNOCENT), max_exposure=6.0) == ("PASS", "known", [])
+    assert _gate((900, *INNOCENT), (50_000, *INNOCENT), max_exposure=6.0) == ("FAIL", "worse", [1])
+
+
+def test_what_the_baseline_does_not_know_fails() -> None:
+    before = recorded([entry("runs/a", 1, *INNOCENT), unfinished("runs/c")])
+    assert list(before.models) == ["runs/a"]
+    for other in (entry("runs/b", 1, *INNOCENT), entry("runs/a", 1, 1, *INNOCENT)):
+        judged = against(other, before)
+        assert (judged["gate"], judged["baseline"]["state"]) == ("FAIL", "unrecorded")
+
+
+def test_nothing_but_a_failure_is_changed() -> None:
+    before = recorded([entry("runs/a", 1, *INNOCENT)])
+    for other in (entry("runs/a", *INNOCENT), entry("runs/a", 1, mismatch="Other tokens."), unfinished("runs/a")):
+        assert against(other, before)["gate"] == other["verdict"]
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"schema_version": 1, "kind": "atdp-canaries", "models": {}}'])
+def test_a_file_that_is_no_baseline_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "b.json").write_text(text)
+    with pytest.raises(InputError, match="malformed"):
+        read_baseline(tmp_path / "b.json")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_baseline(tmp_path / "none.json")
