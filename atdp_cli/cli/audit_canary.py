@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from atdp_cli.jobs.audit import Question, Unfinished
     from atdp_cli.report.sarif import Manifest
 
-MASKED = "•" * 6
-
 Entry = dict[str, Any]
 
 
@@ -118,9 +116,9 @@ def _exit_code(entries: Sequence[Entry], limits: Limits) -> int:
     return 0 if limits.exit_zero and code in (1, 4) else code
 
 
-def _secrets(question: "Question", *, shown: bool) -> list[str]:
-    """What the table says of each canary's secret."""
-    return [question.template.secret(target.index) if shown else MASKED for target in question.targets]
+def _secrets(question: "Question", *, shown: bool) -> list[str] | None:
+    """Each canary's secret for the table; None where they are not shown."""
+    return [question.template.secret(target.index) for target in question.targets] if shown else None
 
 
 def _write(reports: Reports, entries: Sequence[Entry], manifest: Path | None) -> None:
@@ -179,19 +177,19 @@ def _located(manifest: Path) -> "Manifest":
     return Manifest(uri=uri, lines=lines)
 
 
-def _show(entry: Entry, secrets: Sequence[str], console: "Console") -> None:
+def _show(entry: Entry, secrets: Sequence[str] | None, console: "Console") -> None:
     from rich.table import Table
 
     if entry["verdict"] == "ERROR":
         console.print(f"ERROR {entry['model']}: {entry['reasons'][0]}", style="bold", soft_wrap=True)
         return
-    table = Table("canary", "secret", "rank", "of", "exposure", "p", "by ratio", "p by ratio")
+    table = Table("canary", *(("secret",) if secrets else ()), "rank", "of", "exposure", "p", "by ratio", "p by ratio")
     for column in table.columns:
         column.justify = "right"
-    for number, (one, secret) in enumerate(zip(entry["canaries"], secrets, strict=True), start=1):
+    for number, one in enumerate(entry["canaries"], start=1):
         table.add_row(
             str(number),
-            secret,
+            *((secrets[number - 1],) if secrets else ()),
             f"{one['stratum_rank_max']:,}",
             f"{one['stratum_size']:,}",
             f"{one['exposure']:.2f}",

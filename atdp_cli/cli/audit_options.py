@@ -61,7 +61,7 @@ class Reports:
         bool,
         typer.Option(
             "--show-secrets",
-            help="Show the secrets in the table, where they are masked otherwise. No file and no JSON holds them.",
+            help="Add the secrets to the table. No file and no JSON holds them.",
             rich_help_panel=OUTPUT,
         ),
     ] = False
