@@ -104,7 +104,10 @@ def test_a_server_that_dies_costs_nothing_but_the_rest(atdp: Atdp, tmp_path: Pat
         dead = False
         before = len(server.requests)
         assert atdp(*command, server.url).code == 0
-        assert sorted([*first, *server.texts[before:]]) == sorted(corpus.read_text().splitlines())
+        # A request of the first run may still be on its way, so one of the rest can be asked twice.
+        asked = set(server.texts[before:])
+        assert asked.isdisjoint(first)
+        assert {*first, *asked} == set(corpus.read_text().splitlines())
     assert out.read_text() == corpus.read_text()
     folder = tmp_path / "many.txt.private"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700

@@ -317,7 +317,13 @@ def test_a_killed_review_loses_only_the_sentence_at_hand(queue: Path) -> None:
     names = sorted(queue.parent.iterdir())
     for end, expected in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)):
         running = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "80"}
+            command,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"COLUMNS": "80"},
+            # Whoever runs the tests in the background may have them ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         assert running.stdin is not None
         assert running.stderr is not None
@@ -327,6 +333,8 @@ def test_a_killed_review_loses_only_the_sentence_at_hand(queue: Path) -> None:
         while not said.endswith(("Then k.\n", "outside the masks.\n")):
             said += running.stderr.readline()
         running.send_signal(end)
+        # Before its input ends, which would end the review too.
+        running.wait(timeout=60)
         running.communicate()
         assert running.returncode == expected
     assert decisions(queue) == [KEPT, None, None, None, None]
