@@ -312,7 +312,11 @@ def test_files_that_are_no_queue_or_one_file(answer: Answer, queue: Path, tmp_pa
 
 
 def test_a_killed_review_loses_only_the_sentence_at_hand(queue: Path) -> None:
-    code = "import sys; from atdp_cli.cli.app import run; sys.exit(run(sys.argv[1:]))"
+    # Whoever runs the tests in the background may have them ignore the interrupt.
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from atdp_cli.cli.app import run; sys.exit(run(sys.argv[1:]))"
+    )
     command = [sys.executable, "-c", code, "review", str(queue)]
     names = sorted(queue.parent.iterdir())
     for end, expected in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)):
@@ -322,8 +326,6 @@ def test_a_killed_review_loses_only_the_sentence_at_hand(queue: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
             env=os.environ | {"COLUMNS": "80"},
-            # Whoever runs the tests in the background may have them ignore it.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         assert running.stdin is not None
         assert running.stderr is not None
