@@ -30,14 +30,15 @@ class Batch:
 
 def pad(windows: Sequence[Window]) -> Batch:
     """One batch of these windows, all with a source or none."""
-    ids, mask = _padded([window.token_ids for window in windows])
+    ids, mask = padded([window.token_ids for window in windows])
     sources = [window.source for window in windows if window.source is not None]
     if not sources:
         return Batch(ids, mask)
-    return Batch(ids, mask, *_padded(sources))
+    return Batch(ids, mask, *padded(sources))
 
 
-def _padded(rows: Sequence[npt.NDArray[np.int64]]) -> tuple[torch.Tensor, torch.Tensor]:
+def padded(rows: Sequence[npt.NDArray[np.int64]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows filled up with 0 on the right, and a mask of what is not filler; each int64, shape [rows, longest]."""
     ids = torch.zeros(len(rows), max(len(row) for row in rows), dtype=torch.long)
     mask = torch.zeros_like(ids)
     for place, row in enumerate(rows):

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from transformers import PreTrainedModel
 
+from atdp_cli.model.forward import padded
 from atdp_cli.model.windows import Window
 from atdp_cli.training.objective import Example
 
@@ -85,22 +84,12 @@ def _source_length(window: Window) -> int:
 def collate(sample: Sequence[Example], rows: Sequence[int]) -> PhysicalBatch:
     """One batch of these records of the sample."""
     pairs = [pair for row in rows for pair in zip(sample[row].windows, sample[row].weights, strict=True)]
-    ids, mask = _padded([window.token_ids for window, _ in pairs])
+    ids, mask = padded([window.token_ids for window, _ in pairs])
     weights = torch.zeros(ids.shape)
     for place, (_, values) in enumerate(pairs):
         weights[place, : len(values)] = torch.from_numpy(values)
     sources = [window.source for window, _ in pairs if window.source is not None]
-    source_ids, source_mask = _padded(sources) if sources else (None, None)
+    source_ids, source_mask = padded(sources) if sources else (None, None)
     return PhysicalBatch(
         tuple(rows), ids, None if mask.all() else mask, weights, source_ids=source_ids, source_mask=source_mask
     )
-
-
-def _padded(rows: Sequence[npt.NDArray[np.int64]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows filled up with 0 on the right, and a mask of what is not filler."""
-    ids = torch.zeros(len(rows), max(len(row) for row in rows), dtype=torch.long)
-    mask = torch.zeros_like(ids)
-    for place, row in enumerate(rows):
-        ids[place, : len(row)] = torch.from_numpy(row)
-        mask[place, : len(row)] = 1
-    return ids, mask
