@@ -1,32 +1,18 @@
 """From a physical batch to logits, and the gradient of the records' losses with respect to them."""
 
-from typing import Any
-
 import torch
 from transformers import PreTrainedModel
 
+from atdp_cli.model import forward
+from atdp_cli.model.forward import Batch
 from atdp_cli.training.clipping.batches import PhysicalBatch
 
 
 def logits_of(model: PreTrainedModel, batch: PhysicalBatch, *, positions: bool) -> torch.Tensor:
-    """The model's logits, shape [windows, T, V].
-
-    Args:
-        positions: Pass position ids of shape [windows, T]. A model that makes its own makes one row for all
-            windows, and the gradient of a learned position would be that of the whole batch.
-    """
-    device = model.device
-    ids = batch.input_ids.to(device)
-    mask = None if batch.attention_mask is None else batch.attention_mask.to(device)
-    if batch.source_ids is None or batch.source_mask is None:
-        named: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
-    else:
-        named = {"decoder_input_ids": ids, "decoder_attention_mask": mask}
-        named |= {"input_ids": batch.source_ids.to(device), "attention_mask": batch.source_mask.to(device)}
-    if positions:
-        named["position_ids"] = torch.arange(ids.shape[1], device=device).repeat(len(ids), 1)
-    logits: torch.Tensor = model(**named, use_cache=False).logits
-    return logits
+    """The model's logits for a physical batch; see `model.forward.logits_of`."""
+    mask = torch.ones_like(batch.input_ids) if batch.attention_mask is None else batch.attention_mask
+    padded = Batch(batch.input_ids, mask, batch.source_ids, batch.source_mask)
+    return forward.logits_of(model, padded, positions=positions)
 
 
 @torch.no_grad()
