@@ -9,15 +9,16 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from atdp_cli.privacy.distributions import Adjacency, composed, extended, identity, refuse_thousands
+from atdp_cli.privacy.distributions import LOST_TAIL, Adjacency, composed, extended, identity, refuse_thousands
 from atdp_cli.privacy.ledger import GaussianRelease, PrivateEvent
 from atdp_cli.privacy.participation import epsilon_without_amplification
 from atdp_cli.privacy.renyi import epsilon_paper, epsilon_rdp
-from atdp_cli.privacy.runs import mean_loss, runs_of, sampling_rate
+from atdp_cli.privacy.runs import Run, mean_loss, runs_of, sampling_rate
 
 FINEST_GRID = 1e-5
 COARSEST_GRID = 1e-3
 MOST_POINTS = 1 << 20
+MOST_POINTS_OF_GROUP = 1 << 17
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,17 +64,34 @@ def epsilon_pld(
     return float(composed(runs_of(events), grid, adjacency).get_epsilon_for_delta(delta))
 
 
-def epsilon_group(events: Iterable[PrivateEvent], delta: float, *, records: int, grid: float) -> float:
-    """ε at `delta` for `records` ≥ 1 records that are zeroed out together, by PLD.
+def epsilon_group(
+    events: Iterable[PrivateEvent], delta: float, *, records: int, grid: float, adjacency: Adjacency = "zero-out"
+) -> float:
+    """ε at `delta` for `records` ≥ 1 records that are zeroed out, or replaced, together; by PLD.
 
-    With n ~ Binomial(records, q) of them in a step, the sum moves by at most n·C: a mixture of Gaussians (Ganesh
-    2024, "Tight group-level DP guarantees for DP-SGD with sampling via mixture of Gaussians mechanisms"). The grid
-    is coarser by the number of records, as their privacy loss is larger.
+    With n ~ Binomial(records, q) of them in a step, zeroing them out moves the sum by at most n·C: a mixture of
+    Gaussians (Ganesh 2024, "Tight group-level DP guarantees for DP-SGD with sampling via mixture of Gaussians
+    mechanisms"). Replacing them moves it from one place within n·C to another: the mixture and its mirror image.
+    The grid is coarser by the number of records, as their privacy loss is larger, or coarser still where the losses
+    would take more than `MOST_POINTS_OF_GROUP` points.
 
     Raises:
         BudgetError: ε is in the thousands.
     """
-    return float(composed(runs_of(events), grid * records, "zero-out", records).get_epsilon_for_delta(delta))
+    runs = runs_of(events)
+    if records > 1:
+        grid = max(grid * records, _widest_of_group(runs, records, adjacency) / MOST_POINTS_OF_GROUP)
+    return float(composed(runs, grid, adjacency, records).get_epsilon_for_delta(delta))
+
+
+def _widest_of_group(runs: Sequence[Run], records: int, adjacency: Adjacency) -> float:
+    """Up to where the losses of a group may reach: ten standard deviations of a step's, or twice the mean of all's."""
+    from scipy.stats import binom
+
+    moved = 2 if adjacency == "replace-one" else 1
+    shifts = [moved * float(binom.isf(LOST_TAIL, records, run.sampling_rate)) / run.noise_multiplier for run in runs]
+    of_a_step = max((10 * shift + shift**2 / 2 for shift in shifts), default=0.0)
+    return max(of_a_step, 2 * moved**2 * mean_loss(runs, records))
 
 
 def epsilon_floor(events: Iterable[PrivateEvent], delta: float) -> float:
