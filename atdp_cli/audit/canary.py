@@ -1,46 +1,41 @@
-"""Canaries: templates, the drawing of secrets, and planting them in a corpus."""
+"""Canaries: templates of records, their slots, and the secrets that fill them."""
 
 import re
-import secrets as csprng
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
+from math import prod
 
 from atdp_cli.errors import InputError, UsageError
 
 ALPHABETS = {"digits": string.digits, "hex": string.digits + "abcdef", "letters": string.ascii_lowercase}
-LARGEST_POOL = 10_000_000
+LONGEST_SLOT = 64
+MOST_SLOTS = 16
 
 _SLOT = re.compile(r"\{([a-z]+):([^{}]*)\}")
 
+Secret = tuple[str, ...]
+"""What fills a template's slots, in their order."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
-    """A record with one slot for the secret, written `prefix{kind:length}suffix`.
 
-    Attributes:
-        prefix: Text before the slot.
-        kind: Which alphabet fills the slot: a key of `ALPHABETS`.
-        length: Characters in the slot, at least 1.
-        suffix: Text after the slot.
-    """
+@dataclass(frozen=True, slots=True)
+class Characters:
+    """A slot of `length` characters of the alphabet `kind`, a key of `ALPHABETS`."""
 
-    prefix: str
     kind: str
     length: int
-    suffix: str
 
     def __str__(self) -> str:
-        return f"{self.prefix}{{{self.kind}:{self.length}}}{self.suffix}"
+        return f"{{{self.kind}:{self.length}}}"
 
     @property
-    def pool(self) -> int:
-        """How many secrets there are: |alphabet| ** length."""
+    def size(self) -> int:
+        """How many fillings there are: |alphabet| ** length."""
         return int(len(ALPHABETS[self.kind]) ** self.length)
 
-    def secret(self, index: int) -> str:
-        """The secret at `index` (from 0) of the lexicographic order."""
+    def filling(self, index: int) -> str:
+        """The filling at `index` (from 0) of the lexicographic order."""
         alphabet = ALPHABETS[self.kind]
         letters = []
         for _ in range(self.length):
@@ -48,68 +43,151 @@ class Template:
             letters.append(alphabet[digit])
         return "".join(reversed(letters))
 
-    def index_of(self, secret: str) -> int:
-        """The place of `secret` (from 0) in the lexicographic order; the inverse of `secret`.
-
-        Raises:
-            InputError: The secret does not fit the slot.
-        """
+    def place(self, filling: str) -> int | None:
+        """Where a filling stands, the inverse of `filling`; None if it does not fit."""
         alphabet = ALPHABETS[self.kind]
-        if len(secret) != self.length or any(letter not in alphabet for letter in secret):
-            raise InputError(
-                f"A canary's secret does not fit its slot {{{self.kind}:{self.length}}}.",
-                "Use the manifest that plant-canary wrote, with its own template.",
-            )
+        if len(filling) != self.length or any(letter not in alphabet for letter in filling):
+            return None
         index = 0
-        for letter in secret:
+        for letter in filling:
             index = index * len(alphabet) + alphabet.index(letter)
         return index
 
-    def record(self, secret: str) -> str:
+    def fillings(self) -> Iterator[str]:
+        """All fillings, in the lexicographic order."""
+        return map("".join, product(ALPHABETS[self.kind], repeat=self.length))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A slot that takes one of the lines of a file.
+
+    Attributes:
+        name: Of the file, as the template writes it.
+        options: Its lines, at least one, no two alike.
+    """
+
+    name: str
+    options: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{{choice:{self.name}}}"
+
+    @property
+    def size(self) -> int:
+        """How many fillings there are."""
+        return len(self.options)
+
+    def filling(self, index: int) -> str:
+        """The filling at `index` (from 0), in the file's order."""
+        return self.options[index]
+
+    def place(self, filling: str) -> int | None:
+        """Where a filling stands; None if it is none of them."""
+        return self.options.index(filling) if filling in self.options else None
+
+    def fillings(self) -> Iterator[str]:
+        """All fillings, in the file's order."""
+        return iter(self.options)
+
+
+Slot = Characters | Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A record with slots for the secret, written like `My ID is {digits:6}`.
+
+    Attributes:
+        texts: What stands before, between and after the slots: one more than there are slots.
+        slots: At least one.
+    """
+
+    texts: tuple[str, ...]
+    slots: tuple[Slot, ...]
+
+    def __str__(self) -> str:
+        return self.record(tuple(map(str, self.slots)))
+
+    @property
+    def pool(self) -> int:
+        """How many secrets there are: the product of the slots' sizes."""
+        return prod(slot.size for slot in self.slots)
+
+    def secret(self, index: int) -> Secret:
+        """The secret at `index` (from 0), the last slot's filling changing fastest."""
+        fillings = []
+        for slot in reversed(self.slots):
+            index, own = divmod(index, slot.size)
+            fillings.append(slot.filling(own))
+        return tuple(reversed(fillings))
+
+    def index_of(self, secret: Secret) -> int:
+        """The place of `secret` (from 0); the inverse of `secret`.
+
+        Raises:
+            InputError: The secret does not fit the slots.
+        """
+        index = 0
+        places = [slot.place(filling) for slot, filling in zip(self.slots, secret, strict=False)]
+        if len(secret) != len(self.slots) or None in places:
+            raise InputError(
+                f"A canary's secret does not fit its template's slots, {' '.join(map(str, self.slots))}.",
+                "Use the manifest that plant-canary wrote, with its own template.",
+            )
+        for slot, place in zip(self.slots, places, strict=True):
+            index = index * slot.size + (place or 0)
+        return index
+
+    def record(self, secret: Secret) -> str:
         """The whole record that holds `secret`."""
-        return f"{self.prefix}{secret}{self.suffix}"
+        return "".join(chain.from_iterable(zip(self.texts, (*secret, ""), strict=True)))
 
     def candidates(self) -> Iterator[str]:
-        """All `pool` records, in the lexicographic order of their secrets."""
-        for letters in product(ALPHABETS[self.kind], repeat=self.length):
-            yield self.record("".join(letters))
+        """All `pool` records, in the order of `secret`."""
+        return map(self.record, product(*(tuple(slot.fillings()) for slot in self.slots)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A canary as the audit needs it: its place in the template's pool, and how many records carry it."""
+    """A canary as the audit needs it.
+
+    Attributes:
+        index: Its secret's place in the template's pool.
+        repeats: How many records carry it, or would, had its coin fallen the other way.
+        planted: Whether it is in the corpus.
+    """
 
     index: int
     repeats: int
+    planted: bool = True
 
 
-def parse_template(text: str) -> Template:
-    """Reads a template such as `My ID is {digits:6}`.
+def parse_template(text: str, choices: Mapping[str, tuple[str, ...]] | None = None) -> Template:
+    """Reads a template such as `My ID is {digits:6}` or `{choice:names.txt} has the code {hex:4}`.
+
+    Args:
+        choices: The lines of each file that a {choice:FILE} names (`choice_files` says which).
 
     Raises:
-        UsageError: Not exactly one slot, an unknown kind, a length below 1, more than one line, or a pool
-            above `LARGEST_POOL`.
+        UsageError: No slot or more than `MOST_SLOTS`, an unknown kind, a length below 1 or above
+            `LONGEST_SLOT`, more than one line, or one candidate alone.
     """
-    slots = list(_SLOT.finditer(text))
-    if len(slots) != 1:
+    slots = tuple(_slot(found[1], found[2], choices or {}) for found in _SLOT.finditer(text))
+    if not 1 <= len(slots) <= MOST_SLOTS:
         raise UsageError(
-            f"The canary template has {len(slots)} slots, and it must have one.",
+            f"The canary template has {len(slots)} slots, and it must have 1 to {MOST_SLOTS}.",
             'Write it like "My ID is {digits:6}".',
         )
-    kind, length = slots[0].groups()
-    if kind not in ALPHABETS:
-        raise UsageError(f"The canary template has a slot of unknown kind '{kind}'.", f"Use {_kinds()}.")
-    if not re.fullmatch(r"[1-9][0-9]{0,3}", length):
-        raise UsageError(
-            "The slot of the canary template has no usable length.",
-            f"Write a whole number from 1, such as {{{kind}:4}}.",
-        )
-    return _checked(
-        Template(prefix=text[: slots[0].start()], kind=kind, length=int(length), suffix=text[slots[0].end() :])
-    )
+    return _checked(Template(texts=tuple(_SLOT.split(text)[::3]), slots=slots))
 
 
-def find_template(text: str) -> tuple[Template, str]:
+def choice_files(text: str) -> tuple[str, ...]:
+    """The files that the {choice:FILE} slots of a template name, as they are written, each once."""
+    return tuple(dict.fromkeys(detail for kind, detail in _SLOT.findall(text) if kind == "choice"))
+
+
+def find_template(text: str) -> tuple[Template, Secret]:
     """Turns a finished canary such as `My ID is 341752` into its template and its secret.
 
     The last run of digits is taken for the secret. Nobody drew it at random, so it is uncalibrated: it has a
@@ -130,112 +208,44 @@ def find_template(text: str) -> tuple[Template, str]:
             'Give the whole sentence with the number in it, such as "My ID is " and six digits.',
         )
     last = runs[-1]
-    template = Template(prefix=text[: last.start()], kind="digits", length=len(last.group()), suffix=text[last.end() :])
-    return _checked(template), last.group()
+    slot = _characters("digits", str(len(last.group())))
+    return _checked(Template(texts=(text[: last.start()], text[last.end() :]), slots=(slot,))), (last.group(),)
 
 
-def draw(template: Template, count: int) -> tuple[str, ...]:
-    """Draws `count` secrets from the system's CSPRNG, uniform over the pool and independent of each other.
-
-    Two may be equal: drawing without replacement would make the ranks depend on each other, and the tests of
-    the verdict assume that they do not.
-
-    Raises:
-        UsageError: `count` is below 1.
-    """
-    if count < 1:
-        raise UsageError(f"{count} canaries cannot be planted.", "Ask for one or more; ten make a test.")
-    return tuple(template.secret(csprng.randbelow(template.pool)) for _ in range(count))
-
-
-def plant(
-    lines: Sequence[str],
-    template: Template,
-    secrets: Sequence[str],
-    repeats: int | Sequence[int],
-    *,
-    positions: Sequence[Sequence[int]] | None = None,
-) -> tuple[list[str], tuple[tuple[int, ...], ...]]:
-    """Puts every canary into a corpus, each repeat as a record (a line) of its own.
-
-    Args:
-        lines: The corpus without line endings; kept in order and unchanged.
-        template: What surrounds the secrets.
-        secrets: One a canary.
-        repeats: How often each occurs, at least 1; one number for all, or one a canary.
-        positions: Line numbers (from 1, in the planted file) to plant at, one group a canary, as a manifest
-            records them. Without them every repeat's place among the non-blank lines is uniform (CSPRNG).
-
-    Returns:
-        The planted lines, and the line numbers of every canary's repeats, ascending.
-
-    Raises:
-        UsageError: A number of repeats below 1.
-        InputError: The corpus has no record, or the positions do not fit it.
-    """
-    counts = (repeats,) * len(secrets) if isinstance(repeats, int) else tuple(repeats)
-    if len(counts) != len(secrets) or any(count < 1 for count in counts):
-        raise UsageError("Every canary needs a number of repeats of at least 1.", "Correct --repeats or the manifest.")
-    if positions is None:
-        places = _random_positions(lines, counts)
-    else:
-        places = tuple(tuple(sorted(group)) for group in positions)
-        _check_positions(places, counts, len(lines) + sum(counts))
-    records = {line: template.record(secrets[i]) for i, group in enumerate(places) for line in group}
-    corpus = iter(lines)
-    planted = [records[line] if line in records else next(corpus) for line in range(1, len(lines) + sum(counts) + 1)]
-    return planted, places
-
-
-def _random_positions(lines: Sequence[str], counts: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Uniform places among the records: an ordered sample of the slots of the planted sequence of records."""
-    filled = [number for number, line in enumerate(lines) if line.strip()]
-    if not filled:
-        raise InputError("The corpus has no record to plant canaries among.", "Give a file with text in it.")
-    total = sum(counts)
-    slots = csprng.SystemRandom().sample(range(len(filled) + total), total)
-    owner = dict(zip(slots, (i for i, count in enumerate(counts) for _ in range(count)), strict=True))
-    places: list[list[int]] = [[] for _ in counts]
-    line = 0  # lines written so far
-    read = 0  # lines of the corpus read so far, leading blank ones of the next record included
-    records = iter(filled)
-    for slot in range(len(filled) + total):
-        if slot in owner:
-            line += 1
-            places[owner[slot]].append(line)
-        else:
-            here = next(records)
-            line += here + 1 - read
-            read = here + 1
-    return tuple(tuple(group) for group in places)
-
-
-def _check_positions(places: Sequence[Sequence[int]], counts: Sequence[int], last: int) -> None:
-    flat = [line for group in places for line in group]
-    if [len(group) for group in places] != list(counts) or len(set(flat)) != len(flat):
-        raise InputError(
-            "The manifest's positions do not agree with its repeats, or name a line twice.",
-            "Use the manifest as plant-canary wrote it.",
+def _slot(kind: str, detail: str, choices: Mapping[str, tuple[str, ...]]) -> Slot:
+    if kind in ALPHABETS:
+        return _characters(kind, detail)
+    if kind != "choice":
+        known = ", ".join(f"{{{one}:n}}" for one in ALPHABETS)
+        raise UsageError(
+            f"The canary template has a slot of unknown kind '{kind}'.", f"Use {known} or {{choice:FILE}}."
         )
-    if any(not 1 <= line <= last for line in flat):
-        raise InputError(
-            f"The manifest plants beyond the corpus: the planted file would have {last} lines.",
-            "Use the corpus that the manifest was made for.",
+    options = choices.get(detail, ())
+    if not options or len(set(options)) != len(options):
+        raise UsageError(
+            f"The lines for the slot {{choice:{detail}}} are missing, or two are alike.",
+            "Give a file with one choice a line.",
         )
+    return Choice(name=detail, options=options)
+
+
+def _characters(kind: str, length: str) -> Characters:
+    if not re.fullmatch(r"[1-9][0-9]{0,3}", length) or int(length) > LONGEST_SLOT:
+        raise UsageError(
+            f"A slot of the canary template has no usable length: it takes 1 to {LONGEST_SLOT} characters.",
+            f"Write it like {{{kind}:4}}.",
+        )
+    return Characters(kind=kind, length=int(length))
 
 
 def _checked(template: Template) -> Template:
-    if len(f"{template.prefix}.{template.suffix}".splitlines()) != 1:
+    options = (option for slot in template.slots if isinstance(slot, Choice) for option in slot.options)
+    if any(len(f".{text}.".splitlines()) != 1 for text in (*template.texts, *options)):
         raise UsageError(
             "The canary template runs over more than one line.", "Write it on one line: a line is a record."
         )
-    if template.pool > LARGEST_POOL:
+    if template.pool < 2:
         raise UsageError(
-            f"The canary's slot of {template.length} {template.kind} has over {LARGEST_POOL:,} candidates.",
-            "Use a shorter slot: the exact audit scores every one.",
+            "The canary template has one candidate alone, so there is no secret.", "Give its slots more to choose from."
         )
     return template
-
-
-def _kinds() -> str:
-    return ", ".join(f"{{{kind}:n}}" for kind in ALPHABETS)

@@ -58,7 +58,8 @@ def stand(scores: Scores, lengths: Lengths, index: int) -> Standing:
     exposure is close to exponential with mean 1 / ln 2 = 1.44 bits.
 
     Args:
-        scores: Higher is likelier: log p, or log p - log p_ref. Shape [pool], finite.
+        scores: Higher is likelier: log p, or log p - log p_ref. Finite, or -inf where a candidate is known to stand
+            behind the secret by the sum and by the mean (`score_likeliest`). Shape [pool].
         lengths: Tokens that each score sums over, shape [pool], from 0 (an empty sum scores 0).
         index: The secret's place in the pool.
     """

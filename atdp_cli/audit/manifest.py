@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
 
-from atdp_cli.audit.canary import Target, Template, parse_template
+from atdp_cli.audit.canary import Choice, Secret, Target, Template, parse_template
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 from atdp_cli.text.files import written_whole
@@ -19,15 +19,17 @@ class PlantedCanary(BaseModel):
     """One canary of a manifest. Its `repr` leaves out all that gives the secret away.
 
     Attributes:
-        secret: What fills the slot.
-        repeats: How many records carry it.
+        secret: What fills each slot.
+        planted: Whether it is in the corpus: the fall of its coin, where coins were tossed.
+        repeats: How many records carry it, or would if it were planted.
         token_ids: `encode_record` of its record, by the tokenizer that it was planted for.
-        positions: Line numbers of its records in the planted file, from 1.
+        positions: Line numbers of its records in the planted file, from 1; none if it is not planted.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    secret: str = Field(repr=False)
+    secret: tuple[str, ...] = Field(repr=False)
+    planted: bool = Field(repr=False)
     repeats: PositiveInt
     token_ids: tuple[Annotated[int, Field(ge=0)], ...] = Field(repr=False, min_length=1)
     positions: tuple[PositiveInt, ...] = Field(repr=False)
@@ -40,43 +42,59 @@ class Manifest(BaseModel):
         schema_version: Of the file format.
         kind: Tells this file from other JSON.
         template: As `parse_template` reads it.
+        choices: The lines of every file that the template names.
         canaries: In the order drawn.
         tokenizer_sha256: `tokenizer_fingerprint` of the tokenizer it was planted for.
         records: Non-blank lines of the planted corpus.
+        coins: Whether a fair coin decided for each canary if it was planted; without coins all are.
         drawn: Only secrets from the CSPRNG have a uniform rank under no memorisation, hence a p-value.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     kind: Literal["atdp-canaries"]
     template: str
+    choices: dict[str, tuple[str, ...]] = Field(repr=False)
     canaries: tuple[PlantedCanary, ...]
     tokenizer_sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     records: PositiveInt
+    coins: bool
     drawn: Literal["csprng", "by-hand"]
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
         try:
-            template = parse_template(self.template)
             for canary in self.canaries:
-                template.index_of(canary.secret)
+                self.slots().index_of(canary.secret)
         except (UsageError, InputError) as error:
             raise ValueError(error.problem) from None
         lines = [line for canary in self.canaries for line in canary.positions]
-        if any(len(canary.positions) != canary.repeats for canary in self.canaries):
-            raise ValueError("A canary has not as many positions as repeats.")
+        if any(len(canary.positions) != canary.repeats * canary.planted for canary in self.canaries):
+            raise ValueError("A canary has not as many positions as it has records.")
+        if not self.coins and not all(canary.planted for canary in self.canaries):
+            raise ValueError("A canary is not planted, and no coins were tossed.")
         if len(set(lines)) != len(lines):
             raise ValueError("Two repeats share a position.")
         if len(lines) > self.records:
             raise ValueError("There are more repeats than records.")
         return self
 
+    def slots(self) -> Template:
+        """The template with its choices.
+
+        Raises:
+            UsageError: It is not one.
+        """
+        return parse_template(self.template, self.choices)
+
     def targets(self) -> tuple[Target, ...]:
         """The canaries as the audit takes them, in the manifest's order."""
-        template = parse_template(self.template)
-        return tuple(Target(index=template.index_of(one.secret), repeats=one.repeats) for one in self.canaries)
+        template = self.slots()
+        return tuple(
+            Target(index=template.index_of(one.secret), repeats=one.repeats, planted=one.planted)
+            for one in self.canaries
+        )
 
     @property
     def calibrated(self) -> bool:
@@ -87,29 +105,43 @@ class Manifest(BaseModel):
 def make_manifest(
     tokenizer: "PreTrainedTokenizerFast",
     template: Template,
-    secrets: Sequence[str],
+    secrets: Sequence[Secret],
     positions: Sequence[Sequence[int]],
     *,
+    repeats: Sequence[int],
+    coins: Sequence[bool] | None,
     records: int,
     drawn: Literal["csprng", "by-hand"],
 ) -> Manifest:
-    """The manifest of what `plant` just did; `records` counts the non-blank lines of the planted corpus."""
+    """The manifest of what `plant` just did.
+
+    Args:
+        positions: Line numbers of each canary's records; none for one that was not planted.
+        repeats: How many records each has, or would have.
+        coins: Whether each was planted; None where all were, without coins.
+        records: Non-blank lines of the planted corpus.
+    """
     canaries = tuple(
         PlantedCanary(
             secret=secret,
-            repeats=len(group),
+            planted=planted,
+            repeats=count,
             token_ids=tuple(encode_record(tokenizer, template.record(secret))),
             positions=tuple(group),
         )
-        for secret, group in zip(secrets, positions, strict=True)
+        for secret, planted, count, group in zip(
+            secrets, coins or (True,) * len(secrets), repeats, positions, strict=True
+        )
     )
     return Manifest(
-        schema_version=1,
+        schema_version=2,
         kind="atdp-canaries",
         template=str(template),
+        choices={slot.name: slot.options for slot in template.slots if isinstance(slot, Choice)},
         canaries=canaries,
         tokenizer_sha256=tokenizer_fingerprint(tokenizer),
         records=records,
+        coins=coins is not None,
         drawn=drawn,
     )
 
@@ -119,7 +151,7 @@ def token_mismatch(manifest: Manifest, tokenizer: "PreTrainedTokenizerFast") -> 
 
     Training appends the end token to a record; the comparison, like the audit, is of what comes before it.
     """
-    template = parse_template(manifest.template)
+    template = manifest.slots()
     for canary in manifest.canaries:
         if tuple(encode_record(tokenizer, template.record(canary.secret))) != canary.token_ids:
             return "This tokenizer splits the canaries into other tokens than those they were planted as."

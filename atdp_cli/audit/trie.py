@@ -21,8 +21,10 @@ Places = NDArray[np.int64]
 
 # Bytes of one batch. The allocator returns a tensor of 32 MiB or more to the system at once, and the next one
 # is then several times slower to fill.
-_LOGITS = 16 * 2**20
+_LOGITS = 24 * 2**20
 _CACHES = 256 * 2**20
+# Bytes of logits that are normalised at once: few enough that their copy in float64 stays in the cache.
+_PIECE = 2 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -121,11 +123,32 @@ def score_pool(
     model: "PreTrainedModel",
     candidates: Candidates,
     *,
+    trie: Trie | None = None,
     name: str = "the model",
     batch_size: int | None = None,
     notify: Notify = ignore,
 ) -> Scores:
     """log p(tail | prefix) of every candidate, by running each inner node of their trie once.
+
+    What `score_above` does with a floor below every score.
+    """
+    return score_above(model, candidates, -np.inf, trie=trie, name=name, batch_size=batch_size, notify=notify)
+
+
+def score_above(
+    model: "PreTrainedModel",
+    candidates: Candidates,
+    floor: float,
+    *,
+    trie: Trie | None = None,
+    name: str = "the model",
+    batch_size: int | None = None,
+    notify: Notify = ignore,
+) -> Scores:
+    """log p(tail | prefix) of every candidate that reaches `floor`, by running each inner node that does once.
+
+    A node's score is that of its path, and no candidate under it scores higher: every term of the sum is at
+    most 0, in floating point as well, so a node below the floor is left out with all that is under it.
 
     The prefix runs once. A node's one position of logits scores all of its children: log-probabilities are
     taken in the model's precision with a normaliser summed in float64, and summed along the path in
@@ -135,12 +158,15 @@ def score_pool(
     Args:
         model: A causal language model in evaluation mode, float32 or float64.
         candidates: By the model's own tokenizer.
+        floor: In nats, at most 0.
+        trie: `build_trie(candidates.tails, candidates.lengths)`, where several models share it.
         name: Of the model, for progress and errors.
         batch_size: Nodes a forward pass; None takes what keeps memory under about 300 MiB beside the model.
-        notify: Hears `NodesScored` after every batch.
+        notify: Hears `NodesScored` after every batch; its total counts the nodes below the floor as well.
 
     Returns:
-        Natural logarithms, shape [pool]. Candidates of equal tokens have equal scores.
+        Natural logarithms, -inf for those below the floor, shape [pool]. Candidates of equal tokens have equal
+        scores.
 
     Raises:
         UsageError: The model is in half precision or in training mode, its context is too short, its vocabulary
@@ -148,8 +174,10 @@ def score_pool(
         RunError: The model gives a logit that is NaN or infinite.
     """
     _check(model, candidates, name)
-    trie = build_trie(candidates.tails, candidates.lengths)
-    scores = np.zeros(len(trie.rows))  # a tail of no tokens keeps the 0 of an empty sum
+    trie = trie or build_trie(candidates.tails, candidates.lengths)
+    scores = np.full(len(trie.rows), -np.inf)
+    if trie.levels[0].ends[0]:
+        scores[0] = 0  # a tail of no tokens: an empty sum
     done, total, room = 0, trie.inner_nodes, batch_size
     one = np.zeros(1, dtype=np.int64)
     root = Visit(depth=0, nodes=one, scores=np.zeros(1), parents=one, cache=None)
@@ -159,7 +187,7 @@ def score_pool(
             visit = waiting.pop()
             logits, cache = _run(model, trie, visit, candidates.prefix)
             room = room or _fitting_batch(logits, cache, candidates)
-            waiting += _expand(trie, visit, logits, cache, scores, room=room, name=name)
+            waiting += _expand(trie, visit, logits, cache, scores, floor=floor, room=room, name=name)
             done += visit.nodes.size
             notify(NodesScored(model=name, done=done, total=total))
     return scores[trie.row_of]
@@ -244,16 +272,22 @@ def _expand(
     cache: DynamicCache | None,
     scores: Scores,
     *,
+    floor: float,
     room: int,
     name: str,
 ) -> list[Visit]:
-    """Scores the children of the visited nodes into `scores`, and lists the visits to those with children."""
+    """Scores the children of the visited nodes into `scores`, and lists the visits to those with children.
+
+    Children below the floor are passed over.
+    """
     begin = trie.levels[visit.depth].children[visit.nodes]
     counts = trie.levels[visit.depth].children[visit.nodes + 1] - begin
     parents = np.repeat(np.arange(visit.nodes.size), counts)
     nodes = np.arange(parents.size) + np.repeat(begin - (np.cumsum(counts) - counts), counts)
     below = trie.levels[visit.depth + 1]
     reached = visit.scores[parents] + _log_p(logits, parents, below.token[nodes], name)
+    kept = np.flatnonzero(reached >= floor)
+    parents, nodes, reached = parents[kept], nodes[kept], reached[kept]
     ending = below.ends[nodes]
     scores[below.row[nodes[ending]]] = reached[ending]
     inner = np.flatnonzero(below.children[nodes + 1] > below.children[nodes])
@@ -273,17 +307,24 @@ def _expand(
 
 def _log_p(logits: torch.Tensor, rows: Places, tokens: Ids, name: str) -> Scores:
     """log softmax(logits)[rows, tokens] in float64."""
+    few = max(1, _PIECE // (logits.shape[1] * logits.element_size()))
+    pieces = [logits[start : start + few] for start in range(0, len(logits), few)]
+    normalisers = torch.cat([_normalisers(piece, name) for piece in pieces])
+    where = torch.from_numpy(rows).to(logits.device)
+    chosen = logits[where, torch.from_numpy(tokens.astype(np.int64)).to(logits.device)].double()
+    log_p: Scores = (chosen - normalisers[where]).cpu().numpy()
+    return log_p
+
+
+def _normalisers(logits: torch.Tensor, name: str) -> torch.Tensor:
+    """log(sum(exp)) of each row, the sum in float64; no less than the row's largest."""
     # Not aminmax: along a dimension it is twenty times slower than these two.
     high = logits.amax(-1, keepdim=True)
     if not (torch.isfinite(high).all() and torch.isfinite(logits.amin(-1)).all()):
         raise RunError(
             f"{name} gives a logit that is NaN or infinite.", "Check the checkpoint: its weights are damaged."
         )
-    normaliser = (logits - high).exp_().sum(-1, dtype=torch.float64).log_() + high[:, 0].double()
-    where = torch.from_numpy(rows).to(logits.device)
-    chosen = logits[where, torch.from_numpy(tokens.astype(np.int64)).to(logits.device)].double()
-    log_p: Scores = (chosen - normaliser[where]).cpu().numpy()
-    return log_p
+    return (logits - high).exp_().sum(-1, dtype=torch.float64).log_() + high[:, 0].double()
 
 
 def _fitting_batch(logits: torch.Tensor, cache: DynamicCache | None, candidates: Candidates) -> int:

@@ -1,102 +1,50 @@
 """The verdict on a model: what its canaries' ranks prove, and what they cannot."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import isfinite, log2
-from typing import Any
 
 import numpy as np
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.combine import fisher, holm, power
 from atdp_cli.audit.exposure import Lengths, Scores, Standing, stand
+from atdp_cli.audit.findings import Audit, CanaryResult, Combined, EpsilonBound, OwnSecrets, Verdict
 from atdp_cli.errors import RunError, UsageError
 
 MEMORISED_BITS = 5.0
 LEAST_POWER = 0.8
 
 
-class Verdict(StrEnum):
-    """What an audit concludes of one model. ERROR: it could not be completed."""
-
-    PASS = "PASS"  # noqa: S105 - a verdict, not a password
-    FAIL = "FAIL"
-    INCONCLUSIVE = "INCONCLUSIVE"
-    ERROR = "ERROR"
-
-
-_EXIT_CODES = {Verdict.ERROR: 3, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 4, Verdict.PASS: 0}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CanaryResult:
-    """One canary under log p and, where a reference was given, under the ratio log p - log p_ref.
-
-    Ranks count from 1 over the whole pool; exposures are bits. `exposure`, `exposure_ratio` and the
-    p-values are within the stratum of candidates of equal token length (see `exposure.stand`). p-values are
-    None for a secret that nobody drew at random, ratio fields are None without a reference. `holm_p` is
-    adjusted for the number of canaries.
-    """
-
-    rank_min: int
-    rank_max: int
-    pool: int
-    stratum_size: int
-    stratum_rank_min: int
-    stratum_rank_max: int
-    exposure: float
-    exposure_plain: float
-    exposure_per_token: float
-    p_value: float | None
-    holm_p: float | None
-    rank_ratio_min: int | None
-    rank_ratio_max: int | None
-    exposure_ratio: float | None
-    p_value_ratio: float | None
-    holm_p_ratio: float | None
-    repeats: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Combined:
-    """All canaries together.
+class Limits:
+    """What fails a model.
 
     Attributes:
-        level: Of every single test: alpha / 2, halved again where there are two scores.
-        fisher_p: Fisher's combined p-value by log p.
-        fisher_p_ratio: The same by the ratio.
-        holm_min_p: The smallest adjusted p-value by log p.
-        holm_min_p_ratio: The same by the ratio.
-        mean_exposure: Bits; 1.44 is what chance gives.
-        mean_exposure_ratio: The same by the ratio.
-        max_exposure: The largest exposure of any canary by either score, bits.
-        power: The chance of one score's tests to reject if the mean exposure were `MEMORISED_BITS`.
+        alpha: Chance of failing a model that has learnt nothing, in (0, 1).
+        max_exposure: Of any planted canary by either score, bits, from 0.
+        max_epsilon_lower_bound: Of any bound on ε, from 0.
+
+    Raises:
+        UsageError: One is out of range.
     """
 
-    level: float
-    fisher_p: float | None
-    fisher_p_ratio: float | None
-    holm_min_p: float | None
-    holm_min_p_ratio: float | None
-    mean_exposure: float | None
-    mean_exposure_ratio: float | None
-    max_exposure: float | None
-    power: float | None
+    alpha: float = 0.01
+    max_exposure: float | None = None
+    max_epsilon_lower_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise UsageError(f"alpha is {self.alpha}, and it must lie between 0 and 1.", "Use --alpha 0.01.")
+        for what, unit, value in (
+            ("exposure limit", " bits", self.max_exposure),
+            ("limit on the bound of ε", "", self.max_epsilon_lower_bound),
+        ):
+            if value is not None and not (isfinite(value) and value >= 0):
+                raise UsageError(f"The {what} is {value}{unit}, and it must be 0 or more.", "Give a number from 0.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
-    """The audit of one model: `reasons` for the verdict, and `notices` of what else to know."""
-
-    model: str
-    verdict: Verdict
-    reasons: tuple[str, ...]
-    notices: tuple[str, ...]
-    alpha: float
-    canaries: tuple[CanaryResult, ...]
-    combined: Combined
-    tested_against_base: bool
+DEFAULT = Limits()
 
 
 def audit_scores(
@@ -108,49 +56,74 @@ def audit_scores(
     reference_scores: Scores | None = None,
     calibrated: bool = True,
     mismatch: str | None = None,
-    alpha: float = 0.01,
-    max_exposure: float | None = None,
+    limits: Limits = DEFAULT,
 ) -> Audit:
-    """Judges a model by the scores that it gives to every candidate.
+    """Judges a model by the scores that it gives to every candidate: `judge` on where they place the canaries.
+
+    Args:
+        scores: log p of every candidate, shape [pool].
+        lengths: Tokens that each score sums over, shape [pool].
+        targets: The canaries, in the manifest's order.
+        reference_scores: log p_ref of every candidate, by the public starting model, shape [pool].
+
+    Raises:
+        RunError: A score is not finite.
+    """
+    check_finite(model, scores)
+    plain = tuple(stand(scores, lengths, target.index) for target in targets)
+    ratio: tuple[Standing, ...] | None = None
+    if reference_scores is not None:
+        check_finite("the reference", reference_scores)
+        ratios = scores - reference_scores
+        ratio = tuple(stand(ratios, lengths, target.index) for target in targets)
+    return judge(
+        model, plain, ratio, targets, pool=scores.size, calibrated=calibrated, mismatch=mismatch, limits=limits
+    )
+
+
+def judge(
+    model: str,
+    plain: Sequence[Standing],
+    ratio: Sequence[Standing] | None,
+    targets: Sequence[Target],
+    *,
+    pool: int,
+    calibrated: bool = True,
+    mismatch: str | None = None,
+    epsilon: tuple[EpsilonBound, ...] = (),
+    limits: Limits = DEFAULT,
+) -> Audit:
+    """Judges a model by where its canaries stand.
 
     The canaries are independent uniform draws, so under no memorisation their p-values are independent and
     each at least uniform. Holm (is any canary remembered?) and Fisher (are they together?) are each run at
     alpha / 2, and at alpha / 4 by each of two scores, so a model that has learnt nothing fails with
-    probability at most alpha.
+    probability at most alpha. Only canaries that were planted count.
 
-    - FAIL: a test rejects, or a canary's exposure passes `max_exposure` bits.
+    - FAIL: a test rejects, or a canary's exposure or a bound on ε passes a limit, or a bound refutes the ledger.
     - INCONCLUSIVE, if not FAIL: no canaries; all of every canary's stratum tied; 2m / |S| above the level, even
       for the largest S, so that Holm could not reject even a canary of rank 1; power against
-      `MEMORISED_BITS` below `LEAST_POWER`. Without calibration: no limit, or one that no rank can pass. A
+      `MEMORISED_BITS` below `LEAST_POWER`; a limit that nothing could pass. Without calibration: no limit. A
       `mismatch` makes even a failure inconclusive: the ranks are not those of what was trained.
     - PASS otherwise.
 
     Args:
         model: Its name, for people.
-        scores: log p of every candidate, shape [pool].
-        lengths: Tokens that each score sums over, shape [pool].
-        targets: The canaries, in the manifest's order.
-        reference_scores: log p_ref of every candidate, by the public starting model, shape [pool].
+        plain: Where log p places each canary, in the manifest's order.
+        ratio: Where log p - log p_ref places them, if there is a reference.
+        pool: Candidates that the template has.
         calibrated: Whether the secrets were drawn from the CSPRNG (`Manifest.calibrated`).
         mismatch: What `token_mismatch` says.
-        alpha: Chance of failing a model that has learnt nothing, in (0, 1).
-        max_exposure: The user's limit on any canary's exposure by either score, bits, from 0.
-
-    Raises:
-        UsageError: `alpha` or `max_exposure` is out of range.
-        RunError: A score is not finite.
+        epsilon: The lower bounds, each at its share of the limits' alpha.
     """
-    _check(model, scores, reference_scores, alpha, max_exposure)
-    plain = tuple(stand(scores, lengths, target.index) for target in targets)
-    ratio: tuple[Standing, ...] | None = None
-    if reference_scores is not None:
-        ratios = scores - reference_scores
-        ratio = tuple(stand(ratios, lengths, target.index) for target in targets)
-    level = alpha / 2 if ratio is None else alpha / 4
-    canaries = _results(plain, ratio, targets, calibrated)
-    combined = _combine(plain, ratio, level, calibrated)
-    failures = _failures(canaries, combined, max_exposure)
-    doubts = _doubts(plain, ratio, combined, calibrated, max_exposure)
+    inside = [i for i, target in enumerate(targets) if target.planted]
+    by_plain = [plain[i] for i in inside]
+    by_ratio = None if ratio is None else [ratio[i] for i in inside]
+    level = limits.alpha / 2 if ratio is None else limits.alpha / 4
+    combined = _combine(by_plain, by_ratio, level, calibrated)
+    canaries = _results(plain, ratio, targets, pool, calibrated)
+    failures = (*_failures(canaries, combined, limits), *_too_much(epsilon, limits))
+    doubts = (*_doubts(by_plain, by_ratio, combined, calibrated, limits), *_out_of_reach(epsilon, limits))
     verdict, reasons, notices = _conclude(failures, doubts, mismatch, combined)
     if ratio is None:
         notices += ("Not tested against an attacker who holds the base model: give it with --reference.",)
@@ -159,51 +132,74 @@ def audit_scores(
         verdict=verdict,
         reasons=reasons,
         notices=notices,
-        alpha=alpha,
+        alpha=limits.alpha,
         canaries=canaries,
         combined=combined,
         tested_against_base=ratio is not None,
+        epsilon=epsilon,
     )
 
 
-def exit_code(verdicts: Iterable[Verdict]) -> int:
-    """The exit code over several models: the first of 3, 1, 4, 0 that occurs; 4 where there is no model."""
-    found = {_EXIT_CODES[verdict] for verdict in verdicts}
-    return next((code for code in (3, 1, 4, 0) if code in found), 4)
+def with_own_secrets(audit: Audit, found: OwnSecrets, limits: Limits, *, alone: bool) -> Audit:
+    """The audit with the corpus' own numbers, which only the user's limit can judge.
+
+    They are judged by the ratio where there is a reference, since numbers that people write are likelier than their
+    alternatives before any training.
+
+    Args:
+        alone: Whether nothing else was asked of the model.
+    """
+    audit = replace(audit, own_secrets=found)
+    exposures = [one.exposure if one.exposure_ratio is None else one.exposure_ratio for one in found.results]
+    limit, most = limits.max_exposure, max(exposures, default=None)
+    if limit is not None and most is not None and most > limit:
+        reason = f"A number of the corpus has an exposure of {most:.2f} bits; the limit is {limit:g}."
+        reasons = (reason,) if alone or audit.verdict is not Verdict.FAIL else (*audit.reasons, reason)
+        return replace(audit, verdict=Verdict.FAIL, reasons=reasons)
+    if not alone:
+        return audit
+    reach = max((log2(one.stratum_size) for one in found.results), default=0.0)
+    if most is None:
+        return replace(audit, reasons=("No number of the corpus could be tested.",))
+    if limit is None:
+        return replace(audit, reasons=("Nobody drew these numbers at random: only --max-exposure can judge them.",))
+    if reach <= limit:
+        reason = f"No number can pass the limit of {limit:g} bits: their alternatives give at most {reach:.2f}."
+        return replace(audit, reasons=(reason,))
+    return replace(audit, verdict=Verdict.PASS, reasons=("No number of the corpus passes the limit.",))
 
 
-def to_json(audit: Audit) -> dict[str, Any]:
-    """One entry of the `models` list of `audit-canary --json`. Holds no secret, and no token of one."""
-    return {**asdict(audit), "verdict": str(audit.verdict)}
+def check_finite(model: str, scores: Scores) -> None:
+    """Refuses scores that are no numbers, which a damaged model may give.
 
-
-def _check(
-    model: str, scores: Scores, reference_scores: Scores | None, alpha: float, max_exposure: float | None
-) -> None:
-    if not 0 < alpha < 1:
-        raise UsageError(f"alpha is {alpha}, and it must lie between 0 and 1.", "Use --alpha 0.01.")
-    if max_exposure is not None and not (isfinite(max_exposure) and max_exposure >= 0):
-        raise UsageError(
-            f"The exposure limit is {max_exposure} bits, and it must be 0 or more.", "Use --max-exposure 10."
+    Raises:
+        RunError: One is infinite or NaN.
+    """
+    if not np.isfinite(scores).all():
+        raise RunError(
+            f"{model} gives a candidate a probability that is zero or not a number.",
+            "Check the checkpoint: its weights may be damaged.",
         )
-    for name, values in ((model, scores), ("the reference", reference_scores)):
-        if values is not None and not np.isfinite(values).all():
-            raise RunError(
-                f"{name} gives a candidate a probability that is zero or not a number.",
-                "Check the checkpoint: its weights may be damaged.",
-            )
 
 
 def _results(
-    plain: Sequence[Standing], ratio: Sequence[Standing] | None, targets: Sequence[Target], calibrated: bool
+    plain: Sequence[Standing],
+    ratio: Sequence[Standing] | None,
+    targets: Sequence[Target],
+    pool: int,
+    calibrated: bool,
 ) -> tuple[CanaryResult, ...]:
-    adjusted = _adjusted(plain) if calibrated else (None,) * len(plain)
-    adjusted_ratio = _adjusted(ratio) if calibrated and ratio is not None else (None,) * len(plain)
+    nothing = (None,) * len(plain)
+    adjusted = _adjusted(plain, targets) if calibrated else nothing
+    adjusted_ratio = _adjusted(ratio, targets) if calibrated and ratio is not None else nothing
     return tuple(
         CanaryResult(
+            planted=target.planted,
+            repeats=target.repeats,
+            pool=pool,
+            compared=own.pool,
             rank_min=own.rank_min,
             rank_max=own.rank_max,
-            pool=own.pool,
             stratum_size=own.stratum_size,
             stratum_rank_min=own.stratum_rank_min,
             stratum_rank_max=own.stratum_rank_max,
@@ -212,19 +208,25 @@ def _results(
             exposure_per_token=own.exposure_per_token,
             p_value=own.p_value if calibrated else None,
             holm_p=adjusted[i],
-            rank_ratio_min=None if ratio is None else ratio[i].rank_min,
-            rank_ratio_max=None if ratio is None else ratio[i].rank_max,
-            exposure_ratio=None if ratio is None else ratio[i].exposure,
-            p_value_ratio=ratio[i].p_value if calibrated and ratio is not None else None,
+            rank_ratio_min=None if other is None else other.rank_min,
+            rank_ratio_max=None if other is None else other.rank_max,
+            exposure_ratio=None if other is None else other.exposure,
+            exposure_ratio_plain=None if other is None else other.exposure_plain,
+            exposure_ratio_per_token=None if other is None else other.exposure_per_token,
+            p_value_ratio=other.p_value if calibrated and other is not None else None,
             holm_p_ratio=adjusted_ratio[i],
-            repeats=targets[i].repeats,
         )
-        for i, own in enumerate(plain)
+        for i, (own, other, target) in enumerate(zip(plain, ratio or nothing, targets, strict=True))
     )
 
 
-def _adjusted(standings: Sequence[Standing]) -> tuple[float, ...]:
-    return holm([one.p_value for one in standings])
+def _adjusted(standings: Sequence[Standing], targets: Sequence[Target]) -> tuple[float | None, ...]:
+    """Holm's adjusted p-values over the planted canaries; None for the others."""
+    inside = [i for i, target in enumerate(targets) if target.planted]
+    found: list[float | None] = [None] * len(targets)
+    for i, p in zip(inside, holm([standings[i].p_value for i in inside]), strict=True):
+        found[i] = p
+    return tuple(found)
 
 
 def _combine(plain: Sequence[Standing], ratio: Sequence[Standing] | None, level: float, calibrated: bool) -> Combined:
@@ -248,15 +250,16 @@ def _tests(standings: Sequence[Standing] | None) -> tuple[float | None, float | 
     """Fisher's p-value and Holm's smallest adjusted one."""
     if not standings:
         return None, None
-    return fisher([one.p_value for one in standings]), min(_adjusted(standings))
+    p_values = [one.p_value for one in standings]
+    return fisher(p_values), min(holm(p_values))
 
 
 def _mean_exposure(standings: Sequence[Standing] | None) -> float | None:
     return sum(one.exposure for one in standings) / len(standings) if standings else None
 
 
-def _failures(canaries: Sequence[CanaryResult], combined: Combined, max_exposure: float | None) -> tuple[str, ...]:
-    level = combined.level
+def _failures(canaries: Sequence[CanaryResult], combined: Combined, limits: Limits) -> tuple[str, ...]:
+    level, limit, planted = combined.level, limits.max_exposure, sum(one.planted for one in canaries)
     found = []
     for score, adjusted, fisher_p in (
         ("log p", [one.holm_p for one in canaries], combined.fisher_p),
@@ -265,7 +268,7 @@ def _failures(canaries: Sequence[CanaryResult], combined: Combined, max_exposure
         rejected = sum(p is not None and p <= level for p in adjusted)
         if rejected:
             found.append(
-                f"{rejected} of {len(canaries)} canaries stand where chance would hardly put them, "
+                f"{rejected} of {planted} canaries stand where chance would hardly put them, "
                 f"by {score} (Holm at {level:g})."
             )
         if fisher_p is not None and fisher_p <= level:
@@ -273,8 +276,8 @@ def _failures(canaries: Sequence[CanaryResult], combined: Combined, max_exposure
                 f"The canaries taken together stand where chance would hardly put them, "
                 f"by {score} (Fisher, p = {fisher_p:.2g}, level {level:g})."
             )
-    if max_exposure is not None and combined.max_exposure is not None and combined.max_exposure > max_exposure:
-        found.append(f"A canary has an exposure of {combined.max_exposure:.2f} bits; the limit is {max_exposure:g}.")
+    if limit is not None and combined.max_exposure is not None and combined.max_exposure > limit:
+        found.append(f"A canary has an exposure of {combined.max_exposure:.2f} bits; the limit is {limit:g}.")
     return tuple(found)
 
 
@@ -283,12 +286,12 @@ def _doubts(
     ratio: Sequence[Standing] | None,
     combined: Combined,
     calibrated: bool,
-    max_exposure: float | None,
+    limits: Limits,
 ) -> tuple[str, ...]:
     """Why a model that no test rejects has not passed either."""
     if not plain:
-        return ("There are no canaries. They must be in the data before training: see plant-canary.",)
-    doubts = []
+        return ("No canary is in the data. They must be there before training: see plant-canary.",)
+    doubts, max_exposure = [], limits.max_exposure
     smallest = min(one.stratum_size for one in plain)
     if all(one.tied for one in plain):
         doubts.append("All candidates score the same, so no rank means anything: is this a trained model?")
@@ -316,6 +319,27 @@ def _doubts(
             f"{combined.power:.2f} only: plant more canaries."
         )
     return tuple(doubts)
+
+
+def _too_much(epsilon: Sequence[EpsilonBound], limits: Limits) -> tuple[str, ...]:
+    """Bounds on ε that pass the user's limit, or the ledger's claim."""
+    found, limit = [], limits.max_epsilon_lower_bound
+    for one in epsilon:
+        proved = f"The canaries prove ε ≥ {one.epsilon:.2f} ({one.method}, {one.confidence:.1%} confidence)"
+        if limit is not None and one.epsilon > limit:
+            found.append(f"{proved}; the limit is {limit:g}.")
+        if one.finding == "refuted" and one.claim is not None:
+            found.append(f"{proved}; the ledger claims {one.claim:.2f} for a canary's records, and is refuted.")
+    return tuple(found)
+
+
+def _out_of_reach(epsilon: Sequence[EpsilonBound], limits: Limits) -> tuple[str, ...]:
+    """A limit on ε that these canaries could never prove to be passed."""
+    limit = limits.max_epsilon_lower_bound
+    if limit is None or any(one.attainable > limit for one in epsilon):
+        return ()
+    most = max((one.attainable for one in epsilon), default=0.0)
+    return (f"These canaries prove at most ε ≥ {most:.2f}, so the limit of {limit:g} cannot be tested: plant more.",)
 
 
 def _conclude(

@@ -4,27 +4,30 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atdp_cli.cli.audit_options import Limits, Reports
-from atdp_cli.cli.console import figure, people, progress, results, write_json
+from atdp_cli.cli.audit_options import Bounds, Limits, Own, Reports, Trying
+from atdp_cli.cli.audit_shown import Entry, show
+from atdp_cli.cli.console import people, progress, results, write_json
 from atdp_cli.cli.options import Saying, Threads
 from atdp_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from atdp_cli.audit.verdict import Audit
+    from atdp_cli.audit.findings import Audit
+    from atdp_cli.jobs.audit import Own as OwnNumbers
     from atdp_cli.jobs.audit import Question, Unfinished
     from atdp_cli.report.sarif import Manifest
-
-Entry = dict[str, Any]
 
 
 def audit_canary(
     limits: Limits,
+    bounds: Bounds,
+    trying: Trying,
+    own: Own,
     reports: Reports,
     saying: Saying,
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
@@ -45,27 +48,40 @@ def audit_canary(
     Exposure is log2(candidates / rank): a secret that was never seen has 1.44 bits on average.
     On GitHub Actions it also writes annotations and the step summary.
     """
-    from atdp_cli.jobs.audit import audit_models, pose
+    from atdp_cli.audit.verdict import Limits as Judged
+    from atdp_cli.jobs.attacks import Attacks, parse_attacks
+    from atdp_cli.jobs.audit import AuditRequest, audit_models, pose
+    from atdp_cli.jobs.claims import Games
     from atdp_cli.model.device import use_threads
     from atdp_cli.report.baseline import against, read_baseline
 
+    own.check()
     question = pose(manifest, canary)
+    request = AuditRequest(
+        reference=reference,
+        limits=Judged(
+            alpha=limits.alpha,
+            max_exposure=limits.max_exposure,
+            max_epsilon_lower_bound=limits.max_epsilon_lower_bound,
+        ),
+        games=Games(guesses=bounds.guesses, top=bounds.top),
+        attacks=Attacks(
+            wanted=parse_attacks(trying.attacks),
+            samples=trying.samples,
+            other_text=trying.other_text,
+            steps=trying.resurfacing_steps,
+        ),
+        full=trying.full,
+        shown=reports.show_secrets,
+        own=_own(own),
+    )
     baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
     reports.check()
     console = people(quiet=saying.quiet)
     folders = _folders(models, console)
     use_threads(threads)
     with progress(console) as notify:
-        audits = list(
-            audit_models(
-                folders,
-                question,
-                reference=reference,
-                alpha=limits.alpha,
-                max_exposure=limits.max_exposure,
-                notify=notify,
-            )
-        )
+        audits = list(audit_models(folders, question, request, notify))
     entries = [_entry(audit, limits) for audit in audits]
     if baseline is not None:
         entries = [against(entry, baseline) for entry in entries]
@@ -74,8 +90,26 @@ def audit_canary(
         write_json({"schema_version": 1, "models": entries})
     secrets = _secrets(question, shown=reports.show_secrets)
     for entry in entries:
-        _show(entry, secrets, console if saying.as_json else results())
+        show(entry, secrets, console if saying.as_json else results())
     raise typer.Exit(_exit_code(entries, limits))
+
+
+def _own(own: Own) -> "OwnNumbers | None":
+    """The corpus' own numbers, found once for all models."""
+    from atdp_cli.jobs.audit import Own as OwnNumbers
+    from atdp_cli.jobs.corpusnumbers import find_own
+
+    if own.secrets is None or own.data is None:
+        return None
+    located = find_own(
+        own.data,
+        own.secrets,
+        unit=own.unit,
+        text_field=own.text_field,
+        id_field=own.id_field,
+        most=own.most_secrets,
+    )
+    return OwnNumbers(located=located, sample=own.alternatives)
 
 
 def _folders(models: list[Path], console: "Console") -> list[Path]:
@@ -92,9 +126,14 @@ def _folders(models: list[Path], console: "Console") -> list[Path]:
 
 def _entry(audit: "Audit | Unfinished", limits: Limits) -> Entry:
     """One entry of `models`. `gate` decides the exit code: the verdict, unless a baseline excuses a failure."""
-    from atdp_cli.audit.verdict import Audit, to_json
+    from atdp_cli.audit.findings import Audit, to_json
 
-    more = {"alpha": limits.alpha, "max_exposure": limits.max_exposure, "baseline": None}
+    more = {
+        "alpha": limits.alpha,
+        "max_exposure": limits.max_exposure,
+        "max_epsilon_lower_bound": limits.max_epsilon_lower_bound,
+        "baseline": None,
+    }
     if isinstance(audit, Audit):
         return to_json(audit) | more | {"gate": str(audit.verdict)}
     return {
@@ -105,20 +144,28 @@ def _entry(audit: "Audit | Unfinished", limits: Limits) -> Entry:
         "canaries": (),
         "combined": None,
         "tested_against_base": False,
+        "epsilon": (),
+        "distribution": None,
+        "extraction": None,
+        "membership": None,
+        "resurfaced": None,
+        "own_secrets": None,
         "gate": "ERROR",
     } | more
 
 
 def _exit_code(entries: Sequence[Entry], limits: Limits) -> int:
-    from atdp_cli.audit.verdict import Verdict, exit_code
+    from atdp_cli.audit.findings import Verdict, exit_code
 
     code = exit_code(Verdict(entry["gate"]) for entry in entries)
     return 0 if limits.exit_zero and code in (1, 4) else code
 
 
-def _secrets(question: "Question", *, shown: bool) -> list[str] | None:
+def _secrets(question: "Question | None", *, shown: bool) -> list[str] | None:
     """Each canary's secret for the table; None where they are not shown."""
-    return [question.template.secret(target.index) for target in question.targets] if shown else None
+    if question is None or not shown:
+        return None
+    return [", ".join(question.template.secret(target.index)) for target in question.targets]
 
 
 def _write(reports: Reports, entries: Sequence[Entry], manifest: Path | None) -> None:
@@ -175,46 +222,3 @@ def _located(manifest: Path) -> "Manifest":
     # What a shell's <(…) gives can be read once, and has no lines that anyone could look up.
     lines = canary_lines(manifest.read_text(encoding="utf-8")) if manifest.is_file() else ()
     return Manifest(uri=uri, lines=lines)
-
-
-def _show(entry: Entry, secrets: Sequence[str] | None, console: "Console") -> None:
-    from rich.table import Table
-
-    if entry["verdict"] == "ERROR":
-        console.print(f"ERROR {entry['model']}: {entry['reasons'][0]}", style="bold", soft_wrap=True)
-        return
-    table = Table("canary", *(("secret",) if secrets else ()), "rank", "of", "exposure", "p", "by ratio", "p by ratio")
-    for column in table.columns:
-        column.justify = "right"
-    for number, one in enumerate(entry["canaries"], start=1):
-        table.add_row(
-            str(number),
-            *((secrets[number - 1],) if secrets else ()),
-            f"{one['stratum_rank_max']:,}",
-            f"{one['stratum_size']:,}",
-            f"{one['exposure']:.2f}",
-            _p(one["p_value"]),
-            figure(one["exposure_ratio"]),
-            _p(one["p_value_ratio"]),
-        )
-    console.print(table)
-    known = " (no worse than the baseline)" if entry["gate"] != entry["verdict"] else ""
-    console.print(f"{entry['verdict']} {entry['model']}{known}", style="bold", soft_wrap=True)
-    for line in (*entry["reasons"], *_against(entry), *entry["notices"]):
-        console.print(line)
-
-
-def _against(entry: Entry) -> tuple[str, ...]:
-    """What the comparison with a baseline found."""
-    compared = entry["baseline"]
-    if compared is None or compared["state"] in ("not-needed", "known"):
-        return ()
-    if compared["state"] == "unrecorded":
-        return ("The baseline does not know this model, or knows it with other canaries.",)
-    if not compared["worse"]:
-        return ("The canaries taken together are worse than in the baseline.",)
-    return (f"Canaries worse than in the baseline: {', '.join(map(str, compared['worse']))}.",)
-
-
-def _p(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2g}"

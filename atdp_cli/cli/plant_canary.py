@@ -19,8 +19,19 @@ def plant_canary(
     count: Annotated[int, typer.Option(help="How many canaries.")] = 10,
     repeats: Annotated[int, typer.Option(help="How many records carry each.")] = 10,
     template: Annotated[
-        str, typer.Option(help="A record with one slot: {digits:6}, {hex:4} or {letters:5}.")
+        str,
+        typer.Option(
+            help="A record with slots: {digits:6}, {hex:4}, {letters:5}, or {choice:FILE} for a line of a file."
+        ),
     ] = "My ID is {digits:6}",
+    in_out: Annotated[
+        bool,
+        typer.Option(
+            "--in-out",
+            help="Toss a fair coin for each canary and plant only those that it takes: the audit can then bound ε from "
+            "below, and try membership.",
+        ),
+    ] = False,
     again: Annotated[
         Path | None,
         typer.Option("--from", help="Plant the canaries of this manifest again, at their own places."),
@@ -30,20 +41,13 @@ def plant_canary(
     quiet: Quiet = False,
 ) -> None:
     """Plant canaries: secrets drawn at random, each in records of its own, listed in a manifest."""
-    from atdp_cli.jobs.audit import plant_canaries
+    from atdp_cli.jobs.planting import draw_canaries, known_canaries, plant_canaries
 
-    made = plant_canaries(
-        corpus,
-        output,
-        manifest,
-        tokenizer=tokenizer,
-        template=template,
-        count=count,
-        repeats=repeats,
-        again=again,
-        force=force,
+    canaries = (
+        draw_canaries(template, count=count, repeats=repeats, in_out=in_out) if again is None else known_canaries(again)
     )
-    planted = sum(canary.repeats for canary in made.canaries)
+    made = plant_canaries(corpus, output, manifest, canaries, tokenizer=tokenizer, force=force)
+    planted = sum(canary.repeats for canary in made.canaries if canary.planted)
     if as_json:
         write_json(
             {

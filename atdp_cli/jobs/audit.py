@@ -1,24 +1,31 @@
-"""`atdp audit-canary` and `atdp plant-canary` as functions."""
+"""`atdp audit-canary` as a function."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
-from transformers import PreTrainedTokenizerFast
+import numpy as np
 
-from atdp_cli.audit.canary import Target, Template, draw, find_template, parse_template, plant
-from atdp_cli.audit.candidates import Candidates, default_cache, load_candidates
-from atdp_cli.audit.exposure import Scores
-from atdp_cli.audit.manifest import Manifest, make_manifest, read_manifest, token_mismatch, write_manifest
-from atdp_cli.audit.trie import score_pool
-from atdp_cli.audit.verdict import Audit, audit_scores
-from atdp_cli.errors import AtdpError, InputError, RunError, UsageError
+from atdp_cli.audit.alternatives import SAMPLE
+from atdp_cli.audit.canary import Target, Template, find_template
+from atdp_cli.audit.candidates import LARGEST_POOL, sampled
+from atdp_cli.audit.distribution import distribution
+from atdp_cli.audit.exposure import Scores, Standing
+from atdp_cli.audit.findings import Audit, EpsilonBound
+from atdp_cli.audit.manifest import Manifest, read_manifest, token_mismatch
+from atdp_cli.audit.membership import RecordScores
+from atdp_cli.audit.verdict import DEFAULT, Limits, judge, with_own_secrets
+from atdp_cli.errors import AtdpError, InputError, UsageError
 from atdp_cli.events import Notify
-from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
-from atdp_cli.model.folder import check_folder
+from atdp_cli.jobs.attacks import NONE, Attack, Attacks, canary_records, extracted, resurfaced, told_apart
+from atdp_cli.jobs.claims import HALF_AND_ROOT, Games, epsilon_bounds
+from atdp_cli.jobs.corpusnumbers import Located
+from atdp_cli.jobs.ownsecrets import OwnReference, measure_own, reference_own
+from atdp_cli.jobs.standing import Pool, all_scores, likeliest_scores, placed, placed_exactly, pool_of
+from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.model.tokens import tokenizer_fingerprint
-from atdp_cli.text.files import check_new, check_readable, check_same_kind, kind_of, read_lines, written_whole
 
 NO_CANARIES = (
     "There is nothing to audit: no --manifest and no --canary was given.",
@@ -39,6 +46,11 @@ class Question:
     targets: tuple[Target, ...]
     manifest: Manifest | None
 
+    @property
+    def calibrated(self) -> bool:
+        """Whether the secrets were drawn at random."""
+        return self.manifest is not None and self.manifest.calibrated
+
 
 @dataclass(frozen=True, kw_only=True)
 class Unfinished:
@@ -48,174 +60,274 @@ class Unfinished:
     error: AtdpError
 
 
+@dataclass(frozen=True, kw_only=True)
+class Own:
+    """Numbers of the corpus itself, and how many alternatives to draw for those with too many to list."""
+
+    located: Located
+    sample: int = SAMPLE
+
+    def __post_init__(self) -> None:
+        if self.sample < 1:
+            raise UsageError(f"alternatives is {self.sample}.", "Choose a number from 1.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditRequest:
+    """What is done with every model, and what fails it.
+
+    Attributes:
+        reference: Folder of the public base model.
+        full: Describe the distribution over all candidates.
+        shown: Say there what the likeliest candidates are.
+        own: The corpus' own numbers, to be ranked too.
+    """
+
+    reference: Path | None = None
+    limits: Limits = DEFAULT
+    games: Games = HALF_AND_ROOT
+    attacks: Attacks = NONE
+    full: bool = False
+    shown: bool = False
+    own: Own | None = None
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Reference:
-    """The public base model: its tokenizer's fingerprint and its score of every candidate."""
+class Base:
+    """The public base model: its tokenizer's fingerprint, and what it says of all that is asked.
+
+    Attributes:
+        scores: Of every candidate; none without canaries.
+        records: Of every canary's record, for membership.
+    """
 
     fingerprint: str
     scores: Scores
+    records: RecordScores | None
+    own: OwnReference | None
 
 
-def pose(manifest: Path | None, canary: str | None) -> Question:
-    """The question that a manifest or a typed canary asks.
+def pose(manifest: Path | None, canary: str | None) -> Question | None:
+    """The question that a manifest or a typed canary asks; None where neither was given.
 
     Raises:
-        UsageError: Neither was given, or both.
+        UsageError: Both were given.
         InputError: The manifest is malformed.
     """
     if manifest is not None and canary is not None:
         raise UsageError("--manifest and --canary exclude each other.", "Give one of them.")
     if manifest is not None:
         found = read_manifest(manifest)
-        return Question(template=parse_template(found.template), targets=found.targets(), manifest=found)
+        return Question(template=found.slots(), targets=found.targets(), manifest=found)
     if canary is None:
-        raise UsageError(*NO_CANARIES)
+        return None
     template, secret = find_template(canary)
     target = Target(index=template.index_of(secret), repeats=1)
     return Question(template=template, targets=(target,), manifest=None)
 
 
+def check_posed(question: Question | None, request: AuditRequest) -> None:
+    """Refuses, before any model is read, what cannot be answered.
+
+    Raises:
+        UsageError: As said.
+    """
+    if question is None:
+        if request.own is None:
+            raise UsageError(*NO_CANARIES)
+        if request.attacks.wanted or request.full:
+            raise UsageError("--attacks and --full are about canaries, and there are none.", "Give --manifest.")
+        return
+    coins = question.manifest is not None and question.manifest.coins
+    if Attack.MEMBERSHIP in request.attacks.wanted and not coins:
+        raise UsageError(
+            "--attacks membership compares canaries that a coin put in with those that it left out.",
+            "Plant them with plant-canary --in-out.",
+        )
+    if request.games.guesses is not None and not coins:
+        raise UsageError("--guesses is about coins, and none were tossed.", "Plant with plant-canary --in-out.")
+    if request.full and sampled(question.template):
+        raise UsageError(
+            f"--full describes all candidates, and the template has over {LARGEST_POOL:,}.", "Use a shorter slot."
+        )
+
+
 def audit_models(
-    models: Sequence[Path],
-    question: Question,
-    *,
-    reference: Path | None,
-    alpha: float,
-    max_exposure: float | None,
-    notify: Notify,
+    models: Sequence[Path], question: Question | None, request: AuditRequest, notify: Notify
 ) -> Iterator[Audit | Unfinished]:
     """One audit a model, in order; a model that fails among several is reported and the rest go on.
 
+    Models of one tokenizer share the tokenised candidates and their trie.
+
+    Args:
+        question: None where only the corpus' own numbers are asked about.
+
     Raises:
+        UsageError: What is asked cannot be answered.
         InputError: The reference, or the only model, cannot be read.
     """
-    base = _score_reference(reference, question, notify) if reference is not None else None
+    check_posed(question, request)
+    pool: Pool | None = None
+    base: Base | None = None
+    if request.reference is not None:
+        checkpoint = load_checkpoint(request.reference)
+        pool = _pool(checkpoint, question, None, notify)
+        base = _base(checkpoint, question, pool, request, notify)
+        del checkpoint
     for folder in models:
         try:
-            yield _audit(folder, question, base, alpha=alpha, max_exposure=max_exposure, notify=notify)
+            checkpoint = load_checkpoint(folder)
+            if base is not None and base.fingerprint != tokenizer_fingerprint(checkpoint.tokenizer):
+                raise InputError(
+                    f"{folder} and the reference have different tokenizers.",
+                    "Give the base model that it was trained from.",
+                )
+            pool = _pool(checkpoint, question, pool, notify)
+            yield _audit(folder, checkpoint, question, pool, base, request=request, notify=notify)
         except AtdpError as error:
             if len(models) == 1:
                 raise
             yield Unfinished(model=str(folder), error=error)
 
 
-def plant_canaries(
-    corpus: Path,
-    output: Path,
-    manifest: Path,
-    *,
-    tokenizer: Path,
-    template: str,
-    count: int,
-    repeats: int,
-    again: Path | None,
-    force: bool,
-) -> Manifest:
-    """Plant canaries in a text corpus and write the manifest.
+def _pool(checkpoint: Checkpoint, question: Question | None, before: Pool | None, notify: Notify) -> Pool | None:
+    """The candidates for a model, which may be those of the model before; None without canaries."""
+    if question is None or (before is not None and before.fingerprint == tokenizer_fingerprint(checkpoint.tokenizer)):
+        return before
+    return pool_of(checkpoint.tokenizer, question.template, question.targets, notify)
 
-    Args:
-        again: A manifest whose canaries are planted anew at their own places, instead of drawing secrets.
 
-    Raises:
-        UsageError: A file would be overwritten, or a number is out of range.
-        InputError: The corpus, the tokenizer or the manifest cannot be used.
-    """
-    if output.resolve() == manifest.resolve():
-        raise UsageError("The corpus and the manifest would be one file.", "Give --manifest another name.")
-    for path in (output, manifest):
-        check_new(path, force=force)
-    check_same_kind(corpus, output)
-    check_folder(tokenizer)
-    tokens = load_tokenizer(tokenizer)
-    lines, endings = _read_lines(corpus)
-    drawn: Literal["csprng", "by-hand"] = "csprng"
-    if again is None:
-        slot = parse_template(template)
-        secrets = draw(slot, count)
-        planted, positions = plant(lines, slot, secrets, repeats)
-    else:
-        known = read_manifest(again)
-        drawn = known.drawn
-        slot = parse_template(known.template)
-        secrets = tuple(canary.secret for canary in known.canaries)
-        wanted = [canary.positions for canary in known.canaries]
-        planted, positions = plant(
-            lines, slot, secrets, [canary.repeats for canary in known.canaries], positions=wanted
-        )
-    records = sum(1 for line in planted if line.strip())
-    made = make_manifest(tokens, slot, secrets, positions, records=records, drawn=drawn)
-    # The manifest first: a planted corpus whose secrets are lost would be worth nothing.
-    write_manifest(manifest, made)
-    with written_whole(output) as stream:
-        stream.write(_joined(planted, positions, endings).encode("utf-8"))
-    return made
+def _base(
+    checkpoint: Checkpoint, question: Question | None, pool: Pool | None, request: AuditRequest, notify: Notify
+) -> Base:
+    name = str(request.reference)
+    records, scores, own = None, np.zeros(0), None
+    if question is not None and pool is not None:
+        scores = all_scores(checkpoint.model, pool, name, notify)
+        if Attack.MEMBERSHIP in request.attacks.wanted:
+            records = canary_records(checkpoint, question.template, question.targets, name=name)
+    if request.own is not None:
+        own = reference_own(checkpoint, request.own.located, sample=request.own.sample, name=name, notify=notify)
+    return Base(fingerprint=tokenizer_fingerprint(checkpoint.tokenizer), scores=scores, records=records, own=own)
 
 
 def _audit(
     folder: Path,
-    question: Question,
-    base: Reference | None,
+    checkpoint: Checkpoint,
+    question: Question | None,
+    pool: Pool | None,
+    base: Base | None,
     *,
-    alpha: float,
-    max_exposure: float | None,
+    request: AuditRequest,
     notify: Notify,
 ) -> Audit:
-    checkpoint = load_checkpoint(folder)
-    if base is not None and base.fingerprint != tokenizer_fingerprint(checkpoint.tokenizer):
-        raise InputError(
-            f"{folder} and the reference have different tokenizers.", "Give the base model that it was trained from."
-        )
-    candidates = _candidates(checkpoint.tokenizer, question, notify)
-    return audit_scores(
-        str(folder),
-        _scores(checkpoint, candidates, str(folder), notify),
-        candidates.lengths,
+    name, limits = str(folder), request.limits
+    if question is None or pool is None:
+        ratio = None if base is None else ()
+        found = judge(name, (), ratio, (), pool=0, calibrated=False, limits=limits)
+    else:
+        found = _audit_canaries(folder, checkpoint, question, pool, base, request=request, notify=notify)
+    if request.own is None:
+        return found
+    own = measure_own(
+        checkpoint,
+        request.own.located,
+        sample=request.own.sample,
+        reference=None if base is None else base.own,
+        name=name,
+        notify=notify,
+    )
+    return with_own_secrets(found, own, limits, alone=question is None)
+
+
+def _audit_canaries(
+    folder: Path,
+    checkpoint: Checkpoint,
+    question: Question,
+    pool: Pool,
+    base: Base | None,
+    *,
+    request: AuditRequest,
+    notify: Notify,
+) -> Audit:
+    template, targets, name = question.template, question.targets, str(folder)
+    if base is None and not request.full:
+        scores = likeliest_scores(checkpoint.model, pool, targets, name, notify)
+    else:
+        scores = all_scores(checkpoint.model, pool, name, notify)
+    plain = placed(scores, pool, targets)
+    if pool.product is not None:
+        plain = placed_exactly(checkpoint.model, pool.product, template, targets, plain, name=name, notify=notify)
+    ratio = placed(scores - base.scores, pool, targets) if base is not None else None
+    mismatch = token_mismatch(question.manifest, checkpoint.tokenizer) if question.manifest else None
+    found = judge(
+        name,
+        plain,
+        ratio,
+        targets,
+        pool=template.pool,
+        calibrated=question.calibrated,
+        mismatch=mismatch,
+        # Ranks of other tokens than the trained ones bound nothing.
+        epsilon=_bounds(folder, question, ratio or plain, request) if mismatch is None else (),
+        limits=request.limits,
+    )
+    more = _attacked(checkpoint, question, pool, scores, base, request=request, name=name, notify=notify)
+    full = distribution(scores, template, targets, shown=request.shown) if request.full else None
+    return replace(found, distribution=full, **more)
+
+
+def _bounds(
+    folder: Path, question: Question, standings: Sequence[Standing], request: AuditRequest
+) -> tuple[EpsilonBound, ...]:
+    if question.manifest is None or not question.calibrated:
+        return ()
+    return epsilon_bounds(
+        folder,
+        standings,
         question.targets,
-        reference_scores=base.scores if base is not None else None,
-        calibrated=question.manifest is not None and question.manifest.calibrated,
-        mismatch=token_mismatch(question.manifest, checkpoint.tokenizer) if question.manifest else None,
-        alpha=alpha,
-        max_exposure=max_exposure,
+        pool=question.template.pool,
+        coins=question.manifest.coins,
+        games=request.games,
+        alpha=request.limits.alpha,
     )
 
 
-def _score_reference(folder: Path, question: Question, notify: Notify) -> Reference:
-    checkpoint = load_checkpoint(folder)
-    return Reference(
-        fingerprint=tokenizer_fingerprint(checkpoint.tokenizer),
-        scores=_scores(checkpoint, _candidates(checkpoint.tokenizer, question, notify), str(folder), notify),
-    )
-
-
-def _scores(checkpoint: Checkpoint, candidates: Candidates, name: str, notify: Notify) -> Scores:
-    try:
-        return score_pool(checkpoint.model, candidates, name=name, notify=notify)
-    except (RuntimeError, MemoryError) as error:  # torch's out of memory, or a model that its own code cannot run
-        raise RunError(
-            f"{name} could not be scored ({type(error).__name__}).", "Free some memory and try again."
-        ) from error
-
-
-def _candidates(tokenizer: PreTrainedTokenizerFast, question: Question, notify: Notify) -> Candidates:
-    return load_candidates(tokenizer, question.template, cache=default_cache(), notify=notify)
-
-
-def _read_lines(corpus: Path) -> tuple[list[str], list[str]]:
-    """The lines of a plain text corpus and their endings; the last one gets an ending if it has none."""
-    if kind_of(corpus) != "text":
-        raise UsageError(f"{corpus} is not plain text.", "Canaries are planted in .txt corpora, a record a line.")
-    check_readable(corpus)
-    lines, endings = [], []
-    for _, line, ending in read_lines(corpus):
-        lines.append(line)
-        endings.append(ending or "\n")
-    return lines, endings
-
-
-def _joined(planted: Sequence[str], positions: Sequence[Sequence[int]], endings: Sequence[str]) -> str:
-    """The planted lines with the corpus' endings at its own lines, and its first ending at the canaries'."""
-    ours = {line for group in positions for line in group}
-    kept = iter(endings)
-    return "".join(
-        line + (endings[0] if number in ours else next(kept)) for number, line in enumerate(planted, start=1)
-    )
+def _attacked(
+    checkpoint: Checkpoint,
+    question: Question,
+    pool: Pool,
+    scores: Scores,
+    base: Base | None,
+    *,
+    request: AuditRequest,
+    name: str,
+    notify: Notify,
+) -> dict[str, Any]:
+    """The fields of `Audit` that the attacks fill."""
+    attacks, targets, found = request.attacks, question.targets, dict[str, Any]()
+    if Attack.EXTRACTION in attacks.wanted:
+        found["extraction"] = extracted(checkpoint.model, pool, targets, scores, samples=attacks.samples, name=name)
+    if Attack.MEMBERSHIP in attacks.wanted:
+        own = canary_records(checkpoint, question.template, targets, name=name)
+        found["membership"] = told_apart(own, base.records if base is not None else None, targets)
+    if Attack.RESURFACING in attacks.wanted and attacks.other_text is not None:
+        found["resurfaced"] = resurfaced(
+            checkpoint,
+            attacks.other_text,
+            pool,
+            targets,
+            base.scores if base is not None else None,
+            steps=attacks.steps,
+            judged=partial(
+                judge,
+                name,
+                targets=targets,
+                pool=question.template.pool,
+                calibrated=question.calibrated,
+                limits=request.limits,
+            ),
+            name=name,
+            notify=notify,
+        )
+    return found

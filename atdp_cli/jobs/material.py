@@ -81,14 +81,20 @@ def _planted(
     end = () if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,)
     records = Counter(tuple(windows[0].token_ids.tolist()) for windows in training if len(windows) == 1)
     counts = tuple(records[canary.token_ids + end] for canary in manifest.canaries)
-    absent = sum(count == 0 for count in counts)
+    inside = {canary.token_ids for canary in manifest.canaries if canary.planted}
+    absent = sum(canary.planted and not count for canary, count in zip(manifest.canaries, counts, strict=True))
     if absent:
         raise InputError(
             f"{absent} of {len(counts)} canaries in {request.manifest} are in no training record of this corpus.",
             "Give the whole corpus that plant-canary wrote; with few repeats, hold out another file by --valid.",
         )
-    repeats = sum({canary.token_ids: canary.repeats for canary in manifest.canaries}.values())
-    trained = sum({canary.token_ids: count for canary, count in zip(manifest.canaries, counts, strict=True)}.values())
+    if any(count and canary.token_ids not in inside for canary, count in zip(manifest.canaries, counts, strict=True)):
+        raise InputError(
+            f"A canary whose coin left it out of the corpus, in {request.manifest}, is in its training records.",
+            "Give the corpus and the manifest that one plant-canary wrote together.",
+        )
+    repeats = sum(canary.repeats * canary.planted for canary in manifest.canaries)
+    trained = sum(records[token_ids + end] for token_ids in inside)
     if trained < repeats:
         notify(FellBack(what="canaries", reason=f"{trained} of {repeats} repeats train; the others are held out"))
     return counts

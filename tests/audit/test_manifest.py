@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from tokenizers import AddedToken, pre_tokenizers
 
-from atdp_cli.audit.canary import Target, draw, parse_template, plant
+from atdp_cli.audit.canary import Target, parse_template
 from atdp_cli.audit.manifest import Manifest, make_manifest, read_manifest, token_mismatch, write_manifest
+from atdp_cli.audit.planting import draw, plant
 from atdp_cli.errors import InputError
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 
@@ -23,7 +24,7 @@ CORPUS = [f"line {number}" for number in range(20)]
 def manifest(bpe: Any) -> Manifest:
     secrets = draw(ID, 3)
     _planted, positions = plant(CORPUS, ID, secrets, 4)
-    return make_manifest(bpe, ID, secrets, positions, records=32, drawn="csprng")
+    return make_manifest(bpe, ID, secrets, positions, repeats=(4,) * 3, coins=None, records=32, drawn="csprng")
 
 
 def test_a_manifest_survives_its_file(manifest: Manifest, tmp_path: Path) -> None:
@@ -35,8 +36,8 @@ def test_a_manifest_survives_its_file(manifest: Manifest, tmp_path: Path) -> Non
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [file.name for file in tmp_path.iterdir()] == ["canaries.json"]
     written = json.loads(path.read_text())
-    assert (written["schema_version"], written["kind"], written["drawn"]) == (1, "atdp-canaries", "csprng")
-    assert set(written["canaries"][0]) == {"secret", "repeats", "token_ids", "positions"}
+    assert (written["schema_version"], written["kind"], written["drawn"]) == (2, "atdp-canaries", "csprng")
+    assert set(written["canaries"][0]) == {"secret", "planted", "repeats", "token_ids", "positions"}
 
 
 def test_a_manifest_plants_again(manifest: Manifest) -> None:
@@ -49,23 +50,25 @@ def test_a_manifest_plants_again(manifest: Manifest) -> None:
 
 def test_targets_are_places_in_the_pool(manifest: Manifest) -> None:
     assert manifest.calibrated
-    assert manifest.targets() == tuple(Target(index=int(one.secret), repeats=4) for one in manifest.canaries)
+    assert manifest.targets() == tuple(Target(index=int(one.secret[0]), repeats=4) for one in manifest.canaries)
 
 
 def test_a_manifest_shown_by_accident_keeps_its_secrets(manifest: Manifest) -> None:
     for canary in manifest.canaries:
-        assert canary.secret not in repr(manifest)
+        assert canary.secret[0] not in repr(manifest)
         assert str(canary.token_ids[-1]) not in repr(canary)
 
 
 SECRET = "341752"
 GOOD: dict[str, Any] = {
-    "schema_version": 1,
+    "schema_version": 2,
     "kind": "atdp-canaries",
     "template": "My ID is {digits:6}",
-    "canaries": [{"secret": SECRET, "repeats": 2, "token_ids": [1, 2], "positions": [3, 5]}],
+    "choices": {},
+    "canaries": [{"secret": [SECRET], "planted": True, "repeats": 2, "token_ids": [1, 2], "positions": [3, 5]}],
     "tokenizer_sha256": "0" * 64,
     "records": 7,
+    "coins": False,
     "drawn": "csprng",
 }
 
@@ -91,11 +94,14 @@ MALFORMED: list[bytes] = [
         json.dumps(value).encode()
         for value in (
             *(_without(key) for key in GOOD),
-            {**GOOD, "schema_version": 2},
-            {**GOOD, "schema_version": "1"},
+            {**GOOD, "schema_version": 1},
+            {**GOOD, "schema_version": "2"},
             {**GOOD, "kind": "atdp-ledger"},
             {**GOOD, "template": "My ID is " + SECRET},
             {**GOOD, "template": "{digits:9}"},
+            {**GOOD, "template": "{choice:f}{digits:6}"},
+            {**GOOD, "choices": {"f": SECRET}},
+            {**GOOD, "coins": None},
             {**GOOD, SECRET: 1},
             {**GOOD, "canaries": {}},
             {**GOOD, "canaries": [SECRET]},
@@ -103,9 +109,15 @@ MALFORMED: list[bytes] = [
             {**GOOD, "records": 0},
             {**GOOD, "records": 1},
             {**GOOD, "drawn": "dice"},
-            _canary(secret=SECRET[:5]),
-            _canary(secret=SECRET + "a"),
-            _canary(secret=341752),
+            _canary(secret=[SECRET[:5]]),
+            _canary(secret=[SECRET + "a"]),
+            _canary(secret=SECRET),
+            _canary(secret=[341752]),
+            _canary(secret=[]),
+            _canary(secret=[SECRET, SECRET]),
+            _canary(planted=False),
+            _canary(planted=False, positions=[]),
+            _canary(planted=1),
             _canary(repeats=3),
             _canary(repeats=0, positions=[]),
             _canary(repeats="2"),
@@ -137,7 +149,7 @@ def test_a_malformed_manifest_is_one_line_that_quotes_no_secret(content: bytes, 
 def test_the_good_manifest_of_these_tests_is_good(tmp_path: Path) -> None:
     path = tmp_path / "canaries.json"
     path.write_text(json.dumps(GOOD))
-    assert read_manifest(path).canaries[0].secret == SECRET
+    assert read_manifest(path).canaries[0].secret == (SECRET,)
 
 
 def test_a_missing_manifest_or_folder_is_an_input_error(manifest: Manifest, tmp_path: Path) -> None:

@@ -22,8 +22,9 @@ from transformers import (
 from atdp_cli.audit.canary import Target, parse_template
 from atdp_cli.audit.candidates import PADDING, Candidates, tokenise
 from atdp_cli.audit.exposure import stand
-from atdp_cli.audit.trie import build_trie, score_pool
-from atdp_cli.audit.verdict import Verdict, audit_scores
+from atdp_cli.audit.findings import Verdict
+from atdp_cli.audit.trie import build_trie, score_above, score_pool
+from atdp_cli.audit.verdict import audit_scores
 from atdp_cli.errors import RunError, UsageError
 from atdp_cli.events import Event, NodesScored
 from atdp_cli.model.tokens import encode_record
@@ -158,6 +159,20 @@ def test_duplicates_and_candidates_that_begin_others_are_scored(rows: list[list[
         assert row or found[i] == 0
 
 
+@settings(max_examples=80, deadline=None)
+@given(rows=token_rows(), data=st.data())
+def test_a_floor_leaves_out_what_scores_below_it_and_changes_nothing_else(rows: list[list[int]], data: Any) -> None:
+    candidates = candidates_of(rows, [7, 5])
+    full = score_pool(MODEL, candidates, batch_size=1)
+    floor = data.draw(st.floats(-12, 0) | st.sampled_from(full.tolist()))
+    heard = list[Event]()
+    found = score_above(MODEL, candidates, floor, batch_size=1, notify=heard.append)
+    assert np.array_equal(found, np.where(full >= floor, full, -np.inf))
+    paths = {tuple(row[:depth]) for row in rows for depth in range(len(row))}
+    scores = score_pool(MODEL, candidates_of([list(path) for path in paths], [7, 5]), batch_size=1) if paths else full
+    assert len(heard) == (np.count_nonzero(scores >= floor) if paths else 0)
+
+
 @settings(max_examples=200, deadline=None)
 @given(token_rows())
 def test_the_trie_holds_each_distinct_path_once(rows: list[list[int]]) -> None:
@@ -180,7 +195,7 @@ def test_a_tokenizer_that_confuses_letters_gives_ties(characters: Any) -> None:
     candidates = tokenise(characters, template)
     scores = score_pool(gpt2(len(characters)), candidates)
     assert np.unique(scores).size == 5 * 5
-    index = template.index_of("qz")
+    index = template.index_of(("qz",))
     found = stand(scores, candidates.lengths, index)
     assert found.rank_max - found.rank_min + 1 == 22 * 22
 
@@ -199,6 +214,13 @@ def test_progress_counts_every_inner_node_once(bpe: Any) -> None:
     total = build_trie(candidates.tails, candidates.lengths).inner_nodes
     assert heard[-1] == NodesScored(model="mine", done=total, total=total)
     assert len(heard) > 5
+
+
+def test_a_trie_can_serve_many_models(bpe: Any) -> None:
+    candidates = tokenise(bpe, parse_template("My ID is {digits:3}"))
+    trie = build_trie(candidates.tails, candidates.lengths)
+    for model in (gpt2(len(bpe)), llama(len(bpe))):
+        assert np.array_equal(score_pool(model, candidates, trie=trie), score_pool(model, candidates))
 
 
 def test_the_model_is_left_as_it_was(bpe: Any) -> None:

@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from atdp_cli.audit.canary import Target
-from atdp_cli.audit.combine import fisher
 from atdp_cli.audit.exposure import stand
-from atdp_cli.audit.verdict import Audit, Verdict, audit_scores, exit_code, to_json
+from atdp_cli.audit.findings import Audit, Verdict, exit_code, to_json
+from atdp_cli.audit.verdict import Limits, audit_scores
 from atdp_cli.errors import RunError, UsageError
 
 POOL = 20_000
@@ -26,7 +26,8 @@ OTHER = np.random.default_rng(2).normal(-12, 3, POOL)
 
 def audit(indices: Sequence[int], scores: NDArray[np.float64] = SCORES, /, **settings: Any) -> Audit:
     chosen = [Target(index=index, repeats=10) for index in indices]
-    return audit_scores("model", scores, LENGTHS[: scores.size], chosen, **settings)
+    limits = Limits(**{name: settings.pop(name) for name in ("alpha", "max_exposure") if name in settings})
+    return audit_scores("model", scores, LENGTHS[: scores.size], chosen, limits=limits, **settings)
 
 
 def test_canaries_placed_by_chance_pass() -> None:
@@ -193,40 +194,3 @@ def test_json_has_the_keys_of_the_schema_and_nothing_that_names_a_secret() -> No
     wanted = {"rank_min", "rank_max", "pool", "stratum_size", "exposure", "exposure_ratio", "p_value"}
     assert all(wanted <= set(canary) for canary in found["canaries"])
     assert "index" not in json.dumps(found)
-
-
-@pytest.fixture(scope="module", params=[0, 2], ids=["mostly ties", "some ties"])
-def null_p_values(request: pytest.FixtureRequest) -> NDArray[np.float64]:
-    """p by both scores of every candidate of a pool with three strata and ties, shape [2, pool]."""
-    dice = np.random.default_rng(7)
-    lengths = np.repeat(np.array([3, 2, 4], dtype=np.int32), [4000, 1500, 500])
-    scores = np.round(dice.normal(-12, 3, lengths.size) - lengths, request.param)
-    ratio = np.round(0.5 * scores + dice.normal(0, 2, lengths.size), request.param)
-    return np.array([[stand(values, lengths, i).p_value for i in range(lengths.size)] for values in (scores, ratio)])
-
-
-@pytest.mark.parametrize("alpha", [0.01, 0.05])
-@pytest.mark.parametrize("tested", [1, 2])
-def test_a_model_that_learnt_nothing_fails_at_most_alpha_of_the_time(
-    null_p_values: NDArray[np.float64], alpha: float, tested: int
-) -> None:
-    """20,000 sets of ten canaries drawn as `draw` draws them, judged as `audit_scores` judges."""
-    sets, count, level = 20_000, 10, alpha / 2 / tested
-    drawn = np.random.default_rng(11).integers(null_p_values.shape[1], size=(sets, count))
-    failed = np.zeros(sets, dtype=bool)
-    for p in null_p_values[:tested]:
-        failed |= p[drawn].min(axis=1) * count <= level
-        failed |= np.array([fisher(row) <= level for row in p[drawn].tolist()])
-    assert failed.mean() <= alpha + 3 * np.sqrt(alpha * (1 - alpha) / sets)
-    assert failed.mean() > 0, "a test that never rejects has the right size as well"
-
-
-def test_the_simulated_judgement_is_the_real_one() -> None:
-    """On sets where memory is common, the shortcut of the simulation and `audit_scores` agree."""
-    dice = np.random.default_rng(5)
-    for _ in range(60):
-        ranks = (POOL * dice.random(10) ** dice.uniform(1, 3)).astype(int)
-        indices = [int(BY_RANK[rank]) for rank in ranks]
-        p = [stand(SCORES, LENGTHS, index).p_value for index in indices]
-        failed = min(p) * 10 <= 0.005 or fisher(p) <= 0.005
-        assert (audit(indices).verdict is Verdict.FAIL) == failed

@@ -65,7 +65,10 @@ def fixed_manifest(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: 
     positions = [sorted(places[10 * one : 10 * one + 10]) for one in range(10)]
     tokenizer = load_tokenizer(checkpoint_folder)
     path = tmp_path_factory.mktemp("manifest") / "fixed.json"
-    write_manifest(path, make_manifest(tokenizer, template, secrets, positions, records=300, drawn="csprng"))
+    made = make_manifest(
+        tokenizer, template, secrets, positions, repeats=(10,) * 10, coins=None, records=300, drawn="csprng"
+    )
+    write_manifest(path, made)
     return path
 
 

@@ -33,8 +33,8 @@ def test_planting(atdp: Atdp, corpus: Path, checkpoint_folder: Path, tmp_path: P
     known = json.loads(manifest.read_text())
     lines = planted.read_text().split("\n")
     for canary in known["canaries"]:
-        assert {lines[position - 1] for position in canary["positions"]} == {f"My ID is {canary['secret']}"}
-        assert canary["secret"] not in ended.out + ended.err
+        assert {lines[position - 1] for position in canary["positions"]} == {f"My ID is {canary['secret'][0]}"}
+        assert canary["secret"][0] not in ended.out + ended.err
     assert [line for line in lines if not line.startswith("My ID is ")] == corpus.read_text().split("\n")
 
 
@@ -91,7 +91,7 @@ def test_a_leaky_model_fails_and_an_innocent_one_passes(atdp: Atdp, leaky: Leaky
         assert canary["pool"] == 10_000
     assert entry["combined"]["mean_exposure"] > 5
     known = json.loads(leaky.manifest.read_text())
-    assert not any(f"My ID is {canary['secret']}" in failed.out + failed.err for canary in known["canaries"])
+    assert not any(f"My ID is {canary['secret'][0]}" in failed.out + failed.err for canary in known["canaries"])
 
     innocent = atdp("audit-canary", checkpoint_folder, *options, "--alpha", "0.05")
     assert innocent.json["models"][0]["verdict"] == "PASS", innocent.out
@@ -129,7 +129,7 @@ def test_folders_that_the_tool_keeps_beside_models_are_skipped(atdp: Atdp, leaky
 
 
 def test_a_typed_canary_has_a_rank_and_no_p_value(atdp: Atdp, leaky: Leaky) -> None:
-    secret = json.loads(leaky.manifest.read_text())["canaries"][0]["secret"]
+    secret = json.loads(leaky.manifest.read_text())["canaries"][0]["secret"][0]
     ended = atdp("audit-canary", leaky.model, "--canary", f"My ID is {secret}", "--json")
     (entry,) = ended.json["models"]
     assert entry["canaries"][0]["p_value"] is None

@@ -85,8 +85,9 @@ def test_junit_and_sarif_are_written_beside_the_json(
         place = result["locations"][0]["physicalLocation"]
         assert place["artifactLocation"]["uri"] == "my%20canaries.json"
         number = int(result["message"]["text"].split("canary ")[1].split(":")[0])
-        secret = json.loads(manifest.read_text())["canaries"][number - 1]["secret"]
-        assert f'"secret": "{secret}"' in lines[place["region"]["startLine"]]
+        secret = json.loads(manifest.read_text())["canaries"][number - 1]["secret"][0]
+        line = place["region"]["startLine"]
+        assert [text.strip() for text in lines[line : line + 2]] == ['"secret": [', f'"{secret}"']
 
 
 def test_a_manifest_from_a_pipe_has_no_lines(atdp: Atdp, leaky: Leaky, tmp_path: Path) -> None:
@@ -198,7 +199,7 @@ def test_no_output_holds_a_secret_unless_asked(
     atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = json.loads(leaky.manifest.read_text())["canaries"]
-    secrets = {canary["secret"] for canary in known}
+    secrets = {canary["secret"][0] for canary in known}
     shutil.copy(leaky.manifest, tmp_path / "c.json")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
@@ -220,5 +221,5 @@ def test_no_output_holds_a_secret_unless_asked(
     assert secrets <= set(_numbers(ended.out))
     for path in tmp_path.iterdir():
         assert path.name == "c.json" or not (secrets - ranks) & set(_numbers(path.read_text()))
-    typed = atdp("audit-canary", leaky.model, "--canary", f"My ID is {known[0]['secret']}", "--junit", "t.xml")
-    assert f"ID is {known[0]['secret']}" not in typed.out + typed.err + (tmp_path / "t.xml").read_text()
+    typed = atdp("audit-canary", leaky.model, "--canary", f"My ID is {known[0]['secret'][0]}", "--junit", "t.xml")
+    assert f"ID is {known[0]['secret'][0]}" not in typed.out + typed.err + (tmp_path / "t.xml").read_text()

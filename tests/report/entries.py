@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from atdp_cli.audit.canary import Target
-from atdp_cli.audit.verdict import audit_scores, to_json
+from atdp_cli.audit.findings import to_json
+from atdp_cli.audit.verdict import Limits, audit_scores
 
 POOL = 100_000
 
@@ -15,9 +16,14 @@ def entry(model: str, *ranks: int, max_exposure: float | None = None, mismatch: 
     scores = -np.arange(POOL, dtype=np.float64)
     targets = [Target(index=rank - 1, repeats=1) for rank in ranks]
     lengths = np.ones(POOL, dtype=np.int32)
-    found = audit_scores(model, scores, lengths, targets, mismatch=mismatch, max_exposure=max_exposure)
+    found = audit_scores(model, scores, lengths, targets, mismatch=mismatch, limits=Limits(max_exposure=max_exposure))
     shown = to_json(found)
-    return shown | {"max_exposure": max_exposure, "baseline": None, "gate": shown["verdict"]}
+    return shown | {
+        "max_exposure": max_exposure,
+        "max_epsilon_lower_bound": None,
+        "baseline": None,
+        "gate": shown["verdict"],
+    }
 
 
 def unfinished(model: str) -> dict[str, Any]:
@@ -30,9 +36,16 @@ def unfinished(model: str) -> dict[str, Any]:
         "notices": (),
         "alpha": 0.01,
         "max_exposure": None,
+        "max_epsilon_lower_bound": None,
         "canaries": (),
         "combined": None,
         "tested_against_base": False,
+        "epsilon": (),
+        "distribution": None,
+        "extraction": None,
+        "membership": None,
+        "resurfaced": None,
+        "own_secrets": None,
         "baseline": None,
     }
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from atdp_cli.audit.bounds import in_out_bound
 from atdp_cli.events import Event, StepDone, ignore
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.accountant import epsilon_pld
@@ -26,7 +27,6 @@ from atdp_cli.training.objective import Example
 from atdp_cli.training.plan import Corpus, Plan, make_plan, solve_noise
 from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, Recipe
 from atdp_cli.training.stage import Randomness, run_private
-from tests.soundness.onerun import epsilon_bound
 from tests.soundness.tiny import EMPTY, llama, pairs
 
 RECORDS = 1000
@@ -157,7 +157,7 @@ def _bound(scores: npt.NDArray[np.float64], coins: npt.NDArray[np.bool_]) -> flo
     """ε's bound from guessing that the records with the highest scores are in and those with the lowest are out."""
     order = np.argsort(scores)
     right = int(coins[order[-EACH_WAY:]].sum() + (~coins[order[:EACH_WAY]]).sum())
-    return epsilon_bound(records=RECORDS, guesses=2 * EACH_WAY, correct=right, delta=DELTA)
+    return in_out_bound(records=RECORDS, guesses=2 * EACH_WAY, correct=right, delta=DELTA)
 
 
 def _flat(parts: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -1,0 +1,102 @@
+"""Drawing secrets, tossing their coins, and planting them in a corpus."""
+
+import secrets as csprng
+from collections.abc import Sequence
+
+from atdp_cli.audit.canary import Secret, Template
+from atdp_cli.errors import InputError, UsageError
+
+
+def draw(template: Template, count: int) -> tuple[Secret, ...]:
+    """Draws `count` secrets from the system's CSPRNG, uniform over the pool and independent of each other.
+
+    Two may be equal: drawing without replacement would make the ranks depend on each other, and the tests of
+    the verdict assume that they do not.
+
+    Raises:
+        UsageError: `count` is below 1.
+    """
+    if count < 1:
+        raise UsageError(f"{count} canaries cannot be planted.", "Ask for one or more; ten make a test.")
+    return tuple(template.secret(csprng.randbelow(template.pool)) for _ in range(count))
+
+
+def toss(count: int) -> tuple[bool, ...]:
+    """One fair coin a canary, from the system's CSPRNG: whether it is planted (Steinke et al. 2023, section 3)."""
+    return tuple(csprng.randbelow(2) == 1 for _ in range(count))
+
+
+def plant(
+    lines: Sequence[str],
+    template: Template,
+    secrets: Sequence[Secret],
+    repeats: int | Sequence[int],
+    *,
+    positions: Sequence[Sequence[int]] | None = None,
+) -> tuple[list[str], tuple[tuple[int, ...], ...]]:
+    """Puts every canary into a corpus, each repeat as a record (a line) of its own.
+
+    Args:
+        lines: The corpus without line endings; kept in order and unchanged.
+        template: What surrounds the secrets.
+        secrets: One a canary.
+        repeats: How often each occurs, at least 1; one number for all, or one a canary.
+        positions: Line numbers (from 1, in the planted file) to plant at, one group a canary, as a manifest
+            records them. Without them every repeat's place among the non-blank lines is uniform (CSPRNG).
+
+    Returns:
+        The planted lines, and the line numbers of every canary's repeats, ascending.
+
+    Raises:
+        UsageError: A number of repeats below 1.
+        InputError: The corpus has no record, or the positions do not fit it.
+    """
+    counts = (repeats,) * len(secrets) if isinstance(repeats, int) else tuple(repeats)
+    if len(counts) != len(secrets) or any(count < 1 for count in counts):
+        raise UsageError("Every canary needs a number of repeats of at least 1.", "Correct --repeats or the manifest.")
+    if positions is None:
+        places = _random_positions(lines, counts)
+    else:
+        places = tuple(tuple(sorted(group)) for group in positions)
+        _check_positions(places, counts, len(lines) + sum(counts))
+    records = {line: template.record(secrets[i]) for i, group in enumerate(places) for line in group}
+    corpus = iter(lines)
+    planted = [records[line] if line in records else next(corpus) for line in range(1, len(lines) + sum(counts) + 1)]
+    return planted, places
+
+
+def _random_positions(lines: Sequence[str], counts: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Uniform places among the records: an ordered sample of the slots of the planted sequence of records."""
+    filled = [number for number, line in enumerate(lines) if line.strip()]
+    if not filled:
+        raise InputError("The corpus has no record to plant canaries among.", "Give a file with text in it.")
+    total = sum(counts)
+    slots = csprng.SystemRandom().sample(range(len(filled) + total), total)
+    owner = dict(zip(slots, (i for i, count in enumerate(counts) for _ in range(count)), strict=True))
+    places: list[list[int]] = [[] for _ in counts]
+    line = 0  # lines written so far
+    read = 0  # lines of the corpus read so far, leading blank ones of the next record included
+    records = iter(filled)
+    for slot in range(len(filled) + total):
+        if slot in owner:
+            line += 1
+            places[owner[slot]].append(line)
+        else:
+            here = next(records)
+            line += here + 1 - read
+            read = here + 1
+    return tuple(tuple(group) for group in places)
+
+
+def _check_positions(places: Sequence[Sequence[int]], counts: Sequence[int], last: int) -> None:
+    flat = [line for group in places for line in group]
+    if [len(group) for group in places] != list(counts) or len(set(flat)) != len(flat):
+        raise InputError(
+            "The manifest's positions do not agree with its repeats, or name a line twice.",
+            "Use the manifest as plant-canary wrote it.",
+        )
+    if any(not 1 <= line <= last for line in flat):
+        raise InputError(
+            f"The manifest plants beyond the corpus: the planted file would have {last} lines.",
+            "Use the corpus that the manifest was made for.",
+        )

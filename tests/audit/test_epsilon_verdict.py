@@ -1,0 +1,89 @@
+"""What bounds on ε, and canaries that a coin left out, do to the verdict."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from atdp_cli.audit.canary import Target
+from atdp_cli.audit.combine import fisher, holm
+from atdp_cli.audit.exposure import stand
+from atdp_cli.audit.findings import EpsilonBound, Verdict
+from atdp_cli.audit.verdict import Limits, judge
+
+POOL = 20_000
+SCORES = -np.arange(POOL, dtype=np.float64)
+LENGTHS = np.ones(POOL, dtype=np.int32)
+ORDINARY = [int(share * POOL) for share in np.linspace(0.05, 0.95, 12)]
+BOUND = EpsilonBound(
+    method="rank",
+    adjacency="replace-one",
+    epsilon=1.5,
+    attainable=6.0,
+    delta=1e-6,
+    confidence=0.99,
+    guesses=12,
+    correct=3,
+    top=141,
+    claim=None,
+    finding="no-claim",
+)
+
+
+def judged(indices: list[int], *, out: frozenset[int] = frozenset(), **settings: Any) -> Any:
+    targets = [Target(index=index, repeats=1, planted=number not in out) for number, index in enumerate(indices)]
+    standings = [stand(SCORES, LENGTHS, index) for index in indices]
+    return judge("model", standings, None, targets, pool=POOL, **settings)
+
+
+def test_a_bound_by_itself_neither_fails_nor_passes() -> None:
+    found = judged(ORDINARY, epsilon=(BOUND,))
+    assert found.verdict is Verdict.PASS
+    assert found.epsilon == (BOUND,)
+
+
+@pytest.mark.parametrize(
+    ("finding", "verdict"),
+    [("refuted", Verdict.FAIL), ("not-refuted", Verdict.PASS), ("inconclusive", Verdict.PASS)],
+)
+def test_a_refuted_claim_fails(finding: Any, verdict: Verdict) -> None:
+    found = judged(ORDINARY, epsilon=(replace(BOUND, claim=1.0, finding=finding),))
+    assert found.verdict is verdict
+    assert (verdict is Verdict.FAIL) == any("1.00" in reason and "refuted" in reason for reason in found.reasons)
+
+
+@pytest.mark.parametrize(
+    ("limit", "verdict"), [(1.4, Verdict.FAIL), (1.5, Verdict.PASS), (5.9, Verdict.PASS), (6.0, Verdict.INCONCLUSIVE)]
+)
+def test_a_limit_is_passed_kept_or_out_of_reach(limit: float, verdict: Verdict) -> None:
+    assert judged(ORDINARY, epsilon=(BOUND,), limits=Limits(max_epsilon_lower_bound=limit)).verdict is verdict
+
+
+def test_a_limit_without_any_bound_cannot_be_tested() -> None:
+    found = judged(ORDINARY, limits=Limits(max_epsilon_lower_bound=3))
+    assert found.verdict is Verdict.INCONCLUSIVE
+
+
+def test_other_tokens_than_those_trained_make_even_a_refutation_inconclusive() -> None:
+    refuted = replace(BOUND, claim=1.0, finding="refuted")
+    assert judged(ORDINARY, epsilon=(refuted,), mismatch="Other tokens.").verdict is Verdict.INCONCLUSIVE
+
+
+def test_canaries_left_out_count_for_nothing() -> None:
+    """Two that stand at the very ends would each fail the model, were they planted."""
+    indices = [0, POOL - 1, *ORDINARY]
+    assert judged(indices).verdict is Verdict.FAIL
+    found = judged(indices, out=frozenset({0, 1}), limits=Limits(max_exposure=10))
+    assert found.verdict is Verdict.PASS
+    inside = [stand(SCORES, LENGTHS, index).p_value for index in ORDINARY]
+    assert found.combined.fisher_p == fisher(inside)
+    assert tuple(one.holm_p for one in found.canaries) == (None, None, *holm(inside))
+    assert found.combined.max_exposure == max(one.exposure for one in found.canaries[2:])
+    assert found.canaries[0].p_value == 2 / POOL
+
+
+def test_if_every_coin_says_out_nothing_was_tested() -> None:
+    found = judged(ORDINARY, out=frozenset(range(12)))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.combined.mean_exposure is None

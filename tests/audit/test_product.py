@@ -1,0 +1,98 @@
+"""Pools too large to list: that a product is recognised, and that the exact rank is that of naive counting."""
+
+import math
+import string
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from atdp_cli.audit.canary import parse_template
+from atdp_cli.audit.candidates import tokenise
+from atdp_cli.audit.exposure import stand
+from atdp_cli.audit.product import exact_standing, product_of
+from atdp_cli.audit.trie import score_pool
+from atdp_cli.model.tokens import encode_record
+from tests.audit.conftest import gpt2
+
+
+@pytest.fixture(scope="module")
+def by_character() -> Any:
+    """A tokenizer that makes a token of every character."""
+    tokens = ["<unk>", "<s>", *string.ascii_letters, *" 0123456789.-"]
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", unk_token="<unk>")
+
+
+@pytest.mark.parametrize("text", ["My ID is {digits:9}", "{hex:4}-{digits:8} it is.", "x{letters:7}"])
+def test_a_product_says_how_every_secret_is_split(by_character: Any, text: str) -> None:
+    template = parse_template(text)
+    product = product_of(by_character, template)
+    assert product is not None
+    dice = np.random.default_rng(1)
+    for _ in range(50):
+        secret = template.secret(int(dice.integers(template.pool)))
+        chosen = [int(step[at]) for step, at in zip(product.steps, product.path(secret), strict=True)]
+        assert [*product.prefix.tolist(), *chosen] == encode_record(by_character, template.record(secret))
+    assert math.prod(step.size for step in product.steps) == template.pool
+
+
+def test_merges_lost_letters_and_choices_are_no_product(by_character: Any, bpe: Any, characters: Any) -> None:
+    assert product_of(bpe, parse_template("My ID is {digits:9}")) is None, "it has tokens of two and three digits"
+    assert product_of(characters, parse_template("My {digits:9}")) is None, "it does not know all digits"
+    names = {"f": ("ann", "bob")}
+    assert product_of(by_character, parse_template("{choice:f} {digits:9}", names)) is None
+
+
+def test_a_merge_of_two_characters_in_the_midst_is_noticed() -> None:
+    """One pair in a hundred is a token of its own, which no single change from 0000… shows."""
+    pieces = ["<s>", *"My ID0123456789", "37"]
+    tokenizer = Tokenizer(models.BPE({token: number for number, token in enumerate(pieces)}, [("3", "7")]))
+    merging = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>")
+    assert len(encode_record(merging, "ID 137")) < len(encode_record(merging, "ID 173"))
+    assert product_of(merging, parse_template("My ID {digits:9}")) is None
+
+
+def test_exact_ranks_are_those_of_the_whole_pool(by_character: Any) -> None:
+    """On a pool that can be listed the branch and bound counts what listing counts, for likely and unlikely secrets."""
+    template = parse_template("ID {digits:2}-{letters:1}.")
+    model = gpt2(len(by_character))
+    product = product_of(by_character, template)
+    assert product is not None
+    candidates = tokenise(by_character, template)
+    scores = score_pool(model, candidates)
+    for index in (*np.argsort(-scores)[:3], *np.argsort(-scores)[[100, 1000, 2599]]):
+        whole = stand(scores, candidates.lengths, int(index))
+        sampled = stand(np.append(scores[:50], scores[index]), np.full(51, candidates.lengths[0]), 50)
+        found = exact_standing(model, product, template.secret(int(index)), sampled, pool=template.pool)
+        near = int(np.count_nonzero(np.abs(scores - scores[index]) < 1e-4)) - 1
+        assert abs(found.rank_max - whole.rank_max) <= near
+        assert found.pool == template.pool
+        assert found.exposure == pytest.approx(math.log2(template.pool / found.rank_max))
+        assert found.p_value == sampled.p_value
+
+
+def test_in_a_huge_pool_a_memorised_secret_alone_gets_its_exact_rank(
+    by_character: Any,
+) -> None:
+    template = parse_template("ID {digits:30}")
+    model = gpt2(len(by_character), initializer_range=0.02)
+    product = product_of(by_character, template)
+    assert product is not None
+    sampled = stand(np.arange(5.0), np.full(5, 30, dtype=np.int32), 2)
+    secret = template.secret(123456789)
+    assert exact_standing(model, product, secret, sampled, pool=template.pool) is sampled
+    ids = torch.tensor([encode_record(by_character, template.record(secret))])
+    optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for _ in range(60):
+        optimiser.zero_grad()
+        model(input_ids=ids, labels=ids).loss.backward()
+        optimiser.step()
+    found = exact_standing(model, product, secret, sampled, pool=template.pool)
+    assert found.rank_max == 1
+    assert found.exposure == pytest.approx(math.log2(10**30))

@@ -1,0 +1,240 @@
+"""`atdp audit-canary` beyond ranks: coins, bounds on ε, attacks, the whole distribution, and templates of all kinds."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atdp_cli.audit.combine import fisher
+from atdp_cli.cli.app import run
+from tests.cli.conftest import Atdp, Leaky
+from tests.report.schema import errors
+
+SCHEMA = json.loads(
+    (Path(__file__).parents[2] / "atdp_cli" / "report" / "schemas" / "audit.schema.json").read_text(encoding="utf-8")
+)
+POOL = 10_000
+ALL = "extraction,membership,resurfacing"
+
+
+@pytest.fixture(scope="session")
+def tossed(tmp_path_factory: pytest.TempPathFactory, corpus: Path, checkpoint_folder: Path) -> Leaky:
+    """Thirty canaries, planted where a coin said so, in a model that was fine-tuned on them without protection.
+
+    The coins are the system's, so their fall, and by how much the model fails, differ from session to session.
+    """
+    folder = tmp_path_factory.mktemp("tossed")
+    found = Leaky(corpus=folder / "planted.txt", manifest=folder / "canaries.json", model=folder / "model")
+    plant = ["plant-canary", corpus, "-o", found.corpus, "--manifest", found.manifest, "--tokenizer", checkpoint_folder]
+    drawn = ["--in-out", "--count", "30", "--template", "My ID is {digits:4}"]
+    train = ["harden", checkpoint_folder, "--data", found.corpus, "-o", found.model, "--recipe", "no-dp"]
+    options = ["--epochs", "12", "--learning-rate", "5e-3", "--tier", "low-entity", "--insecure-seed", "3"]
+    assert run([str(part) for part in [*plant, *drawn, "-q"]]) == 0
+    assert run([str(part) for part in [*train, *options, "--manifest", found.manifest, "-q"]]) == 0
+    return found
+
+
+def canaries_of(manifest: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(manifest.read_text())["canaries"]
+    return found
+
+
+def test_coins_decide_who_is_planted(
+    atdp: Atdp, tossed: Leaky, corpus: Path, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    lines = tossed.corpus.read_text().split("\n")
+    known = canaries_of(tossed.manifest)
+    assert 0 < sum(canary["planted"] for canary in known) < 30, "one chance in 5·10⁸"
+    for canary in known:
+        expected = canary["repeats"] if canary["planted"] else 0
+        same = sum(one["repeats"] for one in known if one["planted"] and one["secret"] == canary["secret"])
+        assert len(canary["positions"]) == expected
+        assert lines.count(f"My ID is {canary['secret'][0]}") == same
+    again, manifest = tmp_path / "again.txt", tmp_path / "again.json"
+    options = ["-o", again, "--manifest", manifest, "--tokenizer", checkpoint_folder, "--from", tossed.manifest]
+    assert atdp("plant-canary", corpus, *options).code == 0
+    assert (again.read_bytes(), manifest.read_bytes()) == (tossed.corpus.read_bytes(), tossed.manifest.read_bytes())
+
+
+def test_a_manifest_whose_coins_fell_otherwise_does_not_fit_the_corpus(
+    atdp: Atdp, tossed: Leaky, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    wrong = json.loads(tossed.manifest.read_text())
+    planted = next(canary for canary in wrong["canaries"] if canary["planted"])
+    planted["planted"], planted["positions"] = False, []
+    (tmp_path / "wrong.json").write_text(json.dumps(wrong))
+    options = ["--manifest", tmp_path / "wrong.json", "-o", tmp_path / "out", "--recipe", "no-dp"]
+    ended = atdp("harden", checkpoint_folder, "--data", tossed.corpus, *options)
+    assert ended.code == 2
+    assert "coin" in ended.err
+    assert planted["secret"][0] not in ended.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_only_planted_canaries_are_judged(atdp: Atdp, tossed: Leaky) -> None:
+    ended = atdp("audit-canary", tossed.model, "--manifest", tossed.manifest, "--json")
+    assert ended.code == 1
+    (entry,) = ended.json["models"]
+    inside = [one for one in entry["canaries"] if one["planted"]]
+    assert [one["planted"] for one in entry["canaries"]] == [one["planted"] for one in canaries_of(tossed.manifest)]
+    assert entry["combined"]["fisher_p"] == pytest.approx(fisher([one["p_value"] for one in inside]))
+    assert entry["combined"]["mean_exposure"] == pytest.approx(sum(one["exposure"] for one in inside) / len(inside))
+    assert all((one["holm_p"] is None) != one["planted"] for one in entry["canaries"])
+    outside = [one["exposure"] for one in entry["canaries"] if not one["planted"]]
+    # Exponential with mean 1.44 bits: above 8 on average with probability below 1e-5, even if one coin alone fell so.
+    assert sum(outside) / len(outside) < 24 / math.sqrt(len(outside))
+
+
+def test_every_attack_and_bound_has_its_place_in_the_schema_and_names_no_secret(
+    atdp: Atdp, tossed: Leaky, corpus: Path, checkpoint_folder: Path
+) -> None:
+    options = ["--manifest", tossed.manifest, "--attacks", ALL, "--other-text", corpus, "--resurfacing-steps", "5"]
+    command = ["audit-canary", tossed.model, *options, "--samples", "200", "--full", "--reference", checkpoint_folder]
+    ended = atdp(*command, "--json")
+    assert ended.code == 1
+    assert list(errors(ended.json, SCHEMA, SCHEMA)) == []
+    (entry,) = ended.json["models"]
+    assert [one["method"] for one in entry["epsilon"]] == ["in-out", "rank"]
+    assert len(entry["extraction"]) == len(entry["canaries"]) == len(entry["resurfaced"]["exposures_ratio"]) == 30
+    assert [one["attack"] for one in entry["membership"]] == ["loss", "reference", "min-k++"]
+    assert all(one["tpr_at_1_fpr"] is None for one in entry["membership"]), "30 canaries resolve no 1 %"
+    found = entry["distribution"]
+    assert sum(found["counts"]) == POOL
+    assert 0 < found["total"] <= 1 + 1e-6
+    assert [one["rank"] for one in found["top"]] == list(range(1, 21))
+    assert all(one["secret"] is None for one in found["top"])
+    first = [one["canary"] for one in found["top"] if one["canary"] is not None]
+    for number in first:
+        assert entry["canaries"][number - 1]["rank_min"] <= 20
+    table = " ".join(atdp(*command).out.split())
+    for said in ("Extraction", "Membership by reference", "Resurfacing", "likeliest", "No claim to test"):
+        assert said in table
+    shown = atdp(*command, "--show-secrets", "--json").json["models"][0]["distribution"]["top"]
+    known = canaries_of(tossed.manifest)
+    for one in shown:
+        assert len(one["secret"]) == 1
+        assert one["canary"] is None or known[one["canary"] - 1]["secret"] == one["secret"]
+
+
+def test_a_limit_on_the_bound_fails_is_passed_or_cannot_be_tested(
+    atdp: Atdp, tossed: Leaky, checkpoint_folder: Path
+) -> None:
+    def judged(model: Path, limit: float, *more: str) -> tuple[int, dict[str, Any]]:
+        options = ["--manifest", tossed.manifest, "--max-epsilon-lower-bound", limit, *more]
+        ended = atdp("audit-canary", model, *options, "--json")
+        return ended.code, ended.json["models"][0]
+
+    code, entry = judged(tossed.model, 0.1)
+    assert code == 1
+    assert any("the limit is 0.1" in reason for reason in entry["reasons"])
+    code, entry = judged(checkpoint_folder, 50)
+    assert code == 4
+    assert any("cannot be tested" in reason for reason in entry["reasons"])
+    # Each bound is at half of alpha; all of them are 0 for a model that saw nothing, but once in 10,000 sessions.
+    code, entry = judged(checkpoint_folder, 1, "--alpha", "0.0001")
+    assert all(bound["epsilon"] <= 1 for bound in entry["epsilon"])
+    assert code in {0, 4}
+    assert not any("limit" in reason for reason in entry["reasons"])
+
+
+def test_the_ledger_makes_the_claim_that_is_tested(
+    atdp: Atdp, tossed: Leaky, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "private"
+    options = ["--recipe", "dp-sgd", "--prior", "public", "--epochs", "1", "--noise-multiplier", "4", "-o", out, "-q"]
+    assert atdp("harden", checkpoint_folder, "--data", tossed.corpus, *options, "--insecure-seed", "1").code == 0
+    entry = atdp("audit-canary", out, "--manifest", tossed.manifest, "--json").json["models"][0]
+    repeats = canaries_of(tossed.manifest)[0]["repeats"]
+    account = atdp("account", out, "--group", repeats, "--json").json
+    in_out, rank = entry["epsilon"]
+    assert in_out["claim"] == pytest.approx(account["group"]["epsilon"])
+    assert rank["claim"] > in_out["claim"], "replacing a record moves the model further than leaving it out"
+    assert {one["finding"] for one in entry["epsilon"]} <= {"inconclusive", "not-refuted"}
+    assert all(one["delta"] == account["delta"] for one in entry["epsilon"])
+    # A ledger that seals other weights claims nothing about these.
+    weights = out / "model.safetensors"
+    changed = bytearray(weights.read_bytes())
+    changed[-1] ^= 1
+    weights.write_bytes(changed)
+    entry = atdp("audit-canary", out, "--manifest", tossed.manifest, "--json").json["models"][0]
+    assert {one["finding"] for one in entry["epsilon"]} == {"no-claim"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--attacks", "membership"], "--in-out"),
+        (["--attacks", "resurfacing"], "--other-text"),
+        (["--attacks", "extraction,luck"], "luck"),
+        (["--attacks", "extraction", "--samples", "0"], "samples"),
+        (["--guesses", "4"], "coins"),
+        (["--guesses", "3"], "even"),
+        (["--top", "0"], "top"),
+        (["--top", "10000"], "--top"),
+        (["--max-epsilon-lower-bound", "nan"], "ε"),
+        (["--max-epsilon-lower-bound", "-1"], "ε"),
+    ],
+)
+def test_what_the_canaries_cannot_answer_is_refused(atdp: Atdp, leaky: Leaky, options: list[str], said: str) -> None:
+    ended = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, *options)
+    assert ended.code == 2
+    assert said in ended.err
+    assert len(ended.err.strip().splitlines()) == 1
+    assert ended.out == ""
+
+
+def test_more_guesses_than_canaries_are_refused(atdp: Atdp, tossed: Leaky) -> None:
+    ended = atdp("audit-canary", tossed.model, "--manifest", tossed.manifest, "--guesses", "32")
+    assert ended.code == 2
+    assert "32 guesses" in ended.err
+
+
+def test_several_slots_and_lines_of_a_file(atdp: Atdp, corpus: Path, checkpoint_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_text("Ann\n\nBob\nAnn-Lee\n")
+    planted, manifest = tmp_path / "p.txt", tmp_path / "m.json"
+    template = f"{{choice:{tmp_path / 'names.txt'}}} has {{digits:2}}-{{hex:1}}"
+    plant = ["plant-canary", corpus, "-o", planted, "--manifest", manifest, "--tokenizer", checkpoint_folder]
+    assert atdp(*plant, "--template", template, "--count", "3", "--repeats", "2").code == 0
+    (tmp_path / "names.txt").unlink()
+    lines = planted.read_text().split("\n")
+    for canary in canaries_of(manifest):
+        name, digits, letter = canary["secret"]
+        assert lines.count(f"{name} has {digits}-{letter}") >= 2
+        assert name in {"Ann", "Bob", "Ann-Lee"}
+    entry = atdp("audit-canary", checkpoint_folder, "--manifest", manifest, "--json").json["models"][0]
+    assert {one["pool"] for one in entry["canaries"]} == {3 * 100 * 16}
+
+
+@pytest.mark.parametrize("content", ["", "\n \n", "Ann\nAnn\n"])
+def test_a_file_of_choices_must_hold_choices(
+    atdp: Atdp, corpus: Path, checkpoint_folder: Path, tmp_path: Path, content: str
+) -> None:
+    (tmp_path / "names.txt").write_text(content)
+    plant = ["plant-canary", corpus, "-o", tmp_path / "p.txt", "--manifest", tmp_path / "m.json"]
+    template = f"{{choice:{tmp_path / 'names.txt'}}} {{digits:2}}"
+    ended = atdp(*plant, "--tokenizer", checkpoint_folder, "--template", template)
+    assert ended.code == 2
+    assert "names.txt" in ended.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["names.txt"]
+
+
+def test_a_pool_too_large_to_list_is_sampled_and_says_so(
+    atdp: Atdp, corpus: Path, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("atdp_cli.audit.candidates.SAMPLE", 3000)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    planted, manifest = tmp_path / "p.txt", tmp_path / "m.json"
+    plant = ["plant-canary", corpus, "-o", planted, "--manifest", manifest, "--tokenizer", checkpoint_folder]
+    assert atdp(*plant, "--template", "The key is {hex:16}", "--count", "10", "--in-out").code == 0
+    command = ["audit-canary", checkpoint_folder, "--manifest", manifest]
+    entry = atdp(*command, "--json").json["models"][0]
+    assert list(errors({"schema_version": 1, "models": [entry]}, SCHEMA, SCHEMA)) == []
+    for one in entry["canaries"]:
+        assert (one["pool"], one["compared"]) == (16**16, 3001)
+        assert one["exposure_plain"] <= math.log2(3001)
+        assert one["p_value"] >= 2 / 3001
+    assert [one["method"] for one in entry["epsilon"]] == ["in-out"], "a rank within a sample bounds nothing"
+    assert "among 3,000 of them" in " ".join(atdp(*command).out.split())
+    assert atdp(*command, "--full").code == 2

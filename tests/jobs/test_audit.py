@@ -1,0 +1,94 @@
+"""The audit of several models: what they share, and how the bounds on ε are put together."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from atdp_cli.audit.bounds import rank_attainable
+from atdp_cli.audit.canary import Target
+from atdp_cli.audit.exposure import Standing, stand
+from atdp_cli.audit.findings import Audit
+from atdp_cli.errors import UsageError
+from atdp_cli.events import Event, RecordsRead
+from atdp_cli.jobs.audit import AuditRequest, audit_models, pose
+from atdp_cli.jobs.claims import Games, epsilon_bounds
+from atdp_cli.jobs.planting import draw_canaries, plant_canaries
+
+POOL = 10_000
+
+
+def test_models_of_one_tokenizer_are_tokenised_for_once(
+    checkpoint_folder: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where no cache can be written."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    canaries = draw_canaries("My ID is {digits:3}", count=3, repeats=1, in_out=False)
+    planted, manifest = tmp_path / "p.txt", tmp_path / "m.json"
+    plant_canaries(corpus, planted, manifest, canaries, tokenizer=checkpoint_folder, force=False)
+    heard: list[Event] = []
+    models = [checkpoint_folder] * 4
+    request = AuditRequest(reference=checkpoint_folder)
+    audits = list(audit_models(models, pose(manifest, None), request, heard.append))
+    assert all(isinstance(audit, Audit) for audit in audits)
+    finished = [event for event in heard if isinstance(event, RecordsRead) and event.done == event.total]
+    assert len(finished) == 1
+    assert json.loads(manifest.read_text())["coins"] is False
+
+
+def standings(*ranks: int, pool: int = POOL) -> list[Standing]:
+    scores, lengths = -np.arange(pool, dtype=np.float64), np.ones(pool, dtype=np.int32)
+    return [stand(scores, lengths, rank - 1) for rank in ranks]
+
+
+def test_wins_are_counted_within_the_rank_that_was_fixed(tmp_path: Path) -> None:
+    ranks = (1, 100, 101, 9000)
+    targets = [Target(index=rank - 1, repeats=1) for rank in ranks]
+    (found,) = epsilon_bounds(tmp_path, standings(*ranks), targets, pool=POOL, coins=False, games=Games(), alpha=0.05)
+    assert (found.method, found.top, found.guesses, found.correct) == ("rank", math.isqrt(POOL), 4, 2)
+    assert found.confidence == pytest.approx(0.95)
+    assert found.finding == "no-claim"
+    assert found.attainable == rank_attainable(pool=POOL, top=100, canaries=4, delta=found.delta, confidence=0.95)
+
+
+def test_the_share_of_a_stratum_is_that_of_the_pool(tmp_path: Path) -> None:
+    """A secret of a small stratum wins only at the top of its own stratum, so that K names are never exceeded."""
+    lengths = np.repeat(np.array([1, 2], dtype=np.int32), [9000, 1000])
+    scores = -np.arange(POOL, dtype=np.float64)
+    places = [89, 90, 9000 + 9, 9000 + 10]  # 90 and 10 of 100 names
+    found = epsilon_bounds(
+        tmp_path,
+        [stand(scores, lengths, place) for place in places],
+        [Target(index=place, repeats=1) for place in places],
+        pool=POOL,
+        coins=False,
+        games=Games(top=100),
+        alpha=0.05,
+    )
+    assert found[0].correct == 2
+
+
+def test_coins_share_the_confidence_with_ranks_and_half_are_guessed(tmp_path: Path) -> None:
+    ranks = (*range(1, 11), *range(9990, 10_000))
+    targets = [Target(index=rank - 1, repeats=1, planted=rank < 100) for rank in ranks]
+    in_out, rank = epsilon_bounds(
+        tmp_path, standings(*ranks), targets, pool=POOL, coins=True, games=Games(), alpha=0.05
+    )
+    assert (in_out.guesses, in_out.correct, in_out.adjacency) == (10, 10, "zero-out")
+    assert (rank.guesses, rank.correct, rank.adjacency) == (10, 10, "replace-one")
+    assert in_out.confidence == rank.confidence == pytest.approx(0.975)
+    assert in_out.epsilon == in_out.attainable > 0
+
+
+def test_a_sampled_rank_bounds_nothing(tmp_path: Path) -> None:
+    targets = [Target(index=0, repeats=1)]
+    assert epsilon_bounds(tmp_path, standings(1), targets, pool=10**9, coins=False, games=Games(), alpha=0.05) == ()
+
+
+@pytest.mark.parametrize("games", [{"guesses": 3}, {"guesses": 0}, {"top": 0}])
+def test_games_out_of_range_are_refused(games: dict[str, int]) -> None:
+    with pytest.raises(UsageError):
+        Games(**games)
