@@ -70,7 +70,7 @@ def _against(entry: Entry) -> tuple[str, ...]:
     if compared["state"] == "unrecorded":
         return ("The baseline does not know this model, or knows it with other canaries.",)
     if not compared["worse"]:
-        return ("The canaries taken together are worse than in the baseline.",)
+        return ("What fails besides single canaries is worse than in the baseline.",)
     return (f"Canaries worse than in the baseline: {', '.join(map(str, compared['worse']))}.",)
 
 

@@ -62,15 +62,35 @@ def parts(entry: Entry) -> tuple[Part, ...]:
 def failing(entry: Entry, canary: Mapping[str, Any]) -> bool:
     """Whether this canary by itself fails its model: by Holm's test or by the user's limit, by either score.
 
-    None does where the verdict is not FAIL, for then its rank is not to be relied on.
+    None does where the verdict is not FAIL, for then its rank is not to be relied on, and none that is not planted.
     """
-    if entry["verdict"] != "FAIL":
+    if entry["verdict"] != "FAIL" or not canary["planted"]:
         return False
     level, limit = entry["combined"]["level"], entry["max_exposure"]
     if any(p is not None and p <= level for p in (canary["holm_p"], canary["holm_p_ratio"])):
         return True
     exposures = (canary["exposure"], canary["exposure_ratio"])
     return limit is not None and any(bits is not None and bits > limit for bits in exposures)
+
+
+def failing_bound(entry: Entry) -> float | None:
+    """The largest lower bound on ε that fails the model: above the user's limit, or above the ledger's claim."""
+    limit = entry["max_epsilon_lower_bound"]
+    found = [
+        one["epsilon"]
+        for one in entry["epsilon"]
+        if one["finding"] == "refuted" or (limit is not None and one["epsilon"] > limit)
+    ]
+    return max(found, default=None) if entry["verdict"] == "FAIL" else None
+
+
+def failing_number(entry: Entry) -> float | None:
+    """The highest exposure of a number of the corpus that passes the user's limit, bits."""
+    limit, own = entry["max_exposure"], entry["own_secrets"]
+    if limit is None or own is None or entry["verdict"] != "FAIL":
+        return None
+    judged = (one["exposure"] if one["exposure_ratio"] is None else one["exposure_ratio"] for one in own["results"])
+    return max((bits for bits in judged if bits > limit), default=None)
 
 
 def canary_lines(manifest: str) -> tuple[int, ...]:
@@ -112,7 +132,8 @@ def _outcome(entry: Entry, canary: Mapping[str, Any], *, known: bool) -> Outcome
 
 
 def _standing(canary: Mapping[str, Any]) -> str:
-    said = (
+    said = "" if canary["planted"] else "Not planted, so it counts for nothing. "
+    said += (
         f"Rank {canary['stratum_rank_max']:,} of {canary['stratum_size']:,}, "
         f"exposure {canary['exposure']:.2f} bits{_p(canary['holm_p'])}."
     )

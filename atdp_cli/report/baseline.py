@@ -7,10 +7,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from atdp_cli.errors import InputError
-from atdp_cli.report.audited import Entry, failing
+from atdp_cli.report.audited import Entry, failing, failing_bound, failing_number
 
 TOLERANCE_BITS = 1.0
-"""How far an exposure that failed already may rise before it counts as worse."""
+"""How far an exposure, or a bound on ε, that failed already may rise before it counts as worse."""
 
 
 class _Record(BaseModel):
@@ -28,12 +28,20 @@ class RecordedCanary(_Record):
 
 
 class RecordedModel(_Record):
-    """One model. `together` says whether the canaries taken together failed (Fisher)."""
+    """One model.
+
+    Attributes:
+        together: Whether the canaries taken together failed (Fisher).
+        bound: The largest bound on ε that failed the model; None if none did.
+        own_number: The highest exposure of a number of the corpus that failed it, bits.
+    """
 
     verdict: Literal["PASS", "FAIL", "INCONCLUSIVE"]
     together: bool
     mean_exposure: float | None
     mean_exposure_ratio: float | None
+    bound: float | None
+    own_number: float | None
     canaries: tuple[RecordedCanary, ...]
 
 
@@ -75,8 +83,9 @@ def against(entry: Entry, baseline: Baseline) -> dict[str, Any]:
     """The entry judged against the recorded state: `gate` is PASS where it fails no worse than recorded.
 
     A failure is no worse if the model is recorded as failing, with as many canaries of the same repeats and
-    pool, and whatever fails now (a canary; all together) failed then, with an exposure (by either score; the
-    mean for all together) that has risen by no more than `TOLERANCE_BITS`. Nothing but FAIL is changed.
+    pool, and whatever fails now (a canary; all together; a bound on ε; a number of the corpus) failed then, with an
+    exposure (by either score; the mean for all together), or a bound, that has risen by no more than
+    `TOLERANCE_BITS`. Nothing but FAIL is changed.
     """
     if entry["verdict"] != "FAIL":
         return {**entry, "baseline": {"state": "not-needed", "known": [], "worse": []}}
@@ -92,7 +101,11 @@ def against(entry: Entry, baseline: Baseline) -> dict[str, Any]:
     together = _together(entry) and (
         not before.together or _risen(entry["combined"], before, "mean_exposure", "mean_exposure_ratio")
     )
-    gate = "FAIL" if worse or together else "PASS"
+    beyond = any(
+        now is not None and (then is None or now > then + TOLERANCE_BITS)
+        for now, then in ((failing_bound(entry), before.bound), (failing_number(entry), before.own_number))
+    )
+    gate = "FAIL" if worse or together or beyond else "PASS"
     state = "worse" if gate == "FAIL" else "known"
     return {**entry, "gate": gate, "baseline": {"state": state, "known": known, "worse": worse}}
 
@@ -104,6 +117,8 @@ def _recorded(entry: Entry) -> RecordedModel:
         together=_together(entry),
         mean_exposure=combined["mean_exposure"],
         mean_exposure_ratio=combined["mean_exposure_ratio"],
+        bound=failing_bound(entry),
+        own_number=failing_number(entry),
         canaries=tuple(
             RecordedCanary(
                 repeats=canary["repeats"],

@@ -1,6 +1,7 @@
 """The gate against a recorded state."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,45 @@ def test_failing_together_is_compared_by_the_mean() -> None:
 def test_a_limit_counts_as_the_tests_do() -> None:
     assert _gate((900, *INNOCENT), (900, *INNOCENT), max_exposure=6.0) == ("PASS", "known", [])
     assert _gate((900, *INNOCENT), (50_000, *INNOCENT), max_exposure=6.0) == ("FAIL", "worse", [1])
+
+
+def _bounded(epsilon: float, finding: str, *, limit: float | None = None) -> dict[str, Any]:
+    bound = {"method": "rank", "epsilon": epsilon, "finding": finding, "claim": 1.0}
+    return entry("runs/a", *INNOCENT) | {
+        "verdict": "FAIL",
+        "gate": "FAIL",
+        "epsilon": [bound],
+        "max_epsilon_lower_bound": limit,
+    }
+
+
+def test_a_bound_that_fails_is_known_only_where_it_failed_then_by_no_more_than_one_less() -> None:
+    innocent = entry("runs/a", *INNOCENT)
+    refuted = _bounded(2.5, "refuted")
+    assert against(refuted, recorded([innocent]))["gate"] == "FAIL"
+    assert against(refuted, recorded([_bounded(1.6, "refuted")]))["gate"] == "PASS"
+    assert against(refuted, recorded([_bounded(1.4, "refuted")]))["gate"] == "FAIL"
+    assert against(_bounded(2.5, "no-claim", limit=2), recorded([innocent]))["gate"] == "FAIL"
+    assert against(_bounded(2.5, "no-claim", limit=2), recorded([_bounded(2.4, "no-claim", limit=2)]))["gate"] == "PASS"
+
+
+def _numbered(exposure: float, ratio: float | None) -> dict[str, Any]:
+    own = {"results": [{"exposure": exposure, "exposure_ratio": ratio}]}
+    return entry("runs/a", *INNOCENT, max_exposure=14) | {"verdict": "FAIL", "gate": "FAIL", "own_secrets": own}
+
+
+def test_a_number_of_the_corpus_that_fails_is_compared_by_the_score_that_judges_it() -> None:
+    innocent = entry("runs/a", *INNOCENT, max_exposure=14)
+    assert against(_numbered(15, None), recorded([innocent]))["gate"] == "FAIL"
+    assert against(_numbered(15, None), recorded([_numbered(14.5, None)]))["gate"] == "PASS"
+    assert against(_numbered(17, 15), recorded([_numbered(14.5, 14.5)]))["gate"] == "PASS"
+    assert against(_numbered(17, 16), recorded([_numbered(20, 14.5)]))["gate"] == "FAIL"
+
+
+def test_a_canary_that_is_not_planted_never_fails() -> None:
+    found = entry("runs/a", 1, *INNOCENT, max_exposure=5)
+    found["canaries"][0]["planted"] = False
+    assert not recorded([found]).models["runs/a"].canaries[0].failing
 
 
 def test_what_the_baseline_does_not_know_fails() -> None:
