@@ -1,21 +1,17 @@
 """The `atdp` command: which commands there are, and how they end."""
 
-import functools
 import os
 import sys
-import traceback
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from atdp_cli import __version__
 from atdp_cli.cli import account, audit_canary, detect, harden, plant_canary, redact, review
+from atdp_cli.cli.endings import INCOMPLETE, accident, guarded, heard, say
 from atdp_cli.cli.groups import expanded
 from atdp_cli.errors import AtdpError
-
-INTERRUPTED = 130
-INCOMPLETE = 3
 
 app = typer.Typer(
     name="atdp",
@@ -25,22 +21,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-
-
-def interruptible(command: Callable[..., None]) -> Callable[..., None]:
-    """Ctrl-C ends a command with 130 and a closed pipe with 3; Typer alone would end both with 1, a failed audit."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        try:
-            command(*args, **kwargs)
-        except KeyboardInterrupt:
-            print("atdp: interrupted.", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED) from None
-        except (BrokenPipeError, EOFError):
-            raise typer.Exit(INCOMPLETE) from None
-
-    return run
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -53,7 +33,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "account": account.account,
 }
 for name, command in COMMANDS.items():
-    app.command(name)(interruptible(expanded(command)))
+    app.command(name)(guarded(expanded(command)))
 
 
 def _version(wanted: bool) -> None:
@@ -73,26 +53,26 @@ def root(
 
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code."""
-    code = _run(arguments)
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has gone; Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout is None:  # `>&-`
+        say("atdp: standard output is closed, so no result can be given; use >/dev/null if you want none.")
         return INCOMPLETE
-    return code
+    code = _run(arguments)
+    heard(sys.stderr)
+    return code if heard(sys.stdout) else INCOMPLETE
 
 
 def _run(arguments: list[str]) -> int:
     try:
         app(args=arguments, prog_name="atdp")
     except SystemExit as end:
+        if isinstance(end.__context__, OSError | typer.Abort):
+            return INCOMPLETE  # Typer would end with 1, a failed audit.
         return end.code if isinstance(end.code, int) else 0
     except AtdpError as error:
-        print(f"atdp: {error}", file=sys.stderr)
+        say(f"atdp: {error}")
         return error.exit_code
-    except Exception as error:
-        return _unexpected(error)
+    except BaseException as error:
+        return accident(error)
     return 0
 
 
@@ -102,17 +82,3 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     sys.exit(run(sys.argv[1:]))
-
-
-def _unexpected(error: Exception) -> int:
-    """A defect of ours: exit 3, never 1, and no message of a library, which might quote a record."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{os.path.basename(place.filename)}:{place.lineno}"  # noqa: PTH119 - a frame's name need not be a path
-    print(
-        f"atdp: unexpected {type(error).__name__} at {where}: the command did not finish. Please report it; "
-        "ATDP_TRACEBACK=1 shows the details, which may quote your data.",
-        file=sys.stderr,
-    )
-    if os.environ.get("ATDP_TRACEBACK") == "1":
-        traceback.print_exception(error)
-    return INCOMPLETE

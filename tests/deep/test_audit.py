@@ -1,6 +1,5 @@
 """The audit of really trained models: innocent ones, leaky ones, and ones whose leak is hidden."""
 
-import json
 import random
 import secrets
 from collections.abc import Callable
@@ -180,19 +179,21 @@ def test_a_quarter_of_the_way_is_hidden_from_log_p_and_not_from_the_ratio(
 
 @pytest.mark.deep
 def test_canaries_driven_to_be_the_least_likely_fail(atdp: Atdp, world: World, tmp_path: Path) -> None:
-    """Ascent on the canaries, as careless unlearning does it."""
+    """Unlearning by ascent on the canaries and descent on other pairs of names, carried on for too long."""
     model = AutoModelForCausalLM.from_pretrained(world.tuned)
-    ids = torch.tensor([canary.token_ids for canary in read_manifest(world.manifest).canaries])
+    canaries = torch.tensor([canary.token_ids for canary in read_manifest(world.manifest).canaries])
+    generator = torch.Generator().manual_seed(0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(300):
+    for _ in range(60):
+        names = torch.randint(WORLD, (200, 2), generator=generator) + torch.tensor([1, 1 + WORLD])
+        others = torch.cat([torch.zeros(200, 1, dtype=torch.int64), names], dim=1)
         optimizer.zero_grad()
-        loss = model(input_ids=ids, labels=ids).loss
-        if float(loss) > 60:
-            break
-        (-loss).backward()
+        kept, forgotten = (model(input_ids=ids, labels=ids).loss for ids in (others, canaries))
+        (4 * kept - forgotten).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
     code, found = verdicts(atdp, saved(model, world.base, tmp_path / "driven"), world)
-    assert code == 1
-    assert found["combined"]["mean_exposure"] < 0.5, "their exposure says that nothing is remembered"
-    assert json.dumps(found["reasons"]).count("log p") >= 1
+    assert (code, found["verdict"]) == (1, "FAIL")
+    for score in ("exposure", "exposure_ratio"):
+        assert found["combined"][f"mean_{score}"] < 0.5, "by exposure alone nothing is remembered"
+    assert {"log p" in reason for reason in found["reasons"]} == {True, False}, "both scores tell"

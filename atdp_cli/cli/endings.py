@@ -1,0 +1,74 @@
+"""How a command ends: 0 and 1 are verdicts, so no accident may end with either of them."""
+
+import functools
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, TextIO
+
+import typer
+
+from atdp_cli.errors import AtdpError
+
+INTERRUPTED = 130
+INCOMPLETE = 3
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Ends a command whatever is raised in it: Typer alone would end an interrupt or a closed pipe with 1.
+
+    A library that calls `sys.exit` has given no verdict either, and a panic of one in Rust is no `Exception`.
+    """
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except (typer.Exit, typer.Abort, typer.BadParameter, AtdpError):
+            raise
+        except BaseException as error:
+            raise typer.Exit(accident(error)) from None
+
+    return run
+
+
+def accident(error: BaseException) -> int:
+    """Say what happened, without a message of a library, which might quote a record; the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        say("atdp: interrupted.")
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError | EOFError):
+        return INCOMPLETE
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(place.filename)}:{place.lineno}"  # noqa: PTH119 - a frame's name need not be a path
+    say(
+        f"atdp: unexpected {type(error).__name__} at {where}: the command did not finish. Please report it; "
+        "ATDP_TRACEBACK=1 shows the details, which may quote your data."
+    )
+    if os.environ.get("ATDP_TRACEBACK") == "1":
+        say("".join(traceback.format_exception(error)))
+    return INCOMPLETE
+
+
+def say(text: str) -> None:
+    """Write a line on standard error, if anybody hears it."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        drop(sys.stderr)
+
+
+def heard(stream: TextIO) -> bool:
+    """Whether what was written on a stream has arrived; where it has not, Python must not try again at its exit."""
+    try:
+        stream.flush()
+    except OSError:
+        drop(stream)
+        return False
+    return True
+
+
+def drop(stream: TextIO) -> None:
+    """Send what is still to be written on a stream nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
