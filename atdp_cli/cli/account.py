@@ -10,6 +10,7 @@ import typer
 from atdp_cli.cli.account_options import Asked, Figuring, Planning, Unknown
 from atdp_cli.cli.console import results, write_json
 from atdp_cli.cli.options import Force, Saying
+from atdp_cli.cli.sources import filled, left_open
 from atdp_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from atdp_cli.privacy.guarantee import Guarantee
     from atdp_cli.privacy.ledger import Ledger
     from atdp_cli.training.plan import Plan
+    from atdp_cli.training.recipe import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,7 @@ class Subject:
 
 
 def account(
+    context: typer.Context,
     asked: Asked,
     planning: Planning,
     figuring: Figuring,
@@ -56,8 +59,13 @@ def account(
     """
     from atdp_cli.jobs.account import Wanted, figures
     from atdp_cli.privacy.guarantee import advice, guarantees, sentences
+    from atdp_cli.training.recipefile import asked_recipe
 
     _check_curve(figuring.curve, force=force)
+    recipe = None if planning.recipe is None else asked_recipe(planning.recipe)
+    if recipe is not None:
+        beside_it = left_open(context, recipe.run.said())
+        planning, figuring = filled(planning, beside_it), filled(figuring, beside_it)
     wanted = Wanted(
         group=figuring.group,
         replace_one=figuring.replace_one,
@@ -65,7 +73,7 @@ def account(
         cross_check=figuring.cross_check,
         curves=figuring.curve is not None,
     )
-    subject = _subject(ledgers or [], asked, planning, figuring.delta)
+    subject = _subject(ledgers or [], asked, planning, None if recipe is None else recipe.recipe, figuring.delta)
     told = guarantees(subject.ledger, models=max(1, len(subject.parts)))
     if subject.parameters is not None:
         # Parameters have neither a past nor a corpus, so nothing can be said of records.
@@ -86,7 +94,9 @@ def account(
             console.print(line)
 
 
-def _subject(ledgers: Sequence[Path], asked: Asked, planning: Planning, delta: float | None) -> Subject:
+def _subject(
+    ledgers: Sequence[Path], asked: Asked, planning: Planning, recipe: "Recipe | None", delta: float | None
+) -> Subject:
     from atdp_cli.jobs.account import at_delta, read_together
 
     run = (asked.sample_rate, asked.noise_multiplier, asked.steps)
@@ -98,8 +108,8 @@ def _subject(ledgers: Sequence[Path], asked: Asked, planning: Planning, delta: f
         whole, each = read_together(ledgers)
         parts = tuple(zip(ledgers, each, strict=True)) if len(each) > 1 else ()
         return Subject(ledger=at_delta(whole, delta), parts=parts)
-    if planning.recipe is not None:
-        return _of_recipe(asked, planning, delta)
+    if recipe is not None:
+        return _of_recipe(recipe, asked, planning, delta)
     if any(value is not None for value in _planned(planning)):
         raise UsageError("--records, --epochs, --batch-size and --set go with --recipe.", "Add --recipe.")
     return _of_parameters(asked, delta)
@@ -109,9 +119,8 @@ def _planned(planning: Planning) -> tuple[object, ...]:
     return (planning.recipe, planning.records, planning.epochs, planning.batch_size, planning.set_)
 
 
-def _of_recipe(asked: Asked, planning: Planning, delta: float | None) -> Subject:
+def _of_recipe(stages: "Recipe", asked: Asked, planning: Planning, delta: float | None) -> Subject:
     from atdp_cli.jobs.account import DEFAULT_DELTA, Hypothesis, plan_hypothesis
-    from atdp_cli.training.recipe import parse_recipe
     from atdp_cli.training.settings import apply_settings, bare, parse_setting
 
     if planning.records is None:
@@ -122,7 +131,6 @@ def _of_recipe(asked: Asked, planning: Planning, delta: float | None) -> Subject
         raise UsageError("For a recipe only the noise can be solved for.", "Use --solve noise.")
     if asked.solve is not None and asked.noise_multiplier is not None:
         raise UsageError("--solve noise chooses what --noise-multiplier sets.", "Leave one of them out.")
-    stages = parse_recipe(planning.recipe or "")
     given = {
         "epochs": planning.epochs,
         "batch-size": planning.batch_size,
@@ -178,11 +186,18 @@ def _check_curve(path: Path | None, *, force: bool) -> None:
 
 
 def _drawn(ledger: "Ledger", found: "Figures") -> str:
-    from atdp_cli.report.charts import Panel, chart
+    from atdp_cli.report.charts import Curve, Panel, chart
 
     panels = (
-        Panel(title="ε over δ", x_label="δ", y_label="ε (PLD)", points=found.over_delta, logarithmic=True),
-        Panel(title=f"ε over steps, δ = {ledger.delta:g}", x_label="steps", y_label="ε (PLD)", points=found.over_steps),
+        Panel(
+            title="ε over δ", x_label="δ", y_label="ε (PLD)", curves=(Curve(points=found.over_delta),), logarithmic=True
+        ),
+        Panel(
+            title=f"ε over steps, δ = {ledger.delta:g}",
+            x_label="steps",
+            y_label="ε (PLD)",
+            curves=(Curve(points=found.over_steps),),
+        ),
     )
     return chart(
         "What the stages with noise spend",
@@ -237,7 +252,7 @@ def _stages(plan: "Plan") -> list[dict[str, Any]]:
             "sampling_rate": stage.sampling_rate,
             "noise_multipliers": list(stage.noise_multipliers),
         }
-        for stage in plan.stages
+        for stage in plan.training
     ]
 
 
@@ -252,7 +267,7 @@ def _solution(subject: Subject) -> str:
     if subject.plan is not None:
         shown = [
             f"{stage.stage.name}: {stage.steps:,} steps, noise multiplier {sigmas[0]!r} in the first epoch"
-            for stage in subject.plan.stages
+            for stage in subject.plan.training
             if (sigmas := stage.noise_multipliers)
         ]
         return "\n".join(shown)

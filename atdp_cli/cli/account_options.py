@@ -51,7 +51,11 @@ class Planning:
 
     recipe: Annotated[
         str | None,
-        typer.Option(help="Stages as harden takes them, joined by +; goes with --records.", rich_help_panel=PLANNED),
+        typer.Option(
+            metavar="NAMES|FILE.toml",
+            help="Stages as harden takes them, joined by +, or a recipe file; goes with --records.",
+            rich_help_panel=PLANNED,
+        ),
     ] = None
     records: Annotated[int | None, typer.Option(help="N, the training records.", rich_help_panel=PLANNED)] = None
     epochs: Annotated[int | None, typer.Option(help="Passes over the corpus. Default: 3.", rich_help_panel=PLANNED)] = (

@@ -9,18 +9,24 @@ import typer
 from atdp_cli.cli.console import figure, people, progress, write_json
 from atdp_cli.cli.harden_options import Data, Privacy, Running, Training
 from atdp_cli.cli.options import Detecting, Saying
+from atdp_cli.cli.sources import filled, left_open
 from atdp_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from atdp_cli.jobs.harden import Hardened
-    from atdp_cli.jobs.request import Planned
+    from atdp_cli.jobs.request import HardenRequest, Planned
+    from atdp_cli.report.document import StageEntry
+    from atdp_cli.training.recipe import Recipe
+    from atdp_cli.training.recipefile import RecipeFile
 
 LONG_RUN_SECONDS = 30 * 60
+LIMIT_MISSED = 1
 
 
 def harden(
+    context: typer.Context,
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="Folder of a causal language model, as save_pretrained writes it.")
     ],
@@ -33,26 +39,44 @@ def harden(
 ) -> None:
     """Harden MODEL on its corpus: reweigh, clip, add noise, and account for every step.
 
-    Writes OUT/ (model, report, ledger) and OUT.private/ (spans, perplexities, journal), which stays with you.
+    Writes OUT/ (model, report, ledger, recipe) and OUT.private/ (spans, perplexities, journal), which stays with you.
+    Exit codes: 0 done; 1 perplexity rose above --max-perplexity-increase; 2 usage or unreadable input; 3 not completed.
     """
-    from atdp_cli.jobs.request import HardenRequest, plan_request
-    from atdp_cli.jobs.workplace import check_output
-    from atdp_cli.training.recipe import parse_recipe
-    from atdp_cli.training.settings import apply_settings, bare, parse_setting
+    from atdp_cli.jobs.request import plan_request
+    from atdp_cli.jobs.workplace import FAILED, beside, check_output
+    from atdp_cli.training.recipefile import asked_recipe
 
-    stages = parse_recipe(training.recipe)
-    if training.reference is not None:
-        raise UsageError(f"No stage of recipe {training.recipe} reads a reference model.", "Leave --reference out.")
-    if privacy.target_epsilon is not None and privacy.noise_multiplier is not None:
-        raise UsageError("--target-epsilon chooses the noise that --noise-multiplier sets.", "Leave one of them out.")
-    settings = [bare(stages, option, value) for option, value in _bare(training, privacy).items() if value is not None]
-    settings += [parse_setting(stages, text) for text in training.set_ or ()]
-    request = HardenRequest(
+    asked = asked_recipe(training.recipe)
+    beside_it = left_open(context, asked.run.said())
+    data, training, privacy = filled(data, beside_it), filled(training, beside_it), filled(privacy, beside_it)
+    request = _request(model, asked, data, training, privacy, filled(detecting, beside_it), running)
+    console = people(quiet=saying.quiet)
+    planned = plan_request(request)
+    if not running.dry_run:
+        check_output(request.output, force=request.force)
+        if request.max_increase is not None:
+            check_output(beside(request.output, FAILED), force=request.force)
+    _run(planned, console, dry_run=running.dry_run, as_json=saying.as_json, threads=running.threads)
+
+
+def _request(
+    model: Path,
+    asked: "RecipeFile",
+    data: Data,
+    training: Training,
+    privacy: Privacy,
+    detecting: Detecting,
+    running: Running,
+) -> "HardenRequest":
+    """The options as the jobs take them."""
+    from atdp_cli.jobs.request import HardenRequest
+
+    return HardenRequest(
         model=model,
         data=tuple(data.data),
         output=running.output or default_output(model),
-        recipe_name=training.recipe,
-        recipe=apply_settings(stages, settings),
+        recipe_name=asked.name,
+        recipe=_with_settings(asked.recipe, training, privacy),
         detector=detecting.detector(data.data[0]),
         unit=data.unit,
         text_field=data.text_field,
@@ -73,16 +97,25 @@ def harden(
         microbatch=_microbatch(running.microbatch),
         device=running.device.value,
         lora_rank=training.lora_rank,
+        reference=training.reference,
+        until_exposure=training.until_exposure,
+        max_increase=_share(training.max_increase),
         merge_adapter=running.merge_adapter,
         jitter_seed=privacy.jitter_seed,
         insecure_seed=running.insecure_seed,
         force=running.force,
     )
-    console = people(quiet=saying.quiet)
-    planned = plan_request(request)
-    if not running.dry_run:
-        check_output(request.output, force=request.force)
-    _run(planned, console, dry_run=running.dry_run, as_json=saying.as_json, threads=running.threads)
+
+
+def _with_settings(recipe: "Recipe", training: Training, privacy: Privacy) -> "Recipe":
+    """The recipe with the options of its stages applied."""
+    from atdp_cli.training.settings import apply_settings, bare, parse_setting
+
+    if privacy.target_epsilon is not None and privacy.noise_multiplier is not None:
+        raise UsageError("--target-epsilon chooses the noise that --noise-multiplier sets.", "Leave one of them out.")
+    settings = [bare(recipe, option, value) for option, value in _bare(training, privacy).items() if value is not None]
+    settings += [parse_setting(recipe, text) for text in training.set_ or ()]
+    return apply_settings(recipe, settings)
 
 
 def _bare(training: Training, privacy: Privacy) -> dict[str, Any]:
@@ -99,6 +132,18 @@ def _bare(training: Training, privacy: Privacy) -> dict[str, Any]:
         "jitter": privacy.jitter,
         "sigma-max": privacy.sigma_max,
     }
+
+
+def _share(text: str | None) -> float | None:
+    """`3%` or 0.03."""
+    if text is None:
+        return None
+    try:
+        return float(text.removesuffix("%")) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise UsageError(
+            f"max-perplexity-increase is '{text}'.", "Give a percentage, as 3%, or a share, as 0.03."
+        ) from None
 
 
 def _microbatch(text: str) -> int | None:
@@ -143,6 +188,8 @@ def _run(planned: "Planned", console: "Console", *, dry_run: bool, as_json: bool
         write_json(_result_json(planned, finished))
     else:
         typer.echo(str(finished.output))
+    if finished.failed is not None:
+        raise typer.Exit(LIMIT_MISSED)
 
 
 def _show_plan(planned: "Planned", engine: str, seconds: float, console: "Console") -> None:
@@ -151,14 +198,14 @@ def _show_plan(planned: "Planned", engine: str, seconds: float, console: "Consol
     from atdp_cli.privacy.guarantee import advice, sentences
 
     table = Table("stage", "text", "epochs", "steps", "records a step", "σ", title="Plan", title_justify="left")
-    for stage in planned.plan.stages:
-        sigmas = stage.noise_multipliers
+    for entry in _entries(planned):
+        sigmas = entry.noise_multipliers
         table.add_row(
-            stage.stage.name,
-            stage.stage.text.value,
-            str(stage.stage.epochs),
-            str(stage.steps),
-            str(stage.batch),
+            entry.name,
+            entry.text or "none",
+            str(entry.epochs),
+            str(entry.steps),
+            str(entry.batch),
             f"{min(sigmas):.2f}–{max(sigmas):.2f}" if sigmas else "none",
         )
     console.print(table)
@@ -186,6 +233,8 @@ def _show_result(finished: "Hardened", console: "Console") -> None:
         cells = (found.all, found.sensitive, found.other)
         table.add_row(name, *(figure(cell) for cell in cells))
     console.print(table)
+    if finished.failed is not None:
+        console.print(finished.failed)
     console.print(f"{finished.steps} steps in {_duration(finished.seconds)}.")
     console.print(f"Report: {finished.output / REPORT_FILE}", soft_wrap=True)
     console.print(f"Keep private: {beside(finished.output, PRIVATE)}", soft_wrap=True)
@@ -201,7 +250,7 @@ def _plan_json(planned: "Planned", engine: str, seconds: float) -> dict[str, Any
         "dry_run": True,
         "output": str(planned.request.output),
         "recipe": planned.request.recipe_name,
-        "steps": sum(stage.steps for stage in planned.plan.stages),
+        "steps": planned.plan.steps,
         "stages": _stages(planned),
         "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(planned.guarantees)],
         "insecure_seed": planned.plan.ledger.insecure_seed,
@@ -226,13 +275,18 @@ def _result_json(planned: "Planned", finished: "Hardened") -> dict[str, Any]:
         "insecure_seed": finished.ledger.insecure_seed,
         "perplexity": {"before": json_numbers(asdict(finished.before)), "after": json_numbers(asdict(finished.after))},
         "seconds": finished.seconds,
+        "failed": finished.failed,
     }
 
 
 def _stages(planned: "Planned") -> list[dict[str, Any]]:
+    return [entry.model_dump(mode="json") for entry in _entries(planned)]
+
+
+def _entries(planned: "Planned") -> "list[StageEntry]":
     from atdp_cli.jobs.describe import stage_entry
 
-    return [stage_entry(stage, planned.request.style).model_dump(mode="json") for stage in planned.plan.stages]
+    return [stage_entry(stage, planned.request.style) for stage in planned.plan.stages]
 
 
 def _duration(seconds: float) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from atdp_cli.cli.options import Force, TextField, Threads, UnitOption
+from atdp_cli.cli.recipes import show_recipes
 from atdp_cli.text.placeholders import Style
 
 DATA, PRIVACY, TRAINING, DETECTION, OUTPUT = "Data", "Privacy", "Training", "Detection", "Output"
@@ -43,8 +44,24 @@ class Training:
     """The recipe and the settings of its stages."""
 
     recipe: Annotated[
-        str, typer.Option(help="Stages, joined by +: atdp, no-dp, dp-sgd, redacted.", rich_help_panel=TRAINING)
+        str,
+        typer.Option(
+            metavar="NAMES|FILE.toml",
+            help="Stages, joined by +, as in redacted+atdp; --list-recipes shows them. Or a recipe file, as harden "
+            "writes it beside the weights; options given here go before those in its table run.",
+            rich_help_panel=TRAINING,
+        ),
     ] = "atdp"
+    list_recipes: Annotated[
+        bool,
+        typer.Option(
+            "--list-recipes",
+            help="Print the recipes with what each guarantees, and stop.",
+            callback=show_recipes,
+            is_eager=True,
+            rich_help_panel=TRAINING,
+        ),
+    ] = False
     epochs: Annotated[
         int | None, typer.Option(help="Passes over the corpus. Default: 3.", rich_help_panel=TRAINING)
     ] = None
@@ -87,7 +104,30 @@ class Training:
     ] = None
     reference: Annotated[
         Path | None,
-        typer.Option(help="A public base model, for recipes that read one.", rich_help_panel=TRAINING),
+        typer.Option(
+            help="A public model that never saw the corpus, as the base of MODEL: what anchored pulls sensitive tokens "
+            "to, interpolate the weights. A ledger beside it is composed in.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None
+    until_exposure: Annotated[
+        float | None,
+        typer.Option(
+            metavar="BITS",
+            help="Stop a DP stage after the epoch in which every second of the canaries of --manifest is below this "
+            "exposure, by log p and by its ratio to --reference. The others' manifest is put into OUT.private/ for "
+            "the audit. ε stays that of the whole plan.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None
+    max_increase: Annotated[
+        str | None,
+        typer.Option(
+            "--max-perplexity-increase",
+            metavar="SHARE",
+            help="Exit with 1 if held-out perplexity rises by more, as 3%; the model is then in OUT.failed/.",
+            rich_help_panel=TRAINING,
+        ),
     ] = None
 
 

@@ -29,10 +29,11 @@ from atdp_cli.training.plan import (
     SOLVE_TOLERANCE,
     Corpus,
     Plan,
+    Reference,
     make_plan,
     solve_noise,
 )
-from atdp_cli.training.recipe import Recipe
+from atdp_cli.training.recipe import Recipe, reads_reference
 
 if TYPE_CHECKING:
     from atdp_cli.jobs.opacus_accountants import OpacusEpsilons
@@ -151,9 +152,17 @@ def plan_hypothesis(hypothesis: Hypothesis, delta: float, target: float | None =
     """
     require_at_least("records", hypothesis.records, 1)
     corpus = Corpus(records=hypothesis.records, unit=hypothesis.unit, masks="movable")
+    reads = any(reads_reference(stage) for stage in hypothesis.recipe)
 
     def plan_with(recipe: Recipe) -> Plan:
-        return make_plan(recipe, corpus, delta=delta, prior=hypothesis.prior, jitter_seed=hypothesis.jitter_seed)
+        return make_plan(
+            recipe,
+            corpus,
+            delta=delta,
+            prior=hypothesis.prior,
+            reference=Reference(ledger=None, weights={}) if reads else None,
+            jitter_seed=hypothesis.jitter_seed,
+        )
 
     recipe = hypothesis.recipe if target is None else solve_noise(hypothesis.recipe, target, plan_with)
     return plan_with(recipe)

@@ -8,7 +8,7 @@ from atdp_cli.jobs.request import HardenRequest, Planned, corrected
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.accountant import epsilons
 from atdp_cli.privacy.guarantee import Guarantee, sentences
-from atdp_cli.privacy.ledger import Ledger, private_events
+from atdp_cli.privacy.ledger import Ledger, ReadModel, private_events
 from atdp_cli.report.document import (
     CROSSCHECKED,
     NOT_COVERED,
@@ -20,6 +20,7 @@ from atdp_cli.report.document import (
     PerplexityEntry,
     PrivateReport,
     PublicReport,
+    ReferenceEntry,
     StageEntry,
     StagePrivate,
     guarantee_entries,
@@ -28,8 +29,8 @@ from atdp_cli.report.document import (
 from atdp_cli.text.placeholders import Style
 from atdp_cli.training.clipping.selection import Chosen
 from atdp_cli.training.objective import Weighing
-from atdp_cli.training.plan import StagePlan
-from atdp_cli.training.recipe import DPSGD, Objective, Text, Uniform
+from atdp_cli.training.plan import AnyPlan, InterpolatePlan
+from atdp_cli.training.recipe import DPSGD, Anchored, Nothing, Objective, Plain, Text, Uniform, Weighted, reads_records
 from atdp_cli.training.stage import StageResult
 
 
@@ -64,12 +65,17 @@ def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], 
         held_out=len(planned.split.held_out),
         prior=ledger.prior,
         inherited_ledger=planned.inherited is not None,
+        references=_references(ledger),
         recipe=request.recipe_name,
         stages=tuple(
             stage_entry(stage, request.style).model_copy(
-                update={"released_share": one.alpha, "released_weight": one.weight}
+                update={
+                    "released_share": one.alpha,
+                    "released_weight": one.weight,
+                    "stopped_after": result.stopped_after,
+                }
             )
-            for stage, one in zip(planned.plan.stages, measured.weighings, strict=True)
+            for stage, one, result in zip(planned.plan.stages, measured.weighings, measured.results, strict=True)
         ),
         detector=_detector_entry(request, measured.pipeline),
         engine=measured.engine.name,
@@ -83,6 +89,11 @@ def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], 
         created=ledger.created or "",
         not_covered=_not_covered(request),
     )
+
+
+def _references(ledger: Ledger) -> tuple[ReferenceEntry, ...]:
+    read = {tuple(event.weights.items()): event for event in ledger.events if isinstance(event, ReadModel)}
+    return tuple(ReferenceEntry(past=event.past, weights=event.weights) for event in read.values())
 
 
 def _not_covered(request: HardenRequest) -> tuple[str, ...]:
@@ -114,6 +125,8 @@ def private_report(public: PublicReport, measured: Measured) -> PrivateReport:
                 perplexities=tuple(perplexity_entry(one) for one in result.perplexities),
                 mean_norms=result.mean_norms,
                 not_finite=result.not_finite,
+                seconds=result.seconds,
+                processor_seconds=result.processor_seconds,
                 clamped=weighing.clamped,
                 sensitive_weight=weighing.share,
             )
@@ -123,16 +136,20 @@ def private_report(public: PublicReport, measured: Measured) -> PrivateReport:
     )
 
 
-def stage_entry(plan: StagePlan, style: Style) -> StageEntry:
+def stage_entry(plan: AnyPlan, style: Style) -> StageEntry:
     """A planned stage as the report lists it, with the style of its placeholders."""
+    if isinstance(plan, InterpolatePlan):
+        return StageEntry(
+            name=plan.stage.name, mechanism="none", objective=f"weights interpolated, β = {plan.stage.beta:g}"
+        )
     stage, mechanism = plan.stage, plan.stage.mechanism
     optimizer = stage.optimizer
     return StageEntry(
         name=stage.name,
-        text=stage.text.value,
+        text=stage.text.value if reads_records(stage) else None,
         placeholders=style.value if stage.text is Text.REDACTED else None,
         objective=describe_objective(stage.objective),
-        mechanism="dp-sgd" if isinstance(mechanism, DPSGD) else "plain",
+        mechanism="plain" if isinstance(mechanism, Plain) else "dp-sgd" if reads_records(stage) else "noise",
         epochs=stage.epochs,
         steps=plan.steps,
         batch=plan.batch,
@@ -150,9 +167,17 @@ def perplexity_entry(found: Perplexity) -> PerplexityEntry:
 
 
 def describe_objective(objective: Objective) -> str:
-    """`uniform`, or how the weight w was chosen."""
-    if isinstance(objective, Uniform):
-        return "uniform"
-    if isinstance(objective.weight, str):
-        return {"record": "weighted, w from each record", "released": "weighted, w released"}[objective.weight]
-    return f"weighted, w = {objective.weight:g}"
+    """What a stage asks of the tokens, and how the weight w was chosen."""
+    match objective:
+        case Uniform():
+            return "uniform"
+        case Nothing():
+            return "none"
+        case Anchored():
+            return f"anchored to the reference, w = {objective.weight:g}"
+        case Weighted(weight="record"):
+            return "weighted, w from each record"
+        case Weighted(weight="released"):
+            return "weighted, w released"
+        case Weighted():
+            return f"weighted, w = {objective.weight:g}"

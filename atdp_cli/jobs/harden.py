@@ -11,10 +11,12 @@ from atdp_cli.events import Notify
 from atdp_cli.jobs.describe import Measured, private_report, public_report
 from atdp_cli.jobs.material import Material, prepare
 from atdp_cli.jobs.opening import Opened
-from atdp_cli.jobs.request import Planned
+from atdp_cli.jobs.recipes import resolved
+from atdp_cli.jobs.request import HardenRequest, Planned
 from atdp_cli.jobs.reviewing import review_each_epoch
 from atdp_cli.jobs.stages import Bench, fold
-from atdp_cli.jobs.workplace import Workplace, workplace
+from atdp_cli.jobs.stopping import enough, watch, write_unseen
+from atdp_cli.jobs.workplace import FAILED, Workplace, beside, check_output, publish, workplace
 from atdp_cli.model.adapter import merged
 from atdp_cli.model.checkpoint import (
     Checkpoint,
@@ -39,13 +41,20 @@ from atdp_cli.report.card import render_card
 from atdp_cli.report.document import REPORT_FILE, PublicReport
 from atdp_cli.text.spanfile import spans_line
 from atdp_cli.training.objective import sensitive_share
+from atdp_cli.training.recipefile import RECIPE_FILE, write_recipe
+from atdp_cli.training.stage import Enough
 
 SPANS_FILE = "spans.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hardened:
-    """A finished run. Perplexities are of held-out private text."""
+    """A finished run. Perplexities are of held-out private text.
+
+    Attributes:
+        output: Where the model is: OUT/, or OUT.failed/ where its perplexity rose above the limit.
+        failed: Why it is there, as a sentence.
+    """
 
     output: Path
     ledger: Ledger
@@ -54,10 +63,11 @@ class Hardened:
     after: Perplexity
     steps: int
     seconds: float
+    failed: str | None = None
 
 
 def harden(planned: Planned, opened: Opened, notify: Notify) -> Hardened:
-    """Run the plan and write OUT/ and OUT.private/.
+    """Run the plan and write OUT/ and OUT.private/, or OUT.failed/ and OUT.failed.private/.
 
     Raises:
         InputError: The manifest or the spans do not fit, or no held-out record has a token.
@@ -65,15 +75,19 @@ def harden(planned: Planned, opened: Opened, notify: Notify) -> Hardened:
     """
     started, created = time.monotonic(), timestamp()
     request, checkpoint = planned.request, opened.checkpoint
+    if request.max_increase is not None:
+        check_output(beside(request.output, FAILED), force=request.force)
     with workplace(request.output, force=request.force) as work:
         material = prepare(planned, checkpoint, notify)
         before = perplexity(checkpoint.model, material.held_out)
         bench = Bench(
             request=request,
             model=checkpoint.model,
+            reference=opened.reference,
             material=material,
             engine=opened.engine.run,
             reread=review_each_epoch(planned, checkpoint, work, notify),
+            enough=_enough(request, opened, work, notify),
             notify=notify,
         )
         results = fold(planned, bench, work)
@@ -95,16 +109,41 @@ def harden(planned: Planned, opened: Opened, notify: Notify) -> Hardened:
             pipeline=material.pipeline,
             planted=material.planted,
         )
+        write_recipe(work.model / RECIPE_FILE, resolved(planned))
         _write_reports(public_report(planned, ledger, found, measured), measured, material, work)
+        failed = _failed(before, after, request.max_increase)
+        output = request.output if failed is None else beside(request.output, FAILED)
+        publish(work, output)
     return Hardened(
-        output=request.output,
+        output=output,
         ledger=ledger,
         guarantees=found,
         before=before,
         after=after,
-        steps=sum(stage.steps for stage in planned.plan.stages),
+        steps=planned.plan.steps,
         seconds=measured.seconds,
+        failed=failed,
     )
+
+
+def _enough(request: HardenRequest, opened: Opened, work: Workplace, notify: Notify) -> Enough | None:
+    """The stopping rule that --until-exposure asks for, the canaries that it never looks at written down."""
+    if request.until_exposure is None or request.manifest is None or opened.reference is None:
+        return None
+    tokenizer, model = opened.checkpoint.tokenizer, opened.checkpoint.model
+    watching = watch(request.manifest, request.until_exposure, tokenizer, opened.reference, notify)
+    write_unseen(watching, work.private)
+    return lambda: enough(model, watching, notify)
+
+
+def _failed(before: Perplexity, after: Perplexity, limit: float | None) -> str | None:
+    """What --max-perplexity-increase says to the result; None where it is within."""
+    if limit is None or before.all is None or after.all is None:
+        return None
+    rise = after.all / before.all - 1
+    if rise <= limit:
+        return None
+    return f"Held-out perplexity rose by {rise:.1%}, more than --max-perplexity-increase {limit:.4g} allows."
 
 
 def _reload(folder: Path) -> Checkpoint:
@@ -116,11 +155,11 @@ def _reload(folder: Path) -> Checkpoint:
 
 def _seal(planned: Planned, work: Workplace, created: str) -> Ledger:
     """The ledger of what was spent, as the journal has it, with the hashes of the weights just written."""
-    inherited = planned.inherited.events if planned.inherited else ()
+    before = planned.plan.before
     spent = read_journal(work.private / JOURNAL_FILE)
-    if _steps(inherited) + _steps(spent) < _steps(planned.plan.ledger.events):
+    if _steps(before) + _steps(spent) < _steps(planned.plan.ledger.events):
         raise RunError("The journal has fewer steps than were taken.", "Run again; report this if it happens twice.")
-    events = compact(inherited + spent)
+    events = compact(before + spent)
     seal = {file.name: file_sha256(file) for file in sorted(work.model.glob("*.safetensors"))}
     ledger = planned.plan.ledger.model_copy(
         update={

@@ -15,7 +15,7 @@ from atdp_cli.jobs.request import HardenRequest, Planned
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
 from atdp_cli.text.placeholders import KEY_BYTES, Masking
-from atdp_cli.training.recipe import Text
+from atdp_cli.training.recipe import Text, reads_records
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,7 +41,7 @@ def prepare(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Materia
     spotted = spot(split, request, notify)
     training = tuple(one for place, one in enumerate(spotted.records) if place not in split.held_out)
     measured = tuple(one for place, one in enumerate(spotted.records) if place in split.held_out)
-    texts = {stage.stage.text for stage in planned.plan.stages}
+    texts = {stage.stage.text for stage in planned.plan.training if reads_records(stage.stage)}
     encoded = {text: encode(training, text, encoding) for text in sorted(texts)}
     held_out = [window for windows in encode(measured, Text.RAW, encoding) for window in windows]
     if not any(window.targets.any() for window in held_out):

@@ -3,42 +3,92 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
+from transformers import PreTrainedModel
 
-from atdp_cli.errors import UsageError
+from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify
 from atdp_cli.jobs.request import HardenRequest
 from atdp_cli.model.adapter import add_adapter
-from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
+from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint
 from atdp_cli.model.device import find_device
+from atdp_cli.model.tokens import tokenizer_fingerprint
 from atdp_cli.training.clipping.selection import Chosen, choose
+from atdp_cli.training.recipe import Interpolate
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Opened:
-    """A checkpoint ready to train, and the clipping engine that agreed with `loop` on it."""
+    """A checkpoint ready to train, and the clipping engine that agreed with `loop` on it.
+
+    Attributes:
+        reference: The model that some stages read, or that canaries are compared with; frozen, in eval mode.
+    """
 
     checkpoint: Checkpoint
     engine: Chosen
+    reference: PreTrainedModel | None = None
 
 
 def open_model(request: HardenRequest, notify: Notify) -> Opened:
     """Load the model of a request.
 
     Raises:
-        InputError: The checkpoint cannot be used, or the engine asked for does not fit it.
+        InputError: The checkpoint or the reference cannot be used, they don't go together, or the engine asked for
+            does not fit.
         UsageError: There is no such device, or --source-field does not go with the model.
     """
     checkpoint = load_checkpoint(request.model)
     _check_source(request, checkpoint)
     # The adapter comes after the move: one that was made before it can train and change nothing.
     model = checkpoint.model.to(find_device(request.device))
+    reference = None if request.reference is None else _open_reference(request, request.reference, checkpoint)
     if request.lora_rank is not None:
         with _seeded(request.insecure_seed):
             model = add_adapter(model, request.lora_rank)
     engine = choose(model, request.engine, notify, tokens=request.microbatch)
-    return Opened(checkpoint=replace(checkpoint, model=model), engine=engine)
+    return Opened(checkpoint=replace(checkpoint, model=model), engine=engine, reference=reference)
+
+
+def _open_reference(request: HardenRequest, folder: Path, checkpoint: Checkpoint) -> PreTrainedModel:
+    found = load_checkpoint(folder)
+    if tokenizer_fingerprint(found.tokenizer) != tokenizer_fingerprint(checkpoint.tokenizer):
+        raise InputError(
+            f"{folder} and {request.model} have different tokenizers.", "Give the base model that was fine-tuned."
+        )
+    theirs, ours = _vocabulary(found.model), _vocabulary(checkpoint.model)
+    if theirs != ours:
+        raise InputError(
+            f"{folder} predicts {theirs:,} tokens, {request.model} {ours:,}.",
+            "Give the base model that was fine-tuned.",
+        )
+    if found.model.config.is_encoder_decoder != checkpoint.model.config.is_encoder_decoder:
+        raise InputError(f"Only one of {folder} and {request.model} has an encoder.", "Give the base model.")
+    if context_length(found.model) < context_length(checkpoint.model):
+        raise InputError(
+            f"{folder} reads {context_length(found.model):,} tokens at a time, {request.model} "
+            f"{context_length(checkpoint.model):,}.",
+            "Give a reference that reads as many.",
+        )
+    if any(isinstance(stage, Interpolate) for stage in request.recipe):
+        if request.lora_rank is not None:
+            raise UsageError("An adapter cannot be interpolated with a whole model.", "Leave --lora-rank out.")
+        if _shapes(found.model) != _shapes(checkpoint.model):
+            raise InputError(
+                f"{folder} and {request.model} have different weights, between which nothing lies.",
+                "Give the base model that was fine-tuned.",
+            )
+    return found.model.to(find_device(request.device)).requires_grad_(False)
+
+
+def _vocabulary(model: PreTrainedModel) -> int:
+    return int(model.get_input_embeddings().weight.shape[0])
+
+
+def _shapes(model: PreTrainedModel) -> dict[str, torch.Size]:
+    return {name: parameter.shape for name, parameter in model.named_parameters()}
 
 
 def _check_source(request: HardenRequest, checkpoint: Checkpoint) -> None:

@@ -10,9 +10,9 @@ from atdp_cli.errors import BudgetError, InputError, UsageError
 from atdp_cli.jobs.corpus import Split, load_split
 from atdp_cli.jobs.crosscheck import check_crosscheck
 from atdp_cli.jobs.detection import Detector
-from atdp_cli.model.folder import check_folder, is_adapter
+from atdp_cli.model.folder import check_folder, is_adapter, weight_files
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
-from atdp_cli.privacy.ledger import Ledger, Masks, Prior, read_beside
+from atdp_cli.privacy.ledger import Ledger, Masks, Prior, file_sha256, read_beside
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.ranges import require_at_least, require_positive
 from atdp_cli.text.corpora.records import Unit
@@ -21,8 +21,18 @@ from atdp_cli.text.placeholders import Style
 from atdp_cli.text.review.sampling import check_rate
 from atdp_cli.text.spans import Tier
 from atdp_cli.training.clipping.names import EngineName
-from atdp_cli.training.plan import Corpus, Plan, make_plan, solve_noise
-from atdp_cli.training.recipe import DPSGD, Recipe, Text, last_private
+from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, solve_noise
+from atdp_cli.training.recipe import (
+    DPSGD,
+    Plain,
+    Recipe,
+    Text,
+    Train,
+    can_stop,
+    last_private,
+    mechanism_of,
+    reads_reference,
+)
 
 WRITTEN_DTYPES = ("float32", "float16", "bfloat16")
 
@@ -59,6 +69,9 @@ class HardenRequest:
     microbatch: int | None = None
     device: str = "auto"
     lora_rank: int | None = None
+    reference: Path | None = None
+    until_exposure: float | None = None
+    max_increase: float | None = None
     merge_adapter: bool = False
     jitter_seed: int = 0
     insecure_seed: int | None = None
@@ -89,7 +102,7 @@ def plan_request(request: HardenRequest) -> Planned:
     """
     _check(request)
     check_folder(request.model)
-    inherited = read_beside(request.model)
+    inherited, reference = read_beside(request.model), _reference(request)
     split = load_split(
         request.data,
         unit=request.unit,
@@ -107,6 +120,8 @@ def plan_request(request: HardenRequest) -> Planned:
             delta=request.delta,
             prior=request.prior,
             inherited=inherited,
+            reference=reference,
+            watched=request.until_exposure is not None,
             jitter_seed=request.jitter_seed,
         )
 
@@ -127,6 +142,17 @@ def plan_request(request: HardenRequest) -> Planned:
     )
 
 
+def _reference(request: HardenRequest) -> Reference | None:
+    """The reference with its ledger, once its folder was found sound; None where nothing reads one."""
+    if request.reference is None:
+        return None
+    if request.until_exposure is None and not any(reads_reference(stage) for stage in request.recipe):
+        raise UsageError(f"No stage of recipe {request.recipe_name} reads a model.", "Leave --reference out.")
+    check_folder(request.reference)
+    weights = {file.name: file_sha256(file) for file in weight_files(request.reference)}
+    return Reference(ledger=read_beside(request.reference), weights=weights)
+
+
 def corrected(request: HardenRequest) -> bool:
     """Whether people, who may have read the corpus, had a say in what is sensitive."""
     return any((request.detector.allow, request.detector.deny, request.spans, request.review))
@@ -143,7 +169,9 @@ def _check(request: HardenRequest) -> None:
         raise UsageError("Standard input cannot be hardened on: it is read more than once.", "Give a file.")
     if request.spans is not None:
         _check_spans(request)
-    if request.style is not Style.LABEL and all(stage.text is not Text.REDACTED for stage in request.recipe):
+    if request.style is not Style.LABEL and not any(
+        isinstance(stage, Train) and stage.text is Text.REDACTED for stage in request.recipe
+    ):
         raise UsageError(f"No stage of recipe {request.recipe_name} reads redacted text.", "Leave --style out.")
     if request.review is not None:
         check_rate(request.review)
@@ -153,6 +181,7 @@ def _check(request: HardenRequest) -> None:
     if request.max_epsilon is not None:
         require_positive("max-epsilon", request.max_epsilon)
     _check_running(request)
+    _check_watched(request)
     require_at_least("jobs", request.detector.jobs, 1)
     require_at_least("max-windows-per-unit", request.max_windows, 1)
     for path in (request.spans, *request.detector.allow, *request.detector.deny, request.manifest, request.valid):
@@ -175,6 +204,24 @@ def _check_running(request: HardenRequest) -> None:
         raise UsageError("There is no adapter to merge.", "Use --merge-adapter with --lora-rank.")
 
 
+def _check_watched(request: HardenRequest) -> None:
+    """What --until-exposure and --max-perplexity-increase need."""
+    if request.max_increase is not None:
+        require_at_least("max-perplexity-increase", request.max_increase, 0)
+    if request.until_exposure is None:
+        return
+    require_positive("until-exposure", request.until_exposure)
+    if request.manifest is None or request.reference is None:
+        raise UsageError(
+            "--until-exposure ranks the planted canaries by log p and by its ratio to a public model.",
+            "Name both: --manifest canaries.json --reference BASE.",
+        )
+    if not any(can_stop(stage) for stage in request.recipe):
+        raise UsageError(
+            f"Recipe {request.recipe_name} has no DP stage that could stop.", "Leave --until-exposure out."
+        )
+
+
 def _check_spans(request: HardenRequest) -> None:
     if len(request.data) != 1:
         raise UsageError("--spans goes with one --data file.", "Harden on one corpus, or leave --spans out.")
@@ -187,7 +234,7 @@ def _check_spans(request: HardenRequest) -> None:
 
 
 def _check_scaled(recipe: Recipe) -> None:
-    mechanism = recipe[last_private(recipe)].mechanism
+    mechanism = mechanism_of(recipe[last_private(recipe)])
     if (
         isinstance(mechanism, DPSGD)
         and isinstance(mechanism.schedule, RiseReset)
@@ -202,7 +249,7 @@ def _check_scaled(recipe: Recipe) -> None:
 def _check_budget(request: HardenRequest, plan: Plan, found: Sequence[Guarantee]) -> None:
     if request.max_epsilon is None:
         return
-    unbounded = [stage.stage.name for stage in plan.stages if stage.sampling_rate is None]
+    unbounded = [stage.stage.name for stage in plan.stages if isinstance(mechanism_of(stage.stage), Plain)]
     if unbounded:
         raise BudgetError(
             f"Stage {unbounded[0]} trains without noise, so no --max-epsilon holds.", "Leave one of them out."

@@ -14,6 +14,8 @@ from atdp_cli.privacy.csprng import secure_stream
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example
+from atdp_cli.training.plan import StagePlan
+from atdp_cli.training.recipe import reads_records, reads_reference
 
 TIMED_RECORDS = 8
 TIMED_NORMALS = 1 << 18
@@ -31,10 +33,14 @@ def estimate_seconds(planned: Planned, opened: Opened) -> float:
     stream = secure_stream()
     for_a_normal = _seconds(lambda: normals(stream, TIMED_NORMALS)) / TIMED_NORMALS
     parameters = sum(parameter.numel() for parameter in trainable(model))
-    return sum(
-        stage.steps * (stage.batch * for_records + (parameters * for_a_normal if stage.sampling_rate else 0))
-        for stage in planned.plan.stages
-    )
+    return sum(_stage_seconds(stage, for_records, parameters * for_a_normal) for stage in planned.plan.training)
+
+
+def _stage_seconds(stage: StagePlan, for_a_record: float, for_noise: float) -> float:
+    records = stage.batch * for_a_record if reads_records(stage.stage) else 0.0
+    # A reference runs forwards only, which is a third of a step.
+    read = 4 / 3 if reads_reference(stage.stage) else 1.0
+    return stage.steps * (records * read + (for_noise if stage.noise_multipliers else 0.0))
 
 
 def _random_example(length: int, vocabulary: int, planned: Planned) -> Example:

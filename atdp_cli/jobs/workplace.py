@@ -11,8 +11,9 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.privacy.journal import JOURNAL_FILE
 from atdp_cli.privacy.ledger import LEDGER_FILE
 
-PRIVATE, PARTIAL = ".private", ".partial"
-"""What is appended to OUT for the folder of private files, and for that of an unfinished run."""
+PRIVATE, PARTIAL, FAILED = ".private", ".partial", ".failed"
+"""What is appended to OUT for the folder of private files, for that of an unfinished run, and for a model that missed
+its limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +60,7 @@ def _written(output: Path) -> dict[Path, str]:
 
 @contextmanager
 def workplace(output: Path, *, force: bool) -> Iterator[Workplace]:
-    """A place to work; on success its folders are renamed to OUT/ and OUT.private/, on failure it is removed.
+    """A place to work, removed at the end; what is to stay is published before.
 
     An interruption by the operating system leaves OUT.partial/ with the journal.
     """
@@ -71,13 +72,12 @@ def workplace(output: Path, *, force: bool) -> Iterator[Workplace]:
     work.private.mkdir(mode=0o700)
     try:
         yield work
-        _publish(work, output)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _publish(work: Workplace, output: Path) -> None:
-    """Both folders into place; what they replace is removed only after both stand there."""
+def publish(work: Workplace, output: Path) -> None:
+    """Rename both folders to OUT/ and OUT.private/; what they replace is removed only after both stand there."""
     for path in work.model.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
     work.model.chmod(0o755)

@@ -1,18 +1,21 @@
 """What a ledger lets one say. ε is never one number: each guarantee has a scope, an adjacency and assumptions."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
 from atdp_cli.privacy.accountant import accountant_name, epsilon_pld
 from atdp_cli.privacy.distributions import Adjacency
-from atdp_cli.privacy.ledger import Ledger, PlainTraining, private_events
+from atdp_cli.privacy.ledger import Ledger, Masks, PlainTraining, ReadModel, private_events
 
 Scope = Literal["end_to_end", "selective", "increment"]
 
 UNKNOWN_PAST = "the starting model's past is unknown"
+UNKNOWN_REFERENCE = "the past of the reference model is unknown"
+PUBLIC_START = "The first checkpoint never saw the corpus, as --prior public states."
+PUBLIC_REFERENCE = "The reference model never saw the corpus, as --reference states."
 POISSON = "Each step draws its records by Poisson sampling, and the sample stays secret."
 ONE_MODEL = "It covers the release of this one model; other models from the same records compose with it."
 INSECURE = "The run used --insecure-seed: its noise can be subtracted, so none of this protects anyone."
@@ -68,9 +71,7 @@ def no_end_to_end(ledger: Ledger) -> str | None:
     if plain:
         names = ", ".join(dict.fromkeys(event.stage for event in plain))
         return f"the model was trained on the corpus without protection (stage {names})"
-    if ledger.prior == "unknown":
-        return UNKNOWN_PAST
-    return None
+    return _unknown(ledger)
 
 
 def selective_void(ledger: Ledger) -> str | None:
@@ -80,14 +81,33 @@ def selective_void(ledger: Ledger) -> str | None:
         return "no stage was trained on redacted text"
     if any(event.text == "raw" for event in plain):
         return "a stage without protection read the raw text"
+    return _unknown(ledger) or _telling({event.masks for event in plain})
+
+
+def _unknown(ledger: Ledger) -> str | None:
+    """Of which model the past is unknown, as a clause; None where all are known."""
     if ledger.prior == "unknown":
         return UNKNOWN_PAST
-    masks = {event.masks for event in plain}
-    if not masks <= {"stable", "linked"}:
+    return UNKNOWN_REFERENCE if any(one.past == "unknown" for one in _references(ledger)) else None
+
+
+def _references(ledger: Ledger) -> list[ReadModel]:
+    return [event for event in ledger.events if isinstance(event, ReadModel)]
+
+
+def _telling(masks: Collection[Masks | None]) -> str | None:
+    """How redacted text can tell of what it hides, as a clause; None where it can't."""
+    if not {"stable", "linked"}.issuperset(masks):
         return "masks of a contextual tier, of lists taken from the data or of a cross-check can move with the secret"
     if "linked" in masks:
         return "numbered placeholders and pseudonyms tell which flagged texts are equal"
     return None
+
+
+def _starts(ledger: Ledger) -> tuple[str, ...]:
+    """The assumptions about the models that a run starts from or reads."""
+    declared = any(one.past == "declared" for one in _references(ledger))
+    return (PUBLIC_START, PUBLIC_REFERENCE) if declared else (PUBLIC_START,)
 
 
 def sentences(ledger: Ledger, found: Sequence[Guarantee]) -> tuple[str, ...]:
@@ -101,7 +121,7 @@ def sentences(ledger: Ledger, found: Sequence[Guarantee]) -> tuple[str, ...]:
     increment = by_scope["increment"]
     if math.isinf(by_scope["end_to_end"].epsilon or 0):
         if increment.epsilon is None:
-            lines.append("No stage with noise ran.")
+            lines.append("No stage read the corpus under noise.")
         else:
             lines.append(f"Hardening stages alone add at most {_pair(increment)}. {INCREMENT_ONLY}")
     if ledger.insecure_seed:
@@ -150,16 +170,16 @@ def _pair(guarantee: Guarantee) -> str:
 
 def _end_to_end(ledger: Ledger, bound: float | None) -> Guarantee:
     reason = no_end_to_end(ledger)
-    assumptions = [POISSON, ONE_MODEL]
-    if reason is None and bound is not None:
-        assumptions.insert(0, "The first checkpoint never saw the corpus, as --prior public states.")
+    spent = bound is not None or bool(_references(ledger))
     return Guarantee(
         scope="end_to_end",
         epsilon=math.inf if reason else bound,
         delta=ledger.delta,
         adjacency="zero-out",
         accountant=accountant_name(ledger.grid),
-        assumptions=(f"No finite ε: {reason}.",) if reason else tuple(assumptions),
+        assumptions=(f"No finite ε: {reason}.",)
+        if reason
+        else (*(_starts(ledger) if spent else ()), POISSON, ONE_MODEL),
     )
 
 
@@ -176,7 +196,7 @@ def _selective(ledger: Ledger) -> Guarantee:
         assumptions=(
             "Neighbouring corpora differ in one record, only in characters that the detector flagged, and redact to "
             "the same bytes; what the detector missed is not covered.",
-            "The first checkpoint never saw the corpus, as --prior public states.",
+            *_starts(ledger),
             POISSON,
             ONE_MODEL,
         ),

@@ -77,8 +77,24 @@ class GaussianRelease(_Frozen):
     noise_multiplier: float = Field(gt=0)
 
 
+class ReadModel(_Frozen):
+    """A stage read another model, its reference. What that model's own ledger lists stands before this event.
+
+    Attributes:
+        past: Whether the reference's first checkpoint never saw the corpus: `public` as its ledger says, `declared`
+            where it has no ledger and the user says so, else `unknown`.
+        weights: SHA-256 of each of its weight files.
+    """
+
+    kind: Literal["read_model"] = "read_model"
+    run: str | None = None
+    stage: str
+    past: Literal["public", "declared", "unknown"]
+    weights: dict[str, str]
+
+
 PrivateEvent = SubsampledGaussian | GaussianRelease
-LedgerEvent = Annotated[PlainTraining | SubsampledGaussian | GaussianRelease, Field(discriminator="kind")]
+LedgerEvent = Annotated[PlainTraining | ReadModel | SubsampledGaussian | GaussianRelease, Field(discriminator="kind")]
 Prior = Literal["public", "unknown"]
 
 
@@ -132,7 +148,7 @@ def compact(events: Iterable[LedgerEvent]) -> tuple[LedgerEvent, ...]:
 
 def private_events(events: Iterable[LedgerEvent]) -> tuple[PrivateEvent, ...]:
     """The events with noise."""
-    return tuple(event for event in events if not isinstance(event, PlainTraining))
+    return tuple(event for event in events if isinstance(event, SubsampledGaussian | GaussianRelease))
 
 
 def new_run() -> str:

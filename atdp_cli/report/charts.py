@@ -12,18 +12,30 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 16, 40, 52
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel:
-    """One curve with its axes; the vertical one starts at 0.
+class Curve:
+    """Points joined by a line.
 
     Attributes:
         points: Ascending in x; those that are not finite are left out.
+        name: Written beside its last point.
+    """
+
+    points: Sequence[Point]
+    name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """Curves with their axes; the vertical one starts at 0.
+
+    Attributes:
         logarithmic: Whether x, then above 0, is drawn on a logarithmic axis.
     """
 
     title: str
     x_label: str
     y_label: str
-    points: Sequence[Point]
+    curves: Sequence[Curve]
     logarithmic: bool = False
 
 
@@ -69,11 +81,14 @@ def decade_ticks(low: float, high: float, most: int = 7) -> tuple[float, ...]:
 
 
 def _panel(panel: Panel) -> str:
-    points = [point for point in panel.points if all(math.isfinite(value) for value in point)]
+    curves = [
+        (curve.name, [point for point in curve.points if all(map(math.isfinite, point))]) for curve in panel.curves
+    ]
+    points = [point for _, found in curves for point in found]
     if not points:
-        return _text(WIDTH / 2, HEIGHT / 2, f"{panel.title}: nothing to draw", anchor="middle")
+        return drawn_text(WIDTH / 2, HEIGHT / 2, f"{panel.title}: nothing to draw", anchor="middle")
     xs, ys = [x for x, _ in points], [y for _, y in points]
-    x_ticks = decade_ticks(xs[0], xs[-1]) if panel.logarithmic else linear_ticks(0, xs[-1])
+    x_ticks = decade_ticks(min(xs), max(xs)) if panel.logarithmic else linear_ticks(0, max(xs))
     y_ticks = linear_ticks(0, max(ys))
 
     def across(x: float) -> float:
@@ -85,27 +100,39 @@ def _panel(panel: Panel) -> str:
         return HEIGHT - BOTTOM - y / y_ticks[-1] * (HEIGHT - TOP - BOTTOM)
 
     bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
-    lines = [_line(LEFT, down(tick), right, down(tick), "#ddd") for tick in y_ticks]
-    lines += [_line(across(tick), bottom, across(tick), bottom + 5, "#222") for tick in x_ticks]
-    lines += [_line(LEFT, bottom, right, bottom, "#222"), _line(LEFT, TOP, LEFT, bottom, "#222")]
-    labels = [_text(LEFT - 8, down(tick) + 4, f"{tick:g}", anchor="end") for tick in y_ticks]
-    labels += [_text(across(tick), bottom + 19, f"{tick:g}", anchor="middle") for tick in x_ticks]
+    lines = [drawn_line(LEFT, down(tick), right, down(tick), "#ddd") for tick in y_ticks]
+    lines += [drawn_line(across(tick), bottom, across(tick), bottom + 5, "#222") for tick in x_ticks]
+    lines += [drawn_line(LEFT, bottom, right, bottom, "#222"), drawn_line(LEFT, TOP, LEFT, bottom, "#222")]
+    labels = [drawn_text(LEFT - 8, down(tick) + 4, f"{tick:g}", anchor="end") for tick in y_ticks]
+    labels += [drawn_text(across(tick), bottom + 19, f"{tick:g}", anchor="middle") for tick in x_ticks]
     middle = (LEFT + right) / 2
     labels += [
-        _text(middle, 22, panel.title, anchor="middle", weight="bold"),
-        _text(middle, HEIGHT - 12, panel.x_label, anchor="middle"),
-        _text(16, (TOP + bottom) / 2, panel.y_label, anchor="middle", turned=True),
+        drawn_text(middle, 22, panel.title, anchor="middle", weight="bold"),
+        drawn_text(middle, HEIGHT - 12, panel.x_label, anchor="middle"),
+        drawn_text(16, (TOP + bottom) / 2, panel.y_label, anchor="middle", turned=True),
     ]
-    path = " ".join(f"{across(x):.1f},{down(y):.1f}" for x, y in points)
-    curve = [f'<polyline points="{path}" fill="none" stroke="#222" stroke-width="1.5"/>']
-    curve += [f'<circle cx="{across(x):.1f}" cy="{down(y):.1f}" r="2.5"/>' for x, y in points]
-    return "\n".join(lines + labels + curve)
+    drawn = [_curve(name, [(across(x), down(y)) for x, y in found]) for name, found in curves if found]
+    return "\n".join(lines + labels + drawn)
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, stroke: str) -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{stroke}"/>'
+def _curve(name: str, places: Sequence[Point]) -> str:
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    found = [f'<polyline points="{path}" fill="none" stroke="#222" stroke-width="1.5"/>']
+    found += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in places]
+    if name:
+        x, y = places[-1]
+        beyond = x > WIDTH / 2
+        found.append(drawn_text(x + (-6 if beyond else 6), y - 6, name, anchor="end" if beyond else "start"))
+    return "\n".join(found)
 
 
-def _text(x: float, y: float, text: str, *, anchor: str, weight: str = "normal", turned: bool = False) -> str:
+def drawn_line(x1: float, y1: float, x2: float, y2: float, stroke: str, *, dashed: bool = False) -> str:
+    """A straight line."""
+    dash = ' stroke-dasharray="4 3"' if dashed else ""
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{stroke}"{dash}/>'
+
+
+def drawn_text(x: float, y: float, text: str, *, anchor: str, weight: str = "normal", turned: bool = False) -> str:
+    """A line of text at its base line, from its `start`, `middle` or `end`."""
     turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}"{turn}>{escape(text)}</text>'

@@ -56,25 +56,37 @@ class StageEntry(_Frozen):
     """One stage as it was planned and run. σ is listed an epoch each.
 
     Attributes:
+        text: What the stage read; null where it read no record.
         placeholders: Their style in redacted text; null for raw text.
+        mechanism: `noise` has no gradient, `none` trains nothing.
         released_share: The corpus' share of sensitive tokens as released with noise, and `released_weight` the
             weight w that follows from it: post-processing of what the ledger holds.
+        stopped_after: The epoch after which the canaries were below the bar, so that the stage took no further step.
+            What it did not take is in its ε all the same.
     """
 
     name: str
-    text: Literal["raw", "redacted"]
+    text: Literal["raw", "redacted"] | None = None
     placeholders: str | None = None
     objective: str
-    mechanism: Literal["plain", "dp-sgd"]
-    epochs: int
-    steps: int
-    batch: int
-    sampling_rate: float | None
-    clip_norm: float | None
-    noise_multipliers: tuple[float, ...]
-    optimizer: str
+    mechanism: Literal["plain", "dp-sgd", "noise", "none"]
+    epochs: int = 0
+    steps: int = 0
+    batch: int = 0
+    sampling_rate: float | None = None
+    clip_norm: float | None = None
+    noise_multipliers: tuple[float, ...] = ()
+    optimizer: str | None = None
     released_share: float | None = None
     released_weight: float | None = None
+    stopped_after: int | None = None
+
+
+class ReferenceEntry(_Frozen):
+    """A public model that a stage read, and why it is held to be public."""
+
+    past: Literal["public", "declared", "unknown"]
+    weights: dict[str, str]
 
 
 class CrossCheckEntry(_Frozen):
@@ -117,6 +129,7 @@ class PublicReport(_Frozen):
     held_out: int
     prior: Literal["public", "unknown"]
     inherited_ledger: bool
+    references: tuple[ReferenceEntry, ...] = ()
     recipe: str
     stages: tuple[StageEntry, ...]
     detector: DetectorEntry
@@ -149,6 +162,7 @@ class StagePrivate(_Frozen):
     """What a stage measured on private text.
 
     Attributes:
+        seconds, processor_seconds: Of the stage without measuring, by the clock and of the processors.
         clamped: For weights from the record: the share of records whose own share of sensitive tokens was already at
             or above the target, so that w is 1 and their tokens weigh the same.
         sensitive_weight: The paper's r(w) as it came out at the start of the stage: the share of all weight, over the
@@ -159,6 +173,8 @@ class StagePrivate(_Frozen):
     perplexities: tuple[PerplexityEntry, ...]
     mean_norms: tuple[float | None, ...]
     not_finite: int
+    seconds: float
+    processor_seconds: float
     clamped: float | None
     sensitive_weight: float | None
 

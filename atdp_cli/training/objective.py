@@ -2,30 +2,43 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from atdp_cli.model.windows import Window
+from atdp_cli.model.windows import Mask, Window
 from atdp_cli.privacy.weights import balancing_weight, record_weight
-from atdp_cli.training.recipe import Objective, Uniform
+from atdp_cli.training.recipe import Anchored, Nothing, Objective, Uniform, Weighted
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 Weights = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Example:
-    """A record ready for training: its loss is Σ weight·(negative log-likelihood) over its windows' tokens.
+    """A record ready for training: its loss is Σ weight·(the token's loss) over its windows' tokens.
+
+    A token's loss is its negative log-likelihood; where it is anchored, KL(reference ‖ model) of the distributions
+    over the whole vocabulary at its place.
 
     Attributes:
         windows: The record's windows; none for an empty record, which adds nothing.
         weights: One array a window, shape [T]; 0 at tokens that are no targets.
+        anchored: One mask a window, shape [T]; None where no token is anchored.
+        reference: The model, in eval mode, that anchored tokens are pulled to.
     """
 
     windows: tuple[Window, ...]
     weights: tuple[Weights, ...]
+    anchored: tuple[Mask, ...] | None = None
+    reference: "PreTrainedModel | None" = None
 
     def __post_init__(self) -> None:
+        if (self.anchored is None) != (self.reference is None):
+            raise ValueError("Anchored tokens and a reference go together.")
         if len({window.record for window in self.windows}) > 1:
             raise ValueError("An example holds windows of several records: packed rows cannot be clipped by record.")
 
@@ -61,7 +74,9 @@ def weigh(records: Sequence[tuple[Window, ...]], objective: Objective, released:
     Args:
         released: α of the corpus as released with noise, for weight `released`.
     """
-    if isinstance(objective, Uniform) or not isinstance(objective.weight, str):
+    if isinstance(objective, Nothing):
+        return Weighing()
+    if not isinstance(objective, Weighted) or not isinstance(objective.weight, str):
         return Weighing(share=weight_share(records, objective))
     if objective.weight == "released":
         if released is None:
@@ -81,21 +96,39 @@ def weight_share(
     """
     sensitive = total = 0.0
     for record in records:
-        example = make_example(record, objective, released_weight=released_weight)
-        for window, weights in zip(example.windows, example.weights, strict=True):
+        for window, weights in zip(record, token_weights(record, objective, released_weight), strict=True):
             total += float(weights.sum())
             sensitive += float(weights[window.sensitive].sum())
     return sensitive / total if total else None
 
 
-def make_example(windows: tuple[Window, ...], objective: Objective, *, released_weight: float | None = None) -> Example:
+def make_example(
+    windows: tuple[Window, ...],
+    objective: Objective,
+    *,
+    released_weight: float | None = None,
+    reference: "PreTrainedModel | None" = None,
+) -> Example:
     """Weigh a record's tokens; nothing but this record and public numbers enter.
 
     Args:
         released_weight: w from the released share, for weight `released`.
+        reference: The public model, for `Anchored`.
     """
+    weights = token_weights(windows, objective, released_weight)
+    if not isinstance(objective, Anchored):
+        return Example(windows, weights)
+    if reference is None:
+        raise ValueError("an anchored objective needs a reference")
+    return Example(windows, weights, tuple(window.sensitive & window.targets for window in windows), reference)
+
+
+def token_weights(
+    windows: Sequence[Window], objective: Objective, released_weight: float | None = None
+) -> tuple[Weights, ...]:
+    """Each token's weight in its record's loss, one array a window, shape [T]."""
     other = _other_weight(windows, objective, released_weight)
-    return Example(windows, tuple(_weights(window, other) for window in windows))
+    return tuple(_weights(window, other) for window in windows)
 
 
 def _weights(window: Window, other: float) -> Weights:
@@ -104,6 +137,8 @@ def _weights(window: Window, other: float) -> Weights:
 
 
 def _other_weight(windows: Sequence[Window], objective: Objective, released_weight: float | None) -> float:
+    if isinstance(objective, Nothing):
+        raise ValueError("an objective without a loss has no weights")
     if isinstance(objective, Uniform):
         return 1.0
     if objective.weight == "record":

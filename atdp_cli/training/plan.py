@@ -1,11 +1,12 @@
 """The plan: everything that a recipe will spend, known before the first step. Never imports torch."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from atdp_cli.errors import BudgetError, UsageError
 from atdp_cli.privacy.accountant import epsilon_pld, grid_for
+from atdp_cli.privacy.ancestry import together
 from atdp_cli.privacy.ledger import (
     GaussianRelease,
     Ledger,
@@ -13,6 +14,7 @@ from atdp_cli.privacy.ledger import (
     Masks,
     PlainTraining,
     Prior,
+    ReadModel,
     SubsampledGaussian,
     compact,
     new_run,
@@ -20,7 +22,20 @@ from atdp_cli.privacy.ledger import (
 )
 from atdp_cli.privacy.schedule import scaled, sigma_sequence
 from atdp_cli.privacy.solve import solve
-from atdp_cli.training.recipe import DPSGD, Plain, Recipe, Text, Train, Weighted, last_private
+from atdp_cli.training.recipe import (
+    DPSGD,
+    Interpolate,
+    Plain,
+    Recipe,
+    Stage,
+    Text,
+    Train,
+    Weighted,
+    can_stop,
+    last_private,
+    reads_records,
+    reads_reference,
+)
 
 SOLVE_TOLERANCE = 1e-3
 """The solved plan's ε lies within this share below the target."""
@@ -31,12 +46,12 @@ LOWEST_NOISE, HIGHEST_NOISE = 0.2, 1000.0
 
 @dataclass(frozen=True, kw_only=True)
 class StagePlan:
-    """A stage with its sizes worked out for N records.
+    """A stage of training with its sizes worked out for N records.
 
     Attributes:
-        batch: Records a step: the expected number B for a private stage.
-        sampling_rate: q = B/N for a private stage, else None.
-        noise_multipliers: One σ an epoch for a private stage, else empty.
+        batch: Records a step: the expected number B for a stage with noise.
+        sampling_rate: q = B/N for a private stage, None for one that is plain or reads no record.
+        noise_multipliers: One σ an epoch for a stage with noise, else empty.
         events: What the stage will spend.
     """
 
@@ -54,11 +69,50 @@ class StagePlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """All stages, and the ledger that an uninterrupted run will leave."""
+class InterpolatePlan:
+    """A stage that trains nothing, with what it reads."""
 
-    stages: tuple[StagePlan, ...]
+    stage: Interpolate
+    events: tuple[LedgerEvent, ...]
+
+
+AnyPlan = StagePlan | InterpolatePlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All stages, and the ledger that an uninterrupted run will leave.
+
+    Attributes:
+        before: Of the ledger's events, those of the models that the run starts from or reads.
+    """
+
+    stages: tuple[AnyPlan, ...]
     ledger: Ledger
+    before: tuple[LedgerEvent, ...] = ()
+
+    @property
+    def training(self) -> tuple[StagePlan, ...]:
+        """The stages that take steps."""
+        return tuple(stage for stage in self.stages if isinstance(stage, StagePlan))
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps of all stages."""
+        return sum(stage.steps for stage in self.training)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """The model that some stages read.
+
+    Attributes:
+        ledger: The one that lies beside it; None makes it public, as whoever names it declares.
+        weights: SHA-256 of each of its weight files.
+    """
+
+    ledger: Ledger | None
+    weights: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,28 +137,41 @@ def make_plan(
     delta: float,
     prior: Prior,
     inherited: Ledger | None = None,
+    reference: Reference | None = None,
+    watched: bool = False,
     jitter_seed: int = 0,
 ) -> Plan:
-    """Work out every stage and the ledger, the starting checkpoint's own ledger included.
+    """Work out every stage and the ledger, those of the starting checkpoint and of the reference included.
+
+    Args:
+        inherited: The ledger beside the starting checkpoint.
+        reference: None where no stage reads one.
+        watched: Whether private stages end by what the reference says of their model, and so read it too.
 
     Raises:
-        UsageError: δ is not below 1/N, a batch is larger than the corpus, or the checkpoint's ledger counts
-            another unit.
+        UsageError: δ is not below 1/N, a batch is larger than the corpus, a ledger counts another unit, or a stage
+            lacks its reference.
     """
-    largest = max(corpus.records, inherited.records if inherited else 0)
+    ledgers = [one for one in (inherited, reference.ledger if reference else None) if one is not None]
+    largest = max(corpus.records, *(one.records for one in ledgers), 0)
     if not 0 < delta < 1 / largest:
         raise UsageError(
             f"delta is {delta:g}, not below 1/N = {1 / largest:.3g} for {largest:,} training records.",
             "Choose a smaller --delta.",
         )
-    stages = tuple(_plan_stage(stage, position, corpus, jitter_seed) for position, stage in enumerate(recipe))
-    spent = tuple(event for stage in stages for event in stage.events)
-    if inherited is not None and inherited.unit != corpus.unit:
-        raise UsageError(
-            f"The checkpoint's ledger protects each {inherited.unit}, this run each {corpus.unit}.",
-            f"Use --unit {inherited.unit}, or start from another checkpoint.",
-        )
-    events = compact((inherited.events if inherited else ()) + spent)
+    for one in ledgers:
+        if one.unit != corpus.unit:
+            raise UsageError(
+                f"The ledger beside {'the checkpoint' if one is inherited else 'the reference'} protects each "
+                f"{one.unit}, this run each {corpus.unit}.",
+                f"Use --unit {one.unit}, or give another model.",
+            )
+    stages = tuple(
+        _plan_stage(stage, position, corpus, reference=reference, watched=watched, jitter_seed=jitter_seed)
+        for position, stage in enumerate(recipe)
+    )
+    before = together(ledgers).events if ledgers else ()
+    events = compact(before + tuple(event for stage in stages for event in stage.events))
     ledger = Ledger(
         unit=corpus.unit,
         prior="public" if prior == "public" or (inherited and inherited.prior == "public") else "unknown",
@@ -113,9 +180,9 @@ def make_plan(
         grid=grid_for(private_events(events)),
         events=events,
         run=new_run(),
-        insecure_seed=inherited is not None and inherited.insecure_seed,
+        insecure_seed=any(one.insecure_seed for one in ledgers),
     )
-    return Plan(stages=stages, ledger=ledger)
+    return Plan(stages=stages, ledger=ledger, before=before)
 
 
 def planned_epsilon(plan: Plan) -> float:
@@ -136,13 +203,19 @@ def solve_noise(recipe: Recipe, target: float, plan_with: Callable[[Recipe], Pla
     if not (math.isfinite(target) and target > 0):
         raise UsageError(f"target-epsilon is {target}.", "Choose a number above 0.")
     position = last_private(recipe)
-    mechanism = recipe[position].mechanism
-    if not isinstance(mechanism, DPSGD):
-        raise UsageError("The recipe has no DP stage, so no noise can reach a target ε.", "Add +atdp to --recipe.")
+    stage = recipe[position]
+    if not (isinstance(stage, Train) and isinstance(stage.mechanism, DPSGD) and reads_records(stage)):
+        raise UsageError(
+            "The recipe's last stage with noise reads no record, so no noise can reach a target ε."
+            if isinstance(stage, Train) and isinstance(stage.mechanism, DPSGD)
+            else "The recipe has no DP stage, so no noise can reach a target ε.",
+            "Add +atdp to --recipe.",
+        )
+    mechanism = stage.mechanism
 
     def with_noise(sigma: float) -> Recipe:
         changed = replace(mechanism, schedule=scaled(mechanism.schedule, sigma))
-        return (*recipe[:position], replace(recipe[position], mechanism=changed), *recipe[position + 1 :])
+        return (*recipe[:position], replace(stage, mechanism=changed), *recipe[position + 1 :])
 
     def epsilon(sigma: float) -> float:
         try:
@@ -162,49 +235,79 @@ def solve_noise(recipe: Recipe, target: float, plan_with: Callable[[Recipe], Pla
     return with_noise(found)
 
 
-def _plan_stage(stage: Train, position: int, corpus: Corpus, jitter_seed: int) -> StagePlan:
-    if isinstance(stage.mechanism, Plain):
-        masks = corpus.masks if stage.text is Text.REDACTED else None
-        return StagePlan(
-            stage=stage,
-            batch=stage.mechanism.batch_size,
-            steps_per_epoch=math.ceil(corpus.records / stage.mechanism.batch_size),
-            sampling_rate=None,
-            noise_multipliers=(),
-            events=(PlainTraining.model_validate({"stage": stage.name, "text": stage.text.value, "masks": masks}),),
+def _plan_stage(
+    stage: Stage, position: int, corpus: Corpus, *, reference: Reference | None, watched: bool, jitter_seed: int
+) -> AnyPlan:
+    reads = reads_reference(stage) or (watched and can_stop(stage))
+    read = (_read_event(stage, reference),) if reads else ()
+    if isinstance(stage, Interpolate):
+        return InterpolatePlan(stage=stage, events=read)
+    planned = (
+        _plan_plain(stage, stage.mechanism, corpus)
+        if isinstance(stage.mechanism, Plain)
+        else _plan_noisy(stage, stage.mechanism, position, corpus, jitter_seed)
+    )
+    return replace(planned, events=read + planned.events)
+
+
+def _read_event(stage: Stage, reference: Reference | None) -> ReadModel:
+    if reference is None:
+        raise UsageError(
+            f"Stage {stage.name} reads a public model.",
+            "Name it: --reference FOLDER, the base that never saw the corpus.",
         )
-    return _plan_private(stage, stage.mechanism, position, corpus, jitter_seed)
+    known = reference.ledger
+    past = "declared" if known is None else known.prior
+    return ReadModel.model_validate({"stage": stage.name, "past": past, "weights": dict(reference.weights)})
 
 
-def _plan_private(stage: Train, mechanism: DPSGD, position: int, corpus: Corpus, jitter_seed: int) -> StagePlan:
+def _plan_plain(stage: Train, mechanism: Plain, corpus: Corpus) -> StagePlan:
+    masks = corpus.masks if stage.text is Text.REDACTED else None
+    return StagePlan(
+        stage=stage,
+        batch=mechanism.batch_size,
+        steps_per_epoch=math.ceil(corpus.records / mechanism.batch_size),
+        sampling_rate=None,
+        noise_multipliers=(),
+        events=(PlainTraining.model_validate({"stage": stage.name, "text": stage.text.value, "masks": masks}),),
+    )
+
+
+def _plan_noisy(stage: Train, mechanism: DPSGD, position: int, corpus: Corpus, jitter_seed: int) -> StagePlan:
     batch = mechanism.expected_batch or min(256, math.ceil(corpus.records / 4))
     if batch > corpus.records:
         raise UsageError(
             f"batch-size {batch} is larger than the {corpus.records:,} training records.", "Choose a smaller batch."
         )
-    steps_per_epoch = math.ceil(corpus.records / batch)
-    sigmas = sigma_sequence(mechanism.schedule, stage.epochs, position=position, jitter_seed=jitter_seed)
-    events: list[LedgerEvent] = []
+    planned = StagePlan(
+        stage=stage,
+        batch=batch,
+        steps_per_epoch=math.ceil(corpus.records / batch),
+        sampling_rate=batch / corpus.records if reads_records(stage) else None,
+        noise_multipliers=sigma_sequence(mechanism.schedule, stage.epochs, position=position, jitter_seed=jitter_seed),
+        events=(),
+    )
+    return replace(planned, events=_spent(planned, mechanism))
+
+
+def _spent(plan: StagePlan, mechanism: DPSGD) -> tuple[LedgerEvent, ...]:
+    """What a stage with noise takes from the records."""
+    stage, events = plan.stage, list[LedgerEvent]()
+    if plan.sampling_rate is None:
+        return ()
     if isinstance(stage.objective, Weighted) and stage.objective.weight == "released":
         events.append(release_event(stage.name, stage.objective))
     events += [
         SubsampledGaussian(
             stage=stage.name,
-            sampling_rate=batch / corpus.records,
+            sampling_rate=plan.sampling_rate,
             noise_multiplier=sigma,
             clip_norm=mechanism.clip_norm,
-            steps=steps_per_epoch,
+            steps=plan.steps_per_epoch,
         )
-        for sigma in sigmas
+        for sigma in plan.noise_multipliers
     ]
-    return StagePlan(
-        stage=stage,
-        batch=batch,
-        steps_per_epoch=steps_per_epoch,
-        sampling_rate=batch / corpus.records,
-        noise_multipliers=sigmas,
-        events=compact(events),
-    )
+    return compact(events)
 
 
 def release_event(stage: str, objective: Weighted) -> GaussianRelease:

@@ -45,7 +45,30 @@ class Weighted:
         require_positive("release-noise", self.release_noise_multiplier)
 
 
-Objective = Uniform | Weighted
+@dataclass(frozen=True, kw_only=True)
+class Anchored:
+    """KL(reference ‖ model) with weight 1 on sensitive tokens; cross-entropy on the rest, as `Weighted` weighs it.
+
+    A sensitive token is pulled back to what the reference, a public model, says at its place; what stands there in
+    the record is not learnt.
+
+    Attributes:
+        weight: w of tokens that are neither sensitive nor function words, a public constant in [0, 1].
+    """
+
+    weight: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight <= 1:
+            raise UsageError(f"weight is {self.weight}.", "Choose a number from 0 to 1.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nothing:
+    """No loss: a private stage's noise alone, the control that any recipe must beat."""
+
+
+Objective = Uniform | Weighted | Anchored | Nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,12 +143,33 @@ class Train:
 
     def __post_init__(self) -> None:
         require_at_least("epochs", self.epochs, 1)
-        objective, mechanism = self.objective, self.mechanism
-        if isinstance(mechanism, Plain) and isinstance(objective, Weighted) and objective.weight == "released":
+        if isinstance(self.mechanism, DPSGD):
+            return
+        if isinstance(self.objective, Weighted) and self.objective.weight == "released":
             raise UsageError(f"stage {self.name} releases a weight without protection.", "Choose a constant weight.")
+        if isinstance(self.objective, Nothing):
+            raise UsageError(f"stage {self.name} has neither a loss nor noise.", "Give it the mechanism dp-sgd.")
 
 
-Recipe = tuple[Train, ...]
+@dataclass(frozen=True, kw_only=True)
+class Interpolate:
+    """Weights drawn towards those of the reference: θ ← θ_ref + β(θ − θ_ref). A control; nothing is trained.
+
+    Attributes:
+        name: Unique in its recipe.
+        beta: β in [0, 1], how far from the reference to the model the result lies.
+    """
+
+    name: str
+    beta: float = 0.25
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.beta <= 1:
+            raise UsageError(f"beta is {self.beta}.", "Choose a number from 0 (the reference) to 1 (the model).")
+
+
+Stage = Train | Interpolate
+Recipe = tuple[Stage, ...]
 
 _RISE_RESET = DPSGD(schedule=RiseReset(noise_multiplier=1.0))
 
@@ -141,7 +185,21 @@ DP_SGD: Recipe = (
 )
 ATDP: Recipe = (Train(name="atdp", text=Text.RAW, objective=Weighted(), mechanism=_RISE_RESET),)
 
-RECIPES: Mapping[str, Recipe] = {"atdp": ATDP, "no-dp": NO_DP, "dp-sgd": DP_SGD, "redacted": REDACTED}
+ANCHORED: Recipe = (Train(name="anchored", text=Text.RAW, objective=Anchored(), mechanism=_RISE_RESET),)
+NOISE: Recipe = (Train(name="noise", text=Text.RAW, objective=Nothing(), mechanism=_RISE_RESET),)
+INTERPOLATE: Recipe = (Interpolate(name="interpolate"),)
+
+RECIPES: Mapping[str, Recipe] = {
+    "base": (),
+    "no-dp": NO_DP,
+    "redacted": REDACTED,
+    "jft": REDACTED + DP_SGD,
+    "dp-sgd": DP_SGD,
+    "atdp": ATDP,
+    "anchored": ANCHORED,
+    "noise": NOISE,
+    "interpolate": INTERPOLATE,
+}
 
 
 def parse_recipe(text: str) -> Recipe:
@@ -150,7 +208,7 @@ def parse_recipe(text: str) -> Recipe:
     Raises:
         UsageError: A part is not the name of a recipe.
     """
-    stages: list[Train] = []
+    stages: list[Stage] = []
     seen: Counter[str] = Counter()
     for part in text.split("+"):
         if part not in RECIPES:
@@ -164,7 +222,33 @@ def parse_recipe(text: str) -> Recipe:
     return tuple(stages)
 
 
+def mechanism_of(stage: Stage) -> Plain | DPSGD | None:
+    """How a stage trains; None where it doesn't."""
+    return stage.mechanism if isinstance(stage, Train) else None
+
+
+def reads_records(stage: Stage) -> bool:
+    """Whether any record has a say in what the stage does."""
+    return isinstance(stage, Train) and not isinstance(stage.objective, Nothing)
+
+
+def can_stop(stage: Stage) -> bool:
+    """Whether the stage is private, so that it may end before its plan does: what it left out is spent as well."""
+    return reads_records(stage) and isinstance(mechanism_of(stage), DPSGD)
+
+
+def reads_reference(stage: Stage) -> bool:
+    """Whether the stage needs a reference model."""
+    return isinstance(stage, Interpolate) or isinstance(stage.objective, Anchored)
+
+
 def last_private(recipe: Recipe) -> int:
-    """The position of the stage that bare options act on: the last DP stage, or the last one where none is."""
-    private = [position for position, stage in enumerate(recipe) if isinstance(stage.mechanism, DPSGD)]
+    """The position of the stage that bare options act on: the last with noise, or the last one where none is.
+
+    Raises:
+        UsageError: The recipe has no stage.
+    """
+    if not recipe:
+        raise UsageError("The recipe has no stage for this option to act on.", "Add one by +, as in base+atdp.")
+    private = [position for position, stage in enumerate(recipe) if isinstance(mechanism_of(stage), DPSGD)]
     return private[-1] if private else len(recipe) - 1

@@ -2,11 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from types import UnionType
 from typing import Any
 
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.schedule import RiseReset
-from atdp_cli.training.recipe import DPSGD, SGD, AdamW, Recipe, Train, Weighted, last_private
+from atdp_cli.training.recipe import (
+    DPSGD,
+    SGD,
+    AdamW,
+    Anchored,
+    Interpolate,
+    Recipe,
+    Stage,
+    Train,
+    Weighted,
+    last_private,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +63,11 @@ def parse_setting(recipe: Recipe, text: str) -> Setting:
     return Setting(position=names.index(name), option=option.replace("_", "-"), value=value)
 
 
-def _apply(stage: Train, option: str, value: str) -> Train:
+def _apply(stage: Stage, option: str, value: str) -> Stage:
+    if isinstance(stage, Interpolate):
+        if option != "beta":
+            raise _lacks(stage, option)
+        return replace(stage, beta=_parsed(float, stage, option, value))
     setter = SETTERS.get(option)
     if setter is None:
         raise UsageError(f"{stage.name}.{option} is not an option.", f"Choose one of {', '.join(SETTERS)}.")
@@ -65,7 +81,7 @@ def _stage(parse: Callable[[str], Any]) -> Callable[[Train, str, str], Train]:
     return apply
 
 
-def _part(part: str, kind: type, parse: Callable[[str], Any]) -> Callable[[Train, str, str], Train]:
+def _part(part: str, kind: type | UnionType, parse: Callable[[str], Any]) -> Callable[[Train, str, str], Train]:
     """A setter for a field of the stage's objective, mechanism or optimizer."""
 
     def apply(stage: Train, option: str, value: str) -> Train:
@@ -86,6 +102,11 @@ def _schedule(kind: type, parse: Callable[[str], Any]) -> Callable[[Train, str, 
         return replace(stage, mechanism=replace(mechanism, schedule=changed))
 
     return apply
+
+
+def _weight_of(stage: Train, option: str, value: str) -> Train:
+    parse = _weight if isinstance(stage.objective, Weighted) else float
+    return _part("objective", Weighted | Anchored, parse)(stage, option, value)
 
 
 def _batch_size(stage: Train, option: str, value: str) -> Train:
@@ -109,7 +130,7 @@ def _jitter(text: str) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _parsed(parse: Callable[[str], Any], stage: Train, option: str, value: str) -> Any:
+def _parsed(parse: Callable[[str], Any], stage: Stage, option: str, value: str) -> Any:
     try:
         return parse(value)
     except ValueError as error:
@@ -120,7 +141,7 @@ def _field(option: str) -> str:
     return {"release-noise": "release_noise_multiplier"}.get(option, option.replace("-", "_"))
 
 
-def _lacks(stage: Train, option: str) -> UsageError:
+def _lacks(stage: Stage, option: str) -> UsageError:
     return UsageError(f"Stage {stage.name} has no {option}.", "Leave it out, or set it on another stage with --set.")
 
 
@@ -142,7 +163,7 @@ SETTERS: dict[str, Callable[[Train, str, str], Train]] = {
     "jitter": _schedule(RiseReset, _jitter),
     "sigma-max": _schedule(RiseReset, float),
     "clip-norm": _part("mechanism", DPSGD, float),
-    "weight": _part("objective", Weighted, _weight),
+    "weight": _weight_of,
     "target-share": _part("objective", Weighted, float),
     "release-noise": _part("objective", Weighted, float),
 }

@@ -16,7 +16,7 @@ from atdp_cli.privacy.csprng import KeyStream
 from atdp_cli.privacy.journal import spend
 from atdp_cli.privacy.ledger import SubsampledGaussian
 from atdp_cli.training.clipping.batches import default_tokens, split
-from atdp_cli.training.clipping.engine import ClippingEngine, trainable
+from atdp_cli.training.clipping.engine import ClippingEngine, summed_in, trainable
 from atdp_cli.training.clipping.forward import logits_of, loss_gradient
 from atdp_cli.training.noise import add_noise
 from atdp_cli.training.objective import Example
@@ -26,6 +26,9 @@ from atdp_cli.training.sampling import poisson_sample
 
 Refresh = Callable[[int], Sequence[Example]]
 """The same records as they are weighed from this epoch on."""
+
+Enough = Callable[[], bool]
+"""Whether the model as it stands needs no more of a stage."""
 
 HeldOut = Callable[[], Perplexity]
 """The held-out perplexity of the model as it stands."""
@@ -47,11 +50,16 @@ class StageResult:
         perplexities: Held-out perplexity after each epoch.
         mean_norms: Mean gradient norm of the records of each step before clipping; None for an empty step.
         not_finite: Records whose gradient was not finite and that added nothing, counted over all steps.
+        stopped_after: The epoch after which it was enough; None where the stage went to its end.
+        seconds, processor_seconds: Of all but the measuring, by the clock and of the processors.
     """
 
     perplexities: tuple[Perplexity, ...]
     mean_norms: tuple[float | None, ...] = ()
     not_finite: int = 0
+    stopped_after: int | None = None
+    seconds: float = 0.0
+    processor_seconds: float = 0.0
 
 
 def run_private(
@@ -65,6 +73,7 @@ def run_private(
     held_out: HeldOut,
     notify: Notify,
     refresh: Refresh | None = None,
+    enough: Enough | None = None,
 ) -> StageResult:
     """DP training (Abadi et al. 2016, Algorithm 1): sample, clip, sum, add noise, divide by B, step.
 
@@ -74,6 +83,8 @@ def run_private(
 
     Args:
         refresh: Asked before each epoch; None where the examples stay as they are.
+        enough: Asked after each epoch; when it is, the steps that are left are not taken, but spent: when a stage
+            stops depends on its records, and is covered as a consequence of the whole.
 
     Raises:
         RunError: A parameter is no longer finite, or the first step changed nothing.
@@ -83,8 +94,9 @@ def run_private(
     notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
     perplexities: list[Perplexity] = []
     mean_norms: list[float | None] = []
-    not_finite = 0
-    for epoch, event in enumerate(_one_step_events(plan), start=1):
+    not_finite, stopped_after = 0, None
+    events = _one_step_events(plan)
+    for epoch, event in enumerate(events, start=1):
         examples = examples if refresh is None else refresh(epoch)
         for step in range((epoch - 1) * plan.steps_per_epoch + 1, epoch * plan.steps_per_epoch + 1):
             chosen = [examples[row] for row in poisson_sample(len(examples), event.sampling_rate, randomness.sample)]
@@ -98,7 +110,42 @@ def run_private(
             sigma = event.noise_multiplier
             notify(_done(plan, step, sigma, chosen))
         perplexities.append(_end_epoch(plan, epoch, held_out, notify))
-    return StageResult(perplexities=tuple(perplexities), mean_norms=tuple(mean_norms), not_finite=not_finite)
+        if enough is not None and epoch < len(events) and enough():
+            for left in events[epoch:]:
+                spend(journal, left.model_copy(update={"steps": plan.steps_per_epoch}))
+            stopped_after = epoch
+            break
+    return StageResult(
+        perplexities=tuple(perplexities),
+        mean_norms=tuple(mean_norms),
+        not_finite=not_finite,
+        stopped_after=stopped_after,
+    )
+
+
+def run_noise(
+    model: PreTrainedModel, plan: StagePlan, *, noise: KeyStream, held_out: HeldOut, notify: Notify
+) -> StageResult:
+    """The steps of DP training with no record in any: noise, divided by B, through the optimizer.
+
+    Raises:
+        RunError: A parameter is no longer finite, or the first step changed nothing.
+    """
+    mechanism = plan.stage.mechanism
+    if not isinstance(mechanism, DPSGD):
+        raise ValueError(f"stage {plan.stage.name} has no noise")
+    model.eval()
+    optimizer = make_optimizer(model, plan.stage)
+    notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
+    perplexities = []
+    for epoch, sigma in enumerate(plan.noise_multipliers, start=1):
+        for step in range((epoch - 1) * plan.steps_per_epoch + 1, epoch * plan.steps_per_epoch + 1):
+            gradient = tuple(torch.zeros_like(part, dtype=summed_in(part)) for part in trainable(model))
+            add_noise(gradient, sigma * mechanism.clip_norm, noise)
+            _apply(model, optimizer, [part.div_(plan.batch) for part in gradient], first=step == 1)
+            notify(_done(plan, step, sigma, ()))
+        perplexities.append(_end_epoch(plan, epoch, held_out, notify))
+    return StageResult(perplexities=tuple(perplexities))
 
 
 def run_plain(

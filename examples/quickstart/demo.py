@@ -1,4 +1,4 @@
-"""What `make demo` runs: plant canaries, fine-tune without protection, audit, harden, audit again.
+"""What `make demo` runs: plant canaries, fine-tune without protection, harden in two ways, audit all of them.
 
 Every step is a command that you can run yourself; the table at the end is what those commands measured.
 """
@@ -25,11 +25,16 @@ CHECKPOINT = HERE / "checkpoint"
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One model of the closing table."""
+    """One model of the closing table: its held-out perplexity, what made it, and its audit.
+
+    Attributes:
+        run: The JSON of the `harden` that wrote it; None for the base model.
+    """
 
     name: str
+    perplexity: float
     audit: dict[str, Any]
-    run: dict[str, Any]
+    run: dict[str, Any] | None = None
 
 
 def main() -> int:
@@ -41,37 +46,38 @@ def main() -> int:
     started = time.monotonic()
     planted, manifest = out / "planted.txt", out / "canaries.json"
     data = ["--data", str(planted), "--manifest", str(manifest), "--force"]
+    reference = ["--reference", str(CHECKPOINT)]
 
     console.rule("1. Plant ten canaries in the private corpus")
     corpus = ["plant-canary", str(HERE / "corpus.txt"), "-o", str(planted), "--manifest", str(manifest)]
     atdp([*corpus, "--tokenizer", str(CHECKPOINT), "--from", str(HERE / "canaries.json"), "--force"])
     console.rule("2. Fine-tune without protection")
     leaky = out / "unprotected"
-    before = atdp(["harden", str(CHECKPOINT), *data, "--recipe", "no-dp", "-o", str(leaky)])
-    console.rule("3. Audit: does the model remember the canaries?")
-    rows = [Row(name="before", audit=audit(leaky, manifest), run=before)]
-    console.rule("4. Harden")
+    runs = {"no-dp": atdp(["harden", str(CHECKPOINT), *data, "--recipe", "no-dp", "-o", str(leaky)])}
+    console.rule("3. Harden it by the paper's mechanism")
     hardened = out / "hardened"
-    after = atdp(["harden", str(leaky), *data, "-o", str(hardened)])
-    console.rule("5. Audit again")
-    rows.append(Row(name="after", audit=audit(hardened, manifest), run=after))
+    runs["+atdp"] = atdp(["harden", str(leaky), *data, "-o", str(hardened)])
+    console.rule("4. Harden it by drawing sensitive tokens back to the base model")
+    anchored = out / "anchored"
+    runs["+anchored"] = atdp(["harden", str(leaky), *data, "--recipe", "anchored", *reference, "-o", str(anchored)])
+    console.rule("5. Audit: what does each model remember of the canaries?")
+    models = [str(folder) for folder in (CHECKPOINT, leaky, hardened, anchored)]
+    audits = atdp(["audit-canary", *models, "--manifest", str(manifest), *reference], allowed=(0, 1, 4))["models"]
 
+    rows = [Row(name="base", perplexity=runs["no-dp"]["perplexity"]["before"]["all"], audit=audits[0])]
+    rows += [
+        Row(name=name, perplexity=run["perplexity"]["after"]["all"], audit=audit, run=run)
+        for (name, run), audit in zip(runs.items(), audits[1:], strict=True)
+    ]
     console.rule("What was measured")
     console.print(table(rows))
     console.print(conclusion(rows, planted), soft_wrap=True)
     console.print(f"Report: {hardened / 'privacy_report.json'}; model card: {hardened / 'README.md'}", soft_wrap=True)
     console.print(f"{time.monotonic() - started:.0f} seconds in all.")
-    if rows[0].audit["verdict"] != "FAIL":
+    if rows[1].audit["verdict"] != "FAIL":
         console.print("The unprotected model should have failed its audit, and did not.")
         return 1
     return 0
-
-
-def audit(model: Path, manifest: Path) -> dict[str, Any]:
-    """One model's entry of `audit-canary --json`."""
-    command = ["audit-canary", str(model), "--manifest", str(manifest), "--reference", str(CHECKPOINT)]
-    entry: dict[str, Any] = atdp(command, allowed=(0, 1, 4))["models"][0]
-    return entry
 
 
 def atdp(arguments: list[str], *, allowed: tuple[int, ...] = (0,)) -> dict[str, Any]:
@@ -103,18 +109,26 @@ def table(rows: list[Row]) -> Table:
         pad_edge=False,
     )
     for row in rows:
-        epsilon = {entry["scope"]: entry["epsilon"] for entry in row.run["guarantees"]}
-        found.add_row(
-            row.name,
-            row.audit["verdict"],
-            f"{row.audit['combined']['mean_exposure']:.2f}",
-            f"{row.audit['combined']['mean_exposure_ratio']:.2f}",
-            f"{row.run['perplexity']['after']['all']:.2f}",
-            spelt(epsilon["end_to_end"]),
-            spelt(epsilon["increment"]),
-            f"{row.run['seconds']:.0f}",
-        )
+        found.add_row(*cells(row))
     return found
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """One line of the table. The base model's ratio to itself says nothing."""
+    combined = row.audit["combined"]
+    if row.run is None:
+        return (row.name, "–", f"{combined['mean_exposure']:.2f}", "–", f"{row.perplexity:.2f}", "–", "–", "–")
+    epsilon = {entry["scope"]: entry["epsilon"] for entry in row.run["guarantees"]}
+    return (
+        row.name,
+        row.audit["verdict"],
+        f"{combined['mean_exposure']:.2f}",
+        f"{combined['mean_exposure_ratio']:.2f}",
+        f"{row.perplexity:.2f}",
+        spelt(epsilon["end_to_end"]),
+        spelt(epsilon["increment"]),
+        f"{row.run['seconds']:.0f}",
+    )
 
 
 def spelt(epsilon: float | str | None) -> str:
@@ -126,13 +140,14 @@ def conclusion(rows: list[Row], planted: Path) -> str:
     """What the figures say; chance alone gives a mean exposure of 1.44 bits."""
     said = """Exposure is the mean over ten canaries, in bits: 1.44 is chance, 19.9 is certainty. The
 ratio is the score of an attacker who holds the base model."""
-    if rows[-1].audit["verdict"] == "PASS":
+    failed = [row.name for row in rows[2:] if row.audit["verdict"] != "PASS"]
+    if not failed:
         return f"{said}\nAfter hardening the audit no longer finds the canaries, by either score."
     return f"""{said}
-The hardened model still fails its audit: what a checkpoint has memorised is hard to
-take out again, and the ε that was added says nothing about it. A model that met the
-secrets under protection only is easier to keep clean, at a price in perplexity. From
-the base, with an ε that holds end to end:
+Still not clean: {" and ".join(failed)}. What a checkpoint has memorised is hard to take out
+again, and the ε that was added says nothing about it. A model that met the secrets
+under protection only is easier to keep clean, at a price in perplexity. From the
+base, with an ε that holds end to end:
   atdp harden {CHECKPOINT} --data {planted} --recipe dp-sgd --prior public -o clean"""
 
 

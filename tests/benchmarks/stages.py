@@ -36,6 +36,7 @@ from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.plan import Corpus, StagePlan, make_plan
 from atdp_cli.training.recipe import ATDP, NO_DP, Recipe
 from atdp_cli.training.stage import Randomness, run_plain, run_private
+from tests.training.stages import trained
 
 ROOT = Path(__file__).parents[2]
 QUICKSTART = (ROOT / "examples" / "quickstart" / "checkpoint", ROOT / "examples" / "quickstart" / "corpus.txt", 256)
@@ -112,13 +113,14 @@ def private_pace(
 
 def plan(recipe: Recipe, records: int) -> StagePlan:
     """One epoch over the records."""
-    once = tuple(replace(stage, epochs=1) for stage in recipe)
-    return make_plan(once, Corpus(records=records, unit="line", masks="movable"), delta=1e-6, prior="public").stages[0]
+    once = tuple(replace(stage, epochs=1) for stage in trained(recipe))
+    corpus = Corpus(records=records, unit="line", masks="movable")
+    return make_plan(once, corpus, delta=1e-6, prior="public").training[0]
 
 
 def examples(checkpoint: Checkpoint, corpus: Path, records: int, recipe: Recipe) -> list[Example]:
     """The first records, none of their tokens flagged."""
-    objective = recipe[0].objective
+    objective = trained(recipe)[0].objective
     windows = (
         encode_windows(checkpoint.tokenizer, 0, record.text, Marks(), context=256, max_windows=8)
         for record in islice(read_records(corpus), records)

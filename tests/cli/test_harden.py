@@ -23,6 +23,7 @@ OUTPUT_FILES = {
     "model.safetensors",
     "privacy_ledger.json",
     "privacy_report.json",
+    "recipe.toml",
     "tokenizer.json",
     "tokenizer_config.json",
 }

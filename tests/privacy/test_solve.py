@@ -11,11 +11,12 @@ from atdp_cli.jobs.account import Parameters, Unknown, solved
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.ledger import private_events
 from atdp_cli.privacy.solve import solve
-from atdp_cli.training.plan import Corpus, Plan, make_plan, planned_epsilon, solve_noise
+from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, planned_epsilon, solve_noise
 from atdp_cli.training.recipe import RECIPES, Recipe, parse_recipe
 from atdp_cli.training.settings import apply_settings, bare
 
 DELTA = 1e-6
+PUBLIC = Reference(ledger=None, weights={"model.safetensors": "ab"})
 
 
 def epsilon(found: Parameters) -> float:
@@ -62,7 +63,7 @@ def test_the_noise_of_any_recipe_meets_its_target_and_never_passes_it(
 ) -> None:
     def plan_with(recipe: Recipe) -> Plan:
         corpus = Corpus(records=records, unit="line", masks="stable")
-        return make_plan(recipe, corpus, delta=DELTA, prior="public", jitter_seed=seed)
+        return make_plan(recipe, corpus, delta=DELTA, prior="public", reference=PUBLIC, jitter_seed=seed)
 
     recipe = parse_recipe(name)
     recipe = apply_settings(recipe, [bare(recipe, "epochs", epochs)])

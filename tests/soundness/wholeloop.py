@@ -28,6 +28,7 @@ from atdp_cli.training.plan import Corpus, Plan, make_plan, solve_noise
 from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, Recipe
 from atdp_cli.training.stage import Randomness, run_private
 from tests.soundness.tiny import EMPTY, llama, pairs
+from tests.training.stages import trained
 
 RECORDS = 1000
 EACH_WAY = 100
@@ -62,7 +63,7 @@ class Bounds:
 @functools.cache
 def plan_of(name: str) -> Plan:
     """The recipe's only stage: 300 steps of SGD that spend ε = 2.5."""
-    [stage] = RECIPES[name]
+    [stage] = trained(RECIPES[name])
     assert isinstance(stage.mechanism, DPSGD)
     mechanism = replace(stage.mechanism, clip_norm=CLIP, expected_batch=BATCH)
     recipe = (replace(stage, epochs=EPOCHS, mechanism=mechanism, optimizer=SGD(learning_rate=LEARNING_RATE)),)
@@ -82,7 +83,7 @@ def right_engine() -> ClippingEngine:
 @functools.cache
 def records_of(name: str, windows: int = 1) -> list[Example]:
     """The records as the recipe weighs them."""
-    return pairs(RECORDS, VOCABULARY, RECIPES[name][0].objective, windows=windows)
+    return pairs(RECORDS, VOCABULARY, trained(RECIPES[name])[0].objective, windows=windows)
 
 
 @functools.cache
@@ -115,7 +116,7 @@ def audit(
     """
     model = llama(VOCABULARY, WIDTH)
     coins = np.random.default_rng(seed).integers(0, 2, RECORDS).astype(np.bool_)
-    [stage] = plan_of(name).stages
+    [stage] = plan_of(name).training
     visited = [_flat(trainable(model))]
 
     def watch(event: Event) -> None:
@@ -147,7 +148,7 @@ def audit(
 
 def check_sound(name: str, found: Bounds) -> None:
     """As much was spent as planned. Neither auditor proves more, and one proves something: the records do train."""
-    assert plan_of(name).stages[0].steps == 300
+    assert plan_of(name).steps == 300
     assert 2 <= found.spent <= TARGET
     assert 0 < found.drift < found.spent
     assert found.spread < found.spent

@@ -13,6 +13,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
 from atdp_cli.events import ignore
 from atdp_cli.jobs.encoding import Encoding, Flagged, encode
+from atdp_cli.jobs.stages import interpolate
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.csprng import insecure_stream
@@ -23,15 +24,29 @@ from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
 from atdp_cli.training.clipping.names import ENGINES, EngineName
 from atdp_cli.training.clipping.selection import choose
 from atdp_cli.training.objective import Example, make_example, weigh
-from atdp_cli.training.plan import Corpus, StagePlan, make_plan
-from atdp_cli.training.recipe import DPSGD, RECIPES, Plain, Recipe, Train, Weighted, parse_recipe
-from atdp_cli.training.stage import Randomness, run_plain, run_private
+from atdp_cli.training.plan import AnyPlan, Corpus, InterpolatePlan, Reference, StagePlan, make_plan
+from atdp_cli.training.recipe import (
+    DPSGD,
+    RECIPES,
+    Anchored,
+    Plain,
+    Recipe,
+    Stage,
+    Train,
+    Weighted,
+    mechanism_of,
+    parse_recipe,
+    reads_records,
+)
+from atdp_cli.training.stage import Randomness, run_noise, run_plain, run_private
 from tests.training.test_clipping import distance
 
 CLIP = 0.1
 CONTEXT = 16
 RELEASED = 0.3
 """The corpus' share of sensitive tokens as it was released, the same in both worlds."""
+
+PUBLIC = Reference(ledger=None, weights={})
 
 UNMEASURED = Perplexity(all=None, sensitive=None, other=None)
 
@@ -95,27 +110,38 @@ class Compared:
     norm: float
 
 
+def clips(stage: Stage) -> bool:
+    """Whether records are sampled and clipped."""
+    return isinstance(mechanism_of(stage), DPSGD) and reads_records(stage)
+
+
 def private_recipes() -> list[str]:
     """Each recipe with a DP stage, alone and after every other recipe."""
-    private = [name for name, recipe in RECIPES.items() if any(isinstance(one.mechanism, DPSGD) for one in recipe)]
-    return [*private, *(f"{first}+{last}" for first in RECIPES for last in private if first != last)]
+    private = [name for name, recipe in RECIPES.items() if any(clips(one) for one in recipe)]
+    return [*private, *(f"{first}+{last}" for first in RECIPES if first != "base" for last in private if first != last)]
 
 
 def rules_of(name: str) -> tuple[Rule, ...]:
     """The rules for w among which a recipe's DP stages have a choice."""
-    private = [stage for stage in parse_recipe(name) if isinstance(stage.mechanism, DPSGD)]
-    return RULES if any(isinstance(stage.objective, Weighted) for stage in private) else RULES[:1]
+    weighted = any(isinstance(stage, Train) and isinstance(stage.objective, Weighted) for stage in parse_recipe(name))
+    return RULES if weighted else RULES[:1]
 
 
 def all_cases() -> list[Case]:
-    """Every recipe, rule and engine, full and adapted."""
+    """Every recipe, rule and engine, full and adapted; an adapter cannot be interpolated with a whole model."""
     ruled = [(name, rule) for name in private_recipes() for rule in rules_of(name)]
-    return [Case(*one, engine, adapter) for one in ruled for engine in ENGINES for adapter in (False, True)]
+    return [
+        Case(*one, engine, adapter)
+        for one in ruled
+        for engine in ENGINES
+        for adapter in (False, True)
+        if not (adapter and "interpolate" in one[0])
+    ]
 
 
 def recipe_of(name: str, rule: Rule) -> Recipe:
     """The recipe, one epoch a stage, three steps of it private."""
-    return tuple(_small(stage, rule) for stage in parse_recipe(name))
+    return tuple(_small(stage, rule) if isinstance(stage, Train) else stage for stage in parse_recipe(name))
 
 
 def _small(stage: Train, rule: Rule) -> Train:
@@ -136,11 +162,23 @@ def model(vocabulary: int, *, adapter: bool) -> Any:
     return add_adapter(found, 2) if adapter else found
 
 
+@functools.cache
+def reference(vocabulary: int) -> Any:
+    """A model that is far from `model`, so that no divergence from it is small."""
+    found = model(vocabulary, adapter=False)
+    draw = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in found.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=draw))
+    return found.requires_grad_(False)
+
+
 def examples_of(corpus: Sequence[Flagged], stage: Train, tokenizer: Any) -> list[Example]:
     """Records as `jobs.stages` makes them for a stage."""
     windows = encode(corpus, stage.text, Encoding(tokenizer=tokenizer, context=CONTEXT, windows=8))
     weight = weigh(windows, stage.objective, RELEASED).weight
-    return [make_example(one, stage.objective, released_weight=weight) for one in windows]
+    towards = reference(len(tokenizer)) if isinstance(stage.objective, Anchored) else None
+    return [make_example(one, stage.objective, released_weight=weight, reference=towards) for one in windows]
 
 
 def without(target: int) -> list[Flagged]:
@@ -159,7 +197,7 @@ def check(case: Case, tokenizer: Any, folder: Path) -> None:
     recipe = recipe_of(case.recipe, case.rule)
     current = model(len(tokenizer), adapter=case.adapter)
     found = visit(recipe, current, tokenizer, engine_of(case.engine, len(tokenizer), case.adapter), folder)
-    assert len(found) == 3 * len(TARGETS) * sum(isinstance(stage.mechanism, DPSGD) for stage in recipe)
+    assert len(found) == 3 * len(TARGETS) * sum(clips(stage) for stage in recipe)
     assert max(max(one.among, one.alone) for one in found) <= 1
     for one in found:
         if one.target == ABSENT:
@@ -175,13 +213,13 @@ def check(case: Case, tokenizer: Any, folder: Path) -> None:
 
 def visit(recipe: Recipe, current: Any, tokenizer: Any, engine: ClippingEngine, folder: Path) -> list[Compared]:
     """Run the recipe, and at the parameters of every private step compare the worlds."""
-    plans = make_plan(recipe, Corpus(records=len(CORPUS), unit="line", masks="stable"), delta=1e-6, prior="public")
+    corpus = Corpus(records=len(CORPUS), unit="line", masks="stable")
     found: list[Compared] = []
-    for plan in plans.stages:
-        examples = examples_of(CORPUS, plan.stage, tokenizer)
-        if plan.sampling_rate is None:
-            run_plain(current, examples, plan, held_out=lambda: UNMEASURED, notify=ignore, seed=0)
+    for plan in make_plan(recipe, corpus, delta=1e-6, prior="public", reference=PUBLIC).stages:
+        if not isinstance(plan, StagePlan) or not clips(plan.stage):
+            _pass(plan, current, tokenizer)
             continue
+        examples = examples_of(CORPUS, plan.stage, tokenizer)
         comparing = Comparing(
             engine=engine,
             examples=examples,
@@ -191,6 +229,17 @@ def visit(recipe: Recipe, current: Any, tokenizer: Any, engine: ClippingEngine, 
         _run(current, examples, plan, comparing, folder)
         found += comparing.found
     return found
+
+
+def _pass(plan: AnyPlan, current: Any, tokenizer: Any) -> None:
+    """A stage that clips no record."""
+    if isinstance(plan, InterpolatePlan):
+        interpolate(current, reference(len(tokenizer)), plan.stage.beta)
+    elif not reads_records(plan.stage):
+        run_noise(current, plan, noise=insecure_stream(0, "noise"), held_out=lambda: UNMEASURED, notify=ignore)
+    else:
+        examples = examples_of(CORPUS, plan.stage, tokenizer)
+        run_plain(current, examples, plan, held_out=lambda: UNMEASURED, notify=ignore, seed=0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

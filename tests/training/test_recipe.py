@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from atdp_cli.errors import BudgetError, UsageError
 from atdp_cli.privacy.ledger import GaussianRelease, Ledger, PlainTraining
 from atdp_cli.privacy.schedule import Constant, RiseReset
-from atdp_cli.training.plan import Corpus, Plan, make_plan, planned_epsilon, solve_noise
+from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, planned_epsilon, solve_noise
 from atdp_cli.training.recipe import (
     ATDP,
     DP_SGD,
@@ -21,15 +21,19 @@ from atdp_cli.training.recipe import (
     Weighted,
     last_private,
     parse_recipe,
+    reads_reference,
 )
 from atdp_cli.training.settings import SETTERS, apply_settings, bare, parse_setting
+from tests.training.stages import trained
 
 NAMES = st.lists(st.sampled_from(sorted(RECIPES)), min_size=1, max_size=3)
+PUBLIC = Reference(ledger=None, weights={"model.safetensors": "ab"})
 
 
 def plan(recipe: Recipe, *, records: int = 1000, inherited: Ledger | None = None) -> Plan:
     corpus = Corpus(records=records, unit="line", masks="stable")
-    return make_plan(recipe, corpus, delta=1e-6, prior="public", inherited=inherited)
+    reference = PUBLIC if any(reads_reference(stage) for stage in recipe) else None
+    return make_plan(recipe, corpus, delta=1e-6, prior="public", inherited=inherited, reference=reference)
 
 
 def changed(recipe: Recipe, **options: object) -> Recipe:
@@ -43,7 +47,9 @@ def test_the_ledger_of_a_sum_is_the_sum_of_the_ledgers(first: list[str], second:
         """Events without stage names (a name that comes twice is numbered) and without jitter (keyed by position)."""
         recipe = parse_recipe("+".join(names))
         steady = [
-            parse_setting(recipe, f"{stage.name}.jitter=1,1") for stage in recipe if stage.name.startswith("atdp")
+            parse_setting(recipe, f"{stage.name}.jitter=1,1")
+            for stage in recipe
+            if stage.name.startswith(("atdp", "anchored", "noise"))
         ]
         stages = plan(apply_settings(recipe, steady)).stages
         return [event.model_copy(update={"stage": ""}) for stage in stages for event in stage.events]
@@ -52,8 +58,8 @@ def test_the_ledger_of_a_sum_is_the_sum_of_the_ledgers(first: list[str], second:
 
 
 def test_what_follows_a_stage_does_not_change_it() -> None:
-    longer = plan(parse_recipe("atdp+no-dp+atdp")).stages
-    assert longer[0] == plan(ATDP).stages[0]
+    longer = plan(parse_recipe("atdp+no-dp+atdp")).training
+    assert longer[0] == plan(ATDP).training[0]
     assert longer[2].noise_multipliers[1:] != longer[0].noise_multipliers[1:]
 
 
@@ -69,19 +75,19 @@ def test_an_unknown_recipe_is_refused(text: str) -> None:
 
 
 def test_the_defaults_are_those_of_the_readme() -> None:
-    stage = plan(ATDP, records=1900).stages[0]
+    stage = plan(ATDP, records=1900).training[0]
     assert stage.batch == 256
     assert stage.steps_per_epoch == 8
     assert stage.stage.epochs == 3
     assert stage.sampling_rate == 256 / 1900
     assert stage.noise_multipliers[0] == 1.0
-    assert plan(ATDP, records=285).stages[0].batch == 72
+    assert plan(ATDP, records=285).training[0].batch == 72
 
 
 def test_bare_options_act_on_the_last_private_stage() -> None:
     recipe = parse_recipe("dp-sgd+atdp+no-dp")
     found = changed(recipe, epochs=7, clip_norm=0.5)
-    assert [stage.epochs for stage in found] == [3, 7, 3]
+    assert [stage.epochs for stage in trained(found)] == [3, 7, 3]
     assert last_private(NO_DP) == 0
 
 
@@ -102,7 +108,7 @@ def test_every_setting_reaches_its_stage() -> None:
         target_share=0.25,
         release_noise=9.0,
     )
-    stage = recipe[0]
+    [stage] = trained(recipe)
     shape = RiseReset(noise_multiplier=2.0, escalation=1.5, jitter=(1.0, 1.0), sigma_max=6.0)
     assert stage.mechanism == DPSGD(clip_norm=0.3, expected_batch=32, schedule=shape)
     assert stage.objective == Weighted(weight="record", target_share=0.25, release_noise_multiplier=9.0)
@@ -113,7 +119,7 @@ def test_every_setting_reaches_its_stage() -> None:
 def test_set_names_a_stage() -> None:
     recipe = parse_recipe("no-dp+atdp")
     found = apply_settings(recipe, [parse_setting(recipe, "no-dp.learning_rate=0.1")])
-    assert [stage.optimizer.learning_rate for stage in found] == [0.1, 5e-4]
+    assert [stage.optimizer.learning_rate for stage in trained(found)] == [0.1, 5e-4]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +187,7 @@ def test_delta_lies_below_one_over_the_largest_corpus_of_all_runs() -> None:
 
 def test_a_release_needs_a_stage_with_noise() -> None:
     with pytest.raises(UsageError, match="releases a weight"):
-        replace(NO_DP[0], objective=Weighted(weight="released", target_share=0.4))
+        replace(trained(NO_DP)[0], objective=Weighted(weight="released", target_share=0.4))
 
 
 def test_redacted_text_is_told_apart_in_the_ledger() -> None:
@@ -196,7 +202,7 @@ def test_the_solved_noise_meets_the_target_closely_and_never_passes_it(recipe: R
 
 
 def test_scaling_leaves_the_shape_alone() -> None:
-    mechanism = solve_noise(changed(ATDP, jitter="1,1"), 1.0, plan)[0].mechanism
+    mechanism = trained(solve_noise(changed(ATDP, jitter="1,1"), 1.0, plan))[0].mechanism
     assert isinstance(mechanism, DPSGD)
     assert mechanism.schedule == RiseReset(
         noise_multiplier=mechanism.schedule.noise_multiplier, escalation=1.2, jitter=(1.0, 1.0)

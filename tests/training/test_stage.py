@@ -1,6 +1,7 @@
 """A stage's loop: what it draws, what it writes before it steps, and what it refuses."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,26 +15,35 @@ from atdp_cli.events import EpochDone, Event, StepDone, ignore
 from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.privacy.csprng import KeyStream, insecure_stream
 from atdp_cli.privacy.journal import open_journal, read_journal
-from atdp_cli.privacy.schedule import Constant
+from atdp_cli.privacy.schedule import Constant, RiseReset, Schedule
 from atdp_cli.training.clipping.engine import ClippedSum, trainable
 from atdp_cli.training.clipping.loop import clipped_sum
 from atdp_cli.training.noise import BLOCK, add_noise, normals
 from atdp_cli.training.objective import Example
-from atdp_cli.training.plan import Corpus, Plan, make_plan
-from atdp_cli.training.recipe import ATDP, DPSGD, NO_DP, SGD, AdamW, Recipe, Text, Train, Uniform
+from atdp_cli.training.plan import Corpus, Plan, StagePlan, make_plan
+from atdp_cli.training.recipe import ATDP, DPSGD, NO_DP, SGD, AdamW, Nothing, Objective, Recipe, Text, Train, Uniform
 from atdp_cli.training.sampling import poisson_sample
-from atdp_cli.training.stage import Randomness, StageResult, make_optimizer, run_plain, run_private
+from atdp_cli.training.stage import Enough, Randomness, StageResult, make_optimizer, run_noise, run_plain, run_private
+from tests.training.stages import trained
 from tests.training.test_clipping import CLIP, VOCABULARY, distance, example, gpt2, norm
 
 NOTHING = Perplexity(all=None, sensitive=None, other=None)
 
 
-def private_recipe(*, sigma: float = 1.0, epochs: int = 2, optimizer: AdamW | SGD | None = None) -> Recipe:
-    mechanism = DPSGD(clip_norm=CLIP, expected_batch=4, schedule=Constant(noise_multiplier=sigma))
+def private_recipe(
+    *,
+    sigma: float = 1.0,
+    epochs: int = 2,
+    optimizer: AdamW | SGD | None = None,
+    objective: Objective | None = None,
+    schedule: Schedule | None = None,
+) -> Recipe:
+    schedule = schedule or Constant(noise_multiplier=sigma)
+    mechanism = DPSGD(clip_norm=CLIP, expected_batch=4, schedule=schedule)
     stage = Train(
         name="dp-sgd",
         text=Text.RAW,
-        objective=Uniform(),
+        objective=objective or Uniform(),
         mechanism=mechanism,
         epochs=epochs,
         optimizer=optimizer or AdamW(),
@@ -50,18 +60,26 @@ def streams(seed: int = 0) -> Randomness:
 
 
 def run(
-    model: Any, examples: list[Example], recipe: Recipe, path: Path, *, seed: int = 0, engine: Any = clipped_sum
+    model: Any,
+    examples: list[Example],
+    recipe: Recipe,
+    path: Path,
+    *,
+    seed: int = 0,
+    engine: Any = clipped_sum,
+    enough: Enough | None = None,
 ) -> StageResult:
     with open_journal(path) as journal:
         return run_private(
             model,
             examples,
-            plan_for(recipe, len(examples)).stages[0],
+            plan_for(recipe, len(examples)).training[0],
             engine=engine,
             randomness=streams(seed),
             journal=journal,
             held_out=lambda: NOTHING,
             notify=ignore,
+            enough=enough,
         )
 
 
@@ -179,7 +197,7 @@ def test_noise_has_the_standard_deviation_asked_for() -> None:
 def test_plain_training_learns_and_reports(tmp_path: Path) -> None:
     model = gpt2()
     examples = [example(8, seed=seed % 3) for seed in range(30)]
-    stage = plan_for(NO_DP, 30).stages[0]
+    stage = plan_for(NO_DP, 30).training[0]
     heard: list[Event] = []
     windows = [window for one in examples for window in one.windows]
     result = run_plain(model, examples, stage, held_out=lambda: perplexity(model, windows), notify=heard.append, seed=1)
@@ -193,5 +211,111 @@ def test_plain_training_learns_and_reports(tmp_path: Path) -> None:
 
 def test_every_stage_starts_with_a_fresh_optimizer() -> None:
     model = gpt2()
-    assert make_optimizer(model, ATDP[0]).state == {}
-    assert make_optimizer(model, ATDP[0]) is not make_optimizer(model, ATDP[0])
+    [stage] = trained(ATDP)
+    assert make_optimizer(model, stage).state == {}
+    assert make_optimizer(model, stage) is not make_optimizer(model, stage)
+
+
+STEEP = RiseReset(noise_multiplier=0.5, escalation=1.5, jitter=(0.9, 1.1))
+
+
+def after(epoch: int) -> tuple[Enough, list[bool]]:
+    """A rule that is content after this epoch, and its answers so far."""
+    answers: list[bool] = []
+
+    def enough() -> bool:
+        answers.append(len(answers) + 1 >= epoch)
+        return answers[-1]
+
+    return enough, answers
+
+
+@pytest.mark.parametrize("epoch", [1, 2, 3])
+def test_a_stage_that_did_enough_is_one_of_fewer_epochs(tmp_path: Path, epoch: int) -> None:
+    examples = [example(5, seed=seed) for seed in range(10)]
+    model, twin = gpt2(), gpt2()
+    enough, answers = after(epoch)
+    result = run(model, examples, private_recipe(epochs=4, schedule=STEEP), tmp_path / "stopped", enough=enough)
+    shorter = run(twin, examples, private_recipe(epochs=epoch, schedule=STEEP), tmp_path / "short")
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
+    assert result.stopped_after == epoch
+    assert shorter.stopped_after is None
+    assert result.mean_norms == shorter.mean_norms
+    assert (len(result.perplexities), len(result.mean_norms)) == (epoch, 3 * epoch)
+    assert answers == [False] * (epoch - 1) + [True]
+
+
+def test_what_is_not_trained_is_spent(tmp_path: Path) -> None:
+    examples = [example(5, seed=seed) for seed in range(10)]
+    recipe = private_recipe(epochs=4, schedule=STEEP)
+    run(gpt2(), examples, recipe, tmp_path / "journal", enough=after(2)[0])
+    events = plan_for(recipe, 10).ledger.events
+    assert len(events) == 4
+    assert read_journal(tmp_path / "journal") == events
+
+
+def test_the_rule_is_not_asked_after_the_last_epoch_and_changes_nothing_when_never_content(tmp_path: Path) -> None:
+    examples = [example(5, seed=seed) for seed in range(10)]
+    recipe = private_recipe(epochs=3, schedule=STEEP)
+    model, twin = gpt2(), gpt2()
+    enough, answers = after(99)
+    result = run(model, examples, recipe, tmp_path / "asked", enough=enough)
+    run(twin, examples, recipe, tmp_path / "unasked")
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
+    assert (tmp_path / "asked").read_text() == (tmp_path / "unasked").read_text()
+    assert result.stopped_after is None
+    assert answers == [False, False]
+
+
+def noise_plan(*, optimizer: AdamW | SGD, epochs: int = 3) -> StagePlan:
+    """Its steps are three an epoch."""
+    return plan_for(
+        private_recipe(epochs=epochs, optimizer=optimizer, objective=Nothing(), schedule=STEEP), 10
+    ).training[0]
+
+
+def shaken(model: Any, plan: StagePlan, heard: list[Event], *, seed: int = 0) -> StageResult:
+    return run_noise(model, plan, noise=streams(seed).noise, held_out=lambda: NOTHING, notify=heard.append)
+
+
+def test_noise_alone_is_a_walk_of_scaled_normals() -> None:
+    plan = noise_plan(optimizer=SGD(learning_rate=0.5))
+    model, twin = gpt2(), gpt2()
+    heard: list[Event] = []
+    result = shaken(model, plan, heard, seed=4)
+    noise = streams(4).noise
+    for sigma in plan.noise_multipliers:
+        for _ in range(3):
+            for parameter in trainable(twin):
+                step = sigma * CLIP * whole_noise(noise, parameter.numel()).view(parameter.shape) / 4
+                with torch.no_grad():
+                    parameter.sub_((0.5 * step).float())
+    assert distance(trainable(model), trainable(twin)) < 1e-6 * norm(trainable(twin))
+    assert distance(trainable(model), trainable(gpt2())) > 0.01 * norm(trainable(twin))
+    steps = [event for event in heard if isinstance(event, StepDone)]
+    assert len(steps) == plan.steps == 9
+    assert [event.noise_multiplier for event in steps] == [sigma for sigma in plan.noise_multipliers for _ in range(3)]
+    assert {event.tokens for event in steps} == {0}
+    assert len(result.perplexities) == 3
+
+
+def test_noise_alone_is_training_on_empty_records(tmp_path: Path) -> None:
+    """The control and the stage that it controls for differ in nothing but the records."""
+    optimizer = AdamW(learning_rate=1e-2)
+    model, twin = gpt2(), gpt2()
+    shaken(model, noise_plan(optimizer=optimizer), [], seed=6)
+    recipe = private_recipe(epochs=3, optimizer=optimizer, schedule=STEEP)
+    run(twin, [Example((), ())] * 10, recipe, tmp_path / "journal", seed=6)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
+    other = gpt2()
+    shaken(other, noise_plan(optimizer=optimizer), [], seed=7)
+    assert not torch.equal(next(model.parameters()), next(other.parameters()))
+
+
+def test_noise_alone_needs_noise_and_ends_like_any_stage() -> None:
+    with pytest.raises(ValueError, match="has no noise"):
+        run_noise(
+            gpt2(), plan_for(NO_DP, 10).training[0], noise=streams().noise, held_out=lambda: NOTHING, notify=ignore
+        )
+    with pytest.raises(RunError, match="finite"):
+        shaken(gpt2(), replace(noise_plan(optimizer=SGD(learning_rate=1e38)), noise_multipliers=(1e4,)), [])

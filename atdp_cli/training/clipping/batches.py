@@ -24,6 +24,8 @@ class PhysicalBatch:
         input_ids: int64, shape [windows, T], padded on the right with 0.
         attention_mask: int64, shape [windows, T]; None where nothing is padded.
         weights: fp32, shape [windows, T]: of each token in its record's loss; 0 at padding.
+        anchored: bool, shape [windows, T]: tokens that are pulled to the reference; None where none is.
+        reference: The model that they are pulled to.
         source_ids, source_mask: What an encoder reads, int64, shape [windows, S]; None for a model without one.
     """
 
@@ -31,6 +33,8 @@ class PhysicalBatch:
     input_ids: torch.Tensor
     attention_mask: torch.Tensor | None
     weights: torch.Tensor
+    anchored: torch.Tensor | None = None
+    reference: PreTrainedModel | None = None
     source_ids: torch.Tensor | None = None
     source_mask: torch.Tensor | None = None
 
@@ -82,14 +86,25 @@ def _source_length(window: Window) -> int:
 
 
 def collate(sample: Sequence[Example], rows: Sequence[int]) -> PhysicalBatch:
-    """One batch of these records of the sample."""
+    """One batch of these records of the sample, which have one reference, or none, among them."""
     pairs = [pair for row in rows for pair in zip(sample[row].windows, sample[row].weights, strict=True)]
     ids, mask = padded([window.token_ids for window, _ in pairs])
     weights = torch.zeros(ids.shape)
     for place, (_, values) in enumerate(pairs):
         weights[place, : len(values)] = torch.from_numpy(values)
+    masks = [mask for row in rows for mask in sample[row].anchored or ()]
+    anchored = torch.zeros(ids.shape, dtype=torch.bool)
+    for place, flags in enumerate(masks):
+        anchored[place, : len(flags)] = torch.from_numpy(flags)
     sources = [window.source for window, _ in pairs if window.source is not None]
     source_ids, source_mask = padded(sources) if sources else (None, None)
     return PhysicalBatch(
-        tuple(rows), ids, None if mask.all() else mask, weights, source_ids=source_ids, source_mask=source_mask
+        tuple(rows),
+        ids,
+        None if mask.all() else mask,
+        weights,
+        anchored=anchored if anchored.any() else None,
+        reference=sample[rows[0]].reference,
+        source_ids=source_ids,
+        source_mask=source_mask,
     )

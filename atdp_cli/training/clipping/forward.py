@@ -17,7 +17,10 @@ def logits_of(model: PreTrainedModel, batch: PhysicalBatch, *, positions: bool) 
 
 @torch.no_grad()
 def loss_gradient(logits: torch.Tensor, batch: PhysicalBatch) -> torch.Tensor:
-    """The gradient of Σ weight·(negative log-likelihood) with respect to the logits: weight·(softmax − onehot).
+    """The gradient of Σ weight·(the token's loss) with respect to the logits: weight·(softmax − target).
+
+    The target is the token that stands there; of KL(reference ‖ model), at an anchored token, it is the reference's
+    distribution.
 
     Args:
         logits: Shape [windows, T, V]; those at a position predict the token after it.
@@ -27,7 +30,26 @@ def loss_gradient(logits: torch.Tensor, batch: PhysicalBatch) -> torch.Tensor:
     """
     found = torch.softmax(logits, dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
     following = torch.roll(batch.input_ids.to(logits.device), -1, dims=1)[..., None]
-    found.scatter_add_(2, following, torch.full_like(following, -1, dtype=found.dtype))
-    weights = torch.roll(batch.weights.to(found), -1, dims=1)
-    weights[:, -1] = 0
+    learnt = torch.ones_like(following, dtype=found.dtype)
+    if batch.anchored is not None:
+        anchored = _before(batch.anchored.to(logits.device))
+        learnt[anchored] = 0
+        found[anchored] -= torch.softmax(reference_logits(batch)[anchored].to(found), dim=-1)
+    found.scatter_add_(2, following, -learnt)
+    weights = _before(batch.weights.to(found))
     return found.mul_(weights[..., None]).to(logits.dtype)
+
+
+@torch.no_grad()
+def reference_logits(batch: PhysicalBatch) -> torch.Tensor:
+    """What the batch's reference predicts, shape [windows, T, V]."""
+    if batch.reference is None:
+        raise ValueError("the batch has no reference")
+    return logits_of(batch.reference, batch, positions=False)
+
+
+def _before(values: torch.Tensor) -> torch.Tensor:
+    """The values of the token after each position, shape [windows, T]; 0 after the last."""
+    found = torch.roll(values, -1, dims=1)
+    found[:, -1] = 0
+    return found

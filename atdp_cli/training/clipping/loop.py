@@ -7,9 +7,9 @@ import torch
 from torch.nn import functional as F
 from transformers import PreTrainedModel
 
-from atdp_cli.training.clipping.batches import collate
+from atdp_cli.training.clipping.batches import PhysicalBatch, collate
 from atdp_cli.training.clipping.engine import ClippedSum, clip_factor, summed_in, trainable
-from atdp_cli.training.clipping.forward import logits_of
+from atdp_cli.training.clipping.forward import logits_of, reference_logits
 from atdp_cli.training.objective import Example
 
 
@@ -43,12 +43,23 @@ def record_gradient(
 ) -> list[torch.Tensor]:
     """The gradient of one record's loss, summed over its windows, of which there is at least one."""
     total: list[torch.Tensor] = []
-    for window, weights in zip(record.windows, record.weights, strict=True):
-        ids = torch.from_numpy(window.token_ids).to(model.device)
-        alone = collate([Example((window,), (weights,))], [0])
-        logits = logits_of(model, alone, positions=False)[0, :-1]
-        losses = F.cross_entropy(logits.to(torch.promote_types(logits.dtype, torch.float32)), ids[1:], reduction="none")
+    for place, (window, weights) in enumerate(zip(record.windows, record.weights, strict=True)):
+        anchored = None if record.anchored is None else (record.anchored[place],)
+        alone = collate([Example((window,), (weights,), anchored, record.reference)], [0])
+        losses = _token_losses(model, alone)
         loss = losses @ torch.from_numpy(weights[1:]).to(losses)
         found = torch.autograd.grad(loss, parameters, materialize_grads=True)
         total = [part + share for part, share in zip(total, found, strict=True)] if total else list(found)
     return total
+
+
+def _token_losses(model: PreTrainedModel, alone: PhysicalBatch) -> torch.Tensor:
+    """The loss of each token but the first of the one window of a batch, shape [T−1]."""
+    logits = logits_of(model, alone, positions=False)[0, :-1]
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    losses = F.cross_entropy(logits, alone.input_ids[0, 1:].to(logits.device), reduction="none")
+    if alone.anchored is None:
+        return losses
+    expected = F.log_softmax(reference_logits(alone)[0, :-1].to(logits), dim=-1)
+    divergence = F.kl_div(F.log_softmax(logits, dim=-1), expected, reduction="none", log_target=True).sum(-1)
+    return torch.where(alone.anchored[0, 1:].to(logits.device), divergence, losses)

@@ -1,0 +1,331 @@
+"""References, controls, stopping by exposure and the limit on perplexity, from end to end."""
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
+
+from atdp_cli.privacy.ledger import file_sha256
+from tests.cli.conftest import Atdp, Ended, Leaky
+
+DAMAGING = ("--recipe", "noise", "--learning-rate", "0.05")
+
+Harden = Callable[..., Ended]
+
+
+@pytest.fixture
+def harden(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> Harden:
+    """The small checkpoint on 60 records, one epoch of the last private stage, into `tmp_path/out`."""
+
+    def run(*options: object, model: Path = checkpoint_folder) -> Ended:
+        data = ["--data", corpus, "-o", tmp_path / "out", "--max-records", 60, "--tier", "low-entity"]
+        return atdp("harden", model, *data, "--epochs", 1, "--threads", 1, "--insecure-seed", 1, *options)
+
+    return run
+
+
+def document(folder: Path, name: str = "privacy_report.json") -> Any:
+    return json.loads((folder / name).read_text())
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = document(folder, "privacy_ledger.json")["events"]
+    return [{key: value for key, value in event.items() if key != "run"} for event in found]
+
+
+def scopes(answer: Any) -> dict[str, Any]:
+    return {entry["scope"]: entry["epsilon"] for entry in answer["guarantees"]}
+
+
+def parameters(folder: Path) -> dict[str, torch.Tensor]:
+    return dict(AutoModelForCausalLM.from_pretrained(folder).named_parameters())
+
+
+def refused(ended: Ended, *said: str) -> None:
+    """Exit code 2, and one line that says why."""
+    assert ended.code == 2
+    line = " ".join(ended.err.split())
+    assert all(part in line for part in said), ended.err
+    assert "Traceback" not in ended.err
+    assert ended.out == ""
+
+
+@pytest.fixture
+def stranger(tmp_path: Path, checkpoint_folder: Path) -> Path:
+    """A model whose tokenizer knows one token more."""
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint_folder)
+    tokenizer.add_tokens(["<more>"])
+    tokenizer.save_pretrained(tmp_path / "stranger")
+    shape = {"n_positions": 64, "n_embd": 32, "n_layer": 1, "n_head": 2, "bos_token_id": 0, "eos_token_id": 0}
+    GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), **shape)).save_pretrained(tmp_path / "stranger")
+    return tmp_path / "stranger"
+
+
+def test_what_was_read_is_in_ledger_report_and_card(harden: Harden, checkpoint_folder: Path, tmp_path: Path) -> None:
+    options = ["--recipe", "no-dp+anchored", "--set", "no-dp.epochs=1", "--reference", checkpoint_folder, "--json"]
+    planned = harden(*options, "--dry-run")
+    ended = harden(*options)
+    assert ended.code == 0, ended.err
+    assert ended.json["guarantees"] == planned.json["guarantees"]
+    assert scopes(ended.json)["end_to_end"] == "inf"
+    weights = {"model.safetensors": file_sha256(checkpoint_folder / "model.safetensors")}
+    found = events(tmp_path / "out")
+    assert [event["kind"] for event in found] == ["plain", "read_model", "subsampled_gaussian"]
+    assert found[1] == {"kind": "read_model", "stage": "anchored", "past": "declared", "weights": weights}
+    report = document(tmp_path / "out")
+    assert report["references"] == [{"past": "declared", "weights": weights}]
+    assert [stage["objective"] for stage in report["stages"]] == ["uniform", "anchored to the reference, w = 0.2"]
+    assert [stage["mechanism"] for stage in report["stages"]] == ["plain", "dp-sgd"]
+    private = document(tmp_path / "out.private")
+    assert all(stage["seconds"] >= 0 for stage in private["stages"])
+
+
+def test_a_public_model_and_a_declared_reference_give_a_finite_epsilon(
+    harden: Harden, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    options = ["--prior", "public", "--dry-run", "--json"]
+    anchored = harden("--recipe", "anchored", "--reference", checkpoint_folder, *options)
+    assert anchored.code == 0, anchored.err
+    assert scopes(anchored.json) == scopes(harden("--recipe", "atdp", *options).json)
+    assert scopes(anchored.json)["end_to_end"] < math.inf
+    (entry,) = [one for one in anchored.json["guarantees"] if one["scope"] == "end_to_end"]
+    assert "The reference model never saw the corpus, as --reference states." in entry["assumptions"]
+
+
+def test_a_reference_that_saw_the_corpus_is_no_public_one(harden: Harden, leaky: Leaky) -> None:
+    ended = harden("--recipe", "anchored", "--reference", leaky.model, "--prior", "public", "--dry-run", "--json")
+    assert ended.code == 0, ended.err
+    assert scopes(ended.json)["end_to_end"] == "inf"
+    assert "stage no-dp" in " ".join(ended.err.split())
+
+
+@pytest.mark.parametrize("recipe", ["anchored", "interpolate"])
+def test_a_missing_reference_is_asked_for(harden: Harden, recipe: str, tmp_path: Path) -> None:
+    epochs = () if recipe == "anchored" else ("--recipe", "interpolate+dp-sgd")
+    refused(harden("--recipe", recipe, *epochs), f"Stage {recipe} reads a public model.", "--reference")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_reference_that_nobody_reads_is_refused(harden: Harden, checkpoint_folder: Path) -> None:
+    refused(
+        harden("--reference", checkpoint_folder), "No stage of recipe atdp reads a model.", "Leave --reference out."
+    )
+
+
+@pytest.mark.parametrize("recipe", ["anchored", "interpolate+dp-sgd"])
+def test_a_reference_with_another_tokenizer_is_refused(
+    harden: Harden, stranger: Path, recipe: str, tmp_path: Path
+) -> None:
+    refused(harden("--recipe", recipe, "--reference", stranger), "have different tokenizers")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_reference_that_reads_less_at_a_time_is_refused(
+    harden: Harden, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint_folder)
+    shape = {"n_positions": 8, "n_embd": 16, "n_layer": 1, "n_head": 2, "bos_token_id": 0, "eos_token_id": 0}
+    GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), **shape)).save_pretrained(tmp_path / "short")
+    tokenizer.save_pretrained(tmp_path / "short")
+    refused(harden("--recipe", "anchored", "--reference", tmp_path / "short"), "reads 8 tokens at a time")
+
+
+def test_a_reference_of_another_shape_can_be_anchored_to_but_not_interpolated_with(
+    harden: Harden, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint_folder)
+    shape = {"n_positions": 64, "n_embd": 16, "n_layer": 1, "n_head": 2, "bos_token_id": 0, "eos_token_id": 0}
+    GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), **shape)).save_pretrained(tmp_path / "small")
+    tokenizer.save_pretrained(tmp_path / "small")
+    assert harden("--recipe", "anchored", "--reference", tmp_path / "small").code == 0
+    ended = harden("--recipe", "interpolate+dp-sgd", "--reference", tmp_path / "small", "--force")
+    refused(ended, "different weights, between which nothing lies")
+
+
+def test_an_adapter_can_be_anchored_but_not_interpolated(
+    harden: Harden, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    options = ["--reference", checkpoint_folder, "--lora-rank", 2]
+    refused(harden("--recipe", "interpolate+dp-sgd", *options), "An adapter cannot be interpolated", "--lora-rank")
+    ended = harden("--recipe", "anchored", *options)
+    assert ended.code == 0, ended.err
+    assert (tmp_path / "out" / "adapter_model.safetensors").is_file()
+
+
+def test_interpolation_is_written_as_computed(
+    atdp: Atdp, leaky: Leaky, corpus: Path, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    options = ["--data", corpus, "-o", tmp_path / "out", "--max-records", 40, "--tier", "low-entity", "--json"]
+    command = ["harden", leaky.model, *options, "--recipe", "interpolate", "--reference", checkpoint_folder]
+    ended = atdp(*command, "--set", "interpolate.beta=0.25")
+    assert ended.code == 0, ended.err
+    assert ended.json["steps"] == 0
+    reference, model, found = (parameters(one) for one in (checkpoint_folder, leaky.model, tmp_path / "out"))
+    for name, value in found.items():
+        expected = reference[name] + 0.25 * (model[name] - reference[name])
+        assert torch.allclose(value, expected, rtol=1e-5, atol=1e-7)
+    assert [event["kind"] for event in events(tmp_path / "out")] == ["plain", "read_model"]
+    assert scopes(ended.json)["increment"] is None
+    (stage,) = document(tmp_path / "out")["stages"]
+    assert (stage["mechanism"], stage["objective"]) == ("none", "weights interpolated, β = 0.25")
+
+
+def test_noise_alone_leaves_the_journal_empty_and_does_not_look_at_the_records(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, lines: list[str], tmp_path: Path
+) -> None:
+    """The same seed over records of which none is the same gives the same weights."""
+    other = tmp_path / "other.txt"
+    other.write_text("\n".join(reversed([line.upper() for line in lines])) + "\n")
+    for name, data in (("a", corpus), ("b", other)):
+        options = ["--data", data, "-o", tmp_path / name, "--tier", "low-entity", "--recipe", "noise", "--json"]
+        ended = atdp("harden", checkpoint_folder, *options, "--insecure-seed", 5, "--epochs", 1, "--prior", "public")
+        assert ended.code == 0, ended.err
+        assert ended.json["steps"] == 4
+        assert (tmp_path / f"{name}.private" / "journal.jsonl").read_text() == ""
+        assert events(tmp_path / name) == []
+        assert scopes(ended.json)["increment"] is None
+    found = [parameters(tmp_path / name) for name in ("a", "b")]
+    assert all(torch.equal(value, found[1][name]) for name, value in found[0].items())
+    before = parameters(checkpoint_folder)
+    assert not any(torch.equal(value, before[name]) for name, value in found[0].items())
+    (stage,) = document(tmp_path / "a")["stages"]
+    assert (stage["text"], stage["mechanism"], stage["sampling_rate"]) == (None, "noise", None)
+
+
+def test_base_is_what_it_was(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
+    options = ["--data", corpus, "-o", tmp_path / "out", "--max-records", 40, "--tier", "low-entity", "--json"]
+    ended = atdp("harden", checkpoint_folder, *options, "--recipe", "base")
+    assert ended.code == 0, ended.err
+    assert (ended.json["steps"], ended.json["stages"]) == (0, [])
+    found, before = parameters(tmp_path / "out"), parameters(checkpoint_folder)
+    assert all(torch.equal(value, before[name]) for name, value in found.items())
+    refused(atdp("harden", checkpoint_folder, *options, "--recipe", "base", "--epochs", 1), "has no stage")
+
+
+def test_a_model_that_got_worse_than_allowed_is_put_aside(harden: Harden, tmp_path: Path) -> None:
+    ended = harden(*DAMAGING, "--max-perplexity-increase", "0%", "--json")
+    assert ended.code == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"out.failed", "out.failed.private"}
+    assert "Held-out perplexity rose by" in ended.json["failed"]
+    assert "--max-perplexity-increase 0 allows." in " ".join(ended.err.split())
+    assert ended.json["output"] == str(tmp_path / "out.failed")
+    assert ended.json["perplexity"]["after"]["all"] > ended.json["perplexity"]["before"]["all"]
+    assert (tmp_path / "out.failed.private").stat().st_mode & 0o777 == 0o700
+    assert AutoModelForCausalLM.from_pretrained(tmp_path / "out.failed") is not None
+    again = harden(*DAMAGING, "--max-perplexity-increase", "0%")
+    refused(again, "out.failed", "--force")
+    assert harden(*DAMAGING, "--max-perplexity-increase", "0%", "--force").code == 1
+
+
+def test_a_model_within_the_limit_is_where_it_belongs(harden: Harden, tmp_path: Path) -> None:
+    ended = harden(*DAMAGING, "--max-perplexity-increase", "1e9%", "--json")
+    assert ended.code == 0, ended.err
+    assert ended.json["failed"] is None
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "out.private"}
+
+
+def test_without_a_limit_a_damaged_model_is_written(harden: Harden, tmp_path: Path) -> None:
+    assert harden(*DAMAGING).code == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "out.private"}
+
+
+@pytest.mark.parametrize("limit", ["three", "", "%", "-1%", "nan", "inf%", "nan%"])
+def test_a_limit_that_is_no_share_is_refused(harden: Harden, limit: str) -> None:
+    refused(harden("--max-perplexity-increase", limit, "--dry-run"), "max-perplexity-increase")
+
+
+@pytest.fixture
+def watched(atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, tmp_path: Path) -> Harden:
+    """The leaky model, three epochs of atdp, watched by half of its canaries."""
+
+    def run(name: str, *options: object) -> Ended:
+        data = ["--data", leaky.corpus, "--manifest", leaky.manifest, "-o", tmp_path / name, "--tier", "low-entity"]
+        fixed = ["--insecure-seed", 1, "--threads", 1, "--json", "--epochs", 3]
+        reference = ["--reference", checkpoint_folder] if options else []
+        return atdp("harden", leaky.model, *data, *fixed, *reference, *options)
+
+    return run
+
+
+def test_a_stage_stops_where_its_canaries_are_clean_and_spends_all_the_same(
+    atdp: Atdp, watched: Harden, leaky: Leaky, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    early = watched("early", "--until-exposure", "30")
+    assert early.code == 0, early.err
+    late = watched("late", "--until-exposure", "0.0001")
+    assert late.code == 0, late.err
+    stages = {name: document(tmp_path / name)["stages"][0] for name in ("early", "late")}
+    assert [stage["stopped_after"] for stage in stages.values()] == [1, None]
+    assert events(tmp_path / "early") == events(tmp_path / "late")
+    assert early.json["guarantees"] == late.json["guarantees"]
+    lengths = [len(document(tmp_path / f"{name}.private")["stages"][0]["perplexities"]) for name in stages]
+    assert lengths == [1, 3]
+    assert watched("unwatched").code == 0
+    found = {name: parameters(tmp_path / name) for name in ("early", "late", "unwatched")}
+    assert all(torch.equal(value, found["late"][name]) for name, value in found["unwatched"].items())
+    assert not any(torch.equal(value, found["late"][name]) for name, value in found["early"].items())
+
+    unseen = tmp_path / "early.private" / "canaries_unseen.json"
+    whole, rest = (json.loads(path.read_text())["canaries"] for path in (leaky.manifest, unseen))
+    assert rest == whole[1::2]
+    audited = atdp("audit-canary", tmp_path / "early", "--manifest", unseen, "--reference", checkpoint_folder, "--json")
+    assert audited.code in (0, 1), audited.err
+    assert len(audited.json["models"][0]["canaries"]) == 5
+
+
+def test_a_stage_that_may_stop_has_read_the_reference(harden: Harden, leaky: Leaky, checkpoint_folder: Path) -> None:
+    """The end of the stage decides which weights come out, so the reference's past is that of the model, too."""
+    options = ("--prior", "public", "--until-exposure", "30", "--manifest", leaky.manifest, "--dry-run", "--json")
+    innocent, trained = (harden(*options, "--reference", folder) for folder in (checkpoint_folder, leaky.model))
+    assert scopes(innocent.json)["end_to_end"] < math.inf
+    [whole] = [one for one in innocent.json["guarantees"] if one["scope"] == "end_to_end"]
+    assert "The reference model never saw the corpus, as --reference states." in whole["assumptions"]
+    assert scopes(trained.json)["end_to_end"] == "inf"
+
+
+def test_the_secrets_of_the_unseen_stay_private(watched: Harden, leaky: Leaky, tmp_path: Path) -> None:
+    ended = watched("out", "--until-exposure", "30", "--epochs", 1)
+    assert ended.code == 0, ended.err
+    secrets = [canary["secret"][0] for canary in json.loads(leaky.manifest.read_text())["canaries"]]
+    public = [path.read_text() for path in (tmp_path / "out").iterdir() if path.suffix in (".json", ".md")]
+    assert not any(f"My ID is {secret}" in text for secret in secrets for text in [*public, ended.out, ended.err])
+    assert not (tmp_path / "out" / "canaries_unseen.json").exists()
+    assert (tmp_path / "out.private" / "canaries_unseen.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("missing", ["--manifest", "--reference"])
+def test_stopping_needs_canaries_and_a_reference(
+    harden: Harden, leaky: Leaky, checkpoint_folder: Path, missing: str
+) -> None:
+    given = {"--manifest": leaky.manifest, "--reference": checkpoint_folder}
+    (name, value), *_ = [one for one in given.items() if one[0] != missing]
+    refused(harden("--until-exposure", "2", name, value), "--manifest canaries.json --reference BASE")
+
+
+@pytest.mark.parametrize("recipe", ["no-dp", "noise", "interpolate"])
+def test_only_a_dp_stage_can_stop(
+    atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, recipe: str, tmp_path: Path
+) -> None:
+    options = ["--manifest", leaky.manifest, "--reference", checkpoint_folder, "--recipe", recipe, "-o", tmp_path / "o"]
+    ended = atdp("harden", leaky.model, "--data", leaky.corpus, *options, "--until-exposure", "2")
+    refused(ended, "has no DP stage that could stop")
+
+
+@pytest.mark.parametrize("bits", ["0", "-1", "nan", "inf"])
+def test_a_bar_is_a_number_above_0(harden: Harden, leaky: Leaky, checkpoint_folder: Path, bits: str) -> None:
+    given = ["--manifest", leaky.manifest, "--reference", checkpoint_folder]
+    refused(harden("--until-exposure", bits, *given), "until-exposure")
+
+
+def test_one_planted_canary_is_too_few(watched: Harden, leaky: Leaky, tmp_path: Path) -> None:
+    known = json.loads(leaky.manifest.read_text())
+    single = Path(shutil.copy(leaky.manifest, tmp_path / "one.json"))
+    single.write_text(json.dumps(known | {"canaries": known["canaries"][:1]}))
+    refused(watched("out", "--until-exposure", "2", "--manifest", single), "none that is planted")
+    assert not (tmp_path / "out.partial").exists()

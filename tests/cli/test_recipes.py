@@ -1,0 +1,200 @@
+"""The list of recipes, the recipe file that a run writes, and runs from such a file."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atdp_cli.jobs.recipes import LISTED, rows
+from atdp_cli.training.recipefile import read_recipe
+from tests.cli.conftest import Atdp, Ended
+
+UNUSUAL = {
+    "tier": "low-entity",
+    "unit": "paragraph",
+    "style": "angle",
+    "max-windows-per-unit": "3",
+    "jitter-seed": "9",
+    "lora-rank": "2",
+    "delta": "1e-5",
+}
+"""Each option of the table run at a value that is not its default."""
+
+
+def events(folder: Path) -> Any:
+    """What a run spent, whatever it was called."""
+    found = json.loads((folder / "privacy_ledger.json").read_text())
+    return found["records"], found["delta"], [event | {"run": None} for event in found["events"]]
+
+
+def plan(ended: Ended) -> Any:
+    assert ended.code == 0, ended.err
+    return [ended.json[key] for key in ("recipe", "steps", "stages", "guarantees")]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["redacted+atdp", "--target-epsilon", "3", "--weight", "released", "--set", "redacted.optimizer=sgd"],
+        ["atdp+noise", "--sigma-max", "2.5", "--jitter-seed", "4", "--set", "atdp.jitter=0.7,1.4"],
+    ],
+    ids=lambda options: options[0],
+)
+def test_a_run_from_the_file_that_a_run_wrote_is_the_same_run(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, options: list[str]
+) -> None:
+    shared = ["--data", corpus, "--insecure-seed", "1", "--threads", "1", "--max-records", "60"]
+    first = [*shared, "--epochs", "2", "--recipe", *options, "--tier", "low-entity", "--json"]
+    planned = atdp("harden", checkpoint_folder, *first, "-o", tmp_path / "a", "--dry-run")
+    assert atdp("harden", checkpoint_folder, *first, "-o", tmp_path / "a").code == 0
+    again = [*shared, "--recipe", tmp_path / "a" / "recipe.toml", "-o", tmp_path / "b", "--json"]
+    assert plan(atdp("harden", checkpoint_folder, *again, "--dry-run")) == plan(planned)
+    assert atdp("harden", checkpoint_folder, *again).code == 0
+
+    assert events(tmp_path / "b") == events(tmp_path / "a")
+    for name in ("model.safetensors", "recipe.toml"):
+        assert (tmp_path / "b" / name).read_bytes() == (tmp_path / "a" / name).read_bytes(), name
+    reports = [json.loads((tmp_path / name / "privacy_report.json").read_text()) for name in ("a", "b")]
+    assert [report["recipe"] for report in reports] == [options[0], options[0]]
+
+
+def test_the_file_has_everything_worked_out_and_nothing_private(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    options = ["--target-epsilon", "2", "--epochs", "1", "--max-records", "40", "--prior", "public"]
+    assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", *options).code == 0
+    text = (tmp_path / "o" / "recipe.toml").read_text()
+    spent = json.loads((tmp_path / "o" / "privacy_ledger.json").read_text())["events"]
+    (stage,) = read_recipe(tmp_path / "o" / "recipe.toml").recipe
+    assert stage.mechanism.schedule.noise_multiplier == spent[0]["noise_multiplier"]  # type: ignore[union-attr]
+    assert "expected_batch = 10\n" in text
+    assert text.startswith("# ")
+    assert "atdp harden MODEL --data CORPUS --recipe recipe.toml" in text
+    for private in (corpus.name, str(tmp_path), checkpoint_folder.name, "prior", "seed = 0x", "insecure"):
+        assert private not in text
+
+
+def run_file(tmp_path: Path, run: dict[str, str]) -> Path:
+    """A recipe file with a table run."""
+    path = tmp_path / "own.toml"
+    values = {name.replace("-per-unit", "").replace("-", "_"): value for name, value in run.items()}
+    lines = [f"{name} = {value if value[0].isdigit() else json.dumps(value)}" for name, value in values.items()]
+    stage = 'kind = "train"\nname = "mine"\ntext = "redacted"\nepochs = 2\n'
+    rest = 'objective = {kind = "uniform"}\nmechanism = {kind = "dp-sgd", schedule = {kind = "constant", '
+    path.write_text(
+        f'name = "of my own"\n[[stage]]\n{stage}{rest}noise_multiplier = 2.0}}}}\n[run]\n' + "\n".join(lines) + "\n"
+    )
+    return path
+
+
+def written(atdp: Atdp, model: Path, corpus: Path, out: Path, *options: object) -> dict[str, Any]:
+    """The options that a run has used, as its own recipe file says them."""
+    shared = ["--data", corpus, "-o", out, "--max-records", "60", "--force", "--threads", "1"]
+    ended = atdp("harden", model, *shared, *options)
+    assert ended.code == 0, ended.err
+    return read_recipe(out / "recipe.toml").run.said()
+
+
+def test_options_of_the_file_apply_where_the_command_line_is_silent(
+    atdp: Atdp, checkpoint_folder: Path, lines: list[str], tmp_path: Path
+) -> None:
+    corpus = tmp_path / "paragraphs.txt"
+    corpus.write_text("\n\n".join(lines[:60]) + "\n")
+    file = run_file(tmp_path, UNUSUAL)
+    expected = read_recipe(file).run.said()
+    assert len(expected) == len(UNUSUAL)
+    assert written(atdp, checkpoint_folder, corpus, tmp_path / "o", "--recipe", file) == expected
+    assert json.loads((tmp_path / "o" / "privacy_report.json").read_text())["recipe"] == "of my own"
+    # A default that is spelled out is said all the same.
+    given = ["--tier", "high-contextual", "--unit", "line", "--style", "label", "--max-windows-per-unit", "8"]
+    given += ["--jitter-seed", "0", "--delta", "1e-6", "--lora-rank", "3"]
+    found = written(atdp, checkpoint_folder, corpus, tmp_path / "o", "--recipe", file, *given)
+    assert list(found.values()) == ["high-contextual", "line", "label", 8, 0, 3, 1e-6]
+
+
+def test_settings_act_on_a_file_as_on_a_name(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
+    options = ["--data", corpus, "-o", tmp_path / "o", "--dry-run", "--json", "--recipe", run_file(tmp_path, {})]
+    ended = atdp("harden", checkpoint_folder, *options, "--epochs", "5", "--set", "mine.learning-rate=0.5")
+    (stage,) = ended.json["stages"]
+    assert (stage["epochs"], stage["noise_multipliers"][0]) == (5, 2.0)
+    assert "learning rate 0.5" in stage["optimizer"]
+    assert ended.json["recipe"] == "of my own"
+
+
+def test_account_takes_a_file_and_its_options(atdp: Atdp, tmp_path: Path) -> None:
+    file = run_file(tmp_path, {"delta": "1e-5", "jitter-seed": "9"})
+    options = ["account", "--recipe", file, "--records", "5000", "--json"]
+    assert atdp(*options).json["delta"] == 1e-5
+    assert atdp(*options, "--delta", "1e-7").json["delta"] == 1e-7
+    assert [stage["name"] for stage in atdp(*options).json["stages"]] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        ("", "the key 'name' is missing"),
+        ("name = ", "is not TOML"),
+        ('name = "x"\nstage = [{kind = "trian"}]', "stage 1: kind is 'trian'. Choose one of train, interpolate."),
+        ('name = "x"\nstage = []\n[run]\nprior = "public"', "run: the key 'prior' is not known"),
+    ],
+)
+def test_a_bad_file_ends_with_2_and_one_line(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, bad: tuple[str, str]
+) -> None:
+    content, said = bad
+    path = tmp_path / "bad.toml"
+    path.write_text(content)
+    ended = atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", "--recipe", path)
+    assert (ended.code, ended.out, len(ended.err.splitlines())) == (2, "", 1)
+    assert ended.err.startswith(f"atdp: {path}")
+    assert said in ended.err
+
+
+def test_a_file_cannot_be_joined(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
+    ended = atdp("harden", checkpoint_folder, "--data", corpus, "--recipe", f"redacted+{run_file(tmp_path, {})}")
+    assert ended.code == 2
+    assert "is given alone, not joined by +" in ended.err
+
+
+def test_the_list_fits_80_columns(atdp: Atdp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    ended = atdp("harden", "--list-recipes")
+    assert (ended.code, ended.err) == (0, "")
+    assert all(len(line) <= 80 for line in ended.out.splitlines())
+    assert "…" not in ended.out
+    first = [line.split()[0] for line in ended.out.splitlines()[3:] if line[:1].strip()]
+    assert first[: len(LISTED)] == list(LISTED)
+    for word in ("joined by +", "--set", "--recipe FILE.toml"):
+        assert word in " ".join(ended.out.split())
+
+
+def test_the_list_says_what_the_ledger_allows() -> None:
+    """The claims, written down a second time by hand."""
+    held = {row.recipe: (row.public, row.unknown) for row in rows()}
+    assert held == {
+        "base": ("end to end", "nothing"),
+        "no-dp": ("nothing", "nothing"),
+        "no-dp+atdp": ("increment only", "increment only"),
+        "redacted": ("selective", "nothing"),
+        "redacted+atdp": ("selective", "increment only"),
+        "jft": ("selective", "increment only"),
+        "jft+atdp": ("selective", "increment only"),
+        "dp-sgd": ("end to end", "increment only"),
+        "dp-sgd+atdp": ("end to end", "increment only"),
+        "atdp": ("end to end", "increment only"),
+        "no-dp+noise": ("nothing", "nothing"),
+        "no-dp+interpolate": ("nothing", "nothing"),
+        "no-dp+anchored": ("increment only", "increment only"),
+        "redacted+anchored": ("selective", "increment only"),
+    }
+
+
+def test_the_list_needs_no_torch() -> None:
+    code = (
+        "import sys; from atdp_cli.cli.app import run; ended = run(['harden', '--list-recipes']); "
+        "sys.exit(ended or 'torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0

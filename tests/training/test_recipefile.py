@@ -1,0 +1,282 @@
+"""Recipe files: what is written reads back, and what is wrong is named."""
+
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from atdp_cli.cli.harden_options import Data, Privacy, Training
+from atdp_cli.cli.options import Detecting
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.privacy.schedule import Constant, RiseReset
+from atdp_cli.text.placeholders import Style
+from atdp_cli.text.spans import Tier
+from atdp_cli.training.recipe import (
+    DPSGD,
+    RECIPES,
+    SGD,
+    AdamW,
+    Anchored,
+    Interpolate,
+    Nothing,
+    Plain,
+    Recipe,
+    Text,
+    Train,
+    Uniform,
+    Weighted,
+    parse_recipe,
+)
+from atdp_cli.training.recipefile import (
+    SUMS,
+    RecipeFile,
+    RunOptions,
+    asked_recipe,
+    read_recipe,
+    recipe_text,
+    write_recipe,
+)
+
+POSITIVE = st.floats(min_value=0, exclude_min=True, allow_nan=False, allow_infinity=False)
+SHARES = st.floats(min_value=0, max_value=1) | st.sampled_from([0, 1])
+FRACTIONS = st.floats(min_value=0, max_value=1, exclude_min=True, exclude_max=True)
+COUNTS = st.integers(min_value=1, max_value=10**9)
+LABELS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,12}", fullmatch=True)
+
+
+@st.composite
+def rising(draw: st.DrawFn) -> RiseReset:
+    """Any shape that rises and is reset."""
+    start = draw(st.floats(min_value=1e-6, max_value=1e6))
+    low = draw(st.floats(min_value=1e-6, max_value=1e6))
+    return RiseReset(
+        noise_multiplier=start,
+        escalation=draw(st.floats(min_value=1, max_value=1e6)),
+        jitter=(low, draw(st.floats(min_value=low, max_value=1e6))),
+        sigma_max=draw(st.none() | st.floats(min_value=start, max_value=1e9)),
+    )
+
+
+OBJECTIVES = st.one_of(
+    st.just(Uniform()),
+    st.builds(
+        Weighted,
+        weight=SHARES | st.sampled_from(["record", "released"]),
+        target_share=FRACTIONS,
+        release_noise_multiplier=POSITIVE,
+    ),
+    st.builds(Anchored, weight=SHARES),
+    st.just(Nothing()),
+)
+NOISY = st.builds(
+    DPSGD,
+    clip_norm=POSITIVE,
+    expected_batch=st.none() | COUNTS,
+    schedule=rising() | st.builds(Constant, noise_multiplier=POSITIVE),
+)
+DECAY = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
+OPTIMIZERS = st.builds(AdamW, learning_rate=POSITIVE, weight_decay=DECAY) | st.builds(
+    SGD, learning_rate=POSITIVE, weight_decay=DECAY
+)
+
+
+@st.composite
+def recipes(draw: st.DrawFn) -> Recipe:
+    """Any recipe: every type of stage, objective, mechanism, schedule and optimizer, at any setting."""
+    stages: list[Train | Interpolate] = []
+    for name in draw(st.lists(LABELS, unique=True, max_size=4)):
+        if draw(st.integers(0, 4)) == 0:
+            stages.append(Interpolate(name=name, beta=draw(SHARES)))
+            continue
+        objective = draw(OBJECTIVES)
+        needs_noise = isinstance(objective, Nothing) or getattr(objective, "weight", None) == "released"
+        plain = st.builds(Plain, batch_size=COUNTS)
+        stages.append(
+            Train(
+                name=name,
+                text=draw(st.sampled_from(Text)),
+                objective=objective,
+                mechanism=draw(NOISY if needs_noise else NOISY | plain),
+                epochs=draw(COUNTS),
+                optimizer=draw(OPTIMIZERS),
+            )
+        )
+    return tuple(stages)
+
+
+RUNS = st.builds(
+    RunOptions,
+    tier=st.none() | st.sampled_from(Tier),
+    unit=st.none() | st.text(st.characters(exclude_categories=["Cs"])),
+    style=st.none() | st.sampled_from(Style),
+    max_windows=st.none() | COUNTS,
+    jitter_seed=st.none() | st.integers(),
+    lora_rank=st.none() | COUNTS,
+    delta=st.none() | FRACTIONS,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(recipe=recipes(), run=RUNS, name=st.from_regex(r"[a-z][ a-zéσ+.-]{0,20}", fullmatch=True))
+def test_what_is_written_reads_back(
+    tmp_path_factory: pytest.TempPathFactory, recipe: Recipe, run: RunOptions, name: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "law.toml"
+    file = RecipeFile(name=name, recipe=recipe, run=run)
+    write_recipe(path, file)
+    assert read_recipe(path) == file
+
+
+@pytest.mark.parametrize("name", [*RECIPES, "redacted+jft+atdp+noise+interpolate+anchored+atdp"])
+def test_named_recipes_read_back(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "r.toml"
+    file = RecipeFile(name=name, recipe=parse_recipe(name))
+    write_recipe(path, file)
+    assert asked_recipe(str(path)) == file
+    assert asked_recipe(name) == file
+
+
+def test_every_type_of_the_recipe_has_a_kind() -> None:
+    hints: dict[str, tuple[Any, ...]] = {
+        "stage": (Train, Interpolate),
+        "objective": (Uniform, Weighted, Anchored, Nothing),
+        "mechanism": (Plain, DPSGD),
+        "schedule": (Constant, RiseReset),
+        "optimizer": (AdamW, SGD),
+    }
+    assert {key: tuple(kinds.values()) for key, kinds in SUMS.items()} == hints
+
+
+def test_every_option_of_a_file_is_one_of_the_command() -> None:
+    options = [field.name for group in (Data, Training, Privacy, Detecting) for field in fields(group)]
+    assert all(options.count(field.name) == 1 for field in fields(RunOptions))
+
+
+def test_what_is_left_out_takes_its_default(tmp_path: Path) -> None:
+    path = tmp_path / "r.toml"
+    path.write_text(
+        'name = "short"\n[[stage]]\nkind = "train"\nname = "a"\ntext = "raw"\nobjective = {kind = "weighted"}\n'
+        'mechanism = {kind = "dp-sgd", schedule = {kind = "rise-reset", noise_multiplier = 2}}\n'
+    )
+    found = read_recipe(path)
+    assert found.recipe == (
+        Train(
+            name="a",
+            text=Text.RAW,
+            objective=Weighted(),
+            mechanism=DPSGD(schedule=RiseReset(noise_multiplier=2.0)),
+        ),
+    )
+    assert found.run.said() == {}
+
+
+GOOD = recipe_text(
+    RecipeFile(
+        name="redacted+atdp+interpolate",
+        recipe=parse_recipe("redacted+atdp+interpolate"),
+        run=RunOptions(tier=Tier.LOW_ENTITY, max_windows=8, delta=1e-6),
+    )
+)
+
+WRONG = {
+    "no TOML": ('kind = "plain"', "kind = plain", "is not TOML: Invalid value (at line"),
+    "empty": (GOOD, "", "the file: the key 'name' is missing"),
+    "no stages": (GOOD, 'name = "x"', "the file: the key 'stage' is missing"),
+    "one stage as a table": (GOOD, 'name = "x"\n[stage]\nkind = "train"', "stage is no list of tables"),
+    "a stage that is no table": (GOOD, 'name = "x"\nstage = [3]', "stage 1 is no table"),
+    "unknown key of the file": ("name = ", "prior = 'public'\nname = ", "the file: the key 'prior' is not known"),
+    "name of another type": ('name = "redacted+atdp+interpolate"', "name = 3", "name: Input should be a valid string"),
+    "blank name": ('name = "redacted+atdp+interpolate"', 'name = " "', "name is ' '"),
+    "name of two lines": ('name = "redacted+atdp+interpolate"', 'name = "a\\nb"', "name is 'a\\nb'"),
+    "no stage name": ('name = "atdp"\n', "", "stage 2: the key 'name' is missing"),
+    "stage name with a dot": ('name = "atdp"', 'name = "a.b"', "stage 2 (a.b): name is 'a.b'"),
+    "the same stage name twice": ('name = "atdp"', 'name = "redacted"', "stage 2: the name 'redacted' is taken"),
+    "no kind": ('kind = "weighted"\n', "", "stage 2 (atdp): objective: the key 'kind' is missing"),
+    "unknown kind": ('kind = "weighted"', 'kind = "heavy"', "stage 2 (atdp): objective: kind is 'heavy'"),
+    "kind of another type": ('kind = "weighted"', "kind = []", "stage 2 (atdp): objective: kind is []"),
+    "kind of another sum": ('kind = "dp-sgd"', 'kind = "sgd"', "stage 2 (atdp): mechanism: kind is 'sgd'"),
+    "unknown key": ("clip_norm", "clip-norm", "stage 2 (atdp): mechanism: the key 'clip-norm' is not known"),
+    "key of nothing": (
+        'kind = "uniform"',
+        'kind = "uniform"\nweight = 1',
+        "stage 1 (redacted): objective: the key 'weight' is not known. It has no keys but kind.",
+    ),
+    "missing key": ("noise_multiplier = 1.0\n", "", "mechanism: schedule: the key 'noise_multiplier' is missing"),
+    "text for a number": ("clip_norm = 0.1", 'clip_norm = "0.1"', "mechanism: clip_norm: Input should be a valid num"),
+    "truth for a number": ("epochs = 3", "epochs = true", "stage 1 (redacted): epochs: Input should be a valid int"),
+    "a date": ("epochs = 3", "epochs = 1979-05-27", "stage 1 (redacted): epochs: date is no type for it"),
+    "a fraction of an epoch": ("epochs = 3", "epochs = 2.5", "epochs: Input should be a valid int"),
+    "a number beyond all": ("clip_norm = 0.1", "clip_norm = 1" + "0" * 400, "mechanism"),
+    "no such text": ('text = "raw"', 'text = "rew"', "stage 2 (atdp): text: Input should be 'raw' or 'redacted'"),
+    "no such weight": ("weight = 0.2", 'weight = "corpus"', "objective: weight: Input should be a valid number, or: "),
+    "too long a pair": ("    1.1,\n", "    1.1,\n    1.2,\n", "schedule: jitter: Tuple should have at most 2 items"),
+    "out of range": ("clip_norm = 0.1", "clip_norm = -1", "stage 2 (atdp): mechanism: clip-norm is -1.0. Choose a"),
+    "not finite": ("clip_norm = 0.1", "clip_norm = inf", "stage 2 (atdp): mechanism: clip-norm is inf"),
+    "not a number": ("beta = 0.25", "beta = nan", "stage 3 (interpolate): beta is nan"),
+    "a stage without protection": (
+        'kind = "uniform"',
+        'kind = "nothing"',
+        "stage redacted has neither a loss nor noise",
+    ),
+    "run of another type": (GOOD, 'name = "x"\nstage = []\nrun = 3', "run is no table"),
+    "unknown key of run": ("tier = ", "data = 3\ntier = ", "run: the key 'data' is not known. Its keys are tier, unit"),
+    "no such tier": ('tier = "low-entity"', 'tier = "low"', "run: tier: Input should be 'low-entity'"),
+    "run out of range": ("max_windows = 8", "max_windows = 0", "run: max_windows is 0"),
+    "delta out of range": ("delta = 1e-06", "delta = 1", "run: delta is 1.0"),
+    "nested without end": ('name = "redacted+atdp+interpolate"', "name = " + "[" * 9999, "is not TOML"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_bad_file_is_refused_in_one_line_that_names_the_key(tmp_path: Path, case: str) -> None:
+    old, new, said = WRONG[case]
+    assert old in GOOD
+    path = tmp_path / "bad.toml"
+    path.write_text(GOOD.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_recipe(path)
+    assert str(caught.value).startswith(str(path))
+    assert said in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"\x00", b"name = 1\nname = 2"])
+def test_bytes_that_are_no_toml_are_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="is not TOML"):
+        read_recipe(path)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.toml", tmp_path):
+        with pytest.raises(InputError, match="cannot be read as a recipe"):
+            read_recipe(path)
+    with pytest.raises(UsageError, match=r"recipe 'none\.tom' is not known"):
+        asked_recipe("none.tom")
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.text(max_size=60)
+    | st.from_regex(r'(name|stage|run|kind) = [\[{"0-9tfni+-]{0,6}[a-z"}\]]{0,6}\n', fullmatch=True)
+)
+def test_no_text_does_anything_but_read_or_be_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.toml"
+    path.write_text(text, encoding="utf-8")
+    with suppress(InputError):
+        read_recipe(path)
+
+
+def test_the_example_of_the_docs_is_a_recipe(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
+    example = tmp_path / "example.toml"
+    example.write_text(page.partition("```toml\n")[2].partition("```")[0], encoding="utf-8")
+    [stage] = read_recipe(example).recipe
+    assert isinstance(stage, Train)
+    assert stage.objective == Anchored(weight=0.2)

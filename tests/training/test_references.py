@@ -1,0 +1,228 @@
+"""What a plan says of the models that its stages read, and of stages that take nothing from the records."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from atdp_cli.errors import UsageError
+from atdp_cli.privacy.accountant import epsilon_pld
+from atdp_cli.privacy.guarantee import PUBLIC_REFERENCE, UNKNOWN_REFERENCE, Guarantee, guarantees, sentences
+from atdp_cli.privacy.ledger import (
+    GaussianRelease,
+    Ledger,
+    LedgerEvent,
+    PlainTraining,
+    Prior,
+    ReadModel,
+    SubsampledGaussian,
+    private_events,
+    read_ledger,
+    write_ledger,
+)
+from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, planned_epsilon, solve_noise
+from atdp_cli.training.recipe import RECIPES, Recipe, Stage, parse_recipe, reads_records, reads_reference
+from atdp_cli.training.settings import apply_settings, parse_setting
+
+WEIGHTS = {"model.safetensors": "ab"}
+DECLARED = Reference(ledger=None, weights=WEIGHTS)
+CORPUS = Corpus(records=400, unit="line", masks="stable")
+NAMES = st.lists(st.sampled_from(sorted(RECIPES)), max_size=3)
+READING = ("anchored", "interpolate")
+
+
+def plan(name: str, *, reference: Reference | None = DECLARED, inherited: Ledger | None = None) -> Plan:
+    return planned(parse_recipe(name), reference=reference, inherited=inherited)
+
+
+def planned(recipe: Recipe, *, reference: Reference | None = DECLARED, inherited: Ledger | None = None) -> Plan:
+    return make_plan(recipe, CORPUS, delta=1e-6, prior="public", inherited=inherited, reference=reference)
+
+
+def by_scope(ledger: Ledger) -> dict[str, Guarantee]:
+    return {one.scope: one for one in guarantees(ledger)}
+
+
+def end_to_end(ledger: Ledger) -> Guarantee:
+    return by_scope(ledger)["end_to_end"]
+
+
+def nameless(events: Sequence[LedgerEvent]) -> list[dict[str, Any]]:
+    return [event.model_dump() | {"stage": ""} for event in events]
+
+
+def ledger_of(*events: LedgerEvent, prior: Prior = "public", run: str | None = None) -> Ledger:
+    return Ledger(unit="line", prior=prior, records=400, delta=1e-6, grid=1e-4, events=events, run=run)
+
+
+def spent(steps: int) -> SubsampledGaussian:
+    return SubsampledGaussian(stage="dp-sgd", sampling_rate=0.1, noise_multiplier=2.0, clip_norm=0.1, steps=steps)
+
+
+@pytest.mark.parametrize("before", ["", "no-dp+", "atdp+", "noise+"])
+def test_pulling_back_costs_what_weighing_costs(before: str) -> None:
+    """At the same place with the same schedule: a public model is free."""
+    anchored, weighted = plan(f"{before}anchored"), plan(f"{before}atdp")
+    assert planned_epsilon(anchored) == planned_epsilon(weighted) > 0
+    assert nameless(private_events(anchored.ledger.events)) == nameless(private_events(weighted.ledger.events))
+    assert anchored.training[-1].noise_multipliers == weighted.training[-1].noise_multipliers
+
+
+@settings(max_examples=40, deadline=None)
+@given(NAMES, NAMES)
+def test_stages_that_read_no_record_spend_nothing(before: list[str], behind: list[str]) -> None:
+    if not before and not behind:
+        return
+    for idle in ("noise", "interpolate"):
+        found = plan("+".join([*before, idle, *behind]))
+        at = len(parse_recipe("+".join(before))) if before else 0
+        assert not private_events(found.stages[at].events)
+        assert not any(isinstance(event, PlainTraining) for event in found.stages[at].events)
+        others = [event for place, stage in enumerate(found.stages) if place != at for event in stage.events]
+        assert private_events(found.ledger.events) == private_events(others)
+
+
+@pytest.mark.parametrize("idle", ["noise", "interpolate"])
+def test_they_add_no_epsilon_before_or_behind(idle: str) -> None:
+    alone = planned_epsilon(plan("dp-sgd"))
+    assert planned_epsilon(plan(f"{idle}+dp-sgd")) == planned_epsilon(plan(f"dp-sgd+{idle}")) == alone
+    assert end_to_end(plan(idle).ledger).epsilon in (None, 0)
+    assert by_scope(plan(idle).ledger)["increment"].epsilon is None
+
+
+def test_who_adds_noise_without_records_is_told_that_it_protects_none() -> None:
+    for name, told in (("no-dp+noise", True), ("no-dp+interpolate", True), ("no-dp+anchored", False)):
+        found = plan(name).ledger
+        assert ("No stage read the corpus under noise." in sentences(found, guarantees(found))) is told
+
+
+def test_noise_takes_as_many_steps_as_the_stage_that_it_controls_for() -> None:
+    noise, atdp = plan("noise").training[0], plan("atdp").training[0]
+    assert (noise.steps, noise.batch, noise.noise_multipliers) == (atdp.steps, atdp.batch, atdp.noise_multipliers)
+    assert noise.sampling_rate is None
+    assert noise.events == ()
+    assert plan("noise+interpolate").steps == noise.steps
+
+
+@given(NAMES)
+def test_base_is_nothing(names: list[str]) -> None:
+    assert parse_recipe("base") == ()
+    joined = "+".join(names) if names else "base"
+    for text in (f"base+{joined}", f"{joined}+base"):
+        assert parse_recipe(text) == parse_recipe(joined)
+
+
+@given(st.sampled_from([stage for recipe in RECIPES.values() for stage in recipe]))
+def test_a_stage_says_in_the_ledger_what_it_reads(stage: Stage) -> None:
+    [found] = planned((stage,)).stages
+    read = [event for event in found.events if isinstance(event, ReadModel)]
+    assert bool(read) is reads_reference(stage)
+    assert read == list(found.events[: len(read)])
+    assert bool(found.events[len(read) :]) is reads_records(stage)
+    if reads_reference(stage):
+        assert (read[0].stage, read[0].past, read[0].weights) == (stage.name, "declared", WEIGHTS)
+        with pytest.raises(UsageError, match="--reference"):
+            planned((stage,), reference=None)
+
+
+@pytest.mark.parametrize("name", READING)
+def test_who_names_a_reference_declares_it_public(name: str) -> None:
+    found = end_to_end(plan(name).ledger)
+    assert found.epsilon != math.inf
+    assert PUBLIC_REFERENCE in found.assumptions
+    assert PUBLIC_REFERENCE in by_scope(plan(f"redacted+{name}").ledger)["selective"].assumptions
+    assert PUBLIC_REFERENCE not in end_to_end(plan("atdp").ledger).assumptions
+
+
+@pytest.mark.parametrize("name", READING)
+def test_a_reference_whose_ledger_is_public_needs_no_declaration(name: str) -> None:
+    reference = Reference(ledger=ledger_of(), weights=WEIGHTS)
+    found = plan(name, reference=reference).ledger
+    assert [event.past for event in found.events if isinstance(event, ReadModel)] == ["public"]
+    assert end_to_end(found).epsilon == end_to_end(plan(name).ledger).epsilon
+    assert PUBLIC_REFERENCE not in end_to_end(found).assumptions
+
+
+@pytest.mark.parametrize("name", READING)
+def test_a_reference_that_was_trained_on_the_corpus_voids_end_to_end(name: str) -> None:
+    trained = ledger_of(PlainTraining(stage="no-dp", text="raw"))
+    found = plan(name, reference=Reference(ledger=trained, weights=WEIGHTS)).ledger
+    assert trained.events[0] in found.events
+    assert end_to_end(found).epsilon == math.inf
+    assert "selective" not in by_scope(plan(f"redacted+{name}", reference=Reference(ledger=trained, weights={})).ledger)
+
+
+@pytest.mark.parametrize("name", READING)
+def test_a_reference_with_an_unknown_past_voids_both_guarantees(name: str) -> None:
+    unknown = Reference(ledger=ledger_of(prior="unknown"), weights=WEIGHTS)
+    found = plan(f"redacted+{name}", reference=unknown).ledger
+    assert found.prior == "public"
+    assert "selective" not in by_scope(found)
+    assert "selective" in by_scope(plan(f"redacted+{name}").ledger)
+    alone = plan(name, reference=unknown).ledger
+    assert end_to_end(alone).epsilon == math.inf
+    said = " ".join(sentences(alone, guarantees(alone)))
+    assert f"no finite ε, because {UNKNOWN_REFERENCE}" in said
+    assert by_scope(alone)["increment"].epsilon == by_scope(plan(name).ledger)["increment"].epsilon
+
+
+def test_what_the_reference_spent_composes_with_the_run() -> None:
+    reference = Reference(ledger=ledger_of(spent(50)), weights=WEIGHTS)
+    found = plan("anchored", reference=reference)
+    assert found.before == (spent(50),)
+    assert found.ledger.events[0] == spent(50)
+    assert planned_epsilon(found) > max(planned_epsilon(plan("anchored")), planned_epsilon(plan("interpolate")))
+    interpolated = plan("interpolate", reference=reference).ledger
+    own = epsilon_pld([spent(50)], 1e-6, grid=interpolated.grid)
+    assert end_to_end(interpolated).epsilon == pytest.approx(own, abs=1e-9)
+
+
+def test_a_shared_ancestor_counts_once(tmp_path: Path) -> None:
+    """MODEL was made from the reference, so what the reference spent is in both ledgers."""
+    write_ledger(tmp_path / "base", ledger_of(spent(50), run="base"))
+    base = read_ledger(tmp_path / "base")
+    write_ledger(tmp_path / "model", ledger_of(*base.events, spent(20), run="model"))
+    inherited = read_ledger(tmp_path / "model")
+    reference = Reference(ledger=base, weights=WEIGHTS)
+    found = plan("anchored", inherited=inherited, reference=reference)
+    assert found.before == inherited.events
+    assert planned_epsilon(found) == pytest.approx(planned_epsilon(plan("anchored", inherited=inherited)), abs=1e-9)
+    stranger = Reference(ledger=ledger_of(spent(50).model_copy(update={"run": "other"}), run="other"), weights=WEIGHTS)
+    assert planned_epsilon(plan("anchored", inherited=inherited, reference=stranger)) > planned_epsilon(found)
+
+
+def test_a_reference_keeps_its_marks() -> None:
+    insecure = ledger_of(spent(1)).model_copy(update={"insecure_seed": True, "records": 900})
+    found = plan("anchored", reference=Reference(ledger=insecure, weights=WEIGHTS)).ledger
+    assert (found.insecure_seed, found.records) == (True, 900)
+    document = ledger_of(spent(1)).model_copy(update={"unit": "document"})
+    with pytest.raises(UsageError, match="beside the reference protects each document"):
+        plan("anchored", reference=Reference(ledger=document, weights=WEIGHTS))
+
+
+def test_a_ledger_that_read_a_model_survives_its_file(tmp_path: Path) -> None:
+    kept = ledger_of(*plan("anchored+interpolate").ledger.events)
+    write_ledger(tmp_path / "ledger.json", kept)
+    assert read_ledger(tmp_path / "ledger.json") == kept
+
+
+def test_noise_cannot_be_solved_for_where_it_hides_no_record() -> None:
+    for name in ("noise", "atdp+noise"):
+        with pytest.raises(UsageError, match="reads no record"):
+            solve_noise(parse_recipe(name), 1.0, planned)
+    with pytest.raises(UsageError, match="no DP stage"):
+        solve_noise(parse_recipe("interpolate"), 1.0, planned)
+    with pytest.raises(UsageError, match="no stage"):
+        solve_noise(parse_recipe("base"), 1.0, planned)
+    assert 0.999 <= planned_epsilon(planned(solve_noise(parse_recipe("noise+anchored"), 1.0, planned))) <= 1.0
+
+
+def test_a_released_weight_still_comes_before_the_steps() -> None:
+    recipe = parse_recipe("interpolate+atdp")
+    released = apply_settings(recipe, [parse_setting(recipe, "atdp.weight=released")])
+    kinds = [type(event) for event in planned(released).ledger.events]
+    assert kinds[:3] == [ReadModel, GaussianRelease, SubsampledGaussian]
