@@ -1,0 +1,125 @@
+"""Dot plots as SVG text: a row for each thing, a mark for each figure, an interval through it where there is one."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from atdp_cli.report.charts import decade_ticks, drawn_line, drawn_text, linear_ticks
+
+ROW, TOP, BOTTOM, RIGHT, WIDTH = 24, 58, 56, 24, 400
+CHARACTER = 6.6
+"""About the width of a letter of the labels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A figure.
+
+    Attributes:
+        interval: Its lowest and highest plausible value.
+        hollow: Drawn as a circle, not as a disc.
+    """
+
+    value: float
+    interval: tuple[float, float] | None = None
+    hollow: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """Rows over one axis.
+
+    Attributes:
+        rows: From top to bottom.
+        lines: Upright lines at values that mean something, each with what it means.
+        logarithmic: Whether the axis is; all figures are then above 0. A linear one starts at 0.
+    """
+
+    title: str
+    x_label: str
+    rows: Sequence[tuple[str, Sequence[Mark]]]
+    lines: Sequence[tuple[float, str]] = ()
+    logarithmic: bool = False
+
+
+def dot_plot(title: str, description: str, panels: Sequence[Panel], *, legend: tuple[str, str]) -> str:
+    """Panels of equal rows side by side as one SVG document, with what a screen reader says.
+
+    Args:
+        legend: What a disc is, and what a circle.
+    """
+    left = 16 + CHARACTER * max(len(name) for panel in panels for name, _ in panel.rows)
+    width = left + len(panels) * (WIDTH + RIGHT)
+    height = TOP + BOTTOM + ROW * max(len(panel.rows) for panel in panels) + 22
+    labels = [
+        drawn_text(left - 10, _middle(place) + 4, name, anchor="end") for place, (name, _) in enumerate(panels[0].rows)
+    ]
+    drawn = [
+        f'<g transform="translate({left + place * (WIDTH + RIGHT):.0f},0)">\n{_panel(panel)}\n</g>'
+        for place, panel in enumerate(panels)
+    ]
+    key = [
+        _disc(left, height - 12, hollow=False),
+        drawn_text(left + 10, height - 8, legend[0], anchor="start"),
+        _disc(left + 200, height - 12, hollow=True),
+        drawn_text(left + 210, height - 8, legend[1], anchor="start"),
+    ]
+    body = "\n".join([*labels, *drawn, *key])
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" '
+        f'height="{height}" role="img" aria-labelledby="title desc" font-family="sans-serif" font-size="12" '
+        f'fill="#222">\n<title id="title">{escape(title)}</title>\n<desc id="desc">{escape(description)}</desc>\n'
+        f'<rect width="{width:.0f}" height="{height}" fill="#fff"/>\n{body}\n</svg>\n'
+    )
+
+
+def _panel(panel: Panel) -> str:
+    ticks, across = _axis(panel)
+    bottom = TOP + ROW * len(panel.rows)
+    found = [drawn_line(across(tick), TOP, across(tick), bottom, "#ddd") for tick in ticks]
+    found += [drawn_text(across(tick), bottom + 17, f"{tick:g}", anchor="middle") for tick in ticks]
+    found += [
+        drawn_text(WIDTH / 2, 18, panel.title, anchor="middle", weight="bold"),
+        drawn_text(WIDTH / 2, bottom + 36, panel.x_label, anchor="middle"),
+    ]
+    for value, meaning in panel.lines:
+        place = across(value)
+        found += [drawn_line(place, TOP - 6, place, bottom, "#222", dashed=True)]
+        found += [drawn_text(place, TOP - 12, meaning, anchor="end" if place > WIDTH * 0.6 else "start")]
+    for row, (_, marks) in enumerate(panel.rows):
+        for mark in marks:
+            found += _mark(mark, _middle(row), across)
+    return "\n".join(found)
+
+
+def _axis(panel: Panel) -> tuple[tuple[float, ...], Callable[[float], float]]:
+    """Where the ticks are, and where a value is drawn."""
+    marks = [mark for _, found in panel.rows for mark in found]
+    values = [value for mark in marks for value in (mark.value, *(mark.interval or ())) if math.isfinite(value)]
+    values += [value for value, _ in panel.lines] or [1.0][: not values]
+    scale = math.log10 if panel.logarithmic else float
+    ticks = decade_ticks(min(values), max(values)) if panel.logarithmic else linear_ticks(0, max(values))
+    low, high = scale(ticks[0]), scale(ticks[-1])
+    return ticks, lambda value: (scale(value) - low) / (high - low) * WIDTH
+
+
+def _mark(mark: Mark, y: float, across: Callable[[float], float]) -> list[str]:
+    if not math.isfinite(mark.value):
+        return [drawn_text(WIDTH, y + 4, "∞", anchor="end")]
+    # Side by side, so that neither hides the other.
+    y += 4 if mark.hollow else -4
+    line = (
+        []
+        if mark.interval is None
+        else [drawn_line(*(across(mark.interval[0]), y), *(across(mark.interval[1]), y), "#222")]
+    )
+    return [*line, _disc(across(mark.value), y, hollow=mark.hollow)]
+
+
+def _disc(x: float, y: float, *, hollow: bool) -> str:
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" stroke="#222" fill="{"#fff" if hollow else "#222"}"/>'
+
+
+def _middle(row: int) -> float:
+    return TOP + ROW * (row + 0.5)

@@ -1,0 +1,141 @@
+"""The paper's results table for any checkpoint, its controls and its figures.
+
+    python examples/paper_table/run.py --model M --corpus C --canaries 10 --seeds 3 --out DIR
+
+Every row starts at the base checkpoint M, which never saw the corpus C (plain text, a record a line). Rows that begin
+alike share their runs. A run that was interrupted goes on where it stopped: give the same command again. DIR gets
+results.json, table.md, exposure.svg and perplexity.svg; with --ablation NAME, NAME.json and NAME.md, and for cost its
+figure.
+"""
+
+import argparse
+import json
+import platform
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from atdp_cli.audit.canary import parse_template
+from atdp_cli.errors import AtdpError
+from atdp_cli.jobs.experiment import Experiment, Node, audit_nodes, nodes_of, prepare, run_nodes
+from atdp_cli.jobs.systems import ABLATIONS, CONTROLS, PAPER, System, system_of
+from atdp_cli.jobs.table import rows_of
+from atdp_cli.report.systems import Row, cost_figure, exposure_figure, markdown, perplexity_figure, results
+from atdp_cli.text.spans import Tier
+
+
+def main() -> int:
+    arguments = parser().parse_args()
+    try:
+        return run(arguments)
+    except AtdpError as error:
+        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--model", type=Path, required=True, help="the base checkpoint")
+    found.add_argument("--corpus", type=Path, required=True, help="plain text, a record a line")
+    found.add_argument("--out", type=Path, required=True, help="folder for all that is written")
+    found.add_argument("--canaries", type=int, default=10, help="how many for each seed")
+    found.add_argument("--repeats", type=int, default=10, help="records of each canary")
+    found.add_argument("--seeds", type=int, default=3, help="repetitions, each with canaries and noise of its own")
+    found.add_argument("--records", type=int, help="take the first so many of the corpus")
+    found.add_argument("--tier", type=Tier, choices=list(Tier), default=Tier.LOW_ENTITY, help="what is sensitive")
+    found.add_argument(
+        "--setting",
+        choices=["detected", "missed", "no-miss"],
+        default="detected",
+        help="whether the detector sees the canaries: as it does by itself, never, or always",
+    )
+    found.add_argument("--rows", nargs="+", metavar="RECIPE", help="these recipes only, in place of the whole table")
+    found.add_argument("--set", action="append", default=[], metavar="STAGE.OPTION=VALUE", help="as of atdp harden")
+    found.add_argument("--ablation", choices=list(ABLATIONS), help="one of these in place of the table")
+    found.add_argument("--jobs", type=int, default=2, help="runs at a time, one thread each")
+    return found
+
+
+def run(arguments: argparse.Namespace) -> int:
+    started = time.monotonic()
+    experiment = Experiment(
+        model=arguments.model,
+        corpus=arguments.corpus,
+        out=arguments.out,
+        canaries=arguments.canaries,
+        repeats=arguments.repeats,
+        seeds=arguments.seeds,
+        tier=arguments.tier,
+        setting=arguments.setting,
+        records=arguments.records,
+    )
+    systems = systems_of(arguments)
+    nodes = nodes_of(systems, experiment.seeds)
+    prepare(experiment)
+    for count, node in enumerate(run_nodes(experiment, nodes, workers=arguments.jobs), start=1):
+        say(f"run {count}: {node.slug}, seed {node.seed}", started)
+    finished = [node for node in nodes if ends(node, systems)]
+    for count in audit_nodes(experiment, finished, workers=arguments.jobs):
+        say(f"audited: {count} of {len(finished)}", started)
+    write(arguments, experiment, rows_of(experiment, systems), time.monotonic() - started)
+    return 0
+
+
+def systems_of(arguments: argparse.Namespace) -> tuple[System, ...]:
+    """The rows, in the table's order."""
+    if arguments.ablation is not None:
+        return (system_of("no-dp", arguments.set), *ABLATIONS[arguments.ablation](arguments.set))
+    return tuple(system_of(recipe, arguments.set) for recipe in arguments.rows or (*PAPER, *CONTROLS))
+
+
+def ends(node: Node, systems: Sequence[System]) -> bool:
+    """Whether a system ends here, and is not only on its way."""
+    return any(system.steps == node.steps for system in systems)
+
+
+def write(arguments: argparse.Namespace, experiment: Experiment, rows: Sequence[Row], seconds: float) -> None:
+    """The results as data, as a table and as pictures."""
+    name = arguments.ablation or "results"
+    told = results(
+        rows,
+        command=command(arguments),
+        canaries=experiment.canaries,
+        repeats=experiment.repeats,
+        seeds=experiment.seeds,
+        tier=experiment.tier.value,
+        setting=experiment.setting,
+        seconds=round(seconds),
+        python=platform.python_version(),
+    )
+    out = experiment.out
+    (out / f"{name}.json").write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (out / f"{arguments.ablation or 'table'}.md").write_text(markdown(rows), encoding="utf-8")
+    if arguments.ablation == "cost":
+        (out / "cost.svg").write_text(cost_figure(rows), encoding="utf-8")
+    if arguments.ablation is None:
+        pool = parse_template(experiment.template).pool
+        (out / "exposure.svg").write_text(exposure_figure(rows, pool), encoding="utf-8")
+        (out / "perplexity.svg").write_text(perplexity_figure(rows, experiment.sentence), encoding="utf-8")
+    print(markdown(rows))
+
+
+def command(arguments: argparse.Namespace) -> str:
+    """What was asked for, without paths and with defaults, so that it can be asked for again."""
+    parts = ["python examples/paper_table/run.py"]
+    for option in ("canaries", "repeats", "seeds", "records", "tier", "setting", "ablation", "jobs"):
+        if (value := getattr(arguments, option)) is not None:
+            parts.append(f"--{option} {value}")
+    parts += [f"--set {text}" for text in arguments.set]
+    if arguments.rows:
+        parts.append(f"--rows {' '.join(arguments.rows)}")
+    return " ".join([*parts, f"--model {arguments.model.name}", f"--corpus {arguments.corpus.name}"])
+
+
+def say(text: str, started: float) -> None:
+    """A line of progress."""
+    print(f"{time.monotonic() - started:6.0f} s  {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

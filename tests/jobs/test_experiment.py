@@ -1,0 +1,84 @@
+"""A small table of systems from end to end: run, audited, taken up again."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from atdp_cli.errors import RunError, UsageError
+from atdp_cli.jobs.experiment import Experiment, audit_nodes, folder_of, nodes_of, prepare, run_nodes
+from atdp_cli.jobs.systems import System, system_of
+from atdp_cli.jobs.table import NO_DP, as_float, rows_of
+from atdp_cli.privacy.guarantee import guarantees
+from atdp_cli.privacy.ledger import LEDGER_FILE, read_beside
+from atdp_cli.report.systems import Row
+
+SETTINGS = tuple(f"{stage}.epochs=1" for stage in ("no-dp", "redacted", "atdp", "noise"))
+
+
+@pytest.fixture
+def experiment(checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> Experiment:
+    return Experiment(
+        model=checkpoint_folder,
+        corpus=corpus,
+        out=tmp_path / "out",
+        canaries=4,
+        repeats=2,
+        seeds=2,
+        records=100,
+        template="My ID is {digits:3}",
+    )
+
+
+def table(experiment: Experiment, systems: list[System]) -> tuple[Row, ...]:
+    nodes = nodes_of(systems, experiment.seeds)
+    prepare(experiment)
+    assert len(list(run_nodes(experiment, nodes, workers=1))) <= len(nodes)
+    assert [*audit_nodes(experiment, nodes, workers=1)][-1:] in ([len(nodes)], [])
+    return rows_of(experiment, systems)
+
+
+def test_a_table_is_run_once_and_grows(experiment: Experiment) -> None:
+    few = [system_of(recipe, SETTINGS) for recipe in ("base", NO_DP)]
+    more = [*few, *(system_of(recipe, SETTINGS) for recipe in ("no-dp+noise", "redacted+atdp", "redacted"))]
+    first = table(experiment, few)
+    made = {path: path.stat().st_mtime_ns for path in experiment.out.rglob("*") if path.name == LEDGER_FILE}
+    rows = table(experiment, more)
+    assert rows[:2] == first
+    assert all(path.stat().st_mtime_ns == when for path, when in made.items())
+    base, plain, noise, hardened, redacted = rows
+    assert (base.relative_compute, base.exposure_ratio_mean, base.canaries) == (0.0, None, 8)
+    assert plain.relative_compute == 1.0
+    assert noise.seconds > plain.seconds, "what came before counts"
+    assert hardened.seconds > redacted.seconds
+    assert (hardened.scope, redacted.epsilon) == ("selective", 0.0)
+    check_guarantees(experiment, more, rows)
+
+
+def check_guarantees(experiment: Experiment, systems: list[System], rows: tuple[Row, ...]) -> None:
+    """Each row has the largest ε of its scope that the ledgers beside the models give."""
+    for system, row in zip(systems, rows, strict=True):
+        nodes = [node for node in nodes_of([system], experiment.seeds) if node.steps == system.steps]
+        ledgers = [read_beside(folder_of(experiment, node)) for node in nodes]
+        found = [one for ledger in ledgers if ledger is not None for one in guarantees(ledger)]
+        assert as_float(row.epsilon) == max(one.epsilon or 0 for one in found if one.scope == row.scope)
+        assert as_float(row.epsilon_end_to_end) == max(one.epsilon or 0 for one in found if one.scope == "end_to_end")
+
+
+def test_another_experiment_does_not_mix_with_this_one(experiment: Experiment) -> None:
+    prepare(experiment)
+    before = json.loads((experiment.out / "experiment.json").read_text())
+    prepare(replace(experiment, seeds=3))
+    with pytest.raises(UsageError, match="another experiment"):
+        prepare(replace(experiment, canaries=5))
+    assert json.loads((experiment.out / "experiment.json").read_text()) == before
+    drawn = [(experiment.folder(seed) / "canaries.json").read_bytes() for seed in (1, 2, 3)]
+    assert len(set(drawn)) == 3, "every repetition has canaries of its own"
+
+
+def test_a_run_that_fails_is_named(experiment: Experiment) -> None:
+    prepare(experiment)
+    systems = [system_of(NO_DP, ["no-dp.epochs=1", "no-dp.learning-rate=1e30"])]
+    with pytest.raises(RunError, match=r"no-dp@[0-9a-f]{6}, seed [12]: .*finite"):
+        list(run_nodes(experiment, nodes_of(systems, 2), workers=1))
