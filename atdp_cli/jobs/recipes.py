@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from atdp_cli.jobs.request import Planned
+from atdp_cli.jobs.systems import CONTROLS, PAPER
 from atdp_cli.privacy.guarantee import no_end_to_end, selective_void
 from atdp_cli.privacy.ledger import Ledger, Prior, private_events
 from atdp_cli.privacy.schedule import Constant
@@ -26,24 +27,6 @@ from atdp_cli.training.recipe import (
 )
 from atdp_cli.training.recipefile import RecipeFile, RunOptions
 
-LISTED = (
-    "base",
-    "no-dp",
-    "no-dp+atdp",
-    "redacted",
-    "redacted+atdp",
-    "jft",
-    "jft+atdp",
-    "dp-sgd",
-    "dp-sgd+atdp",
-    "atdp",
-    "no-dp+noise",
-    "no-dp+interpolate",
-    "no-dp+anchored",
-    "redacted+anchored",
-)
-"""Recipes worth knowing: the named ones, and the sums that they are compared in."""
-
 # What holds does not depend on the sizes; masks are those of an entity tier.
 _HYPOTHETICAL = Corpus(records=10_000, unit="line", masks="stable")
 
@@ -64,7 +47,7 @@ class Row:
     unknown: str
 
 
-def rows(names: Sequence[str] = LISTED) -> tuple[Row, ...]:
+def rows(names: Sequence[str] = (*PAPER, *CONTROLS)) -> tuple[Row, ...]:
     """What each of the recipes does and guarantees; references are taken as public."""
     return tuple(_row(name, parse_recipe(name)) for name in names)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.jobs.recipes import LISTED, rows
+from atdp_cli.jobs.recipes import rows
 from atdp_cli.training.recipefile import read_recipe
 from tests.cli.conftest import Atdp, Ended
 
@@ -166,7 +166,7 @@ def test_the_list_fits_80_columns(atdp: Atdp, monkeypatch: pytest.MonkeyPatch) -
     assert all(len(line) <= 80 for line in ended.out.splitlines())
     assert "…" not in ended.out
     first = [line.split()[0] for line in ended.out.splitlines()[3:] if line[:1].strip()]
-    assert first[: len(LISTED)] == list(LISTED)
+    assert first[: len(rows())] == [row.recipe for row in rows()]
     for word in ("joined by +", "--set", "--recipe FILE.toml"):
         assert word in " ".join(ended.out.split())
 
