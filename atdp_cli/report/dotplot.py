@@ -7,8 +7,8 @@ from html import escape
 
 from atdp_cli.report.charts import decade_ticks, drawn_line, drawn_text, linear_ticks
 
-ROW, TOP, BOTTOM, RIGHT, WIDTH = 24, 58, 56, 24, 400
-CHARACTER = 6.6
+ROW, TOP, BOTTOM, RIGHT, WIDTH = 24, 58, 56, 48, 400
+CHARACTER = 7.6
 """About the width of a letter of the labels."""
 
 

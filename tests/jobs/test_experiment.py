@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from atdp_cli.errors import RunError, UsageError
-from atdp_cli.jobs.experiment import Experiment, audit_nodes, folder_of, nodes_of, prepare, run_nodes
+from atdp_cli.jobs.experiment import Experiment, Setting, audit_nodes, folder_of, nodes_of, prepare, run_nodes
 from atdp_cli.jobs.systems import System, system_of
 from atdp_cli.jobs.table import NO_DP, as_float, rows_of
+from atdp_cli.jobs.workplace import PRIVATE, beside
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, read_beside
 from atdp_cli.report.systems import Row
@@ -82,3 +83,22 @@ def test_a_run_that_fails_is_named(experiment: Experiment) -> None:
     systems = [system_of(NO_DP, ["no-dp.epochs=1", "no-dp.learning-rate=1e30"])]
     with pytest.raises(RunError, match=r"no-dp@[0-9a-f]{6}, seed [12]: .*finite"):
         list(run_nodes(experiment, nodes_of(systems, 2), workers=1))
+
+
+@pytest.mark.parametrize(("setting", "flagged"), [("missed", 0), ("no-miss", 8)])
+def test_the_detector_never_or_always_sees_the_canaries(experiment: Experiment, setting: Setting, flagged: int) -> None:
+    """Four canaries with two records each."""
+    experiment = replace(experiment, setting=setting, seeds=1)
+    prepare(experiment)
+    [node] = run_nodes(experiment, nodes_of([system_of("base")], 1), workers=1)
+    lines = (experiment.folder(1) / "planted.txt").read_text().splitlines()
+    canaries = {str(place): line for place, line in enumerate(lines, 1) if line.startswith("My ID is ")}
+    assert len(canaries) == 8
+    private = beside(folder_of(experiment, node), PRIVATE)
+    found = [json.loads(line) for line in (private / "spans.jsonl").read_text().splitlines()[: len(lines)]]
+    seen = {one["id"]: one["spans"] for one in found if one["id"] in canaries}
+    covered = sum(
+        any(span["start"] <= len("My ID is ") and span["end"] == len(canaries[key]) for span in spans)
+        for key, spans in seen.items()
+    )
+    assert covered == flagged
