@@ -30,7 +30,19 @@ from atdp_cli.text.placeholders import Style
 from atdp_cli.training.clipping.selection import Chosen
 from atdp_cli.training.objective import Weighing
 from atdp_cli.training.plan import AnyPlan, InterpolatePlan
-from atdp_cli.training.recipe import DPSGD, Anchored, Nothing, Objective, Plain, Text, Uniform, Weighted, reads_records
+from atdp_cli.training.recipe import (
+    DPSGD,
+    AdamBC,
+    Anchored,
+    Nothing,
+    Objective,
+    Plain,
+    Text,
+    Train,
+    Uniform,
+    Weighted,
+    reads_records,
+)
 from atdp_cli.training.stage import StageResult
 
 
@@ -143,7 +155,6 @@ def stage_entry(plan: AnyPlan, style: Style) -> StageEntry:
             name=plan.stage.name, mechanism="none", objective=f"weights interpolated, β = {plan.stage.beta:g}"
         )
     stage, mechanism = plan.stage, plan.stage.mechanism
-    optimizer = stage.optimizer
     return StageEntry(
         name=stage.name,
         text=stage.text.value if reads_records(stage) else None,
@@ -156,14 +167,35 @@ def stage_entry(plan: AnyPlan, style: Style) -> StageEntry:
         sampling_rate=plan.sampling_rate,
         clip_norm=mechanism.clip_norm if isinstance(mechanism, DPSGD) else None,
         noise_multipliers=plan.noise_multipliers,
-        optimizer=f"{type(optimizer).__name__}, learning rate {optimizer.learning_rate:g}, "
-        f"weight decay {optimizer.weight_decay:g}",
+        optimizer=describe_optimizer(stage),
     )
 
 
 def perplexity_entry(found: Perplexity) -> PerplexityEntry:
     """A perplexity as the report lists it."""
     return PerplexityEntry.model_validate(json_numbers(asdict(found)))
+
+
+def describe_optimizer(stage: Train) -> str:
+    """A stage's optimizer with its settings, and which parameters it trains if not all."""
+    optimizer = stage.optimizer
+    towards = " towards the start" if optimizer.towards == "start" else ""
+    floor = f", floor {optimizer.floor:g}" if isinstance(optimizer, AdamBC) else ""
+    layers = "" if stage.layers == "all" else f", on parameters named {stage.layers}"
+    return (
+        f"{type(optimizer).__name__}, learning rate {optimizer.learning_rate:g}, "
+        f"weight decay {optimizer.weight_decay:g}{towards}{floor}{layers}"
+    )
+
+
+def _pull(objective: Anchored) -> tuple[str, ...]:
+    """What of an anchored objective is not as usual."""
+    usual = Anchored()
+    return (
+        *(("the true token left out",) if objective.target == "without-true" else ()),
+        *((f"temperature {objective.temperature:g}",) if objective.temperature != usual.temperature else ()),
+        *((f"strength {objective.strength:g}",) if objective.strength != usual.strength else ()),
+    )
 
 
 def describe_objective(objective: Objective) -> str:
@@ -174,7 +206,7 @@ def describe_objective(objective: Objective) -> str:
         case Nothing():
             return "none"
         case Anchored():
-            return f"anchored to the reference, w = {objective.weight:g}"
+            return ", ".join(("anchored to the reference", *_pull(objective), f"w = {objective.weight:g}"))
         case Weighted(weight="record"):
             return "weighted, w from each record"
         case Weighted(weight="released"):

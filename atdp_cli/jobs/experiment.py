@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, as_completed, wait
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from atdp_cli.audit.findings import to_json
 from atdp_cli.audit.manifest import read_manifest
@@ -23,6 +23,9 @@ from atdp_cli.report.document import REPORT_FILE
 from atdp_cli.text.files import read_lines
 from atdp_cli.text.spans import Tier
 from atdp_cli.training.recipe import reads_reference
+
+if TYPE_CHECKING:
+    from atdp_cli.jobs.attacks import Attacks
 
 AUDITED, SENTENCE, TERMS = ".audit.json", ".sentence.json", "terms.txt"
 """What is appended to a model's folder for its audit and for a sentence's perplexity; and a list for the detector."""
@@ -46,6 +49,8 @@ class Experiment:
         seeds: Independent repetitions, each with canaries, samples and noise of its own.
         records: Take the first so many of the corpus; None takes all.
         sentence: Looked at token by token beside the held-out records.
+        attacked: Whether each model is also asked to continue the canaries' prefix, and audited again after it was
+            fine-tuned on the held-out records.
     """
 
     model: Path
@@ -58,6 +63,7 @@ class Experiment:
     tier: Tier = Tier.LOW_ENTITY
     setting: Setting = "detected"
     records: int | None = None
+    attacked: bool = False
     sentence: str = "My name is Emma Carter, I live in Berlin, and my order has not arrived yet."
 
     def __post_init__(self) -> None:
@@ -237,6 +243,9 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
         valid=experiment.out / "valid.txt",
         reference=experiment.model if any(reads_reference(stage) for stage in step.recipe) else None,
         jitter_seed=node.seed,
+        target_epsilon=step.epsilon,
+        lora_rank=step.lora_rank,
+        merge_adapter=step.lora_rank is not None,
         dtype="float32",
         force=True,
     )
@@ -255,7 +264,8 @@ def _audit(experiment: Experiment, nodes: Sequence[Node]) -> str | None:
     question = pose(experiment.folder(nodes[0].seed) / "canaries.json", None)
     folders = [folder_of(experiment, node) for node in nodes]
     try:
-        audits = audit_models(folders, question, AuditRequest(reference=experiment.model), ignore)
+        request = AuditRequest(reference=experiment.model, attacks=_attacks(experiment))
+        audits = audit_models(folders, question, request, ignore)
         for folder, audit in zip(folders, audits, strict=True):
             if isinstance(audit, Unfinished):
                 return str(audit.error)
@@ -264,6 +274,15 @@ def _audit(experiment: Experiment, nodes: Sequence[Node]) -> str | None:
     except AtdpError as error:
         return str(error)
     return None
+
+
+def _attacks(experiment: Experiment) -> "Attacks":
+    from atdp_cli.jobs.attacks import NONE, Attack, Attacks
+
+    if not experiment.attacked:
+        return NONE
+    wanted = frozenset((Attack.EXTRACTION, Attack.RESURFACING))
+    return Attacks(wanted=wanted, samples=1, other_text=experiment.out / "valid.txt")
 
 
 def _measure_sentence(experiment: Experiment, folders: Sequence[Path]) -> None:

@@ -1,7 +1,7 @@
 """What the stages of a run read: spans, windows, and the planted canaries among them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from transformers import PreTrainedTokenizerFast
@@ -10,21 +10,27 @@ from atdp_cli.audit.manifest import read_manifest, token_mismatch
 from atdp_cli.errors import InputError
 from atdp_cli.events import FellBack, Notify
 from atdp_cli.jobs.encoding import Encoding, Flagged, Windows, encode, spot
-from atdp_cli.jobs.randomness import stream
+from atdp_cli.jobs.randomness import stream, whole_numbers
 from atdp_cli.jobs.request import HardenRequest, Planned
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
+from atdp_cli.text.decoys import WITHOUT, Draw
 from atdp_cli.text.placeholders import KEY_BYTES, Masking
 from atdp_cli.training.recipe import Text, reads_records
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Material:
-    """What the stages read, one entry a training record for each text, and the held-out windows."""
+    """What the stages read, one entry a training record for each text, and the held-out windows.
+
+    Attributes:
+        decoys: Draws decoys for the training records; no two epochs have the same.
+    """
 
     flagged: tuple[Flagged, ...]
     pipeline: str | None
     training: Mapping[Text, Sequence[Windows]]
+    decoys: Callable[[Draw], Sequence[Windows]]
     held_out: Sequence[Window]
     planted: tuple[int, ...] | None
 
@@ -33,7 +39,8 @@ def prepare(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Materia
     """Find the spans, cut every record into windows, and check that planted canaries are among them.
 
     Raises:
-        InputError: No held-out record has a token, or the manifest was made for other tokens.
+        InputError: No held-out record has a token, the manifest was made for other tokens, or decoys are wanted for
+            spans of a contextual tier.
     """
     request, split = planned.request, planned.split
     check_alignment(checkpoint.tokenizer)
@@ -42,7 +49,11 @@ def prepare(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Materia
     training = tuple(one for place, one in enumerate(spotted.records) if place not in split.held_out)
     measured = tuple(one for place, one in enumerate(spotted.records) if place in split.held_out)
     texts = {stage.stage.text for stage in planned.plan.training if reads_records(stage.stage)}
-    encoded = {text: encode(training, text, encoding) for text in sorted(texts)}
+    if Text.DECOY in texts:
+        _check_decoys(spotted.records)
+    # These decoys are weighed, and never trained on: each epoch draws its own.
+    draw = whole_numbers(stream(request, 0, "decoys"))
+    encoded = {text: encode(training, text, encoding, draw) for text in sorted(texts)}
     held_out = [window for windows in encode(measured, Text.RAW, encoding) for window in windows]
     if not any(window.targets.any() for window in held_out):
         raise InputError("No held-out record has a token to predict.", "Give another --valid file, or more records.")
@@ -50,6 +61,7 @@ def prepare(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Materia
         flagged=spotted.records,
         pipeline=spotted.pipeline,
         training=encoded,
+        decoys=lambda draw: encode(training, Text.DECOY, encoding, draw),
         held_out=held_out,
         planted=_planted(request, encoded.get(Text.RAW, ()), checkpoint.tokenizer, notify),
     )
@@ -65,6 +77,16 @@ def encoding_of(planned: Planned, checkpoint: Checkpoint) -> Encoding:
         masking=Masking(request.style, stream(request, 0, "pseudonyms").uniforms(KEY_BYTES // 8).tobytes()),
         start=config.decoder_start_token_id if config.is_encoder_decoder else None,
     )
+
+
+def _check_decoys(records: Sequence[Flagged]) -> None:
+    """A file of spans may come from any tier."""
+    found = sorted({span.label for one in records for span in one.spans} & WITHOUT)
+    if found:
+        raise InputError(
+            f"The spans hold words of a contextual tier ({', '.join(found)}), and decoys stand for entities.",
+            "Write them again by atdp detect --tier high-entity.",
+        )
 
 
 def _planted(

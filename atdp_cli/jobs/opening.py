@@ -16,7 +16,8 @@ from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoin
 from atdp_cli.model.device import find_device
 from atdp_cli.model.tokens import tokenizer_fingerprint
 from atdp_cli.training.clipping.selection import Chosen, choose
-from atdp_cli.training.recipe import Interpolate
+from atdp_cli.training.recipe import Interpolate, Train
+from atdp_cli.training.subset import selected
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,7 +39,8 @@ def open_model(request: HardenRequest, notify: Notify) -> Opened:
     Raises:
         InputError: The checkpoint or the reference cannot be used, they don't go together, or the engine asked for
             does not fit.
-        UsageError: There is no such device, or --source-field does not go with the model.
+        UsageError: There is no such device, --source-field does not go with the model, or a stage's layers are none
+            of the model's.
     """
     checkpoint = load_checkpoint(request.model)
     _check_source(request, checkpoint)
@@ -48,6 +50,9 @@ def open_model(request: HardenRequest, notify: Notify) -> Opened:
     if request.lora_rank is not None:
         with _seeded(request.insecure_seed):
             model = add_adapter(model, request.lora_rank)
+    for stage in request.recipe:
+        if isinstance(stage, Train):
+            selected(model, stage.layers)  # refused here, not after hours of the stages before
     engine = choose(model, request.engine, notify, tokens=request.microbatch)
     return Opened(checkpoint=replace(checkpoint, model=model), engine=engine, reference=reference)
 

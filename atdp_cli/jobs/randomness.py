@@ -1,7 +1,12 @@
 """The random streams of a run, each for one purpose."""
 
+from collections.abc import Iterator
+
 from atdp_cli.jobs.request import HardenRequest
 from atdp_cli.privacy.csprng import KeyStream, insecure_stream, secure_stream
+from atdp_cli.text.decoys import Draw
+
+_BLOCK = 4096
 
 
 def stream(request: HardenRequest, position: int, purpose: str) -> KeyStream:
@@ -12,3 +17,15 @@ def stream(request: HardenRequest, position: int, purpose: str) -> KeyStream:
     if request.insecure_seed is None:
         return secure_stream()
     return insecure_stream(request.insecure_seed, f"{purpose} of stage {position}")
+
+
+def whole_numbers(source: KeyStream) -> Draw:
+    """Draws from 0, …, n−1 for n far below 2⁵³, uniform up to the stream's 53 bits."""
+    uniforms = _uniforms(source)
+    # A uniform can round up to 1.
+    return lambda n: min(int(next(uniforms) * n), n - 1)
+
+
+def _uniforms(source: KeyStream) -> Iterator[float]:
+    while True:
+        yield from source.uniforms(_BLOCK).tolist()

@@ -31,6 +31,7 @@ from atdp_cli.training.recipe import (
     can_stop,
     last_private,
     mechanism_of,
+    reads_records,
     reads_reference,
 )
 
@@ -173,6 +174,7 @@ def _check(request: HardenRequest) -> None:
         isinstance(stage, Train) and stage.text is Text.REDACTED for stage in request.recipe
     ):
         raise UsageError(f"No stage of recipe {request.recipe_name} reads redacted text.", "Leave --style out.")
+    _check_decoys(request)
     if request.review is not None:
         check_rate(request.review)
     check_crosscheck(request.detector.crosscheck, spans=request.spans is not None)
@@ -191,6 +193,18 @@ def _check(request: HardenRequest) -> None:
         read_manifest(request.manifest)
     if request.output.resolve() == request.model.resolve():
         raise UsageError("The output is the model itself.", "Choose another folder with -o.")
+
+
+def _check_decoys(request: HardenRequest) -> None:
+    tier = request.detector.tier
+    if request.spans is not None or tier in STABLE_TIERS:
+        return
+    for stage in request.recipe:
+        if isinstance(stage, Train) and stage.text is Text.DECOY and reads_records(stage):
+            raise UsageError(
+                f"Stage {stage.name} reads decoys, which stand for entities; --tier {tier.value} flags more.",
+                "Use --tier high-entity or low-entity.",
+            )
 
 
 def _check_running(request: HardenRequest) -> None:

@@ -14,18 +14,19 @@ from transformers import PreTrainedModel
 from atdp_cli.events import FellBack, Notify
 from atdp_cli.jobs.encoding import Windows
 from atdp_cli.jobs.material import Material
-from atdp_cli.jobs.randomness import stream
+from atdp_cli.jobs.randomness import stream, whole_numbers
 from atdp_cli.jobs.request import HardenRequest, Planned
 from atdp_cli.jobs.workplace import Workplace
 from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.privacy.journal import JOURNAL_FILE, open_journal, spend
 from atdp_cli.privacy.ledger import PlainTraining, ReadModel
 from atdp_cli.privacy.weights import released_share
+from atdp_cli.text.decoys import Draw
 from atdp_cli.training.clipping.engine import ClippingEngine
 from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example, Weighing, make_example, sensitive_share, weigh
 from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan, release_event
-from atdp_cli.training.recipe import Weighted, reads_records, reads_reference
+from atdp_cli.training.recipe import Text, Weighted, reads_records, reads_reference
 from atdp_cli.training.stage import Enough, HeldOut, Randomness, StageResult, run_noise, run_plain, run_private
 
 ALL_ALIKE = (
@@ -33,8 +34,8 @@ ALL_ALIKE = (
     "a narrower --tier or a larger --target-share changes that"
 )
 
-Reread = Callable[[StagePlan, int], Sequence[Windows]]
-"""(stage, epoch) → the training records' windows as the lists of that moment flag them."""
+Reread = Callable[[StagePlan, int, Draw], Sequence[Windows]]
+"""(stage, epoch, what decoys are drawn with) → the training records' windows as the lists of that moment flag them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,7 +115,7 @@ def _run_stage(position: int, plan: AnyPlan, bench: Bench, *, journal: TextIO) -
 def _train(
     position: int, plan: StagePlan, bench: Bench, *, journal: TextIO, held_out: HeldOut, watch: _Stopwatch
 ) -> tuple[StageResult, Weighing]:
-    request, model, notify, reread = bench.request, bench.model, bench.notify, bench.reread
+    request, model, notify = bench.request, bench.model, bench.notify
     records, objective = bench.material.training[plan.stage.text], plan.stage.objective
     weighing = weigh(records, objective, _release(position, plan, request, records, journal))
     if weighing.weight == 1 or (weighing.clamped or 0) > 0.5:
@@ -130,7 +131,8 @@ def _train(
         with watch.hold():
             return bench.enough is not None and bench.enough()
 
-    refresh = None if reread is None else lambda epoch: weighed(reread(plan, epoch))
+    again = _again(position, plan, bench)
+    refresh = None if again is None else lambda epoch: weighed(again(epoch))
     if plan.sampling_rate is None:
         seed = request.insecure_seed
         result = run_plain(model, weighed(records), plan, held_out=held_out, notify=notify, seed=seed, refresh=refresh)
@@ -148,6 +150,18 @@ def _train(
         enough=enough,
     )
     return result, weighing
+
+
+def _again(position: int, plan: StagePlan, bench: Bench) -> Callable[[int], Sequence[Windows]] | None:
+    """What the stage reads from an epoch on; None where that is what it has read before."""
+    if bench.reread is None and plan.stage.text is not Text.DECOY:
+        return None
+
+    def windows(epoch: int) -> Sequence[Windows]:
+        draw = whole_numbers(stream(bench.request, position, f"decoys of epoch {epoch}"))
+        return bench.material.decoys(draw) if bench.reread is None else bench.reread(plan, epoch, draw)
+
+    return windows
 
 
 def _reference(bench: Bench) -> PreTrainedModel:

@@ -18,11 +18,15 @@ class Step:
         part: A recipe of one stage, or `base`, which has none.
         settings: `STAGE.option=value`, as `--set` takes them.
         tier: Where it is not that of the experiment.
+        epsilon: σ₀ is chosen so that the private stages so far spend at most this; None takes it as it is set.
+        lora_rank: Of an adapter, trained in place of the whole model and then merged.
     """
 
     part: str
     settings: tuple[str, ...] = ()
     tier: Tier | None = None
+    epsilon: float | None = None
+    lora_rank: int | None = None
 
     @property
     def recipe(self) -> Recipe:
@@ -37,7 +41,8 @@ class Step:
     @property
     def slug(self) -> str:
         """A name for its folder: `atdp`, or `atdp@` and six hex digits that stand for its settings."""
-        told = "\n".join((*self.settings, *(() if self.tier is None else (self.tier.value,))))
+        beside = [f"{name}={value}" for name in ("tier", "epsilon", "lora_rank") if (value := getattr(self, name))]
+        told = "\n".join((*self.settings, *beside))
         return f"{self.part}@{hashlib.sha256(told.encode()).hexdigest()[:6]}" if told else self.part
 
 
@@ -73,8 +78,11 @@ PAPER = (
 )
 """The systems of the paper's table, `atdp` from the base, and the base itself."""
 
-CONTROLS = ("no-dp+noise", "no-dp+interpolate", "no-dp+anchored", "redacted+anchored")
+CONTROLS = ("no-dp+noise", "no-dp+interpolate", "no-dp+anchored", "redacted+anchored", "decoys", "no-dp+decoys")
 """What the paper's table lacks."""
+
+
+_STAGES = ("no-dp", "redacted", "decoys", "dp-sgd", "atdp", "anchored", "noise", "interpolate")
 
 
 def system_of(recipe: str, settings: Sequence[str] = ()) -> System:
@@ -88,7 +96,7 @@ def system_of(recipe: str, settings: Sequence[str] = ()) -> System:
         Step(part=part, settings=tuple(text for text in settings if text.startswith(f"{part}."))) for part in parts
     )
     for text in settings:
-        if text.partition(".")[0] not in {"no-dp", "redacted", "dp-sgd", "atdp", "anchored", "noise", "interpolate"}:
+        if text.partition(".")[0] not in _STAGES:
             raise UsageError(f"--set {text} names no stage of any system.", "Write --set STAGE.option=value.")
     for step in steps:
         _ = step.recipe

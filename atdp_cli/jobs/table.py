@@ -18,6 +18,7 @@ from atdp_cli.report.systems import Interval, Row, Tokens
 
 RESAMPLES = 10_000
 NO_DP = "no-dp"
+DISCOVERABLE_QUERIES = 1000
 
 Floats = npt.NDArray[np.float64]
 
@@ -36,6 +37,9 @@ class Measured:
             else the machine does does not count.
         guarantees: As the report has them.
         verdict: Of the audit.
+        greedy: How many of the planted canaries greedy decoding gives; None where it was not tried.
+        discoverable: How many a thousand samples hold with probability 1/2 or more (Hayes et al. 2024).
+        resurfaced, resurfaced_ratios: As `exposures` and `ratios`, of a copy fine-tuned on other text.
     """
 
     exposures: tuple[float, ...]
@@ -47,6 +51,10 @@ class Measured:
     seconds: float
     guarantees: tuple[dict[str, Any], ...]
     verdict: str
+    greedy: int | None = None
+    discoverable: int | None = None
+    resurfaced: tuple[float, ...] = ()
+    resurfaced_ratios: tuple[float, ...] = ()
 
 
 def measured(experiment: Experiment, system: System, seed: int) -> Measured:
@@ -68,7 +76,22 @@ def measured(experiment: Experiment, system: System, seed: int) -> Measured:
         seconds=sum(stage["processor_seconds"] for report in reports for stage in report["stages"]),
         guarantees=tuple(reports[-1]["public"]["guarantees"]),
         verdict=audit["verdict"],
+        **_attacked(audit, [place for place, one in enumerate(audit["canaries"]) if one["planted"]]),
     )
+
+
+def _attacked(audit: dict[str, Any], planted: Sequence[int]) -> dict[str, Any]:
+    """What the attacks found, where they were tried."""
+    extraction, resurfaced = audit["extraction"], audit["resurfaced"]
+    if extraction is None or resurfaced is None:
+        return {}
+    queries = [extraction[place]["queries_half"] for place in planted]
+    return {
+        "greedy": sum(extraction[place]["greedy"] for place in planted),
+        "discoverable": sum(one is not None and one <= DISCOVERABLE_QUERIES for one in queries),
+        "resurfaced": tuple(resurfaced["exposures"][place] for place in planted),
+        "resurfaced_ratios": tuple(resurfaced["exposures_ratio"][place] for place in planted),
+    }
 
 
 def rows_of(experiment: Experiment, systems: Sequence[System]) -> tuple[Row, ...]:
@@ -114,6 +137,10 @@ def row_of(name: str, runs: Sequence[Measured], *, plain: float | None) -> Row:
         canaries=sum(len(one.exposures) for one in runs),
         seeds=len(runs),
         failed=sum(one.verdict == "FAIL" for one in runs),
+        greedy=_sum([one.greedy for one in runs]),
+        discoverable=_sum([one.discoverable for one in runs]),
+        resurfaced_mean=_mean([bits for one in runs for bits in one.resurfaced]),
+        resurfaced_ratio_mean=_mean([bits for one in runs for bits in one.resurfaced_ratios]),
     )
 
 
@@ -168,6 +195,11 @@ def _average(found: Sequence[Tokens]) -> Tokens:
 def _mean(values: Sequence[Number]) -> float | None:
     known = [float(value) for value in values if value is not None]
     return float(np.mean(known)) if known else None
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from atdp_cli.model.checkpoint import context_length
 from atdp_cli.model.tokens import encode_record
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.csprng import secure_stream
-from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import reads_records, reads_reference
+from atdp_cli.training.subset import selected
 
 TIMED_RECORDS = 8
 TIMED_NORMALS = 1 << 18
@@ -32,8 +32,11 @@ def estimate_seconds(planned: Planned, opened: Opened) -> float:
     for_records = _seconds(lambda: opened.engine.run(model, examples, 1.0)) / len(examples)
     stream = secure_stream()
     for_a_normal = _seconds(lambda: normals(stream, TIMED_NORMALS)) / TIMED_NORMALS
-    parameters = sum(parameter.numel() for parameter in trainable(model))
-    return sum(_stage_seconds(stage, for_records, parameters * for_a_normal) for stage in planned.plan.training)
+    seconds = 0.0
+    for stage in planned.plan.training:
+        parameters = sum(parameter.numel() for parameter in selected(model, stage.stage.layers))
+        seconds += _stage_seconds(stage, for_records, parameters * for_a_normal)
+    return seconds
 
 
 def _stage_seconds(stage: StagePlan, for_a_record: float, for_noise: float) -> float:

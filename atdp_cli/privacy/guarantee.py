@@ -19,6 +19,11 @@ PUBLIC_REFERENCE = "The reference model never saw the corpus, as --reference sta
 POISSON = "Each step draws its records by Poisson sampling, and the sample stays secret."
 ONE_MODEL = "It covers the release of this one model; other models from the same records compose with it."
 INSECURE = "The run used --insecure-seed: its noise can be subtracted, so none of this protects anyone."
+SAME_SHAPE = (
+    "As a stage read decoys, the flagged spans of the two have the same shapes: digits where digits are; in names, "
+    "places, dates and amounts, words of the same case where words are, abbreviations of the same length; elsewhere "
+    "letters of the same case where letters are; all other characters the same, but for domains of e-mail addresses."
+)
 INCREMENT_ONLY = (
     "It bounds only what the DP stages add; it says nothing about what the starting checkpoint already memorised, "
     "and is not a guarantee for any record."
@@ -78,7 +83,7 @@ def selective_void(ledger: Ledger) -> str | None:
     """Why no selective guarantee holds, as a clause; None where one does."""
     plain = [event for event in ledger.events if isinstance(event, PlainTraining)]
     if not plain:
-        return "no stage was trained on redacted text"
+        return "no stage was trained on redacted text or decoys"
     if any(event.text == "raw" for event in plain):
         return "a stage without protection read the raw text"
     return _unknown(ledger) or _telling({event.masks for event in plain})
@@ -116,7 +121,7 @@ def sentences(ledger: Ledger, found: Sequence[Guarantee]) -> tuple[str, ...]:
     lines = [_end_to_end_sentence(ledger, by_scope["end_to_end"])]
     if selective := by_scope.get("selective"):
         lines.append(f"For the flagged characters alone, {_pair(selective)} (replace-one).")
-    elif any(isinstance(event, PlainTraining) and event.text == "redacted" for event in ledger.events):
+    elif any(isinstance(event, PlainTraining) and event.text != "raw" for event in ledger.events):
         lines.append(f"For the flagged characters alone: no guarantee, because {selective_void(ledger)}.")
     increment = by_scope["increment"]
     if math.isinf(by_scope["end_to_end"].epsilon or 0):
@@ -185,8 +190,10 @@ def _end_to_end(ledger: Ledger, bound: float | None) -> Guarantee:
 
 def _selective(ledger: Ledger) -> Guarantee:
     private = private_events(ledger.events)
-    # Redacted text is the same for both neighbours, so only the private stages can tell them apart.
+    # Redacted text is the same for both neighbours, and decoys have the same distribution, so only the private stages
+    # can tell them apart.
     epsilon = epsilon_pld(private, ledger.delta, grid=ledger.grid, adjacency="replace-one") if private else 0.0
+    decoys = any(isinstance(event, PlainTraining) and event.text == "decoy" for event in ledger.events)
     return Guarantee(
         scope="selective",
         epsilon=epsilon,
@@ -196,6 +203,7 @@ def _selective(ledger: Ledger) -> Guarantee:
         assumptions=(
             "Neighbouring corpora differ in one record, only in characters that the detector flagged, and redact to "
             "the same bytes; what the detector missed is not covered.",
+            *((SAME_SHAPE,) if decoys else ()),
             *_starts(ledger),
             POISSON,
             ONE_MODEL,

@@ -35,15 +35,16 @@ class PlainTraining(_Frozen):
 
     Attributes:
         run: The name of the run that spent it; None until it is written. See `Ledger.run`.
-        masks: On redacted text, whether it can change when the secret under a mask does: `movable` where masks can
-            move (contextual tiers, lists taken from the data, a cross-check), `linked` where placeholders tell
-            which are equal.
+        text: In `decoy` text every flagged span is a random value of its shape, as text/decoys.py has it.
+        masks: On redacted or decoy text, whether it can change when the secret under a mask does: `movable` where
+            masks can move (contextual tiers, lists taken from the data, a cross-check), `linked` where placeholders
+            tell which are equal.
     """
 
     kind: Literal["plain"] = "plain"
     run: str | None = None
     stage: str
-    text: Literal["raw", "redacted"]
+    text: Literal["raw", "redacted", "decoy"]
     masks: Masks | None = None
 
 

@@ -57,7 +57,7 @@ class StageEntry(_Frozen):
 
     Attributes:
         text: What the stage read; null where it read no record.
-        placeholders: Their style in redacted text; null for raw text.
+        placeholders: Their style in redacted text; null for others.
         mechanism: `noise` has no gradient, `none` trains nothing.
         released_share: The corpus' share of sensitive tokens as released with noise, and `released_weight` the
             weight w that follows from it: post-processing of what the ledger holds.
@@ -66,7 +66,7 @@ class StageEntry(_Frozen):
     """
 
     name: str
-    text: Literal["raw", "redacted"] | None = None
+    text: Literal["raw", "redacted", "decoy"] | None = None
     placeholders: str | None = None
     objective: str
     mechanism: Literal["plain", "dp-sgd", "noise", "none"]

@@ -44,6 +44,9 @@ class Row:
         scope: The strongest that has a finite ε.
         epsilon_end_to_end: "inf" where there is none.
         failed: Repetitions that fail their audit.
+        greedy: Canaries that greedy decoding gives; None, as what follows, where it was not tried.
+        discoverable: Canaries that a thousand samples hold with probability 1/2 or more.
+        resurfaced_mean, resurfaced_ratio_mean: As the exposures, of copies that were fine-tuned on other text.
     """
 
     recipe: str
@@ -65,6 +68,10 @@ class Row:
     canaries: int
     seeds: int
     failed: int
+    greedy: int | None = None
+    discoverable: int | None = None
+    resurfaced_mean: float | None = None
+    resurfaced_ratio_mean: float | None = None
 
 
 def results(rows: Sequence[Row], **told: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from atdp_cli.model.windows import Mask, Window
 from atdp_cli.privacy.weights import balancing_weight, record_weight
-from atdp_cli.training.recipe import Anchored, Nothing, Objective, Uniform, Weighted
+from atdp_cli.training.recipe import Anchored, Nothing, Objective, Target, Uniform, Weighted
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -21,20 +21,23 @@ Weights = npt.NDArray[np.float32]
 class Example:
     """A record ready for training: its loss is Σ weight·(the token's loss) over its windows' tokens.
 
-    A token's loss is its negative log-likelihood; where it is anchored, KL(reference ‖ model) of the distributions
-    over the whole vocabulary at its place.
+    A token's loss is its negative log-likelihood; where it is anchored, KL(target ‖ model) of the distributions
+    over the whole vocabulary at its place, the target being made from the reference's.
 
     Attributes:
         windows: The record's windows; none for an empty record, which adds nothing.
         weights: One array a window, shape [T]; 0 at tokens that are no targets.
         anchored: One mask a window, shape [T]; None where no token is anchored.
         reference: The model, in eval mode, that anchored tokens are pulled to.
+        temperature, target: How, as `Anchored` has them.
     """
 
     windows: tuple[Window, ...]
     weights: tuple[Weights, ...]
     anchored: tuple[Mask, ...] | None = None
     reference: "PreTrainedModel | None" = None
+    temperature: float = 1.0
+    target: Target = "reference"
 
     def __post_init__(self) -> None:
         if (self.anchored is None) != (self.reference is None):
@@ -120,7 +123,8 @@ def make_example(
         return Example(windows, weights)
     if reference is None:
         raise ValueError("an anchored objective needs a reference")
-    return Example(windows, weights, tuple(window.sensitive & window.targets for window in windows), reference)
+    anchored = tuple(window.sensitive & window.targets for window in windows)
+    return Example(windows, weights, anchored, reference, objective.temperature, objective.target)
 
 
 def token_weights(
@@ -128,11 +132,12 @@ def token_weights(
 ) -> tuple[Weights, ...]:
     """Each token's weight in its record's loss, one array a window, shape [T]."""
     other = _other_weight(windows, objective, released_weight)
-    return tuple(_weights(window, other) for window in windows)
+    strength = objective.strength if isinstance(objective, Anchored) else 1.0
+    return tuple(_weights(window, strength, other) for window in windows)
 
 
-def _weights(window: Window, other: float) -> Weights:
-    weights = np.where(window.sensitive | window.function, 1.0, other)
+def _weights(window: Window, strength: float, other: float) -> Weights:
+    weights = np.where(window.sensitive, strength, np.where(window.function, 1.0, other))
     return (weights * window.targets).astype(np.float32)
 
 

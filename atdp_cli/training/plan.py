@@ -262,15 +262,22 @@ def _read_event(stage: Stage, reference: Reference | None) -> ReadModel:
 
 
 def _plan_plain(stage: Train, mechanism: Plain, corpus: Corpus) -> StagePlan:
-    masks = corpus.masks if stage.text is Text.REDACTED else None
+    event = {"stage": stage.name, "text": stage.text.value, "masks": _masks(stage, corpus)}
     return StagePlan(
         stage=stage,
         batch=mechanism.batch_size,
         steps_per_epoch=math.ceil(corpus.records / mechanism.batch_size),
         sampling_rate=None,
         noise_multipliers=(),
-        events=(PlainTraining.model_validate({"stage": stage.name, "text": stage.text.value, "masks": masks}),),
+        events=(PlainTraining.model_validate(event),),
     )
+
+
+def _masks(stage: Train, corpus: Corpus) -> Masks | None:
+    """As the ledger has it; decoys are drawn without looking which flagged texts are equal."""
+    if stage.text is Text.RAW:
+        return None
+    return "stable" if stage.text is Text.DECOY and corpus.masks == "linked" else corpus.masks
 
 
 def _plan_noisy(stage: Train, mechanism: DPSGD, position: int, corpus: Corpus, jitter_seed: int) -> StagePlan:

@@ -1,21 +1,23 @@
 """Recipes: a recipe is a tuple of stages, and `+` joins two of them."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, get_args
 
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.schedule import Constant, RiseReset, Schedule
-from atdp_cli.ranges import require_at_least, require_fraction, require_positive
+from atdp_cli.ranges import require_at_least, require_fraction, require_one_of, require_positive
 
 
 class Text(StrEnum):
-    """Which text a stage reads."""
+    """Which text a stage reads: decoys are drawn anew for every epoch."""
 
     RAW = "raw"
     REDACTED = "redacted"
+    DECOY = "decoy"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,22 +47,35 @@ class Weighted:
         require_positive("release-noise", self.release_noise_multiplier)
 
 
+Target = Literal["reference", "without-true"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Anchored:
-    """KL(reference ‖ model) with weight 1 on sensitive tokens; cross-entropy on the rest, as `Weighted` weighs it.
+    """KL(reference ‖ model) on sensitive tokens; cross-entropy on the rest, as `Weighted` weighs it.
 
     A sensitive token is pulled back to what the reference, a public model, says at its place; what stands there in
     the record is not learnt.
 
     Attributes:
         weight: w of tokens that are neither sensitive nor function words, a public constant in [0, 1].
+        strength: The weight of a sensitive token in its record's sum, above 0; function words have 1.
+        temperature: T > 0; the reference's distribution is softmax(its logits / T).
+        target: `reference` is that distribution; `without-true` is it given that the token is not the one that
+            stands there, so that what the reference knows of the record is not taught either.
     """
 
     weight: float = 0.2
+    strength: float = 1.0
+    temperature: float = 1.0
+    target: Target = "reference"
 
     def __post_init__(self) -> None:
         if not 0 <= self.weight <= 1:
             raise UsageError(f"weight is {self.weight}.", "Choose a number from 0 to 1.")
+        require_positive("strength", self.strength)
+        require_positive("temperature", self.temperature)
+        require_one_of("target", self.target, get_args(Target))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,28 +116,74 @@ class DPSGD:
             require_at_least("batch-size", self.expected_batch, 1)
 
 
+Towards = Literal["zero", "start"]
+"""Where weight decay pulls parameters: θ ← θ − ηλθ, or θ ← θ − ηλ(θ − θ₀) with θ₀ from the start of the stage
+(Li, Grandvalet and Davoine 2018, L2-SP), in both cases with the gradient's step beside it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class AdamW:
-    """torch's AdamW (Loshchilov and Hutter 2019)."""
+    """torch's AdamW (Loshchilov and Hutter 2019).
+
+    Attributes:
+        learning_rate: η > 0.
+        weight_decay: λ ≥ 0, decoupled.
+    """
 
     learning_rate: float = 5e-4
     weight_decay: float = 0.01
+    towards: Towards = "zero"
 
     def __post_init__(self) -> None:
-        require_positive("learning-rate", self.learning_rate)
-        require_at_least("weight-decay", self.weight_decay, 0)
+        _check_optimizer(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdamBC:
+    """AdamW whose second moment is corrected for the noise (Tang, Shpilevskiy and Lécuyer 2024, DP-AdamBC).
+
+    Attributes:
+        learning_rate: η > 0.
+        weight_decay: λ ≥ 0, decoupled.
+        floor: The least that is left of a second moment, as a share of the noise's variance, above 0: what keeps
+            coordinates of little signal from taking steps without bound. A step is at most
+            √(1 + 1/floor) times as long as AdamW's. The paper's γ' is floor·(σC/B)².
+    """
+
+    learning_rate: float = 5e-4
+    weight_decay: float = 0.01
+    towards: Towards = "zero"
+    floor: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check_optimizer(self)
+        require_positive("floor", self.floor)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SGD:
-    """torch's SGD."""
+    """torch's SGD.
+
+    Attributes:
+        learning_rate: η > 0.
+        weight_decay: λ ≥ 0.
+    """
 
     learning_rate: float
     weight_decay: float = 0.0
+    towards: Towards = "zero"
 
     def __post_init__(self) -> None:
-        require_positive("learning-rate", self.learning_rate)
-        require_at_least("weight-decay", self.weight_decay, 0)
+        _check_optimizer(self)
+
+
+Optimizer = AdamW | AdamBC | SGD
+
+
+def _check_optimizer(optimizer: Optimizer) -> None:
+    require_positive("learning-rate", optimizer.learning_rate)
+    require_at_least("weight-decay", optimizer.weight_decay, 0)
+    require_one_of("towards", optimizer.towards, get_args(Towards))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +193,8 @@ class Train:
     Attributes:
         name: Unique in its recipe; the key of `--set NAME.option=value`.
         epochs: Passes over the corpus, in expectation for a private stage.
+        layers: `all`, or a regular expression: only parameters in whose name it is found are trained, clipped and
+            given noise.
     """
 
     name: str
@@ -139,16 +202,29 @@ class Train:
     objective: Objective
     mechanism: Plain | DPSGD
     epochs: int = 3
-    optimizer: AdamW | SGD = AdamW()
+    optimizer: Optimizer = AdamW()
+    layers: str = "all"
 
     def __post_init__(self) -> None:
         require_at_least("epochs", self.epochs, 1)
+        _check_pattern("layers", self.layers)
         if isinstance(self.mechanism, DPSGD):
             return
+        if isinstance(self.optimizer, AdamBC):
+            raise UsageError(f"stage {self.name} has no noise for adambc to correct.", "Use the optimizer adamw.")
         if isinstance(self.objective, Weighted) and self.objective.weight == "released":
             raise UsageError(f"stage {self.name} releases a weight without protection.", "Choose a constant weight.")
         if isinstance(self.objective, Nothing):
             raise UsageError(f"stage {self.name} has neither a loss nor noise.", "Give it the mechanism dp-sgd.")
+
+
+def _check_pattern(name: str, pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UsageError(f"{name} is {pattern!r}, no regular expression.", r"Write one, as in h\.4\.|ln_f.") from error
+    if not pattern:
+        raise UsageError(f"{name} is empty.", r"Give all, or a regular expression, as in h\.4\.|ln_f.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +251,7 @@ _RISE_RESET = DPSGD(schedule=RiseReset(noise_multiplier=1.0))
 
 NO_DP: Recipe = (Train(name="no-dp", text=Text.RAW, objective=Uniform(), mechanism=Plain()),)
 REDACTED: Recipe = (Train(name="redacted", text=Text.REDACTED, objective=Uniform(), mechanism=Plain()),)
+DECOYS: Recipe = (Train(name="decoys", text=Text.DECOY, objective=Uniform(), mechanism=Plain()),)
 DP_SGD: Recipe = (
     Train(
         name="dp-sgd",
@@ -193,6 +270,7 @@ RECIPES: Mapping[str, Recipe] = {
     "base": (),
     "no-dp": NO_DP,
     "redacted": REDACTED,
+    "decoys": DECOYS,
     "jft": REDACTED + DP_SGD,
     "dp-sgd": DP_SGD,
     "atdp": ATDP,

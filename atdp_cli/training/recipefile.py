@@ -24,6 +24,7 @@ from atdp_cli.text.spans import Tier
 from atdp_cli.training.recipe import (
     DPSGD,
     SGD,
+    AdamBC,
     AdamW,
     Anchored,
     Interpolate,
@@ -53,7 +54,7 @@ SUMS: Mapping[str, Mapping[str, type[Any]]] = {
     "objective": {"uniform": Uniform, "weighted": Weighted, "anchored": Anchored, "nothing": Nothing},
     "mechanism": {"plain": Plain, "dp-sgd": DPSGD},
     "schedule": {"constant": Constant, "rise-reset": RiseReset},
-    "optimizer": {"adamw": AdamW, "sgd": SGD},
+    "optimizer": {"adamw": AdamW, "adambc": AdamBC, "sgd": SGD},
 }
 """The types of each key that holds one of several, by `kind`."""
 

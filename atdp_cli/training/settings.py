@@ -10,6 +10,7 @@ from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.training.recipe import (
     DPSGD,
     SGD,
+    AdamBC,
     AdamW,
     Anchored,
     Interpolate,
@@ -31,13 +32,15 @@ class Setting:
 
 
 def apply_settings(recipe: Recipe, settings: Sequence[Setting]) -> Recipe:
-    """The recipe with every setting applied; the noise multiplier goes first, since the ceiling depends on it.
+    """The recipe with every setting applied.
+
+    The noise multiplier and the optimizer go first: the ceiling depends on one, and the other starts from defaults.
 
     Raises:
         UsageError: The stage has no such option, or the value is out of range.
     """
     stages = list(recipe)
-    for setting in sorted(settings, key=lambda setting: setting.option != "noise-multiplier"):
+    for setting in sorted(settings, key=lambda setting: setting.option not in FIRST):
         stages[setting.position] = _apply(stages[setting.position], setting.option, setting.value)
     return tuple(stages)
 
@@ -115,7 +118,7 @@ def _batch_size(stage: Train, option: str, value: str) -> Train:
 
 
 def _optimizer(stage: Train, option: str, value: str) -> Train:
-    kinds: dict[str, type[AdamW] | type[SGD]] = {"adamw": AdamW, "sgd": SGD}
+    kinds: dict[str, type[AdamW | AdamBC | SGD]] = {"adamw": AdamW, "adambc": AdamBC, "sgd": SGD}
     if value.lower() not in kinds:
         raise UsageError(f"{stage.name}.{option} is {value}.", f"Choose one of {', '.join(kinds)}.")
     return replace(stage, optimizer=kinds[value.lower()](learning_rate=stage.optimizer.learning_rate))
@@ -145,6 +148,9 @@ def _lacks(stage: Stage, option: str) -> UsageError:
     return UsageError(f"Stage {stage.name} has no {option}.", "Leave it out, or set it on another stage with --set.")
 
 
+FIRST = ("noise-multiplier", "optimizer")
+"""The options that others of the same stage build on."""
+
 FORMS: dict[Callable[[str], Any], str] = {
     int: "a whole number",
     _jitter: "two numbers, LOW,HIGH",
@@ -158,6 +164,9 @@ SETTERS: dict[str, Callable[[Train, str, str], Train]] = {
     "optimizer": _optimizer,
     "learning-rate": _part("optimizer", object, float),
     "weight-decay": _part("optimizer", object, float),
+    "towards": _part("optimizer", object, str),
+    "floor": _part("optimizer", AdamBC, float),
+    "layers": _stage(str),
     "noise-multiplier": _schedule(object, float),
     "escalation": _schedule(RiseReset, float),
     "jitter": _schedule(RiseReset, _jitter),
@@ -166,4 +175,7 @@ SETTERS: dict[str, Callable[[Train, str, str], Train]] = {
     "weight": _weight_of,
     "target-share": _part("objective", Weighted, float),
     "release-noise": _part("objective", Weighted, float),
+    "strength": _part("objective", Anchored, float),
+    "temperature": _part("objective", Anchored, float),
+    "target": _part("objective", Anchored, str),
 }

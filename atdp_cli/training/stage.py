@@ -15,14 +15,17 @@ from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.csprng import KeyStream
 from atdp_cli.privacy.journal import spend
 from atdp_cli.privacy.ledger import SubsampledGaussian
+from atdp_cli.training.adambc import AdamBC
 from atdp_cli.training.clipping.batches import default_tokens, split
 from atdp_cli.training.clipping.engine import ClippingEngine, summed_in, trainable
 from atdp_cli.training.clipping.forward import logits_of, loss_gradient
 from atdp_cli.training.noise import add_noise
 from atdp_cli.training.objective import Example
+from atdp_cli.training.optimizers import make_optimizer
 from atdp_cli.training.plan import StagePlan
-from atdp_cli.training.recipe import DPSGD, AdamW, Train
+from atdp_cli.training.recipe import DPSGD
 from atdp_cli.training.sampling import poisson_sample
+from atdp_cli.training.subset import training_only
 
 Refresh = Callable[[int], Sequence[Example]]
 """The same records as they are weighed from this epoch on."""
@@ -89,32 +92,32 @@ def run_private(
     Raises:
         RunError: A parameter is no longer finite, or the first step changed nothing.
     """
-    model.eval()
-    optimizer = make_optimizer(model, plan.stage)
-    notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
     perplexities: list[Perplexity] = []
     mean_norms: list[float | None] = []
     not_finite, stopped_after = 0, None
     events = _one_step_events(plan)
-    for epoch, event in enumerate(events, start=1):
-        examples = examples if refresh is None else refresh(epoch)
-        for step in range((epoch - 1) * plan.steps_per_epoch + 1, epoch * plan.steps_per_epoch + 1):
-            chosen = [examples[row] for row in poisson_sample(len(examples), event.sampling_rate, randomness.sample)]
-            spend(journal, event)
-            clipped = engine(model, chosen, event.clip_norm)
-            add_noise(clipped.gradient, event.noise_multiplier * event.clip_norm, randomness.noise)
-            _apply(model, optimizer, [part.div_(plan.batch) for part in clipped.gradient], first=step == 1)
-            finite = clipped.norms[torch.isfinite(clipped.norms)]
-            mean_norms.append(float(finite.mean()) if len(finite) else None)
-            not_finite += len(clipped.norms) - len(finite)
-            sigma = event.noise_multiplier
-            notify(_done(plan, step, sigma, chosen))
-        perplexities.append(_end_epoch(plan, epoch, held_out, notify))
-        if enough is not None and epoch < len(events) and enough():
-            for left in events[epoch:]:
-                spend(journal, left.model_copy(update={"steps": plan.steps_per_epoch}))
-            stopped_after = epoch
-            break
+    with training_only(model, plan.stage.layers):
+        model.eval()
+        optimizer = make_optimizer(model, plan.stage)
+        notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
+        for epoch, event in enumerate(events, start=1):
+            examples = examples if refresh is None else refresh(epoch)
+            for step in range((epoch - 1) * plan.steps_per_epoch + 1, epoch * plan.steps_per_epoch + 1):
+                chosen = _drawn(examples, event.sampling_rate, randomness.sample)
+                spend(journal, event)
+                clipped = engine(model, chosen, event.clip_norm)
+                noise = _Noise(randomness.noise, event.noise_multiplier * event.clip_norm)
+                _apply_noisy(model, optimizer, clipped.gradient, noise, batch=plan.batch, first=step == 1)
+                finite = clipped.norms[torch.isfinite(clipped.norms)]
+                mean_norms.append(float(finite.mean()) if len(finite) else None)
+                not_finite += len(clipped.norms) - len(finite)
+                notify(_done(plan, step, event.noise_multiplier, chosen))
+            perplexities.append(_end_epoch(plan, epoch, held_out, notify))
+            if enough is not None and epoch < len(events) and enough():
+                for left in events[epoch:]:
+                    spend(journal, left.model_copy(update={"steps": plan.steps_per_epoch}))
+                stopped_after = epoch
+                break
     return StageResult(
         perplexities=tuple(perplexities),
         mean_norms=tuple(mean_norms),
@@ -134,17 +137,18 @@ def run_noise(
     mechanism = plan.stage.mechanism
     if not isinstance(mechanism, DPSGD):
         raise ValueError(f"stage {plan.stage.name} has no noise")
-    model.eval()
-    optimizer = make_optimizer(model, plan.stage)
-    notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
     perplexities = []
-    for epoch, sigma in enumerate(plan.noise_multipliers, start=1):
-        for step in range((epoch - 1) * plan.steps_per_epoch + 1, epoch * plan.steps_per_epoch + 1):
-            gradient = tuple(torch.zeros_like(part, dtype=summed_in(part)) for part in trainable(model))
-            add_noise(gradient, sigma * mechanism.clip_norm, noise)
-            _apply(model, optimizer, [part.div_(plan.batch) for part in gradient], first=step == 1)
-            notify(_done(plan, step, sigma, ()))
-        perplexities.append(_end_epoch(plan, epoch, held_out, notify))
+    with training_only(model, plan.stage.layers):
+        model.eval()
+        optimizer = make_optimizer(model, plan.stage)
+        notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
+        for epoch, sigma in enumerate(plan.noise_multipliers, start=1):
+            for step in range((epoch - 1) * plan.steps_per_epoch + 1, epoch * plan.steps_per_epoch + 1):
+                gradient = tuple(torch.zeros_like(part, dtype=summed_in(part)) for part in trainable(model))
+                scaled = _Noise(noise, sigma * mechanism.clip_norm)
+                _apply_noisy(model, optimizer, gradient, scaled, batch=plan.batch, first=step == 1)
+                notify(_done(plan, step, sigma, ()))
+            perplexities.append(_end_epoch(plan, epoch, held_out, notify))
     return StageResult(perplexities=tuple(perplexities))
 
 
@@ -171,31 +175,25 @@ def run_plain(
     tokens = default_tokens(model)
     order = random.Random(seed)  # noqa: S311 - a plain stage promises nothing
     torch.manual_seed(seed)
-    model.train()
-    optimizer = make_optimizer(model, plan.stage)
-    notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
     perplexities: list[Perplexity] = []
     step = 0
-    for epoch in range(1, plan.stage.epochs + 1):
-        examples = examples if refresh is None else refresh(epoch)
-        shuffled = order.sample(list(examples), len(examples))
-        for start in range(0, len(shuffled), plan.batch):
-            step += 1
-            chosen = shuffled[start : start + plan.batch]
-            _apply(model, optimizer, _mean_gradient(model, chosen, tokens), first=step == 1)
-            notify(_done(plan, step, None, chosen))
-        model.eval()
-        perplexities.append(_end_epoch(plan, epoch, held_out, notify))
+    with training_only(model, plan.stage.layers):
         model.train()
+        optimizer = make_optimizer(model, plan.stage)
+        notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
+        for epoch in range(1, plan.stage.epochs + 1):
+            examples = examples if refresh is None else refresh(epoch)
+            shuffled = order.sample(list(examples), len(examples))
+            for start in range(0, len(shuffled), plan.batch):
+                step += 1
+                chosen = shuffled[start : start + plan.batch]
+                _apply(model, optimizer, _mean_gradient(model, chosen, tokens), first=step == 1)
+                notify(_done(plan, step, None, chosen))
+            model.eval()
+            perplexities.append(_end_epoch(plan, epoch, held_out, notify))
+            model.train()
     model.eval()
     return StageResult(perplexities=tuple(perplexities))
-
-
-def make_optimizer(model: PreTrainedModel, stage: Train) -> torch.optim.Optimizer:
-    """A fresh optimizer: nothing of an earlier stage's moments flows into this one."""
-    settings = stage.optimizer
-    kind = torch.optim.AdamW if isinstance(settings, AdamW) else torch.optim.SGD
-    return kind(trainable(model), lr=settings.learning_rate, weight_decay=settings.weight_decay)
 
 
 def _mean_gradient(model: PreTrainedModel, chosen: Sequence[Example], tokens: int) -> tuple[torch.Tensor, ...]:
@@ -209,6 +207,34 @@ def _mean_gradient(model: PreTrainedModel, chosen: Sequence[Example], tokens: in
         for part, share in zip(total, found, strict=True):
             part.add_(share, alpha=1 / max(weight, 1e-6))
     return tuple(total)
+
+
+def _drawn(examples: Sequence[Example], rate: float, stream: KeyStream) -> list[Example]:
+    return [examples[row] for row in poisson_sample(len(examples), rate, stream)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """A stream of normals, and the standard deviation σC to which they are scaled."""
+
+    stream: KeyStream
+    deviation: float
+
+
+def _apply_noisy(
+    model: PreTrainedModel,
+    optimizer: torch.optim.Optimizer,
+    gradient_sum: Sequence[torch.Tensor],
+    noise: _Noise,
+    *,
+    batch: int,
+    first: bool,
+) -> None:
+    """Add noise to a clipped sum, divide it by B = `batch`, and step on it."""
+    add_noise(gradient_sum, noise.deviation, noise.stream)
+    if isinstance(optimizer, AdamBC):
+        optimizer.tell((noise.deviation / batch) ** 2)
+    _apply(model, optimizer, [part.div_(batch) for part in gradient_sum], first=first)
 
 
 def _apply(

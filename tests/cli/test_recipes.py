@@ -189,6 +189,8 @@ def test_the_list_says_what_the_ledger_allows() -> None:
         "no-dp+interpolate": ("nothing", "nothing"),
         "no-dp+anchored": ("increment only", "increment only"),
         "redacted+anchored": ("selective", "increment only"),
+        "decoys": ("selective", "nothing"),
+        "no-dp+decoys": ("nothing", "nothing"),
     }
 
 

@@ -1,5 +1,6 @@
 """From records to windows: placeholders carry no weight in any text."""
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,11 +8,14 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from atdp_cli.jobs.encoding import Encoding, Flagged, encode
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.model.tokens import align_record
 from atdp_cli.text.corpora.records import Record
+from atdp_cli.text.decoys import decoy
+from atdp_cli.text.detector import PLACEHOLDERS
 from atdp_cli.text.placeholders import Masking, Style, fresh_masking
 from atdp_cli.text.redaction import redact
 from atdp_cli.text.spans import Range, Span, Tier
@@ -90,17 +94,34 @@ def test_what_harden_redacts_weighs_nothing(tokenizer: Any, case: tuple[str, lis
     assert weightless(tokenizer, record, Text.REDACTED, Uniform(), masking) == expected
 
 
+@settings(deadline=None, max_examples=60)
+@given(case=flagged_texts(), seed=st.integers(0, 9))
+def test_decoys_are_targets_and_sensitive(tokenizer: Any, case: tuple[str, list[Span]], seed: int) -> None:
+    text, spans = case
+    expected = decoy(text, spans, random.Random(seed).randrange)
+    if not expected.text:
+        return
+    encoding = Encoding(tokenizer=tokenizer, context=500, windows=1)
+    [[window]] = encode([Flagged(Record("1", text), tuple(spans))], Text.DECOY, encoding, random.Random(seed).randrange)
+    shown = align_record(tokenizer, expected.text, with_end=True)[0]
+    assert window.token_ids.tolist() == list(shown)
+    assert window.sensitive[1:].tolist() == touching(tokenizer, expected.text, expected.places)
+    earlier = [match.span() for match in PLACEHOLDERS.finditer(expected.text)]
+    assert window.ignored[1:].tolist() == touching(tokenizer, expected.text, earlier)
+
+
 @pytest.mark.parametrize("kind", Text)
 def test_a_pair_is_one_window_with_its_source_and_redaction_masks_both(tokenizer: Any, kind: Text) -> None:
     texts = ("Emma Clarke asked for help", "the order of Emma Clarke was shipped")
     source, target = (Flagged(Record("1", text), tuple(found(text, "Emma Clarke"))) for text in texts)
     encoding = Encoding(tokenizer=tokenizer, context=500, windows=3, start=7)
-    [[window]] = encode([replace(target, source=source)], kind, encoding)
+    [[window]] = encode([replace(target, source=source)], kind, encoding, lambda n: 0)
     assert window.token_ids[0] == 7
     assert window.source is not None
+    instead = {Text.RAW: "Emma Clarke", Text.REDACTED: "[PERSON]", Text.DECOY: "Aaron Abbott"}
     seen = [tokenizer.decode(ids) for ids in (window.source, window.token_ids[1:])]
     for text, decoded in zip(texts, seen, strict=True):
-        shown = text if kind is Text.RAW else text.replace("Emma Clarke", "[PERSON]")
+        shown = text.replace("Emma Clarke", instead[kind])
         assert decoded.replace("<|endoftext|>", "") == shown
-    assert window.sensitive.any() == (kind is Text.RAW)
+    assert window.sensitive.any() == (kind is not Text.REDACTED)
     assert window.ignored.any() == (kind is Text.REDACTED)

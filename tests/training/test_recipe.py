@@ -1,6 +1,7 @@
 """Recipes, settings and the plan."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,8 @@ from atdp_cli.training.recipe import (
     NO_DP,
     RECIPES,
     REDACTED,
+    AdamBC,
+    Anchored,
     Recipe,
     Weighted,
     last_private,
@@ -133,9 +136,35 @@ def test_a_setting_that_names_nothing_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("option", SETTERS)
 def test_every_option_refuses_nonsense(option: str) -> None:
-    for value in ("", "many", "nan" if option not in ("optimizer",) else "adamax", "-1"):
-        with pytest.raises(UsageError):
-            apply_settings(ATDP, [bare(ATDP, option, value)])
+    nonsense = {"optimizer": ("", "adamax"), "layers": ("", "(", "*", "[")}.get(option, ("", "many", "nan", "-1"))
+    corrected = changed(ATDP, optimizer="adambc")
+    for recipe in (ATDP, parse_recipe("anchored"), corrected):
+        for value in nonsense:
+            with pytest.raises(UsageError):
+                apply_settings(recipe, [bare(recipe, option, value)])
+
+
+def test_the_settings_of_the_pull_reach_their_stage() -> None:
+    recipe = parse_recipe("anchored")
+    found = changed(recipe, weight=0.1, strength=3, temperature=0.5, target="without-true", layers=r"h\.1\.")
+    [stage] = trained(found)
+    assert stage.objective == Anchored(weight=0.1, strength=3.0, temperature=0.5, target="without-true")
+    assert stage.layers == r"h\.1\."
+
+
+def test_an_optimizer_takes_its_settings_in_any_order() -> None:
+    options = {"floor": "0.5", "towards": "start", "weight-decay": "0.2", "optimizer": "adambc", "learning-rate": "1"}
+    expected = AdamBC(learning_rate=1.0, weight_decay=0.2, towards="start", floor=0.5)
+    for order in permutations(options):
+        [stage] = trained(apply_settings(ATDP, [bare(ATDP, option, options[option]) for option in order]))
+        assert stage.optimizer == expected
+
+
+def test_nothing_corrects_for_noise_that_is_not_there() -> None:
+    with pytest.raises(UsageError, match="no noise for adambc"):
+        changed(NO_DP, optimizer="adambc")
+    with pytest.raises(UsageError, match="no floor"):
+        changed(ATDP, floor=0.5)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from atdp_cli.training.recipe import (
     DPSGD,
     RECIPES,
     SGD,
+    AdamBC,
     AdamW,
     Anchored,
     Interpolate,
@@ -69,7 +70,13 @@ OBJECTIVES = st.one_of(
         target_share=FRACTIONS,
         release_noise_multiplier=POSITIVE,
     ),
-    st.builds(Anchored, weight=SHARES),
+    st.builds(
+        Anchored,
+        weight=SHARES,
+        strength=POSITIVE,
+        temperature=POSITIVE,
+        target=st.sampled_from(["reference", "without-true"]),
+    ),
     st.just(Nothing()),
 )
 NOISY = st.builds(
@@ -79,9 +86,10 @@ NOISY = st.builds(
     schedule=rising() | st.builds(Constant, noise_multiplier=POSITIVE),
 )
 DECAY = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
-OPTIMIZERS = st.builds(AdamW, learning_rate=POSITIVE, weight_decay=DECAY) | st.builds(
-    SGD, learning_rate=POSITIVE, weight_decay=DECAY
-)
+SHARED = {"learning_rate": POSITIVE, "weight_decay": DECAY, "towards": st.sampled_from(["zero", "start"])}
+OPTIMIZERS = st.builds(AdamW, **SHARED) | st.builds(SGD, **SHARED)
+CORRECTED = st.builds(AdamBC, **SHARED, floor=POSITIVE)
+LAYERS = st.sampled_from(["all", r"h\.4\.|ln_f", "^é+\t'\"$"]) | LABELS
 
 
 @st.composite
@@ -95,14 +103,16 @@ def recipes(draw: st.DrawFn) -> Recipe:
         objective = draw(OBJECTIVES)
         needs_noise = isinstance(objective, Nothing) or getattr(objective, "weight", None) == "released"
         plain = st.builds(Plain, batch_size=COUNTS)
+        mechanism = draw(NOISY if needs_noise else NOISY | plain)
         stages.append(
             Train(
                 name=name,
                 text=draw(st.sampled_from(Text)),
                 objective=objective,
-                mechanism=draw(NOISY if needs_noise else NOISY | plain),
+                mechanism=mechanism,
                 epochs=draw(COUNTS),
-                optimizer=draw(OPTIMIZERS),
+                optimizer=draw(OPTIMIZERS if isinstance(mechanism, Plain) else OPTIMIZERS | CORRECTED),
+                layers=draw(LAYERS),
             )
         )
     return tuple(stages)
@@ -146,7 +156,7 @@ def test_every_type_of_the_recipe_has_a_kind() -> None:
         "objective": (Uniform, Weighted, Anchored, Nothing),
         "mechanism": (Plain, DPSGD),
         "schedule": (Constant, RiseReset),
-        "optimizer": (AdamW, SGD),
+        "optimizer": (AdamW, AdamBC, SGD),
     }
     assert {key: tuple(kinds.values()) for key, kinds in SUMS.items()} == hints
 
@@ -211,9 +221,12 @@ WRONG = {
     "a date": ("epochs = 3", "epochs = 1979-05-27", "stage 1 (redacted): epochs: date is no type for it"),
     "a fraction of an epoch": ("epochs = 3", "epochs = 2.5", "epochs: Input should be a valid int"),
     "a number beyond all": ("clip_norm = 0.1", "clip_norm = 1" + "0" * 400, "mechanism"),
-    "no such text": ('text = "raw"', 'text = "rew"', "stage 2 (atdp): text: Input should be 'raw' or 'redacted'"),
+    "no such text": ('text = "raw"', 'text = "rew"', "(atdp): text: Input should be 'raw', 'redacted' or 'decoy'"),
     "no such weight": ("weight = 0.2", 'weight = "corpus"', "objective: weight: Input should be a valid number, or: "),
     "too long a pair": ("    1.1,\n", "    1.1,\n    1.2,\n", "schedule: jitter: Tuple should have at most 2 items"),
+    "no such pull": ('towards = "zero"', 'towards = "one"', "optimizer: towards: Input should be 'zero' or 'start'"),
+    "no expression": ('layers = "all"', 'layers = "("', "stage 1 (redacted): layers is '(', no regular expression."),
+    "nothing to correct": ('kind = "adamw"', 'kind = "adambc"', "stage redacted has no noise for adambc to correct"),
     "out of range": ("clip_norm = 0.1", "clip_norm = -1", "stage 2 (atdp): mechanism: clip-norm is -1.0. Choose a"),
     "not finite": ("clip_norm = 0.1", "clip_norm = inf", "stage 2 (atdp): mechanism: clip-norm is inf"),
     "not a number": ("beta = 0.25", "beta = nan", "stage 3 (interpolate): beta is nan"),

@@ -20,10 +20,24 @@ from atdp_cli.training.clipping.engine import ClippedSum, trainable
 from atdp_cli.training.clipping.loop import clipped_sum
 from atdp_cli.training.noise import BLOCK, add_noise, normals
 from atdp_cli.training.objective import Example
+from atdp_cli.training.optimizers import make_optimizer
 from atdp_cli.training.plan import Corpus, Plan, StagePlan, make_plan
-from atdp_cli.training.recipe import ATDP, DPSGD, NO_DP, SGD, AdamW, Nothing, Objective, Recipe, Text, Train, Uniform
+from atdp_cli.training.recipe import (
+    ATDP,
+    DPSGD,
+    NO_DP,
+    SGD,
+    AdamW,
+    Nothing,
+    Objective,
+    Optimizer,
+    Recipe,
+    Text,
+    Train,
+    Uniform,
+)
 from atdp_cli.training.sampling import poisson_sample
-from atdp_cli.training.stage import Enough, Randomness, StageResult, make_optimizer, run_noise, run_plain, run_private
+from atdp_cli.training.stage import Enough, Randomness, StageResult, run_noise, run_plain, run_private
 from tests.training.stages import trained
 from tests.training.test_clipping import CLIP, VOCABULARY, distance, example, gpt2, norm
 
@@ -34,7 +48,7 @@ def private_recipe(
     *,
     sigma: float = 1.0,
     epochs: int = 2,
-    optimizer: AdamW | SGD | None = None,
+    optimizer: Optimizer | None = None,
     objective: Objective | None = None,
     schedule: Schedule | None = None,
 ) -> Recipe:

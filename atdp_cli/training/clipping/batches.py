@@ -9,6 +9,7 @@ from transformers import PreTrainedModel
 from atdp_cli.model.forward import padded
 from atdp_cli.model.windows import Window
 from atdp_cli.training.objective import Example
+from atdp_cli.training.recipe import Target
 
 MOST_PADDING = 0.1
 LOGIT_BYTES = 256 * 2**20
@@ -26,6 +27,7 @@ class PhysicalBatch:
         weights: fp32, shape [windows, T]: of each token in its record's loss; 0 at padding.
         anchored: bool, shape [windows, T]: tokens that are pulled to the reference; None where none is.
         reference: The model that they are pulled to.
+        temperature, target: How, as `Anchored` has them.
         source_ids, source_mask: What an encoder reads, int64, shape [windows, S]; None for a model without one.
     """
 
@@ -35,6 +37,8 @@ class PhysicalBatch:
     weights: torch.Tensor
     anchored: torch.Tensor | None = None
     reference: PreTrainedModel | None = None
+    temperature: float = 1.0
+    target: Target = "reference"
     source_ids: torch.Tensor | None = None
     source_mask: torch.Tensor | None = None
 
@@ -86,7 +90,7 @@ def _source_length(window: Window) -> int:
 
 
 def collate(sample: Sequence[Example], rows: Sequence[int]) -> PhysicalBatch:
-    """One batch of these records of the sample, which have one reference, or none, among them."""
+    """One batch of these records of the sample, which come from one stage: what is anchored, is to one target."""
     pairs = [pair for row in rows for pair in zip(sample[row].windows, sample[row].weights, strict=True)]
     ids, mask = padded([window.token_ids for window, _ in pairs])
     weights = torch.zeros(ids.shape)
@@ -105,6 +109,8 @@ def collate(sample: Sequence[Example], rows: Sequence[int]) -> PhysicalBatch:
         weights,
         anchored=anchored if anchored.any() else None,
         reference=sample[rows[0]].reference,
+        temperature=sample[rows[0]].temperature,
+        target=sample[rows[0]].target,
         source_ids=source_ids,
         source_mask=source_mask,
     )

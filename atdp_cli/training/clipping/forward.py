@@ -19,8 +19,7 @@ def logits_of(model: PreTrainedModel, batch: PhysicalBatch, *, positions: bool) 
 def loss_gradient(logits: torch.Tensor, batch: PhysicalBatch) -> torch.Tensor:
     """The gradient of Σ weight·(the token's loss) with respect to the logits: weight·(softmax − target).
 
-    The target is the token that stands there; of KL(reference ‖ model), at an anchored token, it is the reference's
-    distribution.
+    The target is the token that stands there; at an anchored token it is a distribution, that of `_target`.
 
     Args:
         logits: Shape [windows, T, V]; those at a position predict the token after it.
@@ -34,10 +33,31 @@ def loss_gradient(logits: torch.Tensor, batch: PhysicalBatch) -> torch.Tensor:
     if batch.anchored is not None:
         anchored = _before(batch.anchored.to(logits.device))
         learnt[anchored] = 0
-        found[anchored] -= torch.softmax(reference_logits(batch)[anchored].to(found), dim=-1)
+        found[anchored] -= _target(reference_logits(batch)[anchored].to(found), following[anchored], batch)
     found.scatter_add_(2, following, -learnt)
     weights = _before(batch.weights.to(found))
     return found.mul_(weights[..., None]).to(logits.dtype)
+
+
+def _target(logits: torch.Tensor, true: torch.Tensor, batch: PhysicalBatch) -> torch.Tensor:
+    """softmax(logits / T), for target `without-true` given that the token is not the true one.
+
+    A reference that deems every other token impossible says nothing of them; then they are all alike.
+
+    Args:
+        logits: The reference's at anchored tokens, shape [tokens, V]; overwritten.
+        true: The tokens that stand there, int64, shape [tokens, 1].
+
+    Returns:
+        Shape [tokens, V]; each row sums to 1.
+    """
+    if batch.target == "without-true":
+        logits.scatter_(1, true, -torch.inf)
+        alike = torch.isneginf(logits).all(-1, keepdim=True)
+        logits.masked_fill_(alike, 0.0).scatter_(1, true, -torch.inf)
+    # The largest is taken off first, so that a small T does not overflow.
+    logits.sub_(logits.amax(-1, keepdim=True)).div_(batch.temperature)
+    return torch.softmax(logits, dim=-1)
 
 
 @torch.no_grad()

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch.nn import functional as F
@@ -45,7 +46,7 @@ def record_gradient(
     total: list[torch.Tensor] = []
     for place, (window, weights) in enumerate(zip(record.windows, record.weights, strict=True)):
         anchored = None if record.anchored is None else (record.anchored[place],)
-        alone = collate([Example((window,), (weights,), anchored, record.reference)], [0])
+        alone = collate([replace(record, windows=(window,), weights=(weights,), anchored=anchored)], [0])
         losses = _token_losses(model, alone)
         loss = losses @ torch.from_numpy(weights[1:]).to(losses)
         found = torch.autograd.grad(loss, parameters, materialize_grads=True)
@@ -60,6 +61,29 @@ def _token_losses(model: PreTrainedModel, alone: PhysicalBatch) -> torch.Tensor:
     losses = F.cross_entropy(logits, alone.input_ids[0, 1:].to(logits.device), reduction="none")
     if alone.anchored is None:
         return losses
-    expected = F.log_softmax(reference_logits(alone)[0, :-1].to(logits), dim=-1)
-    divergence = F.kl_div(F.log_softmax(logits, dim=-1), expected, reduction="none", log_target=True).sum(-1)
-    return torch.where(alone.anchored[0, 1:].to(logits.device), divergence, losses)
+    here = alone.anchored[0, 1:].to(logits.device)
+    true = alone.input_ids[0, 1:].to(logits.device)[here]
+    expected = reference_logits(alone)[0, :-1].to(logits)[here]
+    return losses.masked_scatter(here, _divergences(logits[here], expected, true, alone))
+
+
+def _divergences(
+    logits: torch.Tensor, expected: torch.Tensor, true: torch.Tensor, alone: PhysicalBatch
+) -> torch.Tensor:
+    """KL(target ‖ model) by its definition, shape [tokens], with 0·log 0 = 0.
+
+    Args:
+        logits: The model's, shape [tokens, V].
+        expected: The reference's.
+        true: The token that stands there, shape [tokens].
+    """
+    ours = F.log_softmax(logits, dim=-1)
+    if alone.target == "without-true":
+        # The true token has no part in the sum, and the others are a vocabulary of their own.
+        others = torch.ones_like(ours, dtype=torch.bool).scatter_(1, true[:, None], value=False)
+        ours, expected = (values[others].view(len(true), -1) for values in (ours, expected))
+    best = expected.amax(-1, keepdim=True)
+    masses = torch.exp((expected - best) / alone.temperature)
+    masses = torch.where(torch.isneginf(best), 1.0, masses)
+    shares = masses / masses.sum(-1, keepdim=True)
+    return F.kl_div(ours, shares, reduction="none").sum(-1)

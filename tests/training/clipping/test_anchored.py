@@ -19,12 +19,21 @@ from atdp_cli.training.clipping.loop import clipped_sum as loop
 from atdp_cli.training.clipping.loop import record_gradient
 from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.recipe import Anchored, Uniform, Weighted
-from tests.training.clipping.models import build, norm_error, oracle, record, relative, untouched
+from tests.training.clipping.models import VOCABULARY, build, norm_error, oracle, record, relative, untouched
 from tests.training.test_clipping import distance, norm
 
 TOLERANCE = 1e-5
 CLIP = 0.05
 ARCHITECTURES = ("GPT-2", "Llama", "T5")
+
+PULLS = {
+    "reference": Anchored(),
+    "warm": Anchored(temperature=2.5),
+    "cold": Anchored(temperature=0.3),
+    "without true": Anchored(target="without-true"),
+    "warm without true": Anchored(temperature=2.5, target="without-true"),
+}
+"""What anchored tokens are pulled to."""
 
 
 def reference_of(model: Any, *, scale: float = 0.3) -> Any:
@@ -37,21 +46,23 @@ def reference_of(model: Any, *, scale: float = 0.3) -> Any:
     return found.requires_grad_(False)
 
 
-def anchored(one: Example, reference: Any, *, share: float = 0.5, seed: int = 0) -> Example:
+def anchored(
+    one: Example, reference: Any, pull: Anchored = PULLS["reference"], *, share: float = 0.5, seed: int = 0
+) -> Example:
     """The record with this share of its tokens pulled to the reference."""
     draw = np.random.default_rng(seed)
     masks = [draw.random(len(window.token_ids)) < share for window in one.windows]
     for mask in masks:
         mask[0] = False
-    return replace(one, anchored=tuple(masks), reference=reference)
+    return replace(one, anchored=tuple(masks), reference=reference, temperature=pull.temperature, target=pull.target)
 
 
-def mixed(reference: Any, architecture: str) -> list[Example]:
+def mixed(reference: Any, architecture: str, pull: Anchored) -> list[Example]:
     """Records of several lengths and windows; all, some or none of their tokens are anchored."""
     lengths = [(11,), (6, 6, 4), (12,), (9, 3), (10,), (5, 5, 5), (8, 8)]
     shares = [0.5, 0.5, 0.0, 0.5, 1.0, 1.0, 0.5]
     return [
-        anchored(record(*one, seed=seed, architecture=architecture), reference, share=share, seed=seed)
+        anchored(record(*one, seed=seed, architecture=architecture), reference, pull, share=share, seed=seed)
         for seed, (one, share) in enumerate(zip(lengths, shares, strict=True))
     ]
 
@@ -67,29 +78,40 @@ def probabilities(model: Any, window: Window) -> torch.Tensor:
 
 
 def loss_by_hand(model: Any, one: Example) -> torch.Tensor:
-    """Σ weight·(Σ p_ref·log(p_ref/p) where a token is anchored, −log p of it elsewhere), token by token."""
+    """Σ weight·(Σ q·log(q/p) where a token is anchored, −log p of it elsewhere), token by token."""
     total = torch.zeros((), dtype=torch.float64)
     assert one.anchored is not None
     reference = copy.deepcopy(one.reference).double()  # type: ignore[union-attr]
     for window, weights, mask in zip(one.windows, one.weights, one.anchored, strict=True):
         ours, theirs = probabilities(model, window), probabilities(reference, window)
         for place in range(1, len(window.token_ids)):
-            p, q = ours[place - 1], theirs[place - 1]
-            divergence, surprise = (q * (q / p).log()).sum(), -p[int(window.token_ids[place])].log()
+            true = int(window.token_ids[place])
+            p, q = ours[place - 1], target_by_hand(theirs[place - 1], true, one)
+            said = q > 0
+            divergence, surprise = (q[said] * (q[said] / p[said]).log()).sum(), -p[true].log()
             total = total + float(weights[place]) * (divergence if mask[place] else surprise)
     return total
+
+
+def target_by_hand(reference: torch.Tensor, true: int, one: Example) -> torch.Tensor:
+    """The reference's probabilities, sharpened and renormalised, perhaps after one of them was set to 0."""
+    found = reference ** (1 / one.temperature)
+    if one.target == "without-true":
+        found[true] = 0
+    return found / found.sum()
 
 
 def in_double(one: Example) -> Example:
     return replace(one, reference=copy.deepcopy(one.reference).double())  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("pull", PULLS)
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_the_gradient_is_that_of_the_divergence(architecture: str, share: float) -> None:
+def test_the_gradient_is_that_of_the_divergence(architecture: str, share: float, pull: str) -> None:
     model = build(architecture)
     reference = reference_of(model)
-    one = anchored(record(9, 7, seed=2, architecture=architecture), reference, share=share)
+    one = anchored(record(9, 7, seed=2, architecture=architecture), reference, PULLS[pull], share=share)
     double = copy.deepcopy(model).double()
     expected = torch.autograd.grad(loss_by_hand(double, one), trainable(double), materialize_grads=True)
     found = record_gradient(double, in_double(one), trainable(double))
@@ -97,11 +119,13 @@ def test_the_gradient_is_that_of_the_divergence(architecture: str, share: float)
     assert relative(record_gradient(model, one, trainable(model)), expected) <= TOLERANCE
 
 
+@pytest.mark.parametrize("pull", PULLS)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_the_gradient_is_the_slope_of_the_loss(architecture: str) -> None:
+def test_the_gradient_is_the_slope_of_the_loss(architecture: str, pull: str) -> None:
     """By finite differences, so that nothing of autograd is believed. Some layers round to fp32 in any model."""
     model = build(architecture).double()
-    one = in_double(anchored(record(8, 5, seed=4, architecture=architecture), reference_of(model), seed=4))
+    plain = record(8, 5, seed=4, architecture=architecture)
+    one = in_double(anchored(plain, reference_of(model), PULLS[pull], seed=4))
     gradient = record_gradient(model, one, trainable(model))
     length = norm(gradient)
     draw = torch.Generator().manual_seed(5)
@@ -121,13 +145,13 @@ def shifted_loss(model: Any, one: Example, way: Sequence[torch.Tensor], step: fl
     return float(loss_by_hand(other, one))
 
 
-@pytest.mark.parametrize("tokens", [1, 4096])
+@pytest.mark.parametrize(("tokens", "pull"), [(1, "warm without true"), *((4096, pull) for pull in PULLS)])
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_the_engines_agree_with_the_loop(architecture: str, tied: bool, tokens: int) -> None:
+def test_the_engines_agree_with_the_loop(architecture: str, tied: bool, tokens: int, pull: str) -> None:
     model = build(architecture, tied=tied)
     reference = reference_of(model)
-    records = mixed(reference, architecture)
+    records = mixed(reference, architecture, PULLS[pull])
     positions = architecture == "GPT-2"
     engines = (
         [bookkeeping.clipped_sum] if tied or architecture == "T5" else [bookkeeping.clipped_sum, opacus.clipped_sum]
@@ -150,14 +174,17 @@ SHAPES = st.lists(
 )
 
 
+PULL = st.builds(Anchored, temperature=st.floats(0.05, 20), target=st.sampled_from(["reference", "without-true"]))
+
+
 @settings(max_examples=25, deadline=None)
-@given(SHAPES, st.integers(0, 1000), st.integers(1, 100))
+@given(SHAPES, st.integers(0, 1000), st.integers(1, 100), PULL)
 def test_any_mixture_of_records_agrees_with_the_loop(
-    shapes: list[tuple[list[int], float]], seed: int, tokens: int
+    shapes: list[tuple[list[int], float]], seed: int, tokens: int, pull: Anchored
 ) -> None:
     reference = reference_of(LLAMA)
     records = [
-        anchored(record(*lengths, seed=seed + row), reference, share=share, seed=seed + row)
+        anchored(record(*lengths, seed=seed + row), reference, pull, share=share, seed=seed + row)
         for row, (lengths, share) in enumerate(shapes)
     ]
     expected = oracle(LLAMA, records, CLIP)
@@ -223,16 +250,101 @@ def test_a_record_without_sensitive_tokens_is_weighed_as_ever(weight: float) -> 
     assert all(torch.equal(a, b) for a, b in zip(sums[0].gradient, sums[1].gradient, strict=True))
 
 
-def test_the_targets_that_are_sensitive_are_anchored_with_weight_one() -> None:
+@pytest.mark.parametrize("strength", [1.0, 0.25, 7.0])
+def test_the_targets_that_are_sensitive_are_anchored_with_that_strength(strength: float) -> None:
     model = build("GPT-2")
     windows = windows_of(9, 7, share=0.5, seed=3)
-    found = make_example(windows, Anchored(weight=0.2), reference=model)
+    pull = Anchored(weight=0.2, strength=strength, temperature=3.0, target="without-true")
+    found = make_example(windows, pull, reference=model)
     assert found.anchored is not None
+    assert (found.temperature, found.target) == (3.0, "without-true")
     for window, weights, mask in zip(windows, found.weights, found.anchored, strict=True):
         assert mask.tolist() == (window.sensitive & window.targets).tolist()
         assert mask.any()
-        assert (weights[mask] == 1).all()
+        assert (weights[mask] == strength).all()
+        assert (weights[window.targets & ~window.sensitive & window.function] == 1).all()
+        assert (weights[window.targets & ~window.sensitive & ~window.function] == np.float32(0.2)).all()
         assert (weights[~window.targets] == 0).all()
+
+
+ENDING = 5
+"""Which token of a record is anchored below; its last."""
+
+
+def with_bias(reference: Any, bias: torch.Tensor) -> Any:
+    """The reference with something added to its logits."""
+    found = copy.deepcopy(reference)
+    found.lm_head.register_forward_hook(lambda _layer, _inputs, logits: logits + bias.to(logits))
+    return found
+
+
+def ending(reference: Any, pull: Anchored) -> tuple[Example, int]:
+    """A record whose last token is all that counts, and that token."""
+    plain = record(ENDING + 1, seed=1)
+    plain.weights[0][:-1] = 0
+    one = anchored(plain, reference, pull, share=1.0)
+    return one, int(plain.windows[0].token_ids[-1])
+
+
+def gradients(model: Any, one: Example) -> list[Sequence[torch.Tensor]]:
+    """By the loop, in fp64 and in fp32, and by the engines."""
+    found = [oracle(model, [one], 1e30).gradient, record_gradient(model, one, trainable(model))]
+    engines = (bookkeeping, opacus)
+    return found + [engine.clipped_sum(model, [one], 1e30, tokens=99, positions=False).gradient for engine in engines]
+
+
+def expected_gradient(model: Any, one: Example, target: torch.Tensor) -> Sequence[torch.Tensor]:
+    """Of −Σ target·log p at the last token, in fp64; the entropy of the target has none."""
+    double = copy.deepcopy(model).double()
+    loss = -float(one.weights[0][-1]) * (target * probabilities(double, one.windows[0])[-1].log()).sum()
+    return torch.autograd.grad(loss, trainable(double), materialize_grads=True)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 1e-6, 1e6])
+@pytest.mark.parametrize("lead", [0.0, 30.0, 1e4, 1e30])
+def test_without_the_true_token_what_the_reference_thinks_of_it_does_not_matter(
+    lead: float, temperature: float
+) -> None:
+    """Not even where its probability rounds to 1, and what is left of the others to 0."""
+    pull = Anchored(temperature=temperature, target="without-true")
+    one, true = ending(reference_of(LLAMA), pull)
+    bias = torch.zeros(VOCABULARY)
+    bias[true] = lead
+    target = probabilities(reference_of(LLAMA).double(), one.windows[0])[-1].log() / temperature
+    target[true] = -torch.inf
+    expected = expected_gradient(LLAMA, one, target.softmax(-1))
+    for found in gradients(LLAMA, replace(one, reference=with_bias(one.reference, bias))):
+        assert relative(found, expected) <= (TOLERANCE if temperature == 1 else 1e-3)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 1e-3, 50.0])
+def test_a_reference_sure_of_the_true_token_says_nothing_of_the_others(temperature: float) -> None:
+    """0/0 when renormalised: the others are alike. With the token, it is cross-entropy, and 0·log 0 is 0."""
+    sure = torch.full((VOCABULARY,), -torch.inf)
+    pulls = Anchored(temperature=temperature), Anchored(temperature=temperature, target="without-true")
+    for pull in pulls:
+        one, true = ending(reference_of(LLAMA), pull)
+        sure[:] = -torch.inf
+        sure[true] = 0
+        wanted = torch.zeros(VOCABULARY, dtype=torch.float64)
+        wanted[true] = 1
+        if pull.target == "without-true":
+            wanted = (1 - wanted) / (VOCABULARY - 1)
+        expected = expected_gradient(LLAMA, one, wanted)
+        for found in gradients(LLAMA, replace(one, reference=with_bias(one.reference, sure))):
+            assert all(bool(torch.isfinite(part).all()) for part in found)
+            assert relative(found, expected) <= TOLERANCE
+
+
+def test_a_reference_that_says_no_number_is_not_taken_for_one_that_says_nothing() -> None:
+    for pull in PULLS.values():
+        one, _ = ending(reference_of(LLAMA), pull)
+        broken = replace(one, reference=with_bias(one.reference, torch.full((VOCABULARY,), torch.nan)))
+        for engine in (bookkeeping, opacus):
+            found = engine.clipped_sum(LLAMA, [broken], CLIP, tokens=99, positions=False)
+            assert not torch.isfinite(found.norms).any()
+            assert norm(found.gradient) == 0
+        assert not torch.isfinite(loop(LLAMA, [broken], CLIP).norms).any()
 
 
 def test_a_record_does_not_depend_on_those_beside_it() -> None:

@@ -1,0 +1,196 @@
+"""`harden --recipe decoys`: fresh values of the same shape in every epoch, and no real one."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atdp_cli.jobs import stages
+from atdp_cli.model.checkpoint import load_tokenizer
+from atdp_cli.training.objective import Example
+from atdp_cli.training.stage import run_plain, run_private
+from tests.cli.conftest import Atdp, Ended, Leaky
+
+Harden = Callable[..., Ended]
+ENTITIES = ("--tier", "low-entity")
+
+
+@pytest.fixture
+def harden(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> Harden:
+    def run(*options: object, out: str = "out") -> Ended:
+        data = ["--data", corpus, "-o", tmp_path / out, "--threads", 1, "--insecure-seed", 1]
+        return atdp("harden", checkpoint_folder, *data, *options)
+
+    return run
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Example]]:
+    """The examples that stages train on, an entry an epoch, as the loop over their steps is given them."""
+    epochs: list[Sequence[Example]] = []
+
+    def noting(refresh: Any) -> Any:
+        def noted(epoch: int) -> Sequence[Example]:
+            epochs.append(refresh(epoch))
+            return epochs[-1]
+
+        return noted
+
+    def plain(*arguments: Any, refresh: Any, **options: Any) -> Any:
+        return run_plain(*arguments, refresh=noting(refresh), **options)
+
+    def private(*arguments: Any, refresh: Any, **options: Any) -> Any:
+        return run_private(*arguments, refresh=noting(refresh), **options)
+
+    monkeypatch.setattr(stages, "run_plain", plain)
+    monkeypatch.setattr(stages, "run_private", private)
+    return epochs
+
+
+def texts(checkpoint: Path, examples: Sequence[Example]) -> list[str]:
+    tokenizer = load_tokenizer(checkpoint)
+    return ["".join(tokenizer.decode(window.token_ids) for window in one.windows) for one in examples]
+
+
+def document(folder: Path, name: str = "privacy_report.json") -> Any:
+    return json.loads((folder / name).read_text())
+
+
+def flagged(folder: Path, corpus: Path, pattern: str) -> set[str]:
+    """Parts of the flagged texts of a run that match."""
+    records = corpus.read_text().splitlines()
+    spans = [json.loads(line) for line in (folder / "spans.jsonl").read_text().splitlines()]
+    surfaces = [
+        record[one["start"] : one["end"]] for record, line in zip(records, spans, strict=True) for one in line["spans"]
+    ]
+    return {part for surface in surfaces for part in re.findall(pattern, surface)}
+
+
+def test_no_real_value_is_trained_on_and_each_epoch_has_its_own(
+    harden: Harden, trained: list[Sequence[Example]], checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    ended = harden("--recipe", "decoys", *ENTITIES, "--epochs", 2, "--json")
+    assert ended.code == 0, ended.err
+    read = [texts(checkpoint_folder, epoch) for epoch in trained]
+    assert [len(epoch) for epoch in read] == [190, 190]
+    assert all(a != b for a, b in zip(*read, strict=True))
+    # A value of six digits that is drawn is some record's with a chance of 2·10⁻⁴: of 380, hardly two.
+    numbers = flagged(tmp_path / "out.private", corpus, "[0-9]{6}")
+    assert len(numbers) > 150
+    shown = [number for epoch in read for text in epoch for number in re.findall("[0-9]{6}", text)]
+    assert len(shown) == 380
+    assert sum(number in numbers for number in shown) <= 1
+    # No list has these.
+    names = {"Emma", "Omar", "Haddad", "Lena"} & flagged(tmp_path / "out.private", corpus, r"\w+")
+    assert len(names) == 4
+    assert not any(name in text.split() for epoch in read for text in epoch for name in names)
+    kept = [re.sub("[^a-z ]", "", line.split(" said ")[1]) for line in corpus.read_text().splitlines()]
+    assert sum(line in " ".join(read[0]) for line in kept) >= 180, "what is not flagged is read as it is"
+
+
+def test_reports_say_decoy_and_held_out_records_stay_raw(harden: Harden, tmp_path: Path) -> None:
+    options = (*ENTITIES, "--epochs", 1, "--max-records", 60, "--prior", "public", "--json")
+    ended = harden("--recipe", "decoys", *options)
+    assert ended.code == 0, ended.err
+    [stage] = document(tmp_path / "out")["stages"]
+    assert (stage["text"], stage["placeholders"]) == ("decoy", None)
+    assert "| decoys | decoy |" in (tmp_path / "out" / "README.md").read_text()
+    assert document(tmp_path / "out", "privacy_ledger.json")["events"][0]["text"] == "decoy"
+    [selective] = [one for one in ended.json["guarantees"] if one["scope"] == "selective"]
+    assert any(line.startswith("As a stage read decoys") for line in selective["assumptions"])
+    plain = harden("--recipe", "no-dp", *options, out="plain")
+    assert plain.json["perplexity"]["before"] == ended.json["perplexity"]["before"]
+    assert not any("decoys" in line for one in plain.json["guarantees"] for line in one["assumptions"])
+
+
+def test_a_seed_gives_the_same_decoys(
+    harden: Harden, trained: list[Sequence[Example]], checkpoint_folder: Path
+) -> None:
+    for out in ("a", "b"):
+        options = (*ENTITIES, "--epochs", 1, "--max-records", 40, "-q")
+        assert harden("--recipe", "decoys", *options, out=out).code == 0
+    first, second = (texts(checkpoint_folder, epoch) for epoch in trained)
+    assert first == second
+
+
+def test_a_stage_with_noise_can_read_decoys(
+    harden: Harden, trained: list[Sequence[Example]], checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    stage = 'kind = "train"\nname = "mine"\ntext = "decoy"\nepochs = 2\nobjective = {kind = "weighted"}\n'
+    noise = 'mechanism = {kind = "dp-sgd", schedule = {kind = "constant", noise_multiplier = 2.0}}\n'
+    (tmp_path / "own.toml").write_text(f'name = "own"\n[[stage]]\n{stage}{noise}[run]\ntier = "high-entity"\n')
+    ended = harden("--recipe", tmp_path / "own.toml", "--prior", "public", "--max-records", 60, "--json")
+    assert ended.code == 0, ended.err
+    first, second = (texts(checkpoint_folder, epoch) for epoch in trained)
+    assert all(a != b for a, b in zip(first, second, strict=True))
+    assert all(window.sensitive.any() for one in trained[0] for window in one.windows)
+    [whole] = [one for one in ended.json["guarantees"] if one["scope"] == "end_to_end"]
+    assert 0 < whole["epsilon"] < 10
+
+
+def test_decoys_follow_people_s_lists(
+    harden: Harden, trained: list[Sequence[Example]], checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    options = (*ENTITIES, "--epochs", 2, "--max-records", 60, "--review-each-epoch", "--no-store", "--json")
+    ended = harden("--recipe", "decoys", *options)
+    assert ended.code == 0, ended.err
+    first, second = (texts(checkpoint_folder, epoch) for epoch in trained)
+    assert all(a != b for a, b in zip(first, second, strict=True))
+    assert document(tmp_path / "out", "privacy_ledger.json")["events"][0]["masks"] == "movable"
+
+
+@pytest.mark.parametrize("tier", ["low-contextual", "high-contextual"])
+def test_words_that_have_no_decoys_are_refused(
+    harden: Harden, atdp: Atdp, corpus: Path, tmp_path: Path, tier: str
+) -> None:
+    for recipe in ("decoys", "no-dp+decoys"):
+        ended = harden("--recipe", recipe, "--tier", tier, "--dry-run")
+        assert (ended.code, ended.out) == (2, "")
+        assert "Use --tier high-entity or low-entity." in " ".join(ended.err.split())
+    spans = tmp_path / "spans.jsonl"
+    assert atdp("detect", corpus, "-o", spans, "--tier", tier, "-q", "--no-store").code == 0
+    ended = harden("--recipe", "decoys", "--spans", spans)
+    assert (ended.code, ended.out) == (2, "")
+    assert "decoys stand for entities" in " ".join(ended.err.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_spans_from_a_file_have_decoys(
+    harden: Harden, trained: list[Sequence[Example]], atdp: Atdp, corpus: Path, checkpoint_folder: Path
+) -> None:
+    spans = checkpoint_folder.parent / "entities.jsonl"
+    assert atdp("detect", corpus, "-o", spans, *ENTITIES, "-q", "--no-store").code == 0
+    assert harden("--recipe", "decoys", "--spans", spans, "--epochs", 1, "-q").code == 0
+    [read] = (texts(checkpoint_folder, epoch) for epoch in trained)
+    assert not any("Emma" in text for text in read)
+
+
+def test_canaries_that_the_detector_sees_stay_unlearnt(
+    atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    """With the steps that drill them into the model where the text is raw."""
+    # On its own it takes two of the ten for no number.
+    secrets = tmp_path / "deny.txt"
+    secrets.write_text("".join(f"{one['secret'][0]}\n" for one in json.loads(leaky.manifest.read_text())["canaries"]))
+    train = [
+        "harden",
+        checkpoint_folder,
+        "--deny",
+        secrets,
+        "--data",
+        leaky.corpus,
+        "-o",
+        tmp_path / "out",
+        "--recipe",
+        "decoys",
+        "-q",
+    ]
+    options = ["--epochs", 12, "--learning-rate", "5e-3", *ENTITIES, "--insecure-seed", 3, "--manifest", leaky.manifest]
+    assert atdp(*train, *options).code == 0
+    assert document(tmp_path / "out.private")["planted_canaries"] is None
+    audit = ["--manifest", leaky.manifest, "--reference", checkpoint_folder, "-q", "--json"]
+    hidden, plain = (atdp("audit-canary", model, *audit) for model in (tmp_path / "out", leaky.model))
+    assert (hidden.code, plain.code) == (0, 1), hidden.err
