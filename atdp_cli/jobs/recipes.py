@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from atdp_cli.jobs.request import Planned
-from atdp_cli.jobs.systems import CONTROLS, PAPER
+from atdp_cli.jobs.systems import CONTROLS, DECOYS, PAPER
 from atdp_cli.privacy.guarantee import no_end_to_end, selective_void
 from atdp_cli.privacy.ledger import Ledger, Prior, private_events
 from atdp_cli.privacy.schedule import Constant
@@ -47,7 +47,7 @@ class Row:
     unknown: str
 
 
-def rows(names: Sequence[str] = (*PAPER, *CONTROLS)) -> tuple[Row, ...]:
+def rows(names: Sequence[str] = (*PAPER, *CONTROLS, *DECOYS)) -> tuple[Row, ...]:
     """What each of the recipes does and guarantees; references are taken as public."""
     return tuple(_row(name, parse_recipe(name)) for name in names)
 

@@ -78,8 +78,11 @@ PAPER = (
 )
 """The systems of the paper's table, `atdp` from the base, and the base itself."""
 
-CONTROLS = ("no-dp+noise", "no-dp+interpolate", "no-dp+anchored", "redacted+anchored", "decoys", "no-dp+decoys")
+CONTROLS = ("no-dp+noise", "no-dp+interpolate", "no-dp+anchored", "redacted+anchored")
 """What the paper's table lacks."""
+
+DECOYS = ("decoys", "no-dp+decoys")
+"""Systems with a text of its own, for tiers of entities."""
 
 
 _STAGES = ("no-dp", "redacted", "decoys", "dp-sgd", "atdp", "anchored", "noise", "interpolate")

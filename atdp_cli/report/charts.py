@@ -9,6 +9,7 @@ Point = tuple[float, float]
 
 WIDTH, HEIGHT = 440, 320
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 40, 52
+NAME_HEIGHT = 14
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,19 +112,25 @@ def _panel(panel: Panel) -> str:
         drawn_text(middle, HEIGHT - 12, panel.x_label, anchor="middle"),
         drawn_text(16, (TOP + bottom) / 2, panel.y_label, anchor="middle", turned=True),
     ]
-    drawn = [_curve(name, [(across(x), down(y)) for x, y in found]) for name, found in curves if found]
+    placed = [(name, [(across(x), down(y)) for x, y in found]) for name, found in curves if found]
+    drawn = [_curve(places) for _, places in placed] + _names([(name, *places[-1]) for name, places in placed if name])
     return "\n".join(lines + labels + drawn)
 
 
-def _curve(name: str, places: Sequence[Point]) -> str:
+def _curve(places: Sequence[Point]) -> str:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     found = [f'<polyline points="{path}" fill="none" stroke="#222" stroke-width="1.5"/>']
-    found += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in places]
-    if name:
-        x, y = places[-1]
+    return "\n".join(found + [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in places])
+
+
+def _names(ends: Sequence[tuple[str, float, float]]) -> list[str]:
+    """The names of curves beside their ends, from the top down, each clear of the one above."""
+    found, above = [], -math.inf
+    for name, x, y in sorted(ends, key=lambda end: end[2]):
+        above = max(y - 6, above + NAME_HEIGHT)
         beyond = x > WIDTH / 2
-        found.append(drawn_text(x + (-6 if beyond else 6), y - 6, name, anchor="end" if beyond else "start"))
-    return "\n".join(found)
+        found.append(drawn_text(x + (-6 if beyond else 6), above, name, anchor="end" if beyond else "start"))
+    return found
 
 
 def drawn_line(x1: float, y1: float, x2: float, y2: float, stroke: str, *, dashed: bool = False) -> str:

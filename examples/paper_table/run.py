@@ -19,7 +19,6 @@ from pathlib import Path
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.errors import AtdpError
 from atdp_cli.jobs.experiment import Experiment, Node, audit_nodes, nodes_of, prepare, run_nodes
-from atdp_cli.jobs.request import STABLE_TIERS
 from atdp_cli.jobs.systems import ABLATIONS, CONTROLS, PAPER, System, system_of
 from atdp_cli.jobs.table import rows_of
 from atdp_cli.report.systems import Row, cost_figure, exposure_figure, markdown, perplexity_figure, results
@@ -87,9 +86,7 @@ def systems_of(arguments: argparse.Namespace) -> tuple[System, ...]:
     """The rows, in the table's order."""
     if arguments.ablation is not None:
         return (system_of("no-dp", arguments.set), *ABLATIONS[arguments.ablation](arguments.set))
-    # Decoys stand for entities alone.
-    usual = [name for name in (*PAPER, *CONTROLS) if arguments.tier in STABLE_TIERS or "decoys" not in name.split("+")]
-    return tuple(system_of(recipe, arguments.set) for recipe in arguments.rows or usual)
+    return tuple(system_of(recipe, arguments.set) for recipe in arguments.rows or (*PAPER, *CONTROLS))
 
 
 def ends(node: Node, systems: Sequence[System]) -> bool:

@@ -90,7 +90,8 @@ def test_a_server_that_dies_costs_nothing_but_the_rest(atdp: Atdp, tmp_path: Pat
     command = ["redact", corpus, "-o", out, *LOW, "--crosscheck", "m", "--crosscheck-url"]
 
     def answering(number: int, request: Request) -> Reply | str:
-        return Reply(status=0) if dead and number > 2 else NO
+        # Requests run side by side: the first two answers have the time to arrive.
+        return Reply(status=0, delay=1.0) if dead and number > 2 else NO
 
     with chat_server(answering) as server:
         dead = True

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -175,7 +176,13 @@ def reference(vocabulary: int) -> Any:
 
 def examples_of(corpus: Sequence[Flagged], stage: Train, tokenizer: Any) -> list[Example]:
     """Records as `jobs.stages` makes them for a stage."""
-    windows = encode(corpus, stage.text, Encoding(tokenizer=tokenizer, context=CONTEXT, windows=8))
+    encoding = Encoding(tokenizer=tokenizer, context=CONTEXT, windows=8)
+    # Every record has decoys of its own chance here, so that what one record changes can be seen; in a run they share a
+    # stream, of which each gets a part that nothing else depends on.
+    windows = tuple(
+        encode([*[flagged("")] * place, one], stage.text, encoding, random.Random(place).randrange)[place]
+        for place, one in enumerate(corpus)
+    )
     weight = weigh(windows, stage.objective, RELEASED).weight
     towards = reference(len(tokenizer)) if isinstance(stage.objective, Anchored) else None
     return [make_example(one, stage.objective, released_weight=weight, reference=towards) for one in windows]

@@ -1,0 +1,207 @@
+"""A sweep over recipes and settings: many of one seed, then the best again with canaries that they were not chosen by.
+
+    python examples/sweep/run.py --model M --corpus C --out DIR
+
+Every system starts at the base checkpoint M, which never saw the corpus C. All private stages of a system spend at most
+--epsilon. DIR/explore has one seed of every system, DIR/confirm the --best of them with --seeds new ones; results.json
+and table.md say what both found and how far the goal is. A sweep that was interrupted goes on where it stopped.
+"""
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from atdp_cli.errors import AtdpError
+from atdp_cli.jobs.experiment import Experiment, Node, audit_nodes, nodes_of, prepare, run_nodes
+from atdp_cli.jobs.systems import Step, System, system_of
+from atdp_cli.jobs.table import rows_of
+from atdp_cli.report.systems import Row, markdown, results
+
+NO_DP = "no-dp"
+EXPOSURE, PERPLEXITY = 2.0, 1.02
+"""The goal: bits of mean exposure at most, by both scores, at this share of the perplexity of no-dp."""
+
+CONTROLS = (NO_DP, "redacted", "decoys", "no-dp+interpolate")
+
+
+def main() -> int:
+    arguments = parser().parse_args()
+    try:
+        return sweep(arguments)
+    except AtdpError as error:
+        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--model", type=Path, required=True, help="the base checkpoint")
+    found.add_argument("--corpus", type=Path, required=True, help="plain text, a record a line")
+    found.add_argument("--out", type=Path, required=True, help="folder for all that is written")
+    found.add_argument("--records", type=int, help="take the first so many of the corpus")
+    found.add_argument("--epsilon", type=float, default=3.0, help="what all private stages of a system may spend")
+    found.add_argument("--few", action="store_true", help="twelve systems, for a checkpoint that takes long")
+    found.add_argument("--best", type=int, default=5, help="how many to run again")
+    found.add_argument("--seeds", type=int, default=3, help="repetitions of the best")
+    found.add_argument("--canaries", type=int, default=17, help="how many for each seed: 3 times 17 are over 50")
+    found.add_argument("--jobs", type=int, default=2, help="runs at a time, one thread each")
+    return found
+
+
+def step(part: str, *options: str, epsilon: float | None = None, lora: int | None = None) -> Step:
+    """`step("anchored", "learning-rate=1e-3")`."""
+    return Step(part=part, settings=tuple(f"{part}.{one}" for one in options), epsilon=epsilon, lora_rank=lora)
+
+
+def after(first: str, part: str, *options: str, epsilon: float | None, lora: int | None = None) -> System:
+    """One stage after a plain one, named by what is special about it."""
+    told = [*options, *([] if lora is None else [f"lora-rank={lora}"])]
+    name = f"{first}+{part}" + (f", {', '.join(told)}" if told else "")
+    return System(name=name, steps=(step(first), step(part, *options, epsilon=epsilon, lora=lora)))
+
+
+def few(epsilon: float) -> tuple[System, ...]:
+    """One of each kind."""
+    return (
+        *(system_of(recipe) for recipe in CONTROLS),
+        after(NO_DP, "atdp", epsilon=epsilon),
+        after(NO_DP, "anchored", epsilon=epsilon),
+        after(NO_DP, "anchored", "learning-rate=2e-3", epsilon=epsilon),
+        after(NO_DP, "decoys", epsilon=None),
+        after("redacted", "atdp", epsilon=epsilon),
+        after("redacted", "anchored", epsilon=epsilon),
+        after("decoys", "atdp", epsilon=epsilon),
+        after("decoys", "anchored", epsilon=epsilon),
+    )
+
+
+def many(epsilon: float) -> tuple[System, ...]:
+    """Forty: each setting varied by itself around `no-dp+anchored`, the orders, and what starts at the base."""
+    anchored = [
+        ("learning-rate=1e-3",),
+        ("learning-rate=5e-3",),
+        ("batch-size=128",),
+        ("batch-size=512", "epochs=6"),
+        ("epochs=1",),
+        ("epochs=6",),
+        ("clip-norm=1",),
+        ("weight=0",),
+        ("weight=1",),
+        ("escalation=1", "jitter=1,1"),
+        ("optimizer=sgd", "learning-rate=0.5"),
+        ("optimizer=adambc", "learning-rate=1e-4"),
+        ("layers=h\\.4\\.|ln_f",),
+        ("layers=attn|mlp",),
+        ("weight-decay=10", "towards=start"),
+        ("strength=3", "learning-rate=2e-3"),
+        ("strength=10", "learning-rate=2e-3"),
+        ("temperature=2",),
+        ("target=without-true",),
+        ("target=without-true", "learning-rate=2e-3"),
+    ]
+    return (
+        *few(epsilon),
+        *(after(NO_DP, "anchored", *options, epsilon=epsilon) for options in anchored),
+        after(NO_DP, "anchored", "learning-rate=5e-3", epsilon=epsilon, lora=4),
+        after(NO_DP, "decoys", "epochs=1", epsilon=None),
+        after(NO_DP, "decoys", "learning-rate=2e-3", epsilon=None),
+        in_order(epsilon, "interpolate", "anchored"),
+        in_order(epsilon, "anchored", "interpolate"),
+        in_order(epsilon, "interpolate", "decoys"),
+        after("decoys", "atdp", "learning-rate=1e-4", epsilon=epsilon),
+        System(name="decoys, 5 epochs", steps=(step("decoys", "epochs=5"),)),
+        System(name="from the base: dp-sgd", steps=(step("dp-sgd", epsilon=epsilon),)),
+    )
+
+
+def in_order(epsilon: float, *parts: str) -> System:
+    """Stages after no-dp, interpolation half-way."""
+    steps = {
+        "interpolate": step("interpolate", "beta=0.5"),
+        "anchored": step("anchored", epsilon=epsilon),
+        "decoys": step("decoys", "epochs=1"),
+    }
+    return System(name="+".join((NO_DP, *parts)), steps=(step(NO_DP), *(steps[part] for part in parts)))
+
+
+def sweep(arguments: argparse.Namespace) -> int:
+    started = time.monotonic()
+    systems = (few if arguments.few else many)(arguments.epsilon)
+    everything = Experiment(
+        model=arguments.model,
+        corpus=arguments.corpus,
+        out=arguments.out / "explore",
+        canaries=arguments.canaries,
+        seeds=1,
+        records=arguments.records,
+        attacked=True,
+    )
+    explored = measure(everything, systems, arguments.jobs, started)
+    chosen = best(explored, systems, arguments.best)
+    again = replace(everything, out=arguments.out / "confirm", seeds=arguments.seeds)
+    confirmed = measure(again, chosen, arguments.jobs, started)
+    told = {
+        "goal": {"exposure": EXPOSURE, "perplexity": PERPLEXITY, "epsilon": arguments.epsilon},
+        "explored": results(explored)["rows"],
+        "missed_by": {row.recipe: round(distance(row, confirmed), 3) for row in confirmed},
+        "seconds": round(time.monotonic() - started),
+    }
+    found = results(confirmed, **told)
+    (arguments.out / "results.json").write_text(
+        json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    table = f"{markdown(confirmed)}\n## All of them, one seed\n\n{markdown(explored)}"
+    (arguments.out / "table.md").write_text(table, encoding="utf-8")
+    print(table)
+    return 0
+
+
+def measure(experiment: Experiment, systems: Sequence[System], jobs: int, started: float) -> tuple[Row, ...]:
+    """Run, audit and attack what has not been."""
+    nodes = nodes_of(systems, experiment.seeds)
+    prepare(experiment)
+    for count, node in enumerate(run_nodes(experiment, nodes, workers=jobs), start=1):
+        say(f"{experiment.out.name}, run {count}: {node.slug}, seed {node.seed}", started)
+    finished = [node for node in nodes if ends(node, systems)]
+    for count in audit_nodes(experiment, finished, workers=jobs):
+        say(f"{experiment.out.name}, audited: {count} of {len(finished)}", started)
+    return rows_of(experiment, systems)
+
+
+def ends(node: Node, systems: Sequence[System]) -> bool:
+    """Whether a system ends here."""
+    return any(system.steps == node.steps for system in systems)
+
+
+def best(rows: Sequence[Row], systems: Sequence[System], count: int) -> tuple[System, ...]:
+    """The controls and the `count` others that come nearest to the goal."""
+    ranked = sorted((row for row in rows if row.recipe not in CONTROLS), key=lambda row: distance(row, rows))
+    chosen = {*CONTROLS, *(row.recipe for row in ranked[:count])}
+    return tuple(system for system in systems if system.name in chosen)
+
+
+def distance(row: Row, rows: Sequence[Row]) -> float:
+    """How far from the goal, in doublings of exposure and of perplexity; 0 is there.
+
+    What counts is the highest of the mean exposures by both scores, before and after resurfacing: who only hides is as
+    far as what comes back.
+    """
+    plain = next(one.perplexity for one in rows if one.recipe == NO_DP)
+    means = (row.exposure_mean, row.exposure_ratio_mean, row.resurfaced_mean, row.resurfaced_ratio_mean)
+    bits = max(mean for mean in means if mean is not None)
+    cost = (row.perplexity or math.inf) / (PERPLEXITY * (plain or math.nan))
+    return max(0.0, math.log2(bits / EXPOSURE)) + max(0.0, math.log2(cost))
+
+
+def say(text: str, started: float) -> None:
+    """A line of progress."""
+    print(f"{time.monotonic() - started:6.0f} s  {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

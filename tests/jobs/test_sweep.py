@@ -1,0 +1,66 @@
+"""The sweep's systems, and what it takes for the best."""
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from atdp_cli.report.systems import Row
+from tests.report.test_dotplot import ROW
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "sweep" / "run.py"
+
+
+@pytest.fixture(scope="module")
+def sweep() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("sweep_run", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def row(recipe: str, bits: float, perplexity: float, **changed: float) -> Row:
+    """By all scores alike, but for what is changed."""
+    alike: dict[str, Any] = {
+        "exposure_mean": bits,
+        "exposure_ratio_mean": bits,
+        "resurfaced_mean": bits,
+        "resurfaced_ratio_mean": bits,
+    }
+    return replace(ROW, recipe=recipe, perplexity=perplexity, **(alike | changed))
+
+
+def test_there_are_as_many_systems_as_promised_all_different_and_runnable(sweep: ModuleType) -> None:
+    many, few = sweep.many(3.0), sweep.few(3.0)
+    assert len(many) >= 40
+    assert len(few) == 12
+    assert len({one.slug for one in many}) == len({one.name for one in many}) == len(many)
+    assert all(step.recipe for one in many for step in one.steps)
+
+
+def test_who_only_hides_is_as_far_as_what_comes_back(sweep: ModuleType) -> None:
+    plain = row("no-dp", 12.0, 5.0)
+    hidden = row("hidden", 1.0, 5.0, resurfaced_ratio_mean=8.0)
+    assert sweep.distance(hidden, [plain, hidden]) == pytest.approx(2.0)
+    for score in ("exposure_mean", "exposure_ratio_mean", "resurfaced_mean"):
+        assert sweep.distance(row("x", 1.0, 5.0, **{score: 4.0}), [plain]) == pytest.approx(1.0)
+
+
+def test_the_goal_is_no_distance_and_perplexity_counts_beyond_it(sweep: ModuleType) -> None:
+    plain = row("no-dp", 12.0, 5.0)
+    assert sweep.distance(row("there", 2.0, 5.1), [plain]) == 0
+    assert sweep.distance(row("dear", 1.0, 2 * 5.1), [plain]) == pytest.approx(1.0)
+
+
+def test_the_best_are_chosen_beside_the_controls(sweep: ModuleType) -> None:
+    systems = sweep.few(3.0)
+    rows = [row(one.name, 2.0 + place, 5.0) for place, one in enumerate(systems)]
+    chosen = [one.name for one in sweep.best(rows, systems, 3)]
+    assert set(sweep.CONTROLS) <= set(chosen)
+    others = [one.name for one in systems if one.name not in sweep.CONTROLS]
+    assert [name for name in chosen if name not in sweep.CONTROLS] == others[:3]
