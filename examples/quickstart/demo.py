@@ -47,6 +47,7 @@ def main() -> int:
     planted, manifest = out / "planted.txt", out / "canaries.json"
     data = ["--data", str(planted), "--manifest", str(manifest), "--force"]
     reference = ["--reference", str(CHECKPOINT)]
+    short = ["--epochs", "2"]
 
     console.rule("1. Plant ten canaries in the private corpus")
     corpus = ["plant-canary", str(HERE / "corpus.txt"), "-o", str(planted), "--manifest", str(manifest)]
@@ -56,10 +57,12 @@ def main() -> int:
     runs = {"no-dp": atdp(["harden", str(CHECKPOINT), *data, "--recipe", "no-dp", "-o", str(leaky)])}
     console.rule("3. Harden it by the paper's mechanism")
     hardened = out / "hardened"
-    runs["+atdp"] = atdp(["harden", str(leaky), *data, "-o", str(hardened)])
+    runs["+atdp"] = atdp(["harden", str(leaky), *data, *short, "-o", str(hardened)])
     console.rule("4. Harden it by drawing sensitive tokens back to the base model")
     anchored = out / "anchored"
-    runs["+anchored"] = atdp(["harden", str(leaky), *data, "--recipe", "anchored", *reference, "-o", str(anchored)])
+    runs["+anchored"] = atdp(
+        ["harden", str(leaky), *data, *short, "--recipe", "anchored", *reference, "-o", str(anchored)]
+    )
     console.rule("5. Audit: what does each model remember of the canaries?")
     models = [str(folder) for folder in (CHECKPOINT, leaky, hardened, anchored)]
     audits = atdp(["audit-canary", *models, "--manifest", str(manifest), *reference], allowed=(0, 1, 4))["models"]
