@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from atdp_cli.errors import UsageError
 from atdp_cli.text.spans import Tier
-from atdp_cli.training.recipe import Recipe, parse_recipe
+from atdp_cli.training.recipe import RECIPES, Recipe, parse_recipe
 from atdp_cli.training.settings import apply_settings, parse_setting
 
 
@@ -85,7 +85,7 @@ DECOYS = ("decoys", "no-dp+decoys")
 """Systems with a text of its own, for tiers of entities."""
 
 
-_STAGES = ("no-dp", "redacted", "decoys", "dp-sgd", "atdp", "anchored", "noise", "interpolate")
+_STAGES = {stage.name for recipe in RECIPES.values() for stage in recipe}
 
 
 def system_of(recipe: str, settings: Sequence[str] = ()) -> System:

@@ -1,7 +1,7 @@
 """The rows of a table of systems, from what their runs and audits left on disk."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from atdp_cli.audit.combine import fisher
-from atdp_cli.jobs.experiment import AUDITED, SENTENCE, Experiment, Node, folder_of
+from atdp_cli.jobs.experiment import (
+    AUDITED,
+    SENTENCE,
+    Experiment,
+    Node,
+    audit_nodes,
+    folder_of,
+    nodes_of,
+    prepare,
+    run_nodes,
+)
 from atdp_cli.jobs.systems import System
 from atdp_cli.jobs.workplace import PRIVATE, beside
 from atdp_cli.report.document import REPORT_FILE, Number
@@ -55,6 +65,30 @@ class Measured:
     discoverable: int | None = None
     resurfaced: tuple[float, ...] = ()
     resurfaced_ratios: tuple[float, ...] = ()
+
+
+def measure(
+    experiment: Experiment, systems: Sequence[System], *, workers: int, say: Callable[[str], None]
+) -> tuple[Row, ...]:
+    """Run and audit what has not been, and the row of each system.
+
+    Args:
+        workers: Runs at a time, one thread each.
+        say: Told a line for everything that is done.
+
+    Raises:
+        UsageError: The folder holds another experiment.
+        RunError: A run or an audit failed; what is done stays.
+    """
+    nodes = nodes_of(systems, experiment.seeds)
+    prepare(experiment)
+    for count, node in enumerate(run_nodes(experiment, nodes, workers=workers), start=1):
+        say(f"run {count}: {node.slug}, seed {node.seed}")
+    ends = {system.steps for system in systems}
+    finished = [node for node in nodes if node.steps in ends]
+    for count in audit_nodes(experiment, finished, workers=workers):
+        say(f"audited: {count} of {len(finished)}")
+    return rows_of(experiment, systems)
 
 
 def measured(experiment: Experiment, system: System, seed: int) -> Measured:

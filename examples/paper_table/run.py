@@ -18,9 +18,9 @@ from pathlib import Path
 
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.errors import AtdpError
-from atdp_cli.jobs.experiment import Experiment, Node, audit_nodes, nodes_of, prepare, run_nodes
+from atdp_cli.jobs.experiment import Experiment
 from atdp_cli.jobs.systems import ABLATIONS, CONTROLS, PAPER, System, system_of
-from atdp_cli.jobs.table import rows_of
+from atdp_cli.jobs.table import measure
 from atdp_cli.report.systems import Row, cost_figure, exposure_figure, markdown, perplexity_figure, results
 from atdp_cli.text.spans import Tier
 
@@ -70,15 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
         setting=arguments.setting,
         records=arguments.records,
     )
-    systems = systems_of(arguments)
-    nodes = nodes_of(systems, experiment.seeds)
-    prepare(experiment)
-    for count, node in enumerate(run_nodes(experiment, nodes, workers=arguments.jobs), start=1):
-        say(f"run {count}: {node.slug}, seed {node.seed}", started)
-    finished = [node for node in nodes if ends(node, systems)]
-    for count in audit_nodes(experiment, finished, workers=arguments.jobs):
-        say(f"audited: {count} of {len(finished)}", started)
-    write(arguments, experiment, rows_of(experiment, systems), time.monotonic() - started)
+    rows = measure(experiment, systems_of(arguments), workers=arguments.jobs, say=lambda text: say(text, started))
+    write(arguments, experiment, rows, time.monotonic() - started)
     return 0
 
 
@@ -87,11 +80,6 @@ def systems_of(arguments: argparse.Namespace) -> tuple[System, ...]:
     if arguments.ablation is not None:
         return (system_of("no-dp", arguments.set), *ABLATIONS[arguments.ablation](arguments.set))
     return tuple(system_of(recipe, arguments.set) for recipe in arguments.rows or (*PAPER, *CONTROLS))
-
-
-def ends(node: Node, systems: Sequence[System]) -> bool:
-    """Whether a system ends here, and is not only on its way."""
-    return any(system.steps == node.steps for system in systems)
 
 
 def write(arguments: argparse.Namespace, experiment: Experiment, rows: Sequence[Row], seconds: float) -> None:

@@ -17,9 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from atdp_cli.errors import AtdpError
-from atdp_cli.jobs.experiment import Experiment, Node, audit_nodes, nodes_of, prepare, run_nodes
+from atdp_cli.jobs.experiment import Experiment
 from atdp_cli.jobs.systems import Step, System, system_of
-from atdp_cli.jobs.table import rows_of
+from atdp_cli.jobs.table import measure
 from atdp_cli.report.systems import Row, markdown, results
 
 NO_DP = "no-dp"
@@ -141,10 +141,10 @@ def sweep(arguments: argparse.Namespace) -> int:
         records=arguments.records,
         attacked=True,
     )
-    explored = measure(everything, systems, arguments.jobs, started)
+    explored = measure(everything, systems, workers=arguments.jobs, say=lambda text: say(f"explore, {text}", started))
     chosen = best(explored, systems, arguments.best)
     again = replace(everything, out=arguments.out / "confirm", seeds=arguments.seeds)
-    confirmed = measure(again, chosen, arguments.jobs, started)
+    confirmed = measure(again, chosen, workers=arguments.jobs, say=lambda text: say(f"confirm, {text}", started))
     told = {
         "goal": {"exposure": EXPOSURE, "perplexity": PERPLEXITY, "epsilon": arguments.epsilon},
         "explored": results(explored)["rows"],
@@ -159,23 +159,6 @@ def sweep(arguments: argparse.Namespace) -> int:
     (arguments.out / "table.md").write_text(table, encoding="utf-8")
     print(table)
     return 0
-
-
-def measure(experiment: Experiment, systems: Sequence[System], jobs: int, started: float) -> tuple[Row, ...]:
-    """Run, audit and attack what has not been."""
-    nodes = nodes_of(systems, experiment.seeds)
-    prepare(experiment)
-    for count, node in enumerate(run_nodes(experiment, nodes, workers=jobs), start=1):
-        say(f"{experiment.out.name}, run {count}: {node.slug}, seed {node.seed}", started)
-    finished = [node for node in nodes if ends(node, systems)]
-    for count in audit_nodes(experiment, finished, workers=jobs):
-        say(f"{experiment.out.name}, audited: {count} of {len(finished)}", started)
-    return rows_of(experiment, systems)
-
-
-def ends(node: Node, systems: Sequence[System]) -> bool:
-    """Whether a system ends here."""
-    return any(system.steps == node.steps for system in systems)
 
 
 def best(rows: Sequence[Row], systems: Sequence[System], count: int) -> tuple[System, ...]:
