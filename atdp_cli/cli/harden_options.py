@@ -141,7 +141,9 @@ class Privacy:
     ] = None
     target_epsilon: Annotated[
         float | None,
-        typer.Option(help="Choose σ₀ so that all DP stages spend at most this ε.", rich_help_panel=PRIVACY),
+        typer.Option(
+            help="Choose σ₀ so that the strongest finite guarantee has at most this ε.", rich_help_panel=PRIVACY
+        ),
     ] = None
     max_epsilon: Annotated[
         float | None,

@@ -20,9 +20,9 @@ from atdp_cli.audit.exposure import Standing
 from atdp_cli.audit.findings import EpsilonBound
 from atdp_cli.errors import BudgetError, InputError, UsageError
 from atdp_cli.privacy.accountant import epsilon_group
-from atdp_cli.privacy.distributions import Adjacency
 from atdp_cli.privacy.guarantee import no_end_to_end
 from atdp_cli.privacy.ledger import Ledger, private_events, read_beside
+from atdp_cli.privacy.runs import Adjacency
 
 DELTA = 1e-6
 """Of the bounds on a model that makes no claim."""

@@ -14,7 +14,7 @@ from atdp_cli.jobs.detection import find
 from atdp_cli.jobs.request import HardenRequest
 from atdp_cli.model.windows import Marks, Window, encode_pair, encode_windows
 from atdp_cli.text.corpora.records import Record, read_records
-from atdp_cli.text.decoys import Draw, decoy
+from atdp_cli.text.decoys import Choose, decoy
 from atdp_cli.text.detector import PLACEHOLDERS
 from atdp_cli.text.functionwords import function_word_characters
 from atdp_cli.text.placeholders import Masking
@@ -84,40 +84,42 @@ def _flagged(records: Sequence[Record], request: HardenRequest, pipeline: Any, n
     return tuple(Flagged(one.record, at_tier(one.spans, detector.tier)) for one in found)
 
 
-def encode(flagged: Iterable[Flagged], text: Text, encoding: Encoding, draw: Draw | None = None) -> tuple[Windows, ...]:
+def encode(
+    flagged: Iterable[Flagged], text: Text, encoding: Encoding, choose: Choose | None = None
+) -> tuple[Windows, ...]:
     """Each record's windows over its raw text, its redacted text, or decoys; one without tokens to predict has none.
 
     Placeholders are no targets, neither those put in here nor those that an earlier redaction left in the text. Decoys
     are, and count as sensitive.
 
     Args:
-        draw: What decoys are drawn with, for text that has them.
+        choose: What decoys are drawn with, for text that has them.
     """
-    return tuple(_windows(index, one, text, encoding, draw) for index, one in enumerate(flagged))
+    return tuple(_windows(index, one, text, encoding, choose) for index, one in enumerate(flagged))
 
 
-def _windows(index: int, one: Flagged, text: Text, encoding: Encoding, draw: Draw | None) -> Windows:
-    content, marks = _marked(one, text, encoding.masking, draw)
+def _windows(index: int, one: Flagged, text: Text, encoding: Encoding, choose: Choose | None) -> Windows:
+    content, marks = _marked(one, text, encoding.masking, choose)
     if one.source is None or encoding.start is None:
         return encode_windows(
             encoding.tokenizer, index, content, marks, context=encoding.context, max_windows=encoding.windows
         )
-    source, _ = _marked(one.source, text, encoding.masking, draw)
+    source, _ = _marked(one.source, text, encoding.masking, choose)
     return encode_pair(
         encoding.tokenizer, index, source, content, marks, start=encoding.start, context=encoding.context
     )
 
 
-def _marked(one: Flagged, text: Text, masking: Masking, draw: Draw | None) -> tuple[str, Marks]:
+def _marked(one: Flagged, text: Text, masking: Masking, choose: Choose | None) -> tuple[str, Marks]:
     if text is Text.REDACTED:
         redacted = redact(one.record.text, one.spans, masking)
         ignored = (*redacted.placeholders, *_earlier(redacted.text))
         return redacted.text, Marks(function=function_word_characters(redacted.text), ignored=ignored)
     content, sensitive = one.record.text, tuple((span.start, span.end) for span in one.spans)
     if text is Text.DECOY:
-        if draw is None:
+        if choose is None:
             raise ValueError("decoys need something to draw them with")
-        decoyed = decoy(content, one.spans, draw)
+        decoyed = decoy(content, one.spans, choose)
         content, sensitive = decoyed.text, decoyed.places
     return content, Marks(sensitive=sensitive, function=function_word_characters(content), ignored=_earlier(content))
 

@@ -14,7 +14,7 @@ from atdp_cli.jobs.randomness import stream, whole_numbers
 from atdp_cli.jobs.request import HardenRequest, Planned
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
-from atdp_cli.text.decoys import WITHOUT, Draw
+from atdp_cli.text.decoys import WITHOUT, Choose, uniformly
 from atdp_cli.text.placeholders import KEY_BYTES, Masking
 from atdp_cli.training.recipe import Text, reads_records
 
@@ -24,13 +24,16 @@ class Material:
     """What the stages read, one entry a training record for each text, and the held-out windows.
 
     Attributes:
+        flagged: All records, the held-out ones too, with their spans.
+        trained: Those of the training records.
         decoys: Draws decoys for the training records; no two epochs have the same.
     """
 
     flagged: tuple[Flagged, ...]
+    trained: tuple[Flagged, ...]
     pipeline: str | None
     training: Mapping[Text, Sequence[Windows]]
-    decoys: Callable[[Draw], Sequence[Windows]]
+    decoys: Callable[[Choose], Sequence[Windows]]
     held_out: Sequence[Window]
     planted: tuple[int, ...] | None
 
@@ -52,16 +55,17 @@ def prepare(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Materia
     if Text.DECOY in texts:
         _check_decoys(spotted.records)
     # These decoys are weighed, and never trained on: each epoch draws its own.
-    draw = whole_numbers(stream(request, 0, "decoys"))
-    encoded = {text: encode(training, text, encoding, draw) for text in sorted(texts)}
+    choose = uniformly(whole_numbers(stream(request, 0, "decoys")))
+    encoded = {text: encode(training, text, encoding, choose) for text in sorted(texts)}
     held_out = [window for windows in encode(measured, Text.RAW, encoding) for window in windows]
     if not any(window.targets.any() for window in held_out):
         raise InputError("No held-out record has a token to predict.", "Give another --valid file, or more records.")
     return Material(
         flagged=spotted.records,
+        trained=training,
         pipeline=spotted.pipeline,
         training=encoded,
-        decoys=lambda draw: encode(training, Text.DECOY, encoding, draw),
+        decoys=lambda choose: encode(training, Text.DECOY, encoding, choose),
         held_out=held_out,
         planted=_planted(request, encoded.get(Text.RAW, ()), checkpoint.tokenizer, notify),
     )

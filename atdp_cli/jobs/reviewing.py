@@ -14,7 +14,7 @@ from atdp_cli.jobs.review import lists_beside
 from atdp_cli.jobs.stages import Reread
 from atdp_cli.jobs.workplace import Workplace
 from atdp_cli.model.checkpoint import Checkpoint
-from atdp_cli.text.decoys import Draw
+from atdp_cli.text.decoys import Choose
 from atdp_cli.text.review.queuefile import Header, writable, write_queue
 from atdp_cli.text.scan import load_pipeline
 from atdp_cli.text.spans import at_tier
@@ -49,7 +49,7 @@ def review_each_epoch(planned: Planned, checkpoint: Checkpoint, work: Workplace,
     )
     queues: list[Path] = []
 
-    def reread(plan: StagePlan, epoch: int, draw: Draw) -> Sequence[Windows]:
+    def reread(plan: StagePlan, epoch: int, choose: Choose) -> Sequence[Windows]:
         detector = _with_lists(request.detector, queues)
         found = tuple(find(planned.split.records, detector, pipeline, ignore))
         queue = folder / f"{len(queues) + 1}-{plan.stage.name}-epoch-{epoch}.jsonl"
@@ -62,7 +62,7 @@ def review_each_epoch(planned: Planned, checkpoint: Checkpoint, work: Workplace,
             sources = [Flagged(one.record, at_tier(one.spans, detector.tier)) for one in read]
             flagged = [replace(one, source=source) for one, source in zip(flagged, sources, strict=True)]
         training = [one for place, one in enumerate(flagged) if place not in planned.split.held_out]
-        return encode(training, plan.stage.text, encoding, draw)
+        return encode(training, plan.stage.text, encoding, choose)
 
     return reread
 

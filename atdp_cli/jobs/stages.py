@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from atdp_cli.events import FellBack, Notify
 from atdp_cli.jobs.encoding import Windows
+from atdp_cli.jobs.fitting import fit
 from atdp_cli.jobs.material import Material
 from atdp_cli.jobs.randomness import stream, whole_numbers
 from atdp_cli.jobs.request import HardenRequest, Planned
@@ -21,11 +22,12 @@ from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.privacy.journal import JOURNAL_FILE, open_journal, spend
 from atdp_cli.privacy.ledger import PlainTraining, ReadModel
 from atdp_cli.privacy.weights import released_share
-from atdp_cli.text.decoys import Draw
+from atdp_cli.text.decoys import Choose
+from atdp_cli.text.frequencies import Frequencies, by_frequency
 from atdp_cli.training.clipping.engine import ClippingEngine
 from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example, Weighing, make_example, sensitive_share, weigh
-from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan, release_event
+from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan, frequencies_event, release_event
 from atdp_cli.training.recipe import Text, Weighted, reads_records, reads_reference
 from atdp_cli.training.stage import Enough, HeldOut, Randomness, StageResult, run_noise, run_plain, run_private
 
@@ -34,7 +36,7 @@ ALL_ALIKE = (
     "a narrower --tier or a larger --target-share changes that"
 )
 
-Reread = Callable[[StagePlan, int, Draw], Sequence[Windows]]
+Reread = Callable[[StagePlan, int, Choose], Sequence[Windows]]
 """(stage, epoch, what decoys are drawn with) → the training records' windows as the lists of that moment flag them."""
 
 
@@ -131,7 +133,7 @@ def _train(
         with watch.hold():
             return bench.enough is not None and bench.enough()
 
-    again = _again(position, plan, bench)
+    again = _again(position, plan, bench, _fit(position, plan, bench, journal))
     refresh = None if again is None else lambda epoch: weighed(again(epoch))
     if plan.sampling_rate is None:
         seed = request.insecure_seed
@@ -152,14 +154,27 @@ def _train(
     return result, weighing
 
 
-def _again(position: int, plan: StagePlan, bench: Bench) -> Callable[[int], Sequence[Windows]] | None:
+def _fit(position: int, plan: StagePlan, bench: Bench, journal: TextIO) -> Frequencies:
+    """What decoys are drawn by, if the stage has them fitted; paid for first."""
+    if plan.stage.release_noise_multiplier is None:
+        return {}
+    event = frequencies_event(plan.stage)
+    spend(journal, event)
+    source = stream(bench.request, position, "frequencies")
+    return fit(bench.material.trained, event.noise_multiplier * event.sensitivity, source)
+
+
+def _again(
+    position: int, plan: StagePlan, bench: Bench, frequencies: Frequencies
+) -> Callable[[int], Sequence[Windows]] | None:
     """What the stage reads from an epoch on; None where that is what it has read before."""
     if bench.reread is None and plan.stage.text is not Text.DECOY:
         return None
 
     def windows(epoch: int) -> Sequence[Windows]:
         draw = whole_numbers(stream(bench.request, position, f"decoys of epoch {epoch}"))
-        return bench.material.decoys(draw) if bench.reread is None else bench.reread(plan, epoch, draw)
+        choose = by_frequency(draw, frequencies)
+        return bench.material.decoys(choose) if bench.reread is None else bench.reread(plan, epoch, choose)
 
     return windows
 

@@ -9,11 +9,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from atdp_cli.privacy.distributions import LOST_TAIL, Adjacency, composed, extended, identity, refuse_thousands
+from atdp_cli.privacy.distributions import LOST_TAIL, composed, extended, identity, refuse_thousands
 from atdp_cli.privacy.ledger import GaussianRelease, PrivateEvent
 from atdp_cli.privacy.participation import epsilon_without_amplification
 from atdp_cli.privacy.renyi import epsilon_paper, epsilon_rdp
-from atdp_cli.privacy.runs import Run, mean_loss, runs_of, sampling_rate
+from atdp_cli.privacy.runs import Adjacency, Run, mean_loss, runs_of, sampling_rate
 
 FINEST_GRID = 1e-5
 COARSEST_GRID = 1e-3
@@ -61,7 +61,7 @@ def epsilon_pld(
     Raises:
         BudgetError: ε is in the thousands, where the grid would not fit in memory and no figure means anything.
     """
-    return float(composed(runs_of(events), grid, adjacency).get_epsilon_for_delta(delta))
+    return float(composed(runs_of(events, adjacency), grid, adjacency).get_epsilon_for_delta(delta))
 
 
 def epsilon_group(
@@ -78,7 +78,7 @@ def epsilon_group(
     Raises:
         BudgetError: ε is in the thousands.
     """
-    runs = runs_of(events)
+    runs = runs_of(events, adjacency)
     if records > 1:
         grid = max(grid * records, _widest_of_group(runs, records, adjacency) / MOST_POINTS_OF_GROUP)
     return float(composed(runs, grid, adjacency, records).get_epsilon_for_delta(delta))

@@ -10,16 +10,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from atdp_cli.errors import BudgetError
-from atdp_cli.privacy.runs import Run, mean_loss
+from atdp_cli.privacy.runs import Adjacency, Run, mean_loss
 
 Floats = npt.NDArray[np.float64]
-Adjacency = Literal["zero-out", "replace-one"]
 
 LARGEST_MEAN_LOSS = 3000.0
 

@@ -7,8 +7,8 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
 from atdp_cli.privacy.accountant import accountant_name, epsilon_pld
-from atdp_cli.privacy.distributions import Adjacency
 from atdp_cli.privacy.ledger import Ledger, Masks, PlainTraining, ReadModel, private_events
+from atdp_cli.privacy.runs import Adjacency
 
 Scope = Literal["end_to_end", "selective", "increment"]
 

@@ -68,7 +68,13 @@ class SubsampledGaussian(_Frozen):
 
 
 class GaussianRelease(_Frozen):
-    """One Gaussian release of a statistic of all records, noise σ·sensitivity."""
+    """One Gaussian release of a statistic of all records, noise σ·sensitivity.
+
+    Attributes:
+        sensitivity: How far zeroing out a record moves the statistic, in the L2 norm.
+        replaced: How far replacing a record moves it, in sensitivities: at most 2, and at most √2 where what each
+            record adds has no negative part.
+    """
 
     kind: Literal["gaussian_release"] = "gaussian_release"
     run: str | None = None
@@ -76,6 +82,7 @@ class GaussianRelease(_Frozen):
     statistic: str
     sensitivity: float = Field(gt=0)
     noise_multiplier: float = Field(gt=0)
+    replaced: float = Field(default=2.0, ge=1, le=2)
 
 
 class ReadModel(_Frozen):

@@ -3,9 +3,11 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from atdp_cli.privacy.ledger import GaussianRelease, PrivateEvent
+
+Adjacency = Literal["zero-out", "replace-one"]
 
 
 class Run(NamedTuple):
@@ -16,12 +18,20 @@ class Run(NamedTuple):
     steps: int
 
 
-def runs_of(events: Iterable[PrivateEvent]) -> tuple[Run, ...]:
-    """Equal (q, σ) together and sorted, so that ε does not depend on the order, to the last digit."""
+def runs_of(events: Iterable[PrivateEvent], adjacency: Adjacency = "zero-out") -> tuple[Run, ...]:
+    """Equal (q, σ) together and sorted, so that ε does not depend on the order, to the last digit.
+
+    Replacing a record is counted as moving a sum by twice its sensitivity. A release that moves by less has as much
+    more noise.
+    """
     counts: Counter[tuple[float, float]] = Counter()
     for event in events:
-        steps = 1 if isinstance(event, GaussianRelease) else event.steps
-        counts[sampling_rate(event), event.noise_multiplier] += steps
+        steps, sigma = 1, event.noise_multiplier
+        if not isinstance(event, GaussianRelease):
+            steps = event.steps
+        elif adjacency == "replace-one":
+            sigma *= 2 / event.replaced
+        counts[sampling_rate(event), sigma] += steps
     return tuple(Run(*key, count) for key, count in sorted(counts.items()))
 
 

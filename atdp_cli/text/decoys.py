@@ -1,7 +1,8 @@
 """Decoys: flagged spans give way to random values of the same shape; nothing else changes.
 
 What stands for a span is drawn anew each time and depends on its shape alone, never on which digit, letter or word was
-there, so texts that differ only within shapes have decoys of the same distribution.
+there, so texts that differ only within shapes have decoys of the same distribution. Public lists say which words may
+stand at a place; text/frequencies.py draws them as often as a corpus has them.
 """
 
 import re
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 
 from atdp_cli.text.redaction import Edit, apply_edits
 from atdp_cli.text.spans import Range, Span, merge
@@ -19,10 +21,28 @@ Draw = Callable[[int], int]
 """n → a uniform draw from 0, …, n−1, for n ≥ 1."""
 
 Choices = tuple[str, ...]
-"""What one place of a decoy is drawn from, uniformly; a single choice is kept as it is."""
 
-Shape = tuple[Choices, ...]
+
+class Place(NamedTuple):
+    """One place of a decoy.
+
+    Attributes:
+        choices: What may stand there; a single choice is kept as it is.
+        common: How many of the choices, from the first, are drawn from where nothing is known of their frequencies.
+        table: The name of the table of frequencies that the place may be drawn by; empty for places that must be
+            uniform.
+    """
+
+    choices: Choices
+    common: int
+    table: str = ""
+
+
+Shape = tuple[Place, ...]
 """All that a decoy depends on, place by place."""
+
+Choose = Callable[[Place], str]
+"""Draws what stands at a place of more than one choice."""
 
 DIGITS, LOWER, UPPER = tuple(string.digits), tuple(string.ascii_lowercase), tuple(string.ascii_uppercase)
 
@@ -43,12 +63,19 @@ WORDS: Mapping[str, tuple[str, str]] = {
 }
 """The lists for the first and the later words of a span, by its label. Under other labels letters are drawn singly."""
 
+FITTED_DIGITS = frozenset({"DATE", "DATE_OF_BIRTH", "PHONE", "TIME"})
+"""Labels whose digits follow rules, as months and dialling codes do. In all others each digit is as likely."""
+
+MOST_DIGITS = 16
+"""In longer spans the digits are uniform under every label."""
+
 WITHOUT = frozenset({"PRON", "VERB", "SUBJ", "OBJ"})
 """Labels of contextual tiers: words that have no decoys, since a sentence does not live without them."""
 
 _WORD = r"[Aa]+(?:['’][Aa]+)*"
 _PARTS = re.compile(rf"{_WORD}|.", re.DOTALL)
 _EMAIL_PARTS = re.compile(rf"(?P<domain>(?<=@)[Aa0._-]+)|{_WORD}|.", re.DOTALL)
+_CHARACTERS = re.compile(".", re.DOTALL)
 _ABBREVIATION = re.compile(r"A{1,3}|a")
 
 
@@ -64,19 +91,37 @@ class Decoyed:
     places: tuple[Range, ...]
 
 
-def decoy(text: str, spans: Iterable[Span], draw: Draw) -> Decoyed:
+@dataclass(frozen=True, slots=True)
+class WordList:
+    """Public words, capitalised.
+
+    Attributes:
+        common: Those that are drawn where nothing is known of a corpus.
+        more: Those that are drawn only where a corpus is known to have them.
+    """
+
+    common: Choices
+    more: Choices
+
+
+def decoy(text: str, spans: Iterable[Span], choose: Choose) -> Decoyed:
     """Replace every span by a decoy; overlapping spans are merged first.
 
     Args:
         text: A record's text.
         spans: Spans with 0 ≤ start < end ≤ len(text), in any order.
-        draw: The source of all randomness; how often it is asked depends on the shapes alone.
+        choose: The source of all randomness; at which places it is asked depends on the shapes alone.
     """
-    changes = [
-        Edit(span.start, span.end, fill(shape(span.label, text[span.start : span.end]), draw)) for span in merge(spans)
-    ]
+    merged = merge(spans)
+    shapes = (shape(span.label, text[span.start : span.end]) for span in merged)
+    changes = [Edit(span.start, span.end, fill(one, choose)) for span, one in zip(merged, shapes, strict=True)]
     changed = apply_edits(text, changes)
     return Decoyed(changed.text, changed.placeholders)
+
+
+def uniformly(draw: Draw) -> Choose:
+    """Every common choice of a place is as likely."""
+    return lambda place: place.choices[draw(place.common)]
 
 
 def shape(label: str, surface: str) -> Shape:
@@ -87,29 +132,40 @@ def shape(label: str, surface: str) -> Shape:
     apostrophes, stands for any word of its list in the same case (upper, lower, capitalised) unless it is one letter
     or up to three capitals; what follows the @ of an e-mail address is one of `DOMAINS`.
     """
+    return tuple(place for place, _ in places(label, surface))
+
+
+def fill(shape: Shape, choose: Choose) -> str:
+    """A value of this shape."""
+    return "".join(choose(place) if len(place.choices) > 1 else place.choices[0] for place in shape)
+
+
+def places(label: str, surface: str) -> Iterator[tuple[Place, str]]:
+    """The places of a flagged text's shape, each with what stands there."""
     profile = "".join(map(_class, surface))
     lists = WORDS.get(label)
-    if lists is None:
-        return tuple(map(_single, profile))
-    return tuple(_worded(profile, lists, _EMAIL_PARTS if label == "EMAIL" else _PARTS))
-
-
-def fill(shape: Shape, draw: Draw) -> str:
-    """A value of this shape."""
-    return "".join(choices[draw(len(choices))] if len(choices) > 1 else choices[0] for choices in shape)
-
-
-def _worded(profile: str, lists: tuple[str, str], parts: re.Pattern[str]) -> Iterator[Choices]:
-    words = 0
+    words, digits, all_digits = 0, 0, profile.count("0")
+    parts = _CHARACTERS if lists is None else _EMAIL_PARTS if label == "EMAIL" else _PARTS
     for match in parts.finditer(profile):
-        part = match.group()
+        part, stands = match.group(), surface[match.start() : match.end()]
         if match.groupdict().get("domain"):
-            yield DOMAINS
-        elif part[0] not in "Aa":
-            yield _single(part)
+            yield Place(DOMAINS, len(DOMAINS)), stands
+        elif part == "0":
+            yield _digit(label, digits, all_digits), stands
+            digits += 1
+        elif lists is None or part[0] not in "Aa":
+            yield _single(part), stands
         else:
-            yield from map(_single, part) if _ABBREVIATION.fullmatch(part) else (_words(lists[words > 0], _case(part)),)
+            if _ABBREVIATION.fullmatch(part):
+                yield from zip(map(_single, part), stands, strict=True)
+            else:
+                yield _words(lists[words > 0], _case(part)), stands
             words += 1
+
+
+def digit_table(label: str, place: int, digits: int) -> str:
+    """The table for the digit at `place` ≥ 0 of a span with so many `digits`."""
+    return f"{label} {place + 1}/{digits}"
 
 
 @cache
@@ -124,8 +180,16 @@ def _class(character: str) -> str:
     return "a" if character.islower() or unicodedata.category(character).startswith("M") else character
 
 
-def _single(character: str) -> Choices:
-    return {"0": DIGITS, "a": LOWER, "A": UPPER}.get(character, (character,))
+@cache
+def _digit(label: str, place: int, digits: int) -> Place:
+    fitted = label in FITTED_DIGITS and digits <= MOST_DIGITS
+    return Place(DIGITS, len(DIGITS), digit_table(label, place, digits) if fitted else "")
+
+
+@cache
+def _single(character: str) -> Place:
+    choices = {"a": LOWER, "A": UPPER}.get(character, (character,))
+    return Place(choices, len(choices))
 
 
 def _case(word: str) -> str:
@@ -136,20 +200,39 @@ def _case(word: str) -> str:
 
 
 @cache
-def _words(name: str, case: str) -> Choices:
+def _words(name: str, case: str) -> Place:
     words = lists()[name]
-    return tuple(word.upper() if case == "upper" else word.lower() if case == "lower" else word for word in words)
+    spelled = (
+        word.upper() if case == "upper" else word.lower() if case == "lower" else word
+        for word in (*words.common, *words.more)
+    )
+    return Place(tuple(spelled), len(words.common), name)
 
 
 @cache
-def lists() -> Mapping[str, Choices]:
-    """The public lists that words are drawn from, capitalised."""
+def lists() -> Mapping[str, WordList]:
+    """The public lists that words are drawn from."""
     found: dict[str, list[str]] = {}
+    name = ""
     for line in files("atdp_cli.text").joinpath("decoy_words.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
             name = line.strip("[]")
         elif line and not line.startswith("#"):
             found.setdefault(name, []).extend(line.split())
-    named = {name: tuple(words) for name, words in found.items()}
-    every = (word for name in ("given", "family", "places", "organisations") for word in named[name])
-    return named | {"names": tuple(dict.fromkeys(every))}
+    named = {
+        name: WordList(common=tuple(words), more=tuple(found.get(f"{name}{MORE}", ())))
+        for name, words in found.items()
+        if not name.endswith(MORE)
+    }
+    return named | {"names": _joined([named[name] for name in ("given", "family", "places", "organisations")])}
+
+
+MORE = ", more"
+"""Ends the name of a section that holds a list's further words."""
+
+
+def _joined(parts: Iterable[WordList]) -> WordList:
+    parts = tuple(parts)
+    common = {word.casefold(): word for part in parts for word in part.common}
+    more = {word.casefold(): word for part in parts for word in part.more if word.casefold() not in common}
+    return WordList(common=tuple(common.values()), more=tuple(more.values()))

@@ -3,10 +3,13 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from atdp_cli.errors import BudgetError, UsageError
 from atdp_cli.privacy.accountant import epsilon_pld, grid_for
 from atdp_cli.privacy.ancestry import together
+from atdp_cli.privacy.guarantee import no_end_to_end, selective_void
+from atdp_cli.privacy.histogram import REPLACED, SENSITIVITY
 from atdp_cli.privacy.ledger import (
     GaussianRelease,
     Ledger,
@@ -186,12 +189,24 @@ def make_plan(
 
 
 def planned_epsilon(plan: Plan) -> float:
-    """ε of all private events of the plan by PLD, 0 where there are none."""
-    return epsilon_pld(private_events(plan.ledger.events), plan.ledger.delta, grid=plan.ledger.grid)
+    """ε of all private events of the plan by PLD, 0 where there are none.
+
+    Where the strongest guarantee that holds is the selective one, its adjacency counts, which is replace-one.
+    """
+    ledger = plan.ledger
+    selective = no_end_to_end(ledger) is not None and selective_void(ledger) is None
+    return epsilon_pld(
+        private_events(ledger.events),
+        ledger.delta,
+        grid=ledger.grid,
+        adjacency="replace-one" if selective else "zero-out",
+    )
 
 
 def solve_noise(recipe: Recipe, target: float, plan_with: Callable[[Recipe], Plan]) -> Recipe:
     """The recipe with the last DP stage's σ₀ just large enough for ε ≤ `target`, its whole shape scaled along.
+
+    Without a DP stage it is the σ of the last release by which decoys are fitted.
 
     Args:
         plan_with: Plans a recipe for the corpus at hand.
@@ -202,20 +217,10 @@ def solve_noise(recipe: Recipe, target: float, plan_with: Callable[[Recipe], Pla
     """
     if not (math.isfinite(target) and target > 0):
         raise UsageError(f"target-epsilon is {target}.", "Choose a number above 0.")
-    position = last_private(recipe)
-    stage = recipe[position]
-    if not (isinstance(stage, Train) and isinstance(stage.mechanism, DPSGD) and reads_records(stage)):
-        raise UsageError(
-            "The recipe's last stage with noise reads no record, so no noise can reach a target ε."
-            if isinstance(stage, Train) and isinstance(stage.mechanism, DPSGD)
-            else "The recipe has no DP stage, so no noise can reach a target ε.",
-            "Add +atdp to --recipe.",
-        )
-    mechanism = stage.mechanism
+    position, start, rescaled = _scalable(recipe)
 
     def with_noise(sigma: float) -> Recipe:
-        changed = replace(mechanism, schedule=scaled(mechanism.schedule, sigma))
-        return (*recipe[:position], replace(stage, mechanism=changed), *recipe[position + 1 :])
+        return (*recipe[:position], rescaled(sigma), *recipe[position + 1 :])
 
     def epsilon(sigma: float) -> float:
         try:
@@ -223,7 +228,7 @@ def solve_noise(recipe: Recipe, target: float, plan_with: Callable[[Recipe], Pla
         except BudgetError:
             return math.inf
 
-    start = min(max(mechanism.schedule.noise_multiplier, LOWEST_NOISE), HIGHEST_NOISE)
+    start = min(max(start, LOWEST_NOISE), HIGHEST_NOISE)
     # ε falls with σ₀ because the shape is scaled as a whole.
     found = solve(epsilon, target, start=start, cheapest=HIGHEST_NOISE, dearest=LOWEST_NOISE, tolerance=SOLVE_TOLERANCE)
     if found is None:
@@ -233,6 +238,32 @@ def solve_noise(recipe: Recipe, target: float, plan_with: Callable[[Recipe], Pla
             "Ask for a larger ε, fewer epochs or a smaller batch.",
         )
     return with_noise(found)
+
+
+def _scalable(recipe: Recipe) -> tuple[int, float, Callable[[float], Stage]]:
+    """The stage whose noise is solved for: its position, its σ, and what it is with another σ."""
+    position = last_private(recipe)
+    stage = recipe[position]
+    if isinstance(stage, Train) and isinstance(mechanism := stage.mechanism, DPSGD):
+        if not reads_records(stage):
+            raise UsageError(
+                "The recipe's last stage with noise reads no record, so no noise can reach a target ε.",
+                "Add +atdp to --recipe.",
+            )
+        schedule = mechanism.schedule
+        return (
+            position,
+            schedule.noise_multiplier,
+            lambda sigma: replace(stage, mechanism=replace(mechanism, schedule=scaled(schedule, sigma))),
+        )
+    for place, fitted in reversed(list(enumerate(recipe))):
+        if isinstance(fitted, Train) and fitted.release_noise_multiplier is not None:
+            return place, fitted.release_noise_multiplier, partial(_released_with, fitted)
+    raise UsageError("The recipe has no DP stage, so no noise can reach a target ε.", "Add +atdp to --recipe.")
+
+
+def _released_with(stage: Train, sigma: float) -> Train:
+    return replace(stage, release_noise_multiplier=sigma)
 
 
 def _plan_stage(
@@ -269,8 +300,12 @@ def _plan_plain(stage: Train, mechanism: Plain, corpus: Corpus) -> StagePlan:
         steps_per_epoch=math.ceil(corpus.records / mechanism.batch_size),
         sampling_rate=None,
         noise_multipliers=(),
-        events=(PlainTraining.model_validate(event),),
+        events=(PlainTraining.model_validate(event), *_released(stage)),
     )
+
+
+def _released(stage: Train) -> tuple[LedgerEvent, ...]:
+    return () if stage.release_noise_multiplier is None else (frequencies_event(stage),)
 
 
 def _masks(stage: Train, corpus: Corpus) -> Masks | None:
@@ -299,9 +334,9 @@ def _plan_noisy(stage: Train, mechanism: DPSGD, position: int, corpus: Corpus, j
 
 def _spent(plan: StagePlan, mechanism: DPSGD) -> tuple[LedgerEvent, ...]:
     """What a stage with noise takes from the records."""
-    stage, events = plan.stage, list[LedgerEvent]()
     if plan.sampling_rate is None:
         return ()
+    stage, events = plan.stage, [*_released(plan.stage)]
     if isinstance(stage.objective, Weighted) and stage.objective.weight == "released":
         events.append(release_event(stage.name, stage.objective))
     events += [
@@ -315,6 +350,23 @@ def _spent(plan: StagePlan, mechanism: DPSGD) -> tuple[LedgerEvent, ...]:
         for sigma in plan.noise_multipliers
     ]
     return compact(events)
+
+
+def frequencies_event(stage: Train) -> GaussianRelease:
+    """The ledger's event for releasing how often public words and digits stand in flagged spans, votes of norm ≤ 1.
+
+    Raises:
+        ValueError: The stage releases nothing.
+    """
+    if stage.release_noise_multiplier is None:
+        raise ValueError("the stage fits no decoys")
+    return GaussianRelease(
+        stage=stage.name,
+        statistic="how often public words and digits stand in flagged spans",
+        sensitivity=SENSITIVITY,
+        noise_multiplier=stage.release_noise_multiplier,
+        replaced=REPLACED,
+    )
 
 
 def release_event(stage: str, objective: Weighted) -> GaussianRelease:

@@ -186,6 +186,9 @@ def _check_optimizer(optimizer: Optimizer) -> None:
     require_one_of("towards", optimizer.towards, get_args(Towards))
 
 
+Annealing = Literal["none", "linear"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Train:
     """One stage of training, started with a fresh optimizer.
@@ -195,6 +198,10 @@ class Train:
         epochs: Passes over the corpus, in expectation for a private stage.
         layers: `all`, or a regular expression: only parameters in whose name it is found are trained, clipped and
             given noise.
+        annealing: `linear` lets η fall over the stage's steps, the first with all of it, to 0 behind the last; `none`
+            keeps it.
+        release_noise_multiplier: For decoys, σ of one release of how often public words and digits stand in flagged
+            spans, which then are drawn as often; None draws them uniformly and takes nothing from the spans.
     """
 
     name: str
@@ -204,10 +211,17 @@ class Train:
     epochs: int = 3
     optimizer: Optimizer = AdamW()
     layers: str = "all"
+    annealing: Annealing = "none"
+    release_noise_multiplier: float | None = None
 
     def __post_init__(self) -> None:
         require_at_least("epochs", self.epochs, 1)
         _check_pattern("layers", self.layers)
+        require_one_of("annealing", self.annealing, get_args(Annealing))
+        if self.release_noise_multiplier is not None:
+            require_positive("release-noise", self.release_noise_multiplier)
+            if self.text is not Text.DECOY:
+                raise UsageError(f"stage {self.name} reads no decoys.", "Leave its release-noise out.")
         if isinstance(self.mechanism, DPSGD):
             return
         if isinstance(self.optimizer, AdamBC):
@@ -252,6 +266,9 @@ _RISE_RESET = DPSGD(schedule=RiseReset(noise_multiplier=1.0))
 NO_DP: Recipe = (Train(name="no-dp", text=Text.RAW, objective=Uniform(), mechanism=Plain()),)
 REDACTED: Recipe = (Train(name="redacted", text=Text.REDACTED, objective=Uniform(), mechanism=Plain()),)
 DECOYS: Recipe = (Train(name="decoys", text=Text.DECOY, objective=Uniform(), mechanism=Plain()),)
+FITTED_DECOYS: Recipe = (
+    Train(name="fitted-decoys", text=Text.DECOY, objective=Uniform(), mechanism=Plain(), release_noise_multiplier=2.5),
+)
 DP_SGD: Recipe = (
     Train(
         name="dp-sgd",
@@ -271,6 +288,7 @@ RECIPES: Mapping[str, Recipe] = {
     "no-dp": NO_DP,
     "redacted": REDACTED,
     "decoys": DECOYS,
+    "fitted-decoys": FITTED_DECOYS,
     "jft": REDACTED + DP_SGD,
     "dp-sgd": DP_SGD,
     "atdp": ATDP,

@@ -112,6 +112,11 @@ def _weight_of(stage: Train, option: str, value: str) -> Train:
     return _part("objective", Weighted | Anchored, parse)(stage, option, value)
 
 
+def _release_noise(stage: Train, option: str, value: str) -> Train:
+    setter = _part("objective", Weighted, float) if stage.release_noise_multiplier is None else _stage(float)
+    return setter(stage, option, value)
+
+
 def _batch_size(stage: Train, option: str, value: str) -> Train:
     field = "expected_batch" if isinstance(stage.mechanism, DPSGD) else "batch_size"
     return replace(stage, mechanism=replace(stage.mechanism, **{field: _parsed(int, stage, option, value)}))
@@ -167,6 +172,7 @@ SETTERS: dict[str, Callable[[Train, str, str], Train]] = {
     "towards": _part("optimizer", object, str),
     "floor": _part("optimizer", AdamBC, float),
     "layers": _stage(str),
+    "annealing": _stage(str),
     "noise-multiplier": _schedule(object, float),
     "escalation": _schedule(RiseReset, float),
     "jitter": _schedule(RiseReset, _jitter),
@@ -174,7 +180,7 @@ SETTERS: dict[str, Callable[[Train, str, str], Train]] = {
     "clip-norm": _part("mechanism", DPSGD, float),
     "weight": _weight_of,
     "target-share": _part("objective", Weighted, float),
-    "release-noise": _part("objective", Weighted, float),
+    "release-noise": _release_noise,
     "strength": _part("objective", Anchored, float),
     "temperature": _part("objective", Anchored, float),
     "target": _part("objective", Anchored, str),

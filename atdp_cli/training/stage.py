@@ -103,6 +103,7 @@ def run_private(
         for epoch, event in enumerate(events, start=1):
             examples = examples if refresh is None else refresh(epoch)
             for step in range((epoch - 1) * plan.steps_per_epoch + 1, epoch * plan.steps_per_epoch + 1):
+                _anneal(optimizer, plan, step)
                 chosen = _drawn(examples, event.sampling_rate, randomness.sample)
                 spend(journal, event)
                 clipped = engine(model, chosen, event.clip_norm)
@@ -144,6 +145,7 @@ def run_noise(
         notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
         for epoch, sigma in enumerate(plan.noise_multipliers, start=1):
             for step in range((epoch - 1) * plan.steps_per_epoch + 1, epoch * plan.steps_per_epoch + 1):
+                _anneal(optimizer, plan, step)
                 gradient = tuple(torch.zeros_like(part, dtype=summed_in(part)) for part in trainable(model))
                 scaled = _Noise(noise, sigma * mechanism.clip_norm)
                 _apply_noisy(model, optimizer, gradient, scaled, batch=plan.batch, first=step == 1)
@@ -186,6 +188,7 @@ def run_plain(
             shuffled = order.sample(list(examples), len(examples))
             for start in range(0, len(shuffled), plan.batch):
                 step += 1
+                _anneal(optimizer, plan, step)
                 chosen = shuffled[start : start + plan.batch]
                 _apply(model, optimizer, _mean_gradient(model, chosen, tokens), first=step == 1)
                 notify(_done(plan, step, None, chosen))
@@ -207,6 +210,13 @@ def _mean_gradient(model: PreTrainedModel, chosen: Sequence[Example], tokens: in
         for part, share in zip(total, found, strict=True):
             part.add_(share, alpha=1 / max(weight, 1e-6))
     return tuple(total)
+
+
+def _anneal(optimizer: torch.optim.Optimizer, plan: StagePlan, step: int) -> None:
+    """Set η for a step, counted from 1."""
+    if plan.stage.annealing == "linear":
+        for group in optimizer.param_groups:
+            group["lr"] = plan.stage.optimizer.learning_rate * (1 - (step - 1) / plan.steps)
 
 
 def _drawn(examples: Sequence[Example], rate: float, stream: KeyStream) -> list[Example]:

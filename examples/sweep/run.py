@@ -18,15 +18,21 @@ from pathlib import Path
 
 from atdp_cli.errors import AtdpError
 from atdp_cli.jobs.experiment import Experiment
-from atdp_cli.jobs.systems import Step, System, system_of
+from atdp_cli.jobs.systems import Step, System
 from atdp_cli.jobs.table import measure
 from atdp_cli.report.systems import Row, markdown, results
+from atdp_cli.text.spans import Tier
 
 NO_DP = "no-dp"
 EXPOSURE, PERPLEXITY = 2.0, 1.02
 """The goal: bits of mean exposure at most, by both scores, at this share of the perplexity of no-dp."""
 
-CONTROLS = (NO_DP, "redacted", "decoys", "no-dp+interpolate")
+LINEAR = "annealing=linear"
+NOISE = "noise-multiplier=1.247"
+"""σ₀ of `atdp` at ε = 3 on the quickstart, for noise of the same size without a gradient."""
+
+COMPARED = ("atdp", "noise", "anchored", "interpolate")
+"""What is compared at one perplexity, after no-dp."""
 
 
 def main() -> int:
@@ -58,7 +64,12 @@ def step(part: str, *options: str, epsilon: float | None = None, lora: int | Non
     return Step(part=part, settings=tuple(f"{part}.{one}" for one in options), epsilon=epsilon, lora_rank=lora)
 
 
-def after(first: str, part: str, *options: str, epsilon: float | None, lora: int | None = None) -> System:
+def alone(part: str, *options: str, epsilon: float | None = None) -> System:
+    """One stage from the base, named by what is special about it."""
+    return System(name=", ".join((part, *options)), steps=(step(part, *options, epsilon=epsilon),))
+
+
+def after(first: str, part: str, *options: str, epsilon: float | None = None, lora: int | None = None) -> System:
     """One stage after a plain one, named by what is special about it."""
     told = [*options, *([] if lora is None else [f"lora-rank={lora}"])]
     name = f"{first}+{part}" + (f", {', '.join(told)}" if told else "")
@@ -66,29 +77,32 @@ def after(first: str, part: str, *options: str, epsilon: float | None, lora: int
 
 
 def few(epsilon: float) -> tuple[System, ...]:
-    """One of each kind."""
+    """One of each kind, and two rates for what comes nearest."""
     return (
-        *(system_of(recipe) for recipe in CONTROLS),
+        alone(NO_DP),
+        alone(NO_DP, "learning-rate=1e-3", LINEAR),
+        alone("redacted"),
+        alone("decoys"),
+        after(NO_DP, "interpolate"),
         after(NO_DP, "atdp", epsilon=epsilon),
+        after(NO_DP, "noise", NOISE),
         after(NO_DP, "anchored", epsilon=epsilon),
-        after(NO_DP, "anchored", "learning-rate=2e-3", epsilon=epsilon),
-        after(NO_DP, "decoys", epsilon=None),
-        after("redacted", "atdp", epsilon=epsilon),
-        after("redacted", "anchored", epsilon=epsilon),
-        after("decoys", "atdp", epsilon=epsilon),
-        after("decoys", "anchored", epsilon=epsilon),
+        after(NO_DP, "decoys", "learning-rate=2e-3", LINEAR),
+        after(NO_DP, "fitted-decoys", "learning-rate=1e-3", LINEAR, epsilon=epsilon),
+        after(NO_DP, "fitted-decoys", "learning-rate=2e-3", LINEAR, epsilon=epsilon),
+        alone("fitted-decoys", "learning-rate=1e-3", LINEAR, epsilon=epsilon),
     )
 
 
 def many(epsilon: float) -> tuple[System, ...]:
-    """Forty: each setting varied by itself around `no-dp+anchored`, the orders, and what starts at the base."""
-    anchored = [
+    """Each setting varied by itself around `no-dp+anchored`, orders, starts at the base, kinds of decoys."""
+    anchored = (
         ("learning-rate=1e-3",),
+        ("learning-rate=2e-3",),
         ("learning-rate=5e-3",),
         ("batch-size=128",),
         ("batch-size=512", "epochs=6"),
         ("epochs=1",),
-        ("epochs=6",),
         ("clip-norm=1",),
         ("weight=0",),
         ("weight=1",),
@@ -96,36 +110,45 @@ def many(epsilon: float) -> tuple[System, ...]:
         ("optimizer=sgd", "learning-rate=0.5"),
         ("optimizer=adambc", "learning-rate=1e-4"),
         ("layers=h\\.4\\.|ln_f",),
-        ("layers=attn|mlp",),
         ("weight-decay=10", "towards=start"),
-        ("strength=3", "learning-rate=2e-3"),
         ("strength=10", "learning-rate=2e-3"),
         ("temperature=2",),
-        ("target=without-true",),
         ("target=without-true", "learning-rate=2e-3"),
-    ]
+    )
+    tier = replace(step("anchored", epsilon=epsilon), tier=Tier.HIGH_ENTITY)
     return (
         *few(epsilon),
+        *(alone(NO_DP, f"learning-rate={rate}") for rate in ("1e-3", "2e-3")),
         *(after(NO_DP, "anchored", *options, epsilon=epsilon) for options in anchored),
         after(NO_DP, "anchored", "learning-rate=5e-3", epsilon=epsilon, lora=4),
-        after(NO_DP, "decoys", "epochs=1", epsilon=None),
-        after(NO_DP, "decoys", "learning-rate=2e-3", epsilon=None),
+        System(name=f"{NO_DP}+anchored, tier=high-entity", steps=(step(NO_DP), tier)),
+        *(after(NO_DP, "atdp", f"learning-rate={rate}", epsilon=epsilon) for rate in ("2e-3", "5e-3")),
+        *(after(NO_DP, "noise", NOISE, f"learning-rate={rate}") for rate in ("2e-3", "3e-3", "5e-3")),
+        *(after(NO_DP, "interpolate", f"beta={beta}") for beta in ("0.5", "0.75")),
         in_order(epsilon, "interpolate", "anchored"),
         in_order(epsilon, "anchored", "interpolate"),
-        in_order(epsilon, "interpolate", "decoys"),
-        after("decoys", "atdp", "learning-rate=1e-4", epsilon=epsilon),
-        System(name="decoys, 5 epochs", steps=(step("decoys", "epochs=5"),)),
-        System(name="from the base: dp-sgd", steps=(step("dp-sgd", epsilon=epsilon),)),
+        alone("dp-sgd", epsilon=epsilon),
+        after("redacted", "atdp", epsilon=epsilon),
+        after("redacted", "anchored", epsilon=epsilon),
+        after(NO_DP, "decoys"),
+        after(NO_DP, "fitted-decoys", "learning-rate=4e-3", LINEAR, epsilon=epsilon),
+        after(NO_DP, "fitted-decoys", "learning-rate=2e-3", "annealing=none", epsilon=epsilon),
+        after(NO_DP, "fitted-decoys", "learning-rate=4e-3", LINEAR, "epochs=1", epsilon=epsilon),
+        alone("fitted-decoys", "learning-rate=2e-3", LINEAR, epsilon=epsilon),
+        alone("fitted-decoys", "learning-rate=4e-3", LINEAR, epsilon=epsilon),
+        System(
+            name="fitted-decoys+atdp",
+            steps=(
+                step("fitted-decoys", "learning-rate=2e-3", LINEAR, "release-noise=4"),
+                step("atdp", epsilon=epsilon),
+            ),
+        ),
     )
 
 
 def in_order(epsilon: float, *parts: str) -> System:
     """Stages after no-dp, interpolation half-way."""
-    steps = {
-        "interpolate": step("interpolate", "beta=0.5"),
-        "anchored": step("anchored", epsilon=epsilon),
-        "decoys": step("decoys", "epochs=1"),
-    }
+    steps = {"interpolate": step("interpolate", "beta=0.5"), "anchored": step("anchored", epsilon=epsilon)}
     return System(name="+".join((NO_DP, *parts)), steps=(step(NO_DP), *(steps[part] for part in parts)))
 
 
@@ -142,12 +165,14 @@ def sweep(arguments: argparse.Namespace) -> int:
         attacked=True,
     )
     explored = measure(everything, systems, workers=arguments.jobs, say=lambda text: say(f"explore, {text}", started))
-    chosen = best(explored, systems, arguments.best)
+    names = {NO_DP, *best(explored, systems, arguments.best), *(() if arguments.few else matched(explored, systems))}
+    chosen = [system for system in systems if system.name in names]
     again = replace(everything, out=arguments.out / "confirm", seeds=arguments.seeds)
     confirmed = measure(again, chosen, workers=arguments.jobs, say=lambda text: say(f"confirm, {text}", started))
     told = {
         "goal": {"exposure": EXPOSURE, "perplexity": PERPLEXITY, "epsilon": arguments.epsilon},
         "explored": results(explored)["rows"],
+        "compared_at_one_perplexity": [] if arguments.few else list(matched(explored, systems)),
         "missed_by": {row.recipe: round(distance(row, confirmed), 3) for row in confirmed},
         "seconds": round(time.monotonic() - started),
     }
@@ -161,11 +186,36 @@ def sweep(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def best(rows: Sequence[Row], systems: Sequence[System], count: int) -> tuple[System, ...]:
-    """The controls and the `count` others that come nearest to the goal."""
-    ranked = sorted((row for row in rows if row.recipe not in CONTROLS), key=lambda row: distance(row, rows))
-    chosen = {*CONTROLS, *(row.recipe for row in ranked[:count])}
-    return tuple(system for system in systems if system.name in chosen)
+def best(rows: Sequence[Row], systems: Sequence[System], count: int) -> tuple[str, ...]:
+    """The `count` that come nearest to the goal, of those that hide or protect anything."""
+    plain = {system.name for system in systems if all(step.part == NO_DP for step in system.steps)}
+    ranked = sorted((row for row in rows if row.recipe not in plain), key=lambda row: distance(row, rows))
+    return tuple(row.recipe for row in ranked[:count])
+
+
+def matched(rows: Sequence[Row], systems: Sequence[System]) -> tuple[str, ...]:
+    """Of each recipe of `COMPARED` after no-dp, the one nearest to a perplexity that all of them come near.
+
+    It is the perplexity, at least a quarter above that of no-dp, from which the farthest of them is least far.
+    """
+    last = {one.name: one.steps[1].part for one in systems if len(one.steps) == 2 and one.steps[0].part == NO_DP}
+    plain = next(row.perplexity for row in rows if row.recipe == NO_DP) or math.nan
+    known = [row for row in rows if last.get(row.recipe) in COMPARED and (row.perplexity or 0) > 0]
+    found: list[tuple[float, tuple[str, ...]]] = []
+    for centre in known:
+        at = math.log(centre.perplexity or math.nan)
+        if at < math.log(1.25 * plain):
+            continue
+        nearest = [
+            min(
+                (abs(math.log(row.perplexity or math.nan) - at), row.recipe)
+                for row in known
+                if last[row.recipe] == part
+            )
+            for part in COMPARED
+        ]
+        found.append((max(away for away, _ in nearest), tuple(name for _, name in nearest)))
+    return min(found)[1]
 
 
 def distance(row: Row, rows: Sequence[Row]) -> float:

@@ -194,3 +194,32 @@ def test_canaries_that_the_detector_sees_stay_unlearnt(
     audit = ["--manifest", leaky.manifest, "--reference", checkpoint_folder, "-q", "--json"]
     hidden, plain = (atdp("audit-canary", model, *audit) for model in (tmp_path / "out", leaky.model))
     assert (hidden.code, plain.code) == (0, 1), hidden.err
+
+
+def test_fitted_decoys_are_paid_for_before_they_are_drawn(harden: Harden, tmp_path: Path) -> None:
+    assert harden("--recipe", "fitted-decoys", "--prior", "public", "--epochs", 1, *ENTITIES).code == 0
+    plain, release = document(tmp_path / "out", "privacy_ledger.json")["events"]
+    assert (release["kind"], release["noise_multiplier"]) == ("gaussian_release", 2.5)
+    assert release["replaced"] == pytest.approx(2**0.5)
+    assert (plain["kind"], plain["text"]) == ("plain", "decoy")
+    journal = (tmp_path / "out.private" / "journal.jsonl").read_text().splitlines()
+    kinds = [json.loads(line).get("kind") for line in journal]
+    assert [kind for kind in kinds if kind in ("gaussian_release", "plain")] == ["plain", "gaussian_release"]
+    selective = next(one for one in document(tmp_path / "out")["guarantees"] if one["scope"] == "selective")
+    assert 2 < selective["epsilon"] < 3
+
+
+def test_the_release_meets_a_target(harden: Harden, tmp_path: Path) -> None:
+    options = ("--recipe", "fitted-decoys", "--prior", "public", "--epochs", 1, *ENTITIES)
+    assert harden(*options, "--target-epsilon", 1.0).code == 0
+    selective = next(one for one in document(tmp_path / "out")["guarantees"] if one["scope"] == "selective")
+    assert 0.999 <= selective["epsilon"] <= 1.0
+
+
+def test_the_noise_of_a_release_is_set_by_name(harden: Harden, tmp_path: Path) -> None:
+    fitted = ("--recipe", "fitted-decoys", "--epochs", 1, *ENTITIES)
+    assert harden(*fitted, "--set", "fitted-decoys.release-noise=7").code == 0
+    assert document(tmp_path / "out", "privacy_ledger.json")["events"][1]["noise_multiplier"] == 7
+    refused = harden("--recipe", "decoys", "--set", "decoys.release-noise=7", *ENTITIES, out="other")
+    assert refused.code == 2
+    assert "has no release-noise" in refused.err

@@ -14,7 +14,7 @@ from atdp_cli.jobs.encoding import Encoding, Flagged, encode
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.model.tokens import align_record
 from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.decoys import decoy
+from atdp_cli.text.decoys import decoy, uniformly
 from atdp_cli.text.detector import PLACEHOLDERS
 from atdp_cli.text.placeholders import Masking, Style, fresh_masking
 from atdp_cli.text.redaction import redact
@@ -98,11 +98,13 @@ def test_what_harden_redacts_weighs_nothing(tokenizer: Any, case: tuple[str, lis
 @given(case=flagged_texts(), seed=st.integers(0, 9))
 def test_decoys_are_targets_and_sensitive(tokenizer: Any, case: tuple[str, list[Span]], seed: int) -> None:
     text, spans = case
-    expected = decoy(text, spans, random.Random(seed).randrange)
+    expected = decoy(text, spans, uniformly(random.Random(seed).randrange))
     if not expected.text:
         return
     encoding = Encoding(tokenizer=tokenizer, context=500, windows=1)
-    [[window]] = encode([Flagged(Record("1", text), tuple(spans))], Text.DECOY, encoding, random.Random(seed).randrange)
+    [[window]] = encode(
+        [Flagged(Record("1", text), tuple(spans))], Text.DECOY, encoding, uniformly(random.Random(seed).randrange)
+    )
     shown = align_record(tokenizer, expected.text, with_end=True)[0]
     assert window.token_ids.tolist() == list(shown)
     assert window.sensitive[1:].tolist() == touching(tokenizer, expected.text, expected.places)
@@ -115,7 +117,7 @@ def test_a_pair_is_one_window_with_its_source_and_redaction_masks_both(tokenizer
     texts = ("Emma Clarke asked for help", "the order of Emma Clarke was shipped")
     source, target = (Flagged(Record("1", text), tuple(found(text, "Emma Clarke"))) for text in texts)
     encoding = Encoding(tokenizer=tokenizer, context=500, windows=3, start=7)
-    [[window]] = encode([replace(target, source=source)], kind, encoding, lambda n: 0)
+    [[window]] = encode([replace(target, source=source)], kind, encoding, lambda place: place.choices[0])
     assert window.token_ids[0] == 7
     assert window.source is not None
     instead = {Text.RAW: "Emma Clarke", Text.REDACTED: "[PERSON]", Text.DECOY: "Aaron Abbott"}

@@ -57,10 +57,23 @@ def test_the_goal_is_no_distance_and_perplexity_counts_beyond_it(sweep: ModuleTy
     assert sweep.distance(row("dear", 1.0, 2 * 5.1), [plain]) == pytest.approx(1.0)
 
 
-def test_the_best_are_chosen_beside_the_controls(sweep: ModuleType) -> None:
+def test_the_best_are_nearest_to_the_goal_and_plain_training_is_none_of_them(sweep: ModuleType) -> None:
     systems = sweep.few(3.0)
     rows = [row(one.name, 2.0 + place, 5.0) for place, one in enumerate(systems)]
-    chosen = [one.name for one in sweep.best(rows, systems, 3)]
-    assert set(sweep.CONTROLS) <= set(chosen)
-    others = [one.name for one in systems if one.name not in sweep.CONTROLS]
-    assert [name for name in chosen if name not in sweep.CONTROLS] == others[:3]
+    assert sweep.best(rows, systems, 3) == tuple(one.name for one in systems[2:5])
+
+
+def test_recipes_are_compared_where_their_perplexities_meet(sweep: ModuleType) -> None:
+    systems = sweep.many(3.0)
+    rows = [row(one.name, 2.0, 50.0 + place) for place, one in enumerate(systems) if place]
+    rows.append(row("no-dp", 12.0, 5.0))
+    close = {
+        "no-dp+atdp, learning-rate=5e-3": 8.0,
+        "no-dp+noise, noise-multiplier=1.247, learning-rate=3e-3": 8.1,
+        "no-dp+anchored, epochs=1": 7.9,
+        "no-dp+interpolate, beta=0.75": 8.2,
+    }
+    rows = [replace(one, perplexity=close.get(one.recipe, one.perplexity)) for one in rows]
+    assert set(sweep.matched(rows, systems)) == set(close)
+    unchanged = [replace(one, perplexity=5.1 if one.recipe in close else one.perplexity) for one in rows]
+    assert not set(sweep.matched(unchanged, systems)) & set(close)

@@ -20,6 +20,7 @@ from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.csprng import insecure_stream
 from atdp_cli.privacy.journal import open_journal
 from atdp_cli.text.corpora.records import Record
+from atdp_cli.text.decoys import uniformly
 from atdp_cli.text.spans import Span, Tier
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
 from atdp_cli.training.clipping.names import ENGINES, EngineName
@@ -180,7 +181,7 @@ def examples_of(corpus: Sequence[Flagged], stage: Train, tokenizer: Any) -> list
     # Every record has decoys of its own chance here, so that what one record changes can be seen; in a run they share a
     # stream, of which each gets a part that nothing else depends on.
     windows = tuple(
-        encode([*[flagged("")] * place, one], stage.text, encoding, random.Random(place).randrange)[place]
+        encode([*[flagged("")] * place, one], stage.text, encoding, uniformly(random.Random(place).randrange))[place]
         for place, one in enumerate(corpus)
     )
     weight = weigh(windows, stage.objective, RELEASED).weight

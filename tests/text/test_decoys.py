@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.text.decoys import DOMAINS, WORDS, Draw, decoy, lists, shape
+from atdp_cli.text.decoys import DOMAINS, WORDS, Choose, Place, decoy, lists, shape, uniformly
 from atdp_cli.text.spans import Span, Tier, merge
 from tests.text.strategies import flagged_texts
 
@@ -22,17 +22,17 @@ def span(start: int, end: int, label: str) -> Span:
     return Span(start, end, label, "ner", Tier.LOW_ENTITY)
 
 
-def whole(surface: str, label: str, draw: Draw) -> str:
+def whole(surface: str, label: str, choose: Choose) -> str:
     """The decoy of a text that is flagged from end to end."""
-    return decoy(surface, [span(0, len(surface), label)] if surface else [], draw).text
+    return decoy(surface, [span(0, len(surface), label)] if surface else [], choose).text
 
 
-def first(choices: int) -> int:
-    return 0
+def at_random(source: random.Random) -> Choose:
+    return uniformly(source.randrange)
 
 
-def last(choices: int) -> int:
-    return choices - 1
+def first(place: Place) -> str:
+    return place.choices[0]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_what_is_not_flagged_stays_and_what_is_marked_is_what_was_replaced(
     case: tuple[str, list[Span]], seed: int
 ) -> None:
     text, spans = case
-    found = decoy(text, spans, random.Random(seed).randrange)
+    found = decoy(text, spans, at_random(random.Random(seed)))
     merged = merge(spans)
     restored, kept_to = "", 0
     for (start, end), one in zip(found.places, merged, strict=True):
@@ -98,7 +98,7 @@ def test_texts_of_one_shape_have_the_same_decoys(case: tuple[str, list[Span]], s
     flagged = {place for one in spans for place in range(one.start, one.end)}
     chosen = random.Random(twin)
     changed = "".join(other(c, chosen) if place in flagged else c for place, c in enumerate(text))
-    assert decoy(text, spans, random.Random(seed).randrange) == decoy(changed, spans, random.Random(seed).randrange)
+    assert decoy(text, spans, at_random(random.Random(seed))) == decoy(changed, spans, at_random(random.Random(seed)))
 
 
 def spelled(case: str) -> st.SearchStrategy[str]:
@@ -134,16 +134,17 @@ def twins(draw: st.DrawFn) -> tuple[str, str, str]:
 def test_words_of_one_case_have_the_same_decoys(case: tuple[str, str, str], seed: int) -> None:
     label, ours, theirs = case
     one, two = random.Random(seed), random.Random(seed)
-    assert whole(ours, label, one.randrange) == whole(theirs, label, two.randrange)
+    assert whole(ours, label, at_random(one)) == whole(theirs, label, at_random(two))
     assert one.random() == two.random(), "the records behind must not tell, either"
 
 
 @given(st.sampled_from([*WORDS, *LETTERWISE]), st.text(max_size=20))
 def test_no_letter_and_no_digit_stays(label: str, surface: str) -> None:
     """Each is drawn from at least six choices; what stays is neither."""
-    kept = [choices for choices in shape(label, surface) if len(choices) == 1]
+    places = shape(label, surface)
+    kept = [place.choices for place in places if len(place.choices) == 1]
     assert not any(character.isalnum() for (character,) in kept)
-    assert all(len(choices) >= 6 for choices in shape(label, surface) if choices not in kept)
+    assert all(len(place.choices) >= place.common >= 6 for place in places if len(place.choices) > 1)
     assert [character for (character,) in kept if character not in "@._-'’"] == [
         c for c in surface if c not in "@._-'’" and not drawn(c)
     ]
@@ -157,7 +158,7 @@ def drawn(character: str) -> bool:
 
 @given(st.sampled_from(LETTERWISE), st.text(max_size=20), SEEDS)
 def test_without_a_list_length_case_and_punctuation_stay(label: str, surface: str, seed: int) -> None:
-    found = whole(surface, label, random.Random(seed).randrange)
+    found = whole(surface, label, at_random(random.Random(seed)))
     assert len(found) == len(surface)
     tests: tuple[Callable[[str], bool], ...] = (str.isdecimal, str.islower, str.isupper)
     for ours, theirs in zip(found, surface, strict=True):
@@ -170,19 +171,29 @@ def test_digits_are_uniform() -> None:
     found = set()
     for draws in itertools.product(range(10), repeat=3):
         given_out = iter(draws)
-        found.add(whole("4-21", "NUMBER", lambda n, source=given_out: next(source)))  # type: ignore[misc]
+        found.add(whole("4-21", "NUMBER", uniformly(lambda n, source=given_out: next(source))))  # type: ignore[misc]
     assert found == {f"{a}-{b}{c}" for a, b, c in itertools.product(string.digits, repeat=3)}
 
 
 def test_a_word_is_any_of_its_list_once() -> None:
-    people = lists()["given"]
-    assert [whole("Emma", "PERSON", lambda n, k=k: k) for k in range(len(people))] == list(people)  # type: ignore[misc]
-    assert whole("a@b", "EMAIL", last).split("@")[1] == DOMAINS[-1]
+    people = lists()["given"].common
+    assert [whole("Emma", "PERSON", uniformly(lambda n, k=k: k)) for k in range(len(people))] == list(people)  # type: ignore[misc]
+    assert whole("a@b", "EMAIL", uniformly(lambda n: n - 1)).split("@")[1] == DOMAINS[-1]
+
+
+@given(st.sampled_from(sorted(WORDS)), st.text(max_size=20), SEEDS)
+def test_rare_words_are_never_drawn_without_a_reason(label: str, surface: str, seed: int) -> None:
+    source = random.Random(seed)
+    asked = [place for place in shape(label, surface) if place.table in lists()]
+    assert all(uniformly(source.randrange)(place) in place.choices[: place.common] for place in asked)
 
 
 def test_the_lists_hold_plain_capitalised_words() -> None:
     for name, words in lists().items():
-        assert len(set(words)) == len(words) >= 50, name
-        assert all(word.isascii() and word.isalpha() and word == word.capitalize() for word in words), name
-    assert all(150 <= len(lists()[name]) <= 301 for name in ("given", "family", "places", "organisations"))
+        assert len(words.common) >= 50, name
+        assert all(word.isascii() and word.isalpha() and word == word.capitalize() for word in words.common), name
+        both = [word.casefold() for word in (*words.common, *words.more)]
+        assert len(set(both)) == len(both), name
+        assert all(word[0].isupper() and word.replace("'", "").isalpha() for word in words.more), name
+    assert all(150 <= len(lists()[name].common) <= 301 for name in ("given", "family", "places", "organisations"))
     assert {name for pair in WORDS.values() for name in pair} <= lists().keys()

@@ -1,0 +1,82 @@
+"""Fitted decoys: the release is paid for, has the noise that it says, and gives back what a large corpus has."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from atdp_cli.jobs.encoding import Flagged
+from atdp_cli.jobs.fitting import fit
+from atdp_cli.privacy.csprng import insecure_stream
+from atdp_cli.text.corpora.records import Record
+from atdp_cli.text.decoys import decoy, lists
+from atdp_cli.text.frequencies import by_frequency, items, tables
+from atdp_cli.text.spans import Span, Tier
+
+NAMES = ("Emma", "Omar", "Ruth")
+
+
+def flagged(name: str) -> Flagged:
+    text = f"This is {name} calling"
+    return Flagged(Record("1", text), (Span(8, 8 + len(name), "PERSON", "ner", Tier.LOW_ENTITY),))
+
+
+def drawn(found: Any, count: int = 4000) -> list[str]:
+    one = flagged("Aaron")
+    choose = by_frequency(random.Random(1).randrange, found)
+    return [decoy(one.record.text, one.spans, choose).text.split()[2] for _ in range(count)]
+
+
+def known() -> list[str]:
+    words = lists()["given"]
+    return [name for name in (*words.common, *words.more) if name in NAMES]
+
+
+def test_a_large_corpus_is_drawn_as_often_as_it_has_its_names() -> None:
+    names = known()
+    corpus = [flagged(name) for place, name in enumerate(names) for _ in range(300 * (place + 1))]
+    found = drawn(fit(corpus, 2.5, insecure_stream(1, "test")))
+    total = sum(range(1, len(names) + 1))
+    for place, name in enumerate(names):
+        assert found.count(name) / len(found) == pytest.approx((place + 1) / total, abs=0.06)
+
+
+def test_a_single_record_has_no_visible_part() -> None:
+    """Its vote of 1 drowns in noise of 2.5: over many releases its name is not drawn much more than any other."""
+    name = known()[0]
+    with_it, without = (
+        np.mean([drawn(fit(corpus, 2.5, insecure_stream(seed, "test")), 50).count(name) / 50 for seed in range(30)])
+        for corpus in ([flagged(name)], [flagged("Nobodyatall")])
+    )
+    assert with_it - without < 0.05
+
+
+def test_the_noise_is_that_of_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What reaches the estimate is the clipped sum and N(0, σ²) on every item, also on those that nobody has."""
+    from atdp_cli.jobs import fitting
+    from atdp_cli.privacy import histogram
+
+    seen: dict[str, Any] = {}
+    real = histogram.shrunk
+
+    def watched(noisy: Any, sigma: float) -> Any:
+        seen.setdefault("noisy", []).append(noisy)
+        seen["sigma"] = sigma
+        return real(noisy, sigma)
+
+    monkeypatch.setattr(fitting, "shrunk", watched)
+    fit([flagged("Nobodyatall")], 4.0, insecure_stream(3, "test"))
+    noise = np.concatenate(seen["noisy"])
+    assert seen["sigma"] == 4.0
+    assert len(noise) == items() == sum(one.size for one in tables().values())
+    assert np.std(noise) == pytest.approx(4.0, rel=0.03)
+    assert abs(np.mean(noise)) < 5 * 4.0 / np.sqrt(len(noise))
+
+
+def test_source_and_target_of_a_pair_are_one_record() -> None:
+    from atdp_cli.jobs.fitting import _votes
+
+    one = flagged(known()[0])
+    pair = Flagged(one.record, one.spans, source=one)
+    assert _votes(pair) == {item: 2 * count for item, count in _votes(one).items()}

@@ -1,0 +1,127 @@
+"""What votes and what does not, and decoys that are drawn by frequencies."""
+
+import random
+import string
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from atdp_cli.text.decoys import DIGITS, FITTED_DIGITS, MOST_DIGITS, WORDS, Place, decoy, lists, shape
+from atdp_cli.text.frequencies import (
+    DIGIT_VOTE,
+    UNIFORM_SHARE,
+    by_frequency,
+    frequencies,
+    items,
+    tables,
+    votes,
+)
+from atdp_cli.text.spans import Span, Tier
+from tests.text.strategies import flagged_texts
+
+
+def span(text: str, part: str, label: str) -> Span:
+    start = text.index(part)
+    return Span(start, start + len(part), label, "ner", Tier.LOW_ENTITY)
+
+
+def item(table: str, choice: str) -> int:
+    words = lists().get(table)
+    choices = DIGITS if words is None else (*words.common, *words.more)
+    return tables()[table].start + choices.index(choice)
+
+
+def test_words_and_the_digits_of_dates_and_phones_vote() -> None:
+    text = "emma Clarke of Boston, BOSTON: call 617-55 by May 3, pay 4111, at 12:30"
+    spans = [
+        span(text, "emma Clarke", "PERSON"),
+        span(text, "Boston", "GPE"),
+        span(text, "BOSTON", "GPE"),
+        span(text, "617-55", "PHONE"),
+        span(text, "May 3", "DATE"),
+        span(text, "4111", "CREDIT_CARD"),
+    ]
+    expected = {item("places", "Boston"): 2.0, item("calendar", "May"): 1.0, item("DATE 1/1", "3"): DIGIT_VOTE}
+    for name, word in (("given", "Emma"), ("family", "Clarke")):
+        if word in (*lists()[name].common, *lists()[name].more):
+            expected[item(name, word)] = 1.0
+    for place, digit in enumerate("61755"):
+        expected[item(f"PHONE {place + 1}/5", digit)] = DIGIT_VOTE
+    assert votes(text, spans) == expected
+
+
+def test_spans_that_overlap_vote_once() -> None:
+    text = "in Boston"
+    one = span(text, "Boston", "GPE")
+    assert votes(text, [one, one]) == votes(text, [one]) == {item("places", "Boston"): 1.0}
+
+
+@given(flagged_texts(), st.integers(0, 2**32))
+def test_nothing_but_public_items_at_their_places_votes(case: tuple[str, list[Span]], seed: int) -> None:
+    """Every letter and digit that has no table may be another without a change."""
+    text, spans = case
+    assert all(0 <= one < items() and count > 0 for one, count in votes(text, spans).items())
+    letterwise = [Span(one.start, one.end, "NUMBER", one.source, one.tier) for one in spans]
+    assert votes(text, letterwise) == {}
+
+
+def test_the_tables_share_no_item_and_leave_none_out() -> None:
+    places = sorted(tables().values())
+    assert [one.start for one in places[1:]] == [one.start + one.size for one in places[:-1]]
+    assert places[-1].start + places[-1].size == items()
+    digits = len(FITTED_DIGITS) * MOST_DIGITS * (MOST_DIGITS + 1) // 2
+    assert len(places) == len(lists()) + digits
+
+
+@given(st.sampled_from([*WORDS, *FITTED_DIGITS, "NUMBER"]), st.text(max_size=30))
+def test_every_table_that_a_place_names_is_there_and_of_its_size(label: str, surface: str) -> None:
+    for place in shape(label, surface):
+        if place.table:
+            assert tables()[place.table][1:] == (len(place.choices), place.common)
+
+
+def test_draws_follow_the_counts_beside_a_uniform_share() -> None:
+    counts = [0.0] * tables()["calendar"].size
+    names = (*lists()["calendar"].common, *lists()["calendar"].more)
+    wanted = {"Monday": 6.0, "March": 3.0, names[-1]: 1.0}
+    for word, count in wanted.items():
+        counts[names.index(word)] = count
+    choose = by_frequency(random.Random(5).randrange, frequencies({"calendar": counts}))
+    draws = 40_000
+    seen = Counter(decoy("May", [span("May", "May", "DATE")], choose).text for _ in range(draws))
+    common = lists()["calendar"].common
+    expected = {
+        word: (1 - UNIFORM_SHARE) * wanted.get(word, 0.0) / 10 + UNIFORM_SHARE / len(common) * (word in common)
+        for word in {*common, *wanted}
+    }
+    assert seen.keys() <= expected.keys()
+    words = sorted(expected)
+    assert chisquare([seen[word] for word in words], [draws * expected[word] for word in words]).pvalue > 1e-4
+
+
+def test_without_counts_a_table_is_drawn_uniformly_from_what_is_common() -> None:
+    assert frequencies({"calendar": [0.0] * tables()["calendar"].size}) == {}
+    asked: list[int] = []
+
+    def draw(n: int) -> int:
+        asked.append(n)
+        return 0
+
+    choose = by_frequency(draw, {})
+    place = Place(("a", "b", "c"), 2, "calendar")
+    assert choose(place) == "a"
+    assert asked == [2]
+
+
+@given(flagged_texts(), st.integers(0, 2**32))
+def test_fitted_decoys_have_the_same_shape(case: tuple[str, list[Span]], seed: int) -> None:
+    """Words in the case of the word, digits where digits were, and nothing else moves."""
+    text, spans = case
+    dice = random.Random(seed)
+    found = frequencies({name: [dice.random() for _ in range(one.size)] for name, one in tables().items()})
+    changed = decoy(text, spans, by_frequency(dice.randrange, found))
+    assert sum(c in string.digits for c in changed.text) >= sum(c in string.digits for c in text)
+    kept = [c for c in text if not c.isalnum() and c not in "'’"]
+    assert Counter(c for c in changed.text if c in ",;:/()") == Counter(c for c in kept if c in ",;:/()")
