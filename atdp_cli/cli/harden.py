@@ -42,21 +42,42 @@ def harden(
     Writes OUT/ (model, report, ledger, recipe) and OUT.private/ (spans, perplexities, journal), which stays with you.
     Exit codes: 0 done; 1 perplexity rose above --max-perplexity-increase; 2 usage or unreadable input; 3 not completed.
     """
+    from atdp_cli.jobs.automatic import from_public_start
     from atdp_cli.jobs.request import plan_request
     from atdp_cli.jobs.workplace import FAILED, beside, check_output
     from atdp_cli.training.recipefile import asked_recipe
 
+    if training.auto:
+        training, privacy, detecting = _chosen(context, training, privacy, detecting)
+    elif training.minutes is not None:
+        raise UsageError("--minutes goes with --auto.", "Choose --epochs yourself, or add --auto.")
     asked = asked_recipe(training.recipe)
     beside_it = left_open(context, asked.run.said())
     data, training, privacy = filled(data, beside_it), filled(training, beside_it), filled(privacy, beside_it)
     request = _request(model, asked, data, training, privacy, filled(detecting, beside_it), running)
+    request = from_public_start(request) if training.auto else request
     console = people(quiet=saying.quiet)
     planned = plan_request(request)
     if not running.dry_run:
         check_output(request.output, force=request.force)
         if request.max_increase is not None:
             check_output(beside(request.output, FAILED), force=request.force)
-    _run(planned, console, dry_run=running.dry_run, as_json=saying.as_json, threads=running.threads)
+    minutes = training.minutes
+    _run(planned, console, minutes=minutes, dry_run=running.dry_run, as_json=saying.as_json, threads=running.threads)
+
+
+def _chosen(
+    context: typer.Context, training: Training, privacy: Privacy, detecting: Detecting
+) -> tuple[Training, Privacy, Detecting]:
+    """The options of --auto, where the command line is silent."""
+    from atdp_cli.jobs.automatic import EPSILON, RECIPE, TIER
+
+    if not left_open(context, {"recipe": RECIPE}):
+        raise UsageError("--auto chooses the recipe that --recipe names.", "Leave one of them out.")
+    if training.minutes is not None and not training.minutes > 0:
+        raise UsageError(f"minutes is {training.minutes:g}.", "Choose a number above 0.")
+    values = left_open(context, {"recipe": RECIPE, "target_epsilon": EPSILON, "tier": TIER})
+    return filled(training, values), filled(privacy, values), filled(detecting, values)
 
 
 def _request(
@@ -164,7 +185,16 @@ def default_output(model: Path) -> Path:
     )
 
 
-def _run(planned: "Planned", console: "Console", *, dry_run: bool, as_json: bool, threads: int | None) -> None:
+def _run(
+    planned: "Planned",
+    console: "Console",
+    *,
+    minutes: float | None,
+    dry_run: bool,
+    as_json: bool,
+    threads: int | None,
+) -> None:
+    from atdp_cli.jobs.automatic import better, within
     from atdp_cli.jobs.harden import harden as run
     from atdp_cli.jobs.opening import open_model
     from atdp_cli.jobs.timing import estimate_seconds
@@ -176,6 +206,9 @@ def _run(planned: "Planned", console: "Console", *, dry_run: bool, as_json: bool
     if threads is None:
         use_threads(training_threads(opened.checkpoint.model.num_parameters()))
     seconds = estimate_seconds(planned, opened)
+    if minutes is not None:
+        planned = within(planned, seconds, minutes)
+        seconds = estimate_seconds(planned, opened)
     _show_plan(planned, opened.engine.name, seconds, console)
     if dry_run:
         if as_json:
@@ -184,6 +217,8 @@ def _run(planned: "Planned", console: "Console", *, dry_run: bool, as_json: bool
     with progress(console) as notify:
         finished = run(planned, opened, notify)
     _show_result(finished, console)
+    if advised := better(planned):
+        console.print(advised)
     if as_json:
         write_json(_result_json(planned, finished))
     else:

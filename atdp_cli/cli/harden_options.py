@@ -52,6 +52,19 @@ class Training:
             rich_help_panel=TRAINING,
         ),
     ] = "atdp"
+    auto: Annotated[
+        bool,
+        typer.Option(
+            "--auto",
+            help="Choose the recipe and its settings: decoys drawn with frequencies of a noisy release, ε ≤ 3 unless "
+            "--target-epsilon says else, starting at --reference where there is one. See docs/choosing.md.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = False
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="With --auto: take fewer epochs if training would last longer.", rich_help_panel=TRAINING),
+    ] = None
     list_recipes: Annotated[
         bool,
         typer.Option(

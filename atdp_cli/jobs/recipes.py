@@ -107,6 +107,8 @@ def _words(stage: Stage) -> str:
     if isinstance(stage, Interpolate):
         return "no text: weights interpolated"
     text = stage.text.value if reads_records(stage) else "no text"
+    if stage.release_noise_multiplier is not None:
+        text = f"fitted {text}"
     return f"{text}: {_objective(stage.objective)}, {_mechanism(stage)}"
 
 

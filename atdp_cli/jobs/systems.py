@@ -81,7 +81,7 @@ PAPER = (
 CONTROLS = ("no-dp+noise", "no-dp+interpolate", "no-dp+anchored", "redacted+anchored")
 """What the paper's table lacks."""
 
-DECOYS = ("decoys", "no-dp+decoys")
+DECOYS = ("decoys", "no-dp+decoys", "fitted-decoys", "no-dp+fitted-decoys")
 """Systems with a text of its own, for tiers of entities."""
 
 

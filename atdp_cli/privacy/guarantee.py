@@ -128,7 +128,7 @@ def sentences(ledger: Ledger, found: Sequence[Guarantee]) -> tuple[str, ...]:
         if increment.epsilon is None:
             lines.append("No stage read the corpus under noise.")
         else:
-            lines.append(f"Hardening stages alone add at most {_pair(increment)}. {INCREMENT_ONLY}")
+            lines.append(f"Stages and releases with noise add at most {_pair(increment)}. {INCREMENT_ONLY}")
     if ledger.insecure_seed:
         lines.append(INSECURE)
     return tuple(lines)

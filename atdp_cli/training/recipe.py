@@ -267,7 +267,15 @@ NO_DP: Recipe = (Train(name="no-dp", text=Text.RAW, objective=Uniform(), mechani
 REDACTED: Recipe = (Train(name="redacted", text=Text.REDACTED, objective=Uniform(), mechanism=Plain()),)
 DECOYS: Recipe = (Train(name="decoys", text=Text.DECOY, objective=Uniform(), mechanism=Plain()),)
 FITTED_DECOYS: Recipe = (
-    Train(name="fitted-decoys", text=Text.DECOY, objective=Uniform(), mechanism=Plain(), release_noise_multiplier=2.5),
+    Train(
+        name="fitted-decoys",
+        text=Text.DECOY,
+        objective=Uniform(),
+        mechanism=Plain(),
+        optimizer=AdamW(learning_rate=2e-3),
+        annealing="linear",
+        release_noise_multiplier=2.5,
+    ),
 )
 DP_SGD: Recipe = (
     Train(

@@ -89,7 +89,7 @@ def test_a_newcomer_reads_what_infinity_means(
     ended = atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", "--dry-run")
     said = " ".join(ended.err.split())
     assert "End to end: no finite ε, because the starting model's past is unknown." in said
-    assert "Hardening stages alone add at most ε = " in said
+    assert "Stages and releases with noise add at most ε = " in said
     assert said.endswith("If the model never saw private data: --prior public.")
     assert ended.out == ""
 

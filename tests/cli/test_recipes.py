@@ -191,6 +191,8 @@ def test_the_list_says_what_the_ledger_allows() -> None:
         "redacted+anchored": ("selective", "increment only"),
         "decoys": ("selective", "nothing"),
         "no-dp+decoys": ("nothing", "nothing"),
+        "fitted-decoys": ("selective", "increment only"),
+        "no-dp+fitted-decoys": ("increment only", "increment only"),
     }
 
 

@@ -214,7 +214,7 @@ def test_a_first_time_user_reads_what_infinity_means() -> None:
     found = ledger(step())
     said = " ".join(sentences(found, guarantees(found)))
     assert said.startswith("End to end: no finite ε, because the starting model's past is unknown.")
-    assert "Hardening stages alone add at most ε = " in said
+    assert "Stages and releases with noise add at most ε = " in said
     assert "is not a guarantee for any record" in said
     assert advice(found) == "If the model never saw private data: --prior public."
     assert advice(ledger(RAW)) is None
