@@ -31,7 +31,6 @@ AUDITED, SENTENCE, TERMS = ".audit.json", ".sentence.json", "terms.txt"
 """What is appended to a model's folder for its audit and for a sentence's perplexity; and a list for the detector."""
 
 HELD_OUT_EVERY = 20
-AUDITED_TOGETHER = 6
 
 Setting = Literal["detected", "missed", "no-miss"]
 """Whether the detector sees the canaries: as it does by itself, never (an allow list), or always (a deny list)."""
@@ -180,23 +179,18 @@ def audit_nodes(experiment: Experiment, nodes: Sequence[Node], *, workers: int) 
     """
     todo = [node for node in nodes if not beside(folder_of(experiment, node), SENTENCE).exists()]
     seeds = sorted({node.seed for node in todo})
-    # Models of a seed share their candidates' scores under the base; what is audited together is lost together.
-    groups = [group for seed in seeds for group in _groups([node for node in todo if node.seed == seed], workers)]
+    # Models of a seed share their candidates' scores under the base, so a seed is cut only where workers would idle.
+    shares = max(1, math.ceil(workers / max(1, len(seeds))))
+    groups = [[node for node in todo if node.seed == seed][share::shares] for seed in seeds for share in range(shares)]
     done = len(nodes) - len(todo)
     with _pool(workers) as pool:
-        running = {pool.submit(_audit, experiment, group): group for group in groups}
+        running = {pool.submit(_audit, experiment, group): group for group in groups if group}
         for future in as_completed(running):
             if (problem := future.result()) is not None:
                 pool.shutdown(cancel_futures=True)
                 raise RunError(f"seed {running[future][0].seed}: {problem}", "Run again; what is done stays.")
             done += len(running[future])
             yield done
-
-
-def _groups(nodes: Sequence[Node], workers: int) -> list[Sequence[Node]]:
-    """At most `AUDITED_TOGETHER` in each, and one for every worker where there are enough."""
-    count = max(math.ceil(len(nodes) / AUDITED_TOGETHER), min(workers, len(nodes)))
-    return [nodes[place::count] for place in range(count)]
 
 
 def folder_of(experiment: Experiment, node: Node) -> Path:

@@ -58,13 +58,11 @@ def main() -> int:
     console.rule("3. Harden it by the paper's mechanism")
     hardened = out / "hardened"
     runs["+atdp"] = atdp(["harden", str(leaky), *data, *short, "-o", str(hardened)])
-    console.rule("4. Harden it by drawing sensitive tokens back to the base model")
-    anchored = out / "anchored"
-    runs["+anchored"] = atdp(
-        ["harden", str(leaky), *data, *short, "--recipe", "anchored", *reference, "-o", str(anchored)]
-    )
+    console.rule("4. Harden it as atdp would: on decoys, fitted by one noisy release")
+    automatic = out / "automatic"
+    runs["+decoys"] = atdp(["harden", str(leaky), *data, "--auto", "-o", str(automatic)])
     console.rule("5. Audit: what does each model remember of the canaries?")
-    models = [str(folder) for folder in (CHECKPOINT, leaky, hardened, anchored)]
+    models = [str(folder) for folder in (CHECKPOINT, leaky, hardened, automatic)]
     audits = atdp(["audit-canary", *models, "--manifest", str(manifest), *reference], allowed=(0, 1, 4))["models"]
 
     rows = [Row(name="base", perplexity=runs["no-dp"]["perplexity"]["before"]["all"], audit=audits[0])]
@@ -74,8 +72,8 @@ def main() -> int:
     ]
     console.rule("What was measured")
     console.print(table(rows))
-    console.print(conclusion(rows, planted), soft_wrap=True)
-    console.print(f"Report: {hardened / 'privacy_report.json'}; model card: {hardened / 'README.md'}", soft_wrap=True)
+    console.print(conclusion(rows, leaky, planted), soft_wrap=True)
+    console.print(f"Report: {automatic / 'privacy_report.json'}; model card: {automatic / 'README.md'}", soft_wrap=True)
     console.print(f"{time.monotonic() - started:.0f} seconds in all.")
     if rows[1].audit["verdict"] != "FAIL":
         console.print("The unprotected model should have failed its audit, and did not.")
@@ -139,19 +137,21 @@ def spelt(epsilon: float | str | None) -> str:
     return "–" if epsilon is None else rounded_up(float(epsilon))
 
 
-def conclusion(rows: list[Row], planted: Path) -> str:
+def conclusion(rows: list[Row], leaky: Path, planted: Path) -> str:
     """What the figures say; chance alone gives a mean exposure of 1.44 bits."""
     said = """Exposure is the mean over ten canaries, in bits: 1.44 is chance, 19.9 is certainty. The
 ratio is the score of an attacker who holds the base model."""
-    failed = [row.name for row in rows[2:] if row.audit["verdict"] != "PASS"]
-    if not failed:
-        return f"{said}\nAfter hardening the audit no longer finds the canaries, by either score."
+    verdicts = {row.name: row.audit["verdict"] for row in rows[2:]}
+    for verdict, what in (
+        ("PASS", "The audit finds nothing any more after"),
+        ("FAIL", "It still finds the canaries after"),
+    ):
+        if names := [name for name, found in verdicts.items() if found == verdict]:
+            said += f"\n{what} {' and '.join(names)}."
     return f"""{said}
-Still not clean: {" and ".join(failed)}. What a checkpoint has memorised is hard to take out
-again, and the ε that was added says nothing about it. A model that met the secrets
-under protection only is easier to keep clean, at a price in perplexity. From the
-base, with an ε that holds end to end:
-  atdp harden {CHECKPOINT} --data {planted} --recipe dp-sgd --prior public -o clean"""
+No ε covers what a checkpoint had memorised before, and what the detector misses stays
+learnt. From the public base, for which a finite ε holds for what it flags:
+  atdp harden {leaky} --data {planted} --auto --reference {CHECKPOINT} -o clean"""
 
 
 if __name__ == "__main__":
