@@ -3,8 +3,9 @@
     python examples/sweep/run.py --model M --corpus C --out DIR
 
 Every system starts at the base checkpoint M, which never saw the corpus C. All private stages of a system spend at most
---epsilon. DIR/explore has one seed of every system, DIR/confirm the --best of them with --seeds new ones; results.json
-and table.md say what both found and how far the goal is. A sweep that was interrupted goes on where it stopped.
+--epsilon. DIR/explore has one seed of every system, DIR/confirm the --best of them with --seeds new ones. What both
+found and how far the goal is: results.json, table.md, exposure.svg and tradeoff.svg. An interrupted sweep goes on
+where it stopped.
 """
 
 import argparse
@@ -15,17 +16,25 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from atdp_cli.errors import AtdpError
 from atdp_cli.jobs.experiment import Experiment
 from atdp_cli.jobs.systems import Step, System
 from atdp_cli.jobs.table import measure
-from atdp_cli.report.systems import Row, markdown, results
+from atdp_cli.report.charts import Curve, Panel, chart
+from atdp_cli.report.systems import Row, exposure_figure, markdown, results
 from atdp_cli.text.spans import Tier
 
 NO_DP = "no-dp"
 EXPOSURE, PERPLEXITY = 2.0, 1.02
 """The goal: bits of mean exposure at most, by both scores, at this share of the perplexity of no-dp."""
+
+POOL = 10**6
+"""Alternatives of a canary."""
+
+MOST_SHOWN = 4.0
+"""Where the figure of exposure over perplexity ends."""
 
 LINEAR = "annealing=linear"
 NOISE = "noise-multiplier=1.247"
@@ -173,15 +182,20 @@ def sweep(arguments: argparse.Namespace) -> int:
         "goal": {"exposure": EXPOSURE, "perplexity": PERPLEXITY, "epsilon": arguments.epsilon},
         "explored": results(explored)["rows"],
         "compared_at_one_perplexity": [] if arguments.few else list(matched(explored, systems)),
-        "missed_by": {row.recipe: round(distance(row, confirmed), 3) for row in confirmed},
+        "reached": [reached(row, confirmed) for row in confirmed],
         "seconds": round(time.monotonic() - started),
     }
-    found = results(confirmed, **told)
-    (arguments.out / "results.json").write_text(
-        json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    table = (
+        f"{markdown(confirmed)}\n## The goal\n\n{goals(confirmed)}\n"
+        f"## All of them, one seed\n\n{markdown(explored)}\n## How far they are\n\n{goals(explored)}"
     )
-    table = f"{markdown(confirmed)}\n## All of them, one seed\n\n{markdown(explored)}"
-    (arguments.out / "table.md").write_text(table, encoding="utf-8")
+    for name, text in {
+        "results.json": json.dumps(results(confirmed, **told), indent=2, ensure_ascii=False) + "\n",
+        "table.md": table,
+        "exposure.svg": exposure_figure(confirmed, POOL),
+        "tradeoff.svg": tradeoff(explored, systems),
+    }.items():
+        (arguments.out / name).write_text(text, encoding="utf-8")
     print(table)
     return 0
 
@@ -229,6 +243,77 @@ def distance(row: Row, rows: Sequence[Row]) -> float:
     bits = max(mean for mean in means if mean is not None)
     cost = (row.perplexity or math.inf) / (PERPLEXITY * (plain or math.nan))
     return max(0.0, math.log2(bits / EXPOSURE)) + max(0.0, math.log2(cost))
+
+
+def reached(row: Row, rows: Sequence[Row]) -> dict[str, Any]:
+    """What the goal asks of a row, and whether it is there: both upper limits and the perplexity."""
+    plain = next(one.perplexity for one in rows if one.recipe == NO_DP) or math.nan
+    share = (row.perplexity or math.inf) / plain
+    limits = [interval[1] for interval in (row.exposure_interval, row.exposure_ratio_interval) if interval is not None]
+    return {
+        "recipe": row.recipe,
+        "exposure_upper": round(limits[0], 3),
+        "exposure_ratio_upper": round(limits[-1], 3),
+        "perplexity_share": round(share, 4),
+        "reached": max(limits) <= EXPOSURE and share <= PERPLEXITY and row.recipe != NO_DP,
+        "missed_by_doublings": round(distance(row, rows), 3),
+    }
+
+
+def goals(rows: Sequence[Row]) -> str:
+    """A table of how far each row is, with what the attacks made of it."""
+    lines = [
+        "| system | upper limits, bits | resurfaced, bits | greedy | discoverable | perplexity over no-dp | goal |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        found = reached(row, rows)
+        cells = (
+            row.recipe,
+            f"{found['exposure_upper']:.2f}, {found['exposure_ratio_upper']:.2f}",
+            f"{row.resurfaced_mean or math.nan:.2f}, {row.resurfaced_ratio_mean or math.nan:.2f}",
+            f"{row.greedy} of {row.canaries}",
+            f"{row.discoverable} of {row.canaries}",
+            f"{found['perplexity_share']:.2f}",
+            "reached" if found["reached"] else f"missed by {found['missed_by_doublings']:.2f}",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n\nUpper limits are those of 95 % intervals; missed by so many doublings.\n"
+
+
+def tradeoff(rows: Sequence[Row], systems: Sequence[System]) -> str:
+    """Exposure over perplexity as SVG, before and after resurfacing: a curve a recipe, over its rate alone."""
+    plain = next(row.perplexity for row in rows if row.recipe == NO_DP) or math.nan
+    by_name = {row.recipe: row for row in rows}
+
+    def curves(scores: Sequence[str]) -> tuple[Curve, ...]:
+        points: dict[str, list[tuple[float, float]]] = {}
+        for one in systems:
+            row = by_name.get(one.name)
+            if row is None or not _rate_alone(one):
+                continue
+            share = (row.perplexity or math.inf) / plain
+            if share <= MOST_SHOWN:
+                points.setdefault(one.steps[1].part, []).append((share, max(getattr(row, score) for score in scores)))
+        return tuple(Curve(name=part, points=sorted(found)) for part, found in points.items())
+
+    titles = {
+        "Exposure, the higher of both scores": ("exposure_mean", "exposure_ratio_mean"),
+        "After 50 steps on other text": ("resurfaced_mean", "resurfaced_ratio_mean"),
+    }
+    panels = [
+        Panel(title=title, x_label="perplexity over that of no-dp", y_label="bits", curves=curves(scores))
+        for title, scores in titles.items()
+    ]
+    return chart("Exposure over perplexity", "A curve for each recipe after no-dp; chance is 1.44 bits.", panels)
+
+
+def _rate_alone(system: System) -> bool:
+    """Whether its second stage differs from others of its recipe by its rate alone."""
+    if len(system.steps) != 2 or system.steps[0].part != NO_DP or system.steps[1].lora_rank or system.steps[1].tier:
+        return False
+    options = {text.partition(".")[2].partition("=")[0] for text in system.steps[1].settings}
+    return options <= {"learning-rate", "beta", "annealing", "noise-multiplier"}
 
 
 def say(text: str, started: float) -> None:

@@ -24,7 +24,7 @@ def sweep() -> ModuleType:
     return module
 
 
-def row(recipe: str, bits: float, perplexity: float, **changed: float) -> Row:
+def row(recipe: str, bits: float, perplexity: float, **changed: Any) -> Row:
     """By all scores alike, but for what is changed."""
     alike: dict[str, Any] = {
         "exposure_mean": bits,
@@ -77,3 +77,29 @@ def test_recipes_are_compared_where_their_perplexities_meet(sweep: ModuleType) -
     assert set(sweep.matched(rows, systems)) == set(close)
     unchanged = [replace(one, perplexity=5.1 if one.recipe in close else one.perplexity) for one in rows]
     assert not set(sweep.matched(unchanged, systems)) & set(close)
+
+
+def test_the_goal_is_judged_by_upper_limits(sweep: ModuleType) -> None:
+    plain = row("no-dp", 12.0, 5.0)
+    there = row("there", 1.0, 5.1, exposure_interval=(0.5, 2.0), exposure_ratio_interval=(0.5, 1.9))
+    assert sweep.reached(there, [plain, there])["reached"]
+    for changed in (
+        {"exposure_interval": (0.5, 2.01)},
+        {"exposure_ratio_interval": (0.5, 2.01)},
+        {"perplexity": 5.11},
+    ):
+        assert not sweep.reached(replace(there, **changed), [plain, there])["reached"]
+    table = sweep.goals([plain, there])
+    assert [line.count("|") for line in table.splitlines()[:4]] == [8] * 4
+    assert "| there | 2.00, 1.90 |" in table
+
+
+def test_the_tradeoff_has_a_curve_for_each_recipe(sweep: ModuleType) -> None:
+    systems = sweep.many(3.0)
+    rows = [row(one.name, 2.0, 5.0 + place / 10) for place, one in enumerate(systems)]
+    drawn = sweep.tradeoff(rows, systems)
+    for part in (*sweep.COMPARED, "decoys", "fitted-decoys"):
+        assert drawn.count(f">{part}<") == 2
+    assert drawn.count("<circle") == 2 * sum(
+        sweep._rate_alone(one) and one.name in {found.recipe for found in rows} for one in systems
+    )
