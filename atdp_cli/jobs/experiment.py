@@ -16,7 +16,7 @@ from atdp_cli.events import ignore
 from atdp_cli.jobs.crosscheck import private_folder
 from atdp_cli.jobs.detection import Detector
 from atdp_cli.jobs.planting import draw_canaries, plant_canaries
-from atdp_cli.jobs.systems import Step, System
+from atdp_cli.jobs.systems import Step, System, slug_of
 from atdp_cli.jobs.workplace import PRIVATE, beside
 from atdp_cli.ranges import require_at_least
 from atdp_cli.report.document import REPORT_FILE
@@ -89,7 +89,7 @@ class Node:
     @property
     def slug(self) -> str:
         """Its folder's name."""
-        return "+".join(step.slug for step in self.steps)
+        return slug_of(self.steps)
 
     @property
     def parent(self) -> "Node | None":

@@ -58,10 +58,10 @@ class System:
     name: str
     steps: tuple[Step, ...]
 
-    @property
-    def slug(self) -> str:
-        """A name for its folder."""
-        return "+".join(step.slug for step in self.steps)
+
+def slug_of(steps: Sequence[Step]) -> str:
+    """A name for the folder of what these steps make."""
+    return "+".join(step.slug for step in steps)
 
 
 PAPER = (

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from atdp_cli.jobs.systems import slug_of
 from atdp_cli.report.systems import Row
 from tests.report.test_dotplot import ROW
 
@@ -39,7 +40,7 @@ def test_there_are_as_many_systems_as_promised_all_different_and_runnable(sweep:
     many, few = sweep.many(3.0), sweep.few(3.0)
     assert len(many) >= 40
     assert len(few) == 12
-    assert len({one.slug for one in many}) == len({one.name for one in many}) == len(many)
+    assert len({slug_of(one.steps) for one in many}) == len({one.name for one in many}) == len(many)
     assert all(step.recipe for one in many for step in one.steps)
 
 
