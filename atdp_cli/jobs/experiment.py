@@ -265,8 +265,9 @@ def _audit(experiment: Experiment, nodes: Sequence[Node]) -> str | None:
     folders = [folder_of(experiment, node) for node in nodes]
     try:
         request = AuditRequest(reference=experiment.model, attacks=_attacks(experiment))
-        audits = audit_models(folders, question, request, ignore)
-        for folder, audit in zip(folders, audits, strict=True):
+        left = [folder for folder in folders if not beside(folder, AUDITED).exists()]
+        audits = audit_models(left, question, request, ignore) if left else ()
+        for folder, audit in zip(left, audits, strict=True):
             if isinstance(audit, Unfinished):
                 return str(audit.error)
             _write(beside(folder, AUDITED), to_json(replace(audit, model=folder.name)))

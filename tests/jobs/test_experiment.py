@@ -55,6 +55,11 @@ def test_a_table_is_run_once_and_grows(experiment: Experiment) -> None:
     assert hardened.seconds > redacted.seconds
     assert (hardened.scope, redacted.epsilon) == ("selective", 0.0)
     check_guarantees(experiment, more, rows)
+    audited = {path: path.stat().st_mtime_ns for path in experiment.out.rglob("*.audit.json")}
+    for sentence in experiment.out.rglob("*.sentence.json"):
+        sentence.unlink()
+    assert table(experiment, more) == rows
+    assert all(path.stat().st_mtime_ns == when for path, when in audited.items()), "no audit is made twice"
 
 
 def check_guarantees(experiment: Experiment, systems: list[System], rows: tuple[Row, ...]) -> None:
