@@ -251,6 +251,7 @@ def _stages(plan: "Plan") -> list[dict[str, Any]]:
             "batch": stage.batch,
             "sampling_rate": stage.sampling_rate,
             "noise_multipliers": list(stage.noise_multipliers),
+            "release_noise_multiplier": stage.stage.release_noise_multiplier,
         }
         for stage in plan.training
     ]
@@ -269,6 +270,11 @@ def _solution(subject: Subject) -> str:
             f"{stage.stage.name}: {stage.steps:,} steps, noise multiplier {sigmas[0]!r} in the first epoch"
             for stage in subject.plan.training
             if (sigmas := stage.noise_multipliers)
+        ]
+        shown += [
+            f"{stage.stage.name}: one release, noise multiplier {sigma!r}"
+            for stage in subject.plan.training
+            if (sigma := stage.stage.release_noise_multiplier) is not None
         ]
         return "\n".join(shown)
     if subject.parameters is None:

@@ -42,7 +42,7 @@ def harden(
     Writes OUT/ (model, report, ledger, recipe) and OUT.private/ (spans, perplexities, journal), which stays with you.
     Exit codes: 0 done; 1 perplexity rose above --max-perplexity-increase; 2 usage or unreadable input; 3 not completed.
     """
-    from atdp_cli.jobs.automatic import from_public_start
+    from atdp_cli.jobs.automatic import from_public_start, started
     from atdp_cli.jobs.request import plan_request
     from atdp_cli.jobs.workplace import FAILED, beside, check_output
     from atdp_cli.training.recipefile import asked_recipe
@@ -55,8 +55,10 @@ def harden(
     beside_it = left_open(context, asked.run.said())
     data, training, privacy = filled(data, beside_it), filled(training, beside_it), filled(privacy, beside_it)
     request = _request(model, asked, data, training, privacy, filled(detecting, beside_it), running)
-    request = from_public_start(request) if training.auto else request
     console = people(quiet=saying.quiet)
+    if training.auto:
+        request = from_public_start(request)
+        console.print(started(request, model))
     planned = plan_request(request)
     if not running.dry_run:
         check_output(request.output, force=request.force)
@@ -234,14 +236,13 @@ def _show_plan(planned: "Planned", engine: str, seconds: float, console: "Consol
 
     table = Table("stage", "text", "epochs", "steps", "records a step", "σ", title="Plan", title_justify="left")
     for entry in _entries(planned):
-        sigmas = entry.noise_multipliers
         table.add_row(
             entry.name,
             entry.text or "none",
             str(entry.epochs),
             str(entry.steps),
             str(entry.batch),
-            f"{min(sigmas):.2f}–{max(sigmas):.2f}" if sigmas else "none",
+            _sigmas(entry),
         )
     console.print(table)
     split = planned.split
@@ -255,6 +256,13 @@ def _show_plan(planned: "Planned", engine: str, seconds: float, console: "Consol
         console.print(hint)
     if seconds > LONG_RUN_SECONDS:
         console.print("That is long: --lora-rank 8 trains far fewer parameters, --max-records takes fewer records.")
+
+
+def _sigmas(entry: "StageEntry") -> str:
+    sigmas = entry.noise_multipliers
+    if sigmas:
+        return f"{min(sigmas):.2f}–{max(sigmas):.2f}"
+    return "none" if entry.release_noise_multiplier is None else f"{entry.release_noise_multiplier:.2f} once"
 
 
 def _show_result(finished: "Hardened", console: "Console") -> None:

@@ -1,6 +1,7 @@
 """What --auto chooses from what a user has, and when to say that it would serve better. Reasons: docs/choosing.md."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from atdp_cli.errors import UsageError
 from atdp_cli.jobs.recipes import holding
@@ -25,6 +26,25 @@ def from_public_start(request: HardenRequest) -> HardenRequest:
         return request
     known = (request.reference / LEDGER_FILE).exists()
     return replace(request, model=request.reference, reference=None, prior=request.prior if known else "public")
+
+
+def started(request: HardenRequest, model: Path) -> str:
+    """Where the run starts and why, in a line or two.
+
+    Args:
+        model: What the user asked to harden.
+    """
+    if request.model != model:
+        return (
+            f"Trains {request.model} on decoys, not {model}: what that one memorised stays behind, and what is flagged "
+            "gets a finite ε."
+        )
+    if request.prior == "public":
+        return f"Trains {model} on decoys: what is flagged gets a finite ε."
+    return (
+        f"Trains {model} on decoys, which hide what it memorised from the audits that we ran; no ε bounds that. With "
+        "the public base that it comes from, --reference BASE, what is flagged gets one."
+    )
 
 
 def within(planned: Planned, seconds: float, minutes: float) -> Planned:

@@ -167,6 +167,7 @@ def stage_entry(plan: AnyPlan, style: Style) -> StageEntry:
         sampling_rate=plan.sampling_rate,
         clip_norm=mechanism.clip_norm if isinstance(mechanism, DPSGD) else None,
         noise_multipliers=plan.noise_multipliers,
+        release_noise_multiplier=stage.release_noise_multiplier,
         optimizer=describe_optimizer(stage),
     )
 
@@ -182,8 +183,9 @@ def describe_optimizer(stage: Train) -> str:
     towards = " towards the start" if optimizer.towards == "start" else ""
     floor = f", floor {optimizer.floor:g}" if isinstance(optimizer, AdamBC) else ""
     layers = "" if stage.layers == "all" else f", on parameters named {stage.layers}"
+    annealing = " falling to 0" if stage.annealing == "linear" else ""
     return (
-        f"{type(optimizer).__name__}, learning rate {optimizer.learning_rate:g}, "
+        f"{type(optimizer).__name__}, learning rate {optimizer.learning_rate:g}{annealing}, "
         f"weight decay {optimizer.weight_decay:g}{towards}{floor}{layers}"
     )
 

@@ -74,8 +74,9 @@ def no_end_to_end(ledger: Ledger) -> str | None:
     """Why no finite ε holds end to end, as a clause; None where one does."""
     plain = [event for event in ledger.events if isinstance(event, PlainTraining)]
     if plain:
-        names = ", ".join(dict.fromkeys(event.stage for event in plain))
-        return f"the model was trained on the corpus without protection (stage {names})"
+        names = list(dict.fromkeys(event.stage for event in plain))
+        stages = "stages" if len(names) > 1 else "stage"
+        return f"the model was trained on the corpus without protection ({stages} {', '.join(names)})"
     return _unknown(ledger)
 
 

@@ -59,6 +59,7 @@ class StageEntry(_Frozen):
         text: What the stage read; null where it read no record.
         placeholders: Their style in redacted text; null for others.
         mechanism: `noise` has no gradient, `none` trains nothing.
+        release_noise_multiplier: σ of the release that decoys are fitted by; null where none is.
         released_share: The corpus' share of sensitive tokens as released with noise, and `released_weight` the
             weight w that follows from it: post-processing of what the ledger holds.
         stopped_after: The epoch after which the canaries were below the bar, so that the stage took no further step.
@@ -76,6 +77,7 @@ class StageEntry(_Frozen):
     sampling_rate: float | None = None
     clip_norm: float | None = None
     noise_multipliers: tuple[float, ...] = ()
+    release_noise_multiplier: float | None = None
     optimizer: str | None = None
     released_share: float | None = None
     released_weight: float | None = None

@@ -202,7 +202,9 @@ def test_random_canaries_of_models_that_never_saw_them(innocent: Innocent, monke
         assert np.mean(bits) == pytest.approx(1.44, abs=0.3)
 
 
-@pytest.mark.parametrize(("alpha", "most", "compared"), [(0.01, 4, False), (0.05, 11, True)])
+@pytest.mark.parametrize(
+    ("alpha", "most", "compared"), [(0.01, 4, False), pytest.param(0.05, 11, True, marks=pytest.mark.deep)]
+)
 def test_of_100_null_runs_hardly_more_than_alpha_fail(
     innocent: Innocent,
     monkeypatch: pytest.MonkeyPatch,

@@ -145,6 +145,17 @@ def test_the_noise_of_a_recipe_is_solved_for(atdp: Atdp) -> None:
     )
 
 
+def test_the_noise_of_a_release_is_solved_for(atdp: Atdp) -> None:
+    options = ["--recipe", "fitted-decoys", "--records", "2000", "--solve", "noise", "--target-epsilon", "2"]
+    answer = atdp("account", *options, "--prior", "public", "--json").json
+    assert answer["guarantees"][1]["scope"] == "increment"
+    assert 1.998 <= answer["guarantees"][1]["epsilon"] <= 2
+    sigma = answer["stages"][0]["release_noise_multiplier"]
+    assert f"one release, noise multiplier {sigma!r}" in " ".join(
+        atdp("account", *options, "--prior", "public").out.split()
+    )
+
+
 def test_the_curve_is_drawn_and_given_as_data(atdp: Atdp, tmp_path: Path) -> None:
     svg = tmp_path / "curve.svg"
     answer = atdp("account", *HYPOTHETICAL, "--curve", svg, "--json").json

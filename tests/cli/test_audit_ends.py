@@ -111,7 +111,9 @@ DAMAGES: dict[str, Damage] = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-@pytest.mark.parametrize("more", [[], ["--exit-zero"]], ids=["plain", "exit-zero"])
+@pytest.mark.parametrize(
+    "more", [[], pytest.param(["--exit-zero"], marks=pytest.mark.deep)], ids=["plain", "exit-zero"]
+)
 def test_a_damaged_checkpoint_has_no_verdict(atdp: Atdp, model: Path, leaky: Leaky, name: str, more: list[str]) -> None:
     DAMAGES[name](model)
     ended = atdp("audit-canary", model, "--manifest", leaky.manifest, "--json", *more)
@@ -120,6 +122,7 @@ def test_a_damaged_checkpoint_has_no_verdict(atdp: Atdp, model: Path, leaky: Lea
     assert "atdp: " in ended.err
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", [name for name in DAMAGES if name != "a panic"])
 def test_a_damaged_checkpoint_among_others_is_an_error(atdp: Atdp, model: Path, leaky: Leaky, name: str) -> None:
     DAMAGES[name](model)
@@ -128,6 +131,7 @@ def test_a_damaged_checkpoint_among_others_is_an_error(atdp: Atdp, model: Path, 
     assert [entry["verdict"] for entry in ended.json["models"]] == ["FAIL", "ERROR"]
 
 
+@pytest.mark.deep
 def test_a_flipped_bit_of_the_header_gives_the_same_weights_or_no_verdict(
     atdp: Atdp, model: Path, leaky: Leaky
 ) -> None:
