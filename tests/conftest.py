@@ -4,6 +4,11 @@ import random
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A test's time says nothing on a machine that does other things as well.
+settings.register_profile("atdp", deadline=None)
+settings.load_profile("atdp")
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
