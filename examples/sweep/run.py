@@ -11,6 +11,7 @@ where it stopped.
 import argparse
 import json
 import math
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -61,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--records", type=int, help="take the first so many of the corpus")
     found.add_argument("--epsilon", type=float, default=3.0, help="what all private stages of a system may spend")
     found.add_argument("--few", action="store_true", help="twelve systems, for a checkpoint that takes long")
+    found.add_argument("--match", default="", help="a regular expression: only systems in whose name it is found")
     found.add_argument("--best", type=int, default=5, help="how many to run again")
     found.add_argument("--seeds", type=int, default=3, help="repetitions of the best")
     found.add_argument("--canaries", type=int, default=17, help="how many for each seed: 3 times 17 are over 50")
@@ -163,7 +165,8 @@ def in_order(epsilon: float, *parts: str) -> System:
 
 def sweep(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
-    systems = (few if arguments.few else many)(arguments.epsilon)
+    every = (few if arguments.few else many)(arguments.epsilon)
+    systems = tuple(one for one in every if one.name == NO_DP or re.search(arguments.match, one.name))
     everything = Experiment(
         model=arguments.model,
         corpus=arguments.corpus,
@@ -174,14 +177,14 @@ def sweep(arguments: argparse.Namespace) -> int:
         attacked=True,
     )
     explored = measure(everything, systems, workers=arguments.jobs, say=lambda text: say(f"explore, {text}", started))
-    names = {NO_DP, *best(explored, systems, arguments.best), *(() if arguments.few else matched(explored, systems))}
+    names = {NO_DP, *best(explored, systems, arguments.best), *matched(explored, systems)}
     chosen = [system for system in systems if system.name in names]
     again = replace(everything, out=arguments.out / "confirm", seeds=arguments.seeds)
     confirmed = measure(again, chosen, workers=arguments.jobs, say=lambda text: say(f"confirm, {text}", started))
     told = {
         "goal": {"exposure": EXPOSURE, "perplexity": PERPLEXITY, "epsilon": arguments.epsilon},
         "explored": results(explored)["rows"],
-        "compared_at_one_perplexity": [] if arguments.few else list(matched(explored, systems)),
+        "compared_at_one_perplexity": list(matched(explored, systems)),
         "reached": [reached(row, confirmed) for row in confirmed],
         "seconds": round(time.monotonic() - started),
     }
@@ -210,11 +213,14 @@ def best(rows: Sequence[Row], systems: Sequence[System], count: int) -> tuple[st
 def matched(rows: Sequence[Row], systems: Sequence[System]) -> tuple[str, ...]:
     """Of each recipe of `COMPARED` after no-dp, the one nearest to a perplexity that all of them come near.
 
-    It is the perplexity, at least a quarter above that of no-dp, from which the farthest of them is least far.
+    It is the perplexity, at least a quarter above that of no-dp, from which the farthest of them is least far. None
+    where a recipe was tried at one rate alone.
     """
     last = {one.name: one.steps[1].part for one in systems if len(one.steps) == 2 and one.steps[0].part == NO_DP}
     plain = next(row.perplexity for row in rows if row.recipe == NO_DP) or math.nan
     known = [row for row in rows if last.get(row.recipe) in COMPARED and (row.perplexity or 0) > 0]
+    if any(sum(last[row.recipe] == part for row in known) < 2 for part in COMPARED):
+        return ()
     found: list[tuple[float, tuple[str, ...]]] = []
     for centre in known:
         at = math.log(centre.perplexity or math.nan)
