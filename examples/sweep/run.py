@@ -147,6 +147,7 @@ def many(epsilon: float) -> tuple[System, ...]:
         after(NO_DP, "fitted-decoys", "learning-rate=4e-3", LINEAR, "epochs=1", epsilon=epsilon),
         alone("fitted-decoys", "learning-rate=2e-3", LINEAR, epsilon=epsilon),
         alone("fitted-decoys", "learning-rate=4e-3", LINEAR, epsilon=epsilon),
+        alone("fitted-decoys", "learning-rate=8e-3", LINEAR, epsilon=epsilon),
         System(
             name="fitted-decoys+atdp",
             steps=(
