@@ -143,6 +143,7 @@ def many(epsilon: float) -> tuple[System, ...]:
         after("redacted", "anchored", epsilon=epsilon),
         after(NO_DP, "decoys"),
         after(NO_DP, "fitted-decoys", "learning-rate=4e-3", LINEAR, epsilon=epsilon),
+        after(NO_DP, "fitted-decoys", "learning-rate=8e-3", LINEAR, epsilon=epsilon),
         after(NO_DP, "fitted-decoys", "learning-rate=2e-3", "annealing=none", epsilon=epsilon),
         after(NO_DP, "fitted-decoys", "learning-rate=4e-3", LINEAR, "epochs=1", epsilon=epsilon),
         alone("fitted-decoys", "learning-rate=2e-3", LINEAR, epsilon=epsilon),
