@@ -114,6 +114,11 @@ def test_files_of_the_csv_module_are_read_and_rewritten_as_it_does(
     assert list(csv.reader(result, delimiter=delimiter))[1:] == expected
 
 
+@pytest.mark.parametrize("end", ["\n", "\n\n\n", "\r\n\n", "\n\r\n"])
+def test_empty_lines_at_the_end_stay(tmp_path: Path, end: str) -> None:
+    assert rewritten(tmp_path, "csv", f"text\na{end}", nothing) == f"text\na{end}"
+
+
 @given(st.text(st.sampled_from('a",\n\r\0'), max_size=12), st.binary(max_size=3))
 def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str, junk: bytes) -> None:
     source = written(tmp_path_factory.mktemp("corpus"), "in.csv", b"text\n" + text.encode() + junk)

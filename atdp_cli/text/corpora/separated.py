@@ -23,7 +23,7 @@ _NAMES_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row without its last line ending.
+    """A row without its last line ending; one without text, behind all others, holds the empty lines at the end.
 
     Attributes:
         number: Its first line, from 1.
@@ -47,6 +47,8 @@ def separated_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[S
     record = record_numbers(selection)
     for row in _rows(path, delimiter):
         before += row.before
+        if not row.text:
+            continue
         try:
             spans = _fields(row, delimiter, shown(path), None if names is None else len(names))
         except InputError as error:
@@ -117,6 +119,8 @@ def _rows(path: Path, delimiter: str) -> Iterator[_Row]:
             f"{shown(path)}: a quote in the row that begins on line {number} is never closed.",
             'Close it, or write a quote inside a quoted field as "".',
         )
+    if before:
+        yield _Row(number, before, "", "", None)
 
 
 def _open_after(line: str, delimiter: str, within: bool) -> bool:
