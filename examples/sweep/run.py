@@ -99,9 +99,9 @@ def few(epsilon: float) -> tuple[System, ...]:
         after(NO_DP, "noise", NOISE),
         after(NO_DP, "anchored", epsilon=epsilon),
         after(NO_DP, "decoys", "learning-rate=2e-3", LINEAR),
-        after(NO_DP, "fitted-decoys", "learning-rate=1e-3", LINEAR, epsilon=epsilon),
         after(NO_DP, "fitted-decoys", "learning-rate=2e-3", LINEAR, epsilon=epsilon),
-        alone("fitted-decoys", "learning-rate=1e-3", LINEAR, epsilon=epsilon),
+        after(NO_DP, "fitted-decoys", "learning-rate=4e-3", LINEAR, epsilon=epsilon),
+        alone("fitted-decoys", "learning-rate=2e-3", LINEAR, epsilon=epsilon),
     )
 
 
@@ -142,11 +142,11 @@ def many(epsilon: float) -> tuple[System, ...]:
         after("redacted", "atdp", epsilon=epsilon),
         after("redacted", "anchored", epsilon=epsilon),
         after(NO_DP, "decoys"),
-        after(NO_DP, "fitted-decoys", "learning-rate=4e-3", LINEAR, epsilon=epsilon),
+        after(NO_DP, "fitted-decoys", "learning-rate=1e-3", LINEAR, epsilon=epsilon),
         after(NO_DP, "fitted-decoys", "learning-rate=8e-3", LINEAR, epsilon=epsilon),
         after(NO_DP, "fitted-decoys", "learning-rate=2e-3", "annealing=none", epsilon=epsilon),
         after(NO_DP, "fitted-decoys", "learning-rate=4e-3", LINEAR, "epochs=1", epsilon=epsilon),
-        alone("fitted-decoys", "learning-rate=2e-3", LINEAR, epsilon=epsilon),
+        alone("fitted-decoys", "learning-rate=1e-3", LINEAR, epsilon=epsilon),
         alone("fitted-decoys", "learning-rate=4e-3", LINEAR, epsilon=epsilon),
         alone("fitted-decoys", "learning-rate=8e-3", LINEAR, epsilon=epsilon),
         System(
