@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import product
 from typing import NamedTuple
 
 from atdp_cli.text.redaction import Edit, apply_edits
@@ -66,6 +67,9 @@ WORDS: Mapping[str, tuple[str, str]] = {
 FITTED_DIGITS = frozenset({"DATE", "DATE_OF_BIRTH", "PHONE", "TIME"})
 """Labels whose digits follow rules, as months and dialling codes do. In all others each digit is as likely."""
 
+MOST_CAPITALS = 3
+"""Longer words in capitals are drawn from the lists."""
+
 MOST_DIGITS = 16
 """In longer spans the digits are uniform under every label."""
 
@@ -76,7 +80,6 @@ _WORD = r"[Aa]+(?:['’][Aa]+)*"
 _PARTS = re.compile(rf"{_WORD}|.", re.DOTALL)
 _EMAIL_PARTS = re.compile(rf"(?P<domain>(?<=@)[Aa0._-]+)|{_WORD}|.", re.DOTALL)
 _CHARACTERS = re.compile(".", re.DOTALL)
-_ABBREVIATION = re.compile(r"A{1,3}|a")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +159,17 @@ def places(label: str, surface: str) -> Iterator[tuple[Place, str]]:
         elif lists is None or part[0] not in "Aa":
             yield _single(part), stands
         else:
-            if _ABBREVIATION.fullmatch(part):
-                yield from zip(map(_single, part), stands, strict=True)
+            if part == "a":
+                yield _single(part), stands
             else:
-                yield _words(lists[words > 0], _case(part)), stands
+                short = len(part) <= MOST_CAPITALS and set(part) == {"A"}
+                yield _capitals(len(part)) if short else _words(lists[words > 0], _case(part)), stands
             words += 1
+
+
+def capitals_table(letters: int) -> str:
+    """The table for abbreviations of 1 to `MOST_CAPITALS` capital letters."""
+    return f"{letters} capitals"
 
 
 def digit_table(label: str, place: int, digits: int) -> str:
@@ -184,6 +193,18 @@ def _class(character: str) -> str:
 def _digit(label: str, place: int, digits: int) -> Place:
     fitted = label in FITTED_DIGITS and digits <= MOST_DIGITS
     return Place(DIGITS, len(DIGITS), digit_table(label, place, digits) if fitted else "")
+
+
+@cache
+def _capitals(letters: int) -> Place:
+    choices = abbreviations(letters)
+    return Place(choices, len(choices), capitals_table(letters))
+
+
+@cache
+def abbreviations(letters: int) -> Choices:
+    """All of so many capital letters."""
+    return tuple("".join(one) for one in product(UPPER, repeat=letters))
 
 
 @cache

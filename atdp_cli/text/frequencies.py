@@ -1,8 +1,8 @@
 """How often the public words and digits that decoys are made of stand in flagged spans.
 
-Each record has votes: one for a word of a public list at its place, a quarter for a digit of a date or a phone number.
-What is not public has no vote: no word beyond the lists, no letter or digit of any other label. All items that can
-have votes are known beforehand, so a noisy sum over all of them tells nothing by which items it has.
+Each record has votes: one for a word of a public list at its place and for an abbreviation, a quarter for a digit of a
+date or a phone number. What is not public has no vote: no word beyond the lists, no letter or digit of any other label.
+All items that can have votes are known beforehand, so a noisy sum over all of them tells nothing by which items it has.
 """
 
 from bisect import bisect_right
@@ -11,7 +11,21 @@ from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from atdp_cli.text.decoys import DIGITS, FITTED_DIGITS, MOST_DIGITS, Choose, Draw, Place, digit_table, lists, places
+from atdp_cli.text.decoys import (
+    DIGITS,
+    FITTED_DIGITS,
+    MOST_CAPITALS,
+    MOST_DIGITS,
+    Choices,
+    Choose,
+    Draw,
+    Place,
+    abbreviations,
+    capitals_table,
+    digit_table,
+    lists,
+    places,
+)
 from atdp_cli.text.spans import Span, merge
 
 DIGIT_VOTE = 0.25
@@ -38,6 +52,7 @@ class Table(NamedTuple):
 def tables() -> Mapping[str, Table]:
     """Every table, in an order that is always the same."""
     sizes = {name: (len(words.common) + len(words.more), len(words.common)) for name, words in lists().items()}
+    sizes |= {capitals_table(n): (len(abbreviations(n)),) * 2 for n in range(1, MOST_CAPITALS + 1)}
     for label in sorted(FITTED_DIGITS):
         for digits in range(1, MOST_DIGITS + 1):
             for place in range(digits):
@@ -92,6 +107,11 @@ def _cumulative(name: str, counts: Sequence[float]) -> tuple[int, ...]:
 @cache
 def _index(table: str) -> Mapping[str, int]:
     """Where each of its choices stands in a table."""
-    words = lists().get(table)
-    choices = DIGITS if words is None else (*words.common, *words.more)
-    return {choice.casefold(): at for at, choice in enumerate(choices)}
+    return {choice.casefold(): at for at, choice in enumerate(choices_of(table))}
+
+
+def choices_of(table: str) -> Choices:
+    """What the items of a table are."""
+    if (words := lists().get(table)) is not None:
+        return (*words.common, *words.more)
+    return {capitals_table(n): abbreviations(n) for n in range(1, MOST_CAPITALS + 1)}.get(table, DIGITS)

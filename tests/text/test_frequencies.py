@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from atdp_cli.text.decoys import DIGITS, FITTED_DIGITS, MOST_DIGITS, WORDS, Place, decoy, lists, shape
+from atdp_cli.text.decoys import FITTED_DIGITS, MOST_CAPITALS, MOST_DIGITS, WORDS, Place, decoy, lists, shape
 from atdp_cli.text.frequencies import (
     DIGIT_VOTE,
     UNIFORM_SHARE,
     by_frequency,
+    choices_of,
     frequencies,
     items,
     tables,
@@ -28,9 +29,7 @@ def span(text: str, part: str, label: str) -> Span:
 
 
 def item(table: str, choice: str) -> int:
-    words = lists().get(table)
-    choices = DIGITS if words is None else (*words.common, *words.more)
-    return tables()[table].start + choices.index(choice)
+    return tables()[table].start + choices_of(table).index(choice)
 
 
 def test_words_and_the_digits_of_dates_and_phones_vote() -> None:
@@ -50,6 +49,13 @@ def test_words_and_the_digits_of_dates_and_phones_vote() -> None:
     for place, digit in enumerate("61755"):
         expected[item(f"PHONE {place + 1}/5", digit)] = DIGIT_VOTE
     assert votes(text, spans) == expected
+
+
+def test_abbreviations_vote_whatever_kind_of_name_they_are() -> None:
+    text = "USR: the IBM of J. Doe, NY"
+    spans = [span(text, "USR", "PROPN"), span(text, "IBM", "ORG"), span(text, "J", "PERSON"), span(text, "NY", "GPE")]
+    tables_of = {"USR": "3 capitals", "IBM": "3 capitals", "J": "1 capitals", "NY": "2 capitals"}
+    assert votes(text, spans) == {item(table, word): 1.0 for word, table in tables_of.items()}
 
 
 def test_spans_that_overlap_vote_once() -> None:
@@ -72,7 +78,7 @@ def test_the_tables_share_no_item_and_leave_none_out() -> None:
     assert [one.start for one in places[1:]] == [one.start + one.size for one in places[:-1]]
     assert places[-1].start + places[-1].size == items()
     digits = len(FITTED_DIGITS) * MOST_DIGITS * (MOST_DIGITS + 1) // 2
-    assert len(places) == len(lists()) + digits
+    assert len(places) == len(lists()) + MOST_CAPITALS + digits
 
 
 @given(st.sampled_from([*WORDS, *FITTED_DIGITS, "NUMBER"]), st.text(max_size=30))
