@@ -8,7 +8,7 @@ stand at a place; text/frequencies.py draws them as often as a corpus has them.
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -240,20 +240,27 @@ def lists() -> Mapping[str, WordList]:
             name = line.strip("[]")
         elif line and not line.startswith("#"):
             found.setdefault(name, []).extend(line.split())
+    words = WordList(common=(), more=tuple(found.pop(f"words{MORE}")))
     named = {
-        name: WordList(common=tuple(words), more=tuple(found.get(f"{name}{MORE}", ())))
-        for name, words in found.items()
+        name: WordList(common=tuple(listed), more=tuple(found.get(f"{name}{MORE}", ())))
+        for name, listed in found.items()
         if not name.endswith(MORE)
     }
-    return named | {"names": _joined([named[name] for name in ("given", "family", "places", "organisations")])}
+    names = [named[name] for name in NAMES]
+    # Detectors take names of one kind for those of another, and words at the start of a line for names.
+    wider = {name: _joined([own], [*names, words] if name in NAMES else [words]) for name, own in named.items()}
+    return wider | {"names": _joined(names, [words])}
 
 
 MORE = ", more"
 """Ends the name of a section that holds a list's further words."""
 
+NAMES = ("given", "family", "places", "organisations")
 
-def _joined(parts: Iterable[WordList]) -> WordList:
-    parts = tuple(parts)
-    common = {word.casefold(): word for part in parts for word in part.common}
-    more = {word.casefold(): word for part in parts for word in part.more if word.casefold() not in common}
+
+def _joined(own: Sequence[WordList], others: Iterable[WordList]) -> WordList:
+    """The common words of our own lists; and all further ones of theirs, and of the others any."""
+    common = {word.casefold(): word for part in own for word in part.common}
+    further = (word for part in (*own, *others) for word in (*part.more, *part.common))
+    more = {word.casefold(): word for word in further if word.casefold() not in common}
     return WordList(common=tuple(common.values()), more=tuple(more.values()))

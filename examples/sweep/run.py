@@ -188,7 +188,7 @@ def sweep(arguments: argparse.Namespace) -> int:
         "explored": results(explored)["rows"],
         "compared_at_one_perplexity": list(matched(explored, systems)),
         "reached": [reached(row, confirmed) for row in confirmed],
-        "seconds": round(time.monotonic() - started),
+        "settings": {name: getattr(arguments, name) for name in ("few", "match", "canaries", "seeds", "records")},
     }
     table = (
         f"{markdown(confirmed)}\n## The goal\n\n{goals(confirmed)}\n"
@@ -250,7 +250,12 @@ def distance(row: Row, rows: Sequence[Row]) -> float:
     means = (row.exposure_mean, row.exposure_ratio_mean, row.resurfaced_mean, row.resurfaced_ratio_mean)
     bits = max(mean for mean in means if mean is not None)
     cost = (row.perplexity or math.inf) / (PERPLEXITY * (plain or math.nan))
-    return max(0.0, math.log2(bits / EXPOSURE)) + max(0.0, math.log2(cost))
+    return _doublings(bits / EXPOSURE) + _doublings(cost)
+
+
+def _doublings(excess: float) -> float:
+    """0 for what is not above 1."""
+    return max(0.0, math.log2(excess))
 
 
 def reached(row: Row, rows: Sequence[Row]) -> dict[str, Any]:
@@ -264,7 +269,7 @@ def reached(row: Row, rows: Sequence[Row]) -> dict[str, Any]:
         "exposure_ratio_upper": round(limits[-1], 3),
         "perplexity_share": round(share, 4),
         "reached": max(limits) <= EXPOSURE and share <= PERPLEXITY and row.recipe != NO_DP,
-        "missed_by_doublings": round(distance(row, rows), 3),
+        "missed_by_doublings": round(_doublings(max(limits) / EXPOSURE) + _doublings(share / PERPLEXITY), 3),
     }
 
 
@@ -286,7 +291,8 @@ def goals(rows: Sequence[Row]) -> str:
             "reached" if found["reached"] else f"missed by {found['missed_by_doublings']:.2f}",
         )
         lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n\nUpper limits are those of 95 % intervals; missed by so many doublings.\n"
+    foot = "Upper limits are those of 95 % intervals; the goal is missed by so many doublings of bits and perplexity."
+    return "\n".join(lines) + f"\n\n{foot}\n"
 
 
 def tradeoff(rows: Sequence[Row], systems: Sequence[System]) -> str:
