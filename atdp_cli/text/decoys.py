@@ -247,9 +247,11 @@ def lists() -> Mapping[str, WordList]:
         if not name.endswith(MORE)
     }
     names = [named[name] for name in NAMES]
-    # Detectors take names of one kind for those of another, and words at the start of a line for names.
-    wider = {name: _joined([own], [*names, words] if name in NAMES else [words]) for name, own in named.items()}
-    return wider | {"names": _joined(names, [words])}
+    # What a detector calls an organisation, or just a proper noun, is often another name, or a line's first word.
+    return named | {
+        "organisations": _joined([named["organisations"]], [*names, words]),
+        "names": _joined(names, [words]),
+    }
 
 
 MORE = ", more"

@@ -1,6 +1,6 @@
 """How often the public words and digits that decoys are made of stand in flagged spans.
 
-Each record has votes: one for a word of a public list at its place and for an abbreviation, a quarter for a digit of a
+Each record has votes: one for a word of a public list at its place, a quarter for an abbreviation and for a digit of a
 date or a phone number. What is not public has no vote: no word beyond the lists, no letter or digit of any other label.
 All items that can have votes are known beforehand, so a noisy sum over all of them tells nothing by which items it has.
 """
@@ -28,8 +28,8 @@ from atdp_cli.text.decoys import (
 )
 from atdp_cli.text.spans import Span, merge
 
-DIGIT_VOTE = 0.25
-"""Of a date's or phone number's digits there are ten kinds and many of each; words need the votes more."""
+LIGHT_VOTE = 0.25
+"""Of digits and abbreviations there are few kinds and many of each; words need a record's votes more."""
 
 UNIFORM_SHARE = 0.03
 """How often a place is drawn uniformly from its common choices all the same."""
@@ -74,7 +74,7 @@ def votes(text: str, spans: Iterable[Span]) -> dict[int, float]:
         for place, stands in places(span.label, text[span.start : span.end]):
             if place.table and (at := _index(place.table).get(stands.casefold())) is not None:
                 item = tables()[place.table].start + at
-                found[item] = found.get(item, 0.0) + (DIGIT_VOTE if place.choices is DIGITS else 1.0)
+                found[item] = found.get(item, 0.0) + (1.0 if place.table in lists() else LIGHT_VOTE)
     return found
 
 

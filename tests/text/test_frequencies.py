@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 from atdp_cli.text.decoys import FITTED_DIGITS, MOST_CAPITALS, MOST_DIGITS, WORDS, Place, decoy, lists, shape
 from atdp_cli.text.frequencies import (
-    DIGIT_VOTE,
+    LIGHT_VOTE,
     UNIFORM_SHARE,
     by_frequency,
     choices_of,
@@ -42,12 +42,12 @@ def test_words_and_the_digits_of_dates_and_phones_vote() -> None:
         span(text, "May 3", "DATE"),
         span(text, "4111", "CREDIT_CARD"),
     ]
-    expected = {item("places", "Boston"): 2.0, item("calendar", "May"): 1.0, item("DATE 1/1", "3"): DIGIT_VOTE}
+    expected = {item("places", "Boston"): 2.0, item("calendar", "May"): 1.0, item("DATE 1/1", "3"): LIGHT_VOTE}
     for name, word in (("given", "Emma"), ("family", "Clarke")):
         if word in (*lists()[name].common, *lists()[name].more):
             expected[item(name, word)] = 1.0
     for place, digit in enumerate("61755"):
-        expected[item(f"PHONE {place + 1}/5", digit)] = DIGIT_VOTE
+        expected[item(f"PHONE {place + 1}/5", digit)] = LIGHT_VOTE
     assert votes(text, spans) == expected
 
 
@@ -55,7 +55,7 @@ def test_abbreviations_vote_whatever_kind_of_name_they_are() -> None:
     text = "USR: the IBM of J. Doe, NY"
     spans = [span(text, "USR", "PROPN"), span(text, "IBM", "ORG"), span(text, "J", "PERSON"), span(text, "NY", "GPE")]
     tables_of = {"USR": "3 capitals", "IBM": "3 capitals", "J": "1 capitals", "NY": "2 capitals"}
-    assert votes(text, spans) == {item(table, word): 1.0 for word, table in tables_of.items()}
+    assert votes(text, spans) == {item(table, word): LIGHT_VOTE for word, table in tables_of.items()}
 
 
 def test_spans_that_overlap_vote_once() -> None:
