@@ -272,7 +272,7 @@ FITTED_DECOYS: Recipe = (
         text=Text.DECOY,
         objective=Uniform(),
         mechanism=Plain(),
-        optimizer=AdamW(learning_rate=4e-3),
+        optimizer=AdamW(learning_rate=2e-3),
         annealing="linear",
         release_noise_multiplier=2.5,
     ),
