@@ -35,15 +35,12 @@ def started(request: HardenRequest, model: Path) -> str:
         model: What the user asked to harden.
     """
     if request.model != model:
-        return (
-            f"Trains {request.model} on decoys, not {model}: what that one memorised stays behind, and what is flagged "
-            "gets a finite ε."
-        )
+        return f"Trains {request.model} on decoys, not {model}: what that one memorised stays behind."
     if request.prior == "public":
-        return f"Trains {model} on decoys: what is flagged gets a finite ε."
+        return f"Trains {model} on decoys."
     return (
         f"Trains {model} on decoys, which hide what it memorised from the audits that we ran; no ε bounds that. With "
-        "the public base that it comes from, --reference BASE, what is flagged gets one."
+        "the public base that it comes from, --reference BASE, what is flagged can have one."
     )
 
 

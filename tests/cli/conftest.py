@@ -27,6 +27,7 @@ class Ended:
 
 
 Atdp = Callable[..., Ended]
+Harden = Callable[..., Ended]
 
 
 @pytest.fixture
@@ -40,6 +41,17 @@ def atdp(capfd: pytest.CaptureFixture[str]) -> Atdp:
         return Ended(code=code, out=captured.out, err=captured.err)
 
     return call
+
+
+@pytest.fixture
+def harden(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> Harden:
+    """Harden the small checkpoint into a folder of `tmp_path`."""
+
+    def run(*options: object, out: str = "out") -> Ended:
+        data = ["--data", corpus, "-o", tmp_path / out, "--threads", 1, "--insecure-seed", 1]
+        return atdp("harden", checkpoint_folder, *data, *options)
+
+    return run
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,24 +1,12 @@
 """`harden --auto`: what it chooses, from what it is given, and what it refuses."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Atdp, Ended
-
-Harden = Callable[..., Ended]
-
-
-@pytest.fixture
-def harden(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> Harden:
-    def run(*options: object, out: str = "out") -> Ended:
-        data = ["--data", corpus, "-o", tmp_path / out, "--threads", 1, "--insecure-seed", 1]
-        return atdp("harden", checkpoint_folder, *data, *options)
-
-    return run
+from tests.cli.conftest import Ended, Harden
 
 
 def planned(ended: Ended) -> Any:

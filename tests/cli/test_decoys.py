@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +12,9 @@ from atdp_cli.jobs import stages
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.training.objective import Example
 from atdp_cli.training.stage import run_plain, run_private
-from tests.cli.conftest import Atdp, Ended, Leaky
+from tests.cli.conftest import Atdp, Harden, Leaky
 
-Harden = Callable[..., Ended]
 ENTITIES = ("--tier", "low-entity")
-
-
-@pytest.fixture
-def harden(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> Harden:
-    def run(*options: object, out: str = "out") -> Ended:
-        data = ["--data", corpus, "-o", tmp_path / out, "--threads", 1, "--insecure-seed", 1]
-        return atdp("harden", checkpoint_folder, *data, *options)
-
-    return run
 
 
 @pytest.fixture
