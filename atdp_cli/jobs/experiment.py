@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 AUDITED, SENTENCE, TERMS = ".audit.json", ".sentence.json", "terms.txt"
 """What is appended to a model's folder for its audit and for a sentence's perplexity; and a list for the detector."""
 
-HELD_OUT_EVERY = 20
-
 Setting = Literal["detected", "missed", "no-miss"]
 """Whether the detector sees the canaries: as it does by itself, never (an allow list), or always (a deny list)."""
 
@@ -48,6 +46,8 @@ class Experiment:
         repeats: Records of each.
         seeds: Independent repetitions, each with canaries, samples and noise of its own.
         records: Take the first so many of the corpus; None takes all.
+        held_out_every: Of so many records one is held out; at least 2.
+        allow: Lists of terms that are not sensitive.
         sentence: Looked at token by token beside the held-out records.
         attacked: Whether each model is also asked to continue the canaries' prefix, and audited again after it was
             fine-tuned on the held-out records.
@@ -63,12 +63,15 @@ class Experiment:
     tier: Tier = Tier.LOW_ENTITY
     setting: Setting = "detected"
     records: int | None = None
+    held_out_every: int = 20
+    allow: tuple[Path, ...] = ()
     attacked: bool = False
     sentence: str = "My name is Emma Carter, I live in Berlin, and my order has not arrived yet."
 
     def __post_init__(self) -> None:
         for name, value in (("canaries", self.canaries), ("repeats", self.repeats), ("seeds", self.seeds)):
             require_at_least(name, value, 1)
+        require_at_least("held_out_every", self.held_out_every, 2)
         if self.corpus.suffix != ".txt":
             raise UsageError(
                 f"{self.corpus} is not plain text.", "Canaries are planted in .txt corpora, a record a line."
@@ -98,7 +101,7 @@ class Node:
 
 
 def prepare(experiment: Experiment) -> None:
-    """Hold out every twentieth record, and plant new canaries among the others, for each seed. What is there stays.
+    """Hold out some of the records, and plant new canaries among the others, for each seed. What is there stays.
 
     Raises:
         UsageError: The folder holds another experiment.
@@ -113,12 +116,9 @@ def prepare(experiment: Experiment) -> None:
     train, valid = experiment.out / "train.txt", experiment.out / "valid.txt"
     if not valid.exists():
         lines = [line for _, line, _ in read_lines(experiment.corpus) if line.strip()][: experiment.records]
-        train.write_text(
-            "".join(f"{line}\n" for i, line in enumerate(lines, 1) if i % HELD_OUT_EVERY), encoding="utf-8"
-        )
-        valid.write_text(
-            "".join(f"{line}\n" for i, line in enumerate(lines, 1) if not i % HELD_OUT_EVERY), encoding="utf-8"
-        )
+        every = experiment.held_out_every
+        train.write_text("".join(f"{line}\n" for i, line in enumerate(lines, 1) if i % every), encoding="utf-8")
+        valid.write_text("".join(f"{line}\n" for i, line in enumerate(lines, 1) if not i % every), encoding="utf-8")
     for seed in range(1, experiment.seeds + 1):
         _plant(experiment, seed)
 
@@ -219,7 +219,7 @@ def _detector(experiment: Experiment, seed: int, tier: Tier | None) -> Detector:
     return Detector(
         tier=tier or experiment.tier,
         store=private_folder(folder / "planted.txt"),
-        allow=terms if experiment.setting == "missed" else (),
+        allow=(*experiment.allow, *(terms if experiment.setting == "missed" else ())),
         deny=terms if experiment.setting == "no-miss" else (),
     )
 

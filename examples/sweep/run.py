@@ -60,6 +60,8 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--corpus", type=Path, required=True, help="plain text, a record a line")
     found.add_argument("--out", type=Path, required=True, help="folder for all that is written")
     found.add_argument("--records", type=int, help="take the first so many of the corpus")
+    found.add_argument("--held-out-every", type=int, default=20, help="of so many records one is held out")
+    found.add_argument("--allow", type=Path, action="append", default=[], help="terms that are not sensitive")
     found.add_argument("--epsilon", type=float, default=3.0, help="what all private stages of a system may spend")
     found.add_argument("--few", action="store_true", help="twelve systems, for a checkpoint that takes long")
     found.add_argument("--match", default="", help="a regular expression: only systems in whose name it is found")
@@ -88,21 +90,25 @@ def after(first: str, part: str, *options: str, epsilon: float | None = None, lo
 
 
 def few(epsilon: float) -> tuple[System, ...]:
-    """One of each kind, and two rates for what comes nearest."""
+    """One of each kind, and some rates for what comes nearest."""
     return (
         alone(NO_DP),
-        alone(NO_DP, "learning-rate=1e-3", LINEAR),
         alone("redacted"),
         alone("decoys"),
         after(NO_DP, "interpolate"),
         after(NO_DP, "atdp", epsilon=epsilon),
         after(NO_DP, "noise", NOISE),
         after(NO_DP, "anchored", epsilon=epsilon),
-        after(NO_DP, "decoys", "learning-rate=2e-3", LINEAR),
-        after(NO_DP, "fitted-decoys", "learning-rate=2e-3", LINEAR, epsilon=epsilon),
-        after(NO_DP, "fitted-decoys", "learning-rate=4e-3", LINEAR, epsilon=epsilon),
-        alone("fitted-decoys", "learning-rate=2e-3", LINEAR, epsilon=epsilon),
+        *(fitted(NO_DP, rate, epsilon) for rate in ("5e-4", "1e-3", "2e-3")),
+        *(fitted(None, rate, epsilon) for rate in ("1e-3", "2e-3")),
     )
+
+
+def fitted(first: str | None, rate: str, epsilon: float) -> System:
+    """Fitted decoys with a rate that falls to 0, after a plain stage or from the base."""
+    options = (f"learning-rate={rate}", LINEAR)
+    part = "fitted-decoys"
+    return alone(part, *options, epsilon=epsilon) if first is None else after(first, part, *options, epsilon=epsilon)
 
 
 def many(epsilon: float) -> tuple[System, ...]:
@@ -130,6 +136,7 @@ def many(epsilon: float) -> tuple[System, ...]:
     return (
         *few(epsilon),
         *(alone(NO_DP, f"learning-rate={rate}") for rate in ("1e-3", "2e-3")),
+        alone(NO_DP, "learning-rate=1e-3", LINEAR),
         *(after(NO_DP, "anchored", *options, epsilon=epsilon) for options in anchored),
         after(NO_DP, "anchored", "learning-rate=5e-3", epsilon=epsilon, lora=4),
         System(name=f"{NO_DP}+anchored, tier=high-entity", steps=(step(NO_DP), tier)),
@@ -142,13 +149,11 @@ def many(epsilon: float) -> tuple[System, ...]:
         after("redacted", "atdp", epsilon=epsilon),
         after("redacted", "anchored", epsilon=epsilon),
         after(NO_DP, "decoys"),
-        after(NO_DP, "fitted-decoys", "learning-rate=1e-3", LINEAR, epsilon=epsilon),
-        after(NO_DP, "fitted-decoys", "learning-rate=8e-3", LINEAR, epsilon=epsilon),
+        after(NO_DP, "decoys", "learning-rate=2e-3", LINEAR),
+        *(fitted(NO_DP, rate, epsilon) for rate in ("4e-3", "8e-3")),
+        *(fitted(None, rate, epsilon) for rate in ("4e-3", "8e-3")),
         after(NO_DP, "fitted-decoys", "learning-rate=2e-3", "annealing=none", epsilon=epsilon),
         after(NO_DP, "fitted-decoys", "learning-rate=4e-3", LINEAR, "epochs=1", epsilon=epsilon),
-        alone("fitted-decoys", "learning-rate=1e-3", LINEAR, epsilon=epsilon),
-        alone("fitted-decoys", "learning-rate=4e-3", LINEAR, epsilon=epsilon),
-        alone("fitted-decoys", "learning-rate=8e-3", LINEAR, epsilon=epsilon),
         System(
             name="fitted-decoys+atdp",
             steps=(
@@ -176,6 +181,8 @@ def sweep(arguments: argparse.Namespace) -> int:
         canaries=arguments.canaries,
         seeds=1,
         records=arguments.records,
+        held_out_every=arguments.held_out_every,
+        allow=tuple(arguments.allow),
         attacked=True,
     )
     explored = measure(everything, systems, workers=arguments.jobs, say=lambda text: say(f"explore, {text}", started))
@@ -188,7 +195,10 @@ def sweep(arguments: argparse.Namespace) -> int:
         "explored": results(explored)["rows"],
         "compared_at_one_perplexity": list(matched(explored, systems)),
         "reached": [reached(row, confirmed) for row in confirmed],
-        "settings": {name: getattr(arguments, name) for name in ("few", "match", "canaries", "seeds", "records")},
+        "settings": {
+            name: getattr(arguments, name)
+            for name in ("few", "match", "canaries", "seeds", "records", "held_out_every")
+        },
     }
     table = (
         f"{markdown(confirmed)}\n## The goal\n\n{goals(confirmed)}\n"
