@@ -1,0 +1,138 @@
+"""The pages name nothing that is not there: links, their anchors, and files and folders in backticks."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*/README.md")))
+
+READERS = """OUT OUT.private OUT.partial OUT.failed OUT.failed.private model-hardened model-hardened.private
+CORPUS.private corpus.txt.private DIR runs sweep""".split()  # noqa: SIM905 - a list of words
+"""First parts of names that stand for files of the reader's own, or that a run writes."""
+
+OURS = ("atdp_cli", "docs", "examples", "tests", "completions", ".ci")
+"""Folders whose names in blocks of code are of this repository."""
+
+_FENCE = re.compile(r"^(```+|~~~+)[^\n]*\n(.*?)^\1[ \t]*$", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"(`+)(.+?)\1", re.DOTALL)
+_LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]]+\]:\s+(\S+)", re.MULTILINE)
+_HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
+_NAME = re.compile(r"[\w.*-]+/[\w./*-]*")
+
+
+def missing(page: Path, root: Path = ROOT) -> Iterator[str]:
+    """What a page names that is not there.
+
+    Args:
+        page: A Markdown file.
+        root: The repository's folder; names are looked up beside the page, in it and in its package.
+    """
+    text = page.read_text(encoding="utf-8")
+    blocks, prose = [block for _, block in _FENCE.findall(text)], _FENCE.sub("", text)
+    for name in _names(" ".join(code for _, code in _CODE.findall(prose))):
+        if name.split("/")[0] not in READERS and not _there(name, page.parent, root, root / "atdp_cli"):
+            yield name
+    for name in _names(" ".join(blocks)):
+        if name.split("/")[0] in OURS and not _there(name, root):
+            yield name
+    for link in (one or other for one, other in _LINK.findall(_CODE.sub("`", prose))):
+        if not re.match(r"[a-z]+:", link) and not _linked(page, link):
+            yield link
+
+
+def _names(code: str) -> Iterator[str]:
+    """The words that look like a file or a folder; one that begins with ./ or / is the reader's."""
+    for word in code.split():
+        found = word.strip("\"',;:()[]").rstrip(".")
+        if _NAME.fullmatch(found) and not found.startswith("./"):
+            yield found
+
+
+def _there(name: str, *folders: Path) -> bool:
+    if "*" in name:
+        return any(any(folder.glob(name.rstrip("/"))) for folder in folders)
+    return any((folder / name).is_dir() if name.endswith("/") else (folder / name).exists() for folder in folders)
+
+
+def _linked(page: Path, link: str) -> bool:
+    path, _, anchor = link.partition("#")
+    target = page.parent / path if path else page
+    return target.exists() and (not anchor or (target.suffix == ".md" and anchor in _anchors(target)))
+
+
+def _anchors(page: Path) -> set[str]:
+    """What links to a page's headings end with, as GitHub makes it."""
+    seen: Counter[str] = Counter()
+    anchors = set()
+    for heading in _HEADING.findall(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+        shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-")
+        anchors.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
+        seen[slug] += 1
+    return anchors
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_names_is_there(page: Path) -> None:
+    assert not list(missing(page))
+
+
+def test_the_readme_links_every_page() -> None:
+    linked = {(ROOT / one.partition("#")[0]).resolve() for one, _ in _LINK.findall(PAGES[0].read_text("utf-8")) if one}
+    assert not [page.name for page in PAGES if page.parent.name == "docs" and page not in linked]
+
+
+BROKEN = """# One `page`, and more
+
+See [a](gone.md), [b](there.md#gone), [c](#nowhere), ![d](gone.svg), `docs/gone.md`, `python tests/gone.py -q` and
+`there.md/`.
+
+```sh
+python examples/gone/run.py --out ./gone/of/the/reader --model gone/of/the/reader
+```
+"""
+
+WHOLE = """# One `page`, and more
+
+## Twice
+
+## Twice
+
+[a](there.md), [b](there.md#a-heading-its-own), [c](#one-page-and-more), [d](#twice-1), [e](https://example.org/gone),
+`OUT.private/review/`, `/B-\\d{3}/`, `./gone`, `q / σ`, `docs/*.md`, `text/`, [`folder/`](folder) and ``a ` folder/``.
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A few files to name."""
+    for folder in ("docs", "folder", "atdp_cli/text"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "there.md").write_text("## A heading, its *own*\n")
+    (tmp_path / "docs" / "a.md").touch()
+    return tmp_path
+
+
+def test_what_is_not_there_is_noticed(repository: Path) -> None:
+    page = repository / "page.md"
+    page.write_text(BROKEN)
+    assert list(missing(page, repository)) == [
+        "docs/gone.md",
+        "tests/gone.py",
+        "there.md/",
+        "examples/gone/run.py",
+        "gone.md",
+        "there.md#gone",
+        "#nowhere",
+        "gone.svg",
+    ]
+
+
+def test_what_is_there_passes(repository: Path) -> None:
+    page = repository / "page.md"
+    page.write_text(WHOLE)
+    assert not list(missing(page, repository))
