@@ -1,11 +1,16 @@
-"""Files that are made from the code: completions and the page of help texts. `make generated` writes them."""
+"""Files that are made from the code: completions, the page of help texts, screens. `make generated` writes them."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from atdp_cli.cli.app import COMMANDS
+from atdp_cli.report.document import PrivateReport, PublicReport
+from tests.transcripts import golden_files
 
 ROOT = Path(__file__).parent.parent
 COMPLETIONS = {"bash": "atdp.bash", "zsh": "_atdp", "fish": "atdp.fish"}
@@ -16,9 +21,27 @@ This page is what `atdp COMMAND --help` prints; a test keeps the two the same.
 
 
 def generated() -> dict[Path, str]:
-    """Every generated file with the text that it must have."""
+    """Every generated file but the golden ones with the text that it must have."""
     completions = {ROOT / "completions" / name: completion(shell) for shell, name in COMPLETIONS.items()}
-    return completions | {ROOT / "docs" / "commands.md": commands_page()}
+    return completions | {ROOT / "docs" / "commands.md": commands_page()} | schemas()
+
+
+def schemas() -> dict[Path, str]:
+    """The JSON schemas of both reports, by the version that a report states."""
+    folder = ROOT / "atdp_cli" / "report" / "schemas"
+    kinds: dict[str, type[BaseModel]] = {
+        "privacy_report.schema.json": PublicReport,
+        "private_report.schema.json": PrivateReport,
+    }
+    return {
+        folder / name: json.dumps(
+            {"$schema": "https://json-schema.org/draft/2020-12/schema"} | model.model_json_schema(mode="serialization"),
+            indent=2,
+            ensure_ascii=False,
+        )
+        + "\n"
+        for name, model in kinds.items()
+    }
 
 
 def completion(shell: str) -> str:
@@ -50,6 +73,6 @@ def _atdp(arguments: list[str], **settings: str) -> str:
 
 
 if __name__ == "__main__":
-    for path, text in generated().items():
+    for path, text in (generated() | golden_files()).items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")

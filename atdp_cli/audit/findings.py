@@ -1,7 +1,7 @@
 """What an audit finds: each canary, all of them together, the bounds on ε, and the verdict."""
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from atdp_cli.audit.distribution import Distribution
     from atdp_cli.audit.extraction import Extraction
     from atdp_cli.audit.membership import Membership
+
+
+DISCOVERABLE_QUERIES = 1000
+"""A canary is called discoverable where so many samples hold it with probability 1/2 or more (Hayes et al. 2024)."""
 
 
 class Verdict(StrEnum):
@@ -215,6 +219,9 @@ class Audit:
     """The audit of one model: `reasons` for the verdict, and `notices` of what else to know.
 
     What was not asked for is None. Extraction has an entry a canary, in the manifest's order.
+
+    Attributes:
+        weights: SHA-256 of each weight file that was audited.
     """
 
     model: str
@@ -231,6 +238,7 @@ class Audit:
     membership: "tuple[Membership, ...] | None" = None
     resurfaced: Resurfaced | None = None
     own_secrets: OwnSecrets | None = None
+    weights: Mapping[str, str] = field(default_factory=dict)
 
 
 def exit_code(verdicts: Iterable[Verdict]) -> int:

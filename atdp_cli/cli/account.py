@@ -210,7 +210,8 @@ def _drawn(ledger: "Ledger", found: "Figures") -> str:
 def _answer(subject: Subject, told: Sequence["Guarantee"], found: "Figures", group: int | None) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from atdp_cli.report.document import guarantee_entries, json_number, json_numbers
+    from atdp_cli.report.document import guarantee_entries
+    from atdp_cli.report.numbers import json_number, json_numbers
 
     ledger = subject.ledger
     answer: dict[str, Any] = {
@@ -257,22 +258,24 @@ def _stages(plan: "Plan") -> list[dict[str, Any]]:
     ]
 
 
-def _pld(ledger: "Ledger") -> float:
+def _pld(ledger: "Ledger") -> float | None:
+    """What a ledger's stages with noise spend; None where there are none, which is no promise at all."""
     from atdp_cli.privacy.accountant import epsilon_pld
     from atdp_cli.privacy.ledger import private_events
 
-    return epsilon_pld(private_events(ledger.events), ledger.delta, grid=ledger.grid)
+    events = private_events(ledger.events)
+    return epsilon_pld(events, ledger.delta, grid=ledger.grid) if events else None
 
 
 def _solution(subject: Subject) -> str:
     if subject.plan is not None:
         shown = [
-            f"{stage.stage.name}: {stage.steps:,} steps, noise multiplier {sigmas[0]!r} in the first epoch"
+            f"Stage {stage.stage.name}: {stage.steps:,} steps, noise multiplier {sigmas[0]!r} in the first epoch."
             for stage in subject.plan.training
             if (sigmas := stage.noise_multipliers)
         ]
         shown += [
-            f"{stage.stage.name}: one release, noise multiplier {sigma!r}"
+            f"Stage {stage.stage.name}: noise multiplier {sigma!r} for its one release."
             for stage in subject.plan.training
             if (sigma := stage.stage.release_noise_multiplier) is not None
         ]

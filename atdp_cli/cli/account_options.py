@@ -35,6 +35,7 @@ class Asked:
     solve: Annotated[
         Unknown | None,
         typer.Option(
+            metavar="noise|steps|sample-rate",
             help="Find the least noise, the most steps or the largest sample rate for --target-epsilon, the others "
             "given; with --recipe the noise.",
             rich_help_panel=ASKED,
@@ -69,7 +70,7 @@ class Planning:
         list[str] | None,
         typer.Option(
             "--set",
-            metavar="STAGE.OPTION=VALUE",
+            metavar="STAGE.KEY=VALUE",
             help="An option of one stage, as escalation, jitter or sigma-max. Repeatable.",
             rich_help_panel=PLANNED,
         ),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from atdp_cli import __version__
-from atdp_cli.cli import account, audit_canary, detect, harden, plant_canary, redact, review
+from atdp_cli.cli import account, audit_canary, detect, harden, plant_canary, redact, report, review
 from atdp_cli.cli.endings import INCOMPLETE, accident, guarded, heard, say
 from atdp_cli.cli.groups import expanded
 from atdp_cli.errors import AtdpError
@@ -31,6 +31,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "plant-canary": plant_canary.plant_canary,
     "audit-canary": audit_canary.audit_canary,
     "account": account.account,
+    "report": report.report,
 }
 for name, command in COMMANDS.items():
     app.command(name)(guarded(expanded(command)))

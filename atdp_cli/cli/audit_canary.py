@@ -10,8 +10,8 @@ import typer
 
 from atdp_cli.cli.audit_options import Bounds, Limits, Own, Reports, Trying
 from atdp_cli.cli.audit_shown import Entry, show
-from atdp_cli.cli.console import people, progress, results, write_json
-from atdp_cli.cli.options import Saying, Threads
+from atdp_cli.cli.console import progress, results, write_json
+from atdp_cli.cli.options import Telling, Threads
 from atdp_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def audit_canary(
     trying: Trying,
     own: Own,
     reports: Reports,
-    saying: Saying,
+    saying: Telling,
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
     manifest: Annotated[Path | None, typer.Option(help="The manifest that plant-canary wrote.")] = None,
     canary: Annotated[
@@ -77,10 +77,10 @@ def audit_canary(
     )
     baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
     reports.check()
-    console = people(quiet=saying.quiet)
+    console = saying.console()
     folders = _folders(models, console)
     use_threads(threads)
-    with progress(console) as notify:
+    with progress(console, saying.progress) as notify:
         audits = list(audit_models(folders, question, request, notify))
     entries = [_entry(audit, limits) for audit in audits]
     if baseline is not None:
@@ -89,8 +89,11 @@ def audit_canary(
     if saying.as_json:
         write_json({"schema_version": 1, "models": entries})
     secrets = _secrets(question, shown=reports.show_secrets)
-    for entry in entries:
-        show(entry, secrets, console if saying.as_json else results())
+    shown = console if saying.as_json else results()
+    for number, entry in enumerate(entries):
+        if number:
+            shown.print()
+        show(entry, secrets, shown)
     raise typer.Exit(_exit_code(entries, limits))
 
 
@@ -150,6 +153,7 @@ def _entry(audit: "Audit | Unfinished", limits: Limits) -> Entry:
         "membership": None,
         "resurfaced": None,
         "own_secrets": None,
+        "weights": {},
         "gate": "ERROR",
     } | more
 

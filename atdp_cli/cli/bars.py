@@ -53,7 +53,7 @@ class Pace:
 
 
 class Bars:
-    """One bar a task, on a terminal; elsewhere nothing."""
+    """One bar a task, on a terminal; elsewhere nothing, even where FORCE_COLOR asks for colour in a file."""
 
     def __init__(self, console: Console) -> None:
         columns = (
@@ -64,7 +64,8 @@ class Bars:
             _Left(),
             TextColumn("{task.fields[detail]}", markup=False, table_column=Column(no_wrap=True)),
         )
-        self._bars = Progress(*columns, console=console, disable=not console.is_terminal)
+        drawn = console.is_interactive and console.file.isatty()
+        self._bars = Progress(*columns, console=console, disable=not drawn)
         self._tasks: dict[str, TaskID] = {}
         self._undrawn: dict[str, tuple[int, int | None, str]] = {}
         self._drawn = 0.0

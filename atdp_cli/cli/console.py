@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from atdp_cli.cli.bars import Bars, Pace
+from atdp_cli.cli.eventlines import EventLines, ProgressOption, write_line
 from atdp_cli.events import (
     CrossChecked,
     EpochDone,
@@ -65,7 +66,21 @@ def write_json(value: Any) -> None:
 
 
 @contextmanager
-def progress(console: Console) -> Iterator[Notify]:
+def progress(console: Console, how: ProgressOption) -> Iterator[Notify]:
+    """A `notify` for people, or one that writes lines of JSON."""
+    if how is ProgressOption.AUTO:
+        with _for_people(console) as notify:
+            yield notify
+        return
+    lines = EventLines(write_line)
+    try:
+        yield lines.tell
+    finally:
+        lines.flush()
+
+
+@contextmanager
+def _for_people(console: Console) -> Iterator[Notify]:
     """A `notify` that draws one bar a task and prints the rest."""
     bars = Bars(console)
     advance = bars.advance

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atdp_cli.cli.console import people, progress, say_skipped, write_json
-from atdp_cli.cli.options import CorpusArgument, Detecting, Force, Reading, Saying
+from atdp_cli.cli.console import progress, say_skipped, write_json
+from atdp_cli.cli.options import CorpusArgument, Detecting, Force, Reading, Telling
 from atdp_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def detect(
     corpus: CorpusArgument,
     detecting: Detecting,
     reading: Reading,
-    saying: Saying,
+    saying: Telling,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Spans file. Default: standard output.", rich_help_panel="Output"),
@@ -50,8 +50,8 @@ def detect(
 
     sampling = _sampling(review, sample, force=force)
     corpus_read, detector = reading.corpus(corpus), detecting.detector(corpus)
-    console = people(quiet=saying.quiet)
-    with progress(console) as notify:
+    console = saying.console()
+    with progress(console, saying.progress) as notify:
         if output is not None:
             tally = detect_to_file(corpus_read, output, detector, notify, force=force, review=sampling)
         else:
@@ -72,7 +72,7 @@ def detect(
             }
         )
     console.print(
-        f"{tally.records:,} records, {tally.tokens:,} tokens, {tally.sensitive_share:.1%} of them sensitive "
+        f"Records: {tally.records:,}. Tokens: {tally.tokens:,}, {tally.sensitive_share:.1%} of them sensitive "
         f"({detector.tier.value})."
     )
     say_skipped(console, tally.skipped)

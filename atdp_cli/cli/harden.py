@@ -1,14 +1,16 @@
 """`atdp harden`: a checkpoint and a corpus in, a hardened checkpoint with its privacy report out."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from atdp_cli.cli.console import figure, people, progress, write_json
+from atdp_cli.cli.commandline import spelt_out, without_paths
+from atdp_cli.cli.console import figure, progress, write_json
 from atdp_cli.cli.harden_options import Data, Privacy, Running, Training
-from atdp_cli.cli.options import Detecting, Saying
+from atdp_cli.cli.options import Detecting, Telling
 from atdp_cli.cli.sources import filled, left_open
 from atdp_cli.errors import UsageError
 
@@ -35,7 +37,7 @@ def harden(
     privacy: Privacy,
     detecting: Detecting,
     running: Running,
-    saying: Saying,
+    saying: Telling,
 ) -> None:
     """Harden MODEL on its corpus: reweigh, clip, add noise, and account for every step.
 
@@ -55,7 +57,8 @@ def harden(
     beside_it = left_open(context, asked.run.said())
     data, training, privacy = filled(data, beside_it), filled(training, beside_it), filled(privacy, beside_it)
     request = _request(model, asked, data, training, privacy, filled(detecting, beside_it), running)
-    console = people(quiet=saying.quiet)
+    request = replace(request, command=spelt_out(context), command_without_paths=without_paths(context))
+    console = saying.console()
     if training.auto:
         request = from_public_start(request)
         console.print(started(request, model))
@@ -65,7 +68,7 @@ def harden(
         if request.max_increase is not None:
             check_output(beside(request.output, FAILED), force=request.force)
     minutes = training.minutes
-    _run(planned, console, minutes=minutes, dry_run=running.dry_run, as_json=saying.as_json, threads=running.threads)
+    _run(planned, console, saying, minutes=minutes, dry_run=running.dry_run, threads=running.threads)
 
 
 def _chosen(
@@ -190,10 +193,10 @@ def default_output(model: Path) -> Path:
 def _run(
     planned: "Planned",
     console: "Console",
+    saying: Telling,
     *,
     minutes: float | None,
     dry_run: bool,
-    as_json: bool,
     threads: int | None,
 ) -> None:
     from atdp_cli.jobs.automatic import better, within
@@ -203,7 +206,7 @@ def _run(
     from atdp_cli.model.device import training_threads, use_threads
 
     use_threads(threads)
-    with progress(console) as notify:
+    with progress(console, saying.progress) as notify:
         opened = open_model(planned.request, notify)
     if threads is None:
         use_threads(training_threads(opened.checkpoint.model.num_parameters()))
@@ -213,15 +216,15 @@ def _run(
         seconds = estimate_seconds(planned, opened)
     _show_plan(planned, opened.engine.name, seconds, console)
     if dry_run:
-        if as_json:
+        if saying.as_json:
             write_json(_plan_json(planned, opened.engine.name, seconds))
         return
-    with progress(console) as notify:
+    with progress(console, saying.progress) as notify:
         finished = run(planned, opened, notify)
     _show_result(finished, console)
     if advised := better(planned):
         console.print(advised)
-    if as_json:
+    if saying.as_json:
         write_json(_result_json(planned, finished))
     else:
         typer.echo(str(finished.output))
@@ -261,7 +264,8 @@ def _show_plan(planned: "Planned", engine: str, seconds: float, console: "Consol
 def _sigmas(entry: "StageEntry") -> str:
     sigmas = entry.noise_multipliers
     if sigmas:
-        return f"{min(sigmas):.2f}–{max(sigmas):.2f}"
+        low, high = f"{min(sigmas):.2f}", f"{max(sigmas):.2f}"
+        return low if low == high else f"{low}–{high}"
     return "none" if entry.release_noise_multiplier is None else f"{entry.release_noise_multiplier:.2f} once"
 
 
@@ -305,7 +309,8 @@ def _plan_json(planned: "Planned", engine: str, seconds: float) -> dict[str, Any
 def _result_json(planned: "Planned", finished: "Hardened") -> dict[str, Any]:
     from dataclasses import asdict
 
-    from atdp_cli.report.document import guarantee_entries, json_numbers
+    from atdp_cli.report.document import guarantee_entries
+    from atdp_cli.report.numbers import json_numbers
 
     return {
         "schema_version": 1,

@@ -110,7 +110,7 @@ class Training:
         list[str] | None,
         typer.Option(
             "--set",
-            metavar="STAGE.OPTION=VALUE",
+            metavar="STAGE.KEY=VALUE",
             help="An option of one stage; without it options act on the last DP stage. Repeatable.",
             rich_help_panel=TRAINING,
         ),
@@ -256,8 +256,10 @@ class Data:
     style: Annotated[
         Style,
         typer.Option(
-            help="Placeholders in stages on redacted text, as for atdp redact. Numbered and pseudonym tell which "
-            "flagged texts are equal (within a record; in the whole run), so no selective guarantee holds.",
+            metavar="STYLE",
+            help="Placeholders in stages on redacted text, as for atdp redact: label, angle, numbered or pseudonym. "
+            "The last two tell which flagged texts are equal (within a record; in the whole run), so no selective "
+            "guarantee holds.",
             rich_help_panel=DETECTION,
         ),
     ] = Style.LABEL
@@ -284,6 +286,7 @@ class Running:
     engine: Annotated[
         EngineOption,
         typer.Option(
+            metavar="ENGINE",
             help="How records are clipped: many at once (bookkeeping), by Opacus' hooks (opacus), one at a time "
             "(loop). auto takes the first that agrees with loop on random tokens.",
             rich_help_panel="Running",

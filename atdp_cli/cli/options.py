@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from atdp_cli.cli.console import people
 from atdp_cli.cli.crosscheck_options import (
     CrosscheckModel,
     CrosscheckUrl,
@@ -14,10 +15,13 @@ from atdp_cli.cli.crosscheck_options import (
     SendUnmasked,
     cross_check,
 )
+from atdp_cli.cli.eventlines import ProgressOption
 from atdp_cli.errors import UsageError
 from atdp_cli.text.spans import Tier
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from atdp_cli.jobs.detection import Detector
     from atdp_cli.jobs.text import Corpus
 
@@ -26,6 +30,14 @@ Json = Annotated[
 ]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Say nothing but errors on standard error.", rich_help_panel="Output")
+]
+ProgressHow = Annotated[
+    ProgressOption,
+    typer.Option(
+        help="auto: bars on a terminal, else lines. json: each event as a line of JSON on standard error, and nothing "
+        "else there but errors. As the screen, the events of harden tell perplexities of held-out text.",
+        rich_help_panel="Output",
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.", rich_help_panel="Output")]
 Threads = Annotated[
@@ -39,8 +51,10 @@ Jobs = Annotated[int, typer.Option(help="Processes for the detector.", rich_help
 TierOption = Annotated[
     Tier,
     typer.Option(
-        help="What counts as sensitive, each with all before it: names, dates, places and identifiers; every named "
-        "entity; also subjects, objects and pronouns; also verbs.",
+        metavar="TIER",
+        help="What counts as sensitive, each with all before it: low-entity (names, dates, places, identifiers), "
+        "high-entity (every named entity), low-contextual (also subjects, objects, pronouns), high-contextual (also "
+        "verbs).",
         rich_help_panel="Detection",
     ),
 ]
@@ -120,6 +134,24 @@ class Saying:
 
     as_json: Json = False
     quiet: Quiet = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Telling(Saying):
+    """What a command prints that tells how far it is."""
+
+    progress: ProgressHow = ProgressOption.AUTO
+
+    def console(self) -> "Console":
+        """The console for people; a silent one where standard error is a machine's.
+
+        Raises:
+            UsageError: The events were asked for, and silence too.
+        """
+        as_events = self.progress is ProgressOption.JSON
+        if as_events and self.quiet:
+            raise UsageError("--quiet silences what --progress json writes.", "Leave one of them out.")
+        return people(quiet=self.quiet or as_events)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from atdp_cli.cli.console import people, progress, say_skipped, write_json
-from atdp_cli.cli.options import CorpusArgument, Detecting, Force, Reading, Saying
+from atdp_cli.cli.console import progress, say_skipped, write_json
+from atdp_cli.cli.options import CorpusArgument, Detecting, Force, Reading, Telling
 from atdp_cli.text.placeholders import Style
 
 
@@ -18,16 +18,17 @@ def redact(
     ],
     detecting: Detecting,
     reading: Reading,
-    saying: Saying,
+    saying: Telling,
     spans: Annotated[
         Path | None, typer.Option(help="Spans of atdp detect, in place of the detector.", rich_help_panel="Detection")
     ] = None,
     style: Annotated[
         Style,
         typer.Option(
-            help="Placeholders: [PERSON]; <PERSON>; [PERSON_1], equal texts numbered alike within a record; or "
-            "[PERSON_k7f2q4xa], equal texts named alike in all records, by a keyed hash. Numbered leaks which "
-            "mentions of a record are the same (equality and co-reference), pseudonym which of the whole corpus.",
+            metavar="STYLE",
+            help="Placeholders: label, as [PERSON]; angle, <PERSON>; numbered, [PERSON_1], equal texts of a record "
+            "alike; pseudonym, [PERSON_k7f2q4xa], equal texts of all records alike, by a keyed hash. Numbered leaks "
+            "which mentions of a record are the same (equality and co-reference), pseudonym which of the whole corpus.",
             rich_help_panel="Output",
         ),
     ] = Style.LABEL,
@@ -47,8 +48,8 @@ def redact(
     """
     from atdp_cli.jobs.text import redact_corpus
 
-    console = people(quiet=saying.quiet)
-    with progress(console) as notify:
+    console = saying.console()
+    with progress(console, saying.progress) as notify:
         tally = redact_corpus(
             reading.corpus(corpus),
             output,
@@ -69,5 +70,5 @@ def redact(
                 "crosscheck": None if tally.crosscheck is None else asdict(tally.crosscheck),
             }
         )
-    console.print(f"{tally.records:,} records redacted into {output}.", soft_wrap=True)
+    console.print(f"Records redacted into {output}: {tally.records:,}.", soft_wrap=True)
     say_skipped(console, tally.skipped)

@@ -92,7 +92,11 @@ def _walk(walk: "Review", console: "Console") -> None:
 
 def _ask(console: "Console") -> str | None:
     console.print("> ", end="")
-    line = sys.stdin.readline()
+    try:
+        line = sys.stdin.readline()
+    except KeyboardInterrupt:
+        console.print()
+        raise
     if not (line.endswith("\n") and sys.stdin.isatty()):
         console.print()
     return line.strip() if line else None
@@ -160,10 +164,10 @@ def _show_sentence(console: "Console", walk: "Review", entry: "Entry") -> None:
     sentence = Text(pieces[0])
     for mask, piece in zip(masks, pieces[1:], strict=True):
         sentence.append(mask, style="reverse").append(piece)
-    console.print(Padding(sentence, (0, 2), expand=False))
+    console.print(Padding(sentence, (0, 0, 0, 2), expand=False))
     if masks:
         found = " · ".join(_by_source(entry))
-        console.print(Padding(Text(printable(f"Found by: {found}"), style="dim"), (1, 2, 0, 2), expand=False))
+        console.print(Padding(Text(printable(f"Found by: {found}"), style="dim"), (1, 0, 0, 2), expand=False))
 
 
 def _by_source(entry: "Entry") -> list[str]:

@@ -25,7 +25,9 @@ from atdp_cli.jobs.corpusnumbers import Located
 from atdp_cli.jobs.ownsecrets import OwnReference, measure_own, reference_own
 from atdp_cli.jobs.standing import Pool, all_scores, likeliest_scores, placed, placed_exactly, pool_of
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
+from atdp_cli.model.folder import weight_files
 from atdp_cli.model.tokens import tokenizer_fingerprint
+from atdp_cli.privacy.ledger import file_sha256
 
 NO_CANARIES = (
     "There is nothing to audit: no --manifest and no --canary was given.",
@@ -183,7 +185,8 @@ def audit_models(
                     "Give the base model that it was trained from.",
                 )
             pool = _pool(checkpoint, question, pool, notify)
-            yield _audit(folder, checkpoint, question, pool, base, request=request, notify=notify)
+            found = _audit(folder, checkpoint, question, pool, base, request=request, notify=notify)
+            yield replace(found, weights={file.name: file_sha256(file) for file in weight_files(folder)})
         except AtdpError as error:
             if len(models) == 1:
                 raise

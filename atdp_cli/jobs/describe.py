@@ -1,31 +1,37 @@
 """The reports of a run, from its plan, its ledger and what was measured."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from atdp_cli.jobs.crosscheck import public_name
 from atdp_cli.jobs.request import HardenRequest, Planned, corrected
 from atdp_cli.model.perplexity import Perplexity
-from atdp_cli.privacy.accountant import epsilons
-from atdp_cli.privacy.guarantee import Guarantee, sentences
+from atdp_cli.privacy.accountant import epsilons, moments
+from atdp_cli.privacy.guarantee import POISSON, Guarantee, sentences
 from atdp_cli.privacy.ledger import Ledger, ReadModel, private_events
 from atdp_cli.report.document import (
     CROSSCHECKED,
     NOT_COVERED,
     REVIEWED,
     BeforeAfter,
+    CardEntry,
     CrossCheckEntry,
     DetectorEntry,
     EpsilonEntry,
+    EpsilonPoint,
+    HardwareEntry,
     PerplexityEntry,
     PrivateReport,
     PublicReport,
     ReferenceEntry,
+    SamplingEntry,
     StageEntry,
     StagePrivate,
+    TokenEntry,
     guarantee_entries,
-    json_numbers,
 )
+from atdp_cli.report.numbers import json_numbers
+from atdp_cli.report.wording import summary
 from atdp_cli.text.placeholders import Style
 from atdp_cli.training.clipping.selection import Chosen
 from atdp_cli.training.objective import Weighing
@@ -45,10 +51,27 @@ from atdp_cli.training.recipe import (
 )
 from atdp_cli.training.stage import StageResult
 
+ENGINE_CHECK = {
+    False: "agreed with clipping one record at a time, on random tokens, before the first step",
+    True: "clips one record at a time",
+}
+
+HIDDEN_SAMPLE = (
+    "Poisson: each record by an independent draw in each step, from AES-256-CTR keyed by the operating system; "
+    "neither the key nor the sample is written anywhere."
+)
+SEEDED_SAMPLE = "Poisson, from a seed: whoever knows it knows every sample."
+
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What a run measured; all but the seconds and the pipeline's name is private."""
+    """What a run measured, and what it found on its way.
+
+    Attributes:
+        start: SHA-256 of each weight file of the starting checkpoint.
+        flagged_spans: Of the training records.
+        unread_records: Training records without a token to learn from.
+    """
 
     before: Perplexity
     after: Perplexity
@@ -59,6 +82,12 @@ class Measured:
     planted: tuple[int, ...] | None
     weighings: Sequence[Weighing]
     engine: Chosen
+    start: Mapping[str, str]
+    sentence: tuple[TokenEntry, ...]
+    hardware: HardwareEntry
+    card: CardEntry
+    flagged_spans: int
+    unread_records: int
 
 
 def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], measured: Measured) -> PublicReport:
@@ -66,6 +95,7 @@ def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], 
     request = planned.request
     private = private_events(ledger.events)
     return PublicReport(
+        summary=summary(ledger, found),
         verdict=sentences(ledger, found),
         guarantees=guarantee_entries(found),
         epsilon=EpsilonEntry.model_validate(json_numbers(asdict(epsilons(private, ledger.delta, grid=ledger.grid))))
@@ -92,15 +122,45 @@ def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], 
         detector=_detector_entry(request, measured.pipeline),
         engine=measured.engine.name,
         engines_refused=measured.engine.refused,
+        engine_check=ENGINE_CHECK[measured.engine.name == "loop"],
+        sampling=_sampling(planned, ledger),
         noise_source="insecure seed: nothing is protected"
         if ledger.insecure_seed
         else "AES-256-CTR keyed by the operating system",
         insecure_seed=ledger.insecure_seed,
+        epsilon_over_steps=tuple(
+            EpsilonPoint.model_validate(json_numbers(asdict(one)))
+            for one in (moments(private, ledger.delta, grid=ledger.grid) if private else ())
+        ),
+        sentence=measured.sentence,
+        passes=_passes(planned),
+        start=dict(measured.start),
         weights=ledger.seal,
         software=ledger.software,
+        hardware=measured.hardware,
+        command=request.command_without_paths,
+        card=measured.card,
         created=ledger.created or "",
         not_covered=_not_covered(request),
     )
+
+
+def _passes(planned: Planned) -> float:
+    """How often a record is read by all training stages together, on average."""
+    reading = [stage for stage in planned.plan.training if reads_records(stage.stage)]
+    return float(
+        sum(
+            stage.stage.epochs if stage.sampling_rate is None else stage.steps * stage.sampling_rate
+            for stage in reading
+        )
+    )
+
+
+def _sampling(planned: Planned, ledger: Ledger) -> SamplingEntry | None:
+    """None where no stage draws records in secret."""
+    if not any(stage.sampling_rate is not None and reads_records(stage.stage) for stage in planned.plan.training):
+        return None
+    return SamplingEntry(assumed=POISSON, run=SEEDED_SAMPLE if ledger.insecure_seed else HIDDEN_SAMPLE)
 
 
 def _references(ledger: Ledger) -> tuple[ReferenceEntry, ...]:
@@ -124,8 +184,12 @@ def _detector_entry(request: HardenRequest, pipeline: str | None) -> DetectorEnt
     )
 
 
-def private_report(public: PublicReport, measured: Measured) -> PrivateReport:
-    """The whole report, for the owner of the records."""
+def private_report(public: PublicReport, measured: Measured, command: tuple[str, ...] = ()) -> PrivateReport:
+    """The whole report, for the owner of the records.
+
+    Args:
+        command: The whole command line.
+    """
     return PrivateReport(
         public=public,
         seconds=measured.seconds,
@@ -139,12 +203,16 @@ def private_report(public: PublicReport, measured: Measured) -> PrivateReport:
                 not_finite=result.not_finite,
                 seconds=result.seconds,
                 processor_seconds=result.processor_seconds,
+                tokens=result.tokens,
                 clamped=weighing.clamped,
                 sensitive_weight=weighing.share,
             )
             for entry, result, weighing in zip(public.stages, measured.results, measured.weighings, strict=True)
         ),
         planted_canaries=measured.planted,
+        flagged_spans=measured.flagged_spans,
+        unread_records=measured.unread_records,
+        command=command,
     )
 
 

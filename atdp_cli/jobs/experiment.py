@@ -19,7 +19,7 @@ from atdp_cli.jobs.planting import draw_canaries, plant_canaries
 from atdp_cli.jobs.systems import Step, System, slug_of
 from atdp_cli.jobs.workplace import PRIVATE, beside
 from atdp_cli.ranges import require_at_least
-from atdp_cli.report.document import REPORT_FILE
+from atdp_cli.report.document import MADE_UP_SENTENCE, REPORT_FILE
 from atdp_cli.text.files import read_lines
 from atdp_cli.text.spans import Tier
 from atdp_cli.training.recipe import reads_reference
@@ -66,7 +66,7 @@ class Experiment:
     held_out_every: int = 20
     allow: tuple[Path, ...] = ()
     attacked: bool = False
-    sentence: str = "My name is Emma Carter, I live in Berlin, and my order has not arrived yet."
+    sentence: str = MADE_UP_SENTENCE
 
     def __post_init__(self) -> None:
         for name, value in (("canaries", self.canaries), ("repeats", self.repeats), ("seeds", self.seeds)):
@@ -288,22 +288,13 @@ def _attacks(experiment: Experiment) -> "Attacks":
 
 def _measure_sentence(experiment: Experiment, folders: Sequence[Path]) -> None:
     """The perplexity of one sentence's sensitive and other tokens, model by model."""
-    from atdp_cli.jobs.encoding import Encoding, Flagged, encode
-    from atdp_cli.model.checkpoint import context_length, load_checkpoint
+    from atdp_cli.jobs.sentence import marked
+    from atdp_cli.model.checkpoint import load_checkpoint
     from atdp_cli.model.perplexity import perplexity
-    from atdp_cli.text.corpora.records import Record
-    from atdp_cli.text.detector import detect
-    from atdp_cli.text.scan import load_pipeline
-    from atdp_cli.text.spans import at_tier
-    from atdp_cli.training.recipe import Text
 
-    record = Record(id="1", text=experiment.sentence)
-    [one] = detect([record], pipeline=load_pipeline(None))
-    flagged = Flagged(record, at_tier(one.spans, experiment.tier))
     for folder in folders:
         checkpoint = load_checkpoint(folder)
-        encoding = Encoding(tokenizer=checkpoint.tokenizer, context=context_length(checkpoint.model), windows=1)
-        [windows] = encode([flagged], Text.RAW, encoding)
+        windows = marked(experiment.sentence, experiment.tier, checkpoint)
         _write(beside(folder, SENTENCE), asdict(perplexity(checkpoint.model, windows)))
 
 

@@ -9,11 +9,16 @@ from pathlib import Path
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.events import Notify
 from atdp_cli.jobs.describe import Measured, private_report, public_report
+from atdp_cli.jobs.encoding import Windows
+from atdp_cli.jobs.machine import hardware
 from atdp_cli.jobs.material import Material, prepare
+from atdp_cli.jobs.modelcard import inherited_card
 from atdp_cli.jobs.opening import Opened
 from atdp_cli.jobs.recipes import resolved
+from atdp_cli.jobs.reporting import write_reports
 from atdp_cli.jobs.request import HardenRequest, Planned
 from atdp_cli.jobs.reviewing import review_each_epoch
+from atdp_cli.jobs.sentence import compared, marked, surprise
 from atdp_cli.jobs.stages import Bench, fold
 from atdp_cli.jobs.stopping import enough, watch, write_unseen
 from atdp_cli.jobs.workplace import FAILED, Workplace, beside, check_output, publish, workplace
@@ -23,6 +28,7 @@ from atdp_cli.model.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
+from atdp_cli.model.folder import is_adapter, weight_files
 from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.journal import JOURNAL_FILE, read_journal
@@ -37,8 +43,7 @@ from atdp_cli.privacy.ledger import (
     timestamp,
     write_ledger,
 )
-from atdp_cli.report.card import render_card
-from atdp_cli.report.document import REPORT_FILE, PublicReport
+from atdp_cli.report.document import MADE_UP_SENTENCE
 from atdp_cli.text.spanfile import spans_line
 from atdp_cli.training.objective import sensitive_share
 from atdp_cli.training.recipefile import RECIPE_FILE, write_recipe
@@ -80,6 +85,8 @@ def harden(planned: Planned, opened: Opened, notify: Notify) -> Hardened:
     with workplace(request.output, force=request.force) as work:
         material = prepare(planned, checkpoint, notify)
         before = perplexity(checkpoint.model, material.held_out)
+        sentence = _sentence(request, checkpoint)
+        expected = surprise(checkpoint, sentence)
         bench = Bench(
             request=request,
             model=checkpoint.model,
@@ -93,7 +100,8 @@ def harden(planned: Planned, opened: Opened, notify: Notify) -> Hardened:
         results = fold(planned, bench, work)
         finished = merged(checkpoint.model) if request.merge_adapter else checkpoint.model
         save_checkpoint(finished, checkpoint.tokenizer, work.model, request.dtype or checkpoint.stored_dtype)
-        after = perplexity(_reload(work.model).model, material.held_out)
+        written = _reload(work.model)
+        after = perplexity(written.model, material.held_out)
         if after.all is None or not math.isfinite(after.all):
             raise RunError("The hardened model's held-out perplexity is not finite.", "Lower the learning rate.")
         ledger = _seal(planned, work, created)
@@ -108,9 +116,21 @@ def harden(planned: Planned, opened: Opened, notify: Notify) -> Hardened:
             sensitive_share=sensitive_share(material.held_out),
             pipeline=material.pipeline,
             planted=material.planted,
+            start={file.name: file_sha256(file) for file in weight_files(request.model)},
+            sentence=compared(expected, surprise(written, sentence)),
+            hardware=hardware(checkpoint.model.device),
+            card=inherited_card(
+                request.model,
+                encoder=bool(checkpoint.model.config.is_encoder_decoder),
+                adapter=is_adapter(work.model),
+            ),
+            flagged_spans=sum(len(one.spans) for one in material.trained),
+            unread_records=material.unread,
         )
         write_recipe(work.model / RECIPE_FILE, resolved(planned))
-        _write_reports(public_report(planned, ledger, found, measured), measured, material, work)
+        public = public_report(planned, ledger, found, measured)
+        write_reports(work.model, work.private, public, private_report(public, measured, request.command))
+        _write_spans(material, work)
         failed = _failed(before, after, request.max_increase)
         output = request.output if failed is None else beside(request.output, FAILED)
         publish(work, output)
@@ -177,10 +197,13 @@ def _steps(events: Sequence[LedgerEvent]) -> int:
     return sum(event.steps for event in events if isinstance(event, SubsampledGaussian))
 
 
-def _write_reports(public: PublicReport, measured: Measured, material: Material, work: Workplace) -> None:
-    (work.model / REPORT_FILE).write_text(public.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    (work.model / "README.md").write_text(render_card(public), encoding="utf-8")
-    private = private_report(public, measured)
-    (work.private / REPORT_FILE).write_text(private.model_dump_json(indent=2) + "\n", encoding="utf-8")
+def _sentence(request: HardenRequest, checkpoint: Checkpoint) -> Windows:
+    """The made-up sentence for this model; none for a model that reads one text and says another."""
+    if checkpoint.model.config.is_encoder_decoder:
+        return ()
+    return marked(MADE_UP_SENTENCE, request.detector.tier, checkpoint, pipeline=request.detector.pipeline)
+
+
+def _write_spans(material: Material, work: Workplace) -> None:
     with (work.private / SPANS_FILE).open("w", encoding="utf-8") as spans:
         spans.writelines(spans_line(one.record.id, one.spans) + "\n" for one in material.flagged)

@@ -37,6 +37,11 @@ class Material:
     held_out: Sequence[Window]
     planted: tuple[int, ...] | None
 
+    @property
+    def unread(self) -> int:
+        """Training records of which no text has a token to learn from."""
+        return sum(not any(found) for found in zip(*self.training.values(), strict=True))
+
 
 def prepare(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Material:
     """Find the spans, cut every record into windows, and check that planted canaries are among them.

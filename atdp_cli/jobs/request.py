@@ -43,7 +43,12 @@ STABLE_TIERS = (Tier.LOW_ENTITY, Tier.HIGH_ENTITY)
 
 @dataclass(frozen=True, kw_only=True)
 class HardenRequest:
-    """One run. The fields are the options of `atdp harden`; the recipe has its settings applied."""
+    """One run. The fields are the options of `atdp harden`; the recipe has its settings applied.
+
+    Attributes:
+        command: The command line as it was given, for the private report.
+        command_without_paths: The same with nothing in it that names a file or is text of the user's own.
+    """
 
     model: Path
     data: tuple[Path, ...]
@@ -77,6 +82,8 @@ class HardenRequest:
     jitter_seed: int = 0
     insecure_seed: int | None = None
     force: bool = False
+    command: tuple[str, ...] = ()
+    command_without_paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

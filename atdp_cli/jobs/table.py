@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from atdp_cli.audit.combine import fisher
+from atdp_cli.audit.findings import DISCOVERABLE_QUERIES
+from atdp_cli.audit.intervals import bootstrap
 from atdp_cli.jobs.experiment import (
     AUDITED,
     SENTENCE,
@@ -23,12 +25,11 @@ from atdp_cli.jobs.experiment import (
 )
 from atdp_cli.jobs.systems import System
 from atdp_cli.jobs.workplace import PRIVATE, beside
-from atdp_cli.report.document import REPORT_FILE, Number
-from atdp_cli.report.systems import Interval, Row, Tokens
+from atdp_cli.report.document import REPORT_FILE
+from atdp_cli.report.numbers import Number
+from atdp_cli.report.systems import Row, Tokens
 
-RESAMPLES = 10_000
 NO_DP = "no-dp"
-DISCOVERABLE_QUERIES = 1000
 
 Floats = npt.NDArray[np.float64]
 
@@ -185,24 +186,6 @@ def strongest(guarantees: Sequence[dict[str, Any]]) -> tuple[str, dict[str, Any]
         return "end_to_end", whole
     selective = [one for one in guarantees if one["scope"] == "selective"]
     return ("selective", selective[0]) if selective else ("increment", _in(guarantees, "increment"))
-
-
-def bootstrap(clusters: Sequence[Floats], *, resamples: int = RESAMPLES) -> Interval:
-    """A 95 % percentile interval for the mean over all: repetitions are drawn with replacement, then canaries in each.
-
-    With one repetition it is the plain bootstrap over its canaries.
-    Source: Davison and Hinkley 1997, "Bootstrap Methods and their Application", section 3.8.
-
-    Args:
-        clusters: One array a repetition, all of one length.
-    """
-    dice = np.random.default_rng(0)
-    values = np.stack(clusters)
-    seeds, canaries = values.shape
-    chosen = dice.integers(seeds, size=(resamples, seeds, 1))
-    within = dice.integers(canaries, size=(resamples, seeds, canaries))
-    low, high = np.percentile(values[chosen, within].mean(axis=(1, 2)), [2.5, 97.5])
-    return float(low), float(high)
 
 
 def as_float(epsilon: Number) -> float:

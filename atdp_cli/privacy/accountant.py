@@ -146,6 +146,28 @@ def epsilon_over_steps(
     return tuple(found)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """ε by three accountants once so many steps were taken."""
+
+    step: int
+    pld: float
+    rdp: float
+    paper: float
+
+
+def moments(events: Sequence[PrivateEvent], delta: float, *, grid: float, points: int = 12) -> tuple[Moment, ...]:
+    """ε at `delta` by each accountant at up to `points` moments, the last of them the end; a release is one step."""
+    over = epsilon_over_steps(events, delta, grid=grid, points=points)
+    so_far: list[PrivateEvent] = []
+    found: list[Moment] = []
+    for (step, pld), portion in zip(over, _portions(events, [int(step) for step, _ in over]), strict=True):
+        so_far += portion
+        rdp, paper = epsilon_rdp(so_far, delta), epsilon_paper(so_far, delta)
+        found.append(Moment(step=int(step), pld=pld, rdp=rdp, paper=paper))
+    return tuple(found)
+
+
 def _portions(events: Sequence[PrivateEvent], moments: Sequence[int]) -> Iterator[list[PrivateEvent]]:
     """The events up to the first moment, from there to the second, and so on."""
     left, spent = list(reversed(events)), 0

@@ -4,13 +4,14 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from atdp_cli.privacy.guarantee import rounded_up
 from atdp_cli.report.document import PublicReport
+from atdp_cli.report.html import SCOPES, shown
 
 
 def render_card(report: PublicReport) -> str:
     """The card as Markdown with Hugging Face metadata."""
-    return _environment().get_template("card.md.j2").render(report=report, finite=_finite(report))
+    template = _environment().get_template("card.md.j2")
+    return template.render(report=report, finite=_finite(report), scopes=SCOPES, shown=shown)
 
 
 def _finite(report: PublicReport) -> bool:
@@ -22,8 +23,6 @@ def _finite(report: PublicReport) -> bool:
 @cache
 def _environment() -> Environment:
     # Markdown, not HTML: nothing here comes from a corpus, and escaping would garble it.
-    environment = Environment(  # noqa: S701
+    return Environment(  # noqa: S701
         loader=PackageLoader("atdp_cli.report"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["rounded_up"] = rounded_up
-    return environment

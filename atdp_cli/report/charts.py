@@ -1,6 +1,7 @@
 """Charts as SVG text, by plain functions: no script, no font or colour that a grey printer would miss."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -19,10 +20,14 @@ class Curve:
     Attributes:
         points: Ascending in x; those that are not finite are left out.
         name: Written beside its last point.
+        dash: Lengths of strokes and gaps, as SVG has them; a plain line where it is empty.
+        dots: Whether each point is marked.
     """
 
     points: Sequence[Point]
     name: str = ""
+    dash: str = ""
+    dots: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,15 +47,21 @@ class Panel:
 
 def chart(title: str, description: str, panels: Sequence[Panel]) -> str:
     """Panels side by side as one SVG document, with the title and description that a screen reader says."""
-    width = WIDTH * len(panels)
     drawn = "\n".join(
         f'<g transform="translate({WIDTH * place},0)">\n{_panel(panel)}\n</g>' for place, panel in enumerate(panels)
     )
+    return drawing(title, description, drawn, width=WIDTH * len(panels), height=HEIGHT)
+
+
+def drawing(title: str, description: str, body: str, *, width: float, height: float) -> str:
+    """An SVG document on white, with what a screen reader says; several of different titles can stand in one page."""
+    name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" width="{width}" height="{HEIGHT}" '
-        f'role="img" aria-labelledby="title desc" font-family="sans-serif" font-size="12" fill="#222">\n'
-        f'<title id="title">{escape(title)}</title>\n<desc id="desc">{escape(description)}</desc>\n'
-        f'<rect width="{width}" height="{HEIGHT}" fill="#fff"/>\n{drawn}\n</svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+        f'height="{height:.0f}" role="img" aria-labelledby="{name}-title {name}-desc" font-family="sans-serif" '
+        f'font-size="12" fill="#222">\n<title id="{name}-title">{escape(title)}</title>\n'
+        f'<desc id="{name}-desc">{escape(description)}</desc>\n'
+        f'<rect width="{width:.0f}" height="{height:.0f}" fill="#fff"/>\n{body}\n</svg>\n'
     )
 
 
@@ -82,9 +93,7 @@ def decade_ticks(low: float, high: float, most: int = 7) -> tuple[float, ...]:
 
 
 def _panel(panel: Panel) -> str:
-    curves = [
-        (curve.name, [point for point in curve.points if all(map(math.isfinite, point))]) for curve in panel.curves
-    ]
+    curves = [(curve, [point for point in curve.points if all(map(math.isfinite, point))]) for curve in panel.curves]
     points = [point for _, found in curves for point in found]
     if not points:
         return drawn_text(WIDTH / 2, HEIGHT / 2, f"{panel.title}: nothing to draw", anchor="middle")
@@ -112,15 +121,17 @@ def _panel(panel: Panel) -> str:
         drawn_text(middle, HEIGHT - 12, panel.x_label, anchor="middle"),
         drawn_text(16, (TOP + bottom) / 2, panel.y_label, anchor="middle", turned=True),
     ]
-    placed = [(name, [(across(x), down(y)) for x, y in found]) for name, found in curves if found]
-    drawn = [_curve(places) for _, places in placed] + _names([(name, *places[-1]) for name, places in placed if name])
+    placed = [(curve, [(across(x), down(y)) for x, y in found]) for curve, found in curves if found]
+    drawn = [_curve(curve, places) for curve, places in placed]
+    drawn += _names([(curve.name, *places[-1]) for curve, places in placed if curve.name])
     return "\n".join(lines + labels + drawn)
 
 
-def _curve(places: Sequence[Point]) -> str:
+def _curve(curve: Curve, places: Sequence[Point]) -> str:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    found = [f'<polyline points="{path}" fill="none" stroke="#222" stroke-width="1.5"/>']
-    return "\n".join(found + [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in places])
+    dash = f' stroke-dasharray="{curve.dash}"' if curve.dash else ""
+    found = [f'<polyline points="{path}" fill="none" stroke="#222" stroke-width="1.5"{dash}/>']
+    return "\n".join(found + [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in places if curve.dots])
 
 
 def _names(ends: Sequence[tuple[str, float, float]]) -> list[str]:

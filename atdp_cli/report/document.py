@@ -1,17 +1,16 @@
 """The privacy report as data. `privacy_report.json` in OUT/ is its public part; OUT.private/ has the whole."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from atdp_cli.privacy.guarantee import Guarantee
+from atdp_cli.report.auditentry import AuditEntry
+from atdp_cli.report.numbers import Frozen, Number, json_number
 
-REPORT_FILE = "privacy_report.json"
+REPORT_FILE, HTML_FILE = "privacy_report.json", "privacy_report.html"
 
-Number = float | Literal["inf"] | None
-"""A number, "inf", or null: for an ε where no DP stage ran, for a perplexity where there was no such token."""
+MADE_UP_SENTENCE = "My name is Emma Carter, I live in Berlin, and my order has not arrived yet."
+"""The report shows what each model makes of it token by token."""
 
 NOT_COVERED = (
     "Records held out from training: their perplexity was measured, but ε does not cover them.",
@@ -20,9 +19,15 @@ NOT_COVERED = (
     "A person or a secret that occurs in several records: ε is for one record, and grows fast with their number; "
     "atdp account --group says how fast.",
     "Other models from the same records: their ε adds to this one.",
+    "What this report says of other models, the starting checkpoint among them.",
     "Attacks on floating-point noise, and timing.",
 )
 
+
+FLOATING_POINT = (
+    "The noise is added in floating point, whose rounding can tell more than the theory of real numbers has it "
+    "(Mironov 2012); nothing here defends against that."
+)
 
 CROSSCHECKED = (
     "What the cross-check's language model was sent, and who reads it there; which text is sensitive depends on its "
@@ -37,11 +42,21 @@ REVIEWED = (
 """Not covered either, where people reviewed."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class Summary(Frozen):
+    """What a reader who knows nothing of differential privacy takes away, in a sentence each.
+
+    Attributes:
+        protects: What is protected, for whom, and at what ε.
+        leaves_open: What is not.
+        audit: What the canary audit found, or that none is attached.
+    """
+
+    protects: str
+    leaves_open: str
+    audit: str
 
 
-class GuaranteeEntry(_Frozen):
+class GuaranteeEntry(Frozen):
     """One guarantee as the JSON shows it."""
 
     scope: Literal["end_to_end", "selective", "increment"]
@@ -52,7 +67,7 @@ class GuaranteeEntry(_Frozen):
     assumptions: tuple[str, ...]
 
 
-class StageEntry(_Frozen):
+class StageEntry(Frozen):
     """One stage as it was planned and run. σ is listed an epoch each.
 
     Attributes:
@@ -84,21 +99,21 @@ class StageEntry(_Frozen):
     stopped_after: int | None = None
 
 
-class ReferenceEntry(_Frozen):
+class ReferenceEntry(Frozen):
     """A public model that a stage read, and why it is held to be public."""
 
     past: Literal["public", "declared", "unknown"]
     weights: dict[str, str]
 
 
-class CrossCheckEntry(_Frozen):
+class CrossCheckEntry(Frozen):
     """The language model that was asked about what is not flagged, and whether spans were masked in what it saw."""
 
     model: str
     masked: bool
 
 
-class DetectorEntry(_Frozen):
+class DetectorEntry(Frozen):
     """Who marked the sensitive tokens."""
 
     tier: str
@@ -107,7 +122,7 @@ class DetectorEntry(_Frozen):
     crosscheck: CrossCheckEntry | None = None
 
 
-class EpsilonEntry(_Frozen):
+class EpsilonEntry(Frozen):
     """ε of all private stages by each accountant, and without amplification, the samples of all steps being known."""
 
     pld: Number
@@ -116,11 +131,75 @@ class EpsilonEntry(_Frozen):
     without_amplification: Number
 
 
-class PublicReport(_Frozen):
-    """What may be published with the model: no text, no file names, no figure measured on private text."""
+class EpsilonPoint(Frozen):
+    """ε of what the noisy stages had spent after so many steps, releases before them included."""
+
+    step: int
+    pld: Number
+    rdp: Number
+    paper: Number
+
+
+class SamplingEntry(Frozen):
+    """How the accountant takes records to be drawn, and how they were."""
+
+    assumed: str
+    run: str
+
+
+class HardwareEntry(Frozen):
+    """What the run computed on; memory in GiB."""
+
+    processor: str
+    cores: int
+    memory: float
+    accelerator: str | None
+
+
+class TokenEntry(Frozen):
+    """A token of the published sentence, and how much each model is surprised by it: -log₂ of its probability.
+
+    Attributes:
+        before, after: Bits; null for the first token where nothing stands before it.
+    """
+
+    text: str
+    sensitive: bool
+    before: Number
+    after: Number
+
+
+class CardEntry(Frozen):
+    """What the model card says of the model besides its protection; taken from the card of the starting checkpoint.
+
+    Attributes:
+        loader: The class of transformers or peft that loads it.
+    """
+
+    loader: str = "AutoModelForCausalLM"
+    pipeline_tag: str | None = "text-generation"
+    base_model: tuple[str, ...] = ()
+    license: str | None = None
+    license_name: str | None = None
+    license_link: str | None = None
+    language: tuple[str, ...] = ()
+
+
+class PublicReport(Frozen):
+    """What may be published with the model: no text, no file names, no figure measured on private text.
+
+    Attributes:
+        summary: For people who know nothing of it; `verdict` is for those who do.
+        start: SHA-256 of each weight file of the starting checkpoint.
+        passes: How often each record is read by training stages, on average: three plain epochs are 3.
+        command: The options of the run; paths and free text are left out.
+        sentence: The same for every model, and made up.
+        audits: Of the model as written, of the starting checkpoint, and of others that its owner attached.
+    """
 
     schema_version: Literal[1] = 1
     kind: Literal["atdp-report"] = "atdp-report"
+    summary: Summary
     verdict: tuple[str, ...]
     guarantees: tuple[GuaranteeEntry, ...]
     epsilon: EpsilonEntry | None
@@ -137,15 +216,26 @@ class PublicReport(_Frozen):
     detector: DetectorEntry
     engine: str
     engines_refused: tuple[str, ...] = ()
+    engine_check: str
+    sampling: SamplingEntry | None
     noise_source: str
+    floating_point: str = FLOATING_POINT
     insecure_seed: bool
+    epsilon_over_steps: tuple[EpsilonPoint, ...] = ()
+    sentence: tuple[TokenEntry, ...] = ()
+    audits: tuple[AuditEntry, ...] = ()
+    passes: float
+    start: dict[str, str]
     weights: dict[str, str]
     software: dict[str, str]
+    hardware: HardwareEntry
+    command: tuple[str, ...] = ()
+    card: CardEntry = CardEntry()
     created: str
     not_covered: tuple[str, ...] = NOT_COVERED
 
 
-class PerplexityEntry(_Frozen):
+class PerplexityEntry(Frozen):
     """exp of the mean negative log-likelihood a token."""
 
     all: Number
@@ -153,18 +243,19 @@ class PerplexityEntry(_Frozen):
     other: Number
 
 
-class BeforeAfter(_Frozen):
+class BeforeAfter(Frozen):
     """Held-out perplexity of the checkpoint as given and of the file as written."""
 
     before: PerplexityEntry
     after: PerplexityEntry
 
 
-class StagePrivate(_Frozen):
+class StagePrivate(Frozen):
     """What a stage measured on private text.
 
     Attributes:
         seconds, processor_seconds: Of the stage without measuring, by the clock and of the processors.
+        tokens: Read by the stage's steps.
         clamped: For weights from the record: the share of records whose own share of sensitive tokens was already at
             or above the target, so that w is 1 and their tokens weigh the same.
         sensitive_weight: The paper's r(w) as it came out at the start of the stage: the share of all weight, over the
@@ -177,16 +268,20 @@ class StagePrivate(_Frozen):
     not_finite: int
     seconds: float
     processor_seconds: float
+    tokens: int
     clamped: float | None
     sensitive_weight: float | None
 
 
-class PrivateReport(_Frozen):
+class PrivateReport(Frozen):
     """The public report and what must stay with the records' owner.
 
     Attributes:
         sensitive_share: Of the held-out tokens, in [0, 1].
         planted_canaries: How many training records carry each canary of the manifest; null without one.
+        flagged_spans: Flagged spans of the training records.
+        unread_records: Training records without a token to learn from: they took part and added nothing.
+        command: The whole command line.
         seconds: Of the whole run; they depend on the text, so they are not public.
     """
 
@@ -198,6 +293,9 @@ class PrivateReport(_Frozen):
     sensitive_share: float
     stages: tuple[StagePrivate, ...]
     planted_canaries: tuple[int, ...] | None
+    flagged_spans: int
+    unread_records: int
+    command: tuple[str, ...] = ()
 
 
 def guarantee_entries(found: Sequence[Guarantee]) -> tuple[GuaranteeEntry, ...]:
@@ -213,13 +311,3 @@ def guarantee_entries(found: Sequence[Guarantee]) -> tuple[GuaranteeEntry, ...]:
         )
         for one in found
     )
-
-
-def json_number(value: float | None) -> Number:
-    """JSON has no infinity: it is spelt "inf"."""
-    return "inf" if value is not None and math.isinf(value) else value
-
-
-def json_numbers(values: Mapping[str, float | None]) -> dict[str, Number]:
-    """`json_number` of every value."""
-    return {name: json_number(value) for name, value in values.items()}

@@ -3,11 +3,10 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 
-from atdp_cli.report.charts import decade_ticks, drawn_line, drawn_text, linear_ticks
+from atdp_cli.report.charts import decade_ticks, drawing, drawn_line, drawn_text, linear_ticks
 
-ROW, TOP, BOTTOM, RIGHT, WIDTH = 24, 58, 56, 48, 400
+ROW, TOP, BOTTOM, RIGHT = 24, 58, 56, 48
 CHARACTER = 7.6
 """About the width of a letter of the labels."""
 
@@ -33,6 +32,8 @@ class Panel:
     Attributes:
         rows: From top to bottom.
         lines: Upright lines at values that mean something, each with what it means.
+        band: From where to where the ground is grey.
+        width: Of the axis, pixels.
         logarithmic: Whether the axis is; all figures are then above 0. A linear one starts at 0.
     """
 
@@ -40,6 +41,8 @@ class Panel:
     x_label: str
     rows: Sequence[tuple[str, Sequence[Mark]]]
     lines: Sequence[tuple[float, str]] = ()
+    band: tuple[float, float] | None = None
+    width: int = 400
     logarithmic: bool = False
 
 
@@ -50,14 +53,16 @@ def dot_plot(title: str, description: str, panels: Sequence[Panel], *, legend: t
         legend: What a disc is, and what a circle.
     """
     left = 16 + CHARACTER * max(len(name) for panel in panels for name, _ in panel.rows)
-    width = left + len(panels) * (WIDTH + RIGHT)
+    starts = [left]
+    for panel in panels:
+        starts.append(starts[-1] + panel.width + RIGHT)
     height = TOP + BOTTOM + ROW * max(len(panel.rows) for panel in panels) + 22
     labels = [
         drawn_text(left - 10, _middle(place) + 4, name, anchor="end") for place, (name, _) in enumerate(panels[0].rows)
     ]
     drawn = [
-        f'<g transform="translate({left + place * (WIDTH + RIGHT):.0f},0)">\n{_panel(panel)}\n</g>'
-        for place, panel in enumerate(panels)
+        f'<g transform="translate({start:.0f},0)">\n{_panel(panel)}\n</g>'
+        for start, panel in zip(starts, panels, strict=False)
     ]
     key = [
         _disc(left, height - 12, hollow=False),
@@ -65,31 +70,26 @@ def dot_plot(title: str, description: str, panels: Sequence[Panel], *, legend: t
         _disc(left + 200, height - 12, hollow=True),
         drawn_text(left + 210, height - 8, legend[1], anchor="start"),
     ]
-    body = "\n".join([*labels, *drawn, *key])
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" '
-        f'height="{height}" role="img" aria-labelledby="title desc" font-family="sans-serif" font-size="12" '
-        f'fill="#222">\n<title id="title">{escape(title)}</title>\n<desc id="desc">{escape(description)}</desc>\n'
-        f'<rect width="{width:.0f}" height="{height}" fill="#fff"/>\n{body}\n</svg>\n'
-    )
+    return drawing(title, description, "\n".join([*labels, *drawn, *key]), width=starts[-1], height=height)
 
 
 def _panel(panel: Panel) -> str:
     ticks, across = _axis(panel)
     bottom = TOP + ROW * len(panel.rows)
-    found = [drawn_line(across(tick), TOP, across(tick), bottom, "#ddd") for tick in ticks]
+    found = [] if panel.band is None else [_band(across(panel.band[0]), across(panel.band[1]), bottom)]
+    found += [drawn_line(across(tick), TOP, across(tick), bottom, "#ddd") for tick in ticks]
     found += [drawn_text(across(tick), bottom + 17, f"{tick:g}", anchor="middle") for tick in ticks]
     found += [
-        drawn_text(WIDTH / 2, 18, panel.title, anchor="middle", weight="bold"),
-        drawn_text(WIDTH / 2, bottom + 36, panel.x_label, anchor="middle"),
+        drawn_text(panel.width / 2, 18, panel.title, anchor="middle", weight="bold"),
+        drawn_text(panel.width / 2, bottom + 36, panel.x_label, anchor="middle"),
     ]
     for value, meaning in panel.lines:
         place = across(value)
         found += [drawn_line(place, TOP - 6, place, bottom, "#222", dashed=True)]
-        found += [drawn_text(place, TOP - 12, meaning, anchor="end" if place > WIDTH * 0.6 else "start")]
+        found += [drawn_text(place, TOP - 12, meaning, anchor="end" if place > panel.width * 0.6 else "start")]
     for row, (_, marks) in enumerate(panel.rows):
         for mark in marks:
-            found += _mark(mark, _middle(row), across)
+            found += _mark(mark, _middle(row), across, end=panel.width)
     return "\n".join(found)
 
 
@@ -97,16 +97,17 @@ def _axis(panel: Panel) -> tuple[tuple[float, ...], Callable[[float], float]]:
     """Where the ticks are, and where a value is drawn."""
     marks = [mark for _, found in panel.rows for mark in found]
     values = [value for mark in marks for value in (mark.value, *(mark.interval or ())) if math.isfinite(value)]
+    values += panel.band or ()
     values += [value for value, _ in panel.lines] or [1.0][: not values]
     scale = math.log10 if panel.logarithmic else float
     ticks = decade_ticks(min(values), max(values)) if panel.logarithmic else linear_ticks(0, max(values))
     low, high = scale(ticks[0]), scale(ticks[-1])
-    return ticks, lambda value: (scale(value) - low) / (high - low) * WIDTH
+    return ticks, lambda value: (scale(value) - low) / (high - low) * panel.width
 
 
-def _mark(mark: Mark, y: float, across: Callable[[float], float]) -> list[str]:
+def _mark(mark: Mark, y: float, across: Callable[[float], float], *, end: float) -> list[str]:
     if not math.isfinite(mark.value):
-        return [drawn_text(WIDTH, y + 4, "∞", anchor="end")]
+        return [drawn_text(end, y + 4, "∞", anchor="end")]
     # Side by side, so that neither hides the other.
     y += 4 if mark.hollow else -4
     line = (
@@ -115,6 +116,10 @@ def _mark(mark: Mark, y: float, across: Callable[[float], float]) -> list[str]:
         else [drawn_line(*(across(mark.interval[0]), y), *(across(mark.interval[1]), y), "#222")]
     )
     return [*line, _disc(across(mark.value), y, hollow=mark.hollow)]
+
+
+def _band(low: float, high: float, bottom: float) -> str:
+    return f'<rect x="{low:.1f}" y="{TOP}" width="{high - low:.1f}" height="{bottom - TOP}" fill="#eee"/>'
 
 
 def _disc(x: float, y: float, *, hollow: bool) -> str:

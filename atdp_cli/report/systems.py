@@ -8,8 +8,8 @@ from typing import Any
 from atdp_cli.privacy.guarantee import rounded_up
 from atdp_cli.report import charts
 from atdp_cli.report.charts import Curve
-from atdp_cli.report.document import Number
 from atdp_cli.report.dotplot import Mark, Panel, dot_plot
+from atdp_cli.report.numbers import Number
 
 Interval = tuple[float, float]
 

@@ -54,6 +54,7 @@ class StageResult:
         mean_norms: Mean gradient norm of the records of each step before clipping; None for an empty step.
         not_finite: Records whose gradient was not finite and that added nothing, counted over all steps.
         stopped_after: The epoch after which it was enough; None where the stage went to its end.
+        tokens: Read by all steps.
         seconds, processor_seconds: Of all but the measuring, by the clock and of the processors.
     """
 
@@ -61,6 +62,7 @@ class StageResult:
     mean_norms: tuple[float | None, ...] = ()
     not_finite: int = 0
     stopped_after: int | None = None
+    tokens: int = 0
     seconds: float = 0.0
     processor_seconds: float = 0.0
 
@@ -94,7 +96,7 @@ def run_private(
     """
     perplexities: list[Perplexity] = []
     mean_norms: list[float | None] = []
-    not_finite, stopped_after = 0, None
+    not_finite, tokens, stopped_after = 0, 0, None
     events = _one_step_events(plan)
     with training_only(model, plan.stage.layers):
         model.eval()
@@ -112,7 +114,9 @@ def run_private(
                 finite = clipped.norms[torch.isfinite(clipped.norms)]
                 mean_norms.append(float(finite.mean()) if len(finite) else None)
                 not_finite += len(clipped.norms) - len(finite)
-                notify(_done(plan, step, event.noise_multiplier, chosen))
+                done = _done(plan, step, event.noise_multiplier, chosen)
+                tokens += done.tokens
+                notify(done)
             perplexities.append(_end_epoch(plan, epoch, held_out, notify))
             if enough is not None and epoch < len(events) and enough():
                 for left in events[epoch:]:
@@ -124,6 +128,7 @@ def run_private(
         mean_norms=tuple(mean_norms),
         not_finite=not_finite,
         stopped_after=stopped_after,
+        tokens=tokens,
     )
 
 
@@ -174,7 +179,7 @@ def run_plain(
         RunError: A parameter is no longer finite, or the first step changed nothing.
     """
     seed = secrets.randbits(63) if seed is None else seed
-    tokens = default_tokens(model)
+    at_once, read = default_tokens(model), 0
     order = random.Random(seed)  # noqa: S311 - a plain stage promises nothing
     torch.manual_seed(seed)
     perplexities: list[Perplexity] = []
@@ -190,13 +195,15 @@ def run_plain(
                 step += 1
                 _anneal(optimizer, plan, step)
                 chosen = shuffled[start : start + plan.batch]
-                _apply(model, optimizer, _mean_gradient(model, chosen, tokens), first=step == 1)
-                notify(_done(plan, step, None, chosen))
+                _apply(model, optimizer, _mean_gradient(model, chosen, at_once), first=step == 1)
+                done = _done(plan, step, None, chosen)
+                read += done.tokens
+                notify(done)
             model.eval()
             perplexities.append(_end_epoch(plan, epoch, held_out, notify))
             model.train()
     model.eval()
-    return StageResult(perplexities=tuple(perplexities))
+    return StageResult(perplexities=tuple(perplexities), tokens=read)
 
 
 def _mean_gradient(model: PreTrainedModel, chosen: Sequence[Example], tokens: int) -> tuple[torch.Tensor, ...]:

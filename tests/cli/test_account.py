@@ -10,7 +10,7 @@ import dp_accounting
 import pytest
 from dp_accounting.pld import PLDAccountant
 
-from atdp_cli.privacy.ledger import write_ledger
+from atdp_cli.privacy.ledger import PlainTraining, write_ledger
 from tests.cli.conftest import Atdp, Leaky
 from tests.privacy.ledgers import ledger, release, steps
 
@@ -151,7 +151,7 @@ def test_the_noise_of_a_release_is_solved_for(atdp: Atdp) -> None:
     assert answer["guarantees"][1]["scope"] == "increment"
     assert 1.998 <= answer["guarantees"][1]["epsilon"] <= 2
     sigma = answer["stages"][0]["release_noise_multiplier"]
-    assert f"one release, noise multiplier {sigma!r}" in " ".join(
+    assert f"noise multiplier {sigma!r} for its one release" in " ".join(
         atdp("account", *options, "--prior", "public").out.split()
     )
 
@@ -189,6 +189,9 @@ def test_several_ledgers_compose_and_share_their_ancestor(atdp: Atdp, tmp_path: 
     assert [part["epsilon"] for part in both["ledgers"]] == [answer["epsilon"]["pld"] for answer in alone]
     assert max(part["epsilon"] for part in both["ledgers"]) < both["epsilon"]["pld"]
     assert both["epsilon"]["pld"] < sum(part["epsilon"] for part in both["ledgers"])
+    write_ledger(tmp_path / "plain.json", ledger(PlainTraining(stage="no-dp", text="raw"), run="three"))
+    parts = atdp("account", tmp_path / "one.json", tmp_path / "plain.json", "--json").json["ledgers"]
+    assert [part["epsilon"] for part in parts] == [alone[0]["epsilon"]["pld"], None]
     assert any("these 2 models" in text for text in both["guarantees"][0]["assumptions"])
     other = ledger(steps(0.1, 1.0, 5)).model_copy(update={"unit": "document"})
     write_ledger(tmp_path / "other.json", other)

@@ -22,6 +22,7 @@ OUTPUT_FILES = {
     "generation_config.json",
     "model.safetensors",
     "privacy_ledger.json",
+    "privacy_report.html",
     "privacy_report.json",
     "recipe.toml",
     "tokenizer.json",
@@ -70,7 +71,12 @@ def test_the_main_command(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp
     assert {path.name for path in tmp_path.iterdir()} == {"out", "out.private"}
     private = tmp_path / "out.private"
     assert private.stat().st_mode & 0o777 == 0o700
-    assert {path.name for path in private.iterdir()} == {"journal.jsonl", "privacy_report.json", "spans.jsonl"}
+    assert {path.name for path in private.iterdir()} == {
+        "journal.jsonl",
+        "privacy_report.html",
+        "privacy_report.json",
+        "spans.jsonl",
+    }
     journal = [json.loads(line) for line in (private / "journal.jsonl").read_text().splitlines()]
     assert len(journal) == 8
 

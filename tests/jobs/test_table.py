@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from atdp_cli.jobs.table import Measured, bootstrap, row_of, strongest
+from atdp_cli.audit.intervals import bootstrap
+from atdp_cli.jobs.table import Measured, row_of, strongest
 from atdp_cli.report.systems import Tokens
 
 

@@ -46,6 +46,7 @@ def unfinished(model: str) -> dict[str, Any]:
         "membership": None,
         "resurfaced": None,
         "own_secrets": None,
+        "weights": {},
         "baseline": None,
     }
 

@@ -1,0 +1,99 @@
+"""The privacy report as one HTML file that asks no host for anything and needs no script."""
+
+import math
+from collections.abc import Callable
+from functools import cache, reduce
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from atdp_cli.privacy.guarantee import rounded_up
+from atdp_cli.report import figures
+from atdp_cli.report.document import PrivateReport, PublicReport
+from atdp_cli.report.wording import pyramid
+
+SCOPES = {"end_to_end": "end to end", "selective": "selective", "increment": "increment"}
+
+FORMS: dict[str, Callable[[float], str]] = {
+    "epsilon": rounded_up,
+    "count": lambda value: f"{value:,.0f}",
+    "plain": lambda value: f"{value:.4g}",
+    "fixed": lambda value: f"{value:,.2f}",
+    "share": lambda value: f"{value:.1%}",
+}
+"""How numbers are shown; those of `epsilon` are never rounded down."""
+
+
+def render_html(report: PublicReport | PrivateReport) -> str:
+    """The report as HTML; the whole one where it is given the whole."""
+    private = report if isinstance(report, PrivateReport) else None
+    public = report.public if isinstance(report, PrivateReport) else report
+    charts = {
+        "noise": figures.noise_figure(public),
+        "epsilon": figures.epsilon_figure(public),
+        "exposures": figures.exposure_figures(public),
+        "perplexity": None if private is None else figures.perplexity_figure(private),
+        "norms": None if private is None else figures.norms_figure(private),
+    }
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            report=public,
+            private=private,
+            figure=figure_of(report.model_dump(mode="json")),
+            at="" if private is None else "public.",
+            charts=charts,
+            pyramid=pyramid(public),
+            scopes=SCOPES,
+            most_bits=max((_bits(one.before, one.after) for one in public.sentence), default=1.0) or 1.0,
+        )
+    )
+
+
+def figure_of(document: dict[str, Any]) -> Callable[[str, str], Markup]:
+    """What shows the number at a path of the JSON, so that no other can stand there.
+
+    `figure("epsilon.pld", "epsilon")` → `<data value="2.998" data-path="epsilon.pld">3.00</data>`.
+    """
+
+    def figure(path: str, form: str) -> Markup:
+        value = reduce(
+            lambda found, key: found[int(key) if isinstance(found, list) else key], path.split("."), document
+        )
+        given = "" if value is None else str(value)
+        return Markup('<data value="{}" data-path="{}">{}</data>').format(given, path, shown(value, form))
+
+    return figure
+
+
+def shown(value: Any, form: str) -> str:
+    """A number in one of the `FORMS`, ∞ for "inf", a dash for null.
+
+    >>> shown(2.9981, "epsilon"), shown("inf", "fixed"), shown(None, "count")
+    ('3.00', '∞', '–')
+    """
+    if value is None:
+        return "–"
+    return "∞" if value == "inf" else FORMS[form](float(value))
+
+
+def _bits(*values: float | str | None) -> float:
+    found = [float(value) for value in values if value is not None]
+    return max((value for value in found if math.isfinite(value)), default=0.0)
+
+
+@cache
+def environment() -> Environment:
+    """The templates of HTML; what comes from a report is escaped."""
+    found = Environment(
+        loader=PackageLoader("atdp_cli.report"),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["svg"] = Markup
+    found.filters["cell"] = lambda text: escape(text if text.strip() else text.replace("\n", "⏎").replace(" ", "␣"))
+    return found

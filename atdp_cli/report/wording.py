@@ -1,0 +1,157 @@
+"""What a report says in words: to people who know nothing of differential privacy, and level by level to those who do.
+
+The levels are those of the pyramid of NIST SP 800-226, "Guidelines for Evaluating Differential Privacy Guarantees"
+(2025): what measures the guarantee, what can undermine it, and what lies outside.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from atdp_cli.privacy.guarantee import Guarantee, rounded_up
+from atdp_cli.privacy.ledger import Ledger, ReadModel
+from atdp_cli.report.auditentry import AuditEntry
+from atdp_cli.report.document import PublicReport, Summary
+
+WEAK = 10.0
+"""An ε above this bounds little that anyone could use: a factor of more than 22,000."""
+
+NO_AUDIT = "No audit is attached to this report: whether the model remembers anything was not measured."
+
+OTHER_LINES = (
+    "It does not protect {unit}s that were held out for measuring, nor a person or a secret that stands in several "
+    "{unit}s."
+)
+
+
+def summary(ledger: Ledger, found: Sequence[Guarantee]) -> Summary:
+    """What is protected and what is not, for a report without an audit."""
+    protects, leaves_open = _in_short(ledger, {one.scope: one for one in found})
+    return Summary(protects=protects, leaves_open=leaves_open, audit=NO_AUDIT)
+
+
+def _in_short(ledger: Ledger, found: dict[str, Guarantee]) -> tuple[str, str]:
+    unit, whole = ledger.unit, found["end_to_end"]
+    if ledger.insecure_seed:
+        return (
+            "Nothing is protected: the noise of this run came from a seed and can be taken off again.",
+            "It serves tests and reproductions, not people.",
+        )
+    if whole.epsilon is None:
+        return (
+            "No stage read the corpus, so this run put nothing of it into the model.",
+            "It does not say what the starting checkpoint or a model that it read knew before.",
+        )
+    if math.isfinite(whole.epsilon):
+        return (
+            f"Each {unit} of the corpus is protected: whether it was used or not changes the odds of whatever anyone "
+            f"learns from this model by at most a factor of {_factor(whole.epsilon)} "
+            f"({_pair(whole)}).{_weak(whole.epsilon)}",
+            OTHER_LINES.format(unit=unit),
+        )
+    if (selective := found.get("selective")) is not None:
+        return (
+            f"What the detector flagged is protected, and nothing else: other values in the flagged places of a {unit} "
+            "would change the odds of whatever anyone learns from this model by at most a factor of "
+            f"{_factor(selective.epsilon or 0)} ({_pair(selective)}).{_weak(selective.epsilon or 0)}",
+            "It does not protect what the detector missed, nor any word that is not flagged, nor a value that is "
+            f"flagged in several {unit}s.",
+        )
+    added = found["increment"].epsilon
+    noisy = "" if added is None else f" The noisy stages add ε = {rounded_up(added)} to what was there; that is all."
+    return (
+        f"No {unit} of the corpus has a guarantee{_why(ledger)}.{noisy}",
+        "It does not take back what the model had memorised: an audit can show that some of it is left, and none can "
+        "show that nothing is.",
+    )
+
+
+def _why(ledger: Ledger) -> str:
+    """Why none holds, as a clause."""
+    if any(event.kind == "plain" for event in ledger.events):
+        return ", because a stage was trained on the text without protection"
+    if any(isinstance(event, ReadModel) and event.past == "unknown" for event in ledger.events):
+        return ", because it is not known what a model that it read had seen before"
+    return ", because it is not known what the starting checkpoint had seen before"
+
+
+def _pair(one: Guarantee) -> str:
+    return f"ε = {rounded_up(one.epsilon or 0)} at δ = {one.delta:g}"
+
+
+def _factor(epsilon: float) -> str:
+    """e^ε, rounded up to two digits; in words where nobody can read it.
+
+    >>> _factor(3.0), _factor(0.0), _factor(9.0), _factor(40.0)
+    ('21', '1', '8,200', 'more than a million')
+    """
+    factor = math.exp(min(epsilon, 700))
+    if factor > 1e6:
+        return "more than a million"
+    step = 10.0 ** max(-1, math.floor(math.log10(factor)) - 1)
+    return f"{math.ceil(factor / step - 1e-9) * step:,.10g}"
+
+
+def _weak(epsilon: float) -> str:
+    return " That is no protection that anyone should rely on." if epsilon > WEAK else ""
+
+
+def audited(audits: Sequence[AuditEntry]) -> str:
+    """What the audit found, for `Summary.audit`."""
+    after = next((one for one in audits if one.of == "after"), None)
+    if after is None:
+        return NO_AUDIT
+    planted = sum(one.planted for one in after.canaries)
+    by_ratio = "" if after.mean_ratio is None else f", {_bits(after.mean_ratio)} by the ratio to the base model"
+    figures = f"mean exposure {_bits(after.mean)} bits{by_ratio}, where chance gives 1.44"
+    told = {
+        "PASS": f"The audit passed: none of its tests found {planted} planted canaries remembered ({figures}).",
+        "FAIL": f"The audit failed: the model remembers canaries planted among its records ({figures}, {planted} "
+        "canaries).",
+        "INCONCLUSIVE": f"The audit could not decide ({figures}, {planted} canaries).",
+    }
+    return f"{told[after.verdict]}{_extracted(after)} A passed audit is no proof of anything but itself."
+
+
+def _extracted(after: AuditEntry) -> str:
+    if after.extraction is None or not after.extraction.greedy:
+        return ""
+    return f" It says {after.extraction.greedy} of them when asked."
+
+
+def _bits(value: float | str | None) -> str:
+    return "–" if value is None else f"{float(value):.2f}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """A level of the pyramid: what it is about, and what holds here."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+def pyramid(report: PublicReport) -> tuple[Level, ...]:
+    """The levels of SP 800-226 for this run, from the top."""
+    shown = [
+        f"{one.scope.replace('_', ' ')}: "
+        + ("nothing spent" if one.epsilon is None else f"ε = {rounded_up(float(one.epsilon))}")
+        for one in report.guarantees
+    ]
+    return (
+        Level(title="The guarantee", lines=(*shown, f"The unit of privacy is one {report.unit}.")),
+        Level(title="What can undermine it", lines=_undermining(report)),
+        Level(title="What lies outside", lines=report.not_covered),
+    )
+
+
+def _undermining(report: PublicReport) -> tuple[str, ...]:
+    drawn = () if report.sampling is None else (f"Sampling: {report.sampling.run}",)
+    return (
+        f"Mechanism: gradients clipped record by record by the engine {report.engine}, which {report.engine_check}.",
+        *drawn,
+        f"Noise: {report.noise_source}.",
+        report.floating_point,
+        "Security: whoever reads the training data, OUT.private/ or the machine's memory needs no model.",
+        "Software: a mistake in this tool or in what it builds on; an audit can find one, and cannot rule it out.",
+    )

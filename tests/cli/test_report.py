@@ -1,0 +1,209 @@
+"""`atdp report`: what it renders, what it puts in, what it refuses, and that nothing secret is in any of it."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from huggingface_hub import ModelCard
+from jsonschema import Draft202012Validator
+
+from tests.cli.conftest import Atdp, Leaky
+from tests.generated import schemas
+from tests.report.test_html import at, close, page_of
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: Path, leaky: Leaky) -> Path:
+    """The leaky model hardened for a step or two, its folders beside `audit.json`."""
+    from atdp_cli.cli.app import run
+
+    out = tmp_path_factory.mktemp("audited") / "out"
+    options = ["--data", leaky.corpus, "--manifest", leaky.manifest, "--epochs", "1", "--insecure-seed", "1", "-q"]
+    assert run([str(part) for part in ["harden", leaky.model, *options, "-o", out]]) == 0
+    arguments = ["audit-canary", out, leaky.model, checkpoint_folder, "--manifest", leaky.manifest]
+    options = ["--reference", checkpoint_folder, "--attacks", "extraction", "--json", "-q"]
+    found = subprocess.run(
+        [sys.executable, "-m", "atdp_cli", *map(str, [*arguments, *options])],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    (out.parent / "audit.json").write_text(found.stdout, encoding="utf-8")
+    return out
+
+
+@pytest.fixture
+def out(audited: Path, tmp_path: Path) -> Path:
+    """A copy of it of one's own."""
+    shutil.copytree(audited.parent, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "out"
+
+
+def schema(name: str) -> Draft202012Validator:
+    [text] = [text for path, text in schemas().items() if path.name == name]
+    return Draft202012Validator(json.loads(text))
+
+
+def test_harden_writes_all_renderings(atdp: Atdp, out: Path) -> None:
+    private = out.with_name("out.private")
+    for folder, name in ((out, "privacy_report.schema.json"), (private, "private_report.schema.json")):
+        document = json.loads((folder / "privacy_report.json").read_text())
+        schema(name).validate(document)
+        page = page_of((folder / "privacy_report.html").read_text())
+        assert len(page.numbers) > 20
+        for path, _, told in page.numbers:
+            meant = at(document, path)
+            assert close(told, meant) if isinstance(meant, int | float) else told == ("–" if meant is None else "∞")
+        for option, file in (("--html", "privacy_report.html"), ("--json", "privacy_report.json")):
+            assert atdp("report", folder, option).out == (folder / file).read_text()
+    card = (out / "README.md").read_text()
+    assert atdp("report", out, "--markdown").out == card
+    assert atdp("report", out / "privacy_report.json", "--markdown").out == card
+    assert (private.stat().st_mode & 0o777, (private / "privacy_report.html").exists()) == (0o700, True)
+
+
+def test_the_card_is_one_that_the_hub_reads(out: Path) -> None:
+    card = ModelCard((out / "README.md").read_text(), ignore_metadata_errors=False)
+    told = card.data.to_dict()  # type: ignore[no-untyped-call]
+    assert told["library_name"] == "transformers"
+    assert told["pipeline_tag"] == "text-generation"
+    assert told["tags"] == ["atdp"], "no guarantee holds, so the card claims none"
+    assert "AutoModelForCausalLM" in card.text
+
+
+def test_audits_go_into_both_reports(atdp: Atdp, out: Path) -> None:
+    audits = json.loads((out.parent / "audit.json").read_text())["models"]
+    ended = atdp("report", out, "--audit", out.parent / "audit.json")
+    assert ended.code == 0, ended.err
+    public = json.loads((out / "privacy_report.json").read_text())
+    private = json.loads((out.with_name("out.private") / "privacy_report.json").read_text())
+    assert private["public"] == public
+    schema("privacy_report.schema.json").validate(public)
+    assert [one["of"] for one in public["audits"]] == ["after", "before", "other"]
+    for entry, found in zip(audits, public["audits"], strict=True):
+        assert entry["verdict"] == found["verdict"]
+        assert entry["combined"]["mean_exposure"] == found["mean"]
+        low, high = found["mean_interval"]
+        assert low <= found["mean"] <= high
+        assert found["extraction"]["greedy"] == sum(one["greedy"] for one in entry["extraction"])
+    assert public["audits"][2]["mean_ratio"] is None, "the base's ratio to itself says nothing"
+    assert "audit" in public["summary"]["audit"]
+    assert public["summary"]["audit"] in (out / "README.md").read_text()
+    assert " ".join(public["summary"]["audit"].split()) in " ".join(ended.out.split())
+    assert not list(out.glob("*.partial"))
+
+
+def test_audits_of_other_weights_are_refused(atdp: Atdp, out: Path) -> None:
+    file = out.parent / "audit.json"
+    document = json.loads(file.read_text())
+    before = {path: path.read_bytes() for path in out.iterdir()}
+    for broken, says in (
+        ({"models": document["models"][1:]}, "None of these audits is of the weights"),
+        ({"models": []}, "holds no finished audit"),
+        ([], "cannot be read as the JSON of an audit"),
+        ({"models": [{**document["models"][0], "combined": {}}]}, "An audit lacks a field"),
+    ):
+        file.write_text(json.dumps(broken))
+        ended = atdp("report", out, "--audit", file)
+        assert (ended.code, ended.out) == (2, "")
+        assert says in ended.err
+    assert {path: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_nothing_planted_is_in_what_may_be_published(
+    atdp: Atdp, checkpoint_folder: Path, lines: list[str], tmp_path: Path
+) -> None:
+    """Words of the corpus and of lists, names of files and folders, canaries: in no file of OUT/, on no stderr."""
+    home = tmp_path / "Quuxfolder"
+    home.mkdir()
+    model = shutil.copytree(checkpoint_folder, home / "Zyzzymodel")
+    corpus, planted, manifest = (home / name for name in ("Frobcorpus.txt", "Planted.txt", "Canarymanifest.json"))
+    corpus.write_text("\n".join(f"Zaphodbeeble {line}" for line in lines[:100]) + "\n")
+    plant = ["plant-canary", corpus, "-o", planted, "--manifest", manifest, "--tokenizer", model, "--count", 4]
+    said = atdp(*plant, "--repeats", 3, "--template", "My code is {digits:4}").err
+    (home / "Listofterms.txt").write_text("Gribblewort\n")
+    out = home / "Outname"
+    options = ["--data", planted, "--manifest", manifest, "--epochs", 1, "--deny", home / "Listofterms.txt"]
+    said += atdp("harden", model, *options, "--valid", _valid(home, lines), "-o", out).err
+    audit = atdp("audit-canary", out, model, "--manifest", manifest, "--reference", model, "--json", "-q")
+    (home / "audit.json").write_text(audit.out)
+    ended = atdp("report", out, "--audit", home / "audit.json")
+    assert ended.code == 0, ended.err
+    names = ("Zyzzymodel", "Frobcorpus", "Planted", "Canarymanifest", "Listofterms", "Quuxfolder", "Outname")
+    drawn = json.loads(manifest.read_text())["canaries"]
+    secrets = [re.escape(part) for one in drawn for part in one["secret"]]
+    assert len(secrets) == 4
+    # Four digits may stand in a longer number by chance, as in a hash.
+    secret = re.compile(rf"(?<![\w.])(?:{'|'.join(secrets)})(?![\w.])")
+    for path in out.iterdir():
+        if path.suffix != ".safetensors" and not path.name.startswith("tokenizer"):
+            text = path.read_text(encoding="utf-8")
+            for name in (*names, "Zaphodbeeble", "Gribblewort", "Valuables"):
+                assert name not in text, (path.name, name)
+            assert not secret.search(text), path.name
+    for text in (said, ended.err, audit.err):
+        assert "Zaphodbeeble" not in text
+        assert not secret.search(text)
+    whole = (out.with_name("Outname.private") / "privacy_report.html").read_text()
+    assert "Zyzzymodel" in whole
+
+
+def _valid(home: Path, lines: list[str]) -> Path:
+    path = home / "Valuables.txt"
+    path.write_text("\n".join(f"Zaphodbeeble {line}" for line in lines[100:130]) + "\n")
+    return path
+
+
+def test_two_runs_side_by_side(atdp: Atdp, out: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(out, other)
+    atdp("report", out, "--audit", tmp_path / "audit.json")
+    ended = atdp("report", out, "--compare", other)
+    assert ended.code == 0
+    assert max(map(len, ended.out.splitlines())) <= 80
+    marked = [line for line in ended.out.splitlines() if "≠" in line]
+    assert any("audit" in line for line in marked)
+    assert not any("recipe" in line for line in marked)
+    page = page_of(atdp("report", out, "--compare", other, "--html").out)
+    assert "≠" in page.text
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--html", "--json"], "exclude each other"),
+        (["--json", "--compare", "OUT"], "A comparison is not written by --json"),
+        (["-o", "x"], "-o goes with"),
+        (["--html", "-o", "OUT/README.md"], "exists"),
+        (["--html", "-o", "absent/x.html"], "is no folder"),
+        (["--compare", "absent"], "cannot be read as a report"),
+    ],
+)
+def test_bad_options(atdp: Atdp, out: Path, options: list[str], says: str) -> None:
+    ended = atdp("report", out, *[option.replace("OUT", str(out)) for option in options])
+    assert (ended.code, ended.out) == (2, "")
+    assert says in ended.err
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{}", '{"kind": "atdp-report"}', "\udcff", "[" * 100_000])
+def test_damaged_reports_are_one_line(atdp: Atdp, out: Path, damage: str) -> None:
+    (out / "privacy_report.json").write_bytes(damage.encode("utf-8", "surrogateescape"))
+    ended = atdp("report", out)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("atdp: ")
+    assert ended.err.count("\n") == 1
+    assert "Traceback" not in ended.err
+
+
+def test_it_needs_no_torch(out: Path) -> None:
+    code = (
+        "import sys; from atdp_cli.cli.app import run; "
+        f"assert run(['report', {str(out)!r}, '--html']) == 0; "
+        "heavy = {'torch', 'transformers', 'spacy'} & set(sys.modules); sys.exit(str(heavy) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

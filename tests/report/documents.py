@@ -1,0 +1,184 @@
+"""Reports with figures of one's choice, for what renders them."""
+
+from typing import Any
+
+from atdp_cli.privacy.guarantee import guarantees, sentences
+from atdp_cli.privacy.ledger import GaussianRelease, Ledger, LedgerEvent, PlainTraining, SubsampledGaussian
+from atdp_cli.report.auditentry import AuditedCanary, AuditEntry, Bound, Extracted, Of, Resurfacing, Told
+from atdp_cli.report.document import (
+    BeforeAfter,
+    DetectorEntry,
+    EpsilonEntry,
+    EpsilonPoint,
+    HardwareEntry,
+    PerplexityEntry,
+    PrivateReport,
+    PublicReport,
+    SamplingEntry,
+    StageEntry,
+    StagePrivate,
+    TokenEntry,
+    guarantee_entries,
+)
+from atdp_cli.report.wording import audited, summary
+
+NOISY = SubsampledGaussian(stage="atdp", sampling_rate=0.1, noise_multiplier=1.2, clip_norm=0.1, steps=20)
+RELEASE = GaussianRelease(stage="fitted-decoys", statistic="votes", sensitivity=1.0, noise_multiplier=2.0)
+REDACTED = PlainTraining(stage="redacted", text="redacted", masks="stable")
+RAW = PlainTraining(stage="no-dp", text="raw")
+
+
+def ledger(*events: LedgerEvent, **fields: Any) -> Ledger:
+    """A ledger over a thousand lines that begins at a public checkpoint."""
+    return Ledger.model_validate(
+        {"unit": "line", "prior": "public", "records": 1000, "delta": 1e-6, "grid": 1e-3, "events": events} | fields
+    )
+
+
+def audit(of: Of = "after", **fields: Any) -> AuditEntry:
+    """Three canaries, one of them not planted."""
+    canaries = tuple(
+        AuditedCanary(planted=place != 2, repeats=7, exposure=1.3 + place, exposure_ratio=2.7, p=0.51, p_ratio=0.83)
+        for place in range(3)
+    )
+    return AuditEntry.model_validate(
+        {
+            "of": of,
+            "weights": {"model.safetensors": "ab12"},
+            "verdict": "PASS",
+            "reasons": ("The canaries stand where chance would put them.",),
+            "alpha": 0.01,
+            "threshold": 9.65,
+            "null_band": (0.0365, 5.3219),
+            "canaries": canaries,
+            "mean": 1.81,
+            "mean_interval": (0.9, 2.4),
+            "mean_ratio": 1.62,
+            "mean_ratio_interval": (0.8, 2.2),
+            "p": 0.44,
+            "p_ratio": 0.39,
+            "extraction": Extracted(greedy=1, discoverable=2, samples=1000, fewest=1234.5),
+            "membership": (Told(attack="loss", auc=0.54, auc_interval=(0.41, 0.67)),),
+            "resurfacing": Resurfacing(steps=50, verdict="PASS", mean=1.71, mean_ratio=1.42),
+            "bounds": (
+                Bound(
+                    method="rank",
+                    adjacency="replace-one",
+                    epsilon=0.25,
+                    delta=1e-6,
+                    confidence=0.99,
+                    claim=4.4,
+                    finding="not-refuted",
+                ),
+            ),
+        }
+        | fields
+    )
+
+
+def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
+    """A report whose sentences and guarantees are those of a ledger of these events."""
+    found = ledger(*(events or (REDACTED, NOISY)))
+    told = guarantees(found)
+    audits = fields.pop(
+        "audits", (audit("after"), audit("before", verdict="FAIL", mean=11.9, mean_interval=(9.8, 14.1)))
+    )
+    return PublicReport.model_validate(
+        {
+            "summary": summary(found, told).model_copy(update={"audit": audited(audits)}),
+            "verdict": sentences(found, told),
+            "guarantees": guarantee_entries(told),
+            "epsilon": EpsilonEntry(pld=2.001, rdp=2.4567, paper=3.1, without_amplification="inf"),
+            "delta": found.delta,
+            "unit": found.unit,
+            "records": found.records,
+            "held_out": 50,
+            "prior": found.prior,
+            "inherited_ledger": False,
+            "recipe": "redacted+atdp",
+            "stages": (
+                StageEntry(
+                    name="redacted", text="redacted", placeholders="label", objective="uniform", mechanism="plain"
+                ),
+                StageEntry(
+                    name="atdp",
+                    text="raw",
+                    objective="weighted, w = 0.2",
+                    mechanism="dp-sgd",
+                    epochs=3,
+                    steps=30,
+                    batch=100,
+                    sampling_rate=0.1,
+                    clip_norm=0.1,
+                    noise_multipliers=(1.0, 1.5, 1.0),
+                    optimizer="AdamW, learning rate 0.0005, weight decay 0.01",
+                ),
+            ),
+            "detector": DetectorEntry(tier="low-entity", pipeline="en_core_web_sm 3.8.0", lists=False),
+            "engine": "bookkeeping",
+            "engine_check": "agreed with clipping one record at a time, on random tokens, before the first step",
+            "sampling": SamplingEntry(assumed="Poisson.", run="Poisson too."),
+            "noise_source": "AES-256-CTR keyed by the operating system",
+            "insecure_seed": False,
+            "epsilon_over_steps": tuple(
+                EpsilonPoint(step=step, pld=step / 17, rdp=step / 13, paper=step / 11) for step in (10, 20, 30)
+            ),
+            "sentence": (
+                TokenEntry(text="My", sensitive=False, before=None, after=None),
+                TokenEntry(text=" Emma", sensitive=True, before=13.37, after=15.91),
+                TokenEntry(text="<b>", sensitive=False, before=0.01, after="inf"),
+            ),
+            "audits": audits,
+            "passes": 6.04,
+            "start": {"model.safetensors": "cd34"},
+            "weights": {"model.safetensors": "ab12"},
+            "software": {"python": "3.11.7", "atdp": "0.1.0"},
+            "hardware": HardwareEntry(processor="A processor", cores=2, memory=23.5, accelerator=None),
+            "command": ("atdp", "harden", "MODEL", "--epochs", "3"),
+            "created": "2026-11-22T00:00:00+00:00",
+        }
+        | fields
+    )
+
+
+def private(**fields: Any) -> PrivateReport:
+    """The whole report, with figures of private text."""
+    perplexity = PerplexityEntry(all=12.34, sensitive=45.67, other=8.91)
+    stages = (
+        StagePrivate(
+            name="redacted",
+            perplexities=(perplexity, perplexity.model_copy(update={"sensitive": "inf"})),
+            mean_norms=(),
+            not_finite=0,
+            seconds=12.3,
+            processor_seconds=23.4,
+            tokens=34567,
+            clamped=None,
+            sensitive_weight=None,
+        ),
+        StagePrivate(
+            name="atdp",
+            perplexities=(perplexity,),
+            mean_norms=(1.25, None, 2.5),
+            not_finite=4,
+            seconds=56.7,
+            processor_seconds=67.8,
+            tokens=78901,
+            clamped=0.125,
+            sensitive_weight=0.61,
+        ),
+    )
+    return PrivateReport.model_validate(
+        {
+            "public": public(),
+            "seconds": 98.7,
+            "perplexity": BeforeAfter(before=perplexity, after=perplexity),
+            "sensitive_share": 0.234,
+            "stages": stages,
+            "planted_canaries": (7, 7, 0),
+            "flagged_spans": 4321,
+            "unread_records": 3,
+            "command": ("atdp", "harden", "secret-model"),
+        }
+        | fields
+    )

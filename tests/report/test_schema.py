@@ -1,0 +1,39 @@
+"""The JSON schemas that are shipped: what the models say, and what reports satisfy."""
+
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from atdp_cli.report.document import PrivateReport, PublicReport
+from tests.generated import schemas
+from tests.report.documents import RAW, RELEASE, private, public
+
+REPORTS: list[tuple[str, PublicReport | PrivateReport]] = [
+    ("privacy_report", public()),
+    ("privacy_report", public(RAW, RELEASE, audits=(), sentence=(), epsilon=None, stages=())),
+    ("private_report", private()),
+]
+
+
+def schema(kind: str) -> dict[str, Any]:
+    [found] = [json.loads(path.read_text()) for path in schemas() if path.name == f"{kind}.schema.json"]
+    return dict(found)
+
+
+def test_the_schemas_are_those_of_the_models() -> None:
+    for path, text in schemas().items():
+        assert path.read_text(encoding="utf-8") == text, "run `make generated`"
+
+
+@pytest.mark.parametrize(("kind", "report"), REPORTS)
+def test_reports_satisfy_their_schema(kind: str, report: PublicReport | PrivateReport) -> None:
+    Draft202012Validator.check_schema(schema(kind))
+    validator = Draft202012Validator(schema(kind))
+    document = json.loads(report.model_dump_json())
+    assert not list(validator.iter_errors(document))
+    assert type(report).model_validate(document) == report
+    broken: dict[str, Any]
+    for broken in (document | {"more": 1}, document | {"kind": "other"}, {}):
+        assert list(validator.iter_errors(broken))
