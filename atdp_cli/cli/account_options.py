@@ -93,7 +93,7 @@ class Figuring:
         int | None,
         typer.Option(
             metavar="K",
-            help="Also ε for K records together, such as those of one person. Seconds for each σ.",
+            help="Also ε for K records together, such as those of one person.",
             rich_help_panel=FIGURES,
         ),
     ] = None

@@ -64,6 +64,10 @@ def main() -> int:
     console.rule("5. Audit: what does each model remember of the canaries?")
     models = [str(folder) for folder in (CHECKPOINT, leaky, hardened, automatic)]
     audits = atdp(["audit-canary", *models, "--manifest", str(manifest), *reference], allowed=(0, 1, 4))["models"]
+    found = out / "audit.json"
+    found.write_text(json.dumps({"models": [audits[1], audits[3]]}), encoding="utf-8")
+    console.rule("6. Put what the audit found into the privacy report")
+    atdp(["report", str(automatic), "--audit", str(found)])
 
     rows = [Row(name="base", perplexity=runs["no-dp"]["perplexity"]["before"]["all"], audit=audits[0])]
     rows += [
@@ -73,7 +77,7 @@ def main() -> int:
     console.rule("What was measured")
     console.print(table(rows))
     console.print(conclusion(rows, leaky, planted), soft_wrap=True)
-    console.print(f"Report: {automatic / 'privacy_report.json'}; model card: {automatic / 'README.md'}", soft_wrap=True)
+    console.print(f"Report: {automatic / 'privacy_report.html'}; model card: {automatic / 'README.md'}", soft_wrap=True)
     console.print(f"{time.monotonic() - started:.0f} seconds in all.")
     if rows[1].audit["verdict"] != "FAIL":
         console.print("The unprotected model should have failed its audit, and did not.")

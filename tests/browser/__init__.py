@@ -1,0 +1,1 @@
+"""Reports looked at in a browser: long, and not among the tests."""
