@@ -44,7 +44,7 @@ def harden(
     Writes OUT/ (model, report, ledger, recipe) and OUT.private/ (spans, perplexities, journal), which stays with you.
     Exit codes: 0 done; 1 perplexity rose above --max-perplexity-increase; 2 usage or unreadable input; 3 not completed.
     """
-    from atdp_cli.jobs.automatic import from_public_start, started
+    from atdp_cli.jobs.automatic import from_public_start, started, with_rate
     from atdp_cli.jobs.request import plan_request
     from atdp_cli.jobs.workplace import FAILED, beside, check_output
     from atdp_cli.training.recipefile import asked_recipe
@@ -61,6 +61,8 @@ def harden(
     console = saying.console()
     if training.auto:
         request = from_public_start(request)
+        if not _rate_given(context, training):
+            request = with_rate(request)
         console.print(started(request, model))
     planned = plan_request(request)
     if not running.dry_run:
@@ -83,6 +85,12 @@ def _chosen(
         raise UsageError(f"minutes is {training.minutes:g}.", "Choose a number above 0.")
     values = left_open(context, {"recipe": RECIPE, "target_epsilon": EPSILON, "tier": TIER})
     return filled(training, values), filled(privacy, values), filled(detecting, values)
+
+
+def _rate_given(context: typer.Context, training: Training) -> bool:
+    """Whether the command line sets a learning rate itself."""
+    by_set = any(".learning-rate=" in text for text in training.set_ or ())
+    return by_set or not left_open(context, {"learning_rate": None})
 
 
 def _request(

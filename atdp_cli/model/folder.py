@@ -16,6 +16,10 @@ ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 """What a folder of a LoRA adapter, as peft writes it, has in place of a configuration and weights."""
 
 
+WIDTHS = ("hidden_size", "n_embd", "d_model")
+"""What configurations call the width of hidden states."""
+
+
 def check_folder(folder: Path) -> None:
     """Refuse what cannot be a Hugging Face causal language model saved as safetensors, with its tokenizer.
 
@@ -123,6 +127,17 @@ def stored_dtype(folder: Path) -> str:
     if name not in DTYPES:
         raise InputError(f"{folder} stores its weights as {name}.", "Save them as float32, float16 or bfloat16.")
     return DTYPES[name]
+
+
+def hidden_width(folder: Path) -> int | None:
+    """How wide the model's hidden states are, as its configuration has it; None where it does not say.
+
+    Raises:
+        InputError: The folder has no configuration that can be read.
+    """
+    config = _read_object((base_of(folder) if is_adapter(folder) else folder) / "config.json")
+    found = next((config[name] for name in WIDTHS if name in config), None)
+    return found if isinstance(found, int) and found > 0 else None
 
 
 def _shard(folder: Path, name: str) -> Path:

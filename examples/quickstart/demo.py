@@ -60,7 +60,7 @@ def main() -> int:
     runs["+atdp"] = atdp(["harden", str(leaky), *data, *short, "-o", str(hardened)])
     console.rule("4. Harden it as atdp would: on decoys, fitted by one noisy release")
     automatic = out / "automatic"
-    runs["+decoys"] = atdp(["harden", str(leaky), *data, "--auto", "--learning-rate", "4e-3", "-o", str(automatic)])
+    runs["+decoys"] = atdp(["harden", str(leaky), *data, "--auto", "-o", str(automatic)])
     console.rule("5. Audit: what does each model remember of the canaries?")
     models = [str(folder) for folder in (CHECKPOINT, leaky, hardened, automatic)]
     audits = atdp(["audit-canary", *models, "--manifest", str(manifest), *reference], allowed=(0, 1, 4))["models"]

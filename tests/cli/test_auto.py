@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from atdp_cli.jobs.automatic import LEAST_RATE, RATE, learning_rate
 from tests.cli.conftest import Ended, Harden
 
 
@@ -53,6 +56,26 @@ def test_what_the_command_line_says_goes_first(harden: Harden, epsilon: float, t
     found = planned(harden(*DRY, "--prior", "public", "--target-epsilon", epsilon, "--tier", tier, "--epochs", 2))
     assert {one["scope"]: one["epsilon"] for one in found["guarantees"]}["selective"] <= epsilon
     assert [stage["epochs"] for stage in found["stages"]] == [2]
+
+
+@pytest.mark.parametrize(
+    ("options", "rate"),
+    [
+        ((), "0.004"),
+        (("--learning-rate", "1e-3"), "0.001"),
+        (("--set", "fitted-decoys.learning-rate=3e-3"), "0.003"),
+    ],
+)
+def test_the_rate_suits_the_width_unless_one_is_given(harden: Harden, options: tuple[str, ...], rate: str) -> None:
+    """The small checkpoint is narrower than any that was measured."""
+    [stage] = planned(harden(*DRY, *options))["stages"]
+    assert f"learning rate {rate} falling to 0" in stage["optimizer"]
+
+
+@given(st.integers(1, 20_000), st.integers(1, 20_000))
+def test_wider_models_never_get_a_higher_rate(one: int, other: int) -> None:
+    narrow, wide = sorted((one, other))
+    assert LEAST_RATE <= learning_rate(wide) <= learning_rate(narrow) <= RATE
 
 
 def test_a_budget_of_minutes_takes_epochs(harden: Harden) -> None:
