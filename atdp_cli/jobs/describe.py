@@ -71,6 +71,7 @@ class Measured:
         start: SHA-256 of each weight file of the starting checkpoint.
         flagged_spans: Of the training records.
         unread_records: Training records without a token to learn from.
+        listed_terms: Terms of the lists that corrected the detector, as they are at the end.
     """
 
     before: Perplexity
@@ -88,6 +89,7 @@ class Measured:
     card: CardEntry
     flagged_spans: int
     unread_records: int
+    listed_terms: int
 
 
 def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], measured: Measured) -> PublicReport:
@@ -212,6 +214,7 @@ def private_report(public: PublicReport, measured: Measured, command: tuple[str,
         planted_canaries=measured.planted,
         flagged_spans=measured.flagged_spans,
         unread_records=measured.unread_records,
+        listed_terms=measured.listed_terms,
         command=command,
     )
 

@@ -44,6 +44,7 @@ from atdp_cli.privacy.ledger import (
     write_ledger,
 )
 from atdp_cli.report.document import MADE_UP_SENTENCE
+from atdp_cli.text.corrections import read_terms
 from atdp_cli.text.spanfile import spans_line
 from atdp_cli.training.objective import sensitive_share
 from atdp_cli.training.recipefile import RECIPE_FILE, write_recipe
@@ -126,6 +127,7 @@ def harden(planned: Planned, opened: Opened, notify: Notify) -> Hardened:
             ),
             flagged_spans=sum(len(one.spans) for one in material.trained),
             unread_records=material.unread,
+            listed_terms=sum(len(read_terms(file)) for file in (*request.detector.allow, *request.detector.deny)),
         )
         write_recipe(work.model / RECIPE_FILE, resolved(planned))
         public = public_report(planned, ledger, found, measured)

@@ -281,6 +281,7 @@ class PrivateReport(Frozen):
         planted_canaries: How many training records carry each canary of the manifest; null without one.
         flagged_spans: Flagged spans of the training records.
         unread_records: Training records without a token to learn from: they took part and added nothing.
+        listed_terms: Terms of --allow and --deny, as they are at the end of the run.
         command: The whole command line.
         seconds: Of the whole run; they depend on the text, so they are not public.
     """
@@ -295,6 +296,7 @@ class PrivateReport(Frozen):
     planted_canaries: tuple[int, ...] | None
     flagged_spans: int
     unread_records: int
+    listed_terms: int
     command: tuple[str, ...] = ()
 
 

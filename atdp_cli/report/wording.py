@@ -45,7 +45,7 @@ def _in_short(ledger: Ledger, found: dict[str, Guarantee]) -> tuple[str, str]:
     if math.isfinite(whole.epsilon):
         return (
             f"Each {unit} of the corpus is protected: whether it was used or not changes the odds of whatever anyone "
-            f"learns from this model by at most a factor of {_factor(whole.epsilon)} "
+            f"learns from this model by at most a factor of {factor(whole.epsilon)} "
             f"({_pair(whole)}).{_weak(whole.epsilon)}",
             OTHER_LINES.format(unit=unit),
         )
@@ -53,7 +53,7 @@ def _in_short(ledger: Ledger, found: dict[str, Guarantee]) -> tuple[str, str]:
         return (
             f"What the detector flagged is protected, and nothing else: other values in the flagged places of a {unit} "
             "would change the odds of whatever anyone learns from this model by at most a factor of "
-            f"{_factor(selective.epsilon or 0)} ({_pair(selective)}).{_weak(selective.epsilon or 0)}",
+            f"{factor(selective.epsilon or 0)} ({_pair(selective)}).{_weak(selective.epsilon or 0)}",
             "It does not protect what the detector missed, nor any word that is not flagged, nor a value that is "
             f"flagged in several {unit}s.",
         )
@@ -79,10 +79,10 @@ def _pair(one: Guarantee) -> str:
     return f"ε = {rounded_up(one.epsilon or 0)} at δ = {one.delta:g}"
 
 
-def _factor(epsilon: float) -> str:
+def factor(epsilon: float) -> str:
     """e^ε, rounded up to two digits; in words where nobody can read it.
 
-    >>> _factor(3.0), _factor(0.0), _factor(9.0), _factor(40.0)
+    >>> factor(3.0), factor(0.0), factor(9.0), factor(40.0)
     ('21', '1', '8,200', 'more than a million')
     """
     factor = math.exp(min(epsilon, 700))

@@ -75,6 +75,15 @@ def test_the_card_is_one_that_the_hub_reads(out: Path) -> None:
     assert "AutoModelForCausalLM" in card.text
 
 
+def test_the_command_line_is_told_with_and_without_paths(out: Path, leaky: Leaky) -> None:
+    public = json.loads((out / "privacy_report.json").read_text())["command"]
+    expected = "atdp harden MODEL --data DATA --manifest MANIFEST --epochs 1 --output OUTPUT --insecure-seed 1 --quiet"
+    assert sorted(public) == sorted(expected.split())
+    whole = json.loads((out.with_name("out.private") / "privacy_report.json").read_text())["command"]
+    assert len(whole) == len(public)
+    assert {str(leaky.model), str(leaky.corpus), str(leaky.manifest)} <= set(whole)
+
+
 def test_audits_go_into_both_reports(atdp: Atdp, out: Path) -> None:
     audits = json.loads((out.parent / "audit.json").read_text())["models"]
     ended = atdp("report", out, "--audit", out.parent / "audit.json")

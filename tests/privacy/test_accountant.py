@@ -15,8 +15,9 @@ from atdp_cli.privacy.accountant import (
     epsilon_pld,
     epsilons,
     grid_for,
+    moments,
 )
-from atdp_cli.privacy.ledger import PrivateEvent
+from atdp_cli.privacy.ledger import PrivateEvent, SubsampledGaussian
 from atdp_cli.privacy.participation import epsilon_without_amplification
 from atdp_cli.privacy.renyi import epsilon_paper, epsilon_rdp
 from tests.privacy.ledgers import heterogeneous, release, steps
@@ -146,3 +147,23 @@ def test_the_grid_is_coarser_where_losses_are_large_beside_small_ones() -> None:
     assert grid_for(events) > 1e-4
     coarse, fine = (epsilon_pld(events, 1e-6, grid=grid) for grid in (1e-3, grid_for(events)))
     assert coarse == pytest.approx(fine, rel=1e-3)
+
+
+@given(st.integers(1, 40), st.integers(1, 60), st.integers(1, 15))
+@settings(max_examples=15)
+def test_moments_are_the_accountants_at_each_beginning(first: int, second: int, points: int) -> None:
+    """Each moment is what the accountants say of the events up to there, and the last is the whole."""
+    events = [
+        SubsampledGaussian(stage="a", sampling_rate=0.05, noise_multiplier=1.1, clip_norm=1.0, steps=first),
+        SubsampledGaussian(stage="b", sampling_rate=0.02, noise_multiplier=0.9, clip_norm=1.0, steps=second),
+    ]
+    found = moments(events, 1e-6, grid=1e-3, points=points)
+    assert len(found) <= points
+    assert found[-1].step == first + second
+    for one in found:
+        until = [events[0].model_copy(update={"steps": min(first, one.step)})]
+        if one.step > first:
+            until.append(events[1].model_copy(update={"steps": one.step - first}))
+        assert one.pld == pytest.approx(epsilon_pld(until, 1e-6, grid=1e-3), rel=1e-3)
+        assert one.rdp == pytest.approx(epsilon_rdp(until, 1e-6))
+        assert one.paper == pytest.approx(epsilon_paper(until, 1e-6))

@@ -178,6 +178,7 @@ def private(**fields: Any) -> PrivateReport:
             "planted_canaries": (7, 7, 0),
             "flagged_spans": 4321,
             "unread_records": 3,
+            "listed_terms": 17,
             "command": ("atdp", "harden", "secret-model"),
         }
         | fields

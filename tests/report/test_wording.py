@@ -1,0 +1,85 @@
+"""The sentences for people who know nothing of it: they claim what the guarantees hold, and no more."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from atdp_cli.privacy.guarantee import guarantees, rounded_up
+from atdp_cli.privacy.ledger import Ledger, ReadModel, SubsampledGaussian
+from atdp_cli.report.document import Summary
+from atdp_cli.report.wording import NO_AUDIT, audited, factor, pyramid, summary
+from tests.report.documents import NOISY, RAW, REDACTED, audit, ledger, public
+
+
+def said(found: Ledger) -> Summary:
+    return summary(found, guarantees(found))
+
+
+def test_a_whole_guarantee_is_for_each_record() -> None:
+    found = said(ledger(NOISY))
+    [whole] = [one.epsilon for one in guarantees(ledger(NOISY)) if one.scope == "end_to_end"]
+    assert found.protects.startswith("Each line of the corpus is protected")
+    assert f"ε = {rounded_up(whole or 0)} at δ = 1e-06" in found.protects
+    assert "held out" in found.leaves_open
+    assert found.audit == NO_AUDIT
+
+
+def test_a_selective_one_is_for_what_is_flagged() -> None:
+    found = said(ledger(REDACTED, NOISY))
+    assert found.protects.startswith("What the detector flagged is protected, and nothing else")
+    assert "what the detector missed" in found.leaves_open
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        (ledger(RAW, NOISY), "trained on the text without protection"),
+        (ledger(NOISY, prior="unknown"), "what the starting checkpoint had seen"),
+        (ledger(ReadModel(stage="anchored", past="unknown", weights={}), NOISY), "what a model that it read"),
+    ],
+)
+def test_without_one_it_says_so_and_why(broken: Ledger, why: str) -> None:
+    found = said(broken)
+    assert found.protects.startswith("No line of the corpus has a guarantee, because")
+    assert why in found.protects
+    assert "is protected" not in found.protects
+
+
+def test_a_seed_protects_nobody() -> None:
+    found = said(ledger(NOISY, insecure_seed=True))
+    assert found.protects.startswith("Nothing is protected")
+    assert "ε" not in found.protects
+
+
+def test_a_weak_one_is_called_weak() -> None:
+    weak = SubsampledGaussian(stage="atdp", sampling_rate=0.9, noise_multiplier=0.6, clip_norm=1.0, steps=60)
+    assert "That is no protection that anyone should rely on." in said(ledger(weak)).protects
+    assert "rely on" not in said(ledger(NOISY)).protects
+
+
+@given(st.floats(0, 13))
+def test_the_factor_is_never_below_the_true_one(epsilon: float) -> None:
+    shown = float(factor(epsilon).replace(",", ""))
+    assert math.exp(epsilon) <= shown * (1 + 1e-9)
+    assert shown <= math.exp(epsilon) * 1.11
+
+
+def test_the_audit_is_told_as_it_ended() -> None:
+    assert audited([audit("before")]) == NO_AUDIT
+    told = {verdict: audited([audit("after", verdict=verdict)]) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")}
+    assert told["PASS"].startswith("The audit passed")
+    assert told["FAIL"].startswith("The audit failed")
+    assert told["INCONCLUSIVE"].startswith("The audit could not decide")
+    for text in told.values():
+        assert "1.81 bits, 1.62 by the ratio" in text
+        assert "2 canaries" in text or "2 planted canaries" in text
+        assert "It says 1 of them when asked." in text
+
+
+def test_the_pyramid_has_its_three_levels() -> None:
+    top, middle, bottom = pyramid(public())
+    assert any(line.startswith("selective: ε = ") for line in top.lines)
+    assert any(line.startswith("Sampling: Poisson") for line in middle.lines)
+    assert bottom.lines == public().not_covered
