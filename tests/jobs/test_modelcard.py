@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from huggingface_hub import ModelCard
-from huggingface_hub.utils import validate_repo_id
+from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from atdp_cli.jobs.modelcard import inherited_card
 from atdp_cli.report.card import render_card
