@@ -281,7 +281,7 @@ def _show_result(finished: "Hardened", console: "Console") -> None:
     from rich.table import Table
 
     from atdp_cli.jobs.workplace import PRIVATE, beside
-    from atdp_cli.report.document import REPORT_FILE
+    from atdp_cli.report.document import HTML_FILE
 
     table = Table("held-out perplexity", "all", "sensitive", "other", title="Result", title_justify="left")
     for name, found in (("before", finished.before), ("after", finished.after)):
@@ -291,7 +291,7 @@ def _show_result(finished: "Hardened", console: "Console") -> None:
     if finished.failed is not None:
         console.print(finished.failed)
     console.print(f"{finished.steps} steps in {_duration(finished.seconds)}.")
-    console.print(f"Report: {finished.output / REPORT_FILE}", soft_wrap=True)
+    console.print(f"Report: {finished.output / HTML_FILE}", soft_wrap=True)
     console.print(f"Keep private: {beside(finished.output, PRIVATE)}", soft_wrap=True)
     if any(one.epsilon == float("inf") for one in finished.guarantees if one.scope == "end_to_end"):
         console.print("Not to be called releasable: no finite ε holds end to end. Audit it with atdp audit-canary.")
