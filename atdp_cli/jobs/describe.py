@@ -49,7 +49,7 @@ from atdp_cli.training.recipe import (
     Weighted,
     reads_records,
 )
-from atdp_cli.training.stage import StageResult
+from atdp_cli.training.underway import StageResult
 
 ENGINE_CHECK = {
     False: "agreed with clipping one record at a time, on random tokens, before the first step",

@@ -29,7 +29,8 @@ from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example, Weighing, make_example, sensitive_share, weigh
 from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan, frequencies_event, release_event
 from atdp_cli.training.recipe import Text, Weighted, reads_records, reads_reference
-from atdp_cli.training.stage import Enough, HeldOut, Randomness, StageResult, run_noise, run_plain, run_private
+from atdp_cli.training.stage import Enough, HeldOut, Randomness, run_noise, run_plain, run_private
+from atdp_cli.training.underway import StageResult
 
 ALL_ALIKE = (
     "sensitive tokens already carry the target share, so w is 1 and all tokens weigh the same; "
