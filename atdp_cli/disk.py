@@ -16,19 +16,19 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def sync_tree(folder: Path) -> None:
-    """Return once a folder is on disk with all that is in it.
+def sync_tree(path: Path) -> None:
+    """Return once a file is on disk, or a folder with all that is in it.
 
     Raises:
-        OSError: A file cannot be written out.
+        OSError: It cannot be written out.
     """
-    for path in folder.rglob("*"):
-        if path.is_dir():
-            sync_folder(path)
-        else:
-            handle = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-    sync_folder(folder)
+    if path.is_dir():
+        for inside in path.iterdir():
+            sync_tree(inside)
+        sync_folder(path)
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -49,9 +49,10 @@ class _Left:
 
 
 def allowance(plan: Plan, at: Place, spent: Sequence[LedgerEvent], within: Within) -> Place | None:
-    """Where a run has to end that stands at a place and has spent so much; None where it can go on to its end.
+    """Before what a run has to end that stands at a place and has spent so much; None where it can go to its end.
 
-    A stage that could release and not take a step is not begun.
+    `Place.step` is the last step of that stage that it can take. A stage that could release and take no step is not
+    begun. Stages before it spend what they were planned to, or nothing.
 
     Args:
         spent: What the run itself has spent, in events.
@@ -61,13 +62,13 @@ def allowance(plan: Plan, at: Place, spent: Sequence[LedgerEvent], within: Withi
     def fits(count: int) -> bool:
         return within((*plan.before, *spent, *_first(left, count)))
 
-    fitting, above = -1, sum(one.count for one in left)
+    fitting, above = 0, sum(one.count for one in left)
     if fits(above):
         return None
     while above - fitting > 1:
         middle = (fitting + above) // 2
         fitting, above = (middle, above) if fits(middle) else (fitting, middle)
-    return _reached(left, fitting) or at
+    return _behind(left, fitting)
 
 
 def _first(left: Sequence[_Left], count: int) -> Iterator[PrivateEvent]:
@@ -78,16 +79,13 @@ def _first(left: Sequence[_Left], count: int) -> Iterator[PrivateEvent]:
         count -= one.count
 
 
-def _reached(left: Sequence[_Left], count: int) -> Place | None:
-    """Where the last step leads of those that are among the first so many; None where there is none."""
-    reached = None
+def _behind(left: Sequence[_Left], count: int) -> Place | None:
+    """Where the step or release belongs that comes behind the first so many; None where none does."""
     for one in left:
-        if count < 1:
-            break
-        if isinstance(one.event, SubsampledGaussian):
-            reached = Place(stage=one.stage, step=one.taken + min(count, one.count), released=True)
+        if count < one.count:
+            return Place(stage=one.stage, step=one.taken + count)
         count -= one.count
-    return reached
+    return None
 
 
 def _left(plan: Plan, at: Place) -> Iterator[_Left]:
