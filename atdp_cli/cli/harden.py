@@ -44,7 +44,7 @@ def harden(
     Writes OUT/ (model, report, ledger, recipe) and OUT.private/ (spans, perplexities, journal), which stays with you.
     Exit codes: 0 done; 1 perplexity rose above --max-perplexity-increase; 2 usage or unreadable input; 3 not completed.
     """
-    from atdp_cli.jobs.automatic import from_public_start, started, with_rate
+    from atdp_cli.jobs.automatic import begun_with, from_public_start, started, with_rate
     from atdp_cli.jobs.hardened import completed
     from atdp_cli.jobs.request import plan_request
     from atdp_cli.jobs.workplace import FAILED, beside, check_output
@@ -65,7 +65,9 @@ def harden(
         if not _rate_given(context, training):
             request = with_rate(request)
         console.print(started(request, model))
-    planned = plan_request(request)
+    planned, minutes = plan_request(request), training.minutes
+    if minutes is not None and (begun := begun_with(planned)) is not None:
+        planned, minutes = begun, None
     if not running.dry_run:
         if request.resume and (before := completed(planned)) is not None:
             _finish(planned, before, console, saying)
@@ -73,7 +75,6 @@ def harden(
         check_output(request.output, force=request.force, resume=request.resume)
         if request.max_increase is not None:
             check_output(beside(request.output, FAILED), force=request.force)
-    minutes = training.minutes
     _run(planned, console, saying, minutes=minutes, dry_run=running.dry_run, threads=running.threads)
 
 

@@ -241,7 +241,7 @@ class Data:
         typer.Option(
             "--review-each-epoch",
             help="Before each epoch, queue a sample of the sentences for atdp review in OUT.private/review/ (until "
-            "the run ends in OUT.partial/private/review/), and read the lists beside the queues anew. What people "
+            "the run ends in OUT.partial/review/), and read the lists beside the queues anew. What people "
             "decide is not covered by ε.",
             rich_help_panel=DETECTION,
         ),
