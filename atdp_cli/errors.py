@@ -47,6 +47,10 @@ class DivergedError(RunError):
     """Training left the finite numbers: the same again would end the same."""
 
 
+class LostRankError(RunError):
+    """Of several processes that train together, one is gone."""
+
+
 class InterruptedRunError(AtdpError):
     """Somebody asked the run to stop, and it did."""
 

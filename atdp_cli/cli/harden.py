@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from atdp_cli.cli.commandline import spelt_out, without_paths
-from atdp_cli.cli.console import figure, progress, write_json
+from atdp_cli.cli.console import people, progress, write_json
+from atdp_cli.cli.eventlines import ProgressOption
 from atdp_cli.cli.harden_options import Data, Privacy, Running, Training
+from atdp_cli.cli.harden_shown import plan_json, result_json, show_plan, show_result
 from atdp_cli.cli.options import Detecting, Telling
 from atdp_cli.cli.sources import filled, left_open
-from atdp_cli.errors import UsageError
+from atdp_cli.errors import AtdpError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from atdp_cli.jobs.hardened import Hardened
     from atdp_cli.jobs.request import HardenRequest, Planned
-    from atdp_cli.report.document import StageEntry
+    from atdp_cli.training.ranks import Ranks
     from atdp_cli.training.recipe import Recipe
     from atdp_cli.training.recipefile import RecipeFile
 
-LONG_RUN_SECONDS = 30 * 60
 LIMIT_MISSED = 1
 
 
@@ -44,22 +45,44 @@ def harden(
     Writes OUT/ (model, report, ledger, recipe) and OUT.private/ (spans, perplexities, journal), which stays with you.
     Exit codes: 0 done; 1 perplexity rose above --max-perplexity-increase; 2 usage or unreadable input; 3 not completed.
     """
+    from atdp_cli.jobs.joining import joined
+
+    with joined() as team:
+        try:
+            _harden(context, model, data, training, privacy, detecting, running, saying, team.ranks)
+        except AtdpError as error:
+            if team.first_to_fail():
+                raise
+            raise typer.Exit(error.exit_code) from None
+
+
+def _harden(
+    context: typer.Context,
+    model: Path,
+    data: Data,
+    training: Training,
+    privacy: Privacy,
+    detecting: Detecting,
+    running: Running,
+    saying: Telling,
+    ranks: "Ranks",
+) -> None:
     from atdp_cli.jobs.automatic import begun_with, from_public_start, started, with_rate
-    from atdp_cli.jobs.hardened import completed
     from atdp_cli.jobs.request import plan_request
-    from atdp_cli.jobs.workplace import FAILED, beside, check_output
     from atdp_cli.training.recipefile import asked_recipe
 
     if training.auto:
         training, privacy, detecting = _chosen(context, training, privacy, detecting)
     elif training.minutes is not None:
         raise UsageError("--minutes goes with --auto.", "Choose --epochs yourself, or add --auto.")
+    if training.minutes is not None and ranks.size > 1:
+        raise UsageError("--minutes goes with one process.", "Choose --epochs; --dry-run tells how long they take.")
     asked = asked_recipe(training.recipe)
     beside_it = left_open(context, asked.run.said())
     data, training, privacy = filled(data, beside_it), filled(training, beside_it), filled(privacy, beside_it)
     request = _request(model, asked, data, training, privacy, filled(detecting, beside_it), running)
-    request = replace(request, command=spelt_out(context), command_without_paths=without_paths(context))
-    console = saying.console()
+    request = replace(request, command=spelt_out(context), command_without_paths=without_paths(context), ranks=ranks)
+    console = saying.console() if ranks.first else people(quiet=True)
     if training.auto:
         request = from_public_start(request)
         if not _rate_given(context, training):
@@ -68,14 +91,27 @@ def harden(
     planned, minutes = plan_request(request), training.minutes
     if minutes is not None and (begun := begun_with(planned)) is not None:
         planned, minutes = begun, None
-    if not running.dry_run:
-        if request.resume and (before := completed(planned)) is not None:
-            _finish(planned, before, console, saying)
-            return
+    if not running.dry_run and _over(planned, console, saying):
+        return
+    _run(planned, console, saying, minutes=minutes, dry_run=running.dry_run, threads=running.threads)
+
+
+def _over(planned: "Planned", console: "Console", saying: Telling) -> bool:
+    """Whether the run is over already, as --resume may find; then it is shown. Otherwise it has room to begin."""
+    from atdp_cli.jobs.hardened import completed
+    from atdp_cli.jobs.together import said_by_first
+    from atdp_cli.jobs.workplace import FAILED, beside, check_output
+
+    request = planned.request
+    before = completed(planned) if request.resume and request.ranks.first else None
+    over = said_by_first(request.ranks, before is not None) if request.resume else False
+    if before is not None:
+        _finish(planned, before, console, saying)
+    if not over and request.ranks.first:
         check_output(request.output, force=request.force, resume=request.resume)
         if request.max_increase is not None:
             check_output(beside(request.output, FAILED), force=request.force)
-    _run(planned, console, saying, minutes=minutes, dry_run=running.dry_run, threads=running.threads)
+    return over
 
 
 def _chosen(
@@ -216,13 +252,14 @@ def _run(
 ) -> None:
     from atdp_cli.cli.signals import listening, terminable
     from atdp_cli.jobs.automatic import within
+    from atdp_cli.jobs.harden import follow
     from atdp_cli.jobs.harden import harden as run
     from atdp_cli.jobs.opening import open_model
     from atdp_cli.jobs.timing import estimate_seconds
     from atdp_cli.model.device import training_threads, use_threads
 
     use_threads(threads)
-    with progress(console, saying.progress) as notify:
+    with progress(console, saying.progress if planned.request.ranks.first else ProgressOption.AUTO) as notify:
         opened = open_model(planned.request, notify)
     if threads is None:
         use_threads(training_threads(opened.checkpoint.model.num_parameters()))
@@ -230,10 +267,15 @@ def _run(
     if minutes is not None:
         planned = within(planned, seconds, minutes)
         seconds = estimate_seconds(planned, opened)
-    _show_plan(planned, opened.engine.name, seconds, console)
+    show_plan(planned, opened.engine.name, seconds, console)
+    first = planned.request.ranks.first
     if dry_run:
-        if saying.as_json:
-            write_json(_plan_json(planned, opened.engine.name, seconds))
+        if saying.as_json and first:
+            write_json(plan_json(planned, opened.engine.name, seconds))
+        return
+    if not first:
+        with terminable():
+            follow(planned, opened, listening)
         return
     with terminable(), progress(console, saying.progress) as notify:
         finished = run(planned, opened, notify, listening)
@@ -244,126 +286,12 @@ def _finish(planned: "Planned", finished: "Hardened", console: "Console", saying
     """Show a finished run, and end with its verdict."""
     from atdp_cli.jobs.automatic import better
 
-    _show_result(finished, console)
+    show_result(finished, console)
     if advised := better(planned):
         console.print(advised)
     if saying.as_json:
-        write_json(_result_json(planned, finished))
+        write_json(result_json(planned, finished))
     else:
         typer.echo(str(finished.output))
     if finished.failed is not None:
         raise typer.Exit(LIMIT_MISSED)
-
-
-def _show_plan(planned: "Planned", engine: str, seconds: float, console: "Console") -> None:
-    from rich.table import Table
-
-    from atdp_cli.privacy.guarantee import advice, sentences
-
-    table = Table("stage", "text", "epochs", "steps", "records a step", "σ", title="Plan", title_justify="left")
-    for entry in _entries(planned):
-        table.add_row(
-            entry.name,
-            entry.text or "none",
-            str(entry.epochs),
-            str(entry.steps),
-            str(entry.batch),
-            _sigmas(entry),
-        )
-    console.print(table)
-    split = planned.split
-    console.print(
-        f"{split.training:,} training records, one {planned.plan.ledger.unit} each; {len(split.held_out):,} held out. "
-        f"About {_duration(seconds)} of training by the engine {engine}."
-    )
-    for line in sentences(planned.plan.ledger, planned.guarantees):
-        console.print(line)
-    if hint := advice(planned.plan.ledger):
-        console.print(hint)
-    if seconds > LONG_RUN_SECONDS:
-        console.print("That is long: --lora-rank 8 trains far fewer parameters, --max-records takes fewer records.")
-
-
-def _sigmas(entry: "StageEntry") -> str:
-    sigmas = entry.noise_multipliers
-    if sigmas:
-        low, high = f"{min(sigmas):.2f}", f"{max(sigmas):.2f}"
-        return low if low == high else f"{low}–{high}"
-    return "none" if entry.release_noise_multiplier is None else f"{entry.release_noise_multiplier:.2f} once"
-
-
-def _show_result(finished: "Hardened", console: "Console") -> None:
-    from rich.table import Table
-
-    from atdp_cli.jobs.workplace import PRIVATE, beside
-    from atdp_cli.report.document import HTML_FILE
-
-    table = Table("held-out perplexity", "all", "sensitive", "other", title="Result", title_justify="left")
-    for name, found in (("before", finished.before), ("after", finished.after)):
-        cells = (found.all, found.sensitive, found.other)
-        table.add_row(name, *(figure(cell) for cell in cells))
-    console.print(table)
-    if finished.failed is not None:
-        console.print(finished.failed)
-    if finished.ended_early is not None:
-        console.print(finished.ended_early)
-    console.print(f"{finished.steps} steps in {_duration(finished.seconds)}.")
-    console.print(f"Report: {finished.output / HTML_FILE}", soft_wrap=True)
-    console.print(f"Keep private: {beside(finished.output, PRIVATE)}", soft_wrap=True)
-    if any(one.epsilon == float("inf") for one in finished.guarantees if one.scope == "end_to_end"):
-        console.print("Not to be called releasable: no finite ε holds end to end. Audit it with atdp audit-canary.")
-
-
-def _plan_json(planned: "Planned", engine: str, seconds: float) -> dict[str, Any]:
-    from atdp_cli.report.document import guarantee_entries
-
-    return {
-        "schema_version": 1,
-        "dry_run": True,
-        "output": str(planned.request.output),
-        "recipe": planned.request.recipe_name,
-        "steps": planned.plan.steps,
-        "stages": _stages(planned),
-        "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(planned.guarantees)],
-        "insecure_seed": planned.plan.ledger.insecure_seed,
-        "engine": engine,
-        "estimated_seconds": seconds,
-    }
-
-
-def _result_json(planned: "Planned", finished: "Hardened") -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from atdp_cli.report.document import guarantee_entries
-    from atdp_cli.report.numbers import json_numbers
-
-    return {
-        "schema_version": 1,
-        "dry_run": False,
-        "output": str(finished.output),
-        "recipe": planned.request.recipe_name,
-        "steps": finished.steps,
-        "stages": _stages(planned),
-        "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(finished.guarantees)],
-        "insecure_seed": finished.ledger.insecure_seed,
-        "perplexity": {"before": json_numbers(asdict(finished.before)), "after": json_numbers(asdict(finished.after))},
-        "seconds": finished.seconds,
-        "failed": finished.failed,
-        "ended_early": finished.ended_early,
-    }
-
-
-def _stages(planned: "Planned") -> list[dict[str, Any]]:
-    return [entry.model_dump(mode="json") for entry in _entries(planned)]
-
-
-def _entries(planned: "Planned") -> "list[StageEntry]":
-    from atdp_cli.jobs.describe import stage_entry
-
-    return [stage_entry(stage, planned.request.style) for stage in planned.plan.stages]
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

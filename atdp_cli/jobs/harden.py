@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from transformers import PreTrainedModel
 
 from atdp_cli.errors import DivergedError, InputError, RunError
-from atdp_cli.events import Notify
+from atdp_cli.events import Notify, ignore
 from atdp_cli.jobs.breakingoff import saying_how_to_go_on
 from atdp_cli.jobs.describe import Measured, private_report, public_report
 from atdp_cli.jobs.encoding import Windows
@@ -30,6 +31,7 @@ from atdp_cli.jobs.sentence import Surprise, compared, marked, surprise
 from atdp_cli.jobs.stages import Bench, fold
 from atdp_cli.jobs.states import Progress, restore
 from atdp_cli.jobs.stopping import enough, watch, write_unseen
+from atdp_cli.jobs.together import Begun, check_same_run, everywhere
 from atdp_cli.jobs.workplace import FAILED, Finished, Workplace, beside, check_output, finish, publish, workplace
 from atdp_cli.model.adapter import merged
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
@@ -51,6 +53,7 @@ from atdp_cli.privacy.ledger import (
 from atdp_cli.report.document import MADE_UP_SENTENCE
 from atdp_cli.text.corrections import read_terms
 from atdp_cli.text.spanfile import spans_line
+from atdp_cli.training.collectives import from_first
 from atdp_cli.training.objective import Weighing, sensitive_share
 from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan
 from atdp_cli.training.recipefile import RECIPE_FILE, write_recipe
@@ -91,6 +94,18 @@ def harden(planned: Planned, opened: Opened, notify: Notify, hear: Hear = deaf) 
     return hardened
 
 
+def follow(planned: Planned, opened: Opened, hear: Hear = deaf) -> None:
+    """Take part in a run whose first process writes what there is to write, by `harden`.
+
+    Raises:
+        RunError: Training left the finite numbers, the first process was given another run, or one has ended.
+        InterruptedRunError: Somebody asked for it.
+    """
+    with TemporaryDirectory(prefix="atdp-") as folder:
+        work = Workplace(root=Path(folder))
+        _train(planned, opened, work, at=Standing(), hear=hear, started=time.monotonic(), notify=ignore)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Trained:
     """A run after its last step.
@@ -113,14 +128,16 @@ def _train(
 ) -> _Trained:
     """Measure the model, put it where the run stands, and take the steps that are left."""
     request, checkpoint, created = planned.request, opened.checkpoint, timestamp()
+    check_same_run(request.ranks, identity_of(planned))
     material = prepare(planned, checkpoint, notify)
     before = perplexity(checkpoint.model, material.held_out)
     sentence = _sentence(request, checkpoint)
     expected = surprise(checkpoint, sentence)
-    begun = Progress() if at.state is None else restore(at.state, checkpoint.model)
+    stands = Progress() if at.state is None else restore(at.state, checkpoint.model)
+    begun = everywhere(request.ranks, Begun(progress=stands, end=at.end, session=work.session), checkpoint.model)
 
     def seconds() -> float:
-        return begun.seconds + time.monotonic() - started
+        return begun.progress.seconds + time.monotonic() - started
 
     with hear() as asked:
         bench = Bench(
@@ -132,8 +149,8 @@ def _train(
             reread=review_each_epoch(planned, checkpoint, work, notify),
             enough=_enough(request, opened, work, notify),
             notify=notify,
-            session=work.session,
-            end=at.end,
+            session=begun.session,
+            end=begun.end,
             keep=keeper(
                 work,
                 checkpoint.model,
@@ -142,9 +159,10 @@ def _train(
                 since=seconds,
                 asked=asked,
                 notify=notify,
+                ranks=request.ranks,
             ),
         )
-        results = fold(planned, bench, work, begun)
+        results = fold(planned, bench, work, begun.progress)
     return _Trained(
         material=material,
         before=before,
@@ -234,7 +252,8 @@ def _enough(request: HardenRequest, opened: Opened, work: Workplace, notify: Not
     tokenizer, model = opened.checkpoint.tokenizer, opened.checkpoint.model
     watching = watch(request.manifest, request.until_exposure, tokenizer, opened.reference, notify)
     write_unseen(watching, work.private)
-    return lambda: enough(model, watching, notify)
+    # What one process finds all have to find, whatever hardware they have.
+    return lambda: from_first(request.ranks, bytes([enough(model, watching, notify)])) == b"\x01"
 
 
 def _failed(before: Perplexity, after: Perplexity, limit: float | None) -> str | None:

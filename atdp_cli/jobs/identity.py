@@ -57,13 +57,20 @@ def check_same(folder: Path, before: Identity, now: Identity) -> None:
     Raises:
         UsageError: Names the first thing in which they differ.
     """
+    if found := difference(before, now):
+        raise UsageError(
+            f"{folder} is from another run: {found}.",
+            "Give it what it was begun with, or start again with --force; nothing of it was released.",
+        )
+
+
+def difference(before: Identity, now: Identity) -> str | None:
+    """The first thing in which two runs differ; None where they are the same."""
     for name in {**before, **now}:
         was, is_now = before.get(name, NOT_GIVEN), now.get(name, NOT_GIVEN)
         if was != is_now:
-            raise UsageError(
-                f"{folder} is from another run: {_difference(name, was, is_now)}.",
-                "Give it what it was begun with, or start again with --force; nothing of it was released.",
-            )
+            return _difference(name, was, is_now)
+    return None
 
 
 def _difference(name: str, was: str, is_now: str) -> str:

@@ -12,6 +12,8 @@ from atdp_cli.errors import InterruptedRunError
 from atdp_cli.events import FellBack, Notify, StateSaved
 from atdp_cli.jobs.states import Progress, save_state
 from atdp_cli.jobs.workplace import Workplace
+from atdp_cli.training.collectives import any_of
+from atdp_cli.training.ranks import ALONE, Ranks
 
 Asked = Callable[[], bool]
 """Whether somebody has asked the run to stop."""
@@ -50,6 +52,7 @@ def keeper(
     since: Callable[[], float],
     asked: Asked,
     notify: Notify,
+    ranks: Ranks = ALONE,
     clock: Callable[[], float] = time.monotonic,
 ) -> Keep:
     """Saves states in a run's folder.
@@ -61,18 +64,22 @@ def keeper(
         minutes: Between two states; with 0, one is saved only when the run is to stop.
         since: Seconds that the run has taken.
         asked: Where it says so, the run ends with its state saved.
+        ranks: Of several processes the first writes, and all end if one of them is asked.
         clock: In seconds; no jump of the system's time may move it.
 
     Raises (what it returns):
         InterruptedRunError: The run was asked to stop.
     """
     last = clock()
+    interrupted = InterruptedRunError("The run was interrupted.", "Nothing of it was saved.")
 
     def keep(progress: Callable[[], Progress], *, between: bool) -> None:
         nonlocal last
-        stop = asked()
         due = minutes > 0 and (between or clock() - last >= 60 * minutes)
-        if not (stop or due):
+        stop, due = any_of(ranks, (asked(), due and ranks.first))
+        if stop and not ranks.first:
+            raise interrupted
+        if not (stop or due) or not ranks.first:
             return
         found = replace(progress(), seconds=since())
         try:
@@ -83,6 +90,6 @@ def keeper(
             notify(StateSaved(stage=found.stage + 1, step=0 if found.underway is None else found.underway.step))
         last = clock()
         if stop:
-            raise InterruptedRunError("The run was interrupted.", "Nothing of it was saved.")
+            raise interrupted
 
     return keep

@@ -12,6 +12,7 @@ from atdp_cli.events import FellBack, Notify
 from atdp_cli.jobs.encoding import Encoding, Flagged, Windows, encode, spot
 from atdp_cli.jobs.randomness import stream, whole_numbers
 from atdp_cli.jobs.request import HardenRequest, Planned
+from atdp_cli.jobs.together import first_ahead
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
 from atdp_cli.text.decoys import WITHOUT, Choose, uniformly
@@ -53,7 +54,8 @@ def prepare(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> Materia
     request, split = planned.request, planned.split
     check_alignment(checkpoint.tokenizer)
     encoding = encoding_of(planned, checkpoint)
-    spotted = spot(split, request, notify)
+    with first_ahead(request.ranks):
+        spotted = spot(split, request, notify)
     training = tuple(one for place, one in enumerate(spotted.records) if place not in split.held_out)
     measured = tuple(one for place, one in enumerate(spotted.records) if place in split.held_out)
     texts = {stage.stage.text for stage in planned.plan.training if reads_records(stage.stage)}

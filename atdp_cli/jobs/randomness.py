@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from atdp_cli.jobs.request import HardenRequest
-from atdp_cli.privacy.csprng import KeyStream, insecure_stream, secure_stream
+from atdp_cli.privacy.csprng import KeyStream, insecure_stream, new_key, secure_stream
 from atdp_cli.text.decoys import Draw
+from atdp_cli.training.collectives import from_first
 
 _BLOCK = 4096
 
@@ -12,11 +13,19 @@ _BLOCK = 4096
 def stream(request: HardenRequest, position: int, purpose: str) -> KeyStream:
     """A stream of its own for a purpose of the stage at `position`, keyed by the operating system.
 
-    With --insecure-seed it is reproducible, and protects nobody.
+    Several processes share the key: the first draws it and tells the others. With --insecure-seed it is reproducible,
+    and protects nobody.
     """
     if request.insecure_seed is None:
-        return secure_stream()
+        return secure_stream() if request.ranks.size == 1 else KeyStream(from_first(request.ranks, new_key()))
     return insecure_stream(request.insecure_seed, f"{purpose} of stage {position}")
+
+
+def order_seed(request: HardenRequest) -> int | None:
+    """A seed for the order of a plain stage that all processes share; None where the stage draws its own."""
+    if request.insecure_seed is not None or request.ranks.size == 1:
+        return request.insecure_seed
+    return int.from_bytes(from_first(request.ranks, new_key())[:7], "big")
 
 
 def whole_numbers(source: KeyStream) -> Draw:

@@ -22,6 +22,7 @@ from atdp_cli.text.review.sampling import check_rate
 from atdp_cli.text.spans import Tier
 from atdp_cli.training.clipping.names import EngineName
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, solve_noise
+from atdp_cli.training.ranks import ALONE, Ranks
 from atdp_cli.training.recipe import (
     DPSGD,
     Plain,
@@ -48,6 +49,7 @@ class HardenRequest:
     Attributes:
         resume: Go on with the run that was interrupted, if there is one.
         checkpoint_every: Minutes between saved states; 0 saves one only when the run is asked to stop.
+        ranks: Which of several processes of the run this one is.
         command: The command line as it was given, for the private report.
         command_without_paths: The same with nothing in it that names a file or is text of the user's own.
     """
@@ -86,6 +88,7 @@ class HardenRequest:
     force: bool = False
     resume: bool = False
     checkpoint_every: float = 0.0
+    ranks: Ranks = ALONE
     command: tuple[str, ...] = ()
     command_without_paths: tuple[str, ...] = ()
 
@@ -194,6 +197,7 @@ def _check(request: HardenRequest) -> None:
     if request.max_epsilon is not None:
         require_positive("max-epsilon", request.max_epsilon)
     _check_running(request)
+    _check_ranks(request)
     _check_watched(request)
     require_at_least("jobs", request.detector.jobs, 1)
     require_at_least("max-windows-per-unit", request.max_windows, 1)
@@ -228,6 +232,16 @@ def _check_running(request: HardenRequest) -> None:
         require_at_least("lora-rank", request.lora_rank, 1)
     if request.merge_adapter and request.lora_rank is None and not is_adapter(request.model):
         raise UsageError("There is no adapter to merge.", "Use --merge-adapter with --lora-rank.")
+
+
+def _check_ranks(request: HardenRequest) -> None:
+    """What only one process can do."""
+    if request.ranks.size == 1:
+        return
+    if request.review is not None:
+        raise UsageError("--review-each-epoch goes with one process.", "Review first, and give --allow and --deny.")
+    if request.detector.crosscheck is not None:
+        raise UsageError("--crosscheck goes with one process.", "Detect first, and give --spans.")
 
 
 def _check_watched(request: HardenRequest) -> None:

@@ -17,7 +17,7 @@ from atdp_cli.jobs.encoding import Windows
 from atdp_cli.jobs.fitting import fit
 from atdp_cli.jobs.keeping import Keep, keep_nothing
 from atdp_cli.jobs.material import Material
-from atdp_cli.jobs.randomness import stream, whole_numbers
+from atdp_cli.jobs.randomness import order_seed, stream, whole_numbers
 from atdp_cli.jobs.request import HardenRequest, Planned
 from atdp_cli.jobs.states import Progress
 from atdp_cli.jobs.workplace import Workplace
@@ -146,6 +146,7 @@ def _run_stage(plan: AnyPlan, bench: Bench, here: Progress, *, journal: TextIO) 
             notify=bench.notify,
             begun=here.underway,
             after_step=_keeping(bench, here, watch),
+            ranks=bench.request.ranks,
         )
     else:
         result, weighing = _train(plan, bench, here, journal=journal, held_out=held_out, watch=watch)
@@ -212,10 +213,11 @@ def _train(
             plan,
             held_out=held_out,
             notify=notify,
-            seed=request.insecure_seed,
+            seed=order_seed(request),
             refresh=refresh,
             begun=here.underway,
             after_step=after_step,
+            ranks=request.ranks,
         )
         return result, weighing
     result = run_private(
@@ -235,6 +237,7 @@ def _train(
         begun=here.underway,
         most=bench.end.step if bench.end is not None and bench.end.stage == position else None,
         after_step=after_step,
+        ranks=request.ranks,
     )
     return result, weighing
 

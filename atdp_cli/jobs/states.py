@@ -150,8 +150,23 @@ def save_state(
 
 
 def _document(progress: Progress, journal: int, files: Mapping[str, str]) -> bytes:
+    said = _state(progress, journal, files).model_dump_json()
+    return json.dumps({DIGEST: hashlib.sha256(said.encode()).hexdigest(), "said": said}).encode()
+
+
+def described(progress: Progress) -> bytes:
+    """Where a run stands, without the tensors."""
+    return _state(progress, 0, {}).model_dump_json().encode()
+
+
+def revived(description: bytes, tensors: Mapping[str, torch.Tensor]) -> Progress:
+    """What `described` and `progress_tensors` were made of."""
+    return _progress(_State.model_validate_json(description), tensors)
+
+
+def _state(progress: Progress, journal: int, files: Mapping[str, str]) -> _State:
     underway = progress.underway
-    state = _State(
+    return _State(
         stage=progress.stage,
         results=progress.results,
         underway=None
@@ -165,8 +180,6 @@ def _document(progress: Progress, journal: int, files: Mapping[str, str]) -> byt
         journal=journal,
         files=dict(files),
     )
-    said = state.model_dump_json()
-    return json.dumps({DIGEST: hashlib.sha256(said.encode()).hexdigest(), "said": said}).encode()
 
 
 def _tensors(
@@ -175,10 +188,16 @@ def _tensors(
     wanted, stored = set(parameters), set(model.state_dict())
     yield from ((f"model.{name}", one) for name, one in model.named_parameters() if name in wanted)
     yield from ((f"buffer.{name}", one.clone()) for name, one in model.named_buffers() if name in stored)
-    if (underway := progress.underway) is not None:
-        yield from ((f"optimizer.{name}", one) for name, one in underway.optimizer.items())
-        yield from ((f"start.{place}", one) for place, one in enumerate(underway.start))
-        yield from ((f"generator.{name}", one) for name, one in underway.generators.items())
+    yield from progress_tensors(progress).items()
+
+
+def progress_tensors(progress: Progress) -> dict[str, torch.Tensor]:
+    """The tensors of where a run stands, by name: the optimizer's, what weight decay draws towards, generators."""
+    if (underway := progress.underway) is None:
+        return {}
+    found = {f"optimizer.{name}": one for name, one in underway.optimizer.items()}
+    found |= {f"start.{place}": one for place, one in enumerate(underway.start)}
+    return found | {f"generator.{name}": one for name, one in underway.generators.items()}
 
 
 def _shards(tensors: Iterator[tuple[str, torch.Tensor]]) -> Iterator[dict[str, torch.Tensor]]:

@@ -11,6 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+_WORD, _BLOCK = 8, 16
+"""Bytes of a draw, and of what the cipher makes at once."""
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -18,18 +21,33 @@ class KeyStream:
     """Uniforms from one AES-256-CTR key stream; its state is the position in that stream."""
 
     def __init__(self, key: bytes) -> None:
-        self._encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+        self._cipher = algorithms.AES(key)
+        self._drawn = 0
+        self._encryptor = Cipher(self._cipher, modes.CTR(bytes(_BLOCK))).encryptor()
 
     def uniforms(self, count: int) -> Floats:
         """`count` draws on (0, 1), 53 bits each, shape [count]."""
-        words = np.frombuffer(self._encryptor.update(bytes(8 * count)), dtype=np.uint64)
+        self._drawn += count
+        words = np.frombuffer(self._encryptor.update(bytes(_WORD * count)), dtype=np.uint64)
         # The half step keeps 0 out, where the logarithm of Box-Muller has its pole.
         return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+    def skip(self, count: int) -> None:
+        """Go past `count` draws without making them, at no cost that grows with their number."""
+        self._drawn += count
+        block, before = divmod(_WORD * self._drawn, _BLOCK)
+        self._encryptor = Cipher(self._cipher, modes.CTR(block.to_bytes(_BLOCK, "big"))).encryptor()
+        self._encryptor.update(bytes(before))
 
 
 def secure_stream() -> KeyStream:
     """A stream keyed by the operating system. The key is never written anywhere."""
-    return KeyStream(secrets.token_bytes(32))
+    return KeyStream(new_key())
+
+
+def new_key() -> bytes:
+    """32 bytes of the operating system."""
+    return secrets.token_bytes(32)
 
 
 def insecure_stream(seed: int, purpose: str) -> KeyStream:

@@ -10,22 +10,22 @@ from typing import TextIO
 import torch
 from transformers import PreTrainedModel
 
-from atdp_cli.errors import DivergedError, RunError
 from atdp_cli.events import EpochDone, Notify, StageStarted, StepDone
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.csprng import KeyStream
 from atdp_cli.privacy.journal import spend
 from atdp_cli.privacy.ledger import SubsampledGaussian
-from atdp_cli.training.adambc import AdamBC
 from atdp_cli.training.clipping.batches import default_tokens, split
-from atdp_cli.training.clipping.engine import ClippingEngine, summed_in, trainable
+from atdp_cli.training.clipping.engine import ClippingEngine, trainable, zeros_of
 from atdp_cli.training.clipping.forward import logits_of, loss_gradient
-from atdp_cli.training.noise import add_noise
+from atdp_cli.training.collectives import add_up, gathered
 from atdp_cli.training.objective import Example
 from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer, start_of
 from atdp_cli.training.plan import StagePlan
+from atdp_cli.training.ranks import ALONE, Ranks, share
 from atdp_cli.training.recipe import DPSGD
 from atdp_cli.training.sampling import poisson_sample
+from atdp_cli.training.stepping import Noise, anneal, step_on, step_with_noise
 from atdp_cli.training.subset import training_only
 from atdp_cli.training.underway import AfterStep, StageResult, Tally, Underway, generator_states, go_on, set_generators
 
@@ -62,6 +62,7 @@ def run_private(
     begun: Underway | None = None,
     most: int | None = None,
     after_step: AfterStep = go_on,
+    ranks: Ranks = ALONE,
 ) -> StageResult:
     """DP training (Abadi et al. 2016, Algorithm 1): sample, clip, sum, add noise, divide by B, step.
 
@@ -75,6 +76,8 @@ def run_private(
             stops depends on its records, and is covered as a consequence of the whole.
         begun: Where to go on; None for the beginning.
         most: The stage ends after so many of its steps; None where all may be taken.
+        ranks: Who trains. All draw the same sample, for which `randomness` has to be the same in all of them; each
+            clips its share of the records, and the sums are added up.
 
     Raises:
         DivergedError: A parameter is no longer finite.
@@ -93,13 +96,13 @@ def run_private(
                 continue
             examples = examples if refresh is None else refresh(epoch)
             for step in steps:
-                _anneal(optimizer, plan, step)
+                anneal(optimizer, plan, step)
                 chosen = _drawn(examples, event.sampling_rate, randomness.sample)
                 spend(journal, event)
-                clipped = engine(model, chosen, event.clip_norm)
-                noise = _Noise(randomness.noise, event.noise_multiplier * event.clip_norm)
-                _apply_noisy(model, optimizer, clipped.gradient, noise, batch=plan.batch, first=step == 1)
-                tally.count(clipped.norms)
+                clipped = engine(model, share(ranks, chosen), event.clip_norm)
+                noise = Noise(randomness.noise, event.noise_multiplier * event.clip_norm, ranks)
+                step_with_noise(model, optimizer, clipped.gradient, noise, batch=plan.batch, first=step == 1)
+                tally.count(gathered(ranks, clipped.norms, len(chosen)))
                 done = _done(plan, step, event.noise_multiplier, chosen)
                 tally.tokens += done.tokens
                 notify(done)
@@ -126,6 +129,7 @@ def run_noise(
     notify: Notify,
     begun: Underway | None = None,
     after_step: AfterStep = go_on,
+    ranks: Ranks = ALONE,
 ) -> StageResult:
     """The steps of DP training with no record in any: noise, divided by B, through the optimizer.
 
@@ -146,10 +150,10 @@ def run_noise(
         notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
         for epoch, sigma in enumerate(plan.noise_multipliers, start=1):
             for step in _steps_left(plan, epoch, begun, plan.steps):
-                _anneal(optimizer, plan, step)
-                gradient = tuple(torch.zeros_like(part, dtype=summed_in(part)) for part in trainable(model))
-                scaled = _Noise(noise, sigma * mechanism.clip_norm)
-                _apply_noisy(model, optimizer, gradient, scaled, batch=plan.batch, first=step == 1)
+                anneal(optimizer, plan, step)
+                gradient = zeros_of(model)
+                scaled = Noise(noise, sigma * mechanism.clip_norm, ranks)
+                step_with_noise(model, optimizer, gradient, scaled, batch=plan.batch, first=step == 1)
                 notify(_done(plan, step, sigma, ()))
                 if step == epoch * plan.steps_per_epoch:
                     tally.perplexities.append(_end_epoch(plan, epoch, held_out, notify))
@@ -168,11 +172,12 @@ def run_plain(
     refresh: Refresh | None = None,
     begun: Underway | None = None,
     after_step: AfterStep = go_on,
+    ranks: Ranks = ALONE,
 ) -> StageResult:
     """Ordinary training: shuffled epochs, weighted mean loss over the batch's tokens.
 
     Args:
-        seed: For tests; None draws one from the operating system.
+        seed: For tests; None draws one from the operating system. Several processes need one and the same.
         refresh: Asked before each epoch; None where the examples stay as they are.
         begun: Where to go on, with the seed that was drawn then; None for the beginning.
 
@@ -183,7 +188,7 @@ def run_plain(
     seed = _seed(seed, begun)
     at_once = default_tokens(model)
     order = random.Random(seed)  # noqa: S311 - a plain stage promises nothing
-    torch.manual_seed(seed)
+    torch.manual_seed(seed + ranks.rank)
     tally = Tally.since(begun)
     with training_only(model, plan.stage.layers):
         model.train()
@@ -195,14 +200,14 @@ def run_plain(
             if not steps:
                 continue
             examples = examples if refresh is None else refresh(epoch)
-            if begun is not None and steps[0] == begun.step + 1:
+            if ranks.first and begun is not None and steps[0] == begun.step + 1:
                 # What the epoch's examples drew from the generators was drawn before it began.
                 set_generators(begun.generators)
             for step in steps:
-                _anneal(optimizer, plan, step)
+                anneal(optimizer, plan, step)
                 first = (step - 1) % plan.steps_per_epoch * plan.batch
                 chosen = [examples[row] for row in shuffled[first : first + plan.batch]]
-                _apply(model, optimizer, _mean_gradient(model, chosen, at_once), first=step == 1)
+                step_on(model, optimizer, _mean_gradient(model, chosen, at_once, ranks), ranks, first=step == 1)
                 done = _done(plan, step, None, chosen)
                 tally.tokens += done.tokens
                 notify(done)
@@ -263,70 +268,24 @@ def _spend_rest(journal: TextIO, plan: StagePlan, epoch: int, last: int) -> None
             spend(journal, event.model_copy(update={"steps": steps}))
 
 
-def _mean_gradient(model: PreTrainedModel, chosen: Sequence[Example], tokens: int) -> tuple[torch.Tensor, ...]:
+def _mean_gradient(
+    model: PreTrainedModel, chosen: Sequence[Example], tokens: int, ranks: Ranks
+) -> tuple[torch.Tensor, ...]:
     """The gradient of the weighted mean loss over the batch's tokens, a physical batch at a time."""
     parameters = trainable(model)
-    total = [torch.zeros_like(parameter) for parameter in parameters]
+    total = zeros_of(model)
     weight = sum(float(values[1:].sum()) for example in chosen for values in example.weights)
-    for batch in split(chosen, tokens):
+    for batch in split(share(ranks, chosen), tokens):
         logits = logits_of(model, batch, positions=False)
         found = torch.autograd.grad(logits, parameters, loss_gradient(logits, batch), materialize_grads=True)
-        for part, share in zip(total, found, strict=True):
-            part.add_(share, alpha=1 / max(weight, 1e-6))
-    return tuple(total)
-
-
-def _anneal(optimizer: torch.optim.Optimizer, plan: StagePlan, step: int) -> None:
-    """Set η for a step, counted from 1."""
-    if plan.stage.annealing == "linear":
-        for group in optimizer.param_groups:
-            group["lr"] = plan.stage.optimizer.learning_rate * (1 - (step - 1) / plan.steps)
+        for part, own in zip(total, found, strict=True):
+            part.add_(own, alpha=1 / max(weight, 1e-6))
+    add_up(ranks, total)
+    return total
 
 
 def _drawn(examples: Sequence[Example], rate: float, stream: KeyStream) -> list[Example]:
     return [examples[row] for row in poisson_sample(len(examples), rate, stream)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Noise:
-    """A stream of normals, and the standard deviation σC to which they are scaled."""
-
-    stream: KeyStream
-    deviation: float
-
-
-def _apply_noisy(
-    model: PreTrainedModel,
-    optimizer: torch.optim.Optimizer,
-    gradient_sum: Sequence[torch.Tensor],
-    noise: _Noise,
-    *,
-    batch: int,
-    first: bool,
-) -> None:
-    """Add noise to a clipped sum, divide it by B = `batch`, and step on it."""
-    add_noise(gradient_sum, noise.deviation, noise.stream)
-    if isinstance(optimizer, AdamBC):
-        optimizer.tell((noise.deviation / batch) ** 2)
-    _apply(model, optimizer, [part.div_(batch) for part in gradient_sum], first=first)
-
-
-def _apply(
-    model: PreTrainedModel, optimizer: torch.optim.Optimizer, gradient: Sequence[torch.Tensor], *, first: bool
-) -> None:
-    parameters = trainable(model)
-    before = [parameter.detach().clone() for parameter in parameters] if first else []
-    for parameter, part in zip(parameters, gradient, strict=True):
-        parameter.grad = part
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
-    if not all(bool(torch.isfinite(parameter).all()) for parameter in parameters):
-        raise DivergedError("A parameter is no longer a finite number.", "Lower the learning rate and start again.")
-    moved = any(not torch.equal(old, new) for old, new in zip(before, parameters, strict=False))
-    if first and not moved and any(bool(part.any()) for part in gradient):
-        raise RunError(
-            "The first step changed no parameter.", "Raise the learning rate, or check that parameters are trainable."
-        )
 
 
 def _done(plan: StagePlan, step: int, sigma: float | None, chosen: Sequence[Example]) -> StepDone:

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 
 from atdp_cli.training.clipping.batches import PhysicalBatch, split
 from atdp_cli.training.clipping.capture import Uses, capture
-from atdp_cli.training.clipping.engine import ROUNDING_MARGIN, ClippedSum, clip_factor, summed_in, trainable
+from atdp_cli.training.clipping.engine import ROUNDING_MARGIN, ClippedSum, clip_factor, trainable, zeros_of
 from atdp_cli.training.clipping.layers import trained_layers
 from atdp_cli.training.clipping.uses import Use, add_weighted, form, magnitudes, must_form, squared_norm, squared_norms
 from atdp_cli.training.objective import Example
@@ -38,9 +38,7 @@ def clipped_sum(
         UnknownLayerError: A trained layer has no rule, or was not given one row for each window.
     """
     parameters = trainable(model)
-    total: dict[torch.Tensor, torch.Tensor] = {
-        parameter: torch.zeros_like(parameter, dtype=summed_in(parameter)) for parameter in parameters
-    }
+    total: dict[torch.Tensor, torch.Tensor] = dict(zip(parameters, zeros_of(model), strict=True))
     norms = torch.zeros(len(records), dtype=torch.float64)
     layers = trained_layers(model)
     buffers: dict[torch.Tensor, torch.Tensor] = {}

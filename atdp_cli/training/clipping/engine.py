@@ -40,6 +40,11 @@ def summed_in(parameter: torch.nn.Parameter) -> torch.dtype:
     return torch.promote_types(parameter.dtype, torch.float32)
 
 
+def zeros_of(model: PreTrainedModel) -> tuple[torch.Tensor, ...]:
+    """A sum of gradients before anything is added, in the order of `trainable`; whole where parameters are sharded."""
+    return tuple(torch.zeros(one.shape, dtype=summed_in(one), device=one.device) for one in trainable(model))
+
+
 def clip_factors(norms: torch.Tensor, clip_norm: float) -> torch.Tensor:
     """`clip_factor` of each norm; 0 for one that is not finite. Shape and dtype of `norms`."""
     bound = clip_norm * (1 - ROUNDING_MARGIN)

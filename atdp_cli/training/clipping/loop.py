@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from transformers import PreTrainedModel
 
 from atdp_cli.training.clipping.batches import PhysicalBatch, collate
-from atdp_cli.training.clipping.engine import ClippedSum, clip_factor, summed_in, trainable
+from atdp_cli.training.clipping.engine import ClippedSum, clip_factor, trainable, zeros_of
 from atdp_cli.training.clipping.forward import logits_of, reference_logits
 from atdp_cli.training.objective import Example
 
@@ -23,7 +23,7 @@ def clipped_sum(model: PreTrainedModel, records: Sequence[Example], clip_norm: f
         clip_norm: C > 0.
     """
     parameters = trainable(model)
-    total = [torch.zeros_like(parameter, dtype=summed_in(parameter)) for parameter in parameters]
+    total = zeros_of(model)
     norms = torch.zeros(len(records), dtype=torch.float64)
     for row, record in enumerate(records):
         if not record.windows:
@@ -36,7 +36,7 @@ def clipped_sum(model: PreTrainedModel, records: Sequence[Example], clip_norm: f
         factor = clip_factor(norm, clip_norm)
         for part, share in zip(total, gradient, strict=True):
             part.add_(share, alpha=factor)
-    return ClippedSum(tuple(total), norms)
+    return ClippedSum(total, norms)
 
 
 def record_gradient(

@@ -1,0 +1,88 @@
+"""One step of a stage's optimizer, on a gradient as it is or on a clipped sum with noise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from transformers import PreTrainedModel
+
+from atdp_cli.errors import DivergedError, RunError
+from atdp_cli.privacy.csprng import KeyStream
+from atdp_cli.training.adambc import AdamBC
+from atdp_cli.training.clipping.engine import trainable
+from atdp_cli.training.collectives import add_up, any_of
+from atdp_cli.training.noise import add_noise
+from atdp_cli.training.plan import StagePlan
+from atdp_cli.training.ranks import Ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """A stream of normals, the standard deviation σC to which they are scaled, and who adds them."""
+
+    stream: KeyStream
+    deviation: float
+    ranks: Ranks
+
+
+def anneal(optimizer: torch.optim.Optimizer, plan: StagePlan, step: int) -> None:
+    """Set η for a step, counted from 1."""
+    if plan.stage.annealing == "linear":
+        for group in optimizer.param_groups:
+            group["lr"] = plan.stage.optimizer.learning_rate * (1 - (step - 1) / plan.steps)
+
+
+def step_with_noise(
+    model: PreTrainedModel,
+    optimizer: torch.optim.Optimizer,
+    gradient_sum: Sequence[torch.Tensor],
+    noise: Noise,
+    *,
+    batch: int,
+    first: bool,
+) -> None:
+    """Add noise to the clipped sum over all processes, divide it by B = `batch`, and step on it.
+
+    Args:
+        gradient_sum: Of this process's records; overwritten.
+
+    Raises:
+        DivergedError: A parameter is no longer finite.
+        RunError: The first step changed nothing.
+    """
+    add_noise(gradient_sum, noise.deviation, noise.stream, noise.ranks)
+    add_up(noise.ranks, gradient_sum)
+    if isinstance(optimizer, AdamBC):
+        optimizer.tell((noise.deviation / batch) ** 2)
+    step_on(model, optimizer, [part.div_(batch) for part in gradient_sum], noise.ranks, first=first)
+
+
+def step_on(
+    model: PreTrainedModel,
+    optimizer: torch.optim.Optimizer,
+    gradient: Sequence[torch.Tensor],
+    ranks: Ranks,
+    *,
+    first: bool,
+) -> None:
+    """Step on a gradient, the same in all processes.
+
+    Raises:
+        DivergedError: A parameter is no longer finite.
+        RunError: The first step changed nothing.
+    """
+    parameters = trainable(model)
+    before = [parameter.detach().clone() for parameter in parameters] if first else []
+    for parameter, part in zip(parameters, gradient, strict=True):
+        parameter.grad = part
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    wild = not all(bool(torch.isfinite(parameter).all()) for parameter in parameters)
+    moved = any(not torch.equal(old, new) for old, new in zip(before, parameters, strict=False))
+    wild, moved = any_of(ranks, (wild, moved))
+    if wild:
+        raise DivergedError("A parameter is no longer a finite number.", "Lower the learning rate and start again.")
+    if first and not moved and any(bool(part.any()) for part in gradient):
+        raise RunError(
+            "The first step changed no parameter.", "Raise the learning rate, or check that parameters are trainable."
+        )
