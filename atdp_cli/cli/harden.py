@@ -47,7 +47,7 @@ def harden(
     """
     from atdp_cli.jobs.joining import joined
 
-    with joined() as team:
+    with joined(sharded=running.shard_model) as team:
         try:
             _harden(context, model, data, training, privacy, detecting, running, saying, team.ranks)
         except AtdpError as error:

@@ -303,6 +303,14 @@ class Running:
     device: Annotated[
         DeviceOption, typer.Option(help="auto takes the GPU where there is one.", rich_help_panel="Running")
     ] = DeviceOption.AUTO
+    shard_model: Annotated[
+        bool,
+        typer.Option(
+            "--shard-model",
+            help="Under torchrun: each process holds a part of every parameter (FSDP2), for models that fit no device.",
+            rich_help_panel="Running",
+        ),
+    ] = False
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan and its ε, and stop.", rich_help_panel=OUTPUT)
     ] = False

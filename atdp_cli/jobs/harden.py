@@ -2,11 +2,12 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.errors import DivergedError, InputError, RunError
@@ -20,7 +21,7 @@ from atdp_cli.jobs.keeping import Hear, deaf, keeper
 from atdp_cli.jobs.machine import hardware
 from atdp_cli.jobs.material import Material, prepare
 from atdp_cli.jobs.modelcard import inherited_card
-from atdp_cli.jobs.opening import Opened
+from atdp_cli.jobs.opening import Opened, put_back
 from atdp_cli.jobs.recipes import resolved
 from atdp_cli.jobs.reporting import write_reports
 from atdp_cli.jobs.request import HardenRequest, Planned
@@ -29,7 +30,7 @@ from atdp_cli.jobs.reviewing import review_each_epoch
 from atdp_cli.jobs.room import check_room
 from atdp_cli.jobs.sentence import Surprise, compared, marked, surprise
 from atdp_cli.jobs.stages import Bench, fold
-from atdp_cli.jobs.states import Progress, restore
+from atdp_cli.jobs.states import Progress, read_state, restore
 from atdp_cli.jobs.stopping import enough, watch, write_unseen
 from atdp_cli.jobs.together import Begun, check_same_run, everywhere
 from atdp_cli.jobs.workplace import FAILED, Finished, Workplace, beside, check_output, finish, publish, workplace
@@ -56,6 +57,7 @@ from atdp_cli.text.spanfile import spans_line
 from atdp_cli.training.collectives import from_first
 from atdp_cli.training.objective import Weighing, sensitive_share
 from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan
+from atdp_cli.training.ranks import Ranks
 from atdp_cli.training.recipefile import RECIPE_FILE, write_recipe
 from atdp_cli.training.stage import Enough
 from atdp_cli.training.underway import StageResult
@@ -111,9 +113,11 @@ class _Trained:
     """A run after its last step.
 
     Attributes:
+        checkpoint: The model whole.
         seconds: That it has taken so far, asked at any time.
     """
 
+    checkpoint: Checkpoint
     material: Material
     before: Perplexity
     sentence: Windows
@@ -133,8 +137,7 @@ def _train(
     before = perplexity(checkpoint.model, material.held_out)
     sentence = _sentence(request, checkpoint)
     expected = surprise(checkpoint, sentence)
-    stands = Progress() if at.state is None else restore(at.state, checkpoint.model)
-    begun = everywhere(request.ranks, Begun(progress=stands, end=at.end, session=work.session), checkpoint.model)
+    begun = _begun(request.ranks, at, work, checkpoint.model)
 
     def seconds() -> float:
         return begun.progress.seconds + time.monotonic() - started
@@ -164,6 +167,7 @@ def _train(
         )
         results = fold(planned, bench, work, begun.progress)
     return _Trained(
+        checkpoint=put_back(request, checkpoint),
         material=material,
         before=before,
         sentence=sentence,
@@ -174,6 +178,18 @@ def _train(
     )
 
 
+def _begun(ranks: Ranks, at: Standing, work: Workplace, model: PreTrainedModel) -> Begun:
+    """Where the run goes on, and the model with it."""
+    parameters: Mapping[str, torch.Tensor] = {}
+    if at.state is None:
+        stands = Progress()
+    elif ranks.size == 1:
+        stands = restore(at.state, model)
+    else:
+        stands, parameters = read_state(at.state)
+    return everywhere(ranks, Begun(progress=stands, end=at.end, session=work.session), parameters, model)
+
+
 def _changed(planned: Planned, model: PreTrainedModel) -> tuple[str, ...]:
     """The names of parameters that the run may change; a tied one has the first of its names."""
     drawn = any(isinstance(stage, InterpolatePlan) for stage in planned.plan.stages)
@@ -182,7 +198,7 @@ def _changed(planned: Planned, model: PreTrainedModel) -> tuple[str, ...]:
 
 def _write(planned: Planned, opened: Opened, work: Workplace, run: _Trained) -> tuple[Hardened, Finished]:
     """Write all that becomes OUT/ and OUT.private/, measured on the file as it was written."""
-    request, checkpoint, material = planned.request, opened.checkpoint, run.material
+    request, checkpoint, material = planned.request, run.checkpoint, run.material
     stages = [result for result, _ in run.results]
     finished = merged(checkpoint.model) if request.merge_adapter else checkpoint.model
     save_checkpoint(finished, checkpoint.tokenizer, work.model, request.dtype or checkpoint.stored_dtype)
@@ -204,7 +220,7 @@ def _write(planned: Planned, opened: Opened, work: Workplace, run: _Trained) -> 
         planted=material.planted,
         start={file.name: file_sha256(file) for file in weight_files(request.model)},
         sentence=compared(run.expected, surprise(written, run.sentence)),
-        hardware=hardware(checkpoint.model.device),
+        hardware=hardware(opened.checkpoint.model.device),
         card=inherited_card(
             request.model,
             encoder=bool(checkpoint.model.config.is_encoder_decoder),

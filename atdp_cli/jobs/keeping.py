@@ -10,7 +10,8 @@ from transformers import PreTrainedModel
 
 from atdp_cli.errors import InterruptedRunError
 from atdp_cli.events import FellBack, Notify, StateSaved
-from atdp_cli.jobs.states import Progress, save_state
+from atdp_cli.jobs.states import Progress, save_state, tensors_of
+from atdp_cli.jobs.together import put_together
 from atdp_cli.jobs.workplace import Workplace
 from atdp_cli.training.collectives import any_of
 from atdp_cli.training.ranks import ALONE, Ranks
@@ -77,17 +78,17 @@ def keeper(
         nonlocal last
         due = minutes > 0 and (between or clock() - last >= 60 * minutes)
         stop, due = any_of(ranks, (asked(), due and ranks.first))
-        if stop and not ranks.first:
-            raise interrupted
-        if not (stop or due) or not ranks.first:
+        if not (stop or due):
             return
         found = replace(progress(), seconds=since())
-        try:
-            save_state(work.root, found, model, parameters, journal=work.journal.stat().st_size)
-        except OSError as error:
-            notify(FellBack(what="state", reason=f"not saved ({error.strerror}); the one before it stays"))
-        else:
-            notify(StateSaved(stage=found.stage + 1, step=0 if found.underway is None else found.underway.step))
+        complete = put_together(ranks, tensors_of(found, model, parameters)) if ranks.sharded else None
+        if ranks.first:
+            try:
+                save_state(work.root, found, model, parameters, journal=work.journal.stat().st_size, complete=complete)
+            except OSError as error:
+                notify(FellBack(what="state", reason=f"not saved ({error.strerror}); the one before it stays"))
+            else:
+                notify(StateSaved(stage=found.stage + 1, step=0 if found.underway is None else found.underway.step))
         last = clock()
         if stop:
             raise interrupted

@@ -11,12 +11,17 @@ from transformers import PreTrainedModel
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify
 from atdp_cli.jobs.request import HardenRequest
+from atdp_cli.jobs.states import put
+from atdp_cli.jobs.together import put_together
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint
 from atdp_cli.model.device import find_device
 from atdp_cli.model.tokens import tokenizer_fingerprint
+from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.selection import Chosen, choose
+from atdp_cli.training.collectives import take_first
 from atdp_cli.training.recipe import Interpolate, Train
+from atdp_cli.training.sharding import shard
 from atdp_cli.training.subset import selected
 
 
@@ -45,7 +50,9 @@ def open_model(request: HardenRequest, notify: Notify) -> Opened:
     checkpoint = load_checkpoint(request.model)
     _check_source(request, checkpoint)
     # The adapter comes after the move: one that was made before it can train and change nothing.
-    model = checkpoint.model.to(find_device(request.device))
+    device = find_device(request.device)
+    # A model that is to be parted may be too large for the device; its parts are moved.
+    model = checkpoint.model if request.ranks.sharded else checkpoint.model.to(device)
     reference = None if request.reference is None else _open_reference(request, request.reference, checkpoint)
     if request.lora_rank is not None:
         with _seeded(request.insecure_seed):
@@ -53,8 +60,30 @@ def open_model(request: HardenRequest, notify: Notify) -> Opened:
     for stage in request.recipe:
         if isinstance(stage, Train):
             selected(model, stage.layers)  # refused here, not after hours of the stages before
-    engine = choose(model, request.engine, notify, tokens=request.microbatch)
+        # Its random numbers are those of the first process.
+        take_first(request.ranks, [one.detach() for one in trainable(model)])
+    engine = choose(model, request.engine, notify, tokens=request.microbatch, ranks=request.ranks)
+    if request.ranks.sharded:
+        shard(model, request.ranks, device)
     return Opened(checkpoint=replace(checkpoint, model=model), engine=engine, reference=reference)
+
+
+def put_back(request: HardenRequest, checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint with its model whole again, in the first process; the others get it as it was.
+
+    Where no parameter was parted it is the same.
+    """
+    if not request.ranks.sharded:
+        return checkpoint
+    complete = put_together(
+        request.ranks, ((f"model.{name}", one) for name, one in checkpoint.model.named_parameters())
+    )
+    if not request.ranks.first:
+        return checkpoint
+    fresh = load_checkpoint(request.model)
+    model = fresh.model if request.lora_rank is None else add_adapter(fresh.model, request.lora_rank)
+    put(model, dict(complete))
+    return replace(checkpoint, model=model)
 
 
 def _open_reference(request: HardenRequest, folder: Path, checkpoint: Checkpoint) -> PreTrainedModel:

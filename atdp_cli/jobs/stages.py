@@ -33,6 +33,7 @@ from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example, Weighing, make_example, sensitive_share, weigh
 from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan, frequencies_event, release_event
 from atdp_cli.training.recipe import Text, Weighted, reads_records, reads_reference
+from atdp_cli.training.sharding import held, parted_as
 from atdp_cli.training.stage import Enough, HeldOut, Randomness, run_noise, run_plain, run_private
 from atdp_cli.training.underway import AfterStep, StageResult, Underway
 
@@ -217,6 +218,7 @@ def _train(
             refresh=refresh,
             begun=here.underway,
             after_step=after_step,
+            engine=bench.engine if request.ranks.sharded else None,
             ranks=request.ranks,
         )
         return result, weighing
@@ -292,7 +294,8 @@ def interpolate(model: PreTrainedModel, reference: PreTrainedModel, beta: float)
     """θ ← θ_ref + β(θ − θ_ref), in place; both have the same parameters."""
     towards = dict(reference.named_parameters())
     for name, parameter in model.named_parameters():
-        parameter.copy_(torch.lerp(towards[name].to(parameter), parameter, beta))
+        origin = held(parted_as(parameter, towards[name].to(device=parameter.device, dtype=parameter.dtype)))
+        held(parameter).copy_(torch.lerp(origin, held(parameter), beta))
 
 
 def _release(position: int, plan: StagePlan, bench: Bench, records: Sequence[Windows], journal: TextIO) -> float | None:

@@ -8,13 +8,14 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 from transformers import PreTrainedModel
 
@@ -24,6 +25,7 @@ from atdp_cli.events import FellBack, Notify
 from atdp_cli.text.frequencies import Frequencies
 from atdp_cli.training.allowance import Place
 from atdp_cli.training.objective import Weighing
+from atdp_cli.training.sharding import held, parted_as
 from atdp_cli.training.underway import StageResult, Underway
 
 STATE = "state-"
@@ -117,13 +119,20 @@ def newest_place(root: Path) -> Place | None:
 
 
 def save_state(
-    root: Path, progress: Progress, model: PreTrainedModel, parameters: Sequence[str], *, journal: int
+    root: Path,
+    progress: Progress,
+    model: PreTrainedModel,
+    parameters: Sequence[str],
+    *,
+    journal: int,
+    complete: Iterable[tuple[str, torch.Tensor]] | None = None,
 ) -> None:
     """Write a state as the newest in a folder; of those before it the newest stays.
 
     Args:
         parameters: Names of those that the run may change.
         journal: The journal's size in bytes.
+        complete: What `tensors_of` gave, put together; None where no process but this has a part of it.
 
     Raises:
         OSError: It cannot be written; those before it are as they were, or the newest of them is.
@@ -137,7 +146,7 @@ def save_state(
     try:
         part.mkdir(mode=0o700)
         files = {}
-        for count, shard in enumerate(_shards(_tensors(progress, model, parameters))):
+        for count, shard in enumerate(_shards(complete or tensors_of(progress, model, parameters))):
             name = f"tensors-{count:03}.safetensors"
             files[name] = _write(part / name, save(shard))
         _write(part / STATE_FILE, _document(progress, journal, files))
@@ -182,9 +191,10 @@ def _state(progress: Progress, journal: int, files: Mapping[str, str]) -> _State
     )
 
 
-def _tensors(
+def tensors_of(
     progress: Progress, model: PreTrainedModel, parameters: Sequence[str]
 ) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors of a state, by name; of parameters that are parted the part."""
     wanted, stored = set(parameters), set(model.state_dict())
     yield from ((f"model.{name}", one) for name, one in model.named_parameters() if name in wanted)
     yield from ((f"buffer.{name}", one.clone()) for name, one in model.named_buffers() if name in stored)
@@ -200,7 +210,7 @@ def progress_tensors(progress: Progress) -> dict[str, torch.Tensor]:
     return found | {f"generator.{name}": one for name, one in underway.generators.items()}
 
 
-def _shards(tensors: Iterator[tuple[str, torch.Tensor]]) -> Iterator[dict[str, torch.Tensor]]:
+def _shards(tensors: Iterable[tuple[str, torch.Tensor]]) -> Iterator[dict[str, torch.Tensor]]:
     shard: dict[str, torch.Tensor] = {}
     size = 0
     for name, tensor in tensors:
@@ -275,21 +285,52 @@ def restore(state: SavedState, model: PreTrainedModel) -> Progress:
     Raises:
         InputError: A file cannot be read any more, or is of another model.
     """
+    rest: dict[str, torch.Tensor] = {}
+    for tensors in _read(state):
+        put(model, {key: one for key, one in tensors.items() if of_model(key)})
+        rest |= {key: one for key, one in tensors.items() if not of_model(key)}
+    return _progress(state.said, rest)
+
+
+def read_state(state: SavedState) -> tuple[Progress, dict[str, torch.Tensor]]:
+    """Where the run stood, and what `put` puts into its model; all of it in memory at once.
+
+    Raises:
+        InputError: A file cannot be read any more.
+    """
+    found = {key: one for tensors in _read(state) for key, one in tensors.items()}
+    return _progress(state.said, found), {key: one for key, one in found.items() if of_model(key)}
+
+
+@torch.no_grad()
+def put(model: PreTrainedModel, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Put a state's parameters and buffers into the model.
+
+    Raises:
+        InputError: They are of another model.
+    """
     into = {f"model.{name}": one for name, one in model.named_parameters()}
     into |= {f"buffer.{name}": one for name, one in model.named_buffers()}
-    rest: dict[str, torch.Tensor] = {}
-    try:
-        for name in state.said.files:
-            for key, tensor in load((state.folder / name).read_bytes()).items():
-                if key.startswith(("model.", "buffer.")):
-                    into[key].copy_(tensor)
-                else:
-                    rest[key] = tensor
-    except (OSError, KeyError, RuntimeError) as error:
-        raise InputError(
-            f"{state.folder} cannot be read ({type(error).__name__}).", "Try again, or start again with --force."
-        ) from error
-    return _progress(state.said, rest)
+    for key, tensor in tensors.items():
+        if key not in into or into[key].shape != tensor.shape:
+            raise InputError("The saved state is of another model.", "Start again with --force.")
+        held(into[key]).copy_(held(parted_as(into[key], tensor)))
+
+
+def of_model(key: str) -> bool:
+    """Whether a state's tensor is the model's, not the optimizer's."""
+    return key.startswith(("model.", "buffer."))
+
+
+def _read(state: SavedState) -> Iterator[dict[str, torch.Tensor]]:
+    """A state's tensors, a file at a time."""
+    for name in state.said.files:
+        try:
+            yield load((state.folder / name).read_bytes())
+        except (OSError, SafetensorError) as error:
+            raise InputError(
+                f"{state.folder} cannot be read ({type(error).__name__}).", "Try again, or start again with --force."
+            ) from error
 
 
 def _progress(said: _State, tensors: Mapping[str, torch.Tensor]) -> Progress:

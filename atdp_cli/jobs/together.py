@@ -1,7 +1,7 @@
 """What several processes of one run agree on before they train: that it is one run, and where it stands."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -11,10 +11,11 @@ from transformers import PreTrainedModel
 
 from atdp_cli.errors import RunError
 from atdp_cli.jobs.identity import difference
-from atdp_cli.jobs.states import Progress, described, progress_tensors, revived
+from atdp_cli.jobs.states import Progress, described, of_model, progress_tensors, put, revived
 from atdp_cli.training.allowance import Place
 from atdp_cli.training.collectives import any_of, from_first, take_first
 from atdp_cli.training.ranks import Ranks
+from atdp_cli.training.sharding import whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,15 +53,20 @@ def check_same_run(ranks: Ranks, identity: Mapping[str, str]) -> None:
         raise RunError("Another process was given another run than process 0.", "Give all the same.")
 
 
-def everywhere(ranks: Ranks, begun: Begun, model: PreTrainedModel) -> Begun:
-    """What the first process knows, and its parameters, in all of them.
+def everywhere(ranks: Ranks, begun: Begun, parameters: Mapping[str, torch.Tensor], model: PreTrainedModel) -> Begun:
+    """Where the first process says the run stands, in all of them, and the model with it.
 
     Args:
-        begun: What the others give does not count.
+        begun, parameters: What the others give does not count.
+        parameters: As `read_state` has them; none where the model is as it was loaded.
+
+    Raises:
+        InputError: They are of another model.
     """
     if ranks.size == 1:
+        put(model, parameters)
         return begun
-    tensors = progress_tensors(begun.progress) if ranks.first else {}
+    tensors = {**progress_tensors(begun.progress), **parameters} if ranks.first else {}
     told = {
         "progress": described(begun.progress).decode(),
         "end": _PLACE.dump_json(begun.end).decode(),
@@ -70,9 +76,8 @@ def everywhere(ranks: Ranks, begun: Begun, model: PreTrainedModel) -> Begun:
     said = json.loads(from_first(ranks, json.dumps(told).encode()))
     if not ranks.first:
         tensors = {name: torch.empty(shape, dtype=getattr(torch, kind)) for name, (kind, shape) in _named(said)}
-    with torch.no_grad():
-        take_first(ranks, [tensor.detach() for tensor in tensors.values()])
-        take_first(ranks, [one.detach() for one in (*model.parameters(), *model.buffers())])
+    take_first(ranks, list(tensors.values()))
+    put(model, {name: one for name, one in tensors.items() if of_model(name)})
     return replace(
         begun,
         progress=revived(said["progress"].encode(), tensors),
@@ -83,6 +88,12 @@ def everywhere(ranks: Ranks, begun: Begun, model: PreTrainedModel) -> Begun:
 
 def _named(said: Mapping[str, Mapping[str, tuple[str, list[int]]]]) -> Iterator[tuple[str, tuple[str, list[int]]]]:
     yield from said["tensors"].items()
+
+
+def put_together(ranks: Ranks, tensors: Iterable[tuple[str, torch.Tensor]]) -> tuple[tuple[str, torch.Tensor], ...]:
+    """Tensors whole on the CPU of the first process, where each has a part of them; the others get none."""
+    found = ((name, whole(tensor.detach())) for name, tensor in tensors)
+    return tuple((name, one.cpu()) for name, one in found if ranks.first)
 
 
 def said_by_first(ranks: Ranks, said: bool) -> bool:

@@ -9,6 +9,7 @@ from transformers import PreTrainedModel
 from atdp_cli.training import adambc
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.recipe import AdamBC, AdamW, Train
+from atdp_cli.training.sharding import held, parted_as
 
 
 def make_optimizer(
@@ -53,7 +54,7 @@ def _pull_back(
     @torch.no_grad()
     def pull(*_: Any) -> None:
         for parameter, origin in zip(parameters, start, strict=True):
-            parameter.lerp_(origin, share)
+            held(parameter).lerp_(held(origin), share)
 
     optimizer.register_step_pre_hook(pull)
 
@@ -85,7 +86,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, to
             continue
         parameter = parameters[int(place)]
         # torch keeps the number of steps on the CPU.
-        optimizer.state[parameter][name] = value if name == "step" else value.to(parameter.device)
+        optimizer.state[parameter][name] = value if name == "step" else parted_as(parameter, value.to(parameter.device))
     if isinstance(optimizer, adambc.AdamBC):
         optimizer.count_from(counts)
 

@@ -1,5 +1,6 @@
 """One stage: the loop over its steps."""
 
+import math
 import random
 import secrets
 from collections.abc import Callable, Sequence
@@ -34,6 +35,9 @@ Refresh = Callable[[int], Sequence[Example]]
 
 Enough = Callable[[], bool]
 """Whether the model as it stands needs no more of a stage."""
+
+Summed = Callable[[PreTrainedModel, Sequence[Example]], tuple[torch.Tensor, ...]]
+"""The gradient of some records' weighted losses, a tensor for each trainable parameter."""
 
 HeldOut = Callable[[], Perplexity]
 """The held-out perplexity of the model as it stands."""
@@ -172,6 +176,7 @@ def run_plain(
     refresh: Refresh | None = None,
     begun: Underway | None = None,
     after_step: AfterStep = go_on,
+    engine: ClippingEngine | None = None,
     ranks: Ranks = ALONE,
 ) -> StageResult:
     """Ordinary training: shuffled epochs, weighted mean loss over the batch's tokens.
@@ -180,13 +185,14 @@ def run_plain(
         seed: For tests; None draws one from the operating system. Several processes need one and the same.
         refresh: Asked before each epoch; None where the examples stay as they are.
         begun: Where to go on, with the seed that was drawn then; None for the beginning.
+        engine: What sums gradients, unclipped; None for autograd, which cannot where parameters are sharded.
 
     Raises:
         DivergedError: A parameter is no longer finite.
         RunError: The first step changed nothing.
     """
     seed = _seed(seed, begun)
-    at_once = default_tokens(model)
+    summed = partial(_summed, tokens=default_tokens(model)) if engine is None else partial(_unclipped, engine)
     order = random.Random(seed)  # noqa: S311 - a plain stage promises nothing
     torch.manual_seed(seed + ranks.rank)
     tally = Tally.since(begun)
@@ -207,7 +213,8 @@ def run_plain(
                 anneal(optimizer, plan, step)
                 first = (step - 1) % plan.steps_per_epoch * plan.batch
                 chosen = [examples[row] for row in shuffled[first : first + plan.batch]]
-                step_on(model, optimizer, _mean_gradient(model, chosen, at_once, ranks), ranks, first=step == 1)
+                gradient = _mean_gradient(model, chosen, summed, ranks)
+                step_on(model, optimizer, gradient, ranks, first=step == 1)
                 done = _done(plan, step, None, chosen)
                 tally.tokens += done.tokens
                 notify(done)
@@ -269,19 +276,31 @@ def _spend_rest(journal: TextIO, plan: StagePlan, epoch: int, last: int) -> None
 
 
 def _mean_gradient(
-    model: PreTrainedModel, chosen: Sequence[Example], tokens: int, ranks: Ranks
+    model: PreTrainedModel, chosen: Sequence[Example], summed: Summed, ranks: Ranks
 ) -> tuple[torch.Tensor, ...]:
-    """The gradient of the weighted mean loss over the batch's tokens, a physical batch at a time."""
+    """The gradient of the weighted mean loss over the batch's tokens."""
+    weight = sum(float(values[1:].sum()) for example in chosen for values in example.weights)
+    total = summed(model, share(ranks, chosen))
+    for part in total:
+        part.div_(max(weight, 1e-6))
+    add_up(ranks, total)
+    return total
+
+
+def _summed(model: PreTrainedModel, records: Sequence[Example], *, tokens: int) -> tuple[torch.Tensor, ...]:
+    """The gradient of the records' weighted losses, a physical batch at a time."""
     parameters = trainable(model)
     total = zeros_of(model)
-    weight = sum(float(values[1:].sum()) for example in chosen for values in example.weights)
-    for batch in split(share(ranks, chosen), tokens):
+    for batch in split(records, tokens):
         logits = logits_of(model, batch, positions=False)
         found = torch.autograd.grad(logits, parameters, loss_gradient(logits, batch), materialize_grads=True)
         for part, own in zip(total, found, strict=True):
-            part.add_(own, alpha=1 / max(weight, 1e-6))
-    add_up(ranks, total)
+            part.add_(own)
     return total
+
+
+def _unclipped(engine: ClippingEngine, model: PreTrainedModel, records: Sequence[Example]) -> tuple[torch.Tensor, ...]:
+    return engine(model, records, math.inf).gradient
 
 
 def _drawn(examples: Sequence[Example], rate: float, stream: KeyStream) -> list[Example]:

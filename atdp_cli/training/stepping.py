@@ -14,6 +14,7 @@ from atdp_cli.training.collectives import add_up, any_of
 from atdp_cli.training.noise import add_noise
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.ranks import Ranks
+from atdp_cli.training.sharding import held, parted_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +73,13 @@ def step_on(
         RunError: The first step changed nothing.
     """
     parameters = trainable(model)
-    before = [parameter.detach().clone() for parameter in parameters] if first else []
+    before = [held(parameter.detach()).clone() for parameter in parameters] if first else []
     for parameter, part in zip(parameters, gradient, strict=True):
-        parameter.grad = part
+        parameter.grad = parted_as(parameter, part)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    wild = not all(bool(torch.isfinite(parameter).all()) for parameter in parameters)
-    moved = any(not torch.equal(old, new) for old, new in zip(before, parameters, strict=False))
+    wild = not all(bool(torch.isfinite(held(parameter)).all()) for parameter in parameters)
+    moved = any(not torch.equal(old, held(new)) for old, new in zip(before, parameters, strict=False))
     wild, moved = any_of(ranks, (wild, moved))
     if wild:
         raise DivergedError("A parameter is no longer a finite number.", "Lower the learning rate and start again.")

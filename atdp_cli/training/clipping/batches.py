@@ -81,6 +81,14 @@ def split(sample: Sequence[Example], tokens: int) -> Iterator[PhysicalBatch]:
         yield collate(sample, group)
 
 
+def idle(model: PreTrainedModel) -> PhysicalBatch:
+    """A batch of nobody's tokens, for a process that has none while the others run one."""
+    tokens = torch.zeros((1, 2), dtype=torch.int64)
+    source = tokens if model.config.is_encoder_decoder else None
+    mask = None if source is None else torch.ones_like(tokens)
+    return PhysicalBatch((0,), tokens, None, torch.zeros(1, 2), source_ids=source, source_mask=mask)
+
+
 def _width(example: Example) -> int:
     return max(max(len(window.token_ids), _source_length(window)) for window in example.windows)
 

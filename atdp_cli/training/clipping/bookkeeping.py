@@ -12,18 +12,26 @@ from collections.abc import Mapping, Sequence
 import torch
 from transformers import PreTrainedModel
 
-from atdp_cli.training.clipping.batches import PhysicalBatch, split
+from atdp_cli.training.clipping.batches import PhysicalBatch, idle, split
 from atdp_cli.training.clipping.capture import Uses, capture
 from atdp_cli.training.clipping.engine import ROUNDING_MARGIN, ClippedSum, clip_factor, trainable, zeros_of
 from atdp_cli.training.clipping.layers import trained_layers
 from atdp_cli.training.clipping.uses import Use, add_weighted, form, magnitudes, must_form, squared_norm, squared_norms
+from atdp_cli.training.collectives import most_of
 from atdp_cli.training.objective import Example
+from atdp_cli.training.ranks import ALONE, Ranks
 
 FP32_ROUNDING = 2.0**-24
 
 
 def clipped_sum(
-    model: PreTrainedModel, records: Sequence[Example], clip_norm: float, *, tokens: int, positions: bool
+    model: PreTrainedModel,
+    records: Sequence[Example],
+    clip_norm: float,
+    *,
+    tokens: int,
+    positions: bool,
+    ranks: Ranks = ALONE,
 ) -> ClippedSum:
     """Σ of the records' clipped gradients, many records at a time.
 
@@ -33,6 +41,7 @@ def clipped_sum(
         clip_norm: C > 0.
         tokens: The most tokens, padding included, of a physical batch.
         positions: See `capture`.
+        ranks: Where they share the model's parameters, each runs as many batches as the one that has most.
 
     Raises:
         UnknownLayerError: A trained layer has no rule, or was not given one row for each window.
@@ -42,9 +51,13 @@ def clipped_sum(
     norms = torch.zeros(len(records), dtype=torch.float64)
     layers = trained_layers(model)
     buffers: dict[torch.Tensor, torch.Tensor] = {}
-    for batch in split(records, tokens):
+    batches = list(split(records, tokens))
+    rounds = most_of(ranks, len(batches)) if ranks.sharded else len(batches)
+    for batch in batches:
         uses = capture(model, layers, batch, positions=positions)
         norms[list(batch.records)] = _clip(uses, batch, clip_norm, total, buffers)
+    for _ in range(rounds - len(batches)):
+        capture(model, layers, idle(model), positions=positions)
     return ClippedSum(tuple(total[parameter] for parameter in parameters), norms)
 
 

@@ -16,6 +16,7 @@ from atdp_cli.training.clipping.forward import logits_of, loss_gradient
 from atdp_cli.training.clipping.layers import Call, Rule, UnknownLayerError
 from atdp_cli.training.clipping.t5 import Keep, bias_of_each_window
 from atdp_cli.training.clipping.uses import Use
+from atdp_cli.training.sharding import let_go
 
 Uses = dict[torch.Tensor, list[Use]]
 """How each parameter was used; one that layers share has several uses."""
@@ -59,6 +60,7 @@ def capture(
         logits = logits_of(model, batch, positions=positions)
         tape.open = False
         torch.autograd.backward(logits, loss_gradient(logits, batch))
+    let_go(model)
     return _uses(tape.calls, batch, trained)
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, traina
 from atdp_cli.training.clipping.layers import UnknownLayerError
 from atdp_cli.training.clipping.names import ENGINES, EngineName
 from atdp_cli.training.objective import Example
+from atdp_cli.training.ranks import ALONE, Ranks
 
 PROBE_TOKENS = 64
 
@@ -49,7 +51,12 @@ class Chosen:
 
 
 def choose(
-    model: PreTrainedModel, wanted: EngineName | Literal["auto"], notify: Notify, *, tokens: int | None = None
+    model: PreTrainedModel,
+    wanted: EngineName | Literal["auto"],
+    notify: Notify,
+    *,
+    tokens: int | None = None,
+    ranks: Ranks = ALONE,
 ) -> Chosen:
     """The engine asked for, or for `auto` the first that is right for this model.
 
@@ -60,11 +67,15 @@ def choose(
         wanted: An engine, or `auto`.
         notify: Told of a fallback, and of batches that had to shrink.
         tokens: The most tokens of a physical batch; None to choose by the size of the vocabulary.
+        ranks: Where they are to share the model's parameters, only `bookkeeping` serves, and batches do not shrink:
+            the processes run theirs at the same time.
 
     Raises:
-        InputError: The engine asked for does not fit the model.
+        InputError: The engine asked for does not fit the model, or none does that can share parameters.
     """
     tokens = tokens or default_tokens(model)
+    if ranks.sharded:
+        return _sharing(model, wanted, tokens, ranks)
     refused: list[str] = []
     for name in ENGINES if wanted == "auto" else (wanted,):
         if name == "loop":
@@ -80,6 +91,19 @@ def choose(
         return Chosen(name=name, run=run, refused=tuple(refused))
     reason = refused[0].removeprefix(f"{wanted}: ")
     raise InputError(f"Engine {wanted} does not fit this model: {reason}.", "Use --engine auto.")
+
+
+def _sharing(model: PreTrainedModel, wanted: EngineName | Literal["auto"], tokens: int, ranks: Ranks) -> Chosen:
+    if wanted not in ("auto", "bookkeeping"):
+        raise InputError(f"Engine {wanted} needs every parameter whole.", "Use --engine auto, or no --shard-model.")
+    found = _fitting(model, partial(bookkeeping.clipped_sum, ranks=ranks))
+    if isinstance(found, str):
+        raise InputError(f"This model cannot be parted: bookkeeping does not fit it, {found}.", "Leave it whole.")
+
+    def run(model: PreTrainedModel, records: Sequence[Example], clip_norm: float) -> ClippedSum:
+        return found(model, records, clip_norm, tokens)
+
+    return Chosen(name="bookkeeping", run=run)
 
 
 Sized = Callable[[PreTrainedModel, Sequence[Example], float, int], ClippedSum]
