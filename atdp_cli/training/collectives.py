@@ -12,15 +12,34 @@ from torch import distributed
 from atdp_cli.errors import LostRankError
 from atdp_cli.training.ranks import Ranks
 
+LARGE = 1 << 20
+"""Numbers that are worth a message of their own."""
+
 
 def add_up(ranks: Ranks, parts: Sequence[torch.Tensor]) -> None:
     """Each tensor becomes its sum over the processes, in place and the same bits in all of them."""
     if ranks.size == 1:
         return
     with _all_there():
-        for waiting in [distributed.all_reduce(part, async_op=True) for part in parts]:
-            if waiting is not None:
-                waiting.wait()
+        for group in _alike(parts):
+            if len(group) == 1:
+                distributed.all_reduce(group[0])
+                continue
+            joint = torch.cat([part.flatten() for part in group])
+            distributed.all_reduce(joint)
+            for part, found in zip(group, torch.split(joint, [part.numel() for part in group]), strict=True):
+                part.copy_(found.view_as(part))
+
+
+def _alike(parts: Sequence[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
+    """The tensors in groups of one dtype and device, those that are small together: each message takes its time."""
+    groups: dict[tuple[torch.dtype, torch.device], list[torch.Tensor]] = {}
+    for part in parts:
+        if part.numel() >= LARGE:
+            yield [part]
+        else:
+            groups.setdefault((part.dtype, part.device), []).append(part)
+    yield from groups.values()
 
 
 def gathered(ranks: Ranks, own: torch.Tensor, count: int) -> torch.Tensor:

@@ -118,7 +118,8 @@ def _layer_norm(layer: nn.LayerNorm, call: Call) -> Parts:
 def _scale_by_weight(layer: nn.Module, call: Call, neutral: float) -> Parts:
     """Layers weight ⊙ x̂, or (1 + weight) ⊙ x̂: with the neutral weight their output is x̂."""
     weight = layer.get_parameter("weight")
-    unit = functional_call(layer, {"weight": torch.full_like(weight, neutral)}, call.inputs)
+    all_neutral = torch.full(weight.shape, neutral, dtype=weight.dtype, device=weight.device)
+    unit = functional_call(layer, {"weight": all_neutral}, call.inputs)
     yield weight, Whole((call.by_record(call.gradient, 1) * call.by_record(unit, 1)).sum(1))
 
 
