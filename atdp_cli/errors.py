@@ -41,3 +41,13 @@ class RunError(AtdpError):
     """The work was started and could not be completed."""
 
     exit_code = 3
+
+
+class DivergedError(RunError):
+    """Training left the finite numbers: the same again would end the same."""
+
+
+class InterruptedRunError(AtdpError):
+    """Somebody asked the run to stop, and it did."""
+
+    exit_code = 130

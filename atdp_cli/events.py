@@ -86,7 +86,41 @@ class ReviewQueued:
     sentences: int
 
 
-Event = RecordsRead | StageStarted | StepDone | EpochDone | NodesScored | CrossChecked | FellBack | ReviewQueued
+@dataclass(frozen=True, kw_only=True)
+class StateSaved:
+    """The run could go on from here: after `step` steps of the stage number `stage`, counted from 1."""
+
+    stage: int
+    step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoneOn:
+    """An interrupted run goes on after `step` of the stage number `stage`, counted from 1.
+
+    Attributes:
+        stages: How many the recipe has; `stage` is one more where all are done.
+        again: Steps with noise that are taken again, and spent twice.
+    """
+
+    stage: int
+    stages: int
+    step: int
+    again: int
+
+
+Event = (
+    RecordsRead
+    | StageStarted
+    | StepDone
+    | EpochDone
+    | NodesScored
+    | CrossChecked
+    | FellBack
+    | ReviewQueued
+    | StateSaved
+    | GoneOn
+)
 Notify = Callable[[Event], None]
 
 

@@ -47,3 +47,13 @@ def corpus(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> Path:
 def checkpoint_folder(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> Path:
     """A GPT-2 of some 50,000 random parameters with a byte-level BPE tokenizer of its own, in fp32."""
     return write_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny", lines)
+
+
+@pytest.fixture(scope="session")
+def span_file(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
+    """The spans of the small corpus at the lowest tier."""
+    from atdp_cli.cli.app import run
+
+    path = tmp_path_factory.mktemp("spans") / "spans.jsonl"
+    assert run(["detect", str(corpus), "--tier", "low-entity", "-o", str(path), "-q", "--no-store"]) == 0
+    return path

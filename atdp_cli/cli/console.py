@@ -15,6 +15,7 @@ from atdp_cli.events import (
     EpochDone,
     Event,
     FellBack,
+    GoneOn,
     NodesScored,
     Notify,
     RecordsRead,
@@ -63,6 +64,16 @@ def write_json(value: Any) -> None:
     import json
 
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _going_on(event: GoneOn) -> str:
+    where = (
+        "after its last step"
+        if event.stage > event.stages
+        else f"after step {event.step:,} of stage {event.stage} of {event.stages}"
+    )
+    spent = f" {event.again:,} steps that are taken again are spent again." if event.again else ""
+    return f"Going on {where}.{spent}"
 
 
 @contextmanager
@@ -114,6 +125,8 @@ def _for_people(console: Console) -> Iterator[Notify]:
                 )
             case ReviewQueued(queue=queue, sentences=sentences):
                 console.print(f"{sentences} sentences to review: atdp review {queue}", soft_wrap=True)
+            case GoneOn():
+                console.print(_going_on(event), soft_wrap=True)
             case FellBack(what=what, reason=reason):
                 console.print(f"{what}: {reason}", soft_wrap=True)
 

@@ -17,7 +17,7 @@ from atdp_cli.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from atdp_cli.jobs.harden import Hardened
+    from atdp_cli.jobs.hardened import Hardened
     from atdp_cli.jobs.request import HardenRequest, Planned
     from atdp_cli.report.document import StageEntry
     from atdp_cli.training.recipe import Recipe
@@ -44,7 +44,8 @@ def harden(
     Writes OUT/ (model, report, ledger, recipe) and OUT.private/ (spans, perplexities, journal), which stays with you.
     Exit codes: 0 done; 1 perplexity rose above --max-perplexity-increase; 2 usage or unreadable input; 3 not completed.
     """
-    from atdp_cli.jobs.automatic import from_public_start, started, with_rate
+    from atdp_cli.jobs.automatic import begun_with, from_public_start, started, with_rate
+    from atdp_cli.jobs.hardened import completed
     from atdp_cli.jobs.request import plan_request
     from atdp_cli.jobs.workplace import FAILED, beside, check_output
     from atdp_cli.training.recipefile import asked_recipe
@@ -64,12 +65,16 @@ def harden(
         if not _rate_given(context, training):
             request = with_rate(request)
         console.print(started(request, model))
-    planned = plan_request(request)
+    planned, minutes = plan_request(request), training.minutes
+    if minutes is not None and (begun := begun_with(planned)) is not None:
+        planned, minutes = begun, None
     if not running.dry_run:
-        check_output(request.output, force=request.force)
+        if request.resume and (before := completed(planned)) is not None:
+            _finish(planned, before, console, saying)
+            return
+        check_output(request.output, force=request.force, resume=request.resume)
         if request.max_increase is not None:
             check_output(beside(request.output, FAILED), force=request.force)
-    minutes = training.minutes
     _run(planned, console, saying, minutes=minutes, dry_run=running.dry_run, threads=running.threads)
 
 
@@ -138,6 +143,8 @@ def _request(
         jitter_seed=privacy.jitter_seed,
         insecure_seed=running.insecure_seed,
         force=running.force,
+        resume=running.resume,
+        checkpoint_every=running.checkpoint_every,
     )
 
 
@@ -207,7 +214,8 @@ def _run(
     dry_run: bool,
     threads: int | None,
 ) -> None:
-    from atdp_cli.jobs.automatic import better, within
+    from atdp_cli.cli.signals import listening, terminable
+    from atdp_cli.jobs.automatic import within
     from atdp_cli.jobs.harden import harden as run
     from atdp_cli.jobs.opening import open_model
     from atdp_cli.jobs.timing import estimate_seconds
@@ -227,8 +235,15 @@ def _run(
         if saying.as_json:
             write_json(_plan_json(planned, opened.engine.name, seconds))
         return
-    with progress(console, saying.progress) as notify:
-        finished = run(planned, opened, notify)
+    with terminable(), progress(console, saying.progress) as notify:
+        finished = run(planned, opened, notify, listening)
+    _finish(planned, finished, console, saying)
+
+
+def _finish(planned: "Planned", finished: "Hardened", console: "Console", saying: Telling) -> None:
+    """Show a finished run, and end with its verdict."""
+    from atdp_cli.jobs.automatic import better
+
     _show_result(finished, console)
     if advised := better(planned):
         console.print(advised)
@@ -290,6 +305,8 @@ def _show_result(finished: "Hardened", console: "Console") -> None:
     console.print(table)
     if finished.failed is not None:
         console.print(finished.failed)
+    if finished.ended_early is not None:
+        console.print(finished.ended_early)
     console.print(f"{finished.steps} steps in {_duration(finished.seconds)}.")
     console.print(f"Report: {finished.output / HTML_FILE}", soft_wrap=True)
     console.print(f"Keep private: {beside(finished.output, PRIVATE)}", soft_wrap=True)
@@ -332,6 +349,7 @@ def _result_json(planned: "Planned", finished: "Hardened") -> dict[str, Any]:
         "perplexity": {"before": json_numbers(asdict(finished.before)), "after": json_numbers(asdict(finished.after))},
         "seconds": finished.seconds,
         "failed": finished.failed,
+        "ended_early": finished.ended_early,
     }
 
 

@@ -241,7 +241,7 @@ class Data:
         typer.Option(
             "--review-each-epoch",
             help="Before each epoch, queue a sample of the sentences for atdp review in OUT.private/review/ (until "
-            "the run ends in OUT.partial/private/review/), and read the lists beside the queues anew. What people "
+            "the run ends in OUT.partial/review/), and read the lists beside the queues anew. What people "
             "decide is not covered by ε.",
             rich_help_panel=DETECTION,
         ),
@@ -307,6 +307,23 @@ class Running:
         bool, typer.Option("--dry-run", help="Print the plan and its ε, and stop.", rich_help_panel=OUTPUT)
     ] = False
     force: Force = False
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the run that was interrupted, from its last saved state in OUT.partial/; where there is "
+            "none, begin. Steps that are taken again are spent again.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False
+    checkpoint_every: Annotated[
+        float,
+        typer.Option(
+            metavar="MINUTES",
+            help="How often the state of the run is saved in OUT.partial/. 0: only on Ctrl-C or SIGTERM.",
+            rich_help_panel="Running",
+        ),
+    ] = 10.0
     threads: Threads = None
     insecure_seed: Annotated[
         int | None,

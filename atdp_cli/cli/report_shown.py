@@ -64,13 +64,20 @@ def _show_stages(public: PublicReport, console: "Console") -> None:
             one.name,
             one.text or "none",
             one.mechanism,
-            f"{one.steps:,}",
+            f"{one.steps:,}" if one.ended_after is None else f"{one.ended_after:,} of {one.steps:,}",
             "–" if one.sampling_rate is None else f"{one.sampling_rate:.4g}",
             _sigmas(one.noise_multipliers, one.release_noise_multiplier),
         )
         for one in public.stages
     ]
     _print(console, f"Recipe {public.recipe}", ("stage", "text", "mechanism", "steps", "q", "σ"), rows)
+    if public.ended_early is not None:
+        console.print(public.ended_early)
+    if public.repeated_steps:
+        console.print(
+            "Steps with noise that were taken again after an interruption, and are in the ledger twice: "
+            f"{public.repeated_steps:,}."
+        )
 
 
 def _sigmas(found: Sequence[float], released: float | None) -> str:

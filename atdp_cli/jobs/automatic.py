@@ -4,12 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from atdp_cli.errors import UsageError
+from atdp_cli.jobs.identity import RECIPE as BEGUN
 from atdp_cli.jobs.recipes import holding
 from atdp_cli.jobs.request import HardenRequest, Planned, plan_request
+from atdp_cli.jobs.workplace import FAILED, PARTIAL, PRIVATE, beside, read_record
 from atdp_cli.model.folder import check_folder, hidden_width
 from atdp_cli.privacy.ledger import LEDGER_FILE
 from atdp_cli.text.spans import Tier
-from atdp_cli.training.recipe import Text, Train
+from atdp_cli.training.recipe import Recipe, Text, Train, last_private
+from atdp_cli.training.recipefile import recipe_in
 from atdp_cli.training.settings import apply_settings, bare
 
 RECIPE, EPSILON, TIER = "fitted-decoys", 3.0, Tier.LOW_ENTITY
@@ -94,6 +97,29 @@ def within(planned: Planned, seconds: float, minutes: float) -> Planned:
         return planned
     recipe = apply_settings(planned.request.recipe, [bare(planned.request.recipe, "epochs", fitting)])
     return plan_request(replace(planned.request, recipe=recipe))
+
+
+def begun_with(planned: Planned) -> Planned | None:
+    """The plan with the epochs of the run that is gone on with, whatever fits now; None where there is no such run.
+
+    Raises:
+        InputError: The record of that run cannot be read.
+    """
+    output, recipe = planned.request.output, planned.request.recipe
+    left = [read_record(beside(output, suffix)) for suffix in (PARTIAL, PRIVATE, FAILED + PRIVATE)]
+    begun = next((one.identity[BEGUN] for one in left if one is not None and BEGUN in one.identity), None)
+    if not planned.request.resume or begun is None:
+        return None
+    was, is_now = (_epochs(one) for one in (recipe_in(begun).recipe, recipe))
+    if was is None or was == is_now:
+        return planned
+    return plan_request(replace(planned.request, recipe=apply_settings(recipe, [bare(recipe, "epochs", was)])))
+
+
+def _epochs(recipe: Recipe) -> int | None:
+    """Of the stage that --epochs is about; None where it has none."""
+    stage = recipe[last_private(recipe)]
+    return stage.epochs if isinstance(stage, Train) else None
 
 
 def better(planned: Planned) -> str | None:

@@ -35,7 +35,7 @@ from atdp_cli.report.wording import summary
 from atdp_cli.text.placeholders import Style
 from atdp_cli.training.clipping.selection import Chosen
 from atdp_cli.training.objective import Weighing
-from atdp_cli.training.plan import AnyPlan, InterpolatePlan
+from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan
 from atdp_cli.training.recipe import (
     DPSGD,
     AdamBC,
@@ -49,7 +49,7 @@ from atdp_cli.training.recipe import (
     Weighted,
     reads_records,
 )
-from atdp_cli.training.stage import StageResult
+from atdp_cli.training.underway import StageResult
 
 ENGINE_CHECK = {
     False: "agreed with clipping one record at a time, on random tokens, before the first step",
@@ -72,6 +72,9 @@ class Measured:
         flagged_spans: Of the training records.
         unread_records: Training records without a token to learn from.
         listed_terms: Terms of the lists that corrected the detector, as they are at the end.
+        interruptions: How often the run was interrupted and gone on with.
+        repeated_steps: Steps with noise that were taken again for it.
+        ended_early: Why the run took fewer steps than planned, as a sentence; None where it did not.
     """
 
     before: Perplexity
@@ -90,6 +93,9 @@ class Measured:
     flagged_spans: int
     unread_records: int
     listed_terms: int
+    interruptions: int = 0
+    repeated_steps: int = 0
+    ended_early: str | None = None
 
 
 def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], measured: Measured) -> PublicReport:
@@ -117,6 +123,7 @@ def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], 
                     "released_share": one.alpha,
                     "released_weight": one.weight,
                     "stopped_after": result.stopped_after,
+                    "ended_after": result.ended_after if result.stopped_after is None else None,
                 }
             )
             for stage, one, result in zip(planned.plan.stages, measured.weighings, measured.results, strict=True)
@@ -135,7 +142,9 @@ def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], 
             for one in (moments(private, ledger.delta, grid=ledger.grid) if private else ())
         ),
         sentence=measured.sentence,
-        passes=_passes(planned),
+        passes=_passes(planned, measured.results),
+        repeated_steps=measured.repeated_steps,
+        ended_early=measured.ended_early,
         start=dict(measured.start),
         weights=ledger.seal,
         software=ledger.software,
@@ -147,13 +156,17 @@ def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], 
     )
 
 
-def _passes(planned: Planned) -> float:
+def _passes(planned: Planned, results: Sequence[StageResult]) -> float:
     """How often a record is read by all training stages together, on average."""
-    reading = [stage for stage in planned.plan.training if reads_records(stage.stage)]
+    reading = [
+        (stage, stage.steps if result.ended_after is None else result.ended_after)
+        for stage, result in zip(planned.plan.stages, results, strict=True)
+        if isinstance(stage, StagePlan) and reads_records(stage.stage)
+    ]
     return float(
         sum(
-            stage.stage.epochs if stage.sampling_rate is None else stage.steps * stage.sampling_rate
-            for stage in reading
+            stage.stage.epochs * steps / stage.steps if stage.sampling_rate is None else steps * stage.sampling_rate
+            for stage, steps in reading
         )
     )
 
@@ -215,6 +228,7 @@ def private_report(public: PublicReport, measured: Measured, command: tuple[str,
         flagged_spans=measured.flagged_spans,
         unread_records=measured.unread_records,
         listed_terms=measured.listed_terms,
+        interruptions=measured.interruptions,
         command=command,
     )
 

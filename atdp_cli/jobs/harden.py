@@ -2,14 +2,20 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from atdp_cli.errors import InputError, RunError
+from transformers import PreTrainedModel
+
+from atdp_cli.errors import DivergedError, InputError, RunError
 from atdp_cli.events import Notify
+from atdp_cli.jobs.breakingoff import saying_how_to_go_on
 from atdp_cli.jobs.describe import Measured, private_report, public_report
 from atdp_cli.jobs.encoding import Windows
+from atdp_cli.jobs.hardened import Hardened, completed
+from atdp_cli.jobs.identity import identity_of
+from atdp_cli.jobs.keeping import Hear, deaf, keeper
 from atdp_cli.jobs.machine import hardware
 from atdp_cli.jobs.material import Material, prepare
 from atdp_cli.jobs.modelcard import inherited_card
@@ -17,28 +23,27 @@ from atdp_cli.jobs.opening import Opened
 from atdp_cli.jobs.recipes import resolved
 from atdp_cli.jobs.reporting import write_reports
 from atdp_cli.jobs.request import HardenRequest, Planned
+from atdp_cli.jobs.resuming import Standing, ended_early, missing_steps, standing, steps_of
 from atdp_cli.jobs.reviewing import review_each_epoch
-from atdp_cli.jobs.sentence import compared, marked, surprise
+from atdp_cli.jobs.room import check_room
+from atdp_cli.jobs.sentence import Surprise, compared, marked, surprise
 from atdp_cli.jobs.stages import Bench, fold
+from atdp_cli.jobs.states import Progress, restore
 from atdp_cli.jobs.stopping import enough, watch, write_unseen
-from atdp_cli.jobs.workplace import FAILED, Workplace, beside, check_output, publish, workplace
+from atdp_cli.jobs.workplace import FAILED, Finished, Workplace, beside, check_output, finish, publish, workplace
 from atdp_cli.model.adapter import merged
-from atdp_cli.model.checkpoint import (
-    Checkpoint,
-    load_checkpoint,
-    save_checkpoint,
-)
+from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from atdp_cli.model.folder import is_adapter, weight_files
 from atdp_cli.model.perplexity import Perplexity, perplexity
-from atdp_cli.privacy.guarantee import Guarantee, guarantees
-from atdp_cli.privacy.journal import JOURNAL_FILE, read_journal
+from atdp_cli.privacy.accountant import grid_for
+from atdp_cli.privacy.guarantee import guarantees
+from atdp_cli.privacy.journal import read_journal
 from atdp_cli.privacy.ledger import (
     LEDGER_FILE,
     Ledger,
-    LedgerEvent,
-    SubsampledGaussian,
     compact,
     file_sha256,
+    private_events,
     software,
     timestamp,
     write_ledger,
@@ -46,48 +51,78 @@ from atdp_cli.privacy.ledger import (
 from atdp_cli.report.document import MADE_UP_SENTENCE
 from atdp_cli.text.corrections import read_terms
 from atdp_cli.text.spanfile import spans_line
-from atdp_cli.training.objective import sensitive_share
+from atdp_cli.training.objective import Weighing, sensitive_share
+from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan
 from atdp_cli.training.recipefile import RECIPE_FILE, write_recipe
 from atdp_cli.training.stage import Enough
+from atdp_cli.training.underway import StageResult
 
 SPANS_FILE = "spans.jsonl"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Hardened:
-    """A finished run. Perplexities are of held-out private text.
-
-    Attributes:
-        output: Where the model is: OUT/, or OUT.failed/ where its perplexity rose above the limit.
-        failed: Why it is there, as a sentence.
-    """
-
-    output: Path
-    ledger: Ledger
-    guarantees: tuple[Guarantee, ...]
-    before: Perplexity
-    after: Perplexity
-    steps: int
-    seconds: float
-    failed: str | None = None
-
-
-def harden(planned: Planned, opened: Opened, notify: Notify) -> Hardened:
+def harden(planned: Planned, opened: Opened, notify: Notify, hear: Hear = deaf) -> Hardened:
     """Run the plan and write OUT/ and OUT.private/, or OUT.failed/ and OUT.failed.private/.
 
+    Args:
+        hear: Who asks the run to stop while it trains; it then ends after the step, with its state saved.
+
     Raises:
-        InputError: The manifest or the spans do not fit, or no held-out record has a token.
-        RunError: Training left the finite numbers, or the result does not load again.
+        UsageError: Something is in the way, another run is at work there, or the interrupted run is another one.
+        InputError: The manifest or the spans do not fit, or no held-out record has a token; or what is left of an
+            interrupted run cannot be used.
+        BudgetError: What an interrupted run has spent leaves no step with noise.
+        InterruptedRunError: Somebody asked for it.
+        RunError: Training left the finite numbers, the result does not load again, or the disk is too small.
     """
-    started, created = time.monotonic(), timestamp()
-    request, checkpoint = planned.request, opened.checkpoint
+    started = time.monotonic()
+    request = planned.request
+    if request.resume and (before := completed(planned)) is not None:
+        return before
     if request.max_increase is not None:
         check_output(beside(request.output, FAILED), force=request.force)
-    with workplace(request.output, force=request.force) as work:
-        material = prepare(planned, checkpoint, notify)
-        before = perplexity(checkpoint.model, material.held_out)
-        sentence = _sentence(request, checkpoint)
-        expected = surprise(checkpoint, sentence)
+    with workplace(request.output, identity_of(planned), force=request.force, resume=request.resume) as work:
+        check_room(request, opened, work.root)
+        at = standing(planned, work, notify) if work.session else Standing()
+        with saying_how_to_go_on(planned, work):
+            run = _train(planned, opened, work, at=at, hear=hear, started=started, notify=notify)
+            hardened, finished = _write(planned, opened, work, run)
+            finish(work, finished)
+        publish(work.root, finished)
+    return hardened
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Trained:
+    """A run after its last step.
+
+    Attributes:
+        seconds: That it has taken so far, asked at any time.
+    """
+
+    material: Material
+    before: Perplexity
+    sentence: Windows
+    expected: Surprise
+    results: tuple[tuple[StageResult, Weighing], ...]
+    seconds: Callable[[], float]
+    created: str
+
+
+def _train(
+    planned: Planned, opened: Opened, work: Workplace, *, at: Standing, hear: Hear, started: float, notify: Notify
+) -> _Trained:
+    """Measure the model, put it where the run stands, and take the steps that are left."""
+    request, checkpoint, created = planned.request, opened.checkpoint, timestamp()
+    material = prepare(planned, checkpoint, notify)
+    before = perplexity(checkpoint.model, material.held_out)
+    sentence = _sentence(request, checkpoint)
+    expected = surprise(checkpoint, sentence)
+    begun = Progress() if at.state is None else restore(at.state, checkpoint.model)
+
+    def seconds() -> float:
+        return begun.seconds + time.monotonic() - started
+
+    with hear() as asked:
         bench = Bench(
             request=request,
             model=checkpoint.model,
@@ -97,55 +132,99 @@ def harden(planned: Planned, opened: Opened, notify: Notify) -> Hardened:
             reread=review_each_epoch(planned, checkpoint, work, notify),
             enough=_enough(request, opened, work, notify),
             notify=notify,
-        )
-        results = fold(planned, bench, work)
-        finished = merged(checkpoint.model) if request.merge_adapter else checkpoint.model
-        save_checkpoint(finished, checkpoint.tokenizer, work.model, request.dtype or checkpoint.stored_dtype)
-        written = _reload(work.model)
-        after = perplexity(written.model, material.held_out)
-        if after.all is None or not math.isfinite(after.all):
-            raise RunError("The hardened model's held-out perplexity is not finite.", "Lower the learning rate.")
-        ledger = _seal(planned, work, created)
-        found = guarantees(ledger)
-        measured = Measured(
-            engine=opened.engine,
-            before=before,
-            after=after,
-            results=[result for result, _ in results],
-            weighings=[weighing for _, weighing in results],
-            seconds=time.monotonic() - started,
-            sensitive_share=sensitive_share(material.held_out),
-            pipeline=material.pipeline,
-            planted=material.planted,
-            start={file.name: file_sha256(file) for file in weight_files(request.model)},
-            sentence=compared(expected, surprise(written, sentence)),
-            hardware=hardware(checkpoint.model.device),
-            card=inherited_card(
-                request.model,
-                encoder=bool(checkpoint.model.config.is_encoder_decoder),
-                adapter=is_adapter(work.model),
+            session=work.session,
+            end=at.end,
+            keep=keeper(
+                work,
+                checkpoint.model,
+                _changed(planned, checkpoint.model),
+                minutes=request.checkpoint_every,
+                since=seconds,
+                asked=asked,
+                notify=notify,
             ),
-            flagged_spans=sum(len(one.spans) for one in material.trained),
-            unread_records=material.unread,
-            listed_terms=sum(len(read_terms(file)) for file in (*request.detector.allow, *request.detector.deny)),
         )
-        write_recipe(work.model / RECIPE_FILE, resolved(planned))
-        public = public_report(planned, ledger, found, measured)
-        write_reports(work.model, work.private, public, private_report(public, measured, request.command))
-        _write_spans(material, work)
-        failed = _failed(before, after, request.max_increase)
-        output = request.output if failed is None else beside(request.output, FAILED)
-        publish(work, output)
-    return Hardened(
+        results = fold(planned, bench, work, begun)
+    return _Trained(
+        material=material,
+        before=before,
+        sentence=sentence,
+        expected=expected,
+        results=results,
+        seconds=seconds,
+        created=created,
+    )
+
+
+def _changed(planned: Planned, model: PreTrainedModel) -> tuple[str, ...]:
+    """The names of parameters that the run may change; a tied one has the first of its names."""
+    drawn = any(isinstance(stage, InterpolatePlan) for stage in planned.plan.stages)
+    return tuple(name for name, parameter in model.named_parameters() if drawn or parameter.requires_grad)
+
+
+def _write(planned: Planned, opened: Opened, work: Workplace, run: _Trained) -> tuple[Hardened, Finished]:
+    """Write all that becomes OUT/ and OUT.private/, measured on the file as it was written."""
+    request, checkpoint, material = planned.request, opened.checkpoint, run.material
+    stages = [result for result, _ in run.results]
+    finished = merged(checkpoint.model) if request.merge_adapter else checkpoint.model
+    save_checkpoint(finished, checkpoint.tokenizer, work.model, request.dtype or checkpoint.stored_dtype)
+    written = _reload(work.model)
+    after = perplexity(written.model, material.held_out)
+    if after.all is None or not math.isfinite(after.all):
+        raise DivergedError("The hardened model's held-out perplexity is not finite.", "Lower the learning rate.")
+    ledger = _seal(planned, work, stages, run.created)
+    found = guarantees(ledger)
+    measured = Measured(
+        engine=opened.engine,
+        before=run.before,
+        after=after,
+        results=stages,
+        weighings=[weighing for _, weighing in run.results],
+        seconds=run.seconds(),
+        sensitive_share=sensitive_share(material.held_out),
+        pipeline=material.pipeline,
+        planted=material.planted,
+        start={file.name: file_sha256(file) for file in weight_files(request.model)},
+        sentence=compared(run.expected, surprise(written, run.sentence)),
+        hardware=hardware(checkpoint.model.device),
+        card=inherited_card(
+            request.model,
+            encoder=bool(checkpoint.model.config.is_encoder_decoder),
+            adapter=is_adapter(work.model),
+        ),
+        flagged_spans=sum(len(one.spans) for one in material.trained),
+        unread_records=material.unread,
+        listed_terms=sum(len(read_terms(file)) for file in (*request.detector.allow, *request.detector.deny)),
+        interruptions=work.session,
+        repeated_steps=steps_of(ledger.events)
+        - steps_of(planned.plan.ledger.events)
+        + missing_steps(planned.plan, stages),
+        ended_early=ended_early(request, planned.plan, stages),
+    )
+    write_recipe(work.model / RECIPE_FILE, resolved(planned))
+    public = public_report(planned, ledger, found, measured)
+    write_reports(work.model, work.private, public, private_report(public, measured, request.command))
+    _write_spans(material, work)
+    failed = _failed(run.before, after, request.max_increase)
+    output = request.output if failed is None else beside(request.output, FAILED)
+    hardened = Hardened(
         output=output,
         ledger=ledger,
         guarantees=found,
-        before=before,
+        before=run.before,
         after=after,
-        steps=planned.plan.steps,
+        steps=sum(_taken(stage, one) for stage, one in zip(planned.plan.stages, stages, strict=True)),
         seconds=measured.seconds,
         failed=failed,
+        ended_early=measured.ended_early,
     )
+    return hardened, Finished(folder=output.name, replaces=request.force, failed=failed, steps=hardened.steps)
+
+
+def _taken(stage: AnyPlan, result: StageResult) -> int:
+    if not isinstance(stage, StagePlan):
+        return 0
+    return stage.steps if result.ended_after is None else result.ended_after
 
 
 def _enough(request: HardenRequest, opened: Opened, work: Workplace, notify: Notify) -> Enough | None:
@@ -175,28 +254,24 @@ def _reload(folder: Path) -> Checkpoint:
         raise RunError(f"The hardened model does not load again: {error.problem}", "Try --dtype float32.") from error
 
 
-def _seal(planned: Planned, work: Workplace, created: str) -> Ledger:
+def _seal(planned: Planned, work: Workplace, results: Sequence[StageResult], created: str) -> Ledger:
     """The ledger of what was spent, as the journal has it, with the hashes of the weights just written."""
-    before = planned.plan.before
-    spent = read_journal(work.private / JOURNAL_FILE)
-    if _steps(before) + _steps(spent) < _steps(planned.plan.ledger.events):
+    before, promised = planned.plan.before, planned.plan.ledger
+    spent = read_journal(work.journal)
+    if steps_of(before) + steps_of(spent) < steps_of(promised.events) - missing_steps(planned.plan, results):
         raise RunError("The journal has fewer steps than were taken.", "Run again; report this if it happens twice.")
     events = compact(before + spent)
-    seal = {file.name: file_sha256(file) for file in sorted(work.model.glob("*.safetensors"))}
-    ledger = planned.plan.ledger.model_copy(
+    ledger = promised.model_copy(
         update={
             "events": events,
-            "seal": seal,
+            "grid": grid_for(private_events(events)),
+            "seal": {file.name: file_sha256(file) for file in sorted(work.model.glob("*.safetensors"))},
             "created": created,
             "software": software(),
         }
     )
     write_ledger(work.model / LEDGER_FILE, ledger)
     return ledger
-
-
-def _steps(events: Sequence[LedgerEvent]) -> int:
-    return sum(event.steps for event in events if isinstance(event, SubsampledGaussian))
 
 
 def _sentence(request: HardenRequest, checkpoint: Checkpoint) -> Windows:

@@ -46,6 +46,8 @@ class HardenRequest:
     """One run. The fields are the options of `atdp harden`; the recipe has its settings applied.
 
     Attributes:
+        resume: Go on with the run that was interrupted, if there is one.
+        checkpoint_every: Minutes between saved states; 0 saves one only when the run is asked to stop.
         command: The command line as it was given, for the private report.
         command_without_paths: The same with nothing in it that names a file or is text of the user's own.
     """
@@ -82,6 +84,8 @@ class HardenRequest:
     jitter_seed: int = 0
     insecure_seed: int | None = None
     force: bool = False
+    resume: bool = False
+    checkpoint_every: float = 0.0
     command: tuple[str, ...] = ()
     command_without_paths: tuple[str, ...] = ()
 
@@ -217,6 +221,7 @@ def _check_decoys(request: HardenRequest) -> None:
 def _check_running(request: HardenRequest) -> None:
     if request.dtype not in (None, *WRITTEN_DTYPES):
         raise UsageError(f"dtype is '{request.dtype}'.", f"Choose one of {', '.join(WRITTEN_DTYPES)}.")
+    require_at_least("checkpoint-every", request.checkpoint_every, 0)
     if request.microbatch is not None:
         require_at_least("microbatch", request.microbatch, 1)
     if request.lora_rank is not None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TextIO
 
 import numpy as np
@@ -14,22 +15,26 @@ from transformers import PreTrainedModel
 from atdp_cli.events import FellBack, Notify
 from atdp_cli.jobs.encoding import Windows
 from atdp_cli.jobs.fitting import fit
+from atdp_cli.jobs.keeping import Keep, keep_nothing
 from atdp_cli.jobs.material import Material
 from atdp_cli.jobs.randomness import stream, whole_numbers
 from atdp_cli.jobs.request import HardenRequest, Planned
+from atdp_cli.jobs.states import Progress
 from atdp_cli.jobs.workplace import Workplace
 from atdp_cli.model.perplexity import Perplexity, perplexity
-from atdp_cli.privacy.journal import JOURNAL_FILE, open_journal, spend
+from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import PlainTraining, ReadModel
 from atdp_cli.privacy.weights import released_share
 from atdp_cli.text.decoys import Choose
 from atdp_cli.text.frequencies import Frequencies, by_frequency
+from atdp_cli.training.allowance import Place
 from atdp_cli.training.clipping.engine import ClippingEngine
 from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example, Weighing, make_example, sensitive_share, weigh
 from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan, frequencies_event, release_event
 from atdp_cli.training.recipe import Text, Weighted, reads_records, reads_reference
-from atdp_cli.training.stage import Enough, HeldOut, Randomness, StageResult, run_noise, run_plain, run_private
+from atdp_cli.training.stage import Enough, HeldOut, Randomness, run_noise, run_plain, run_private
+from atdp_cli.training.underway import AfterStep, StageResult, Underway
 
 ALL_ALIKE = (
     "sensitive tokens already carry the target share, so w is 1 and all tokens weigh the same; "
@@ -48,6 +53,9 @@ class Bench:
         reference: The model that some stages read.
         reread: None where the detector's lists are read once.
         enough: Asked after each epoch of a DP stage; None where all run to their end.
+        session: How often the run was interrupted before.
+        end: Before what the run ends, as `allowance` has it; None where it may go to its end.
+        keep: Is told where the run stands.
     """
 
     request: HardenRequest
@@ -58,6 +66,9 @@ class Bench:
     reread: Reread | None
     enough: Enough | None
     notify: Notify
+    session: int = 0
+    end: Place | None = None
+    keep: Keep = keep_nothing
 
 
 class _Stopwatch:
@@ -83,43 +94,101 @@ def _now() -> npt.NDArray[np.float64]:
     return np.array([time.monotonic(), time.process_time()])
 
 
-def fold(planned: Planned, bench: Bench, work: Workplace) -> tuple[tuple[StageResult, Weighing], ...]:
-    """Run the stages in order on one model, the journal ahead of each step."""
-    with open_journal(work.private / JOURNAL_FILE) as journal:
-        return tuple(
-            _run_stage(position, stage, bench, journal=journal) for position, stage in enumerate(planned.plan.stages)
-        )
+def fold(planned: Planned, bench: Bench, work: Workplace, begun: Progress) -> tuple[tuple[StageResult, Weighing], ...]:
+    """Run the stages that are left in order on one model, the journal ahead of each step.
+
+    Args:
+        begun: Where the run stands, and the model with it.
+    """
+    results = list(begun.results)
+    with open_journal(work.journal) as journal:
+        said = read_journal(work.journal)
+        for position, stage in enumerate(planned.plan.stages):
+            if position < begun.stage:
+                continue
+            if _is_behind(position, bench.end):
+                results.append((StageResult(perplexities=(), ended_after=0), Weighing()))
+                continue
+            here = begun if position == begun.stage else Progress(stage=position, results=tuple(results))
+            if here is not begun:
+                bench.keep(partial(replace, here), between=True)
+            for event in stage.events:
+                if isinstance(event, ReadModel | PlainTraining) and event not in said:
+                    spend(journal, event)
+            results.append(_run_stage(stage, bench, here, journal=journal))
+        over = Progress(stage=len(planned.plan.stages), results=tuple(results))
+        bench.keep(partial(replace, over), between=True)
+    return tuple(results)
 
 
-def _run_stage(position: int, plan: AnyPlan, bench: Bench, *, journal: TextIO) -> tuple[StageResult, Weighing]:
+def _is_behind(position: int, end: Place | None) -> bool:
+    """Whether a stage takes no step because the run ends before it."""
+    return end is not None and (position, 1) > (end.stage, end.step)
+
+
+def _run_stage(plan: AnyPlan, bench: Bench, here: Progress, *, journal: TextIO) -> tuple[StageResult, Weighing]:
     watch = _Stopwatch()
 
     def held_out() -> Perplexity:
         with watch.hold():
             return perplexity(bench.model, bench.material.held_out)
 
-    for event in plan.events:
-        if isinstance(event, ReadModel | PlainTraining):
-            spend(journal, event)
     weighing = Weighing()
     if isinstance(plan, InterpolatePlan):
         interpolate(bench.model, _reference(bench), plan.stage.beta)
         result = StageResult(perplexities=(held_out(),))
     elif not reads_records(plan.stage):
-        noise = stream(bench.request, position, "noise")
-        result = run_noise(bench.model, plan, noise=noise, held_out=held_out, notify=bench.notify)
+        result = run_noise(
+            bench.model,
+            plan,
+            noise=stream(bench.request, here.stage, _anew("noise", bench)),
+            held_out=held_out,
+            notify=bench.notify,
+            begun=here.underway,
+            after_step=_keeping(bench, here, watch),
+        )
     else:
-        result, weighing = _train(position, plan, bench, journal=journal, held_out=held_out, watch=watch)
+        result, weighing = _train(plan, bench, here, journal=journal, held_out=held_out, watch=watch)
+    return _timed(result, here, watch), weighing
+
+
+def _timed(result: StageResult, here: Progress, watch: _Stopwatch) -> StageResult:
+    """The result with the seconds of all sessions."""
     seconds, processor_seconds = watch.read()
-    return replace(result, seconds=seconds, processor_seconds=processor_seconds), weighing
+    before = StageResult(perplexities=()) if here.underway is None else here.underway.result
+    return replace(
+        result,
+        seconds=before.seconds + seconds,
+        processor_seconds=before.processor_seconds + processor_seconds,
+    )
+
+
+def _keeping(bench: Bench, here: Progress, watch: _Stopwatch) -> AfterStep:
+    """Tells `bench.keep` after each step where the run stands."""
+
+    def after_step(underway: Callable[[], Underway]) -> None:
+        def progress() -> Progress:
+            found = underway()
+            return replace(here, underway=replace(found, result=_timed(found.result, here, watch)))
+
+        with watch.hold():
+            bench.keep(progress, between=False)
+
+    return after_step
+
+
+def _anew(purpose: str, bench: Bench) -> str:
+    """What a stream is for: after an interruption even one from --insecure-seed is another."""
+    return purpose if bench.session == 0 else f"{purpose} after interruption {bench.session}"
 
 
 def _train(
-    position: int, plan: StagePlan, bench: Bench, *, journal: TextIO, held_out: HeldOut, watch: _Stopwatch
+    plan: StagePlan, bench: Bench, here: Progress, *, journal: TextIO, held_out: HeldOut, watch: _Stopwatch
 ) -> tuple[StageResult, Weighing]:
-    request, model, notify = bench.request, bench.model, bench.notify
+    request, model, notify, position = bench.request, bench.model, bench.notify, here.stage
     records, objective = bench.material.training[plan.stage.text], plan.stage.objective
-    weighing = weigh(records, objective, _release(position, plan, request, records, journal))
+    here = _released(plan, bench, here, records, journal)
+    weighing = weigh(records, objective, here.alpha)
     if weighing.weight == 1 or (weighing.clamped or 0) > 0.5:
         notify(FellBack(what=f"stage {plan.stage.name}", reason=ALL_ALIKE))
     reference = _reference(bench) if reads_reference(plan.stage) else None
@@ -133,34 +202,64 @@ def _train(
         with watch.hold():
             return bench.enough is not None and bench.enough()
 
-    again = _again(position, plan, bench, _fit(position, plan, bench, journal))
+    again = _again(position, plan, bench, here.frequencies or {})
     refresh = None if again is None else lambda epoch: weighed(again(epoch))
+    after_step = _keeping(bench, here, watch)
     if plan.sampling_rate is None:
-        seed = request.insecure_seed
-        result = run_plain(model, weighed(records), plan, held_out=held_out, notify=notify, seed=seed, refresh=refresh)
+        result = run_plain(
+            model,
+            weighed(records),
+            plan,
+            held_out=held_out,
+            notify=notify,
+            seed=request.insecure_seed,
+            refresh=refresh,
+            begun=here.underway,
+            after_step=after_step,
+        )
         return result, weighing
     result = run_private(
         model,
         weighed(records),
         plan,
         engine=bench.engine,
-        randomness=Randomness(sample=stream(request, position, "sample"), noise=stream(request, position, "noise")),
+        randomness=Randomness(
+            sample=stream(request, position, _anew("sample", bench)),
+            noise=stream(request, position, _anew("noise", bench)),
+        ),
         journal=journal,
         held_out=held_out,
         notify=notify,
         refresh=refresh,
         enough=enough,
+        begun=here.underway,
+        most=bench.end.step if bench.end is not None and bench.end.stage == position else None,
+        after_step=after_step,
     )
     return result, weighing
 
 
-def _fit(position: int, plan: StagePlan, bench: Bench, journal: TextIO) -> Frequencies:
+def _released(plan: StagePlan, bench: Bench, here: Progress, records: Sequence[Windows], journal: TextIO) -> Progress:
+    """Where the run stands once the stage has released what it needs: once, and kept before the first step."""
+    alpha, frequencies = here.alpha, here.frequencies
+    if alpha is None:
+        alpha = _release(here.stage, plan, bench, records, journal)
+    if frequencies is None:
+        frequencies = _fit(here.stage, plan, bench, journal)
+    if (alpha, frequencies) == (here.alpha, here.frequencies):
+        return here
+    found = replace(here, alpha=alpha, frequencies=frequencies)
+    bench.keep(partial(replace, found), between=True)
+    return found
+
+
+def _fit(position: int, plan: StagePlan, bench: Bench, journal: TextIO) -> Frequencies | None:
     """What decoys are drawn by, if the stage has them fitted; paid for first."""
     if plan.stage.release_noise_multiplier is None:
-        return {}
+        return None
     event = frequencies_event(plan.stage)
     spend(journal, event)
-    source = stream(bench.request, position, "frequencies")
+    source = stream(bench.request, position, _anew("frequencies", bench))
     return fit(bench.material.trained, event.noise_multiplier * event.sensitivity, source)
 
 
@@ -193,14 +292,12 @@ def interpolate(model: PreTrainedModel, reference: PreTrainedModel, beta: float)
         parameter.copy_(torch.lerp(towards[name].to(parameter), parameter, beta))
 
 
-def _release(
-    position: int, plan: StagePlan, request: HardenRequest, records: Sequence[Windows], journal: TextIO
-) -> float | None:
+def _release(position: int, plan: StagePlan, bench: Bench, records: Sequence[Windows], journal: TextIO) -> float | None:
     """The corpus' share of sensitive tokens with noise, if the stage's weight asks for it; paid for first."""
     objective = plan.stage.objective
     if not (isinstance(objective, Weighted) and objective.weight == "released"):
         return None
     event = release_event(plan.stage.name, objective)
     spend(journal, event)
-    draw = float(normals(stream(request, position, "release"), 1)[0])
+    draw = float(normals(stream(bench.request, position, _anew("release", bench)), 1)[0])
     return released_share([sensitive_share(record) for record in records], event.noise_multiplier * draw)

@@ -61,7 +61,8 @@ def _stage(report: PublicReport) -> Iterator[str]:
         sigmas = one.noise_multipliers
         noise = f", σ {min(sigmas):.4g} to {max(sigmas):.4g}" if sigmas else ""
         released = "" if one.release_noise_multiplier is None else f", released at σ {one.release_noise_multiplier:.4g}"
-        yield f"{one.name} ({one.text or 'no text'}, {one.steps:,} steps{noise}{released})"
+        taken = "" if one.ended_after is None else f"{one.ended_after:,} of "
+        yield f"{one.name} ({one.text or 'no text'}, {taken}{one.steps:,} steps{noise}{released})"
 
 
 def _detector(report: PublicReport) -> str:

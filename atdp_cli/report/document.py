@@ -79,6 +79,8 @@ class StageEntry(Frozen):
             weight w that follows from it: post-processing of what the ledger holds.
         stopped_after: The epoch after which the canaries were below the bar, so that the stage took no further step.
             What it did not take is in its ε all the same.
+        ended_after: The step after which the allowed ε was used up, as the run had been interrupted and steps that
+            were taken again were spent again; null where the stage went to its end.
     """
 
     name: str
@@ -97,6 +99,7 @@ class StageEntry(Frozen):
     released_share: float | None = None
     released_weight: float | None = None
     stopped_after: int | None = None
+    ended_after: int | None = None
 
 
 class ReferenceEntry(Frozen):
@@ -192,6 +195,8 @@ class PublicReport(Frozen):
         summary: For people who know nothing of it; `verdict` is for those who do.
         start: SHA-256 of each weight file of the starting checkpoint.
         passes: How often each record is read by training stages, on average: three plain epochs are 3.
+        repeated_steps: Steps with noise that were taken again after an interruption; the ledger has them twice.
+        ended_early: Why the run took fewer steps than planned, as a sentence; null where it did not.
         command: The options of the run; paths and free text are left out.
         sentence: The same for every model, and made up.
         audits: Of the model as written, of the starting checkpoint, and of others that its owner attached.
@@ -225,6 +230,8 @@ class PublicReport(Frozen):
     sentence: tuple[TokenEntry, ...] = ()
     audits: tuple[AuditEntry, ...] = ()
     passes: float
+    repeated_steps: int = 0
+    ended_early: str | None = None
     start: dict[str, str]
     weights: dict[str, str]
     software: dict[str, str]
@@ -281,6 +288,7 @@ class PrivateReport(Frozen):
         planted_canaries: How many training records carry each canary of the manifest; null without one.
         flagged_spans: Flagged spans of the training records.
         unread_records: Training records without a token to learn from: they took part and added nothing.
+        interruptions: How often the run was interrupted and gone on with.
         listed_terms: Terms of --allow and --deny, as they are at the end of the run.
         command: The whole command line.
         seconds: Of the whole run; they depend on the text, so they are not public.
@@ -297,6 +305,7 @@ class PrivateReport(Frozen):
     flagged_spans: int
     unread_records: int
     listed_terms: int
+    interruptions: int = 0
     command: tuple[str, ...] = ()
 
 

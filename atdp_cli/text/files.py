@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
+from atdp_cli.disk import sync_folder
 from atdp_cli.errors import InputError, RunError, UsageError
 
 Kind = Literal["text", "jsonl", "csv", "tsv", "parquet"]
@@ -243,7 +244,7 @@ def written_whole(target: Path, *, mode: int = 0o666) -> Iterator[Writable]:
             plain.flush()
             os.fsync(plain.fileno())
         temporary.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except OSError as error:
         raise RunError(
             f"{target} could not be written ({error.strerror}).", "Check free space and permissions."
@@ -267,16 +268,6 @@ def _packed(plain: IO[bytes], compression: str) -> Iterator[Writable]:
             yield packed
     else:
         yield plain
-
-
-def _sync_folder(folder: Path) -> None:
-    # Windows cannot open a folder; there the rename alone has to do.
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def rewrite(target: Path, data: bytes) -> None:

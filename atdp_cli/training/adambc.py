@@ -5,7 +5,7 @@ Correction)", Algorithm 1, with the decoupled weight decay of AdamW. It works on
 privacy.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -34,6 +34,18 @@ class AdamBC(torch.optim.Optimizer):
     def tell(self, noise_variance: float) -> None:
         """Say what the noise's variance (σC/B)² is in each coordinate of the gradients of the next step."""
         self._told = noise_variance
+
+    @property
+    def counts(self) -> dict[str, torch.Tensor]:
+        """What it has counted beside its moments, in fp64, which holds it exactly: steps, and Φ̂ before correction."""
+        return {
+            "steps": torch.tensor(float(self._steps), dtype=torch.float64),
+            "variance": torch.tensor(self._noise, dtype=torch.float64),
+        }
+
+    def count_from(self, counts: Mapping[str, torch.Tensor]) -> None:
+        """Go on from the counts of another."""
+        self._steps, self._noise = int(counts["steps"]), float(counts["variance"])
 
     @property
     def noise(self) -> float:

@@ -1,6 +1,6 @@
-"""A stage's optimizer, made from its settings."""
+"""A stage's optimizer: made from its settings, and taken up again where it was."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,10 +11,14 @@ from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.recipe import AdamBC, AdamW, Train
 
 
-def make_optimizer(model: PreTrainedModel, stage: Train) -> torch.optim.Optimizer:
+def make_optimizer(
+    model: PreTrainedModel, stage: Train, start: Sequence[torch.Tensor] | None = None
+) -> torch.optim.Optimizer:
     """A fresh optimizer of what trains: nothing of an earlier stage's moments flows into this one.
 
-    With weight decay towards the start, that is where the parameters are now.
+    Args:
+        start: What weight decay draws towards, where it does not draw towards zero; None for the parameters as they
+            are now.
     """
     settings, parameters = stage.optimizer, trainable(model)
     rate, decay = settings.learning_rate, settings.weight_decay
@@ -27,13 +31,24 @@ def make_optimizer(model: PreTrainedModel, stage: Train) -> torch.optim.Optimize
     else:
         optimizer = torch.optim.SGD(parameters, lr=rate, weight_decay=own)
     if own != decay:
-        _pull_back(optimizer, parameters, rate * decay)
+        _pull_back(optimizer, parameters, rate * decay, start_of(model, stage) if start is None else start)
     return optimizer
 
 
-def _pull_back(optimizer: torch.optim.Optimizer, parameters: Sequence[torch.nn.Parameter], share: float) -> None:
-    """Before each step, as AdamW's own decay: θ ← θ + share·(θ₀ − θ), where θ₀ is θ as it is now."""
-    start = [parameter.detach().clone() for parameter in parameters]
+def start_of(model: PreTrainedModel, stage: Train) -> tuple[torch.Tensor, ...]:
+    """Copies of the parameters as they are now, where weight decay draws towards them; else none."""
+    if stage.optimizer.towards == "zero" or stage.optimizer.weight_decay == 0:
+        return ()
+    return tuple(parameter.detach().clone() for parameter in trainable(model))
+
+
+def _pull_back(
+    optimizer: torch.optim.Optimizer,
+    parameters: Sequence[torch.nn.Parameter],
+    share: float,
+    start: Sequence[torch.Tensor],
+) -> None:
+    """Before each step, as AdamW's own decay: θ ← θ + share·(θ₀ − θ), where θ₀ is `start`."""
 
     @torch.no_grad()
     def pull(*_: Any) -> None:
@@ -41,3 +56,39 @@ def _pull_back(optimizer: torch.optim.Optimizer, parameters: Sequence[torch.nn.P
             parameter.lerp_(origin, share)
 
     optimizer.register_step_pre_hook(pull)
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """All that an optimizer made by `make_optimizer` has gathered: `3.exp_avg` is of the parameter at place 3.
+
+    The tensors are the living ones.
+    """
+    found = {
+        f"{place}.{name}": value
+        for place, parameter in enumerate(_parameters(optimizer))
+        for name, value in optimizer.state.get(parameter, {}).items()
+        if value is not None
+    }
+    if isinstance(optimizer, adambc.AdamBC):
+        found |= {f"noise.{name}": value for name, value in optimizer.counts.items()}
+    return found
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Give a fresh optimizer what another one of the same parameters had gathered."""
+    parameters = _parameters(optimizer)
+    counts = {}
+    for key, value in tensors.items():
+        place, name = key.split(".", 1)
+        if place == "noise":
+            counts[name] = value
+            continue
+        parameter = parameters[int(place)]
+        # torch keeps the number of steps on the CPU.
+        optimizer.state[parameter][name] = value if name == "step" else value.to(parameter.device)
+    if isinstance(optimizer, adambc.AdamBC):
+        optimizer.count_from(counts)
+
+
+def _parameters(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]

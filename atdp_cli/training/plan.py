@@ -189,11 +189,15 @@ def make_plan(
 
 
 def planned_epsilon(plan: Plan) -> float:
-    """ε of all private events of the plan by PLD, 0 where there are none.
+    """ε of all that a plan spends, what was spent before it included."""
+    return strongest_epsilon(plan.ledger)
+
+
+def strongest_epsilon(ledger: Ledger) -> float:
+    """ε of all private events of a ledger by PLD, 0 where there are none: what `--target-epsilon` is about.
 
     Where the strongest guarantee that holds is the selective one, its adjacency counts, which is replace-one.
     """
-    ledger = plan.ledger
     selective = no_end_to_end(ledger) is not None and selective_void(ledger) is None
     return epsilon_pld(
         private_events(ledger.events),

@@ -155,6 +155,15 @@ def read_recipe(path: Path) -> RecipeFile:
         raise InputError(f"{path}: {error.problem}", error.remedy) from error
 
 
+def recipe_in(text: str) -> RecipeFile:
+    """What a recipe file's text holds, as `recipe_text` wrote it.
+
+    Raises:
+        UsageError: A key is missing, unknown, of the wrong type or out of range.
+    """
+    return _file(tomllib.loads(text))
+
+
 def _file(document: Mapping[str, Any]) -> RecipeFile:
     _check_keys("the file", document, required=("name", "stage"), optional=("run",))
     name = _value("name", str, document["name"])

@@ -4,12 +4,13 @@ import random
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TextIO
 
 import torch
 from transformers import PreTrainedModel
 
-from atdp_cli.errors import RunError
+from atdp_cli.errors import DivergedError, RunError
 from atdp_cli.events import EpochDone, Notify, StageStarted, StepDone
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.csprng import KeyStream
@@ -21,11 +22,12 @@ from atdp_cli.training.clipping.engine import ClippingEngine, summed_in, trainab
 from atdp_cli.training.clipping.forward import logits_of, loss_gradient
 from atdp_cli.training.noise import add_noise
 from atdp_cli.training.objective import Example
-from atdp_cli.training.optimizers import make_optimizer
+from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer, start_of
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import DPSGD
 from atdp_cli.training.sampling import poisson_sample
 from atdp_cli.training.subset import training_only
+from atdp_cli.training.underway import AfterStep, StageResult, Tally, Underway, generator_states, go_on, set_generators
 
 Refresh = Callable[[int], Sequence[Example]]
 """The same records as they are weighed from this epoch on."""
@@ -45,28 +47,6 @@ class Randomness:
     noise: KeyStream
 
 
-@dataclass(frozen=True, kw_only=True)
-class StageResult:
-    """What a stage did; all of it is private.
-
-    Attributes:
-        perplexities: Held-out perplexity after each epoch.
-        mean_norms: Mean gradient norm of the records of each step before clipping; None for an empty step.
-        not_finite: Records whose gradient was not finite and that added nothing, counted over all steps.
-        stopped_after: The epoch after which it was enough; None where the stage went to its end.
-        tokens: Read by all steps.
-        seconds, processor_seconds: Of all but the measuring, by the clock and of the processors.
-    """
-
-    perplexities: tuple[Perplexity, ...]
-    mean_norms: tuple[float | None, ...] = ()
-    not_finite: int = 0
-    stopped_after: int | None = None
-    tokens: int = 0
-    seconds: float = 0.0
-    processor_seconds: float = 0.0
-
-
 def run_private(
     model: PreTrainedModel,
     examples: Sequence[Example],
@@ -79,6 +59,9 @@ def run_private(
     notify: Notify,
     refresh: Refresh | None = None,
     enough: Enough | None = None,
+    begun: Underway | None = None,
+    most: int | None = None,
+    after_step: AfterStep = go_on,
 ) -> StageResult:
     """DP training (Abadi et al. 2016, Algorithm 1): sample, clip, sum, add noise, divide by B, step.
 
@@ -90,73 +73,87 @@ def run_private(
         refresh: Asked before each epoch; None where the examples stay as they are.
         enough: Asked after each epoch; when it is, the steps that are left are not taken, but spent: when a stage
             stops depends on its records, and is covered as a consequence of the whole.
+        begun: Where to go on; None for the beginning.
+        most: The stage ends after so many of its steps; None where all may be taken.
 
     Raises:
-        RunError: A parameter is no longer finite, or the first step changed nothing.
+        DivergedError: A parameter is no longer finite.
+        RunError: The first step changed nothing.
     """
-    perplexities: list[Perplexity] = []
-    mean_norms: list[float | None] = []
-    not_finite, tokens, stopped_after = 0, 0, None
+    tally, stopped_after = Tally.since(begun), None
     events = _one_step_events(plan)
+    last = plan.steps if most is None else min(most, plan.steps)
     with training_only(model, plan.stage.layers):
         model.eval()
-        optimizer = make_optimizer(model, plan.stage)
+        optimizer, start = _optimizer(model, plan, begun)
         notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
         for epoch, event in enumerate(events, start=1):
+            steps = _steps_left(plan, epoch, begun, last)
+            if not steps:
+                continue
             examples = examples if refresh is None else refresh(epoch)
-            for step in range((epoch - 1) * plan.steps_per_epoch + 1, epoch * plan.steps_per_epoch + 1):
+            for step in steps:
                 _anneal(optimizer, plan, step)
                 chosen = _drawn(examples, event.sampling_rate, randomness.sample)
                 spend(journal, event)
                 clipped = engine(model, chosen, event.clip_norm)
                 noise = _Noise(randomness.noise, event.noise_multiplier * event.clip_norm)
                 _apply_noisy(model, optimizer, clipped.gradient, noise, batch=plan.batch, first=step == 1)
-                finite = clipped.norms[torch.isfinite(clipped.norms)]
-                mean_norms.append(float(finite.mean()) if len(finite) else None)
-                not_finite += len(clipped.norms) - len(finite)
+                tally.count(clipped.norms)
                 done = _done(plan, step, event.noise_multiplier, chosen)
-                tokens += done.tokens
+                tally.tokens += done.tokens
                 notify(done)
-            perplexities.append(_end_epoch(plan, epoch, held_out, notify))
+                if step < epoch * plan.steps_per_epoch:
+                    after_step(partial(_underway, step, tally, optimizer, start))
+            if steps[-1] < epoch * plan.steps_per_epoch:
+                break
+            tally.perplexities.append(_end_epoch(plan, epoch, held_out, notify))
             if enough is not None and epoch < len(events) and enough():
-                for left in events[epoch:]:
-                    spend(journal, left.model_copy(update={"steps": plan.steps_per_epoch}))
+                _spend_rest(journal, plan, epoch, last)
                 stopped_after = epoch
                 break
-    return StageResult(
-        perplexities=tuple(perplexities),
-        mean_norms=tuple(mean_norms),
-        not_finite=not_finite,
-        stopped_after=stopped_after,
-        tokens=tokens,
-    )
+            after_step(partial(_underway, steps[-1], tally, optimizer, start))
+    return tally.result(stopped_after=stopped_after, ended_after=last if last < plan.steps else None)
 
 
 def run_noise(
-    model: PreTrainedModel, plan: StagePlan, *, noise: KeyStream, held_out: HeldOut, notify: Notify
+    model: PreTrainedModel,
+    plan: StagePlan,
+    *,
+    noise: KeyStream,
+    held_out: HeldOut,
+    notify: Notify,
+    begun: Underway | None = None,
+    after_step: AfterStep = go_on,
 ) -> StageResult:
     """The steps of DP training with no record in any: noise, divided by B, through the optimizer.
 
+    Args:
+        begun: Where to go on; None for the beginning.
+
     Raises:
-        RunError: A parameter is no longer finite, or the first step changed nothing.
+        DivergedError: A parameter is no longer finite.
+        RunError: The first step changed nothing.
     """
     mechanism = plan.stage.mechanism
     if not isinstance(mechanism, DPSGD):
         raise ValueError(f"stage {plan.stage.name} has no noise")
-    perplexities = []
+    tally = Tally.since(begun)
     with training_only(model, plan.stage.layers):
         model.eval()
-        optimizer = make_optimizer(model, plan.stage)
+        optimizer, start = _optimizer(model, plan, begun)
         notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
         for epoch, sigma in enumerate(plan.noise_multipliers, start=1):
-            for step in range((epoch - 1) * plan.steps_per_epoch + 1, epoch * plan.steps_per_epoch + 1):
+            for step in _steps_left(plan, epoch, begun, plan.steps):
                 _anneal(optimizer, plan, step)
                 gradient = tuple(torch.zeros_like(part, dtype=summed_in(part)) for part in trainable(model))
                 scaled = _Noise(noise, sigma * mechanism.clip_norm)
                 _apply_noisy(model, optimizer, gradient, scaled, batch=plan.batch, first=step == 1)
                 notify(_done(plan, step, sigma, ()))
-            perplexities.append(_end_epoch(plan, epoch, held_out, notify))
-    return StageResult(perplexities=tuple(perplexities))
+                if step == epoch * plan.steps_per_epoch:
+                    tally.perplexities.append(_end_epoch(plan, epoch, held_out, notify))
+                after_step(partial(_underway, step, tally, optimizer, start))
+    return tally.result()
 
 
 def run_plain(
@@ -168,42 +165,101 @@ def run_plain(
     notify: Notify,
     seed: int | None = None,
     refresh: Refresh | None = None,
+    begun: Underway | None = None,
+    after_step: AfterStep = go_on,
 ) -> StageResult:
     """Ordinary training: shuffled epochs, weighted mean loss over the batch's tokens.
 
     Args:
         seed: For tests; None draws one from the operating system.
         refresh: Asked before each epoch; None where the examples stay as they are.
+        begun: Where to go on, with the seed that was drawn then; None for the beginning.
 
     Raises:
-        RunError: A parameter is no longer finite, or the first step changed nothing.
+        DivergedError: A parameter is no longer finite.
+        RunError: The first step changed nothing.
     """
-    seed = secrets.randbits(63) if seed is None else seed
-    at_once, read = default_tokens(model), 0
+    seed = _seed(seed, begun)
+    at_once = default_tokens(model)
     order = random.Random(seed)  # noqa: S311 - a plain stage promises nothing
     torch.manual_seed(seed)
-    perplexities: list[Perplexity] = []
-    step = 0
+    tally = Tally.since(begun)
     with training_only(model, plan.stage.layers):
         model.train()
-        optimizer = make_optimizer(model, plan.stage)
+        optimizer, start = _optimizer(model, plan, begun)
         notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
         for epoch in range(1, plan.stage.epochs + 1):
+            shuffled = order.sample(range(len(examples)), len(examples))
+            steps = _steps_left(plan, epoch, begun, plan.steps)
+            if not steps:
+                continue
             examples = examples if refresh is None else refresh(epoch)
-            shuffled = order.sample(list(examples), len(examples))
-            for start in range(0, len(shuffled), plan.batch):
-                step += 1
+            if begun is not None and steps[0] == begun.step + 1:
+                # What the epoch's examples drew from the generators was drawn before it began.
+                set_generators(begun.generators)
+            for step in steps:
                 _anneal(optimizer, plan, step)
-                chosen = shuffled[start : start + plan.batch]
+                first = (step - 1) % plan.steps_per_epoch * plan.batch
+                chosen = [examples[row] for row in shuffled[first : first + plan.batch]]
                 _apply(model, optimizer, _mean_gradient(model, chosen, at_once), first=step == 1)
                 done = _done(plan, step, None, chosen)
-                read += done.tokens
+                tally.tokens += done.tokens
                 notify(done)
-            model.eval()
-            perplexities.append(_end_epoch(plan, epoch, held_out, notify))
-            model.train()
+                if step == steps[-1]:
+                    model.eval()
+                    tally.perplexities.append(_end_epoch(plan, epoch, held_out, notify))
+                    model.train()
+                after_step(partial(_underway, step, tally, optimizer, start, seed))
     model.eval()
-    return StageResult(perplexities=tuple(perplexities), tokens=read)
+    return tally.result()
+
+
+def _steps_left(plan: StagePlan, epoch: int, begun: Underway | None, last: int) -> range:
+    """The numbers of the steps of an epoch that are still to be taken, counted from 1 over the whole stage."""
+    taken = 0 if begun is None else begun.step
+    before = (epoch - 1) * plan.steps_per_epoch
+    return range(max(before, taken) + 1, min(before + plan.steps_per_epoch, last) + 1)
+
+
+def _seed(seed: int | None, begun: Underway | None) -> int:
+    if begun is not None and begun.seed is not None:
+        return begun.seed
+    return secrets.randbits(63) if seed is None else seed
+
+
+def _optimizer(
+    model: PreTrainedModel, plan: StagePlan, begun: Underway | None
+) -> tuple[torch.optim.Optimizer, tuple[torch.Tensor, ...]]:
+    """The stage's optimizer as it is at its beginning or where it goes on, and what weight decay draws towards."""
+    start = start_of(model, plan.stage) if begun is None else begun.start
+    optimizer = make_optimizer(model, plan.stage, start)
+    if begun is not None:
+        restore_optimizer(optimizer, begun.optimizer)
+    return optimizer, start
+
+
+def _underway(
+    step: int,
+    tally: Tally,
+    optimizer: torch.optim.Optimizer,
+    start: tuple[torch.Tensor, ...],
+    seed: int | None = None,
+) -> Underway:
+    return Underway(
+        step=step,
+        result=tally.result(),
+        optimizer=optimizer_tensors(optimizer),
+        start=start,
+        seed=seed,
+        generators={} if seed is None else generator_states(),
+    )
+
+
+def _spend_rest(journal: TextIO, plan: StagePlan, epoch: int, last: int) -> None:
+    """Spend the steps behind an epoch, up to the last that may be taken."""
+    for later, event in list(enumerate(_one_step_events(plan), start=1))[epoch:]:
+        if steps := len(_steps_left(plan, later, None, last)):
+            spend(journal, event.model_copy(update={"steps": steps}))
 
 
 def _mean_gradient(model: PreTrainedModel, chosen: Sequence[Example], tokens: int) -> tuple[torch.Tensor, ...]:
@@ -264,7 +320,7 @@ def _apply(
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     if not all(bool(torch.isfinite(parameter).all()) for parameter in parameters):
-        raise RunError("A parameter is no longer a finite number.", "Lower the learning rate and start again.")
+        raise DivergedError("A parameter is no longer a finite number.", "Lower the learning rate and start again.")
     moved = any(not torch.equal(old, new) for old, new in zip(before, parameters, strict=False))
     if first and not moved and any(bool(part.any()) for part in gradient):
         raise RunError(

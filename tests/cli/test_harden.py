@@ -75,6 +75,7 @@ def test_the_main_command(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp
         "journal.jsonl",
         "privacy_report.html",
         "privacy_report.json",
+        "run.json",
         "spans.jsonl",
     }
     journal = [json.loads(line) for line in (private / "journal.jsonl").read_text().splitlines()]
@@ -400,11 +401,13 @@ def test_what_others_wrote_is_never_replaced(
 def test_what_an_interrupted_run_left_is_named(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "out.partial" / "private").mkdir(parents=True)
+    (tmp_path / "out.partial").mkdir()
+    (tmp_path / "out.partial" / "run.json").write_text("{}")
     command = ["harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "out", "--max-records", "40"]
     ended = atdp(*command)
     assert ended.code == 2
     assert "interrupted run" in ended.err
+    assert "--resume" in ended.err
     assert atdp(*command, "--epochs", "1", "--force").code == 0
     assert not (tmp_path / "out.partial").exists()
 

@@ -29,6 +29,8 @@ NAMES = {
     "cross_checked",
     "fell_back",
     "review_queued",
+    "state_saved",
+    "gone_on",
 }
 
 

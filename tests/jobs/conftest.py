@@ -1,5 +1,25 @@
 """What tests of jobs share."""
 
-from tests.audit.conftest import bpe
+from functools import cache
+from pathlib import Path
 
-__all__ = ["bpe"]
+import pytest
+
+from atdp_cli.jobs import sentence
+from atdp_cli.text.scan import load_pipeline
+from tests.audit.conftest import bpe
+from tests.jobs.resumption import Place
+
+__all__ = ["bpe", "pipeline"]
+
+
+@pytest.fixture
+def place(
+    checkpoint_folder: Path, corpus: Path, span_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Place:
+    """Where short runs are made; they share one pipeline, which takes longer to load than they last."""
+    monkeypatch.setattr(sentence, "load_pipeline", pipeline)
+    return Place(model=checkpoint_folder, corpus=corpus, spans=span_file, folder=tmp_path)
+
+
+pipeline = cache(load_pipeline)

@@ -37,7 +37,8 @@ from atdp_cli.training.recipe import (
     Uniform,
 )
 from atdp_cli.training.sampling import poisson_sample
-from atdp_cli.training.stage import Enough, Randomness, StageResult, run_noise, run_plain, run_private
+from atdp_cli.training.stage import Enough, Randomness, run_noise, run_plain, run_private
+from atdp_cli.training.underway import StageResult
 from tests.training.stages import trained
 from tests.training.test_clipping import CLIP, VOCABULARY, distance, example, gpt2, norm
 

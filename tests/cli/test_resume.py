@@ -1,0 +1,108 @@
+"""`harden --resume` as people and schedulers use it: signals, a second run, a disk that is full."""
+
+import os
+import shlex
+import signal
+from pathlib import Path
+
+import pytest
+
+from atdp_cli.cli.app import run
+from atdp_cli.jobs.resuming import steps_of
+from atdp_cli.privacy.ledger import read_verified
+from tests.cli.conftest import Atdp
+from tests.crashing import OUT, ended, lines_of, spent_lines, started, taken, wait_for
+from tests.jobs.test_kills import STEPS, check_done, command
+
+
+@pytest.fixture
+def line(checkpoint_folder: Path, corpus: Path, span_file: Path) -> list[object]:
+    """A run of 24 steps that saves nothing by itself."""
+    return [*command(checkpoint_folder, corpus, span_file), "--checkpoint-every", "0"]
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_run_after_its_step_and_says_how_to_go_on(
+    line: list[object], tmp_path: Path, stop: signal.Signals
+) -> None:
+    process = started(line, tmp_path)
+    wait_for(lambda: lines_of(tmp_path / f"{OUT}.partial") >= 3)
+    assert process.pid is not None
+    os.kill(process.pid, stop)
+    assert ended(process) == 130
+    assert spent_lines(tmp_path / f"{OUT}.partial") == taken(tmp_path / "witness") < STEPS
+    said = (tmp_path / "log").read_text().splitlines()
+    assert said[-2] == "atdp: stopping after this step; once more to stop at once."
+    assert f"after step {taken(tmp_path / 'witness')} of {STEPS} of stage dp-sgd" in said[-1]
+    told = said[-1].partition("Go on with: ")[2]
+    assert run(shlex.split(told)[1:]) == 0
+    assert steps_of(read_verified(tmp_path / OUT).events) == STEPS
+    assert {path.name for path in tmp_path.iterdir()} == {OUT, f"{OUT}.private", "witness", "log"}
+    # Once it is over, the same command says so.
+    assert run(shlex.split(told)[1:]) == 0
+
+
+def test_two_signals_end_it_at_once_and_it_can_be_gone_on_with(line: list[object], tmp_path: Path) -> None:
+    process = started(line, tmp_path)
+    wait_for(lambda: lines_of(tmp_path / f"{OUT}.partial") >= 2)
+    assert process.pid is not None
+    for _ in range(2):
+        os.kill(process.pid, signal.SIGINT)
+    assert ended(process) == 130
+    process = started([*line, "--resume"], tmp_path)
+    assert ended(process) == 0, (tmp_path / "log").read_text()
+    check_done(tmp_path, 1)
+
+
+@pytest.mark.parametrize("more", [[], ["--force"], ["--resume"]])
+def test_a_second_run_on_one_output_is_refused(atdp: Atdp, line: list[object], tmp_path: Path, more: list[str]) -> None:
+    process = started(line, tmp_path)
+    wait_for(lambda: lines_of(tmp_path / f"{OUT}.partial") >= 1)
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGSTOP)  # It shall not end while the other looks.
+    second = atdp(*line, "-o", tmp_path / OUT, *more)
+    os.kill(process.pid, signal.SIGCONT)
+    assert second.code == 2
+    assert f"in use by process {process.pid} on " in second.err
+    assert ended(process) == 0
+    check_done(tmp_path, 0)
+
+
+@pytest.mark.parametrize("room", [100, 2_000, 60_000, 120_000, 400_000])
+def test_a_disk_that_is_full_at_any_file_leaves_what_can_be_gone_on_with(
+    checkpoint_folder: Path, corpus: Path, span_file: Path, tmp_path: Path, room: int
+) -> None:
+    """The kernel itself lets no file grow beyond so many bytes: record, journal, reports, weights, states."""
+    line = command(checkpoint_folder, corpus, span_file)
+    code = ended(started(line, tmp_path, room=room))
+    said = (tmp_path / "log").read_text()
+    assert code in (0, 3), said
+    assert "unexpected" not in said
+    if code == 0:
+        assert "state: not saved (File too large)" in said or room >= 400_000
+    else:
+        assert not (tmp_path / OUT).exists()
+        assert "atdp: " in said
+    left = tmp_path / f"{OUT}.partial"
+    if left.exists():
+        assert spent_lines(left) >= taken(tmp_path / "witness")
+    assert ended(started([*line, "--resume"], tmp_path)) == 0, (tmp_path / "log").read_text()
+    if left.exists() or code == 0:
+        check_done(tmp_path, 1)
+
+
+def test_options_that_make_no_sense(atdp: Atdp, line: list[object], tmp_path: Path) -> None:
+    for minutes in ("-1", "nan"):
+        refused = atdp(*line, "-o", tmp_path / OUT, "--checkpoint-every", minutes)
+        assert refused.code == 2
+        assert "checkpoint-every" in refused.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_run_is_not_gone_on_with(atdp: Atdp, line: list[object], tmp_path: Path) -> None:
+    (tmp_path / f"{OUT}.partial").mkdir()
+    (tmp_path / f"{OUT}.partial" / "thesis.txt").write_text("kept")
+    refused = atdp(*line, "-o", tmp_path / OUT, "--resume")
+    assert refused.code == 2
+    assert "not written by atdp" in refused.err
+    assert (tmp_path / f"{OUT}.partial" / "thesis.txt").read_text() == "kept"

@@ -1,0 +1,19 @@
+"""What the server of `tests/crashing.py` has imported, and loaded, before it forks."""
+
+import functools
+
+import pytest
+import torch
+import transformers
+
+from atdp_cli.cli import app
+from atdp_cli.jobs import harden, opening, sentence
+from atdp_cli.text.scan import load_pipeline
+
+torch.set_num_threads(1)
+# To load it takes longer than a run lasts.
+one_pipeline = functools.cache(load_pipeline)
+one_pipeline()
+pytest.MonkeyPatch().setattr(sentence, "load_pipeline", one_pipeline)
+
+LIBRARIES = (app, harden, opening, transformers)

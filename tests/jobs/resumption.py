@@ -1,0 +1,120 @@
+"""Runs that are asked to stop after so many steps, and gone on with."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+from atdp_cli.errors import InterruptedRunError
+from atdp_cli.events import Notify, ignore
+from atdp_cli.jobs.detection import Detector
+from atdp_cli.jobs.harden import harden
+from atdp_cli.jobs.hardened import Hardened
+from atdp_cli.jobs.keeping import Asked
+from atdp_cli.jobs.opening import open_model
+from atdp_cli.jobs.request import HardenRequest, plan_request
+from atdp_cli.text.spans import Tier
+from atdp_cli.training.recipe import DPSGD, Plain, Recipe, Train, parse_recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where runs of the small checkpoint are made.
+
+    Attributes:
+        spans: Of the corpus, so that no run looks for them.
+    """
+
+    model: Path
+    corpus: Path
+    spans: Path
+    folder: Path
+
+    def request(self, recipe: str | Recipe = "dp-sgd", out: str = "out", **settings: Any) -> HardenRequest:
+        """A run of two epochs of three steps a stage."""
+        stages = parse_recipe(recipe) if isinstance(recipe, str) else recipe
+        asked: dict[str, Any] = {
+            "model": self.model,
+            "data": (self.corpus,),
+            "spans": self.spans,
+            "output": self.folder / out,
+            "recipe_name": recipe if isinstance(recipe, str) else "own",
+            "recipe": tuple(small(stage) if isinstance(stage, Train) else stage for stage in stages),
+            "detector": Detector(tier=Tier.LOW_ENTITY),
+            "max_records": 60,
+            "insecure_seed": 1,
+            "device": "cpu",
+        }
+        return HardenRequest(**asked | settings)
+
+
+def small(stage: Train) -> Train:
+    """Two epochs of three steps of 57 training records."""
+    mechanism = stage.mechanism
+    sized = replace(mechanism, batch_size=19) if isinstance(mechanism, Plain) else sized_privately(mechanism)
+    return replace(stage, epochs=2, mechanism=sized)
+
+
+def sized_privately(mechanism: DPSGD) -> DPSGD:
+    """With 19 records a step."""
+    return replace(mechanism, expected_batch=19)
+
+
+def run(request: HardenRequest, *, stop: int | None = None, notify: Notify = ignore) -> Hardened | None:
+    """The run; None where it was asked to stop, after so many steps and other occasions to ask."""
+    planned = plan_request(request)
+    try:
+        return harden(planned, open_model(planned.request, ignore), notify, lambda: asking(stop))
+    except InterruptedRunError:
+        assert stop is not None
+        return None
+
+
+@contextmanager
+def asking(stop: int | None) -> Iterator[Asked]:
+    """Asks for a stop when it is asked for the `stop`th time, from 1."""
+    asked = 0
+
+    def ask() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked == stop
+
+    yield ask
+
+
+def broken_up(request: HardenRequest, stops: Callable[[int], int | None]) -> tuple[Hardened, int]:
+    """The run gone on with after each stop, and how often it was; `stops` says when each session is to stop."""
+    session = 0
+    while (done := run(replace(request, resume=True), stop=stops(session))) is None:
+        session += 1
+    return done, session
+
+
+def weights(hardened: Hardened) -> dict[str, torch.Tensor]:
+    """As they were written."""
+    return load_file(hardened.output / "model.safetensors")
+
+
+def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    """Whether both are the same, bit by bit."""
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def report(hardened: Hardened) -> Any:
+    """The whole report."""
+    return json.loads(
+        (hardened.output.with_name(f"{hardened.output.name}.private") / "privacy_report.json").read_text()
+    )
+
+
+def finished(request: HardenRequest) -> Hardened:
+    """A run that goes to its end."""
+    done = run(request)
+    assert done is not None
+    return done

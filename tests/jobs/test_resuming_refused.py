@@ -1,0 +1,115 @@
+"""What an interrupted run is not gone on with, and what it is."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from atdp_cli.errors import AtdpError, InputError, UsageError
+from atdp_cli.jobs.resuming import steps_of
+from atdp_cli.training.recipe import DPSGD, Train
+from tests.jobs.resumption import Place, finished, report, run, weights
+from tests.small import write_checkpoint
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"prior": "public"}, "--prior was unknown, now it is public"),
+        ({"delta": 1e-7}, "`delta = 1e-06`, this one `delta = 1e-07`"),
+        ({"max_records": 50}, "records are not the same"),
+        ({"insecure_seed": 2}, "--insecure-seed was 1, now it is 2"),
+        ({"target_epsilon": 3.0}, "recipe"),
+        ({"spans": None}, "--spans"),
+    ],
+)
+def test_another_run_is_refused_and_says_what_differs(place: Place, change: dict[str, Any], said: str) -> None:
+    request = place.request()
+    assert run(request, stop=2) is None
+    with pytest.raises(UsageError) as refused:
+        run(replace(request, resume=True, **change))
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert finished(replace(request, resume=True)).steps == 6
+
+
+def test_other_steps_are_another_run(place: Place) -> None:
+    request = place.request()
+    assert run(request, stop=2) is None
+    [stage] = request.recipe
+    assert isinstance(stage, Train)
+    assert isinstance(stage.mechanism, DPSGD)
+    with pytest.raises(UsageError, match="`epochs = 2`, this one `epochs = 3`"):
+        run(replace(request, resume=True, recipe=(replace(stage, epochs=3),)))
+
+
+def test_what_only_changes_how_a_run_goes_may_change(place: Place) -> None:
+    request = place.request()
+    assert run(request, stop=2) is None
+    done = finished(replace(request, resume=True, microbatch=64, dtype="bfloat16", checkpoint_every=5.0))
+    assert {tensor.dtype for tensor in weights(done).values()} == {torch.bfloat16}
+
+
+def test_a_corpus_that_has_changed_is_refused_and_not_quoted(place: Place, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_bytes(place.corpus.read_bytes())
+    request = replace(place.request(), data=(corpus,))
+    assert run(request, stop=2) is None
+    content = corpus.read_bytes()
+    corpus.write_bytes(content.replace(b"Emma", b"Anna", 1))
+    with pytest.raises(AtdpError) as refused:
+        run(replace(request, resume=True))
+    assert "Anna" not in str(refused.value)
+    assert "Emma" not in str(refused.value)
+    corpus.write_bytes(content)
+    assert finished(replace(request, resume=True)).steps == 6
+
+
+def test_another_checkpoint_is_refused(place: Place, tmp_path: Path, lines: Sequence[str]) -> None:
+    request = place.request()
+    assert run(request, stop=2) is None
+    other = write_checkpoint(tmp_path / "other", list(lines), seed=8)
+    with pytest.raises(UsageError, match="starting checkpoint's files are not the same"):
+        run(replace(request, resume=True, model=other))
+
+
+def test_a_journal_that_lost_lines_is_refused(place: Place) -> None:
+    request = place.request()
+    assert run(request, stop=3) is None
+    journal = place.folder / "out.partial" / "journal.jsonl"
+    journal.write_bytes(b"\n".join(journal.read_bytes().splitlines()[:1]) + b"\n")
+    with pytest.raises(InputError, match="not known what was spent"):
+        run(replace(request, resume=True))
+    journal.unlink()
+    with pytest.raises(InputError, match="not known what was spent"):
+        run(replace(request, resume=True))
+
+
+def test_without_resume_or_force_nothing_is_touched(place: Place) -> None:
+    request = place.request()
+    assert run(request, stop=2) is None
+    before = {path: path.read_bytes() for path in (place.folder / "out.partial").rglob("*") if path.is_file()}
+    with pytest.raises(UsageError, match="--resume"):
+        run(request)
+    after = {path: path.read_bytes() for path in (place.folder / "out.partial").rglob("*") if path.is_file()}
+    assert after == before
+    done = finished(replace(request, force=True))
+    assert steps_of(done.ledger.events) == 6
+    assert report(done)["interruptions"] == 0
+
+
+def test_resume_without_a_run_begins_one_and_after_one_says_that_it_is_over(place: Place) -> None:
+    request = replace(place.request(), resume=True)
+    done = finished(request)
+    before = {path: path.read_bytes() for path in place.folder.rglob("*") if path.is_file()}
+    again = finished(request)
+    assert again == replace(done, ledger=again.ledger)
+    assert again.ledger.events == tuple(
+        event.model_copy(update={"run": again.ledger.run}) for event in done.ledger.events
+    )
+    assert {path: path.read_bytes() for path in place.folder.rglob("*") if path.is_file()} == before
+    with pytest.raises(UsageError, match="exists"):
+        run(replace(request, prior="public"))
