@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
 from safetensors import SafetensorError
 
 from atdp_cli.errors import AtdpError, DivergedError, InterruptedRunError, RunError
 from atdp_cli.jobs.request import Planned
 from atdp_cli.jobs.states import newest_place
 from atdp_cli.jobs.workplace import Workplace
+from atdp_cli.training.clipping.selection import out_of_memory
 from atdp_cli.training.plan import StagePlan
 
 
@@ -55,7 +55,7 @@ def _expected(error: BaseException, work: Workplace) -> AtdpError | None:
             return _unwritten(work, str(error.strerror))
         case SafetensorError():
             return _unwritten(work, "weights")
-        case MemoryError() | RuntimeError() if _out_of_memory(error):
+        case MemoryError() | RuntimeError() if out_of_memory(error):
             return RunError("Memory ran out.", "Try a smaller --microbatch.")
     return None
 
@@ -102,9 +102,3 @@ def _where(planned: Planned, work: Workplace) -> str | None:
     if at.step == 0 or not isinstance(stage, StagePlan):
         return f"as it was before stage {stage.stage.name}"
     return f"as it was after step {at.step} of {stage.steps} of stage {stage.stage.name}"
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    return isinstance(error, RuntimeError) and ("out of memory" in str(error) or "can't allocate" in str(error))

@@ -123,7 +123,7 @@ def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], 
                     "released_share": one.alpha,
                     "released_weight": one.weight,
                     "stopped_after": result.stopped_after,
-                    "ended_after": result.ended_after,
+                    "ended_after": result.ended_after if result.stopped_after is None else None,
                 }
             )
             for stage, one, result in zip(planned.plan.stages, measured.weighings, measured.results, strict=True)

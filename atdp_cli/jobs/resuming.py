@@ -127,8 +127,11 @@ def _within(request: HardenRequest, ledger: Ledger) -> Within:
 
 def ended_early(request: HardenRequest, plan: Plan, results: Sequence[StageResult]) -> str | None:
     """Why a run ended before its plan, in a sentence or two; None where it did not."""
-    short = [(stage, one.ended_after) for stage, one in zip(plan.stages, results, strict=True)]
-    ended = [(stage, after) for stage, after in short if after is not None]
+    ended = [
+        (stage, one.ended_after)
+        for stage, one in zip(plan.stages, results, strict=True)
+        if one.ended_after is not None and one.stopped_after is None
+    ]
     if not ended:
         return None
     stage, after = ended[0]

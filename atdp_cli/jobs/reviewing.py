@@ -27,8 +27,8 @@ def review_each_epoch(planned: Planned, checkpoint: Checkpoint, work: Workplace,
     """The training records as people's lists flag them before each epoch; None unless the run was asked to.
 
     Every epoch gets a queue of its own in `OUT.private/review/`, a sample of the sentences as they are flagged
-    then. `atdp review` writes its lists beside it; those of all queues so far join the lists of the run.
-    Training does not wait for anybody.
+    then. `atdp review` writes its lists beside it; those of all queues so far, of a run that was interrupted too, join
+    the lists of the run. Training does not wait for anybody.
 
     Source: the audit of "Adaptive Token-Weighted Differential Privacy for LLMs": 1 % of the sentences an epoch.
     """
@@ -37,7 +37,7 @@ def review_each_epoch(planned: Planned, checkpoint: Checkpoint, work: Workplace,
         return None
     rate = request.review
     folder = work.private / REVIEW_FOLDER
-    folder.mkdir(mode=0o700)
+    folder.mkdir(mode=0o700, exist_ok=True)
     pipeline = load_pipeline(request.detector.pipeline)
     encoding = encoding_of(planned, checkpoint)
     header = Header(
@@ -47,7 +47,7 @@ def review_each_epoch(planned: Planned, checkpoint: Checkpoint, work: Workplace,
         tier=request.detector.tier,
         sample=rate,
     )
-    queues: list[Path] = []
+    queues = _written(folder)
 
     def reread(plan: StagePlan, epoch: int, choose: Choose) -> Sequence[Windows]:
         detector = _with_lists(request.detector, queues)
@@ -65,6 +65,13 @@ def review_each_epoch(planned: Planned, checkpoint: Checkpoint, work: Workplace,
         return encode(training, plan.stage.text, encoding, choose)
 
     return reread
+
+
+def _written(folder: Path) -> list[Path]:
+    """The queues of a run that was interrupted, in their order; one that was half written is removed."""
+    for half in folder.glob(".*.jsonl.*.tmp"):
+        half.unlink()
+    return sorted(folder.glob("[0-9]*-epoch-*.jsonl"), key=lambda queue: int(queue.name.partition("-")[0]))
 
 
 def _corpora(planned: Planned) -> tuple[Path, ...]:

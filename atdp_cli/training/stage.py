@@ -120,8 +120,7 @@ def run_private(
                 stopped_after = epoch
                 break
             after_step(partial(_underway, steps[-1], tally, optimizer, start))
-    ended_after = last if last < plan.steps and stopped_after is None else None
-    return tally.result(stopped_after=stopped_after, ended_after=ended_after)
+    return tally.result(stopped_after=stopped_after, ended_after=last if last < plan.steps else None)
 
 
 def run_noise(

@@ -17,7 +17,8 @@ class StageResult:
         mean_norms: Mean gradient norm of the records of each step before clipping; None for an empty step.
         not_finite: Records whose gradient was not finite and that added nothing, counted over all steps.
         stopped_after: The epoch after which it was enough; None where the stage went on.
-        ended_after: The step after which the allowed ε was used up; None where the stage went to its end.
+        ended_after: The last step that the allowed ε has room for; None where it has room for all. Where the stage
+            stopped before it, the steps up to it are spent.
         tokens: Read by all steps.
         seconds, processor_seconds: Of all but the measuring, by the clock and of the processors.
     """

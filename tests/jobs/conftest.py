@@ -10,7 +10,7 @@ from atdp_cli.text.scan import load_pipeline
 from tests.audit.conftest import bpe
 from tests.jobs.resumption import Place
 
-__all__ = ["bpe"]
+__all__ = ["bpe", "pipeline"]
 
 
 @pytest.fixture
@@ -18,8 +18,8 @@ def place(
     checkpoint_folder: Path, corpus: Path, span_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Place:
     """Where short runs are made; they share one pipeline, which takes longer to load than they last."""
-    monkeypatch.setattr(sentence, "load_pipeline", _pipeline)
+    monkeypatch.setattr(sentence, "load_pipeline", pipeline)
     return Place(model=checkpoint_folder, corpus=corpus, spans=span_file, folder=tmp_path)
 
 
-_pipeline = cache(load_pipeline)
+pipeline = cache(load_pipeline)

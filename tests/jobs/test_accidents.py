@@ -1,22 +1,32 @@
 """Accidents that a run meets itself: it says what can be done, and leaves what can be gone on with."""
 
+import math
 import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from atdp_cli.errors import DivergedError, RunError
-from atdp_cli.events import Event, StateSaved, ignore
+from atdp_cli.errors import DivergedError, InputError, RunError, UsageError
+from atdp_cli.events import Event, StateSaved, StepDone, ignore
+from atdp_cli.jobs.harden import harden
 from atdp_cli.jobs.opening import open_model
+from atdp_cli.jobs.request import plan_request
+from atdp_cli.jobs.resuming import steps_of
 from atdp_cli.jobs.room import state_bytes
 from atdp_cli.jobs.states import numbers
 from atdp_cli.jobs.workplace import read_record
+from atdp_cli.privacy.journal import read_journal
 from atdp_cli.training import stage
 from atdp_cli.training.recipe import AdamW, Train, parse_recipe
-from tests.jobs.resumption import Place, equal, finished, run, weights
+from tests.jobs.resumption import Place, equal, finished, report, run, weights
 
 
 def test_a_state_that_cannot_be_written_ends_no_run(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,6 +72,131 @@ def test_memory_that_runs_out_leaves_what_can_be_gone_on_with(place: Place, monk
     done = finished(replace(request, resume=True))
     monkeypatch.setattr(stage, "_mean_gradient", original)
     assert equal(weights(done), weights(finished(place.request("no-dp", out="whole"))))
+
+
+def test_a_microbatch_that_memory_does_not_hold_has_spent_its_step(place: Place) -> None:
+    """Its line was on the disk before; the step is taken again, and counted again."""
+    request = place.request(checkpoint_every=1e-9)
+    planned = plan_request(request)
+    opened, calls = open_model(planned.request, ignore), 0
+    engine = opened.engine.run
+
+    def tight(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise torch.OutOfMemoryError("out of memory")
+        return engine(*arguments)
+
+    crowded = replace(opened, engine=replace(opened.engine, run=tight))
+    with pytest.raises(RunError, match="after step 3 of 6 of stage dp-sgd"):
+        harden(planned, crowded, ignore)
+    root = place.folder / "out.partial"
+    assert steps_of(read_journal(root / "journal.jsonl")) == 4
+    assert (len(numbers(root)), list(root.glob(".*")), (root / "model").exists()) == (2, [], False)
+    done = finished(replace(request, resume=True))
+    assert (done.steps, steps_of(done.ledger.events), report(done)["public"]["repeated_steps"]) == (6, 7, 1)
+
+
+@contextmanager
+def poisoned(step: int) -> Iterator[None]:
+    """What the optimizer makes of a parameter in its `step`th step is not a number."""
+    steps = 0
+
+    def poison(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        nonlocal steps
+        steps += 1
+        if steps == step:
+            with torch.no_grad():
+                optimizer.param_groups[0]["params"][0].view(-1)[5] = math.nan
+
+    hook = register_optimizer_step_post_hook(poison)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+@pytest.mark.parametrize(("recipe", "spent"), [("dp-sgd", 7), ("no-dp", 0), ("noise", 0)])
+@pytest.mark.parametrize("step", [2, 4, 6])
+def test_a_parameter_that_is_no_number_after_some_step_is_in_no_state_and_no_model(
+    place: Place, recipe: str, spent: int, step: int
+) -> None:
+    request = place.request(recipe, checkpoint_every=1e-9)
+    with poisoned(step), pytest.raises(DivergedError, match=f"after step {step - 1} of 6 of stage {recipe}"):
+        run(request)
+    assert not (place.folder / "out").exists()
+    done = finished(replace(request, resume=True))
+    assert (done.steps, steps_of(done.ledger.events)) == (6, spent)
+    assert all(bool(tensor.isfinite().all()) for tensor in weights(done).values())
+
+
+def test_jumps_of_the_clock_neither_save_states_nor_lengthen_a_run(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, heard = time.time(), list[Event]()
+
+    def jumping() -> float:
+        nonlocal now
+        now = -now
+        return now
+
+    monkeypatch.setattr(time, "time", jumping)
+    before = time.monotonic()
+    done = run(place.request(checkpoint_every=600.0), notify=heard.append)
+    assert done is not None
+    assert 0 < done.seconds <= time.monotonic() - before
+    assert sum(isinstance(event, StepDone) for event in heard) == 6
+    # One, behind the stage.
+    assert [event.step for event in heard if isinstance(event, StateSaved)] == [0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel answers a read of /proc/self/mem with EIO")
+@pytest.mark.parametrize("name", ["run.json", "journal.jsonl", "state.json", "tensors-000.safetensors"])
+def test_a_file_whose_reading_fails_is_refused_or_the_state_before_it_is_taken(place: Place, name: str) -> None:
+    request = place.request(checkpoint_every=1e-9)
+    assert run(request, stop=5) is None
+    root = place.folder / "out.partial"
+    newest = root / f"state-{numbers(root)[0]}"
+    path = root / name if (root / name).exists() else newest / name
+    kept = path.rename(place.folder / "kept")
+    path.symlink_to("/proc/self/mem")
+    heard: list[Event] = []
+    if path.parent == newest:
+        done = run(replace(request, resume=True), notify=heard.append)
+        assert done is not None
+        assert any(f"{newest.name}" == getattr(event, "what", "") for event in heard)
+        assert steps_of(done.ledger.events) == 7
+        return
+    with pytest.raises(InputError, match="cannot be read"):
+        run(replace(request, resume=True))
+    path.unlink()
+    kept.rename(path)
+    done = finished(replace(request, resume=True))
+    assert steps_of(done.ledger.events) == 6
+
+
+def test_a_corpus_that_changes_under_a_run_changes_nothing_of_it_and_is_refused_afterwards(place: Place) -> None:
+    """Records are read once, before the plan: what is trained is what the ledger is about."""
+    whole = finished(place.request(out="whole"))
+    corpus = place.folder / "corpus.txt"
+    original = place.corpus.read_bytes()
+
+    def changing(event: Event) -> None:
+        if isinstance(event, StepDone) and event.step == 2:
+            corpus.write_bytes(original.replace(b"Emma", b"Anna"))
+
+    def attempt(stop: int | None) -> Any:
+        corpus.write_bytes(original)
+        request = replace(place.request(), data=(corpus,), force=True)
+        return run(request, stop=stop, notify=changing)
+
+    done = attempt(None)
+    assert equal(weights(done), weights(whole))
+    shutil.rmtree(done.output)
+    assert attempt(4) is None
+    with pytest.raises(UsageError, match="records are not the same"):
+        run(replace(place.request(), data=(corpus,), force=True, resume=True))
 
 
 def test_a_run_that_fails_before_it_has_a_state_leaves_nothing(place: Place) -> None:

@@ -13,12 +13,13 @@ from atdp_cli.errors import UsageError
 from atdp_cli.jobs.locking import LOCK_FILE, check_free, locked
 
 HOLD = """
-import sys, time, os
+import sys, os
 from pathlib import Path
 from atdp_cli.jobs.locking import locked
 with locked(Path(sys.argv[1])):
     if len(sys.argv) > 2 and os.fork() == 0:
-        time.sleep(600)
+        sys.stdin.read()
+        os._exit(0)
     print("held", flush=True)
     sys.stdin.read()
 """

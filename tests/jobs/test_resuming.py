@@ -1,5 +1,6 @@
 """A run that is broken up is the run that never was in all that is not random, and its ledger has every step."""
 
+import json
 import secrets
 from dataclasses import replace
 from pathlib import Path
@@ -8,14 +9,18 @@ import pytest
 
 from atdp_cli.errors import BudgetError
 from atdp_cli.events import Event, GoneOn, StepDone
+from atdp_cli.jobs import reviewing
 from atdp_cli.jobs.hardened import Hardened
 from atdp_cli.jobs.request import HardenRequest, plan_request
-from atdp_cli.jobs.resuming import steps_of
+from atdp_cli.jobs.resuming import ended_early, missing_steps, steps_of
+from atdp_cli.jobs.review import lists_beside
 from atdp_cli.jobs.states import latest_state, numbers
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import read_beside
 from atdp_cli.training.recipe import AdamW, Recipe, Train, parse_recipe
+from atdp_cli.training.underway import StageResult
+from tests.jobs.conftest import pipeline
 from tests.jobs.resumption import Place, broken_up, equal, finished, report, run, weights
 
 PLAIN = "no-dp+redacted+decoys"
@@ -97,6 +102,30 @@ def test_a_release_is_paid_once_and_never_made_again(place: Place) -> None:
     done = finished(replace(request, resume=True))
     planned = plan_request(request).plan.ledger
     assert done.ledger.events == planned.events
+
+
+def test_lists_that_people_wrote_before_an_interruption_act_behind_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reviewing, "load_pipeline", pipeline)
+    request = place.request(spans=None, review=0.9)
+    # The end of the first epoch, whose queue somebody goes through while nothing runs.
+    assert run(request, stop=3) is None
+    folder = place.folder / "out.partial" / "review"
+    [queue] = folder.iterdir()
+    assert any("ready" in line for line in masked(queue))
+    lists_beside(queue).deny.write_text("ready\n")
+    (folder / ".2-dp-sgd-epoch-2.jsonl.0123456789ab.tmp").touch()
+    done = finished(replace(request, resume=True))
+    kept = done.output.with_name("out.private") / "review"
+    names = ["1-dp-sgd-epoch-1.deny.txt", "1-dp-sgd-epoch-1.jsonl", "2-dp-sgd-epoch-2.jsonl"]
+    assert sorted(path.name for path in kept.iterdir()) == names
+    assert not any("ready" in line for line in masked(kept / "2-dp-sgd-epoch-2.jsonl"))
+
+
+def masked(queue: Path) -> list[list[str]]:
+    """The words of the sentences of a queue, as people see them."""
+    return [json.loads(line)["masked"].split() for line in queue.read_text().splitlines()[1:]]
 
 
 # --- What is lost is spent again
@@ -195,3 +224,16 @@ def test_stages_behind_the_end_do_not_run_and_an_end_is_remembered(place: Place)
     assert epsilon(done) <= 9.0
     assert done.steps < planned.steps
     assert steps_of(done.ledger.events) == done.steps + 4
+
+
+def test_a_stage_that_stopped_by_itself_within_less_than_its_plan_is_counted_as_it_was_spent(place: Place) -> None:
+    """Canaries were low after the first epoch, and ε had room for five of six steps."""
+    request = replace(place.request("dp-sgd+dp-sgd"), target_epsilon=9.0)
+    plan = plan_request(request).plan
+    stopped = StageResult(perplexities=(), stopped_after=1, ended_after=5)
+    behind = StageResult(perplexities=(), ended_after=0)
+    assert missing_steps(plan, (stopped, behind)) == 7
+    told = ended_early(request, plan, (stopped, behind))
+    assert told is not None
+    assert "ended before stage dp-sgd" in told
+    assert ended_early(request, plan, (stopped, StageResult(perplexities=()))) is None

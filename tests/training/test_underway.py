@@ -209,7 +209,8 @@ def test_a_stage_that_did_enough_spends_what_it_might_have_taken(tmp_path: Path,
     assert sum(event.steps for event in events) == spent
     sigmas = stage_plan(OPTIMIZERS["sgd"]).noise_multipliers
     assert [event.noise_multiplier for event in events] == list(sigmas[: len(events)])
-    assert (len(result.mean_norms), result.stopped_after, result.ended_after) == (3, 1, None)
+    assert (len(result.mean_norms), result.stopped_after) == (3, 1)
+    assert result.ended_after == (None if most == STEPS else most)
 
 
 @settings(max_examples=20)

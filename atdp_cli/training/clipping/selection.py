@@ -210,7 +210,7 @@ def backing_off(engine: Sized, tokens: int, notify: Notify) -> ClippingEngine:
             try:
                 return engine(model, records, clip_norm, limit)
             except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-                if not _out_of_memory(error):
+                if not out_of_memory(error):
                     raise
                 if limit <= 1:
                     raise RunError(
@@ -229,5 +229,8 @@ def _tokens(records: Sequence[Example]) -> int:
     return sum(len(window.token_ids) for record in records for window in record.windows)
 
 
-def _out_of_memory(error: Exception) -> bool:
-    return not isinstance(error, RuntimeError) or "out of memory" in str(error) or "can't allocate" in str(error)
+def out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out, on whatever device: not every such error has a type of its own."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and ("out of memory" in str(error) or "can't allocate" in str(error))
