@@ -11,7 +11,7 @@ from atdp_cli.cli.commandline import spelt_out, without_paths
 from atdp_cli.cli.console import people, progress, write_json
 from atdp_cli.cli.eventlines import ProgressOption
 from atdp_cli.cli.harden_options import Data, Privacy, Running, Training
-from atdp_cli.cli.harden_shown import plan_json, result_json, show_plan, show_result
+from atdp_cli.cli.harden_shown import Needs, plan_json, result_json, show_plan, show_result
 from atdp_cli.cli.options import Detecting, Telling
 from atdp_cli.cli.sources import filled, left_open
 from atdp_cli.errors import AtdpError, UsageError
@@ -254,6 +254,7 @@ def _run(
     from atdp_cli.jobs.automatic import within
     from atdp_cli.jobs.harden import follow
     from atdp_cli.jobs.harden import harden as run
+    from atdp_cli.jobs.memory import estimate_bytes
     from atdp_cli.jobs.opening import open_model
     from atdp_cli.jobs.timing import estimate_seconds
     from atdp_cli.model.device import training_threads, use_threads
@@ -267,11 +268,12 @@ def _run(
     if minutes is not None:
         planned = within(planned, seconds, minutes)
         seconds = estimate_seconds(planned, opened)
-    show_plan(planned, opened.engine.name, seconds, console)
+    needs = Needs(seconds=seconds, memory=estimate_bytes(planned, opened) if dry_run else None)
+    show_plan(planned, opened.engine.name, needs, console)
     first = planned.request.ranks.first
     if dry_run:
         if saying.as_json and first:
-            write_json(plan_json(planned, opened.engine.name, seconds))
+            write_json(plan_json(planned, opened.engine.name, needs))
         return
     if not first:
         with terminable():

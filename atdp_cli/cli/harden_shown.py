@@ -1,5 +1,6 @@
 """What `atdp harden` shows of its plan and of its result, to people and as JSON."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from atdp_cli.cli.console import figure
@@ -14,7 +15,20 @@ if TYPE_CHECKING:
 LONG_RUN_SECONDS = 30 * 60
 
 
-def show_plan(planned: "Planned", engine: str, seconds: float, console: "Console") -> None:
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What a run will need, about.
+
+    Attributes:
+        seconds: Of training.
+        memory: In bytes, at most; None where nobody asked or the system does not tell.
+    """
+
+    seconds: float
+    memory: int | None = None
+
+
+def show_plan(planned: "Planned", engine: str, needs: Needs, console: "Console") -> None:
     """What the run will do, what it costs in ε, and about how long it takes."""
     from rich.table import Table
 
@@ -32,15 +46,16 @@ def show_plan(planned: "Planned", engine: str, seconds: float, console: "Console
         )
     console.print(table)
     split = planned.split
+    memory = "" if needs.memory is None else f", with {needs.memory / 1e9:.1f} GB of memory"
     console.print(
         f"{split.training:,} training records, one {planned.plan.ledger.unit} each; {len(split.held_out):,} held out. "
-        f"About {_duration(seconds)} of training by the engine {engine}."
+        f"About {_duration(needs.seconds)} of training by the engine {engine}{memory}."
     )
     for line in sentences(planned.plan.ledger, planned.guarantees):
         console.print(line)
     if hint := advice(planned.plan.ledger):
         console.print(hint)
-    if seconds > LONG_RUN_SECONDS:
+    if needs.seconds > LONG_RUN_SECONDS:
         console.print("That is long: --lora-rank 8 trains far fewer parameters, --max-records takes fewer records.")
 
 
@@ -75,7 +90,7 @@ def show_result(finished: "Hardened", console: "Console") -> None:
         console.print("Not to be called releasable: no finite ε holds end to end. Audit it with atdp audit-canary.")
 
 
-def plan_json(planned: "Planned", engine: str, seconds: float) -> dict[str, Any]:
+def plan_json(planned: "Planned", engine: str, needs: Needs) -> dict[str, Any]:
     """The plan as `--json` writes it."""
     from atdp_cli.report.document import guarantee_entries
 
@@ -89,7 +104,8 @@ def plan_json(planned: "Planned", engine: str, seconds: float) -> dict[str, Any]
         "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(planned.guarantees)],
         "insecure_seed": planned.plan.ledger.insecure_seed,
         "engine": engine,
-        "estimated_seconds": seconds,
+        "estimated_seconds": needs.seconds,
+        "estimated_bytes": needs.memory,
     }
 
 

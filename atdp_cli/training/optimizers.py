@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
+from torch import nn
 
 from atdp_cli.training import adambc
 from atdp_cli.training.clipping.engine import trainable
@@ -13,7 +13,7 @@ from atdp_cli.training.sharding import held, parted_as
 
 
 def make_optimizer(
-    model: PreTrainedModel, stage: Train, start: Sequence[torch.Tensor] | None = None
+    model: nn.Module, stage: Train, start: Sequence[torch.Tensor] | None = None
 ) -> torch.optim.Optimizer:
     """A fresh optimizer of what trains: nothing of an earlier stage's moments flows into this one.
 
@@ -36,7 +36,7 @@ def make_optimizer(
     return optimizer
 
 
-def start_of(model: PreTrainedModel, stage: Train) -> tuple[torch.Tensor, ...]:
+def start_of(model: nn.Module, stage: Train) -> tuple[torch.Tensor, ...]:
     """Copies of the parameters as they are now, where weight decay draws towards them; else none."""
     if stage.optimizer.towards == "zero" or stage.optimizer.weight_decay == 0:
         return ()

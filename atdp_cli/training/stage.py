@@ -191,7 +191,7 @@ def run_plain(
         RunError: The first step changed nothing.
     """
     seed = _seed(seed, begun)
-    summed = partial(_summed, tokens=default_tokens(model)) if engine is None else partial(_unclipped, engine)
+    summed = partial(summed_up, tokens=default_tokens(model)) if engine is None else partial(_unclipped, engine)
     order = random.Random(seed)  # noqa: S311 - a plain stage promises nothing
     torch.manual_seed(seed + ranks.rank)
     tally = Tally.since(begun)
@@ -286,8 +286,8 @@ def _mean_gradient(
     return total
 
 
-def _summed(model: PreTrainedModel, records: Sequence[Example], *, tokens: int) -> tuple[torch.Tensor, ...]:
-    """The gradient of the records' weighted losses, a physical batch at a time."""
+def summed_up(model: PreTrainedModel, records: Sequence[Example], *, tokens: int) -> tuple[torch.Tensor, ...]:
+    """The gradient of the records' weighted losses, a physical batch of at most so many tokens at a time."""
     parameters = trainable(model)
     total = zeros_of(model)
     for batch in split(records, tokens):

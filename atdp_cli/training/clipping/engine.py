@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 from transformers import PreTrainedModel
 
 from atdp_cli.training.objective import Example
@@ -30,7 +31,7 @@ ClippingEngine = Callable[[PreTrainedModel, Sequence[Example], float], ClippedSu
 """(model, records, clip norm C) → the clipped gradient sum and the norms."""
 
 
-def trainable(model: PreTrainedModel) -> list[torch.nn.Parameter]:
+def trainable(model: nn.Module) -> list[torch.nn.Parameter]:
     """Parameters that training changes, each once, also where layers share one."""
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
