@@ -64,17 +64,31 @@ def run(arguments: list[str]) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        app(args=arguments, prog_name="atdp")
+        code = app(args=arguments, prog_name="atdp", standalone_mode=False)
     except SystemExit as end:
-        if isinstance(end.__context__, OSError | typer.Abort):
+        if isinstance(end.__context__, OSError):
             return INCOMPLETE  # Typer would end with 1, a failed audit.
         return end.code if isinstance(end.code, int) else 0
+    except typer.Abort:
+        return INCOMPLETE
+    except typer.TyperException as misuse:
+        if told := _one_line(misuse):
+            say(f"atdp: {told}")
+        return misuse.exit_code
     except AtdpError as error:
         say(f"atdp: {error}")
         return error.exit_code
     except BaseException as error:
         return accident(error)
-    return 0
+    return code if isinstance(code, int) else 0
+
+
+def _one_line(misuse: typer.TyperException) -> str:
+    """What Typer found wrong with a command line, and where help is; nothing where it has shown the help already."""
+    message = " ".join(misuse.format_message().split()).rstrip(".")
+    context: typer.Context | None = getattr(misuse, "ctx", None)
+    where = "atdp" if context is None else context.command_path
+    return f"{message}. See {where} --help." if message else ""
 
 
 def main() -> None:

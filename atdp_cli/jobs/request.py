@@ -14,12 +14,13 @@ from atdp_cli.model.folder import check_folder, is_adapter, weight_files
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.ledger import Ledger, Masks, Prior, file_sha256, read_beside
 from atdp_cli.privacy.schedule import RiseReset
-from atdp_cli.ranges import require_at_least, require_positive
+from atdp_cli.ranges import require_at_least, require_at_most, require_positive
 from atdp_cli.text.corpora.records import Unit
-from atdp_cli.text.files import STANDARD_INPUT
+from atdp_cli.text.files import STANDARD_INPUT, same_file
 from atdp_cli.text.placeholders import Style
 from atdp_cli.text.review.sampling import check_rate
 from atdp_cli.text.spans import Tier
+from atdp_cli.text.workers import MOST_JOBS
 from atdp_cli.training.clipping.names import EngineName
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, solve_noise
 from atdp_cli.training.recipe import (
@@ -175,6 +176,9 @@ def _masks(request: HardenRequest) -> Masks:
 def _check(request: HardenRequest) -> None:
     if STANDARD_INPUT in (*request.data, request.valid):
         raise UsageError("Standard input cannot be hardened on: it is read more than once.", "Give a file.")
+    for path in request.data:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise InputError(f"{path} is no ordinary file.", "Give a file: it is read more than once.")
     if request.spans is not None:
         _check_spans(request)
     if request.style is not Style.LABEL and not any(
@@ -192,13 +196,16 @@ def _check(request: HardenRequest) -> None:
     _check_running(request)
     _check_watched(request)
     require_at_least("jobs", request.detector.jobs, 1)
+    require_at_most("jobs", request.detector.jobs, MOST_JOBS)
     require_at_least("max-windows-per-unit", request.max_windows, 1)
     for path in (request.spans, *request.detector.allow, *request.detector.deny, request.manifest, request.valid):
         if path is not None and not path.is_file():
             raise InputError(f"{path} is no file.", "Check the path.")
     if request.manifest is not None:
         read_manifest(request.manifest)
-    if request.output.resolve() == request.model.resolve():
+    if not request.output.name:
+        raise UsageError(f"-o {request.output} names no new folder.", "Choose another folder with -o.")
+    if same_file(request.output, request.model):
         raise UsageError("The output is the model itself.", "Choose another folder with -o.")
 
 

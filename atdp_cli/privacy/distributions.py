@@ -21,6 +21,7 @@ from atdp_cli.privacy.runs import Adjacency, Run, mean_loss
 Floats = npt.NDArray[np.float64]
 
 LARGEST_MEAN_LOSS = 3000.0
+LEAST_NOISE = 0.05
 
 LOST_TAIL = math.exp(-50.0)
 """Chance of outputs beyond the grid, as dp_accounting takes it; it is added to δ."""
@@ -59,8 +60,8 @@ def identity(grid: float) -> Any:
 
 
 def refuse_thousands(runs: Sequence[Run], records: int = 1) -> None:
-    """Raise BudgetError where ε is in the thousands."""
-    if mean_loss(runs, records) > LARGEST_MEAN_LOSS:
+    """Raise BudgetError where ε is in the thousands, or where a step loses more than floats can hold the e^ε of."""
+    if mean_loss(runs, records) > LARGEST_MEAN_LOSS or any(run.noise_multiplier < LEAST_NOISE for run in runs):
         raise BudgetError(
             "The noise is so small for so many steps that ε is in the thousands: it protects nothing.",
             "Use a larger noise multiplier or fewer steps.",
