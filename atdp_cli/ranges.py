@@ -52,7 +52,8 @@ def _finite(value: float) -> bool:
 
 def _shown(value: float) -> str:
     """The number, short also where it has thousands of digits."""
-    return str(value) if isinstance(value, float) or abs(value) < 10**20 else f"a number of {len(str(abs(value)))} digits"
+    short = isinstance(value, float) or abs(value) < 10**20
+    return str(value) if short else f"a number of {len(str(abs(value)))} digits"
 
 
 def require_fraction(name: str, value: float) -> None:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from atdp_cli.audit.canary import Secret, Template
 from atdp_cli.errors import InputError, UsageError
 
-
 MOST_CANARIES = 100_000
 
-MOST_PLANTED = 10_000_000
+MOST_PLANTED = 1_000_000
 """Records with a canary in one corpus."""
 
 

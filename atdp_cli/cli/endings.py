@@ -68,6 +68,11 @@ def accident(error: BaseException) -> int:
     return INCOMPLETE
 
 
+def one_line(text: str) -> str:
+    """What can be shown of `text` on one line: a path may hold line feeds and a terminal's commands."""
+    return "".join(part if part.isprintable() else part.encode("unicode_escape").decode("ascii") for part in text)
+
+
 def say(text: str) -> None:
     """Write a line on standard error, if anybody hears it."""
     try:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import CrossChecked, Notify
+from atdp_cli.expressions import Pattern
 from atdp_cli.text.answers import opened_answers
 from atdp_cli.text.crosscheck import Counts, crosscheck
 from atdp_cli.text.detector import Detection
@@ -48,7 +49,7 @@ def cross_checked(
     notify: Notify,
     *,
     tier: Tier,
-    allow: Sequence[re.Pattern[str]] = (),
+    allow: Sequence[Pattern] = (),
     folder: Path | None = None,
 ) -> Iterator[Detection]:
     """The detections after `crosscheck`; options, key and client are checked at once.
@@ -114,7 +115,7 @@ def check_crosscheck(asked: CrossCheck | None, *, queue: bool = False, spans: bo
 
 
 def private_folder(corpus: Path) -> Path | None:
-    """`mail.txt` → `mail.txt.private` beside it; None for standard input, and for a folder without a name of its own."""
+    """`mail.txt` → `mail.txt.private` beside it; None for standard input, and for a path that has no name."""
     return None if corpus == STANDARD_INPUT or not corpus.name else corpus.with_name(corpus.name + ".private")
 
 

@@ -176,9 +176,6 @@ def _masks(request: HardenRequest) -> Masks:
 def _check(request: HardenRequest) -> None:
     if STANDARD_INPUT in (*request.data, request.valid):
         raise UsageError("Standard input cannot be hardened on: it is read more than once.", "Give a file.")
-    for path in request.data:
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise InputError(f"{path} is no ordinary file.", "Give a file: it is read more than once.")
     if request.spans is not None:
         _check_spans(request)
     if request.style is not Style.LABEL and not any(
@@ -198,9 +195,17 @@ def _check(request: HardenRequest) -> None:
     require_at_least("jobs", request.detector.jobs, 1)
     require_at_most("jobs", request.detector.jobs, MOST_JOBS)
     require_at_least("max-windows-per-unit", request.max_windows, 1)
-    for path in (request.spans, *request.detector.allow, *request.detector.deny, request.manifest, request.valid):
-        if path is not None and not path.is_file():
-            raise InputError(f"{path} is no file.", "Check the path.")
+    _check_paths(request)
+
+
+def _check_paths(request: HardenRequest) -> None:
+    for path in request.data:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise InputError(f"{path} is no ordinary file.", "Give a file: it is read more than once.")
+    named = (request.spans, *request.detector.allow, *request.detector.deny, request.manifest, request.valid)
+    for one in named:
+        if one is not None and not one.is_file():
+            raise InputError(f"{one} is no file.", "Check the path.")
     if request.manifest is not None:
         read_manifest(request.manifest)
     if not request.output.name:

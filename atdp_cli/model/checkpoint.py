@@ -147,7 +147,8 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
         ) from error
     if not tokenizer.is_fast:
         raise InputError(f"{folder} has no fast tokenizer.", "Save one: it tells which characters a token covers.")
-    numbers = tokenizer.get_vocab().values()
+    # Of such two the library saves one, and what it has saved may not load again.
+    numbers = tokenizer.backend_tokenizer.get_vocab(with_added_tokens=False).values()
     if len(set(numbers)) < len(numbers):
         raise InputError(f"{folder}: the tokenizer has two tokens of one number.", "Save the tokenizer again.")
     return tokenizer
@@ -236,7 +237,7 @@ def _check_weights(
 
 
 def _check_left_out(folder: Path, model: PreTrainedModel, info: dict[str, object]) -> None:
-    """Refuse a configuration that says less layers than the weights have; a head or a buffer more does no harm."""
+    """Refuse a configuration that says fewer layers than the weights have; a head or a buffer more does no harm."""
     known = {_NUMBER.sub("#", name) for name, _ in model.named_parameters()}
     unexpected = sorted(str(key) for key in info.get("unexpected_keys") or ())  # type: ignore[attr-defined]
     extra = [name for name in unexpected if _NUMBER.sub("#", name) in known]

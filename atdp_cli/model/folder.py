@@ -24,8 +24,8 @@ KERNELS = ("attn_implementation", "_attn_implementation", "experts_implementatio
 """Settings by which transformers takes code from the hub: from the repository that they name, or a FlashAttention."""
 
 LAYERS = (
-    ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-    + ("encoder_layers", "decoder_layers", "num_decoder_layers", "num_encoder_layers")
+    *("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+    *("encoder_layers", "decoder_layers", "num_encoder_layers", "num_decoder_layers"),
 )
 """What configurations call the number of layers."""
 

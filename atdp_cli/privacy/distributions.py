@@ -22,6 +22,7 @@ Floats = npt.NDArray[np.float64]
 
 LARGEST_MEAN_LOSS = 3000.0
 LEAST_NOISE = 0.05
+"""Below it e to the loss of one step leaves the range of floats."""
 
 LOST_TAIL = math.exp(-50.0)
 """Chance of outputs beyond the grid, as dp_accounting takes it; it is added to δ."""
@@ -60,11 +61,17 @@ def identity(grid: float) -> Any:
 
 
 def refuse_thousands(runs: Sequence[Run], records: int = 1) -> None:
-    """Raise BudgetError where ε is in the thousands, or where a step loses more than floats can hold the e^ε of."""
-    if mean_loss(runs, records) > LARGEST_MEAN_LOSS or any(run.noise_multiplier < LEAST_NOISE for run in runs):
+    """Raise BudgetError where ε is in the thousands, or where no figure for a single step can be worked out."""
+    if mean_loss(runs, records) > LARGEST_MEAN_LOSS:
         raise BudgetError(
             "The noise is so small for so many steps that ε is in the thousands: it protects nothing.",
             "Use a larger noise multiplier or fewer steps.",
+        )
+    least = min((run.noise_multiplier for run in runs), default=math.inf)
+    if least < LEAST_NOISE:
+        raise BudgetError(
+            f"A step has a noise multiplier of {least:g}, below {LEAST_NOISE}: it protects nothing.",
+            "Use a larger noise multiplier.",
         )
 
 

@@ -1,11 +1,11 @@
 """The secret detector: one pass over the corpus and people's corrections give the spans of all four tiers."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from atdp_cli.events import Notify, RecordsRead, ignore
+from atdp_cli.expressions import Pattern
 from atdp_cli.ranges import require_at_least, require_at_most
 from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.corrections import allowed, denied
@@ -59,8 +59,8 @@ def detect(
     *,
     pipeline: Any,
     jobs: int = 1,
-    allow: Sequence[re.Pattern[str]] = (),
-    deny: Sequence[re.Pattern[str]] = (),
+    allow: Sequence[Pattern] = (),
+    deny: Sequence[Pattern] = (),
     recognisers: Sequence[Recogniser] = RECOGNISERS,
     known: Known = nothing_known,
     learn: Learn = forgotten,
@@ -95,14 +95,14 @@ def detect(
 
 
 def _told(
-    findings: Iterable[Finding], allow: Sequence[re.Pattern[str]], deny: Sequence[re.Pattern[str]], notify: Notify
+    findings: Iterable[Finding], allow: Sequence[Pattern], deny: Sequence[Pattern], notify: Notify
 ) -> Iterator[Detection]:
     for done, finding in enumerate(findings, start=1):
         yield correct(finding, allow, deny)
         notify(RecordsRead(task="detect", done=done, total=None))
 
 
-def correct(finding: Finding, allow: Sequence[re.Pattern[str]], deny: Sequence[re.Pattern[str]]) -> Detection:
+def correct(finding: Finding, allow: Sequence[Pattern], deny: Sequence[Pattern]) -> Detection:
     """A finding after people's corrections; `deny` wins over `allow`, and neither reaches into placeholders."""
     text = finding.record.text
     wanted = [*allowed(text, finding.spans, allow), *denied(text, deny)]

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import io
 import os
 import re
 import secrets
@@ -210,7 +211,7 @@ def _opened(path: Path) -> Iterator[tuple[Iterator[bytes], IO[bytes] | None]]:
             yield _lines_of(plain), None
 
 
-def _lines_of(stream: IO[bytes]) -> Iterator[bytes]:
+def _lines_of(stream: io.BufferedIOBase | IO[bytes]) -> Iterator[bytes]:
     return iter(functools.partial(stream.readline, LONGEST_LINE + 1), b"")
 
 

@@ -24,8 +24,8 @@ from atdp_cli.privacy.ledger import (
     private_events,
 )
 from atdp_cli.privacy.schedule import scaled, sigma_sequence
-from atdp_cli.ranges import require_delta
 from atdp_cli.privacy.solve import solve
+from atdp_cli.ranges import require_delta
 from atdp_cli.training.recipe import (
     DPSGD,
     Interpolate,
