@@ -120,10 +120,14 @@ def _refuse_code(file: Path, config: dict[str, Any]) -> None:
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
     """An object of JSON and all that are in it."""
-    if isinstance(value, dict):
-        yield value
-    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _objects(part)
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield part
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
 
 
 def _check_layers(file: Path, config: dict[str, Any], tensors: int) -> None:
