@@ -38,6 +38,8 @@ from atdp_cli.training.recipe import (
 
 WRITTEN_DTYPES = ("float32", "float16", "bfloat16")
 
+MOST_RANK = 65_536
+
 STABLE_TIERS = (Tier.LOW_ENTITY, Tier.HIGH_ENTITY)
 """Tiers whose masks follow entities; those of contextual tiers move with the sentence."""
 
@@ -233,6 +235,7 @@ def _check_running(request: HardenRequest) -> None:
         require_at_least("microbatch", request.microbatch, 1)
     if request.lora_rank is not None:
         require_at_least("lora-rank", request.lora_rank, 1)
+        require_at_most("lora-rank", request.lora_rank, MOST_RANK)
     if request.merge_adapter and request.lora_rank is None and not is_adapter(request.model):
         raise UsageError("There is no adapter to merge.", "Use --merge-adapter with --lora-rank.")
 

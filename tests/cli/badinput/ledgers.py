@@ -30,11 +30,6 @@ def sealed(name: str) -> Make:
     return make
 
 
-def recipe(text: str) -> Make:
-    """A recipe file."""
-    return write("r.toml", text)
-
-
 def event(**members: Any) -> dict[str, Any]:
     """The steps of a ledger."""
     return {"events": [STEP.model_dump(mode="json") | members]}

@@ -1,28 +1,6 @@
 """Recipe files, and options that contradict each other."""
 
-import json
-from typing import Any
-
-from tests.cli.badinput.case import SECRET, Case, Make, line, link, write
-
-CANARY = {"secret": ["12"], "planted": True, "repeats": 1, "token_ids": [1, 2], "positions": [3]}
-
-MANIFEST = {
-    "schema_version": 2,
-    "kind": "atdp-canaries",
-    "template": f"{SECRET} {{digits:2}}",
-    "choices": {},
-    "canaries": [CANARY],
-    "tokenizer_sha256": "0" * 64,
-    "records": 40,
-    "coins": False,
-    "drawn": "csprng",
-}
-
-
-def manifest(*canaries: dict[str, Any], **members: Any) -> Make:
-    """A manifest that is right but for what is said."""
-    return write("m.json", json.dumps(MANIFEST | {"canaries": [CANARY | one for one in canaries]} | members))
+from tests.cli.badinput.case import Case, Make, line, link, write
 
 
 def recipe(text: str) -> Make:
