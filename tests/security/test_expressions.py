@@ -16,13 +16,14 @@ from atdp_cli.errors import InputError
 from atdp_cli.expressions import CHARACTERS_A_SECOND, SECONDS, Expression
 from atdp_cli.text.corrections import allowed, denied, literal, read_terms
 from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
+from atdp_cli.text.llm import parsed
 from atdp_cli.text.spans import Span, Tier
 from atdp_cli.training.subset import selected
 
 LENGTH = 20_000
 """Characters. What takes time by the square of them takes minutes, by the cube or worse for ever."""
 
-BOUND = 2.0
+BOUND = 1.0
 """Seconds of processor time for one expression and one text."""
 
 REPEATED = (
@@ -32,14 +33,12 @@ REPEATED = (
     *("[PERSON_1", "<PERSON", "[A_", "<think>", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "key=", "password: "),
     *("Mr. A ", "1 Main St ", "P.O. Box 1", "12/12/", "2020-", "1°", "passport no ", "SSN 1", "d1,", "h.4."),
 )
-TAILS = ("", "!", "\0", "1", "a")
 
 
 def texts() -> Iterator[str]:
     """Texts that make a search try again and again."""
     for part in REPEATED:
-        whole = part * (LENGTH // len(part))
-        yield from (whole + tail for tail in TAILS)
+        yield part * (LENGTH // len(part)) + "!\0a"
 
 
 def ours() -> dict[str, re.Pattern[str]]:
@@ -57,22 +56,26 @@ def ours() -> dict[str, re.Pattern[str]]:
 OURS = ours()
 
 
+AT_THE_START = {"text.llm._FIRST_WORD"}
+"""Matched at the start of a text alone, and not looked for in it."""
+
+
 def spent(began: float) -> float:
     """Processor time since then."""
     return time.process_time() - began
 
 
 def test_expressions_are_found() -> None:
-    assert {"text.placeholders.PLACEHOLDERS", "text.llm._THOUGHT", "text.identifiers.contact._STRETCH"} <= set(OURS)
+    assert {"text.detector.PLACEHOLDERS", "text.identifiers.contact._STRETCH"} <= set(OURS)
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_our_expressions_are_quick_on_any_text(name: str) -> None:
     for text in texts():
         began = time.process_time()
-        for _ in OURS[name].finditer(text):
+        OURS[name].match(text)
+        for _ in () if name in AT_THE_START else OURS[name].finditer(text):
             pass
-        OURS[name].fullmatch(text)
         assert spent(began) < BOUND, text[:20]
 
 
@@ -82,6 +85,13 @@ def test_recognisers_are_quick_on_any_text(recogniser: Recogniser) -> None:
         began = time.process_time()
         for _ in recogniser(text):
             pass
+        assert spent(began) < BOUND, text[:20]
+
+
+def test_a_servers_reply_is_read_quickly() -> None:
+    for text in texts():
+        began = time.process_time()
+        parsed(text * 20)
         assert spent(began) < BOUND, text[:20]
 
 
@@ -96,8 +106,7 @@ def test_literal_terms_are_quick_on_any_text() -> None:
 HANGING = (
     (r"(a|aa)+$", "a" * 80 + "b"),
     (r"(\w|\w\w|\s)+\d$", "the order was shipped to an old address " * 9),
-    (r"(\w+\s?)*\d$", "word " * 200),
-    (r"^(([a-z])+.)+[A-Z]([a-z])+$", "a" * 80),
+    (r"(\w+\s?)*\d$", "word " * 3000),
     (r"(x+x+)+y|(\w|\w\w)+!", "x" * 80),
 )
 """Expressions with repeats inside repeats, each with a text on which Python's own engine would not end."""

@@ -34,7 +34,7 @@ COMMAND_LINES = (
     line("detect planted.txt -o spans.jsonl --review queue.jsonl"),
     line("review queue.jsonl"),
     line("redact planted.txt -o redacted.txt"),
-    line("harden model --data planted.txt -o out --epochs 1 --manifest m.json --reference model"),
+    line("harden model --data planted.txt -o out --epochs 1 --manifest m.json"),
     ("audit-canary", "out", "--manifest", "m.json", "--exit-zero"),
     line("account out"),
     line("report out --html -o report.html"),

@@ -38,7 +38,7 @@ ITS_OWN = {
     ("account", "target_epsilon"): line("account --sample-rate 0.1 --steps 9 --solve noise"),
     ("audit-canary", "most_secrets"): OWN,
     ("audit-canary", "alternatives"): OWN,
-    ("harden", "minutes"): (*HARDEN, "--auto"),
+    ("harden", "minutes"): (*HARDEN, "--auto", "-q"),
     ("harden", "until_exposure"): (*HARDEN, "--manifest", "m.json", "--reference", "model"),
     ("harden", "sample"): line("harden model --data corpus.txt -o out --dry-run --review-each-epoch --no-store"),
     ("harden", "jobs"): line("harden model --data corpus.txt -o out --dry-run --no-store"),
