@@ -219,8 +219,9 @@ def _located(manifest: Path) -> "Manifest":
 
     from atdp_cli.report.audited import canary_lines
     from atdp_cli.report.sarif import Manifest
+    from atdp_cli.text.files import real_path
 
-    whole, here = manifest.resolve(), Path.cwd()
+    whole, here = real_path(manifest), Path.cwd()
     inside = whole.is_relative_to(here)
     uri = quote(whole.relative_to(here).as_posix()) if inside else whole.as_uri()
     # What a shell's <(…) gives can be read once, and has no lines that anyone could look up.

@@ -28,6 +28,9 @@ from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.model.folder import weight_files
 from atdp_cli.model.tokens import tokenizer_fingerprint
 from atdp_cli.privacy.ledger import file_sha256
+from atdp_cli.ranges import require_at_least, require_at_most
+
+MOST_ALTERNATIVES = 1_000_000
 
 NO_CANARIES = (
     "There is nothing to audit: no --manifest and no --canary was given.",
@@ -70,8 +73,8 @@ class Own:
     sample: int = SAMPLE
 
     def __post_init__(self) -> None:
-        if self.sample < 1:
-            raise UsageError(f"alternatives is {self.sample}.", "Choose a number from 1.")
+        require_at_least("alternatives", self.sample, 1)
+        require_at_most("alternatives", self.sample, MOST_ALTERNATIVES)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,14 @@ from typing import Literal, get_args
 
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.schedule import Constant, RiseReset, Schedule
-from atdp_cli.ranges import require_at_least, require_fraction, require_one_of, require_positive
+from atdp_cli.ranges import (
+    require_at_least,
+    require_at_most,
+    require_fraction,
+    require_noise,
+    require_one_of,
+    require_positive,
+)
 
 
 class Text(StrEnum):
@@ -44,7 +51,7 @@ class Weighted:
         if not isinstance(self.weight, str) and not 0 <= self.weight <= 1:
             raise UsageError(f"weight is {self.weight}.", "Choose a number from 0 to 1, record, or released.")
         require_fraction("target-share", self.target_share)
-        require_positive("release-noise", self.release_noise_multiplier)
+        require_noise("release-noise", self.release_noise_multiplier)
 
 
 Target = Literal["reference", "without-true"]
@@ -188,6 +195,8 @@ def _check_optimizer(optimizer: Optimizer) -> None:
 
 Annealing = Literal["none", "linear"]
 
+MOST_EPOCHS = 10_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Train:
@@ -216,10 +225,11 @@ class Train:
 
     def __post_init__(self) -> None:
         require_at_least("epochs", self.epochs, 1)
+        require_at_most("epochs", self.epochs, MOST_EPOCHS)
         _check_pattern("layers", self.layers)
         require_one_of("annealing", self.annealing, get_args(Annealing))
         if self.release_noise_multiplier is not None:
-            require_positive("release-noise", self.release_noise_multiplier)
+            require_noise("release-noise", self.release_noise_multiplier)
             if self.text is not Text.DECOY:
                 raise UsageError(f"stage {self.name} reads no decoys.", "Leave its release-noise out.")
         if isinstance(self.mechanism, DPSGD):
