@@ -14,6 +14,7 @@ from atdp_cli.errors import InputError
 from atdp_cli.report.auditentry import AuditedCanary, AuditEntry, Bound, Extracted, Interval, Of, Resurfacing, Told
 from atdp_cli.report.document import PublicReport
 from atdp_cli.report.wording import audited
+from atdp_cli.wholefile import read_whole
 
 NULL_BAND = (-log2(0.975), -log2(0.025))
 """Bits: the exposure of a canary that nobody remembers is below x with chance 1 - 2^-x."""
@@ -44,7 +45,7 @@ def read_audits(path: Path) -> tuple[Mapping[str, Any], ...]:
         InputError: It is no such file, or holds none.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(read_whole(path).decode("utf-8"))
         models = tuple(one for one in document["models"] if one["verdict"] != "ERROR" and one["canaries"])
         _ = [dict(one["weights"]) for one in models]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

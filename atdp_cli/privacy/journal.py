@@ -35,10 +35,14 @@ def read_journal(path: Path) -> tuple[LedgerEvent, ...]:
     """What the journal says was spent, equal neighbours together.
 
     Raises:
-        InputError: A line is no event.
+        InputError: It cannot be read, or a line is no event.
     """
     events = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read as a journal.", "Start the run again.") from error
+    for number, line in enumerate(lines, start=1):
         try:
             events.append(_EVENT.validate_json(line))
         except ValidationError as error:
