@@ -142,7 +142,7 @@ def _entry(audit: "Audit | Unfinished", limits: Limits) -> Entry:
     return {
         "model": audit.model,
         "verdict": "ERROR",
-        "reasons": (str(audit.error),),
+        "reasons": (audit.reason,),
         "notices": (),
         "canaries": (),
         "combined": None,
