@@ -14,6 +14,8 @@ from atdp_cli.model.folder import base_of
 from atdp_cli.privacy.journal import read_journal
 from atdp_cli.privacy.ledger import read_ledger, write_ledger
 from atdp_cli.report.baseline import read_baseline
+from atdp_cli.text.corpora.records import read_records
+from atdp_cli.text.corpora.rewriting import rewrite_corpus
 from atdp_cli.text.corrections import read_terms
 from atdp_cli.training.recipe import parse_recipe
 from atdp_cli.training.recipefile import RecipeFile, read_recipe, recipe_text
@@ -106,3 +108,12 @@ def test_bases_of_adapters(name: object, tmp_path: Path) -> None:
 def test_a_journal_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read as a journal"):
         read_journal(tmp_path / "journal.jsonl")
+
+
+def test_a_column_with_fewer_rows_than_the_text(tmp_path: Path) -> None:
+    """The texts can be read, and the rows that they stand in cannot."""
+    source, target = Path(__file__).parent / "found" / "rows_apart.parquet", tmp_path / "out.parquet"
+    assert len(list(read_records(source, unit="id"))) == 3
+    with pytest.raises(InputError, match="damaged"):
+        rewrite_corpus(source, target, lambda records: (() for _ in records), unit="id")
+    assert not target.exists()
