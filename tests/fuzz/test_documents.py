@@ -13,6 +13,7 @@ from atdp_cli.privacy.ledger import PlainTraining, ReadModel, read_verified, wri
 from atdp_cli.report.baseline import against, read_baseline, recorded
 from atdp_cli.report.card import render_card
 from atdp_cli.report.comparison import public_of
+from atdp_cli.report.html import render_html
 from tests.fuzz.damage import altered, damaged, json_of, node_of, noise, text_of
 from tests.fuzz.survival import INPUTS, SECRET, Choices, survive
 from tests.privacy.ledgers import ledger, release, steps
@@ -103,7 +104,9 @@ def test_reports(inputs: int, tmp_path: Path) -> None:
 
     def read(content: bytes) -> None:
         path.write_bytes(content)
-        render_card(public_of(read_report(path)))
+        report = read_report(path)
+        render_html(report)
+        render_card(public_of(report))
 
     survive(
         inputs,

@@ -9,6 +9,7 @@ import pytest
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.manifest import read_manifest
 from atdp_cli.errors import AtdpError, InputError
+from atdp_cli.jobs.attaching import read_audits
 from atdp_cli.jobs.reporting import as_json, read_report
 from atdp_cli.model.folder import base_of
 from atdp_cli.privacy.journal import read_journal
@@ -21,7 +22,7 @@ from atdp_cli.training.recipe import parse_recipe
 from atdp_cli.training.recipefile import RecipeFile, read_recipe, recipe_text
 from atdp_cli.wholefile import LARGEST
 from tests.fuzz.survival import check
-from tests.fuzz.test_documents import MANIFEST
+from tests.fuzz.test_documents import AUDIT, MANIFEST
 from tests.privacy.ledgers import ledger
 from tests.report.documents import public
 
@@ -62,6 +63,10 @@ FILES: dict[str, tuple[Callable[[Path], object], Callable[[Path], str | bytes]]]
         ),
     ),
     "a report of a kind that is a list": (read_report, lambda _: reported(kind=[])),
+    "a report without a guarantee end to end": (read_report, lambda _: reported(guarantees=[])),
+    "a report of more records than floats can say": (read_report, lambda _: reported(records=10**400)),
+    "a report with half a character": (read_report, lambda _: reported(unit="\ud800")),
+    "an audit with half a character": (read_audits, lambda _: AUDIT.replace("models/one", "\\ud800")),
     "a report's software of two lines": (read_report, lambda _: reported(software={"two\nlines": 1})),
     "a report without end": (read_report, lambda _: " " * (LARGEST + 1)),
     "a journal that is not UTF-8": (read_journal, lambda _: b"\x80"),
