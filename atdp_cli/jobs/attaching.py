@@ -117,6 +117,8 @@ def _canary(one: Mapping[str, Any], *, against: bool) -> AuditedCanary:
 
 def _interval(canaries: Sequence[Mapping[str, Any]], planted: Sequence[int], field: str) -> Interval | None:
     values = np.array([canaries[place][field] for place in planted], dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError("an exposure is no finite number")
     return bootstrap([values]) if len(values) > 1 else None
 
 

@@ -9,7 +9,7 @@ import pytest
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.manifest import read_manifest
 from atdp_cli.errors import AtdpError, InputError
-from atdp_cli.jobs.attaching import read_audits
+from atdp_cli.jobs.attaching import read_audits, with_audits
 from atdp_cli.jobs.reporting import as_json, read_report
 from atdp_cli.model.folder import base_of
 from atdp_cli.privacy.journal import read_journal
@@ -71,6 +71,7 @@ FILES: dict[str, tuple[Callable[[Path], object], Callable[[Path], str | bytes]]]
     "a report without end": (read_report, lambda _: " " * (LARGEST + 1)),
     "a journal that is not UTF-8": (read_journal, lambda _: b"\x80"),
     "a nested set in layers": (read_recipe, lambda _: recipe(layers='"[[a]"')),
+    "a kind of six thousand digits": (read_recipe, lambda _: recipe(kind="0x" + "f" * 5000)),
     "a recipe's name of a thousand characters": (read_recipe, lambda _: recipe(name=f'"{"x" * 9000}\\n"')),
     "a stage's name of two lines": (read_recipe, lambda _: recipe(name='"two\\nlines"', layers='""')),
     "a nested set in a list": (read_terms, lambda _: "/[[a]/\n"),
@@ -113,6 +114,15 @@ def test_bases_of_adapters(name: object, tmp_path: Path) -> None:
 def test_a_journal_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read as a journal"):
         read_journal(tmp_path / "journal.jsonl")
+
+
+@pytest.mark.parametrize("exposure", ["1e999", "NaN"])
+def test_an_exposure_without_bounds(exposure: str, tmp_path: Path) -> None:
+    path, audit = tmp_path / "audit.json", json.loads(AUDIT)
+    audit["models"][0]["canaries"][0]["exposure"] = "exposure"
+    path.write_text(json.dumps(audit).replace('"exposure": "exposure"', f'"exposure": {exposure}'))
+    with pytest.raises(InputError, match="cannot be read"):
+        with_audits(public(), read_audits(path))
 
 
 def test_a_column_with_fewer_rows_than_the_text(tmp_path: Path) -> None:
