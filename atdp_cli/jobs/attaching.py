@@ -58,7 +58,7 @@ def read_audits(path: Path) -> tuple[Mapping[str, Any], ...]:
 def _entry(entry: Mapping[str, Any], report: PublicReport) -> AuditEntry:
     try:
         return _read(entry, _of(entry["weights"], report))
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, ArithmeticError) as error:
         raise InputError("An audit lacks a field, or has one that cannot be read.", HOW) from error
 
 

@@ -125,6 +125,14 @@ def test_an_exposure_without_bounds(exposure: str, tmp_path: Path) -> None:
         with_audits(public(), read_audits(path))
 
 
+def test_a_level_of_nothing(tmp_path: Path) -> None:
+    path, audit = tmp_path / "audit.json", json.loads(AUDIT)
+    audit["models"][0]["combined"]["level"] = 0
+    path.write_text(json.dumps(audit))
+    with pytest.raises(InputError, match="cannot be read"):
+        with_audits(public(), read_audits(path))
+
+
 def test_a_column_with_fewer_rows_than_the_text(tmp_path: Path) -> None:
     """The texts can be read, and the rows that they stand in cannot."""
     source, target = Path(__file__).parent / "found" / "rows_apart.parquet", tmp_path / "out.parquet"
