@@ -1,12 +1,12 @@
 """Audits put into a report: read from what `audit-canary --json` wrote, and matched by the hashes of the weights."""
 
-import json
 from collections.abc import Mapping, Sequence
 from math import log2
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic_core import from_json
 
 from atdp_cli.audit.findings import DISCOVERABLE_QUERIES
 from atdp_cli.audit.intervals import bootstrap
@@ -45,10 +45,10 @@ def read_audits(path: Path) -> tuple[Mapping[str, Any], ...]:
         InputError: It is no such file, or holds none.
     """
     try:
-        document = json.loads(read_whole(path).decode("utf-8"))
+        document = from_json(read_whole(path))
         models = tuple(one for one in document["models"] if one["verdict"] != "ERROR" and one["canaries"])
         _ = [dict(one["weights"]) for one in models]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} cannot be read as the JSON of an audit.", HOW) from error
     if not models:
         raise InputError(f"{path} holds no finished audit of canaries.", HOW)
@@ -58,7 +58,7 @@ def read_audits(path: Path) -> tuple[Mapping[str, Any], ...]:
 def _entry(entry: Mapping[str, Any], report: PublicReport) -> AuditEntry:
     try:
         return _read(entry, _of(entry["weights"], report))
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, ArithmeticError) as error:
         raise InputError("An audit lacks a field, or has one that cannot be read.", HOW) from error
 
 
@@ -117,6 +117,8 @@ def _canary(one: Mapping[str, Any], *, against: bool) -> AuditedCanary:
 
 def _interval(canaries: Sequence[Mapping[str, Any]], planted: Sequence[int], field: str) -> Interval | None:
     values = np.array([canaries[place][field] for place in planted], dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError("an exposure is no finite number")
     return bootstrap([values]) if len(values) > 1 else None
 
 

@@ -2,6 +2,7 @@
 
 import bisect
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -40,9 +41,11 @@ def literal(term: str) -> re.Pattern[str]:
 
 def _regular_expression(source: str, where: str) -> Expression:
     try:
-        return compiled(source, where)
-    except (re.error, RecursionError, OverflowError) as error:
-        detail = error.msg if isinstance(error, re.error) else "too large"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of what a later version of Python will read in another way
+            return compiled(source, where)
+    except (re.error, RecursionError, OverflowError, Warning) as error:
+        detail = error.msg if isinstance(error, re.error) else str(error) if isinstance(error, Warning) else "too large"
         raise InputError(
             f"{where} is not a valid regular expression ({detail}).",
             "Correct it, or drop the slashes to match the line as a literal term.",

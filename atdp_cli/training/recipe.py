@@ -1,6 +1,7 @@
 """Recipes: a recipe is a tuple of stages, and `+` joins two of them."""
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -244,8 +245,10 @@ class Train:
 
 def _check_pattern(name: str, pattern: str) -> None:
     try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of what a later version of Python will read in another way
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError, Warning) as error:
         raise UsageError(f"{name} is {pattern!r}, no regular expression.", r"Write one, as in h\.4\.|ln_f.") from error
     if not pattern:
         raise UsageError(f"{name} is empty.", r"Give all, or a regular expression, as in h\.4\.|ln_f.")

@@ -199,7 +199,8 @@ def _one_of(key: str, where: str, table: object) -> Any:
     if "kind" not in table:
         raise UsageError(f"{where}: the key 'kind' is missing.", f"Choose one of {', '.join(kinds)}.")
     if not isinstance(kind, str) or kind not in kinds:
-        raise UsageError(f"{where}: kind is {kind!r}.", f"Choose one of {', '.join(kinds)}.")
+        given = repr(kind) if isinstance(kind, str) else "no string"
+        raise UsageError(f"{where}: kind is {given}.", f"Choose one of {', '.join(kinds)}.")
     return _object(kinds[kind], where, {name: value for name, value in table.items() if name != "kind"})
 
 
