@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from atdp_cli.text.files import written_whole
 from tests.cli.badinput.case import line
 from tests.cli.conftest import Atdp, atdp
 
@@ -49,3 +50,13 @@ def test_files_with_secrets_are_their_owners_alone(place: Path, atdp: Atdp) -> N
     kept = [*(place / "planted.txt.private").iterdir(), *(place / "cache" / "atdp").rglob("*")]
     kept += [*(place / "out.private" / "review").iterdir(), place / "out.private" / "journal.jsonl"]
     assert {mode(file) for file in kept if file.is_file()} == {0o600}
+    assert mode(place / "out") == 0o755
+    assert {mode(file) for file in (place / "out").iterdir()} == {0o644}
+
+
+def test_a_file_with_secrets_is_its_owners_from_its_first_byte_on(place: Path) -> None:
+    with written_whole(place / "secret", mode=0o600) as stream:
+        [unfinished] = place.glob(".*.tmp")
+        stream.write(b"493021")
+        assert mode(unfinished) == 0o600
+    assert mode(place / "secret") == 0o600

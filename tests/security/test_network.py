@@ -5,12 +5,16 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from atdp_cli.cli.app import COMMANDS
+from atdp_cli.errors import RunError
+from atdp_cli.text.llm import Patience, Server, opened_server
 from tests.cli.badinput.case import line
+from tests.llmserver import Reply, always, chat_server
 
 CONNECTING = ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.sendmsg")
 
@@ -66,3 +70,16 @@ def test_no_command_asks_for_a_connection(tmp_path: Path, checkpoint_folder: Pat
     if not allowed:
         pytest.skip("no connection was asked for; network namespaces are not permitted here, so it ran with routes")
     assert told["routes"] == []
+
+
+def test_a_redirect_is_not_followed() -> None:
+    """Who may answer is who was named, and nobody else sees a sentence or the key."""
+    with chat_server(always(Reply())) as other:
+        away = Reply(status=307, headers={"Location": f"{other.url}/chat/completions"}, body=b"")
+        with chat_server(always(away)) as named:
+            asked = Server(model="tiny", url=named.url, key="sk-secret")
+            patience = Patience(timeout=5.0, attempts=1, back_off=0.01, longest=0.02)
+            with opened_server(asked, masked=True, patience=patience) as ask, pytest.raises(RunError):
+                ask("hello there", time.sleep)
+        assert len(named.requests) == 1
+        assert other.requests == []
