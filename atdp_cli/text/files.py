@@ -49,6 +49,9 @@ MOST_PACKED, UNPACKED_ANYWAY = 200, 1 << 23
 """How many times its size a compressed file may unpack to, and the bytes up to which nobody counts. Text packs to a
 third, seldom to a twentieth; a file that unpacks to far more is made to fill a disk."""
 
+TEMPORARY = ".tmp"
+"""How a file ends that is being written; it begins with a dot."""
+
 _COMPRESSIONS = (".gz", ".zst")
 _KINDS: dict[str, Kind] = {".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
 _BOM = b"\xef\xbb\xbf"
@@ -269,7 +272,7 @@ def written_whole(target: Path, *, mode: int = 0o666) -> Iterator[Writable]:
         RunError: The disk is full or does not allow writing.
     """
     _check_replaceable(target)
-    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".{secrets.token_hex(8)}{TEMPORARY}")
     try:
         with open(temporary, "xb", opener=functools.partial(os.open, mode=mode)) as plain:
             with _packed(plain, compression_of(target)) as stream:
