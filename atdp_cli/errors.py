@@ -2,21 +2,31 @@
 
 from typing import ClassVar
 
+LONGEST = 500
+"""Characters of a problem, and of a remedy, before what cannot be printed is escaped."""
+
+
+def plain_line(text: str) -> str:
+    """The text as one line that is safe on a terminal: keys and names in a message come from files of others."""
+    line = text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 :]}"
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in line)
+
 
 class AtdpError(Exception):
     """An expected failure: one plain line for the user, never a traceback.
 
     Args:
-        problem: What is wrong and where. Never quotes a record's text.
+        problem: What is wrong and where. Never quotes a record's text. What cannot be printed is escaped, and a long
+            problem is cut in the middle; so is the remedy.
         remedy: What the user can do about it.
     """
 
     exit_code: ClassVar[int] = 3
 
     def __init__(self, problem: str, remedy: str) -> None:
-        super().__init__(f"{problem} {remedy}")
-        self.problem = problem
-        self.remedy = remedy
+        self.problem = plain_line(problem)
+        self.remedy = plain_line(remedy)
+        super().__init__(f"{self.problem} {self.remedy}")
 
 
 class UsageError(AtdpError):

@@ -136,3 +136,21 @@ def test_what_is_there_passes(repository: Path) -> None:
     page = repository / "page.md"
     page.write_text(WHOLE)
     assert not list(missing(page, repository))
+
+
+_TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+
+
+def test_security_cites_tests_that_are_there() -> None:
+    cited = _TEST.findall((ROOT / "docs" / "SECURITY.md").read_text(encoding="utf-8"))
+    assert len(cited) >= 20
+    for file, name in cited:
+        assert f"\ndef {name}(" in (ROOT / file).read_text(encoding="utf-8"), (file, name)
+
+
+def test_every_promise_of_security_has_a_test() -> None:
+    page = (ROOT / "docs" / "SECURITY.md").read_text(encoding="utf-8")
+    promised = page.split("## What is promised")[1].split("\n## ")[0]
+    promises = re.split(r"^\d+\. ", promised, flags=re.MULTILINE)[1:]
+    assert len(promises) >= 8
+    assert [one for one in promises if not _TEST.search(one) and "(#exit-codes" not in one] == []

@@ -10,6 +10,7 @@ from atdp_cli.audit.canary import Choice, Secret, Target, Template, parse_templa
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 from atdp_cli.text.files import written_whole
+from atdp_cli.wholefile import LARGEST, read_whole
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -168,7 +169,7 @@ def read_manifest(path: Path) -> Manifest:
     """
     remedy = "Give the file that plant-canary wrote."
     try:
-        return Manifest.model_validate_json(path.read_bytes(), strict=True)
+        return Manifest.model_validate_json(read_whole(path), strict=True)
     except OSError as error:
         raise InputError(f"The canary manifest {path} cannot be read: {error.strerror}.", remedy) from None
     except ValidationError as error:
@@ -185,7 +186,11 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
 
     Raises:
         InputError: The folder is missing.
+        UsageError: It would be too large for `read_manifest`.
         RunError: It cannot be written.
     """
+    content = (manifest.model_dump_json(indent=1) + "\n").encode("utf-8")
+    if len(content) > LARGEST:
+        raise UsageError(f"The manifest would be larger than {LARGEST >> 20} MiB.", "Plant fewer canaries.")
     with written_whole(path, mode=0o600) as file:
-        file.write((manifest.model_dump_json(indent=1) + "\n").encode("utf-8"))
+        file.write(content)

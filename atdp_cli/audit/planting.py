@@ -6,6 +6,11 @@ from collections.abc import Sequence
 from atdp_cli.audit.canary import Secret, Template
 from atdp_cli.errors import InputError, UsageError
 
+MOST_CANARIES = 100_000
+
+MOST_PLANTED = 1_000_000
+"""Records with a canary in one corpus."""
+
 
 def draw(template: Template, count: int) -> tuple[Secret, ...]:
     """Draws `count` secrets from the system's CSPRNG, uniform over the pool and independent of each other.
@@ -14,10 +19,12 @@ def draw(template: Template, count: int) -> tuple[Secret, ...]:
     the verdict assume that they do not.
 
     Raises:
-        UsageError: `count` is below 1.
+        UsageError: `count` is below 1 or above `MOST_CANARIES`.
     """
-    if count < 1:
-        raise UsageError(f"{count} canaries cannot be planted.", "Ask for one or more; ten make a test.")
+    if not 1 <= count <= MOST_CANARIES:
+        raise UsageError(
+            f"{count} canaries cannot be planted.", f"Ask for 1 to {MOST_CANARIES:,} by --count; ten make a test."
+        )
     return tuple(template.secret(csprng.randbelow(template.pool)) for _ in range(count))
 
 
@@ -54,6 +61,10 @@ def plant(
     counts = (repeats,) * len(secrets) if isinstance(repeats, int) else tuple(repeats)
     if len(counts) != len(secrets) or any(count < 1 for count in counts):
         raise UsageError("Every canary needs a number of repeats of at least 1.", "Correct --repeats or the manifest.")
+    if sum(counts) > MOST_PLANTED:
+        raise UsageError(
+            f"The canaries would be in more than {MOST_PLANTED:,} records.", "Correct --repeats or the manifest."
+        )
     if positions is None:
         places = _random_positions(lines, counts)
     else:

@@ -14,6 +14,7 @@ from atdp_cli.errors import RunError, UsageError
 
 MEMORISED_BITS = 5.0
 LEAST_POWER = 0.8
+LEAST_ALPHA = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,7 @@ class Limits:
     """What fails a model.
 
     Attributes:
-        alpha: Chance of failing a model that has learnt nothing, in (0, 1).
+        alpha: Chance of failing a model that has learnt nothing, from `LEAST_ALPHA` to below 1.
         max_exposure: Of any planted canary by either score, bits, from 0.
         max_epsilon_lower_bound: Of any bound on ε, from 0.
 
@@ -34,8 +35,10 @@ class Limits:
     max_epsilon_lower_bound: float | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
-            raise UsageError(f"alpha is {self.alpha}, and it must lie between 0 and 1.", "Use --alpha 0.01.")
+        if not LEAST_ALPHA <= self.alpha < 1:
+            raise UsageError(
+                f"alpha is {self.alpha}, and it must lie between {LEAST_ALPHA:g} and 1.", "Use --alpha 0.01."
+            )
         for what, unit, value in (
             ("exposure limit", " bits", self.max_exposure),
             ("limit on the bound of ε", "", self.max_epsilon_lower_bound),

@@ -9,7 +9,7 @@ import typer
 
 from atdp_cli import __version__
 from atdp_cli.cli import account, audit_canary, detect, harden, plant_canary, redact, report, review
-from atdp_cli.cli.endings import INCOMPLETE, accident, guarded, heard, say
+from atdp_cli.cli.endings import INCOMPLETE, accident, guarded, heard, one_line, say
 from atdp_cli.cli.groups import expanded
 from atdp_cli.errors import AtdpError
 
@@ -64,17 +64,31 @@ def run(arguments: list[str]) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        app(args=arguments, prog_name="atdp")
+        code = app(args=arguments, prog_name="atdp", standalone_mode=False)
     except SystemExit as end:
-        if isinstance(end.__context__, OSError | typer.Abort):
-            return INCOMPLETE  # Typer would end with 1, a failed audit.
-        return end.code if isinstance(end.code, int) else 0
+        # On a closed pipe Typer would end with 1, a failed audit.
+        code = INCOMPLETE if isinstance(end.__context__, OSError) else end.code
+    except typer.Abort:
+        code = INCOMPLETE
+    except typer.TyperException as misuse:
+        if told := _one_line(misuse):
+            say(f"atdp: {one_line(told)}")
+        code = misuse.exit_code
     except AtdpError as error:
-        say(f"atdp: {error}")
-        return error.exit_code
+        say(f"atdp: {one_line(str(error))}")
+        code = error.exit_code
     except BaseException as error:
-        return accident(error)
-    return 0
+        code = accident(error)
+    return code if isinstance(code, int) else 0
+
+
+def _one_line(misuse: typer.TyperException) -> str:
+    """What Typer found wrong with a command line, and where help is; nothing where it has shown the help already."""
+    message = " ".join(misuse.format_message().split())
+    context: typer.Context | None = getattr(misuse, "ctx", None)
+    where = "atdp" if context is None else context.command_path
+    end = "" if message.endswith((".", "?")) else "."
+    return f"{message}{end} See {where} --help." if message else ""
 
 
 def main() -> None:

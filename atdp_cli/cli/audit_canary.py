@@ -81,8 +81,7 @@ def audit_canary(
     folders = _folders(models, console)
     use_threads(threads)
     with progress(console, saying.progress) as notify:
-        audits = list(audit_models(folders, question, request, notify))
-    entries = [_entry(audit, limits) for audit in audits]
+        entries = [_entry(audit, limits) for audit in audit_models(folders, question, request, notify)]
     if baseline is not None:
         entries = [against(entry, baseline) for entry in entries]
     _write(reports, entries, manifest)
@@ -142,7 +141,7 @@ def _entry(audit: "Audit | Unfinished", limits: Limits) -> Entry:
     return {
         "model": audit.model,
         "verdict": "ERROR",
-        "reasons": (str(audit.error),),
+        "reasons": (audit.reason,),
         "notices": (),
         "canaries": (),
         "combined": None,
@@ -219,8 +218,9 @@ def _located(manifest: Path) -> "Manifest":
 
     from atdp_cli.report.audited import canary_lines
     from atdp_cli.report.sarif import Manifest
+    from atdp_cli.text.files import real_path
 
-    whole, here = manifest.resolve(), Path.cwd()
+    whole, here = real_path(manifest), Path.cwd()
     inside = whole.is_relative_to(here)
     uri = quote(whole.relative_to(here).as_posix()) if inside else whole.as_uri()
     # What a shell's <(…) gives can be read once, and has no lines that anyone could look up.

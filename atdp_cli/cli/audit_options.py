@@ -166,10 +166,10 @@ class Reports:
             UsageError: A file exists, or two are the same.
             InputError: A folder does not exist.
         """
-        from atdp_cli.text.files import check_new
+        from atdp_cli.text.files import check_new, real_path
 
         given = [path for path in (self.junit, self.sarif, self.write_baseline) if path is not None]
-        if len({path.resolve() for path in given}) < len(given):
+        if len({real_path(path) for path in given}) < len(given):
             raise UsageError(
                 "--junit, --sarif and --write-baseline name one file twice.", "Give each a file of its own."
             )

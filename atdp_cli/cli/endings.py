@@ -1,5 +1,6 @@
 """How a command ends: 0 and 1 are verdicts, so no accident may end with either of them."""
 
+import errno
 import functools
 import os
 import sys
@@ -9,10 +10,16 @@ from typing import Any, TextIO
 
 import typer
 
-from atdp_cli.errors import AtdpError
+from atdp_cli.errors import AtdpError, InputError
 
 INTERRUPTED = 130
 INCOMPLETE = 3
+
+UNUSABLE = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM)
+"""What the system says of a path that the user gave, and not of the work."""
+
+LONGEST_NAME = 100
+"""Characters of a path in a message."""
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -27,10 +34,20 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             command(*args, **kwargs)
         except (typer.Exit, typer.Abort, typer.BadParameter, AtdpError):
             raise
+        except OSError as error:
+            if error.errno in UNUSABLE:
+                raise _unusable(error) from error
+            raise typer.Exit(accident(error)) from None
         except BaseException as error:
             raise typer.Exit(accident(error)) from None
 
     return run
+
+
+def _unusable(error: OSError) -> InputError:
+    name = str(error.filename or "A path")
+    shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+    return InputError(f"{shown} cannot be used ({error.strerror}).", "Check the path and its permissions.")
 
 
 def accident(error: BaseException) -> int:
@@ -49,6 +66,11 @@ def accident(error: BaseException) -> int:
     if os.environ.get("ATDP_TRACEBACK") == "1":
         say("".join(traceback.format_exception(error)))
     return INCOMPLETE
+
+
+def one_line(text: str) -> str:
+    """What can be shown of `text` on one line: a path may hold line feeds and a terminal's commands."""
+    return "".join(part if part.isprintable() else part.encode("unicode_escape").decode("ascii") for part in text)
 
 
 def say(text: str) -> None:

@@ -15,6 +15,7 @@ from atdp_cli.cli.harden_shown import Needs, plan_json, result_json, show_plan, 
 from atdp_cli.cli.options import Detecting, Telling
 from atdp_cli.cli.sources import filled, left_open
 from atdp_cli.errors import AtdpError, UsageError
+from atdp_cli.ranges import require_positive
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -122,8 +123,8 @@ def _chosen(
 
     if not left_open(context, {"recipe": RECIPE}):
         raise UsageError("--auto chooses the recipe that --recipe names.", "Leave one of them out.")
-    if training.minutes is not None and not training.minutes > 0:
-        raise UsageError(f"minutes is {training.minutes:g}.", "Choose a number above 0.")
+    if training.minutes is not None:
+        require_positive("minutes", training.minutes)
     values = left_open(context, {"recipe": RECIPE, "target_epsilon": EPSILON, "tier": TIER})
     return filled(training, values), filled(privacy, values), filled(detecting, values)
 

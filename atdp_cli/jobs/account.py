@@ -20,9 +20,18 @@ from atdp_cli.privacy.accountant import (
     grid_for,
 )
 from atdp_cli.privacy.ancestry import together
-from atdp_cli.privacy.ledger import Ledger, Prior, SubsampledGaussian, private_events, read_verified
+from atdp_cli.privacy.ledger import (
+    LEAST_RATE,
+    MOST_RECORDS,
+    MOST_STEPS,
+    Ledger,
+    Prior,
+    SubsampledGaussian,
+    private_events,
+    read_verified,
+)
 from atdp_cli.privacy.solve import solve
-from atdp_cli.ranges import require_at_least, require_fraction, require_positive
+from atdp_cli.ranges import require_at_least, require_at_most, require_delta, require_noise, require_positive
 from atdp_cli.training.plan import (
     HIGHEST_NOISE,
     LOWEST_NOISE,
@@ -39,8 +48,8 @@ if TYPE_CHECKING:
     from atdp_cli.jobs.opacus_accountants import OpacusEpsilons
 
 DEFAULT_DELTA = 1e-6
-MOST_STEPS = 10_000_000
-LEAST_RATE = 1e-7
+MOST_STEPS_SOLVED = 10_000_000
+LEAST_RATE_SOLVED = 1e-7
 LARGEST_GROUP = 1000
 
 Unknown = Literal["noise", "steps", "sample-rate"]
@@ -56,10 +65,13 @@ class Parameters:
 
     def __post_init__(self) -> None:
         require_positive("sample-rate", self.sample_rate)
+        if self.sample_rate < LEAST_RATE:
+            raise UsageError(f"sample-rate is {self.sample_rate}.", f"Choose at least {LEAST_RATE:g}.")
         if self.sample_rate > 1:
             raise UsageError(f"sample-rate is {self.sample_rate}.", "It is a probability: choose at most 1.")
-        require_positive("noise-multiplier", self.noise_multiplier)
+        require_noise("noise-multiplier", self.noise_multiplier)
         require_at_least("steps", self.steps, 1)
+        require_at_most("steps", self.steps, MOST_STEPS)
 
     def ledger(self, delta: float) -> Ledger:
         """The ledger that they would leave."""
@@ -135,7 +147,7 @@ def at_delta(ledger: Ledger, delta: float | None) -> Ledger:
     """
     if delta is None:
         return ledger
-    require_fraction("delta", delta)
+    require_delta(delta)
     if delta >= 1 / ledger.records:
         raise UsageError(
             f"delta is {delta:g}, not below 1/N for {ledger.records:,} training records.", "Choose a smaller one."
@@ -151,6 +163,7 @@ def plan_hypothesis(hypothesis: Hypothesis, delta: float, target: float | None =
         BudgetError: No noise reaches the target.
     """
     require_at_least("records", hypothesis.records, 1)
+    require_at_most("records", hypothesis.records, MOST_RECORDS)
     corpus = Corpus(records=hypothesis.records, unit=hypothesis.unit, masks="movable")
     reads = any(reads_reference(stage) for stage in hypothesis.recipe)
 
@@ -217,9 +230,9 @@ def _search(unknown: Unknown, known: Parameters) -> tuple[Callable[[float], Para
         case "noise":
             return lambda value: replace(known, noise_multiplier=value), 1.0, HIGHEST_NOISE, LOWEST_NOISE
         case "steps":
-            return lambda value: replace(known, steps=int(value)), 1000, 1, MOST_STEPS
+            return lambda value: replace(known, steps=int(value)), 1000, 1, MOST_STEPS_SOLVED
         case "sample-rate":
-            return lambda value: replace(known, sample_rate=value), 0.01, LEAST_RATE, 1.0
+            return lambda value: replace(known, sample_rate=value), 0.01, LEAST_RATE_SOLVED, 1.0
 
 
 def figures(ledger: Ledger, wanted: Wanted) -> Figures:

@@ -1,12 +1,12 @@
 """Audits put into a report: read from what `audit-canary --json` wrote, and matched by the hashes of the weights."""
 
-import json
 from collections.abc import Mapping, Sequence
 from math import log2
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic_core import from_json
 
 from atdp_cli.audit.findings import DISCOVERABLE_QUERIES
 from atdp_cli.audit.intervals import bootstrap
@@ -14,6 +14,7 @@ from atdp_cli.errors import InputError
 from atdp_cli.report.auditentry import AuditedCanary, AuditEntry, Bound, Extracted, Interval, Of, Resurfacing, Told
 from atdp_cli.report.document import PublicReport
 from atdp_cli.report.wording import audited
+from atdp_cli.wholefile import read_whole
 
 NULL_BAND = (-log2(0.975), -log2(0.025))
 """Bits: the exposure of a canary that nobody remembers is below x with chance 1 - 2^-x."""
@@ -44,10 +45,10 @@ def read_audits(path: Path) -> tuple[Mapping[str, Any], ...]:
         InputError: It is no such file, or holds none.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = from_json(read_whole(path))
         models = tuple(one for one in document["models"] if one["verdict"] != "ERROR" and one["canaries"])
         _ = [dict(one["weights"]) for one in models]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} cannot be read as the JSON of an audit.", HOW) from error
     if not models:
         raise InputError(f"{path} holds no finished audit of canaries.", HOW)
@@ -57,7 +58,7 @@ def read_audits(path: Path) -> tuple[Mapping[str, Any], ...]:
 def _entry(entry: Mapping[str, Any], report: PublicReport) -> AuditEntry:
     try:
         return _read(entry, _of(entry["weights"], report))
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, ArithmeticError) as error:
         raise InputError("An audit lacks a field, or has one that cannot be read.", HOW) from error
 
 
@@ -116,6 +117,8 @@ def _canary(one: Mapping[str, Any], *, against: bool) -> AuditedCanary:
 
 def _interval(canaries: Sequence[Mapping[str, Any]], planted: Sequence[int], field: str) -> Interval | None:
     values = np.array([canaries[place][field] for place in planted], dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError("an exposure is no finite number")
     return bootstrap([values]) if len(values) > 1 else None
 
 

@@ -21,9 +21,12 @@ from atdp_cli.jobs.standing import Pool, all_scores, place_of, placed
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.tokens import encode_record
 from atdp_cli.model.windows import Marks, Window, encode_windows
+from atdp_cli.ranges import require_at_least, require_at_most
 from atdp_cli.text.corpora.records import read_records
 
 MOST_RECORDS = 10_000
+MOST_SAMPLES = 10_000_000
+MOST_STEPS = 100_000
 
 
 class Attack(StrEnum):
@@ -53,9 +56,12 @@ class Attacks:
     steps: int = 50
 
     def __post_init__(self) -> None:
-        for name, value in (("samples", self.samples), ("resurfacing-steps", self.steps)):
-            if value < 1:
-                raise UsageError(f"{name} is {value}.", "Choose a number from 1.")
+        for name, value, most in (
+            ("samples", self.samples, MOST_SAMPLES),
+            ("resurfacing-steps", self.steps, MOST_STEPS),
+        ):
+            require_at_least(name, value, 1)
+            require_at_most(name, value, most)
         if Attack.RESURFACING in self.wanted and self.other_text is None:
             raise UsageError(
                 "--attacks resurfacing fine-tunes a copy of the model on other text, and none was given.",

@@ -28,6 +28,9 @@ from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.model.folder import weight_files
 from atdp_cli.model.tokens import tokenizer_fingerprint
 from atdp_cli.privacy.ledger import file_sha256
+from atdp_cli.ranges import require_at_least, require_at_most
+
+MOST_ALTERNATIVES = 1_000_000
 
 NO_CANARIES = (
     "There is nothing to audit: no --manifest and no --canary was given.",
@@ -56,10 +59,10 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class Unfinished:
-    """A model that could not be audited, and why."""
+    """A model that could not be audited, and why: in words, for an error would keep the model in memory."""
 
     model: str
-    error: AtdpError
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +73,8 @@ class Own:
     sample: int = SAMPLE
 
     def __post_init__(self) -> None:
-        if self.sample < 1:
-            raise UsageError(f"alternatives is {self.sample}.", "Choose a number from 1.")
+        require_at_least("alternatives", self.sample, 1)
+        require_at_most("alternatives", self.sample, MOST_ALTERNATIVES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,20 +180,35 @@ def audit_models(
         base = _base(checkpoint, question, pool, request, notify)
         del checkpoint
     for folder in models:
+        found: Audit | Unfinished
         try:
-            checkpoint = load_checkpoint(folder)
-            if base is not None and base.fingerprint != tokenizer_fingerprint(checkpoint.tokenizer):
-                raise InputError(
-                    f"{folder} and the reference have different tokenizers.",
-                    "Give the base model that it was trained from.",
-                )
-            pool = _pool(checkpoint, question, pool, notify)
-            found = _audit(folder, checkpoint, question, pool, base, request=request, notify=notify)
-            yield replace(found, weights={file.name: file_sha256(file) for file in weight_files(folder)})
+            found, pool = _audited(folder, question, pool, base, request=request, notify=notify)
         except AtdpError as error:
             if len(models) == 1:
                 raise
-            yield Unfinished(model=str(folder), error=error)
+            found = Unfinished(model=str(folder), reason=str(error))
+        yield found
+
+
+def _audited(
+    folder: Path,
+    question: Question | None,
+    pool: Pool | None,
+    base: Base | None,
+    *,
+    request: AuditRequest,
+    notify: Notify,
+) -> tuple[Audit, Pool | None]:
+    """The audit of a model, which is gone from memory before the next one loads, and the candidates for it."""
+    checkpoint = load_checkpoint(folder)
+    if base is not None and base.fingerprint != tokenizer_fingerprint(checkpoint.tokenizer):
+        raise InputError(
+            f"{folder} and the reference have different tokenizers.",
+            "Give the base model that it was trained from.",
+        )
+    pool = _pool(checkpoint, question, pool, notify)
+    found = _audit(folder, checkpoint, question, pool, base, request=request, notify=notify)
+    return replace(found, weights={file.name: file_sha256(file) for file in weight_files(folder)}), pool
 
 
 def _pool(checkpoint: Checkpoint, question: Question | None, before: Pool | None, notify: Notify) -> Pool | None:

@@ -87,7 +87,7 @@ def within(planned: Planned, seconds: float, minutes: float) -> Planned:
         UsageError: Not even one epoch fits.
     """
     epochs = sum(stage.stage.epochs for stage in planned.plan.training)
-    fitting = int(minutes * 60 * epochs / seconds)
+    fitting = int(min(minutes * 60 * epochs / seconds, epochs))
     if fitting < 1:
         raise UsageError(
             f"One epoch takes about {seconds / epochs / 60:.1f} minutes, more than --minutes {minutes:g}.",

@@ -1,5 +1,6 @@
 """The corpus of a run: its records in order, and which of them are held out."""
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -7,6 +8,7 @@ from pathlib import Path
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.text.corpora.records import Record, Unit, read_records
+from atdp_cli.text.files import real_path
 
 BUILT_IN_UNITS = ("line", "paragraph", "document")
 """Any other unit is the name of a field whose equal values make one record."""
@@ -54,7 +56,7 @@ def load_split(
         InputError: A corpus is missing, malformed or too short.
         UsageError: `max_records` is below 2, a file comes twice, or grouped records would span files.
     """
-    if len({path.resolve() for path in paths}) < len(paths):
+    if len({real_path(path) for path in paths}) < len(paths):
         raise UsageError("A --data file is given twice.", "Name each corpus once.")
     if len(paths) > 1 and unit not in BUILT_IN_UNITS:
         raise UsageError(
@@ -65,7 +67,7 @@ def load_split(
 
     def read(files: Iterable[Path], field: str, most: int | None) -> tuple[Record, ...]:
         found = (record for path in files for record in read_records(path, unit=unit, text_field=field))
-        return tuple(islice(found, most))
+        return tuple(islice(found, most if most is None else min(most, sys.maxsize)))
 
     def read_all(field: str) -> tuple[Record, ...]:
         return read(paths, field, max_records) + (read([valid], field, None) if valid is not None else ())

@@ -9,12 +9,14 @@ from urllib.parse import urlsplit
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import CrossChecked, Notify
+from atdp_cli.expressions import Pattern
 from atdp_cli.text.answers import opened_answers
 from atdp_cli.text.crosscheck import Counts, crosscheck
 from atdp_cli.text.detector import Detection
 from atdp_cli.text.files import STANDARD_INPUT
 from atdp_cli.text.llm import PROMPT_VERSION, Server, opened_server, require_client
 from atdp_cli.text.spans import Tier
+from atdp_cli.wholefile import read_whole
 
 DEFAULT_URL = "https://api.openai.com/v1"
 NO_KEY = "none"
@@ -47,7 +49,7 @@ def cross_checked(
     notify: Notify,
     *,
     tier: Tier,
-    allow: Sequence[re.Pattern[str]] = (),
+    allow: Sequence[Pattern] = (),
     folder: Path | None = None,
 ) -> Iterator[Detection]:
     """The detections after `crosscheck`; options, key and client are checked at once.
@@ -113,8 +115,8 @@ def check_crosscheck(asked: CrossCheck | None, *, queue: bool = False, spans: bo
 
 
 def private_folder(corpus: Path) -> Path | None:
-    """`mail.txt` → `mail.txt.private` beside it; None for standard input."""
-    return None if corpus == STANDARD_INPUT else corpus.with_name(corpus.name + ".private")
+    """`mail.txt` → `mail.txt.private` beside it; None for standard input, and for a path that has no name."""
+    return None if corpus == STANDARD_INPUT or not corpus.name else corpus.with_name(corpus.name + ".private")
 
 
 def public_name(asked: CrossCheck) -> str:
@@ -163,7 +165,7 @@ def _check_url(url: str) -> None:
 
 def _read_key(path: Path) -> str:
     try:
-        lines = path.read_bytes().decode("utf-8-sig").splitlines()
+        lines = read_whole(path).decode("utf-8-sig").splitlines()
     except OSError as error:
         raise InputError(f"{path} could not be read ({error.strerror}).", "Check --llm-key-file.") from error
     except UnicodeDecodeError:

@@ -269,7 +269,7 @@ def _audit(experiment: Experiment, nodes: Sequence[Node]) -> str | None:
         audits = audit_models(left, question, request, ignore) if left else ()
         for folder, audit in zip(left, audits, strict=True):
             if isinstance(audit, Unfinished):
-                return str(audit.error)
+                return audit.reason
             _write(beside(folder, AUDITED), to_json(replace(audit, model=folder.name)))
         _measure_sentence(experiment, folders)
     except AtdpError as error:

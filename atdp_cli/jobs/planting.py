@@ -11,7 +11,15 @@ from atdp_cli.audit.planting import draw, plant, toss
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.model.folder import check_folder
-from atdp_cli.text.files import check_new, check_readable, check_same_kind, kind_of, read_lines, written_whole
+from atdp_cli.text.files import (
+    check_new,
+    check_readable,
+    check_same_kind,
+    kind_of,
+    read_lines,
+    same_file,
+    written_whole,
+)
 
 MOST_CHOICES = 100_000
 
@@ -82,7 +90,7 @@ def plant_canaries(
         UsageError: A file would be overwritten, or a number is out of range.
         InputError: The corpus or the tokenizer cannot be used.
     """
-    if output.resolve() == manifest.resolve():
+    if same_file(output, manifest):
         raise UsageError("The corpus and the manifest would be one file.", "Give --manifest another name.")
     for path in (output, manifest):
         check_new(path, force=force)
@@ -109,10 +117,10 @@ def plant_canaries(
         records=sum(1 for line in planted if line.strip()),
         drawn=canaries.drawn,
     )
-    # The manifest first: a planted corpus whose secrets are lost would be worth nothing.
-    write_manifest(manifest, made)
     with written_whole(output) as stream:
         stream.write(_joined(planted, places, endings).encode("utf-8"))
+        # Before the corpus has its name: one whose secrets are lost would be worth nothing.
+        write_manifest(manifest, made)
     return made
 
 

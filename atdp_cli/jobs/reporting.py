@@ -1,9 +1,9 @@
 """The report's files: in OUT/ what may be published, in OUT.private/ the whole."""
 
-import json
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.jobs.attaching import read_audits, with_audits
@@ -12,6 +12,7 @@ from atdp_cli.report.card import render_card
 from atdp_cli.report.comparison import Report
 from atdp_cli.report.document import HTML_FILE, REPORT_FILE, PrivateReport, PublicReport
 from atdp_cli.report.html import render_html
+from atdp_cli.wholefile import read_whole
 
 CARD_FILE = "README.md"
 
@@ -57,11 +58,12 @@ def read_report(place: Path) -> Report:
     path = place / REPORT_FILE if place.is_dir() else place
     how = "Give a folder that atdp harden wrote, its .private folder, or a privacy_report.json."
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        document = from_json(read_whole(path))
+    except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as a report.", how) from error
-    kinds: dict[object, type[Report]] = {"atdp-report": PublicReport, "atdp-private-report": PrivateReport}
-    kind = kinds.get(document.get("kind")) if isinstance(document, dict) else None
+    kinds: dict[str, type[Report]] = {"atdp-report": PublicReport, "atdp-private-report": PrivateReport}
+    name = document.get("kind") if isinstance(document, dict) else None
+    kind = kinds.get(name) if isinstance(name, str) else None
     if kind is None:
         raise InputError(f"{path} is no report of atdp.", how)
     try:

@@ -14,12 +14,13 @@ from atdp_cli.model.folder import check_folder, is_adapter, weight_files
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.ledger import Ledger, Masks, Prior, file_sha256, read_beside
 from atdp_cli.privacy.schedule import RiseReset
-from atdp_cli.ranges import require_at_least, require_positive
+from atdp_cli.ranges import require_at_least, require_at_most, require_positive
 from atdp_cli.text.corpora.records import Unit
-from atdp_cli.text.files import STANDARD_INPUT
+from atdp_cli.text.files import STANDARD_INPUT, same_file
 from atdp_cli.text.placeholders import Style
 from atdp_cli.text.review.sampling import check_rate
 from atdp_cli.text.spans import Tier
+from atdp_cli.text.workers import MOST_JOBS
 from atdp_cli.training.clipping.names import EngineName
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, solve_noise
 from atdp_cli.training.ranks import ALONE, Ranks
@@ -37,6 +38,8 @@ from atdp_cli.training.recipe import (
 )
 
 WRITTEN_DTYPES = ("float32", "float16", "bfloat16")
+
+MOST_RANK = 65_536
 
 STABLE_TIERS = (Tier.LOW_ENTITY, Tier.HIGH_ENTITY)
 """Tiers whose masks follow entities; those of contextual tiers move with the sentence."""
@@ -200,13 +203,24 @@ def _check(request: HardenRequest) -> None:
     _check_ranks(request)
     _check_watched(request)
     require_at_least("jobs", request.detector.jobs, 1)
+    require_at_most("jobs", request.detector.jobs, MOST_JOBS)
     require_at_least("max-windows-per-unit", request.max_windows, 1)
-    for path in (request.spans, *request.detector.allow, *request.detector.deny, request.manifest, request.valid):
-        if path is not None and not path.is_file():
-            raise InputError(f"{path} is no file.", "Check the path.")
+    _check_paths(request)
+
+
+def _check_paths(request: HardenRequest) -> None:
+    for path in request.data:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise InputError(f"{path} is no ordinary file.", "Give a file: it is read more than once.")
+    named = (request.spans, *request.detector.allow, *request.detector.deny, request.manifest, request.valid)
+    for one in named:
+        if one is not None and not one.is_file():
+            raise InputError(f"{one} is no file.", "Check the path.")
     if request.manifest is not None:
         read_manifest(request.manifest)
-    if request.output.resolve() == request.model.resolve():
+    if not request.output.name:
+        raise UsageError(f"-o {request.output} names no new folder.", "Choose another folder with -o.")
+    if same_file(request.output, request.model):
         raise UsageError("The output is the model itself.", "Choose another folder with -o.")
 
 
@@ -230,6 +244,7 @@ def _check_running(request: HardenRequest) -> None:
         require_at_least("microbatch", request.microbatch, 1)
     if request.lora_rank is not None:
         require_at_least("lora-rank", request.lora_rank, 1)
+        require_at_most("lora-rank", request.lora_rank, MOST_RANK)
     if request.merge_adapter and request.lora_rank is None and not is_adapter(request.model):
         raise UsageError("There is no adapter to merge.", "Use --merge-adapter with --lora-rank.")
 

@@ -11,7 +11,7 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.jobs.estimate import Share, estimate
 from atdp_cli.text.corpora.records import Record, read_records
 from atdp_cli.text.corrections import literal
-from atdp_cli.text.files import STANDARD_INPUT, check_readable, compression_of, refuse
+from atdp_cli.text.files import STANDARD_INPUT, check_readable, compression_of, real_path, refuse
 from atdp_cli.text.review.queuefile import (
     Decision,
     Entry,
@@ -277,7 +277,7 @@ def open_review(
     beside = lists_beside(path)
     lists = Lists(allow=allow or beside.allow, deny=deny or beside.deny)
     corpora = tuple(data) or tuple(map(Path, queue.header.corpora))
-    named = [one.resolve() for one in (path, lists.allow, lists.deny, *corpora)]
+    named = [real_path(one) for one in (path, lists.allow, lists.deny, *corpora)]
     if len(set(named)) < len(named):
         raise UsageError("Queue, corpus, --allow and --deny must not share a file.", "Name another.")
     check_list(lists.allow)

@@ -15,6 +15,7 @@ from atdp_cli.jobs.stages import Reread
 from atdp_cli.jobs.workplace import Workplace
 from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.text.decoys import Choose
+from atdp_cli.text.files import real_path
 from atdp_cli.text.review.queuefile import Header, writable, write_queue
 from atdp_cli.text.scan import load_pipeline
 from atdp_cli.text.spans import at_tier
@@ -41,7 +42,7 @@ def review_each_epoch(planned: Planned, checkpoint: Checkpoint, work: Workplace,
     pipeline = load_pipeline(request.detector.pipeline)
     encoding = encoding_of(planned, checkpoint)
     header = Header(
-        corpora=tuple(writable(str(path.resolve())) for path in _corpora(planned)),
+        corpora=tuple(writable(str(real_path(path))) for path in _corpora(planned)),
         unit=request.unit,
         text_field=request.text_field,
         tier=request.detector.tier,

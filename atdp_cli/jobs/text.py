@@ -14,7 +14,7 @@ from atdp_cli.text.corpora.records import Record, Unit, read_records
 from atdp_cli.text.corpora.rewriting import rewrite_corpus
 from atdp_cli.text.crosscheck import Counts
 from atdp_cli.text.detector import Detection
-from atdp_cli.text.files import STANDARD_INPUT, Bad, check_new, refuse, written_whole
+from atdp_cli.text.files import STANDARD_INPUT, Bad, check_new, real_path, refuse, same_file, written_whole
 from atdp_cli.text.placeholders import Masking, Style, fresh_masking
 from atdp_cli.text.pseudonymkey import read_or_create_key
 from atdp_cli.text.redaction import Edit, edits
@@ -126,7 +126,7 @@ def _told(detections: Iterable[Detection], tier: Tier, write: Write, tally: Tall
 def queue_header(corpus: Corpus, tier: Tier, rate: float) -> Header:
     """What a queue says of where it comes from."""
     return Header(
-        corpora=(writable(str(corpus.path if corpus.path == STANDARD_INPUT else corpus.path.resolve())),),
+        corpora=(writable(str(corpus.path if corpus.path == STANDARD_INPUT else real_path(corpus.path))),),
         unit=corpus.unit,
         text_field=corpus.text_field,
         id_field=corpus.id_field,
@@ -139,7 +139,7 @@ def queue_header(corpus: Corpus, tier: Tier, rate: float) -> Header:
 def _check_queue(review: Sampling, corpus: Corpus) -> None:
     check_rate(review.rate)
     check_new(review.queue, force=review.force)
-    if review.queue.resolve() == corpus.path.resolve():
+    if same_file(review.queue, corpus.path):
         raise UsageError("--review names the corpus itself.", "Write the queue to another file.")
 
 
@@ -148,7 +148,7 @@ def detect_to_file(
 ) -> Tally:
     """`detect_corpus` into a file that appears whole or not at all."""
     check_new(output, force=force)
-    if review is not None and review.queue.resolve() == output.resolve():
+    if review is not None and same_file(review.queue, output):
         raise UsageError("--review and --output name the same file.", "Write the queue to another file.")
     with written_whole(output) as stream:
         return detect_corpus(
@@ -209,7 +209,7 @@ def _masking(style: Style, pseudonym_key: Path | None, output: Path) -> Masking:
         return fresh_masking(style)
     if style is not Style.PSEUDONYM:
         raise UsageError("--pseudonym-key goes with --style pseudonym.", "Add that style, or leave the key out.")
-    if pseudonym_key.resolve() == output.resolve():
+    if same_file(pseudonym_key, output):
         raise UsageError("--pseudonym-key and --output name the same file.", "Keep the key elsewhere.")
     return Masking(style, read_or_create_key(pseudonym_key))
 

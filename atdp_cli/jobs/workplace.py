@@ -17,7 +17,7 @@ from atdp_cli.jobs.locking import LOCK_FILE, check_free, locked
 from atdp_cli.jobs.states import STATE, numbers
 from atdp_cli.privacy.journal import JOURNAL_FILE
 from atdp_cli.privacy.ledger import LEDGER_FILE
-from atdp_cli.text.files import rewrite
+from atdp_cli.text.files import TEMPORARY, rewrite
 
 PRIVATE, PARTIAL, FAILED = ".private", ".partial", ".failed"
 """What is appended to OUT for the folder of private files, for that of an unfinished run, and for a model that missed
@@ -133,7 +133,7 @@ def _check_partial(partial: Path, *, force: bool, resume: bool) -> None:
 def _is_new(partial: Path) -> bool:
     """Whether a folder holds nothing but the beginning of a run that had not written its record."""
     return partial.is_dir() and all(
-        path.name == LOCK_FILE or path.name.startswith(f".{RECORD_FILE}.") for path in partial.iterdir()
+        path.name == LOCK_FILE or (path.name.startswith(".") and path.suffix == TEMPORARY) for path in partial.iterdir()
     )
 
 

@@ -42,12 +42,20 @@ def load_adapter(base: PreTrainedModel, folder: Path) -> Any:
     """
     try:
         with _quiet():
-            return PeftModel.from_pretrained(base, str(folder), is_trainable=True).eval()
+            model = PeftModel.from_pretrained(base, str(folder), is_trainable=True)
+            # Only this tells what the file lacks; peft leaves such parameters as they were drawn.
+            missing = model.load_adapter(str(folder), model.active_adapter, is_trainable=True).missing_keys
     except Exception as error:  # peft raises many kinds for an adapter that does not fit
         raise InputError(
             f"{folder} cannot be loaded as an adapter of {base.name_or_path} ({type(error).__name__}).",
             "Check that peft loads it: PeftModel.from_pretrained.",
         ) from error
+    if missing:
+        raise InputError(
+            f"{folder} lacks {len(missing)} of the adapter's tensors, {min(missing)} among them.",
+            "Copy or save the adapter again.",
+        )
+    return model.eval()
 
 
 @contextmanager

@@ -1,5 +1,10 @@
 """Loading a checkpoint that can be trusted to be what it says, and saving one that loads again."""
 
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +14,7 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
@@ -16,7 +22,17 @@ from transformers.utils import logging as transformers_logging
 
 from atdp_cli.errors import InputError
 from atdp_cli.model.adapter import load_adapter
-from atdp_cli.model.folder import base_of, check_folder, is_adapter, stored_dtype, tokenizer_folder
+from atdp_cli.model.folder import (
+    DTYPES,
+    base_of,
+    check_folder,
+    is_adapter,
+    stored_dtype,
+    stored_dtypes,
+    tokenizer_folder,
+)
+
+_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,8 +57,10 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     """
     check_folder(folder)
     stored = stored_dtype(folder)
+    whole = base_of(folder) if is_adapter(folder) else folder
+    config = _load_config(whole)
     tokenizer = load_tokenizer(tokenizer_folder(folder))
-    model = _load_model(base_of(folder) if is_adapter(folder) else folder, tokenizer)
+    model = _load_model(whole, config, tokenizer)
     if is_adapter(folder):
         model = load_adapter(model, folder)
         _check_finite(folder, model)
@@ -50,28 +68,66 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     return Checkpoint(model=model, tokenizer=tokenizer, stored_dtype="float32" if stored == "float64" else stored)
 
 
-def _load_model(folder: Path, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
+def _load_config(folder: Path) -> PretrainedConfig:
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        with _quiet():
+            return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # transformers raises many kinds for a configuration that it cannot read
+        raise _unloadable(folder, error) from error
+
+
+def _load_model(folder: Path, config: PretrainedConfig, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
+    try:
         kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-        model, info = kind.from_pretrained(
-            folder,
-            dtype=torch.float32,
-            use_safetensors=True,
-            trust_remote_code=False,
-            local_files_only=True,
-            output_loading_info=True,
-        )
-    except Exception as error:  # transformers raises many kinds for a folder that it cannot read
-        raise InputError(
-            f"{folder} cannot be loaded as a language model ({type(error).__name__}).",
-            "Check that transformers loads it: AutoModelForCausalLM.from_pretrained, or AutoModelForSeq2SeqLM.",
-        ) from error
+        with _quiet():
+            model, info = kind.from_pretrained(
+                folder,
+                dtype=torch.float32,
+                use_safetensors=True,
+                trust_remote_code=False,
+                local_files_only=True,
+                output_loading_info=True,
+            )
+    except Exception as error:  # and for a folder, too
+        raise _unloadable(folder, error) from error
     _check_weights(folder, model, info, tokenizer)
     loaded: PreTrainedModel = model.eval()
     return loaded
+
+
+def _unloadable(folder: Path, error: Exception) -> InputError:
+    return InputError(
+        f"{folder} cannot be loaded as a language model ({type(error).__name__}).",
+        "Check that transformers loads it: AutoModelForCausalLM.from_pretrained, or AutoModelForSeq2SeqLM.",
+    )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What libraries warn of here, a folder that loads all the same shows; one that does not is refused."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Nothing on standard error: a panic of a Rust library writes its backtrace there before Python hears of it."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # closed, so nobody would hear
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
@@ -81,13 +137,20 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
         InputError: There is none, or it cannot be read.
     """
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # transformers and tokenizers raise many kinds here
+        with _silent():
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except BaseException as error:  # transformers and tokenizers raise many kinds here; a panic is no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise InputError(
             f"{folder}: the tokenizer cannot be read.", "Save the model's fast tokenizer again."
         ) from error
     if not tokenizer.is_fast:
         raise InputError(f"{folder} has no fast tokenizer.", "Save one: it tells which characters a token covers.")
+    # Of such two the library saves one, and what it has saved may not load again.
+    numbers = tokenizer.backend_tokenizer.get_vocab(with_added_tokens=False).values()
+    if len(set(numbers)) < len(numbers):
+        raise InputError(f"{folder}: the tokenizer has two tokens of one number.", "Save the tokenizer again.")
     return tokenizer
 
 
@@ -138,6 +201,8 @@ def _probe(folder: Path, model: PreTrainedModel) -> None:
             f"{folder}: the model cannot read {ids.shape[1]} tokens ({type(error).__name__}).",
             "Give a causal language model for text.",
         ) from error
+    if not torch.isfinite(earlier).all():
+        raise InputError(f"{folder}: what the model says is no finite number.", "Give an undamaged checkpoint.")
     if (earlier - same).abs().max() > 1e-4 * earlier.abs().max():
         raise InputError(f"{folder}: the model looks at later tokens.", "Give a causal language model.")
     if before != [float(parameter.double().sum()) for parameter in model.parameters()]:
@@ -159,10 +224,33 @@ def _check_weights(
             f"{folder} lacks {len(missing)} of the model's tensors, {missing[0]} among them.",
             "Give the whole checkpoint; an adapter must be merged first.",
         )
+    _check_left_out(folder, model, info)
+    _check_stored(folder, model)
     _check_finite(folder, model)
     rows = model.get_input_embeddings().weight.shape[0]
-    if len(tokenizer) > rows:
+    tokens = max(tokenizer.get_vocab().values(), default=-1) + 1
+    if tokens > rows:
         raise InputError(
-            f"{folder}: the tokenizer has {len(tokenizer):,} tokens, the model embeds {rows:,}.",
+            f"{folder}: the tokenizer has {tokens:,} tokens, the model embeds {rows:,}.",
             "Save the tokenizer that belongs to this model.",
         )
+
+
+def _check_left_out(folder: Path, model: PreTrainedModel, info: dict[str, object]) -> None:
+    """Refuse a configuration that says fewer layers than the weights have; a head or a buffer more does no harm."""
+    known = {_NUMBER.sub("#", name) for name, _ in model.named_parameters()}
+    unexpected = sorted(str(key) for key in info.get("unexpected_keys") or ())  # type: ignore[attr-defined]
+    extra = [name for name in unexpected if _NUMBER.sub("#", name) in known]
+    if extra:
+        raise InputError(
+            f"{folder} has {len(extra)} tensors for which the configuration has no layer, {extra[0]} among them.",
+            "Copy or save the model again.",
+        )
+
+
+def _check_stored(folder: Path, model: PreTrainedModel) -> None:
+    """Refuse parameters that are stored as anything but floats: the conversion would not be what was trained."""
+    parameters = {name for name, _ in model.named_parameters()}
+    for name, dtype in stored_dtypes(folder):
+        if name in parameters and dtype not in DTYPES:
+            raise InputError(f"{folder} stores {name} as {dtype}.", "Save it as float32, float16 or bfloat16.")

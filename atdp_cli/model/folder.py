@@ -1,10 +1,13 @@
 """A checkpoint folder, checked before anything in it is loaded. Never imports torch."""
 
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from atdp_cli.errors import InputError
+from atdp_cli.wholefile import read_whole
 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
@@ -15,6 +18,20 @@ INDEX = "model.safetensors.index.json"
 ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 """What a folder of a LoRA adapter, as peft writes it, has in place of a configuration and weights."""
 
+
+TOKENIZER_CONFIG = "tokenizer_config.json"
+
+KERNELS = ("attn_implementation", "_attn_implementation", "experts_implementation", "_experts_implementation")
+"""Settings by which transformers takes code from the hub: from the repository that they name, or a FlashAttention."""
+
+LAYERS = (
+    *("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+    *("encoder_layers", "decoder_layers", "num_encoder_layers", "num_decoder_layers"),
+)
+"""What configurations call the number of layers."""
+
+LONGEST_NAME = 255
+"""Bytes of a file's name."""
 
 WIDTHS = ("hidden_size", "n_embd", "d_model")
 """What configurations call the width of hidden states."""
@@ -36,10 +53,11 @@ def check_folder(folder: Path) -> None:
         return
     config = _read_object(folder / "config.json")
     _refuse_code(folder / "config.json", config)
-    for file in weight_files(folder):
-        _check_header(file)
+    tensors = sum(_count_tensors(file) for file in weight_files(folder))
+    _check_layers(folder / "config.json", config, tensors)
     if not (folder / "tokenizer.json").is_file():
         raise InputError(f"{folder} has no tokenizer.json.", "Save the model's fast tokenizer into the folder.")
+    _check_tokenizer(folder)
 
 
 def is_adapter(folder: Path) -> bool:
@@ -56,7 +74,7 @@ def base_of(folder: Path) -> Path:
     name = _read_object(folder / ADAPTER).get("base_model_name_or_path")
     named = Path(str(name or "."))
     for base in (named, folder.resolve().parent / named.name):
-        if name and (base / "config.json").is_file():
+        if name and os.path.isfile(base / "config.json"):  # noqa: PTH113 - also of a name that is too long
             return base
     raise InputError(
         f"{folder} adapts the model {name}, which is not at hand.",
@@ -76,16 +94,53 @@ def _check_adapter(folder: Path) -> None:
         raise InputError(f"{folder} is an adapter of type {config.get('peft_type')}.", "Give a LoRA adapter.")
     if not (folder / ADAPTER_WEIGHTS).is_file():
         raise InputError(f"{folder} has no {ADAPTER_WEIGHTS}.", "Save the adapter as safetensors.")
-    _check_header(folder / ADAPTER_WEIGHTS)
+    _count_tensors(folder / ADAPTER_WEIGHTS)
+    _check_tokenizer(folder)
     check_folder(base_of(folder))
 
 
+def _check_tokenizer(folder: Path) -> None:
+    if (folder / TOKENIZER_CONFIG).is_file():
+        _refuse_code(folder / TOKENIZER_CONFIG, _read_object(folder / TOKENIZER_CONFIG))
+
+
 def _refuse_code(file: Path, config: dict[str, Any]) -> None:
-    if config.get("auto_map"):
-        raise InputError(
-            f"{file} asks for code of its own (auto_map), which is never run.",
-            "Give a model whose architecture transformers knows.",
-        )
+    """Refuse what would run code that is not transformers' own: the folder's, a repository's, or a quantiser's."""
+    for part in _objects(config):
+        if part.get("auto_map"):
+            raise InputError(
+                f"{file} asks for code of its own (auto_map), which is never run.",
+                "Give a model whose architecture transformers knows.",
+            )
+        for name in KERNELS:
+            if any(mark in str(part.get(name)).lower() for mark in ("/", "flash")):
+                raise InputError(f"{file} asks for a kernel of the hub ({name}), which is never run.", "Take it out.")
+        if part.get("quantization_config"):
+            raise InputError(f"{file} says that the weights are quantised.", "Give the model as it was before.")
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    """An object of JSON and all that are in it."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield part
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+
+
+def _check_layers(file: Path, config: dict[str, Any], tensors: int) -> None:
+    """Refuse more layers than the files have tensors, before a model of that size is made."""
+    for part in _objects(config):
+        for name in LAYERS:
+            layers = part.get(name)
+            if isinstance(layers, int) and not 0 <= layers <= tensors:
+                raise InputError(
+                    f"{file} says {name} is {layers}, and the weights have {tensors:,} tensors.",
+                    "Copy or save the model again.",
+                )
 
 
 def weight_files(folder: Path) -> tuple[Path, ...]:
@@ -113,20 +168,28 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
 
 def stored_dtype(folder: Path) -> str:
     """The weights' dtype as torch names it, such as `float16`: that of the largest tensor."""
+    _, name = max(_stored(folder), key=lambda one: one[1][0])[1]
+    if name not in DTYPES:
+        raise InputError(f"{folder} stores its weights as {name}.", "Save them as float32, float16 or bfloat16.")
+    return DTYPES[name]
+
+
+def stored_dtypes(folder: Path) -> Iterator[tuple[str, str]]:
+    """Each stored tensor's name and its dtype as safetensors names it."""
+    return ((name, dtype) for name, (_, dtype) in _stored(folder))
+
+
+def _stored(folder: Path) -> Iterator[tuple[str, tuple[int, str]]]:
+    """Each stored tensor's name, its size and its dtype."""
     import math
 
     from safetensors import safe_open
 
-    largest, name = -1, "F32"
     for file in weight_files(folder):
         with safe_open(file, framework="np") as tensors:
-            for key in tensors.keys():  # noqa: SIM118 - a handle, not a mapping
-                part = tensors.get_slice(key)
-                if (size := math.prod(part.get_shape())) > largest:
-                    largest, name = size, part.get_dtype()
-    if name not in DTYPES:
-        raise InputError(f"{folder} stores its weights as {name}.", "Save them as float32, float16 or bfloat16.")
-    return DTYPES[name]
+            for name in tensors.keys():  # noqa: SIM118 - a handle, not a mapping
+                part = tensors.get_slice(name)
+                yield name, (math.prod(part.get_shape()), part.get_dtype())
 
 
 def hidden_width(folder: Path) -> int | None:
@@ -141,31 +204,33 @@ def hidden_width(folder: Path) -> int | None:
 
 
 def _shard(folder: Path, name: str) -> Path:
-    file = folder / name
-    if Path(name).name != name or not file.is_file():
-        raise InputError(f"{folder / INDEX} names {name!r}, which is not in the folder.", "Restore the missing file.")
-    return file
+    if Path(name).name != name or len(name.encode("utf-8", "replace")) > LONGEST_NAME or not (folder / name).is_file():
+        shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+        raise InputError(f"{folder / INDEX} names {shown!r}, which is not in the folder.", "Restore the missing file.")
+    return folder / name
 
 
-def _check_header(file: Path) -> None:
+def _count_tensors(file: Path) -> int:
+    """How many tensors a whole safetensors file holds: at least one."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(file, framework="np") as tensors:
-            empty = not list(tensors.keys())
+            found = len(tensors.keys())
     except PermissionError as error:
         raise InputError(f"{file} cannot be read.", "Check its permissions.") from error
     except (SafetensorError, OSError) as error:
         raise InputError(f"{file} is not a whole safetensors file.", "Copy or save it again.") from error
-    if empty:
+    if not found:
         raise InputError(f"{file} holds no tensors.", "Copy or save it again.")
+    return found
 
 
 def _read_object(file: Path) -> dict[str, Any]:
     if not file.is_file():
         raise InputError(f"{file.parent} has no {file.name}.", "Give a model folder as save_pretrained writes it.")
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = json.loads(read_whole(file).decode("utf-8"))
     except (ValueError, OSError, RecursionError) as error:
         raise InputError(f"{file} is not valid JSON.", "Copy or save it again.") from error
     if not isinstance(found, dict):

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from atdp_cli.errors import InputError
 from atdp_cli.privacy.distributions import LOST_TAIL, composed, extended, identity, refuse_thousands
 from atdp_cli.privacy.ledger import GaussianRelease, PrivateEvent
 from atdp_cli.privacy.participation import epsilon_without_amplification
@@ -19,6 +20,8 @@ FINEST_GRID = 1e-5
 COARSEST_GRID = 1e-3
 MOST_POINTS = 1 << 20
 MOST_POINTS_OF_GROUP = 1 << 17
+MOST_POINTS_OF_A_FILE = 1 << 24
+"""The points that a ledger's own grid may take: far more than `grid_for` gives."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +44,22 @@ def grid_for(events: Sequence[PrivateEvent]) -> float:
     # With σ far below 1 a step's loss is near 1/(2σ²), and a grid of 1e-3 would need millions of points.
     coarsest = COARSEST_GRID * max((0.05 * precision for precision in precisions), default=1.0)
     chosen = min(max(COARSEST_GRID, coarsest), max(FINEST_GRID, 0.1 * min(scales, default=1.0)))
+    return max(chosen, _width(runs_of(events)) / MOST_POINTS)
+
+
+def _width(runs: Sequence[Run]) -> float:
+    """Over how much privacy loss a distribution has to reach."""
+    precisions = [1 / max(run.noise_multiplier, 1e-100) ** 2 for run in runs]
     # A step's loss reaches some ten standard deviations, and that of all steps about twice its mean.
     widest = max((10 * math.sqrt(precision) + precision / 2 for precision in precisions), default=0.0)
-    return max(chosen, max(widest, 2 * mean_loss(runs_of(events))) / MOST_POINTS)
+    return max(widest, 2 * mean_loss(runs))
+
+
+def _refuse_finer(runs: Sequence[Run], grid: float) -> None:
+    if _width(runs) > MOST_POINTS_OF_A_FILE * grid:
+        raise InputError(
+            f"A grid of {grid:g} is too fine for what the ledger spends.", "Take the ledger as the tool wrote it."
+        )
 
 
 def accountant_name(grid: float) -> str:
@@ -60,8 +76,12 @@ def epsilon_pld(
 
     Raises:
         BudgetError: ε is in the thousands, where the grid would not fit in memory and no figure means anything.
+        InputError: The grid is so much finer than `grid_for` has it that it would not fit in memory.
     """
-    return float(composed(runs_of(events, adjacency), grid, adjacency).get_epsilon_for_delta(delta))
+    runs = runs_of(events, adjacency)
+    refuse_thousands(runs)
+    _refuse_finer(runs, grid)
+    return float(composed(runs, grid, adjacency).get_epsilon_for_delta(delta))
 
 
 def epsilon_group(

@@ -21,6 +21,8 @@ from atdp_cli.privacy.runs import Adjacency, Run, mean_loss
 Floats = npt.NDArray[np.float64]
 
 LARGEST_MEAN_LOSS = 3000.0
+LEAST_NOISE = 0.05
+"""Below it e to the loss of one step leaves the range of floats."""
 
 LOST_TAIL = math.exp(-50.0)
 """Chance of outputs beyond the grid, as dp_accounting takes it; it is added to δ."""
@@ -59,11 +61,17 @@ def identity(grid: float) -> Any:
 
 
 def refuse_thousands(runs: Sequence[Run], records: int = 1) -> None:
-    """Raise BudgetError where ε is in the thousands."""
+    """Raise BudgetError where ε is in the thousands, or where no figure for a single step can be worked out."""
     if mean_loss(runs, records) > LARGEST_MEAN_LOSS:
         raise BudgetError(
             "The noise is so small for so many steps that ε is in the thousands: it protects nothing.",
             "Use a larger noise multiplier or fewer steps.",
+        )
+    least = min((run.noise_multiplier for run in runs), default=math.inf)
+    if least < LEAST_NOISE:
+        raise BudgetError(
+            f"A step has a noise multiplier of {least:g}, below {LEAST_NOISE}: it protects nothing.",
+            "Use a larger noise multiplier.",
         )
 
 

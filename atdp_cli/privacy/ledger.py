@@ -18,10 +18,15 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from atdp_cli.errors import InputError
+from atdp_cli.ranges import LEAST_DELTA
+from atdp_cli.wholefile import read_whole
 
 LEDGER_FILE = "privacy_ledger.json"
 SCHEMA_VERSION = 1
 DIGEST = "digest"
+
+LEAST_RATE, MOST_NOISE, MOST_STEPS, MOST_RECORDS = 1e-12, 1e12, 10**9, 10**12
+"""Between these the figures of a ledger stay: beyond them the accountants leave the range of floats, or the memory."""
 
 Masks = Literal["stable", "movable", "linked"]
 
@@ -52,8 +57,8 @@ class SubsampledGaussian(_Frozen):
     """`steps` equal steps of the Poisson-subsampled Gaussian mechanism.
 
     Attributes:
-        sampling_rate: q in (0, 1], the chance of each record to be in a step.
-        noise_multiplier: σ > 0, the noise's standard deviation over the clip norm.
+        sampling_rate: q from `LEAST_RATE` to 1, the chance of each record to be in a step.
+        noise_multiplier: σ > 0, the noise's standard deviation over the clip norm; at most `MOST_NOISE`.
         clip_norm: C > 0, the largest L2 norm of a record's gradient.
     """
 
@@ -61,10 +66,10 @@ class SubsampledGaussian(_Frozen):
     run: str | None = None
     stage: str
     sampling: Literal["poisson"] = "poisson"
-    sampling_rate: float = Field(gt=0, le=1)
-    noise_multiplier: float = Field(gt=0)
+    sampling_rate: float = Field(ge=LEAST_RATE, le=1)
+    noise_multiplier: float = Field(gt=0, le=MOST_NOISE)
     clip_norm: float = Field(gt=0)
-    steps: int = Field(ge=1)
+    steps: int = Field(ge=1, le=MOST_STEPS)
 
 
 class GaussianRelease(_Frozen):
@@ -81,7 +86,7 @@ class GaussianRelease(_Frozen):
     stage: str
     statistic: str
     sensitivity: float = Field(gt=0)
-    noise_multiplier: float = Field(gt=0)
+    noise_multiplier: float = Field(gt=0, le=MOST_NOISE)
     replaced: float = Field(default=2.0, ge=1, le=2)
 
 
@@ -127,8 +132,8 @@ class Ledger(_Frozen):
     unit: str
     adjacency: Literal["zero-out"] = "zero-out"
     prior: Prior
-    records: int = Field(ge=1)
-    delta: float = Field(gt=0, lt=1)
+    records: int = Field(ge=1, le=MOST_RECORDS)
+    delta: float = Field(ge=LEAST_DELTA, lt=1)
     grid: float = Field(gt=0)
     events: tuple[LedgerEvent, ...]
     run: str | None = None
@@ -184,7 +189,7 @@ def read_ledger(path: Path) -> Ledger:
         InputError: The file is missing, is no ledger, has an unknown version, or is not whole: its digest differs.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_whole(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as a ledger.", "Give a privacy_ledger.json or its folder.") from error
     ledger, digest = _parsed(path, text)
@@ -206,7 +211,7 @@ def _parsed(path: Path, text: str) -> tuple[Ledger, object]:
     except ValidationError as error:
         first = error.errors()[0]
         where, what = ".".join(str(part) for part in first["loc"]) or "the file", first["msg"]
-    except ValueError:
+    except (ValueError, RecursionError):
         where, what = "the file", "Invalid JSON"
     raise InputError(
         f"{path} is not a ledger that this version reads: {where}: {what}.",
@@ -249,8 +254,9 @@ def read_verified(path: Path) -> Ledger:
     path = path / LEDGER_FILE if path.is_dir() else path
     folder = path.parent
     ledger = read_ledger(path)
-    weights = {file.name for file in folder.glob("*.safetensors")}
+    weights = {file.name for file in folder.glob("*.safetensors") if file.is_file()}
     for name in sorted(weights | set(ledger.seal)) if weights else ():
+        # Only a file that was found in the folder is opened, whatever the seal names.
         if name not in weights or ledger.seal.get(name) != file_sha256(folder / name):
             raise InputError(
                 f"{path} does not fit the weights beside it: {name} is not what it sealed.",

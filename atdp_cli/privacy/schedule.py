@@ -5,7 +5,7 @@ import random
 from dataclasses import dataclass, replace
 
 from atdp_cli.errors import UsageError
-from atdp_cli.ranges import require_at_least, require_positive
+from atdp_cli.ranges import LARGEST_NOISE, require_at_least, require_at_most, require_noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +15,7 @@ class Constant:
     noise_multiplier: float
 
     def __post_init__(self) -> None:
-        require_positive("noise-multiplier", self.noise_multiplier)
+        require_noise("noise-multiplier", self.noise_multiplier)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class RiseReset:
     sigma_max: float | None = None
 
     def __post_init__(self) -> None:
-        require_positive("noise-multiplier", self.noise_multiplier)
+        require_noise("noise-multiplier", self.noise_multiplier)
         require_at_least("escalation", self.escalation, 1)
         low, high = self.jitter
         if not (math.isfinite(high) and 0 < low <= high):
@@ -45,6 +45,7 @@ class RiseReset:
                 f"sigma-max is {self.sigma_max}, below the noise multiplier {self.noise_multiplier}.",
                 "Raise sigma-max or lower the noise multiplier.",
             )
+        require_at_most("sigma-max", self.ceiling, 4 * LARGEST_NOISE)
 
     @property
     def ceiling(self) -> float:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from atdp_cli.errors import InputError
 from atdp_cli.report.audited import Entry, failing, failing_bound, failing_number
+from atdp_cli.wholefile import read_whole
 
 TOLERANCE_BITS = 1.0
 """How far an exposure, or a bound on ε, that failed already may rise before it counts as worse."""
@@ -70,7 +71,7 @@ def read_baseline(path: Path) -> Baseline:
     """
     remedy = "Give the file that --write-baseline wrote."
     try:
-        return Baseline.model_validate_json(path.read_bytes(), strict=True)
+        return Baseline.model_validate_json(read_whole(path), strict=True)
     except OSError as error:
         raise InputError(f"The baseline {path} cannot be read: {error.strerror}.", remedy) from None
     except ValidationError as error:

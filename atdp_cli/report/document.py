@@ -1,7 +1,9 @@
 """The privacy report as data. `privacy_report.json` in OUT/ is its public part; OUT.private/ has the whole."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Self
+
+from pydantic import model_validator
 
 from atdp_cli.privacy.guarantee import Guarantee
 from atdp_cli.report.auditentry import AuditEntry
@@ -240,6 +242,12 @@ class PublicReport(Frozen):
     card: CardEntry = CardEntry()
     created: str
     not_covered: tuple[str, ...] = NOT_COVERED
+
+    @model_validator(mode="after")
+    def _says_what_holds_end_to_end(self) -> Self:
+        if all(one.scope != "end_to_end" for one in self.guarantees):
+            raise ValueError("No guarantee is end to end.")
+        return self
 
 
 class PerplexityEntry(Frozen):

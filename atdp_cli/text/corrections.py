@@ -2,15 +2,17 @@
 
 import bisect
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from atdp_cli.errors import InputError
+from atdp_cli.expressions import Expression, Pattern, compiled
 from atdp_cli.text.files import read_lines, shown, without_mark
 from atdp_cli.text.spans import Span, Tier
 
 
-def read_terms(path: Path) -> tuple[re.Pattern[str], ...]:
+def read_terms(path: Path) -> tuple[Pattern, ...]:
     """The terms of a list, one a line.
 
     A line is a literal term (any case, as whole words, any white space between its words) or a regular
@@ -19,7 +21,7 @@ def read_terms(path: Path) -> tuple[re.Pattern[str], ...]:
     Raises:
         InputError: A missing file, a line that is not UTF-8, or a bad regular expression.
     """
-    patterns = []
+    patterns: list[Pattern] = []
     for number, line, _ in read_lines(path):
         term = without_mark(number, line)[1].strip()
         if not term or term.startswith("#"):
@@ -37,28 +39,30 @@ def literal(term: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){words}(?!\w)", re.IGNORECASE)
 
 
-def _regular_expression(source: str, where: str) -> re.Pattern[str]:
+def _regular_expression(source: str, where: str) -> Expression:
     try:
-        return re.compile(source)
-    except (re.error, RecursionError, OverflowError) as error:
-        detail = error.msg if isinstance(error, re.error) else "too large"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of what a later version of Python will read in another way
+            return compiled(source, where)
+    except (re.error, RecursionError, OverflowError, Warning) as error:
+        detail = error.msg if isinstance(error, re.error) else str(error) if isinstance(error, Warning) else "too large"
         raise InputError(
             f"{where} is not a valid regular expression ({detail}).",
             "Correct it, or drop the slashes to match the line as a literal term.",
         ) from error
 
 
-def denied(text: str, deny: Sequence[re.Pattern[str]]) -> list[Span]:
+def denied(text: str, deny: Sequence[Pattern]) -> list[Span]:
     """A DENY span, sensitive at every tier, wherever a pattern matches."""
     return [
-        Span(*match.span(), "DENY", "deny", Tier.LOW_ENTITY)
+        Span(start, end, "DENY", "deny", Tier.LOW_ENTITY)
         for pattern in deny
-        for match in pattern.finditer(text)
-        if match.end() > match.start()
+        for start, end in (match.span() for match in pattern.finditer(text))
+        if end > start
     ]
 
 
-def allowed(text: str, spans: Iterable[Span], allow: Sequence[re.Pattern[str]]) -> list[Span]:
+def allowed(text: str, spans: Iterable[Span], allow: Sequence[Pattern]) -> list[Span]:
     """The spans without the characters that a pattern matches, white space at their ends trimmed.
 
     A span that is matched in its middle leaves two; one that is matched whole leaves none.

@@ -1,12 +1,12 @@
 """The cross-check: a language model is asked, sentence by sentence, what the detector may have missed."""
 
 import hashlib
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
+from atdp_cli.expressions import Pattern
 from atdp_cli.text.answers import Answers
 from atdp_cli.text.crew import Hand, Wait, crew
 from atdp_cli.text.detector import PLACEHOLDERS, Detection
@@ -72,7 +72,7 @@ def crosscheck(
     *,
     tier: Tier,
     masked: bool = True,
-    allow: Sequence[re.Pattern[str]] = (),
+    allow: Sequence[Pattern] = (),
     dispute: bool = False,
 ) -> Iterator[Detection]:
     """The detections, in order, with every sentence flagged about which the model disagrees.
@@ -111,9 +111,7 @@ def crosscheck(
             yield _judged(waiting.popleft(), counts, dispute=dispute)
 
 
-def questions(
-    detection: Detection, tier: Tier, *, masked: bool, allow: Sequence[re.Pattern[str]] = ()
-) -> Iterator[Question]:
+def questions(detection: Detection, tier: Tier, *, masked: bool, allow: Sequence[Pattern] = ()) -> Iterator[Question]:
     """What there is to ask about a record; nothing of a sentence with no letter or digit that is still open.
 
     Spans, placeholders and what people allow are settled.

@@ -1,12 +1,12 @@
 """The secret detector: one pass over the corpus and people's corrections give the spans of all four tiers."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify, RecordsRead, ignore
+from atdp_cli.expressions import Pattern
+from atdp_cli.ranges import require_at_least, require_at_most
 from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.corrections import allowed, denied
 from atdp_cli.text.identifiers import LABELS as IDENTIFIER_LABELS
@@ -14,6 +14,7 @@ from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.text.placeholders import pattern_of
 from atdp_cli.text.scan import Finding, Known, Learn, forgotten, nothing_known, scan
 from atdp_cli.text.spans import Range, Span, Tier, at_tier
+from atdp_cli.text.workers import MOST_JOBS
 
 _ONTONOTES = frozenset(
     {"CARDINAL", "DATE", "EVENT", "FAC", "GPE", "LANGUAGE", "LAW", "LOC", "MONEY", "NORP", "ORDINAL", "ORG"}
@@ -58,8 +59,8 @@ def detect(
     *,
     pipeline: Any,
     jobs: int = 1,
-    allow: Sequence[re.Pattern[str]] = (),
-    deny: Sequence[re.Pattern[str]] = (),
+    allow: Sequence[Pattern] = (),
+    deny: Sequence[Pattern] = (),
     recognisers: Sequence[Recogniser] = RECOGNISERS,
     known: Known = nothing_known,
     learn: Learn = forgotten,
@@ -85,23 +86,23 @@ def detect(
         notify: Told how many records are done.
 
     Raises:
-        UsageError: `jobs` is below 1.
+        UsageError: `jobs` is below 1 or above `MOST_JOBS`.
     """
-    if jobs < 1:
-        raise UsageError(f"--jobs {jobs} is not a number of processes.", "Use 1 or more.")
+    require_at_least("jobs", jobs, 1)
+    require_at_most("jobs", jobs, MOST_JOBS)
     findings = scan(records, pipeline=pipeline, jobs=jobs, recognisers=recognisers, known=known, learn=learn)
     return _told(findings, allow, deny, notify)
 
 
 def _told(
-    findings: Iterable[Finding], allow: Sequence[re.Pattern[str]], deny: Sequence[re.Pattern[str]], notify: Notify
+    findings: Iterable[Finding], allow: Sequence[Pattern], deny: Sequence[Pattern], notify: Notify
 ) -> Iterator[Detection]:
     for done, finding in enumerate(findings, start=1):
         yield correct(finding, allow, deny)
         notify(RecordsRead(task="detect", done=done, total=None))
 
 
-def correct(finding: Finding, allow: Sequence[re.Pattern[str]], deny: Sequence[re.Pattern[str]]) -> Detection:
+def correct(finding: Finding, allow: Sequence[Pattern], deny: Sequence[Pattern]) -> Detection:
     """A finding after people's corrections; `deny` wins over `allow`, and neither reaches into placeholders."""
     text = finding.record.text
     wanted = [*allowed(text, finding.spans, allow), *denied(text, deny)]

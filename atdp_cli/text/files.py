@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import io
 import os
 import re
 import secrets
@@ -41,10 +42,21 @@ class Writable(Protocol):
 Bad = Callable[[InputError], None]
 """Is told of each line or row that cannot be read; it is skipped where this returns."""
 
+LONGEST_LINE = 1 << 26
+"""Bytes of a line; a longer one is refused before all of it is in memory."""
+
+MOST_PACKED, UNPACKED_ANYWAY = 200, 1 << 23
+"""How many times its size a compressed file may unpack to, and the bytes up to which nobody counts. Text packs to a
+third, seldom to a twentieth; a file that unpacks to far more is made to fill a disk."""
+
+TEMPORARY = ".tmp"
+"""How a file ends that is being written; it begins with a dot."""
+
 _COMPRESSIONS = (".gz", ".zst")
 _KINDS: dict[str, Kind] = {".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
 _BOM = b"\xef\xbb\xbf"
-_BLOCK = 1 << 16
+_BLOCK = 512
+"""Bytes of a zstd file that are unpacked at once: to 16 MiB at worst."""
 
 
 def refuse(error: InputError) -> None:
@@ -111,14 +123,25 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a file as (1-based number, bytes with their ending).
 
     Raises:
-        InputError: A missing or unreadable file, or damaged compression.
+        InputError: A missing or unreadable file, damaged compression, a line longer than `LONGEST_LINE`, or a file
+            that unpacks to far more than any text does.
     """
     check_readable(path)
-    number = 0
+    number = unpacked = 0
+    counted = UNPACKED_ANYWAY
     try:
-        with _opened(path) as stream:
-            for raw in stream:
+        with _opened(path) as (lines, packed):
+            for raw in lines:
                 number += 1
+                if len(raw) > LONGEST_LINE:
+                    raise InputError(
+                        f"{shown(path)}: line {number} is longer than {LONGEST_LINE >> 20} MiB.",
+                        "Check that it is the right file, and cut its lines.",
+                    )
+                unpacked += len(raw)
+                if packed is not None and unpacked > counted:
+                    _refuse_bomb(path, unpacked, packed.tell())
+                    counted = unpacked + _BLOCK * MOST_PACKED
                 yield number, raw
     except (EOFError, zlib.error) as error:
         raise _damaged(path, number) from error
@@ -126,6 +149,14 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         if compression_of(path) and error.errno is None:
             raise _damaged(path, number) from error
         raise unreadable(path, error) from error
+
+
+def _refuse_bomb(path: Path, unpacked: int, packed: int) -> None:
+    if unpacked > MOST_PACKED * packed:
+        raise InputError(
+            f"{shown(path)} unpacks to more than {MOST_PACKED} times its size, as no text does.",
+            "If it is meant, unpack it first.",
+        )
 
 
 def unreadable(path: Path, error: OSError) -> InputError:
@@ -166,9 +197,10 @@ def _damaged(path: Path, number: int) -> InputError:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Iterator[bytes]]:
+def _opened(path: Path) -> Iterator[tuple[Iterator[bytes], IO[bytes] | None]]:
+    """The lines of a file, one that is too long not to its end, and where they are unpacked from the packed file."""
     if path == STANDARD_INPUT:
-        yield iter(sys.stdin.buffer)
+        yield _lines_of(sys.stdin.buffer), None
         return
     with path.open("rb") as plain:
         compression = compression_of(path)
@@ -176,11 +208,15 @@ def _opened(path: Path) -> Iterator[Iterator[bytes]]:
             import gzip
 
             with gzip.GzipFile(fileobj=plain, mode="rb") as unpacked:
-                yield iter(unpacked)
+                yield _lines_of(unpacked), plain
         elif compression == ".zst":
-            yield _split_lines(_zstandard_blocks(plain))
+            yield _split_lines(_zstandard_blocks(plain)), plain
         else:
-            yield iter(plain)
+            yield _lines_of(plain), None
+
+
+def _lines_of(stream: io.BufferedIOBase | IO[bytes]) -> Iterator[bytes]:
+    return iter(functools.partial(stream.readline, LONGEST_LINE + 1), b"")
 
 
 def _zstandard_blocks(plain: IO[bytes]) -> Iterator[bytes]:
@@ -204,14 +240,17 @@ def _zstandard_blocks(plain: IO[bytes]) -> Iterator[bytes]:
 
 def _split_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
     waiting: list[bytes] = []
+    size = 0
     for block in blocks:
         first, found, rest = block.partition(b"\n")
         waiting.append(first + found)
-        if not found:
+        size += len(first)
+        if not found and size <= LONGEST_LINE:
             continue
         yield b"".join(waiting)
         lines = rest.split(b"\n")
         waiting = [lines.pop()]
+        size = len(waiting[0])
         for line in lines:
             yield line + b"\n"
     if last := b"".join(waiting):
@@ -229,14 +268,11 @@ def written_whole(target: Path, *, mode: int = 0o666) -> Iterator[Writable]:
         mode: Permissions of a new file, before the process's mask.
 
     Raises:
-        InputError: The target's folder is missing, or the target is a folder.
+        InputError: The target's folder is missing, or the target is a folder or a device.
         RunError: The disk is full or does not allow writing.
     """
-    if target.is_dir():
-        raise InputError(f"{target} is a folder.", "Name the file to write.")
-    if not target.parent.is_dir():
-        raise InputError(f"{target.parent} is not a folder.", "Create it first.")
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    _check_replaceable(target)
+    temporary = target.with_name(f".{secrets.token_hex(8)}{TEMPORARY}")
     try:
         with open(temporary, "xb", opener=functools.partial(os.open, mode=mode)) as plain:
             with _packed(plain, compression_of(target)) as stream:
@@ -279,7 +315,7 @@ def rewrite(target: Path, data: bytes) -> None:
         InputError: The target's folder is missing, or the target is a folder.
         RunError: The disk is full or does not allow writing.
     """
-    target = target.resolve()
+    target = real_path(target)
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o600
     with written_whole(target, mode=mode) as stream:
         stream.write(data)
@@ -292,12 +328,31 @@ def check_new(path: Path, *, force: bool) -> None:
 
     Raises:
         UsageError: The file exists.
-        InputError: Its folder does not.
+        InputError: Its folder does not, or it is a folder or a device.
     """
+    _check_replaceable(path)
+    if os.path.lexists(path) and not force:
+        raise UsageError(f"{path} exists.", "Use --force to replace it, or choose another name.")
+
+
+def _check_replaceable(path: Path) -> None:
+    """Refuse what a rename must not replace, and a name that no file can have."""
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} is not a folder.", "Create it first.")
-    if path.exists() and not force:
-        raise UsageError(f"{path} exists.", "Use --force to replace it, or choose another name.")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder.", "Name the file to write.")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is no ordinary file, so it is not replaced.", "Name the file to write.")
+
+
+def real_path(path: Path) -> Path:
+    """The absolute path without symbolic links; those that lead in a circle stay."""
+    return Path(os.path.realpath(path))
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one place."""
+    return real_path(one) == real_path(other)
 
 
 def check_same_kind(source: Path, target: Path) -> None:

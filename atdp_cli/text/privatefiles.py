@@ -4,6 +4,8 @@ import os
 import secrets
 from pathlib import Path
 
+from atdp_cli.wholefile import read_whole
+
 KEY_BYTES = 32
 
 
@@ -45,4 +47,4 @@ def key_in(path: Path) -> bytes:
         OSError: It can be neither created nor read.
     """
     create(path, secrets.token_bytes(KEY_BYTES))
-    return path.read_bytes()
+    return read_whole(path)

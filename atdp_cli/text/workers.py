@@ -15,6 +15,8 @@ from atdp_cli.text.reading import Piece, Reading, read
 
 Item = TypeVar("Item")
 
+MOST_JOBS = 1024
+
 AHEAD = 2
 """Batches a process: one that it reads, and one that waits."""
 

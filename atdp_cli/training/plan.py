@@ -25,6 +25,7 @@ from atdp_cli.privacy.ledger import (
 )
 from atdp_cli.privacy.schedule import scaled, sigma_sequence
 from atdp_cli.privacy.solve import solve
+from atdp_cli.ranges import require_delta
 from atdp_cli.training.recipe import (
     DPSGD,
     Interpolate,
@@ -157,7 +158,8 @@ def make_plan(
     """
     ledgers = [one for one in (inherited, reference.ledger if reference else None) if one is not None]
     largest = max(corpus.records, *(one.records for one in ledgers), 0)
-    if not 0 < delta < 1 / largest:
+    require_delta(delta)
+    if not delta < 1 / largest:
         raise UsageError(
             f"delta is {delta:g}, not below 1/N = {1 / largest:.3g} for {largest:,} training records.",
             "Choose a smaller --delta.",

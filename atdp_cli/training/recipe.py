@@ -1,6 +1,7 @@
 """Recipes: a recipe is a tuple of stages, and `+` joins two of them."""
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,7 +10,14 @@ from typing import Literal, get_args
 
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.schedule import Constant, RiseReset, Schedule
-from atdp_cli.ranges import require_at_least, require_fraction, require_one_of, require_positive
+from atdp_cli.ranges import (
+    require_at_least,
+    require_at_most,
+    require_fraction,
+    require_noise,
+    require_one_of,
+    require_positive,
+)
 
 
 class Text(StrEnum):
@@ -44,7 +52,7 @@ class Weighted:
         if not isinstance(self.weight, str) and not 0 <= self.weight <= 1:
             raise UsageError(f"weight is {self.weight}.", "Choose a number from 0 to 1, record, or released.")
         require_fraction("target-share", self.target_share)
-        require_positive("release-noise", self.release_noise_multiplier)
+        require_noise("release-noise", self.release_noise_multiplier)
 
 
 Target = Literal["reference", "without-true"]
@@ -188,6 +196,8 @@ def _check_optimizer(optimizer: Optimizer) -> None:
 
 Annealing = Literal["none", "linear"]
 
+MOST_EPOCHS = 10_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Train:
@@ -216,10 +226,11 @@ class Train:
 
     def __post_init__(self) -> None:
         require_at_least("epochs", self.epochs, 1)
+        require_at_most("epochs", self.epochs, MOST_EPOCHS)
         _check_pattern("layers", self.layers)
         require_one_of("annealing", self.annealing, get_args(Annealing))
         if self.release_noise_multiplier is not None:
-            require_positive("release-noise", self.release_noise_multiplier)
+            require_noise("release-noise", self.release_noise_multiplier)
             if self.text is not Text.DECOY:
                 raise UsageError(f"stage {self.name} reads no decoys.", "Leave its release-noise out.")
         if isinstance(self.mechanism, DPSGD):
@@ -234,8 +245,10 @@ class Train:
 
 def _check_pattern(name: str, pattern: str) -> None:
     try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of what a later version of Python will read in another way
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError, Warning) as error:
         raise UsageError(f"{name} is {pattern!r}, no regular expression.", r"Write one, as in h\.4\.|ln_f.") from error
     if not pattern:
         raise UsageError(f"{name} is empty.", r"Give all, or a regular expression, as in h\.4\.|ln_f.")

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.privacy.schedule import Constant, RiseReset
-from atdp_cli.ranges import require_at_least, require_fraction
+from atdp_cli.ranges import require_at_least, require_delta
 from atdp_cli.text.placeholders import Style
 from atdp_cli.text.spans import Tier
 from atdp_cli.training.recipe import (
@@ -37,6 +37,7 @@ from atdp_cli.training.recipe import (
     Weighted,
     parse_recipe,
 )
+from atdp_cli.wholefile import read_whole
 
 RECIPE_FILE = "recipe.toml"
 SUFFIX = ".toml"
@@ -86,7 +87,7 @@ class RunOptions:
             if value is not None:
                 require_at_least(name, value, 1)
         if self.delta is not None:
-            require_fraction("delta", self.delta)
+            require_delta(self.delta)
 
     def said(self) -> dict[str, Any]:
         """The options about which something is said."""
@@ -141,7 +142,7 @@ def read_recipe(path: Path) -> RecipeFile:
         InputError: It cannot be read, is no TOML, or a key is missing, unknown, of the wrong type or out of range.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(read_whole(path).decode("utf-8"))
     except OSError as error:
         raise InputError(
             f"{path} cannot be read as a recipe.", "Check the path; a recipe file is given alone, not joined by +."
@@ -198,7 +199,8 @@ def _one_of(key: str, where: str, table: object) -> Any:
     if "kind" not in table:
         raise UsageError(f"{where}: the key 'kind' is missing.", f"Choose one of {', '.join(kinds)}.")
     if not isinstance(kind, str) or kind not in kinds:
-        raise UsageError(f"{where}: kind is {kind!r}.", f"Choose one of {', '.join(kinds)}.")
+        given = repr(kind) if isinstance(kind, str) else "no string"
+        raise UsageError(f"{where}: kind is {given}.", f"Choose one of {', '.join(kinds)}.")
     return _object(kinds[kind], where, {name: value for name, value in table.items() if name != "kind"})
 
 

@@ -1,12 +1,12 @@
 """Training some of a model's parameters: those in whose name a pattern is found."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from torch import nn
 
 from atdp_cli.errors import UsageError
+from atdp_cli.expressions import Expression
 
 
 def selected(model: nn.Module, layers: str) -> list[nn.Parameter]:
@@ -20,8 +20,9 @@ def selected(model: nn.Module, layers: str) -> list[nn.Parameter]:
     Raises:
         UsageError: It is found in no name.
     """
+    wanted = Expression(layers, "The regular expression layers")
     named = {name: one for name, one in model.named_parameters() if one.requires_grad}
-    found = [one for name, one in named.items() if layers == "all" or re.search(layers, name)]
+    found = [one for name, one in named.items() if layers == "all" or any(wanted.finditer(name))]
     if named and not found:
         names = list(named)
         some = dict.fromkeys((names[0], names[len(names) // 2], names[-1]))

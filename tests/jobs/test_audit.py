@@ -1,11 +1,15 @@
 """The audit of several models: what they share, and how the bounds on ε are put together."""
 
+import gc
 import json
 import math
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
+from transformers import PreTrainedModel
 
 from atdp_cli.audit.bounds import rank_attainable
 from atdp_cli.audit.canary import Target
@@ -13,7 +17,7 @@ from atdp_cli.audit.exposure import Standing, stand
 from atdp_cli.audit.findings import Audit
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Event, RecordsRead
-from atdp_cli.jobs.audit import AuditRequest, audit_models, pose
+from atdp_cli.jobs.audit import AuditRequest, Unfinished, audit_models, pose
 from atdp_cli.jobs.claims import Games, epsilon_bounds
 from atdp_cli.jobs.planting import draw_canaries, plant_canaries
 
@@ -37,6 +41,26 @@ def test_models_of_one_tokenizer_are_tokenised_for_once(
     finished = [event for event in heard if isinstance(event, RecordsRead) and event.done == event.total]
     assert len(finished) == 1
     assert json.loads(manifest.read_text())["coins"] is False
+
+
+def test_a_model_is_out_of_memory_before_the_next_one_loads(checkpoint_folder: Path, tmp_path: Path) -> None:
+    """Whether it was audited or refused."""
+    broken = tmp_path / "broken"
+    shutil.copytree(checkpoint_folder, broken)
+    tensors = load_file(broken / "model.safetensors")
+    tensors["transformer.wte.weight"][0, 0] = np.nan
+    save_file(tensors, broken / "model.safetensors", metadata={"format": "pt"})
+    question = pose(None, "My ID is 123")
+    models = [broken, checkpoint_folder, broken, checkpoint_folder]
+    before, alive = models_alive(), []
+    for found in audit_models(models, question, AuditRequest(), lambda _: None):
+        alive.append((type(found), models_alive() - before))
+    assert alive == [(Unfinished, 0), (Audit, 0)] * 2
+
+
+def models_alive() -> int:
+    gc.collect()
+    return sum(issubclass(type(one), PreTrainedModel) for one in gc.get_objects())
 
 
 def standings(*ranks: int, pool: int = POOL) -> list[Standing]:

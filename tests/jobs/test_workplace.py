@@ -11,6 +11,7 @@ import pytest
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.jobs.locking import LOCK_FILE
 from atdp_cli.jobs.workplace import (
+    RECORD_FILE,
     Finished,
     RunRecord,
     Workplace,
@@ -20,6 +21,7 @@ from atdp_cli.jobs.workplace import (
     read_record,
     workplace,
 )
+from atdp_cli.text.files import written_whole
 
 CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "os.truncate"}
 DEAD = 9
@@ -157,3 +159,15 @@ def _refused(folder: Path) -> int:
     except InputError as error:
         return 0 if "no folder that can be written to" in str(error) else 1
     return 2
+
+
+def test_a_death_while_the_first_record_is_written_leaves_nothing_in_the_way(tmp_path: Path) -> None:
+    root = tmp_path / "out.partial"
+    root.mkdir()
+    (root / LOCK_FILE).touch()
+    with written_whole(root / RECORD_FILE) as stream:
+        stream.write(b"half")
+        [half] = set(root.iterdir()) - {root / LOCK_FILE}
+    (root / RECORD_FILE).rename(half)
+    with workplace(tmp_path / "out", {"records": "1"}, force=False) as work:
+        assert {path.name for path in work.root.iterdir()} == {LOCK_FILE, RECORD_FILE}

@@ -30,7 +30,7 @@ def test_a_written_term_is_read_as_that_term(term: str, text: str) -> None:
         added = add_line(path, term_line(term))
         assert path.read_bytes() == added
         [pattern] = read_terms(path)
-    assert pattern.fullmatch(term.strip())
+    assert (0, len(term.strip())) in [one.span() for one in pattern.finditer(term.strip())]
     for where in (text, f"{text} {term} {text}", text + term):
         assert [one.span() for one in pattern.finditer(where)] == [one.span() for one in literal(term).finditer(where)]
 

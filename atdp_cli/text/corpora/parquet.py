@@ -82,6 +82,8 @@ def _edited_batches(source: Path, file: Any, column: str, edited: Iterator[tuple
         kept = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows, pa.int64()))
         if rows:
             yield kept.set_column(place, field, pa.array(texts, field.type))
+    if segment.text is not None:
+        raise _damaged(source, first)  # the other columns have fewer rows than the text
 
 
 @contextlib.contextmanager
@@ -116,6 +118,10 @@ def _batches(path: Path, file: Any, columns: list[str] | None) -> Iterator[Any]:
 def _unread(path: Path, error: Exception, row: int) -> InputError:
     if isinstance(error, OSError) and error.errno is not None:
         return unreadable(path, error)
+    return _damaged(path, row)
+
+
+def _damaged(path: Path, row: int) -> InputError:
     where = f" after row {row}" if row else ""
     return InputError(
         f"{shown(path)} is not Parquet, or damaged{where}.",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from atdp_cli.errors import InputError
 from atdp_cli.text.corpora.segments import Segment, Selection, record_numbers
-from atdp_cli.text.files import Bad, decoded, kind_of, raw_lines, shown, without_ending, without_mark
+from atdp_cli.text.files import LONGEST_LINE, Bad, decoded, kind_of, raw_lines, shown, without_ending, without_mark
 
 _QUOTE = '"'
 _WITHIN = re.compile('[^"]*(?:""[^"]*)*')
@@ -93,6 +93,7 @@ def column_of(names: Sequence[str], name: str, path: Path) -> int:
 def _rows(path: Path, delimiter: str) -> Iterator[_Row]:
     pieces: list[str] = []
     number, before, within, error = 0, "", False, None
+    size = 0
     for at, raw in raw_lines(path):
         try:
             text, ending = decoded(raw, path, at)
@@ -108,6 +109,12 @@ def _rows(path: Path, delimiter: str) -> Iterator[_Row]:
                 continue
             number = at
         within = _open_after(text, delimiter, within)
+        size = size + len(text) if pieces else len(text)
+        if size > LONGEST_LINE:
+            raise InputError(
+                f"{shown(path)}: the row that begins on line {number} is longer than {LONGEST_LINE >> 20} MiB.",
+                'Check that its quotes are closed; write a quote inside a quoted field as "".',
+            )
         pieces.append(text)
         if within:
             pieces.append(ending)

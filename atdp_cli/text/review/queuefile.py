@@ -226,12 +226,15 @@ def read_queue(path: Path) -> Queue:
     """Read a queue with its decisions.
 
     Raises:
-        InputError: A missing file, or a line that is not of a review queue. Never quotes one.
+        InputError: A missing file, a line that is not of a review queue, or a sentence twice. Never quotes one.
     """
     lines = ((f"{shown(path)}: line {number}", line) for number, line, _ in read_lines(path))
     where, first = next(lines, (f"{shown(path)}: line 1", ""))
     header = _parsed(Header, where, first)
-    return Queue(header=header, entries=tuple(_entries(lines)))
+    entries = tuple(_entries(lines))
+    if len({(entry.record, entry.start, entry.end) for entry in entries}) < len(entries):
+        raise InputError(f"{shown(path)} has a sentence twice.", "Give the file that detect --review wrote.")
+    return Queue(header=header, entries=entries)
 
 
 def _entries(lines: Iterator[tuple[str, str]]) -> Iterator[Entry]:

@@ -1,0 +1,126 @@
+"""What a row of the tables is, and how files are made and damaged."""
+
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SECRET = "Quillfeather"
+"""Stands in every corpus, and must never stand in a message."""
+
+Make = Callable[[Path], object]
+
+
+def nothing(place: Path) -> None:
+    """The damage is on the command line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One malformed input.
+
+    Attributes:
+        name: Says what is wrong.
+        make: Makes or damages files in a folder that holds a model and a corpus.
+        command: The command line, in that folder.
+        said: All that is written on standard error, without `atdp: `.
+    """
+
+    name: str
+    make: Make = nothing
+    command: tuple[str, ...]
+    code: int = 2
+    said: str
+
+
+def line(text: str) -> tuple[str, ...]:
+    """A command line as one types it."""
+    return tuple(text.split())
+
+
+def write(name: str, content: bytes | str) -> Make:
+    """Write a file."""
+    data = content.encode() if isinstance(content, str) else content
+    return lambda place: (place / name).write_bytes(data)
+
+
+def link(name: str, target: str) -> Make:
+    """Put a symbolic link in the place of a file."""
+
+    def make(place: Path) -> None:
+        (place / name).unlink(missing_ok=True)
+        (place / name).symlink_to(target)
+
+    return make
+
+
+def remove(name: str) -> Make:
+    """Delete a file."""
+    return lambda place: (place / name).unlink()
+
+
+def both(*makes: Make) -> Make:
+    """One after the other."""
+    return lambda place: [make(place) for make in makes]
+
+
+def change(name: str, **members: Any) -> Make:
+    """Set members of a file's JSON object."""
+
+    def make(place: Path) -> None:
+        found = json.loads((place / name).read_text())
+        (place / name).write_text(json.dumps(found | members))
+
+    return make
+
+
+def cut(name: str, share: float = 0.5) -> Make:
+    """Leave off the end of a file."""
+
+    def make(place: Path) -> None:
+        data = (place / name).read_bytes()
+        (place / name).write_bytes(data[: int(len(data) * share)])
+
+    return make
+
+
+def flip(name: str, at: int) -> Make:
+    """Flip the highest bit of one byte."""
+
+    def make(place: Path) -> None:
+        data = bytearray((place / name).read_bytes())
+        data[at] ^= 0x80
+        (place / name).write_bytes(bytes(data))
+
+    return make
+
+
+def safetensors(header: object, data: bytes = b"", length: int | None = None) -> bytes:
+    """A file whose header says what it likes."""
+    text = (header if isinstance(header, str) else json.dumps(header)).encode()
+    return struct.pack("<Q", len(text) if length is None else length) + text + data
+
+
+def tensor(name: str, change: Callable[[Any], Any] | None) -> Make:
+    """Change one tensor of the model's, or take it out."""
+
+    def make(place: Path) -> None:
+        from safetensors.torch import load_file, save_file
+
+        file = place / "model" / "model.safetensors"
+        tensors = load_file(file)
+        found = tensors.pop(name)
+        kept = tensors if change is None else tensors | {name: change(found)}
+        save_file({key: one.contiguous() for key, one in kept.items()}, file, metadata={"format": "pt"})
+
+    return make
+
+
+def index(weight_map: object) -> Make:
+    """An index in the place of the weights."""
+    return both(
+        remove("model/model.safetensors"),
+        write("model/model.safetensors.index.json", json.dumps({"metadata": {}, "weight_map": weight_map})),
+    )

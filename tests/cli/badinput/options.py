@@ -1,0 +1,131 @@
+"""Recipe files, and options that contradict each other."""
+
+from tests.cli.badinput.case import Case, Make, line, link, write
+
+
+def recipe(text: str) -> Make:
+    """A recipe file."""
+    return write("r.toml", text)
+
+
+HARDEN = line("harden model --data corpus.txt -o out")
+
+RECIPE = (*HARDEN, "--recipe", "r.toml")
+
+
+CASES = (
+    Case(
+        name="recipe file cut",
+        make=recipe("name = "),
+        command=RECIPE,
+        said="r.toml is not TOML: Invalid value (at end of document). Correct the file, or let harden write one.",
+    ),
+    Case(
+        name="recipe file not UTF-8",
+        make=write("r.toml", b'a = "\xff"'),
+        command=RECIPE,
+        said="r.toml is not TOML: UnicodeDecodeError. Correct the file, or let harden write one.",
+    ),
+    Case(
+        name="recipe file without end",
+        command=(*HARDEN, "--recipe", "/dev/zero"),
+        said="recipe '/dev/zero' is not known. Join any of base, no-dp, redacted, decoys, fitted-decoys, jft, "
+        "dp-sgd, atdp, anchored, noise, interpolate by +, as in redacted+atdp.",
+    ),
+    Case(
+        name="recipe file with an unknown member",
+        make=recipe('name = "a"\nstage = []\ncolor = 1\n'),
+        command=RECIPE,
+        said="r.toml: the file: the key 'color' is not known. Its keys are name, stage, run.",
+    ),
+    Case(
+        name="recipe file of no stages",
+        make=recipe('name = "a"\n'),
+        command=RECIPE,
+        said="r.toml: the file: the key 'stage' is missing. Add it.",
+    ),
+    Case(
+        name="recipe file with a number for its name",
+        make=recipe("name = 7\nstage = []\n"),
+        command=RECIPE,
+        said="r.toml: name: Input should be a valid string. Correct this key.",
+    ),
+    Case(
+        name="recipe file nested deep",
+        make=recipe("a = " + "[" * 100_000),
+        command=RECIPE,
+        said="r.toml is not TOML: RecursionError. Correct the file, or let harden write one.",
+    ),
+    Case(
+        name="expression for layers broken",
+        command=(*HARDEN, "--set", "atdp.layers=(("),
+        said="layers is '((', no regular expression. Write one, as in h\\.4\\.|ln_f.",
+    ),
+    Case(
+        name="expression for layers that looks for ever",
+        command=(*HARDEN, "--set", r"atdp.layers=(\w|\w\w|\w\w\w|\.)+\d\d$"),
+        said="The regular expression layers takes more than 1 s on 34 characters. Write it without a repeat "
+        "inside a repeat, as in (a+)+.",
+    ),
+    Case(
+        name="stage unknown",
+        command=(*HARDEN, "--set", "magic.epochs=1"),
+        said="--set magic.epochs=1: no stage is called magic. The recipe's stages are atdp.",
+    ),
+    Case(
+        name="setting unknown",
+        command=(*HARDEN, "--set", "atdp.magic=1"),
+        said="atdp.magic is not an option. Choose one of epochs, batch-size, optimizer, learning-rate, "
+        "weight-decay, towards, floor, layers, annealing, noise-multiplier, escalation, jitter, sigma-max, "
+        "clip-norm, weight, target-share, release-noise, strength, temperature, target.",
+    ),
+    Case(
+        name="automatic and a recipe",
+        command=(*HARDEN, "--auto", "--recipe", "dp-sgd"),
+        said="--auto chooses the recipe that --recipe names. Leave one of them out.",
+    ),
+    Case(
+        name="silence and events",
+        command=(*HARDEN, "-q", "--progress", "json"),
+        said="--quiet silences what --progress json writes. Leave one of them out.",
+    ),
+    Case(
+        name="spans and a review",
+        make=write("s.jsonl", ""),
+        command=(*HARDEN, "--spans", "s.jsonl", "--review-each-epoch"),
+        said="--spans takes the detector's place, so there is nothing to review. Leave --review-each-epoch out.",
+    ),
+    Case(
+        name="store and no store",
+        command=(*HARDEN, "--store", "a.private", "--no-store"),
+        said="--store and --no-store contradict each other. Leave one of them out.",
+    ),
+    Case(
+        name="output a link to the model",
+        make=link("out", "model"),
+        command=(*HARDEN, "--force"),
+        said="The output is the model itself. Choose another folder with -o.",
+    ),
+    Case(
+        name="output the root",
+        command=line("harden model --data corpus.txt -o / --force"),
+        said="-o / names no new folder. Choose another folder with -o.",
+    ),
+    Case(
+        name="canaries that stop without a manifest",
+        command=(*HARDEN, "--until-exposure", "3"),
+        said="--until-exposure ranks the planted canaries by log p and by its ratio to a public model. Name both: "
+        "--manifest canaries.json --reference BASE.",
+    ),
+    Case(
+        name="device that is not there",
+        command=(*HARDEN, "--device", "mps"),
+        said="There is no device mps here. Leave --device out.",
+    ),
+    Case(
+        name="device unknown",
+        command=(*HARDEN, "--device", "abacus"),
+        said="Invalid value for '--device': Value error, 'abacus' is not one of 'auto', 'cpu', 'cuda', 'mps'. See "
+        "atdp harden --help.",
+    ),
+)

@@ -1,0 +1,129 @@
+"""Negative, zero, endless and no numbers for every option of every command that takes one."""
+
+import inspect
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from typer.models import OptionInfo
+
+from atdp_cli.cli.app import COMMANDS
+from atdp_cli.cli.groups import expanded
+from atdp_cli.training.settings import SETTERS
+from tests.cli.badinput.case import SECRET, line
+from tests.cli.conftest import Atdp
+
+HARDEN = line("harden model --data corpus.txt -o out --dry-run --spans spans.jsonl")
+OWN = line("audit-canary model --secrets spans.jsonl --data corpus.txt")
+RECIPE = line("account --recipe atdp --records 900")
+
+BASES = {
+    "harden": HARDEN,
+    "detect": line("detect corpus.txt --no-store --review queue.jsonl --force"),
+    "redact": line("redact corpus.txt --no-store -o redacted.txt --force"),
+    "plant-canary": line("plant-canary corpus.txt -o planted.txt --manifest canaries.json --tokenizer model --force"),
+    "audit-canary": ("audit-canary", "model", "--canary", "My ID is 49"),
+    "account": line("account --sample-rate 0.1 --noise-multiplier 1 --steps 9"),
+}
+"""A command line that is right, and whose numbers are then replaced."""
+
+ITS_OWN = {
+    ("account", "epochs"): RECIPE,
+    ("account", "batch_size"): RECIPE,
+    ("account", "records"): RECIPE,
+    ("account", "jitter_seed"): RECIPE,
+    ("account", "target_epsilon"): line("account --sample-rate 0.1 --steps 9 --solve noise"),
+    ("audit-canary", "most_secrets"): OWN,
+    ("audit-canary", "alternatives"): OWN,
+    ("harden", "minutes"): (*HARDEN, "--auto", "-q"),
+    ("harden", "until_exposure"): (*HARDEN, "--manifest", "m.json", "--reference", "model"),
+    ("harden", "sample"): line("harden model --data corpus.txt -o out --dry-run --review-each-epoch --no-store"),
+    ("harden", "jobs"): line("harden model --data corpus.txt -o out --dry-run --no-store"),
+    ("harden", "target_share"): (*HARDEN, "--weight", "record"),
+}
+"""Those for options that go with others."""
+
+NUMBERS_AS_TEXT = {"weight", "max_increase", "jitter", "microbatch"}
+SIGNED = {"jitter_seed", "insecure_seed"}
+"""Seeds: every whole number is one."""
+
+HUGE = "9" * 400
+VALUES = ("-1", "nan", "inf", "-inf", "1e308", HUGE, "0", "1e-320")
+ENDED = {"audit-canary": {0, 1, 2, 4}}
+"""Exit codes of a command that finished, or refused the number; 0 and 2 for the others."""
+
+SECONDS = 10.0
+
+
+def numeric(annotation: Any) -> bool:
+    """Whether an option takes a whole number or a float, alone or one of several types."""
+    return annotation in (int, float) or any(numeric(part) for part in get_args(annotation) if part is not bool)
+
+
+def options() -> Iterator[tuple[str, str, str]]:
+    """Each option that takes a number: its command, its name in the code and on the command line."""
+    for command, function in COMMANDS.items():
+        for parameter in inspect.signature(expanded(function)).parameters.values():
+            kind, *about = get_args(parameter.annotation) or (parameter.annotation,)
+            if numeric(kind) or parameter.name in NUMBERS_AS_TEXT:
+                named = [name for one in about if isinstance(one, OptionInfo) for name in one.param_decls or ()]
+                yield command, parameter.name, next(iter(named), "--" + parameter.name.replace("_", "-"))
+
+
+OPTIONS = tuple(options())
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: Path, lines: list[str]) -> Path:
+    """A folder with a model, a corpus that holds the secret, and its spans."""
+    folder = tmp_path_factory.mktemp("numbers")
+    shutil.copytree(checkpoint_folder, folder / "model")
+    (folder / "corpus.txt").write_text("".join(f"{SECRET} {line}\n" for line in lines[:40]))
+    (folder / "spans.jsonl").write_text("".join(f'{{"id": "{at}", "spans": []}}\n' for at in range(1, 41)))
+    return folder
+
+
+def told(atdp: Atdp, command: tuple[str, ...], value: str) -> int:
+    """How the command ended, having ended as a command should."""
+    began = time.process_time()
+    ended = atdp(*command)
+    assert time.process_time() - began < SECONDS, (command, value)
+    assert ended.code in ENDED.get(command[0], {0, 2}), (command, value, ended.err)
+    assert "Traceback" not in ended.err
+    if ended.code == 2:
+        assert ended.out == ""
+        assert ended.err.startswith("atdp: ")
+        assert ended.err.count("\n") == 1, ended.err
+        assert SECRET not in ended.err
+    return ended.code
+
+
+def test_every_command_with_numbers_is_swept() -> None:
+    assert {command for command, *_ in OPTIONS} == set(BASES)
+    assert {name for _, name, _ in OPTIONS} >= {"epochs", "delta", "alpha", "count", "jobs", "steps", *NUMBERS_AS_TEXT}
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=" ".join)
+def test_an_option_takes_or_refuses_every_number(
+    option: tuple[str, str, str], place: Path, atdp: Atdp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    command, name, said = option
+    for value in VALUES:
+        code = told(atdp, (*ITS_OWN.get((command, name), BASES[command]), f"{said}={value}"), value)
+        if value in ("-1", "nan", "inf", "-inf") and name not in SIGNED:
+            assert code == 2, value
+    assert not list(place.glob("out*"))
+
+
+@pytest.mark.parametrize("setting", SETTERS)
+def test_a_setting_of_a_stage_takes_or_refuses_every_number(
+    setting: str, place: Path, atdp: Atdp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    for value in VALUES:
+        told(atdp, (*HARDEN, "--set", f"atdp.{setting}={value}"), value)
+    assert not list(place.glob("out*"))

@@ -1,0 +1,251 @@
+"""Inputs that would fill the memory or never end, and rows of the table, in processes of their own."""
+
+import gzip
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from tests.cli.badinput.case import SECRET, Case, Make, line
+from tests.cli.badinput.test_table import CASES, listing
+
+MEMORY = 3 << 30
+"""Bytes of address space that a command may take, its libraries and their threads' stacks included."""
+
+SECONDS = 10.0
+"""Of processor time, beyond what a good command takes to start."""
+
+PATIENCE = 120
+"""Seconds by the clock after which a command hangs, on a machine that does other things as well."""
+
+COMMAND = f"""
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))
+from atdp_cli.cli.app import main
+main()
+"""
+
+MEBIBYTE = b"x" * (1 << 20)
+
+
+def blocks(block: bytes, size: int) -> Iterator[bytes]:
+    """So many bytes."""
+    return (block for _ in range(size // len(block)))
+
+
+def plain(name: str, block: bytes, size: int) -> Make:
+    """A large file."""
+
+    def make(place: Path) -> None:
+        with (place / name).open("wb") as stream:
+            stream.writelines(blocks(block, size))
+
+    return make
+
+
+def gzipped(name: str, block: bytes, size: int) -> Make:
+    """A small file that unpacks to a large one."""
+
+    def make(place: Path) -> None:
+        with gzip.open(place / name, "wb", compresslevel=9) as stream:
+            for one in blocks(block, size):
+                stream.write(one)
+
+    return make
+
+
+def packed(name: str, block: bytes, size: int) -> Make:
+    """The same by zstd, which packs far more."""
+
+    def make(place: Path) -> None:
+        with (place / name).open("wb") as stream, zstandard.ZstdCompressor(level=3).stream_writer(stream) as packing:
+            for one in blocks(block, size):
+                packing.write(one)
+
+    return make
+
+
+def sparse(name: str, size: int) -> Make:
+    """A file of zeros that takes no room."""
+
+    def make(place: Path) -> None:
+        with (place / name).open("wb") as stream:
+            stream.truncate(size)
+
+    return make
+
+
+CUT = "Check that it is the right file, and cut its lines."
+UNPACK = "unpacks to more than 200 times its size, as no text does. If it is meant, unpack it first."
+DETECT = ("detect", "--no-store")
+REDACT = line("redact -o o.txt --spans spans.jsonl")
+HARDEN = line("harden model -o out --no-store --data")
+SHORT_LINES = (SECRET.encode() + b" is so.\n") * 1000
+
+LARGE = (
+    Case(
+        name="a line of 200 MB",
+        make=plain("c.txt", MEBIBYTE, 200 << 20),
+        command=(*REDACT, "c.txt"),
+        said=f"c.txt: line 1 is longer than 64 MiB. {CUT}",
+    ),
+    Case(
+        name="a line of 200 MB in JSON Lines",
+        make=plain("c.jsonl", MEBIBYTE, 200 << 20),
+        command=line("redact c.jsonl -o o.jsonl --spans spans.jsonl"),
+        said=f"c.jsonl: line 1 is longer than 64 MiB. {CUT}",
+    ),
+    Case(
+        name="a row of 200 MB whose quote stays open",
+        make=plain("c.csv", b'text\n"' + b"x\n" * (1 << 20), 200 << 20),
+        command=line("redact c.csv -o o.csv --spans spans.jsonl"),
+        said="c.csv: the row that begins on line 2 is longer than 64 MiB. Check that its quotes are closed; write a "
+        'quote inside a quoted field as "".',
+    ),
+    Case(
+        name="gzip of a gigabyte in a line",
+        make=gzipped("c.txt.gz", b"\0" * (1 << 24), 1 << 30),
+        command=(*REDACT, "c.txt.gz"),
+        said=f"c.txt.gz: line 1 is longer than 64 MiB. {CUT}",
+    ),
+    Case(
+        name="gzip of many short lines",
+        make=gzipped("c.txt.gz", SHORT_LINES * 500, 1 << 28),
+        command=(*HARDEN, "c.txt.gz"),
+        said=f"c.txt.gz {UNPACK}",
+    ),
+    Case(
+        name="zstd of ten gigabytes in a line",
+        make=packed("c.txt.zst", b"\0" * (1 << 24), 10 << 30),
+        command=(*REDACT, "c.txt.zst"),
+        said=f"c.txt.zst: line 1 is longer than 64 MiB. {CUT}",
+    ),
+    Case(
+        name="zstd of many short lines",
+        make=packed("c.txt.zst", SHORT_LINES * 500, 1 << 28),
+        command=line("plant-canary c.txt.zst -o o.txt.zst --manifest m.json --tokenizer model"),
+        said=f"c.txt.zst {UNPACK}",
+    ),
+    Case(
+        name="a corpus without end",
+        command=(*DETECT, "/dev/zero"),
+        said=f"/dev/zero: line 1 is longer than 64 MiB. {CUT}",
+    ),
+    Case(
+        name="a list without end",
+        command=(*DETECT, "corpus.txt", "--deny", "/dev/zero"),
+        said=f"/dev/zero: line 1 is longer than 64 MiB. {CUT}",
+    ),
+    Case(
+        name="spans without end",
+        command=line("redact corpus.txt -o o.txt --spans /dev/zero"),
+        said=f"/dev/zero: line 1 is longer than 64 MiB. {CUT}",
+    ),
+    Case(
+        name="a queue without end",
+        command=line("review /dev/zero"),
+        said=f"/dev/zero: line 1 is longer than 64 MiB. {CUT}",
+    ),
+    Case(
+        name="a configuration of ten gigabytes",
+        make=sparse("model/config.json", 10 << 30),
+        command=(*HARDEN, "corpus.txt"),
+        said="model/config.json is not valid JSON. Copy or save it again.",
+    ),
+    Case(
+        name="a ledger of ten gigabytes",
+        make=sparse("l.json", 10 << 30),
+        command=line("account l.json"),
+        said="l.json cannot be read as a ledger. Give a privacy_ledger.json or its folder.",
+    ),
+)
+
+SOME = {
+    "header of 2⁶³ bytes",
+    "layers by the million",
+    "pickle pytorch_model.bin",
+    "index names a file above",
+    "width of a billion",
+    "a link to itself for a model",
+    "spans beyond the record",
+    "key of pseudonyms without end",
+    "manifest without end",
+    "ledger of 10³⁰⁰ steps",
+    "report without end",
+    "recipe file nested deep",
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path, checkpoint_folder: Path, lines: list[str]) -> Path:
+    """A folder with a model, and a corpus that holds the secret."""
+    shutil.copytree(checkpoint_folder, tmp_path / "model")
+    (tmp_path / "corpus.txt").write_text("".join(f"{SECRET} {line}\n" for line in lines[:40]))
+    (tmp_path / "spans.jsonl").write_text('{"id": "1", "spans": []}\n')
+    return tmp_path
+
+
+def names_and_sizes(place: Path) -> dict[Path, int]:
+    """All that lies in a folder."""
+    return {file: file.stat().st_size for file in place.rglob("*") if file.is_file()}
+
+
+def processor_time() -> float:
+    """What all processes that this one has waited for have taken."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def ended(command: Sequence[str], place: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command as a user would, with little memory."""
+    return subprocess.run(
+        [sys.executable, "-c", COMMAND, *command],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: Path) -> float:
+    """How long this machine takes for a command to which nothing bad was given: mostly for loading libraries."""
+    folder = tmp_path_factory.mktemp("start")
+    (folder / "corpus.txt").write_text("Emma is here.\n" * 40)
+    began = processor_time()
+    good = ["harden", str(checkpoint_folder), "--data", "corpus.txt", "--dry-run", "--no-store"]
+    assert ended(good, folder).returncode == 0
+    return processor_time() - began
+
+
+def check(case: Case, place: Path, look: Callable[[Path], object], start: float) -> None:
+    """Run the case, and hold it to its row."""
+    case.make(place)
+    before, began = look(place), processor_time()
+    found = ended(case.command, place)
+    took = processor_time() - began
+    assert found.stderr == f"atdp: {case.said}\n"
+    assert found.returncode == case.code
+    assert found.stdout == ""
+    assert took < start + SECONDS
+    assert look(place) == before
+
+
+@pytest.mark.parametrize("case", LARGE, ids=lambda case: case.name)
+def test_what_would_fill_the_memory_is_refused(case: Case, place: Path, start: float) -> None:
+    check(case, place, names_and_sizes, start)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.name in SOME], ids=lambda case: case.name)
+def test_a_row_of_the_table_in_a_process_of_its_own(case: Case, place: Path, start: float) -> None:
+    check(case, place, listing, start)
+
+
+def test_the_rows_that_are_run_again_are_there() -> None:
+    assert {case.name for case in CASES} >= SOME

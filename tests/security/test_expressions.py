@@ -1,0 +1,146 @@
+"""Regular expressions: ours are quick on any text, and those of users are stopped."""
+
+import importlib
+import pkgutil
+import re
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from torch import nn
+
+import atdp_cli
+from atdp_cli.errors import InputError
+from atdp_cli.expressions import CHARACTERS_A_SECOND, SECONDS, Expression
+from atdp_cli.text.corrections import allowed, denied, literal, read_terms
+from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
+from atdp_cli.text.llm import parsed
+from atdp_cli.text.spans import Span, Tier
+from atdp_cli.training.subset import selected
+
+LENGTH = 20_000
+"""Characters. What takes time by the square of them takes minutes, by the cube or worse for ever."""
+
+BOUND = 1.0
+"""Seconds of processor time for one expression and one text."""
+
+REPEATED = (
+    *("a", "A", "1", " ", ".", "-", "_", "@", "/", ":", '"', "'", "\\", "(", "[", "{", "<", "\n", "é", "日", "\ud800"),
+    *("a ", "1 ", "1-", "a.", "a@", "a-", "A1", "a1", "Aa", "1.", "1,000 ", "0x", "+1 ", "(1)", "12:", "ab:", "::"),
+    *("a@a.", "www.", "http://", "eyJa.", "AKIA", "sk-", "ghp_a", "GB82 ", "DE1 ", "AA00", "{a", "{}", '""', '"",'),
+    *("[PERSON_1", "<PERSON", "[A_", "<think>", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "key=", "password: "),
+    *("Mr. A ", "1 Main St ", "P.O. Box 1", "12/12/", "2020-", "1°", "passport no ", "SSN 1", "d1,", "h.4."),
+)
+
+
+def texts() -> Iterator[str]:
+    """Texts that make a search try again and again."""
+    for part in REPEATED:
+        yield part * (LENGTH // len(part)) + "!\0a"
+
+
+def ours() -> dict[str, re.Pattern[str]]:
+    """Every expression that a module of the package keeps."""
+    found = {}
+    for module in pkgutil.walk_packages(atdp_cli.__path__, "atdp_cli."):
+        if module.name.endswith("__main__"):
+            continue
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if isinstance(value, re.Pattern):
+                found[f"{module.name.removeprefix('atdp_cli.')}.{name}"] = value
+    return found
+
+
+OURS = ours()
+
+
+AT_THE_START = {"text.llm._FIRST_WORD"}
+"""Matched at the start of a text alone, and not looked for in it."""
+
+
+def spent(began: float) -> float:
+    """Processor time since then."""
+    return time.process_time() - began
+
+
+def test_expressions_are_found() -> None:
+    assert {"text.detector.PLACEHOLDERS", "text.identifiers.contact._STRETCH"} <= set(OURS)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_our_expressions_are_quick_on_any_text(name: str) -> None:
+    for text in texts():
+        began = time.process_time()
+        OURS[name].match(text)
+        for _ in () if name in AT_THE_START else OURS[name].finditer(text):
+            pass
+        assert spent(began) < BOUND, text[:20]
+
+
+@pytest.mark.parametrize("recogniser", RECOGNISERS, ids=str)
+def test_recognisers_are_quick_on_any_text(recogniser: Recogniser) -> None:
+    for text in texts():
+        began = time.process_time()
+        for _ in recogniser(text):
+            pass
+        assert spent(began) < BOUND, text[:20]
+
+
+def test_a_servers_reply_is_read_quickly() -> None:
+    for text in texts():
+        began = time.process_time()
+        parsed(text * 20)
+        assert spent(began) < BOUND, text[:20]
+
+
+def test_literal_terms_are_quick_on_any_text() -> None:
+    for term in ("a", "a a", "a  a a a", "1 1", "a.", " ".join("a" * 50)):
+        for text in ("a" * LENGTH, "a " * LENGTH, "a" + " " * LENGTH, "1 " * LENGTH):
+            began = time.process_time()
+            denied(text, [literal(term)])
+            assert spent(began) < BOUND
+
+
+HANGING = (
+    (r"(a|aa)+$", "a" * 80 + "b"),
+    (r"(\w|\w\w|\s)+\d$", "the order was shipped to an old address " * 9),
+    (r"(\w+\s?)*\d$", "word " * 3000),
+    (r"(x+x+)+y|(\w|\w\w)+!", "x" * 80),
+)
+"""Expressions with repeats inside repeats, each with a text on which Python's own engine would not end."""
+
+
+@pytest.mark.parametrize(("expression", "text"), HANGING)
+def test_a_users_expression_is_stopped(expression: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / "terms.txt").write_text(f"# mine\n/{expression}/\n")
+    terms = read_terms(tmp_path / "terms.txt")
+    span = Span(0, 9, "PERSON", "ner", Tier.LOW_ENTITY)
+    for spans in (partial(denied, text, terms), partial(allowed, text, [span], terms)):
+        began = time.process_time()
+        with pytest.raises(InputError, match=r"terms\.txt: line 2 takes more than 1 s on"):
+            spans()
+        assert spent(began) < SECONDS + 1
+
+
+def test_a_users_expression_for_layers_is_stopped() -> None:
+    model = nn.Module()
+    model.register_parameter("a" * 60, nn.Parameter())
+    began = time.process_time()
+    with pytest.raises(InputError, match="The regular expression layers takes more than 1 s"):
+        selected(model, r"(a|aa)+$x")
+    assert spent(began) < SECONDS + 1
+
+
+def test_a_long_text_has_more_time() -> None:
+    text = "Emma wrote to Omar. " * (CHARACTERS_A_SECOND // 4)
+    expression = Expression(r"\b[A-Z]\w+\b", "the expression")
+    assert sum(1 for _ in expression.finditer(text)) == 2 * (CHARACTERS_A_SECOND // 4)
+
+
+def test_a_users_expression_means_what_it_means_to_python() -> None:
+    text = "Emma (12) wrote Omar; emma@example.org, Ärger 3.5"
+    for source in (r"[A-Z]\w+", r"(?i)emma", r"\d+(?:\.\d)?", r"(?<=\()\d+(?=\))", r"(\w)\1", r"^E|5$", r"\bÄ\w*"):
+        found = [match.span() for match in Expression(source, "it").finditer(text)]
+        assert found == [match.span() for match in re.finditer(source, text)]
