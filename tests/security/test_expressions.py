@@ -79,7 +79,7 @@ def test_our_expressions_are_quick_on_any_text(name: str) -> None:
         assert spent(began) < BOUND, text[:20]
 
 
-@pytest.mark.parametrize("recogniser", RECOGNISERS, ids=str)
+@pytest.mark.parametrize("recogniser", RECOGNISERS, ids=map(str, range(len(RECOGNISERS))))
 def test_recognisers_are_quick_on_any_text(recogniser: Recogniser) -> None:
     for text in texts():
         began = time.process_time()
