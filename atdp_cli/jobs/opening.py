@@ -1,5 +1,6 @@
 """The model that a run trains: loaded, moved, adapted, with the engine that fits it."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,11 +19,15 @@ from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoin
 from atdp_cli.model.device import find_device
 from atdp_cli.model.tokens import tokenizer_fingerprint
 from atdp_cli.training.clipping.engine import trainable
-from atdp_cli.training.clipping.selection import Chosen, choose
-from atdp_cli.training.collectives import take_first
+from atdp_cli.training.clipping.selection import Chosen, choose, random_records, relative_distance
+from atdp_cli.training.collectives import add_up, take_first
+from atdp_cli.training.ranks import share
 from atdp_cli.training.recipe import Interpolate, Train
 from atdp_cli.training.sharding import shard
 from atdp_cli.training.subset import selected
+
+PARTED_TOLERANCE = 1e-4
+"""Between gradients of a whole and of a parted model in fp32, relative to their length."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,8 +69,22 @@ def open_model(request: HardenRequest, notify: Notify) -> Opened:
         take_first(request.ranks, [one.detach() for one in trainable(model)])
     engine = choose(model, request.engine, notify, tokens=request.microbatch, ranks=request.ranks)
     if request.ranks.sharded:
-        shard(model, request.ranks, device)
+        _shard(model, engine, request, device)
     return Opened(checkpoint=replace(checkpoint, model=model), engine=engine, reference=reference)
+
+
+def _shard(model: PreTrainedModel, engine: Chosen, request: HardenRequest, device: torch.device) -> None:
+    """Part the model among the processes, and see that gradients of random tokens are what they were before."""
+    records = random_records(model)
+    before = engine.run(model, records, math.inf)
+    shard(model, request.ranks, device)
+    after = engine.run(model, share(request.ranks, records), math.inf)
+    add_up(request.ranks, after.gradient)
+    if relative_distance(after.gradient, before.gradient) > PARTED_TOLERANCE:
+        raise InputError(
+            f"{request.model} has other gradients once it is parted, so --shard-model does not fit it.",
+            "Leave --shard-model out.",
+        )
 
 
 def put_back(request: HardenRequest, checkpoint: Checkpoint) -> Checkpoint:

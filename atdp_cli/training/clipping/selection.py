@@ -168,9 +168,14 @@ def _disagreement(model: PreTrainedModel, engine: ClippingEngine) -> float:
     clip_norm = float(loop.clipped_sum(model, records, 1.0).norms.median())
     expected, found = loop.clipped_sum(model, records, clip_norm), engine(model, records, clip_norm)
     norms = ((found.norms - expected.norms).abs() / expected.norms).max()
-    apart = _length([a.double() - b.double() for a, b in zip(found.gradient, expected.gradient, strict=True)])
-    sums = apart / _length(expected.gradient)
-    return max(float(norms.nan_to_num(nan=math.inf)), math.inf if math.isnan(sums) else sums)
+    return max(float(norms.nan_to_num(nan=math.inf)), relative_distance(found.gradient, expected.gradient))
+
+
+def relative_distance(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
+    """‖found − expected‖ / ‖expected‖ over all parts; infinite where one of them is not a number."""
+    apart = _length([a.cpu().double() - b.cpu().double() for a, b in zip(found, expected, strict=True)])
+    share = apart / _length(expected)
+    return math.inf if math.isnan(share) else share
 
 
 def _length(parts: Sequence[torch.Tensor]) -> float:
