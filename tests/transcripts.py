@@ -85,6 +85,7 @@ INTERRUPTED = frozenset({"review queue.jsonl --skipped"})
 
 MARKS = (
     (re.compile(r"About \d+ s of"), "About N s of"),
+    (re.compile(r" with \d+\.\d GB of memory"), " with N GB of memory"),
     (re.compile(r" steps in \d+ s\."), " steps in N s."),
     (re.compile(r"\b\d{3}\.\d\d\b"), "NNN.NN"),
     (re.compile(r"(noise multiplier \d\.\d{4})\d+"), r"\1…"),

@@ -195,10 +195,11 @@ def our_engine(name: str, tokens: int) -> ClippingEngine:
 
 
 def ours(model: Any, optimizer: torch.optim.Optimizer, ids: torch.Tensor, engine: ClippingEngine) -> Step:
-    nothing = np.zeros(LENGTH, dtype=np.bool_)
-    weights = np.ones(LENGTH, dtype=np.float32)
+    length = ids.shape[1]
+    nothing = np.zeros(length, dtype=np.bool_)
+    weights = np.ones(length, dtype=np.float32)
     weights[0] = 0
-    windows = [Window(row, values.numpy(), nothing, nothing, nothing) for row, values in enumerate(ids)]
+    windows = [Window(row, values.numpy(), nothing, nothing, nothing) for row, values in enumerate(ids.cpu())]
     records = [Example((window,), (weights,)) for window in windows]
     stream = secure_stream()
 
@@ -222,7 +223,7 @@ def _losses(module: Any, ids: torch.Tensor, positions: torch.Tensor) -> torch.Te
 
 
 def _positions(ids: torch.Tensor) -> torch.Tensor:
-    return torch.arange(LENGTH).repeat(len(ids), 1)
+    return torch.arange(ids.shape[1], device=ids.device).repeat(len(ids), 1)
 
 
 def opacus_hooks(model: Any, optimizer: torch.optim.Optimizer, ids: torch.Tensor) -> Step:
