@@ -15,6 +15,9 @@ from atdp_cli.errors import InputError
 from atdp_cli.text.corpora.segments import Segment, Selection, record_numbers
 from atdp_cli.text.files import LONGEST_LINE, Bad, decoded, kind_of, raw_lines, shown, without_ending, without_mark
 
+MOST_LINES = 1_000_000
+"""Of a row."""
+
 _QUOTE = '"'
 _WITHIN = re.compile('[^"]*(?:""[^"]*)*')
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w{0,39}", re.ASCII)
@@ -110,9 +113,10 @@ def _rows(path: Path, delimiter: str) -> Iterator[_Row]:
             number = at
         within = _open_after(text, delimiter, within)
         size = size + len(text) if pieces else len(text)
-        if size > LONGEST_LINE:
+        if size > LONGEST_LINE or at - number > MOST_LINES:
+            long = f"{LONGEST_LINE >> 20} MiB" if size > LONGEST_LINE else f"{MOST_LINES:,} lines"
             raise InputError(
-                f"{shown(path)}: the row that begins on line {number} is longer than {LONGEST_LINE >> 20} MiB.",
+                f"{shown(path)}: the row that begins on line {number} is longer than {long}.",
                 'Check that its quotes are closed; write a quote inside a quoted field as "".',
             )
         pieces.append(text)
