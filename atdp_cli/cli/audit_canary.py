@@ -116,7 +116,7 @@ def _own(own: Own) -> "OwnNumbers | None":
 
 def _folders(models: list[Path], console: "Console") -> list[Path]:
     """The folders without those that atdp itself writes beside a model, which a shell's `*/` also catches."""
-    from atdp_cli.jobs.workplace import PARTIAL, PRIVATE
+    from atdp_cli.jobs.places import PARTIAL, PRIVATE
 
     kept = [path for path in models if path.suffix not in (PRIVATE, PARTIAL) or len(models) == 1]
     if skipped := len(models) - len(kept):

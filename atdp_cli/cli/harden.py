@@ -100,8 +100,9 @@ def _harden(
 def _over(planned: "Planned", console: "Console", saying: Telling) -> bool:
     """Whether the run is over already, as --resume may find; then it is shown. Otherwise it has room to begin."""
     from atdp_cli.jobs.hardened import completed
+    from atdp_cli.jobs.places import FAILED, beside
     from atdp_cli.jobs.together import said_by_first
-    from atdp_cli.jobs.workplace import FAILED, beside, check_output
+    from atdp_cli.jobs.workplace import check_output
 
     request = planned.request
     before = completed(planned) if request.resume and request.ranks.first else None

@@ -71,7 +71,7 @@ def show_result(finished: "Hardened", console: "Console") -> None:
     """What the run has done."""
     from rich.table import Table
 
-    from atdp_cli.jobs.workplace import PRIVATE, beside
+    from atdp_cli.jobs.places import PRIVATE, beside
     from atdp_cli.report.document import HTML_FILE
 
     table = Table("held-out perplexity", "all", "sensitive", "other", title="Result", title_justify="left")

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from atdp_cli.errors import UsageError
 from atdp_cli.jobs.identity import RECIPE as BEGUN
+from atdp_cli.jobs.places import FAILED, PARTIAL, PRIVATE, beside
 from atdp_cli.jobs.recipes import holding
 from atdp_cli.jobs.request import HardenRequest, Planned, plan_request
-from atdp_cli.jobs.workplace import FAILED, PARTIAL, PRIVATE, beside, read_record
+from atdp_cli.jobs.workplace import read_record
 from atdp_cli.model.folder import check_folder, hidden_width
 from atdp_cli.privacy.ledger import LEDGER_FILE
 from atdp_cli.text.spans import Tier

@@ -15,9 +15,9 @@ from atdp_cli.errors import AtdpError, RunError, UsageError
 from atdp_cli.events import ignore
 from atdp_cli.jobs.crosscheck import private_folder
 from atdp_cli.jobs.detection import Detector
+from atdp_cli.jobs.places import PRIVATE, beside
 from atdp_cli.jobs.planting import draw_canaries, plant_canaries
 from atdp_cli.jobs.systems import Step, System, slug_of
-from atdp_cli.jobs.workplace import PRIVATE, beside
 from atdp_cli.ranges import require_at_least
 from atdp_cli.report.document import MADE_UP_SENTENCE, REPORT_FILE
 from atdp_cli.text.files import read_lines

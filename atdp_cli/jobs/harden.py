@@ -22,6 +22,7 @@ from atdp_cli.jobs.machine import hardware
 from atdp_cli.jobs.material import Material, prepare
 from atdp_cli.jobs.modelcard import inherited_card
 from atdp_cli.jobs.opening import Opened, put_back
+from atdp_cli.jobs.places import FAILED, beside
 from atdp_cli.jobs.recipes import resolved
 from atdp_cli.jobs.reporting import write_reports
 from atdp_cli.jobs.request import HardenRequest, Planned
@@ -33,7 +34,7 @@ from atdp_cli.jobs.stages import Bench, fold
 from atdp_cli.jobs.states import Progress, read_state, restore
 from atdp_cli.jobs.stopping import enough, watch, write_unseen
 from atdp_cli.jobs.together import Begun, check_same_run, everywhere
-from atdp_cli.jobs.workplace import FAILED, Finished, Workplace, beside, check_output, finish, publish, workplace
+from atdp_cli.jobs.workplace import Finished, Workplace, check_output, finish, publish, workplace
 from atdp_cli.model.adapter import merged
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from atdp_cli.model.folder import is_adapter, weight_files
@@ -200,6 +201,7 @@ def _write(planned: Planned, opened: Opened, work: Workplace, run: _Trained) -> 
     """Write all that becomes OUT/ and OUT.private/, measured on the file as it was written."""
     request, checkpoint, material = planned.request, run.checkpoint, run.material
     stages = [result for result, _ in run.results]
+    _check_finite(stages)
     finished = merged(checkpoint.model) if request.merge_adapter else checkpoint.model
     save_checkpoint(finished, checkpoint.tokenizer, work.model, request.dtype or checkpoint.stored_dtype)
     written = _reload(work.model)
@@ -253,6 +255,13 @@ def _write(planned: Planned, opened: Opened, work: Workplace, run: _Trained) -> 
         ended_early=measured.ended_early,
     )
     return hardened, Finished(folder=output.name, replaces=request.force, failed=failed, steps=hardened.steps)
+
+
+def _check_finite(results: Sequence[StageResult]) -> None:
+    """Refuse a model that says nothing any more, though its parameters are finite."""
+    measured = [one.perplexities[-1].all for one in results if one.perplexities]
+    if measured and measured[-1] is not None and not math.isfinite(measured[-1]):
+        raise DivergedError("The hardened model's held-out perplexity is not finite.", "Lower the learning rate.")
 
 
 def _taken(stage: AnyPlan, result: StageResult) -> int:

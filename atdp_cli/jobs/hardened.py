@@ -7,9 +7,10 @@ from pathlib import Path
 from atdp_cli.errors import InputError
 from atdp_cli.jobs.identity import check_same, identity_of
 from atdp_cli.jobs.locking import LOCK_FILE, locked
+from atdp_cli.jobs.places import FAILED, PARTIAL, PRIVATE, beside
 from atdp_cli.jobs.reporting import read_report
 from atdp_cli.jobs.request import Planned
-from atdp_cli.jobs.workplace import FAILED, PARTIAL, PRIVATE, Finished, beside, publish, read_record
+from atdp_cli.jobs.workplace import Finished, publish, read_record
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, read_ledger

@@ -2,7 +2,7 @@
 
 import json
 import os
-import socket
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,7 +59,7 @@ def _acquired(folder: Path) -> int:
         try:
             _lock(handle, folder)
             if _is_at(handle, folder / LOCK_FILE):
-                about = {"process": os.getpid(), "host": socket.gethostname(), "since": timestamp()}
+                about = {"process": os.getpid(), "host": platform.node(), "since": timestamp()}
                 os.ftruncate(handle, 0)
                 os.pwrite(handle, json.dumps(about).encode(), 0)
                 return handle

@@ -7,7 +7,7 @@ from pydantic_core import from_json
 
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.jobs.attaching import read_audits, with_audits
-from atdp_cli.jobs.workplace import PRIVATE, beside
+from atdp_cli.jobs.places import PRIVATE, beside
 from atdp_cli.report.card import render_card
 from atdp_cli.report.comparison import Report
 from atdp_cli.report.document import HTML_FILE, REPORT_FILE, PrivateReport, PublicReport

@@ -23,8 +23,8 @@ from atdp_cli.jobs.experiment import (
     prepare,
     run_nodes,
 )
+from atdp_cli.jobs.places import PRIVATE, beside
 from atdp_cli.jobs.systems import System
-from atdp_cli.jobs.workplace import PRIVATE, beside
 from atdp_cli.report.document import REPORT_FILE
 from atdp_cli.report.numbers import Number
 from atdp_cli.report.systems import Row, Tokens

@@ -14,14 +14,11 @@ from atdp_cli.disk import sync_folder, sync_tree
 from atdp_cli.errors import InputError, RunError, UsageError
 from atdp_cli.jobs.identity import Identity, check_same
 from atdp_cli.jobs.locking import LOCK_FILE, check_free, locked
+from atdp_cli.jobs.places import PARTIAL, PRIVATE, beside
 from atdp_cli.jobs.states import STATE, numbers
 from atdp_cli.privacy.journal import JOURNAL_FILE
 from atdp_cli.privacy.ledger import LEDGER_FILE
 from atdp_cli.text.files import TEMPORARY, rewrite
-
-PRIVATE, PARTIAL, FAILED = ".private", ".partial", ".failed"
-"""What is appended to OUT for the folder of private files, for that of an unfinished run, and for a model that missed
-its limit."""
 
 RECORD_FILE = "run.json"
 
@@ -90,11 +87,6 @@ class Workplace:
     def journal(self) -> Path:
         """The journal of the run."""
         return self.root / JOURNAL_FILE
-
-
-def beside(output: Path, suffix: str) -> Path:
-    """`OUT` → `OUT.private`, whatever dots OUT has."""
-    return output.with_name(output.name + suffix)
 
 
 def check_output(output: Path, *, force: bool, resume: bool = False) -> None:

@@ -112,7 +112,7 @@ def test_bases_of_adapters(name: object, tmp_path: Path) -> None:
 
 
 def test_a_journal_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read as a journal"):
+    with pytest.raises(InputError, match="cannot be read"):
         read_journal(tmp_path / "journal.jsonl")
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from atdp_cli.errors import RunError, UsageError
 from atdp_cli.jobs.experiment import Experiment, Setting, audit_nodes, folder_of, nodes_of, prepare, run_nodes
+from atdp_cli.jobs.places import PRIVATE, beside
 from atdp_cli.jobs.systems import System, system_of
 from atdp_cli.jobs.table import NO_DP, as_float, rows_of
-from atdp_cli.jobs.workplace import PRIVATE, beside
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, read_beside
 from atdp_cli.report.systems import Row

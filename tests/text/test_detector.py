@@ -224,7 +224,7 @@ def test_recognisers_can_be_left_out(pipeline: Any) -> None:
 
 @pytest.mark.parametrize("jobs", [0, -1])
 def test_jobs_below_one_are_refused_at_once(pipeline: Any, jobs: int) -> None:
-    with pytest.raises(UsageError, match="--jobs"):
+    with pytest.raises(UsageError, match="jobs is"):
         detect([], pipeline=pipeline, jobs=jobs)
 
 

@@ -13,6 +13,7 @@ from atdp_cli.cli.harden_options import Data, Privacy, Training
 from atdp_cli.cli.options import Detecting
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.privacy.schedule import Constant, RiseReset
+from atdp_cli.ranges import LARGEST_NOISE
 from atdp_cli.text.placeholders import Style
 from atdp_cli.text.spans import Tier
 from atdp_cli.training.recipe import (
@@ -43,6 +44,7 @@ from atdp_cli.training.recipefile import (
 )
 
 POSITIVE = st.floats(min_value=0, exclude_min=True, allow_nan=False, allow_infinity=False)
+NOISE = st.floats(min_value=0, max_value=LARGEST_NOISE, exclude_min=True)
 SHARES = st.floats(min_value=0, max_value=1) | st.sampled_from([0, 1])
 FRACTIONS = st.floats(min_value=0, max_value=1, exclude_min=True, exclude_max=True)
 COUNTS = st.integers(min_value=1, max_value=10**9)
@@ -68,7 +70,7 @@ OBJECTIVES = st.one_of(
         Weighted,
         weight=SHARES | st.sampled_from(["record", "released"]),
         target_share=FRACTIONS,
-        release_noise_multiplier=POSITIVE,
+        release_noise_multiplier=NOISE,
     ),
     st.builds(
         Anchored,
@@ -83,7 +85,7 @@ NOISY = st.builds(
     DPSGD,
     clip_norm=POSITIVE,
     expected_batch=st.none() | COUNTS,
-    schedule=rising() | st.builds(Constant, noise_multiplier=POSITIVE),
+    schedule=rising() | st.builds(Constant, noise_multiplier=NOISE),
 )
 DECAY = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
 SHARED = {"learning_rate": POSITIVE, "weight_decay": DECAY, "towards": st.sampled_from(["zero", "start"])}
@@ -207,7 +209,7 @@ WRONG = {
     "the same stage name twice": ('name = "atdp"', 'name = "redacted"', "stage 2: the name 'redacted' is taken"),
     "no kind": ('kind = "weighted"\n', "", "stage 2 (atdp): objective: the key 'kind' is missing"),
     "unknown kind": ('kind = "weighted"', 'kind = "heavy"', "stage 2 (atdp): objective: kind is 'heavy'"),
-    "kind of another type": ('kind = "weighted"', "kind = []", "stage 2 (atdp): objective: kind is []"),
+    "kind of another type": ('kind = "weighted"', "kind = []", "stage 2 (atdp): objective: kind is no string"),
     "kind of another sum": ('kind = "dp-sgd"', 'kind = "sgd"', "stage 2 (atdp): mechanism: kind is 'sgd'"),
     "unknown key": ("clip_norm", "clip-norm", "stage 2 (atdp): mechanism: the key 'clip-norm' is not known"),
     "key of nothing": (

@@ -25,7 +25,9 @@ def line_at(text: str, start: int, end: int) -> str | None:
     at = text.index(term, start)
     if literal(term).match(text, at):
         return term_line(term)
-    return _expression(r"\s+".join(map(re.escape, term.split())))
+    # The library that searches with a bound on time does not take these for white space.
+    gap = r"[\s\x1c-\x1f]+" if re.search(r"[\x1c-\x1f]", term) else r"\s+"
+    return _expression(gap.join(map(re.escape, term.split())))
 
 
 def _fits(line: str) -> bool:
