@@ -11,7 +11,7 @@ demo: $(VENV)/installed
 	$(BIN)/python examples/quickstart/demo.py
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -m "not deep"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not deep" -n 2
 
 test-deep: $(VENV)/installed
 	$(BIN)/python -m pytest -m deep

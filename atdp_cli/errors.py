@@ -2,13 +2,13 @@
 
 from typing import ClassVar
 
-LONGEST = 500
-"""Characters of a problem, and of a remedy, before what cannot be printed is escaped."""
+LONGEST, LONGEST_REMEDY = 500, 4000
+"""Characters of a problem, and of a remedy, which may hold a command, before what cannot be printed is escaped."""
 
 
-def plain_line(text: str) -> str:
+def plain_line(text: str, longest: int = LONGEST) -> str:
     """The text as one line that is safe on a terminal: keys and names in a message come from files of others."""
-    line = text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 :]}"
+    line = text if len(text) <= longest else f"{text[: longest // 2]}…{text[-longest // 2 :]}"
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in line)
 
 
@@ -25,7 +25,7 @@ class AtdpError(Exception):
 
     def __init__(self, problem: str, remedy: str) -> None:
         self.problem = plain_line(problem)
-        self.remedy = plain_line(remedy)
+        self.remedy = plain_line(remedy, LONGEST_REMEDY)
         super().__init__(f"{self.problem} {self.remedy}")
 
 

@@ -13,11 +13,12 @@ from atdp_cli.cli.harden_options import Data, Privacy, Training
 from atdp_cli.cli.options import Detecting
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.privacy.schedule import Constant, RiseReset
-from atdp_cli.ranges import LARGEST_NOISE
+from atdp_cli.ranges import LARGEST_NOISE, LEAST_DELTA
 from atdp_cli.text.placeholders import Style
 from atdp_cli.text.spans import Tier
 from atdp_cli.training.recipe import (
     DPSGD,
+    MOST_EPOCHS,
     RECIPES,
     SGD,
     AdamBC,
@@ -112,7 +113,7 @@ def recipes(draw: st.DrawFn) -> Recipe:
                 text=draw(st.sampled_from(Text)),
                 objective=objective,
                 mechanism=mechanism,
-                epochs=draw(COUNTS),
+                epochs=draw(st.integers(1, MOST_EPOCHS)),
                 optimizer=draw(OPTIMIZERS if isinstance(mechanism, Plain) else OPTIMIZERS | CORRECTED),
                 layers=draw(LAYERS),
             )
@@ -128,7 +129,7 @@ RUNS = st.builds(
     max_windows=st.none() | COUNTS,
     jitter_seed=st.none() | st.integers(),
     lora_rank=st.none() | COUNTS,
-    delta=st.none() | FRACTIONS,
+    delta=st.none() | st.floats(min_value=LEAST_DELTA, max_value=1, exclude_max=True),
 )
 
 
