@@ -99,6 +99,16 @@ SkipBad = Annotated[
         rich_help_panel="Data",
     ),
 ]
+ShardOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="I/N",
+        help="Read only the I-th of N parts of about equal size, I from 1; a record is in the part where it begins. "
+        "Ids are those of the whole, counts those of the part. The outputs of all parts, in order, make the output of "
+        "the whole: joined with cat, but for Parquet, of which each is a file.",
+        rich_help_panel="Data",
+    ),
+]
 CorpusArgument = Annotated[
     Path,
     typer.Argument(
@@ -162,13 +172,20 @@ class Reading:
     text_field: TextField = "text"
     id_field: IdField = None
     skip_bad: SkipBad = False
+    shard: ShardOption = None
 
     def corpus(self, path: Path) -> "Corpus":
         """The same for the jobs."""
         from atdp_cli.jobs.text import Corpus
+        from atdp_cli.text.corpora.shards import parse_shard
 
         return Corpus(
-            path=path, unit=self.unit, text_field=self.text_field, id_field=self.id_field, skip_bad=self.skip_bad
+            path=path,
+            unit=self.unit,
+            text_field=self.text_field,
+            id_field=self.id_field,
+            skip_bad=self.skip_bad,
+            shard=None if self.shard is None else parse_shard(self.shard),
         )
 
 
