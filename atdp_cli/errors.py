@@ -1,6 +1,6 @@
 """Every error the tool raises on purpose. Each knows its exit code and says what to do next."""
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class AtdpError(Exception):
@@ -17,6 +17,10 @@ class AtdpError(Exception):
         super().__init__(f"{problem} {remedy}")
         self.problem = problem
         self.remedy = remedy
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
+        """As another process is sent it."""
+        return type(self), (self.problem, self.remedy)
 
 
 class UsageError(AtdpError):

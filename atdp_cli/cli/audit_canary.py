@@ -11,7 +11,7 @@ import typer
 from atdp_cli.cli.audit_options import Bounds, Limits, Own, Reports, Trying
 from atdp_cli.cli.audit_shown import Entry, show
 from atdp_cli.cli.console import progress, results, write_json
-from atdp_cli.cli.options import Telling, Threads
+from atdp_cli.cli.options import Telling, Threads, Working
 from atdp_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def audit_canary(
     bounds: Bounds,
     trying: Trying,
     own: Own,
+    working: Working,
     reports: Reports,
     saying: Telling,
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
@@ -77,11 +78,12 @@ def audit_canary(
     )
     baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
     reports.check()
+    engine = working.chosen(processes=1)
     console = saying.console()
     folders = _folders(models, console)
     use_threads(threads)
     with progress(console, saying.progress) as notify:
-        audits = list(audit_models(folders, question, request, notify))
+        audits = list(audit_models(folders, question, request, notify, engine))
     entries = [_entry(audit, limits) for audit in audits]
     if baseline is not None:
         entries = [against(entry, baseline) for entry in entries]

@@ -1,12 +1,14 @@
 """`atdp audit-canary` as a function."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.audit.alternatives import SAMPLE
 from atdp_cli.audit.canary import Target, Template, find_template
@@ -22,10 +24,13 @@ from atdp_cli.events import Notify
 from atdp_cli.jobs.attacks import NONE, Attack, Attacks, canary_records, extracted, resurfaced, told_apart
 from atdp_cli.jobs.claims import HALF_AND_ROOT, Games, epsilon_bounds
 from atdp_cli.jobs.corpusnumbers import Located
+from atdp_cli.jobs.engines import ALONE, Engine
+from atdp_cli.jobs.modeltasks import on_each
+from atdp_cli.jobs.onray import Ray
 from atdp_cli.jobs.ownsecrets import OwnReference, measure_own, reference_own
 from atdp_cli.jobs.standing import Pool, all_scores, likeliest_scores, placed, placed_exactly, pool_of
-from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
-from atdp_cli.model.folder import weight_files
+from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
+from atdp_cli.model.folder import check_folder, tokenizer_folder, weight_files
 from atdp_cli.model.tokens import tokenizer_fingerprint
 from atdp_cli.privacy.ledger import file_sha256
 
@@ -155,27 +160,60 @@ def check_posed(question: Question | None, request: AuditRequest) -> None:
 
 
 def audit_models(
-    models: Sequence[Path], question: Question | None, request: AuditRequest, notify: Notify
+    models: Sequence[Path],
+    question: Question | None,
+    request: AuditRequest,
+    notify: Notify,
+    engine: Engine = ALONE,
 ) -> Iterator[Audit | Unfinished]:
     """One audit a model, in order; a model that fails among several is reported and the rest go on.
 
-    Models of one tokenizer share the tokenised candidates and their trie.
+    Models of one tokenizer share the tokenised candidates and their trie, and all share the reference's scores.
 
     Args:
+        models: Their folders.
         question: None where only the corpus' own numbers are asked about.
+        request: What is done.
+        notify: Told how far it is.
+        engine: Here one by one, or as tasks of Ray, which do the same with as many threads as are set here.
 
     Raises:
         UsageError: What is asked cannot be answered.
         InputError: The reference, or the only model, cannot be read.
+        RunError: Ray cannot be started or reached.
     """
     check_posed(question, request)
     pool: Pool | None = None
     base: Base | None = None
     if request.reference is not None:
         checkpoint = load_checkpoint(request.reference)
-        pool = _pool(checkpoint, question, None, notify)
+        pool = _pool(checkpoint.tokenizer, question, None, notify)
         base = _base(checkpoint, question, pool, request, notify)
         del checkpoint
+    asked: dict[str, Any] = {"question": question, "request": request, "base": base, "pool": pool}
+    if isinstance(engine, Ray):
+        asked["pool"] = pool or _first_pool(models, question, notify)
+        audits = on_each(engine, models, partial(_apart, **asked), notify)
+    else:
+        audits = _one_by_one(models, notify, **asked)
+    for folder, found in zip(models, audits, strict=True):
+        if not isinstance(found, AtdpError):
+            yield found
+        elif len(models) == 1:
+            raise found
+        else:
+            yield Unfinished(model=str(folder), error=found)
+
+
+def _one_by_one(
+    models: Sequence[Path],
+    notify: Notify,
+    *,
+    question: Question | None,
+    request: AuditRequest,
+    base: Base | None,
+    pool: Pool | None,
+) -> Iterator[Audit | AtdpError]:
     for folder in models:
         try:
             checkpoint = load_checkpoint(folder)
@@ -184,20 +222,37 @@ def audit_models(
                     f"{folder} and the reference have different tokenizers.",
                     "Give the base model that it was trained from.",
                 )
-            pool = _pool(checkpoint, question, pool, notify)
+            pool = _pool(checkpoint.tokenizer, question, pool, notify)
             found = _audit(folder, checkpoint, question, pool, base, request=request, notify=notify)
             yield replace(found, weights={file.name: file_sha256(file) for file in weight_files(folder)})
         except AtdpError as error:
-            if len(models) == 1:
-                raise
-            yield Unfinished(model=str(folder), error=error)
+            yield error
 
 
-def _pool(checkpoint: Checkpoint, question: Question | None, before: Pool | None, notify: Notify) -> Pool | None:
+def _apart(folder: Path, notify: Notify, **asked: Any) -> Audit:
+    """One model's audit, as `_one_by_one` gives it, in a process of its own."""
+    (found,) = _one_by_one([folder], notify, **asked)
+    if isinstance(found, AtdpError):
+        raise found
+    return found
+
+
+def _first_pool(models: Sequence[Path], question: Question | None, notify: Notify) -> Pool | None:
+    """The candidates for the first model whose tokenizer can be read."""
+    for folder in models if question is not None else ():
+        with suppress(AtdpError):
+            check_folder(folder)
+            return _pool(load_tokenizer(tokenizer_folder(folder)), question, None, notify)
+    return None
+
+
+def _pool(
+    tokenizer: PreTrainedTokenizerFast, question: Question | None, before: Pool | None, notify: Notify
+) -> Pool | None:
     """The candidates for a model, which may be those of the model before; None without canaries."""
-    if question is None or (before is not None and before.fingerprint == tokenizer_fingerprint(checkpoint.tokenizer)):
+    if question is None or (before is not None and before.fingerprint == tokenizer_fingerprint(tokenizer)):
         return before
-    return pool_of(checkpoint.tokenizer, question.template, question.targets, notify)
+    return pool_of(tokenizer, question.template, question.targets, notify)
 
 
 def _base(

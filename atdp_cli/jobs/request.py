@@ -191,7 +191,6 @@ def _check(request: HardenRequest) -> None:
         require_positive("max-epsilon", request.max_epsilon)
     _check_running(request)
     _check_watched(request)
-    require_at_least("jobs", request.detector.jobs, 1)
     require_at_least("max-windows-per-unit", request.max_windows, 1)
     for path in (request.spans, *request.detector.allow, *request.detector.deny, request.manifest, request.valid):
         if path is not None and not path.is_file():

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify, RecordsRead, ignore
 from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.corrections import allowed, denied
@@ -14,6 +13,7 @@ from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.text.placeholders import pattern_of
 from atdp_cli.text.scan import Finding, Known, Learn, forgotten, nothing_known, scan
 from atdp_cli.text.spans import Range, Span, Tier, at_tier
+from atdp_cli.text.workers import Engine, here
 
 _ONTONOTES = frozenset(
     {"CARDINAL", "DATE", "EVENT", "FAC", "GPE", "LANGUAGE", "LAW", "LOC", "MONEY", "NORP", "ORDINAL", "ORG"}
@@ -57,7 +57,7 @@ def detect(
     records: Iterable[Record],
     *,
     pipeline: Any,
-    jobs: int = 1,
+    engine: Engine = here,
     allow: Sequence[re.Pattern[str]] = (),
     deny: Sequence[re.Pattern[str]] = (),
     recognisers: Sequence[Recogniser] = RECOGNISERS,
@@ -76,20 +76,15 @@ def detect(
     Args:
         records: The records.
         pipeline: From `load_pipeline`.
-        jobs: Processes to read with, at least 1.
+        engine: Where to read.
         allow: Patterns whose matches are not sensitive.
         deny: Patterns whose matches are sensitive at every tier; they win over `allow`.
         recognisers: The structured identifiers to look for.
         known: What an earlier pass found; corrections are applied to it afresh.
         learn: Is given what this pass finds, before corrections.
         notify: Told how many records are done.
-
-    Raises:
-        UsageError: `jobs` is below 1.
     """
-    if jobs < 1:
-        raise UsageError(f"--jobs {jobs} is not a number of processes.", "Use 1 or more.")
-    findings = scan(records, pipeline=pipeline, jobs=jobs, recognisers=recognisers, known=known, learn=learn)
+    findings = scan(records, pipeline=pipeline, engine=engine, recognisers=recognisers, known=known, learn=learn)
     return _told(findings, allow, deny, notify)
 
 
