@@ -4,10 +4,13 @@ A task gets two things: settings, which each worker fetches once, and an item. W
 """
 
 import contextlib
+import functools
 import os
 import pickle
+import re
 import secrets
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,6 +34,14 @@ Begin = Callable[[Settings], Callable[[Item], Result]]
 
 Submit = Callable[[Item], Callable[[], Result]]
 """Hands an item to a worker, and gives what waits for its result."""
+
+LOCAL = "local"
+"""What Ray's library calls a Ray of its own."""
+
+AUTO = "auto"
+"""The address of the cluster that this machine is part of."""
+
+_HOST_PORT = re.compile(r"(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\]):(?P<port>[0-9]{1,5})")
 
 RETRIES = 3
 """How often a task is begun again whose worker has ended."""
@@ -60,9 +71,10 @@ class Ray:
 
     def __post_init__(self) -> None:
         check_jobs(self.processors)
-        if self.address is not None and "://" in self.address:
+        if self.address not in (None, AUTO) and not _HOST_PORT.fullmatch(self.address):
             raise UsageError(
-                "--ray-address takes no URL.", "Run atdp on a machine of the cluster, with HOST:PORT or auto."
+                f"--ray-address {self.address} is not HOST:PORT.",
+                "Run atdp on a machine of the cluster, with its HOST:PORT or with auto.",
             )
 
 
@@ -185,17 +197,19 @@ def _result(library: Any, reference: Any) -> Any:
 def connected(ray: Ray) -> Iterator[Any]:
     """The library, connected to Ray; what was started ends with the block.
 
+    A Ray that is started here asks for a token, which the library does not know where it was imported before.
+
     Raises:
         RunError: Ray cannot be started or reached.
     """
     with contextlib.ExitStack() as stack:
         if ray.address is None:
             # Ray opens its folder to everybody, and listens beyond this machine.
-            folder = Path(tempfile.mkdtemp(prefix="atdp-"))
+            folder = Path(tempfile.mkdtemp(prefix="atdp-ray-"))
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+            secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": _token()}
             stack.enter_context(_environment(_QUIET | secret))
-            where = {"address": "local", "num_cpus": ray.processors, "include_dashboard": False}
+            where = {"address": LOCAL, "num_cpus": ray.processors, "include_dashboard": False}
             where["_temp_dir"] = str(folder / "ray")
         else:
             stack.enter_context(_environment(_QUIET))
@@ -207,8 +221,16 @@ def connected(ray: Ray) -> Iterator[Any]:
         yield library
 
 
+@functools.cache
+def _token() -> str:
+    """Who starts tasks where Ray is started here must know it. Ray's library reads the first one of a process alone."""
+    return secrets.token_hex(32)
+
+
 def _begin_or_join(library: Any, where: dict[str, Any]) -> None:
-    here = where["address"] == "local"
+    here = where["address"] == LOCAL
+    if not here:
+        _check_answer(where["address"])
     for left in reversed(range(STARTS if here else 1)):
         try:
             library.init(**where, log_to_driver=False, logging_level="critical")
@@ -217,11 +239,24 @@ def _begin_or_join(library: Any, where: dict[str, Any]) -> None:
             library.shutdown()
             if left:
                 continue
-            place = "Ray could not be started" if here else f"No cluster of Ray answers at {where['address']}"
+            place = "Ray could not be started" if here else f"The cluster of Ray at {where['address']} cannot be used"
             raise RunError(
                 f"{place} ({type(error).__name__}).",
-                "Check its version, its token and the address, or use --engine local.",
+                "Check its version and its token, or use --engine local.",
             ) from error
+
+
+def _check_answer(address: str) -> None:
+    """Raise RunError where nothing listens, for which Ray's library would wait for minutes."""
+    found = _HOST_PORT.fullmatch(address)
+    if found is None:
+        return
+    try:
+        socket.create_connection((found["host"].strip("[]"), int(found["port"])), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise RunError(
+            f"No cluster of Ray answers at {address}.", "Check the address, or start one: ray start --head."
+        ) from error
 
 
 @contextlib.contextmanager

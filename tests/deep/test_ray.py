@@ -2,6 +2,7 @@
 
 import random
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.deep
+@pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
 def test_ray_with_a_worker_killed_and_shards_give_what_one_process_gives(corpus: Path, tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="ray is not installed")
     store, local, on_ray = tmp_path / "s.private", tmp_path / "local.jsonl", tmp_path / "ray.jsonl"
     killed: list[int] = []
 
