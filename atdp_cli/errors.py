@@ -1,6 +1,6 @@
 """Every error the tool raises on purpose. Each knows its exit code and says what to do next."""
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 LONGEST, LONGEST_REMEDY = 500, 4000
 """Characters of a problem, and of a remedy, which may hold a command, before what cannot be printed is escaped."""
@@ -27,6 +27,10 @@ class AtdpError(Exception):
         self.problem = plain_line(problem)
         self.remedy = plain_line(remedy, LONGEST_REMEDY)
         super().__init__(f"{self.problem} {self.remedy}")
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
+        """As another process is sent it."""
+        return type(self), (self.problem, self.remedy)
 
 
 class UsageError(AtdpError):

@@ -11,15 +11,16 @@ import typer
 from atdp_cli.cli.audit_options import Bounds, Limits, Own, Reports, Trying
 from atdp_cli.cli.audit_shown import Entry, show
 from atdp_cli.cli.console import progress, results, write_json
-from atdp_cli.cli.options import Telling, Threads
+from atdp_cli.cli.options import Telling, Threads, Working
 from atdp_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from atdp_cli.audit.findings import Audit
-    from atdp_cli.jobs.audit import Own as OwnNumbers
-    from atdp_cli.jobs.audit import Question, Unfinished
+    from atdp_cli.jobs.audit import Unfinished
+    from atdp_cli.jobs.questions import Own as OwnNumbers
+    from atdp_cli.jobs.questions import Question
     from atdp_cli.report.sarif import Manifest
 
 
@@ -28,6 +29,7 @@ def audit_canary(
     bounds: Bounds,
     trying: Trying,
     own: Own,
+    working: Working,
     reports: Reports,
     saying: Telling,
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
@@ -50,8 +52,9 @@ def audit_canary(
     """
     from atdp_cli.audit.verdict import Limits as Judged
     from atdp_cli.jobs.attacks import Attacks, parse_attacks
-    from atdp_cli.jobs.audit import AuditRequest, audit_models, pose
+    from atdp_cli.jobs.audit import audit_models
     from atdp_cli.jobs.claims import Games
+    from atdp_cli.jobs.questions import AuditRequest, pose
     from atdp_cli.model.device import use_threads
     from atdp_cli.report.baseline import against, read_baseline
 
@@ -77,11 +80,12 @@ def audit_canary(
     )
     baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
     reports.check()
+    engine = working.chosen(processes=1)
     console = saying.console()
     folders = _folders(models, console)
     use_threads(threads)
     with progress(console, saying.progress) as notify:
-        entries = [_entry(audit, limits) for audit in audit_models(folders, question, request, notify)]
+        entries = [_entry(audit, limits) for audit in audit_models(folders, question, request, notify, engine)]
     if baseline is not None:
         entries = [against(entry, baseline) for entry in entries]
     _write(reports, entries, manifest)
@@ -98,8 +102,8 @@ def audit_canary(
 
 def _own(own: Own) -> "OwnNumbers | None":
     """The corpus' own numbers, found once for all models."""
-    from atdp_cli.jobs.audit import Own as OwnNumbers
     from atdp_cli.jobs.corpusnumbers import find_own
+    from atdp_cli.jobs.questions import Own as OwnNumbers
 
     if own.secrets is None or own.data is None:
         return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from atdp_cli.cli.console import progress, say_skipped, write_json
-from atdp_cli.cli.options import CorpusArgument, Detecting, Force, Reading, Telling
+from atdp_cli.cli.options import CorpusArgument, Detecting, Force, Reading, Telling, Working
 from atdp_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ REVIEW = "Review"
 def detect(
     corpus: CorpusArgument,
     detecting: Detecting,
+    working: Working,
     reading: Reading,
     saying: Telling,
     output: Annotated[
@@ -49,7 +50,7 @@ def detect(
     from atdp_cli.jobs.text import detect_corpus, detect_to_file
 
     sampling = _sampling(review, sample, force=force)
-    corpus_read, detector = reading.corpus(corpus), detecting.detector(corpus)
+    corpus_read, detector = reading.corpus(corpus), detecting.detector(corpus, working)
     console = saying.console()
     with progress(console, saying.progress) as notify:
         if output is not None:

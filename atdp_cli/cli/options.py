@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from atdp_cli.jobs.detection import Detector
+    from atdp_cli.jobs.engines import Engine
     from atdp_cli.jobs.text import Corpus
 
 Json = Annotated[
@@ -48,6 +50,31 @@ Threads = Annotated[
     ),
 ]
 Jobs = Annotated[int, typer.Option(help="Processes for the detector.", rich_help_panel="Running")]
+
+
+class EngineName(StrEnum):
+    """Where work is done."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
+EngineOption = Annotated[
+    EngineName,
+    typer.Option(
+        help="local: on this machine. ray: as tasks of Ray, begun again where a worker ends; what is written is the "
+        "same. Batches of private text, or of an audit the secrets, go to its workers. Needs pip install 'atdp[ray]'.",
+        rich_help_panel="Running",
+    ),
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="The cluster of --engine ray; auto on one of its machines. Default: Ray is started here for the run.",
+        rich_help_panel="Running",
+    ),
+]
 TierOption = Annotated[
     Tier,
     typer.Option(
@@ -96,6 +123,16 @@ SkipBad = Annotated[
         "--skip-bad",
         help="Count and skip lines and rows that cannot be read (not UTF-8, bad JSON, no text, wrong number of "
         "fields) in place of an error. A redacted corpus leaves them out.",
+        rich_help_panel="Data",
+    ),
+]
+ShardOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="I/N",
+        help="Read only the I-th of N parts of about equal size, I from 1; a record is in the part where it begins. "
+        "Ids are those of the whole, counts those of the part. The outputs of all parts, in order, make the output of "
+        "the whole: joined with cat, but for Parquet, of which each is a file.",
         rich_help_panel="Data",
     ),
 ]
@@ -162,14 +199,45 @@ class Reading:
     text_field: TextField = "text"
     id_field: IdField = None
     skip_bad: SkipBad = False
+    shard: ShardOption = None
 
     def corpus(self, path: Path) -> "Corpus":
         """The same for the jobs."""
         from atdp_cli.jobs.text import Corpus
+        from atdp_cli.text.corpora.shards import parse_shard
 
         return Corpus(
-            path=path, unit=self.unit, text_field=self.text_field, id_field=self.id_field, skip_bad=self.skip_bad
+            path=path,
+            unit=self.unit,
+            text_field=self.text_field,
+            id_field=self.id_field,
+            skip_bad=self.skip_bad,
+            shard=None if self.shard is None else parse_shard(self.shard),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Working:
+    """Where work is done."""
+
+    engine: EngineOption = EngineName.LOCAL
+    ray_address: RayAddress = None
+
+    def chosen(self, processes: int) -> "Engine":
+        """The same for the jobs, with as many processes as are started here.
+
+        Raises:
+            UsageError: Options contradict each other, or Ray is not installed.
+        """
+        from atdp_cli.jobs.engines import Local
+        from atdp_cli.jobs.onray import Ray, require_ray
+
+        if self.engine is EngineName.RAY:
+            require_ray()
+            return Ray(address=self.ray_address, processors=processes)
+        if self.ray_address is not None:
+            raise UsageError("--ray-address goes with --engine ray.", "Add that engine, or leave the address out.")
+        return Local(jobs=processes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,16 +257,19 @@ class Detecting:
     on_disagreement: OnDisagreement = None
     llm_key_file: LlmKeyFile = None
 
-    def detector(self, corpus: Path) -> "Detector":
+    def detector(self, corpus: Path, working: Working = Working()) -> "Detector":
         """The same for the jobs, on this corpus."""
         from atdp_cli.jobs.detection import Detector
+
+        if working.ray_address is not None and self.jobs != 1:
+            raise UsageError("--jobs is about this machine, and --ray-address about others.", "Leave one of them out.")
 
         return Detector(
             tier=self.tier,
             allow=tuple(self.allow or ()),
             deny=tuple(self.deny or ()),
             pipeline=self.spacy_pipeline,
-            jobs=self.jobs,
+            engine=working.chosen(self.jobs),
             store=self._store(corpus),
             crosscheck=cross_check(
                 self.crosscheck,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from atdp_cli.cli.console import progress, say_skipped, write_json
-from atdp_cli.cli.options import CorpusArgument, Detecting, Force, Reading, Telling
+from atdp_cli.cli.options import CorpusArgument, Detecting, Force, Reading, Telling, Working
 from atdp_cli.text.placeholders import Style
 
 
@@ -17,6 +17,7 @@ def redact(
         Path, typer.Option("--output", "-o", help="The redacted corpus, in the same format.", rich_help_panel="Output")
     ],
     detecting: Detecting,
+    working: Working,
     reading: Reading,
     saying: Telling,
     spans: Annotated[
@@ -53,7 +54,7 @@ def redact(
         tally = redact_corpus(
             reading.corpus(corpus),
             output,
-            detecting.detector(corpus),
+            detecting.detector(corpus, working),
             notify,
             style=style,
             pseudonym_key=pseudonym_key,

@@ -1,60 +1,35 @@
 """`atdp audit-canary` as a function."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from transformers import PreTrainedTokenizerFast
 
-from atdp_cli.audit.alternatives import SAMPLE
-from atdp_cli.audit.canary import Target, Template, find_template
-from atdp_cli.audit.candidates import LARGEST_POOL, sampled
 from atdp_cli.audit.distribution import distribution
 from atdp_cli.audit.exposure import Scores, Standing
 from atdp_cli.audit.findings import Audit, EpsilonBound
-from atdp_cli.audit.manifest import Manifest, read_manifest, token_mismatch
+from atdp_cli.audit.manifest import token_mismatch
 from atdp_cli.audit.membership import RecordScores
-from atdp_cli.audit.verdict import DEFAULT, Limits, judge, with_own_secrets
-from atdp_cli.errors import AtdpError, InputError, UsageError
+from atdp_cli.audit.verdict import judge, with_own_secrets
+from atdp_cli.errors import AtdpError, InputError
 from atdp_cli.events import Notify
-from atdp_cli.jobs.attacks import NONE, Attack, Attacks, canary_records, extracted, resurfaced, told_apart
-from atdp_cli.jobs.claims import HALF_AND_ROOT, Games, epsilon_bounds
-from atdp_cli.jobs.corpusnumbers import Located
+from atdp_cli.jobs.attacks import Attack, canary_records, extracted, resurfaced, told_apart
+from atdp_cli.jobs.claims import epsilon_bounds
+from atdp_cli.jobs.engines import ALONE, Engine
+from atdp_cli.jobs.modeltasks import on_each
+from atdp_cli.jobs.onray import Ray
 from atdp_cli.jobs.ownsecrets import OwnReference, measure_own, reference_own
+from atdp_cli.jobs.questions import AuditRequest, Question, check_posed
 from atdp_cli.jobs.standing import Pool, all_scores, likeliest_scores, placed, placed_exactly, pool_of
-from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
-from atdp_cli.model.folder import weight_files
+from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
+from atdp_cli.model.folder import check_folder, tokenizer_folder, weight_files
 from atdp_cli.model.tokens import tokenizer_fingerprint
 from atdp_cli.privacy.ledger import file_sha256
-from atdp_cli.ranges import require_at_least, require_at_most
-
-MOST_ALTERNATIVES = 1_000_000
-
-NO_CANARIES = (
-    "There is nothing to audit: no --manifest and no --canary was given.",
-    "Canaries must be in the data before fine-tuning: run 'atdp plant-canary CORPUS -o planted.txt --manifest "
-    "canaries.json --tokenizer MODEL', fine-tune on planted.txt, then audit with --manifest canaries.json.",
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """What is asked of every model.
-
-    Attributes:
-        manifest: None for a secret that was typed by hand, which is uncalibrated.
-    """
-
-    template: Template
-    targets: tuple[Target, ...]
-    manifest: Manifest | None
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether the secrets were drawn at random."""
-        return self.manifest is not None and self.manifest.calibrated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,38 +38,6 @@ class Unfinished:
 
     model: str
     reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Own:
-    """Numbers of the corpus itself, and how many alternatives to draw for those with too many to list."""
-
-    located: Located
-    sample: int = SAMPLE
-
-    def __post_init__(self) -> None:
-        require_at_least("alternatives", self.sample, 1)
-        require_at_most("alternatives", self.sample, MOST_ALTERNATIVES)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AuditRequest:
-    """What is done with every model, and what fails it.
-
-    Attributes:
-        reference: Folder of the public base model.
-        full: Describe the distribution over all candidates.
-        shown: Say there what the likeliest candidates are.
-        own: The corpus' own numbers, to be ranked too.
-    """
-
-    reference: Path | None = None
-    limits: Limits = DEFAULT
-    games: Games = HALF_AND_ROOT
-    attacks: Attacks = NONE
-    full: bool = False
-    shown: bool = False
-    own: Own | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,73 +55,40 @@ class Base:
     own: OwnReference | None
 
 
-def pose(manifest: Path | None, canary: str | None) -> Question | None:
-    """The question that a manifest or a typed canary asks; None where neither was given.
-
-    Raises:
-        UsageError: Both were given.
-        InputError: The manifest is malformed.
-    """
-    if manifest is not None and canary is not None:
-        raise UsageError("--manifest and --canary exclude each other.", "Give one of them.")
-    if manifest is not None:
-        found = read_manifest(manifest)
-        return Question(template=found.slots(), targets=found.targets(), manifest=found)
-    if canary is None:
-        return None
-    template, secret = find_template(canary)
-    target = Target(index=template.index_of(secret), repeats=1)
-    return Question(template=template, targets=(target,), manifest=None)
-
-
-def check_posed(question: Question | None, request: AuditRequest) -> None:
-    """Refuses, before any model is read, what cannot be answered.
-
-    Raises:
-        UsageError: As said.
-    """
-    if question is None:
-        if request.own is None:
-            raise UsageError(*NO_CANARIES)
-        if request.attacks.wanted or request.full:
-            raise UsageError("--attacks and --full are about canaries, and there are none.", "Give --manifest.")
-        return
-    coins = question.manifest is not None and question.manifest.coins
-    if Attack.MEMBERSHIP in request.attacks.wanted and not coins:
-        raise UsageError(
-            "--attacks membership compares canaries that a coin put in with those that it left out.",
-            "Plant them with plant-canary --in-out.",
-        )
-    if request.games.guesses is not None and not coins:
-        raise UsageError("--guesses is about coins, and none were tossed.", "Plant with plant-canary --in-out.")
-    if request.full and sampled(question.template):
-        raise UsageError(
-            f"--full describes all candidates, and the template has over {LARGEST_POOL:,}.", "Use a shorter slot."
-        )
-
-
 def audit_models(
-    models: Sequence[Path], question: Question | None, request: AuditRequest, notify: Notify
+    models: Sequence[Path],
+    question: Question | None,
+    request: AuditRequest,
+    notify: Notify,
+    engine: Engine = ALONE,
 ) -> Iterator[Audit | Unfinished]:
     """One audit a model, in order; a model that fails among several is reported and the rest go on.
 
-    Models of one tokenizer share the tokenised candidates and their trie.
+    Models of one tokenizer share the tokenised candidates and their trie, and all share the reference's scores.
 
     Args:
+        models: Their folders.
         question: None where only the corpus' own numbers are asked about.
+        request: What is done.
+        notify: Told how far it is.
+        engine: Here one by one, or as tasks of Ray, which do the same with as many threads as are set here.
 
     Raises:
         UsageError: What is asked cannot be answered.
         InputError: The reference, or the only model, cannot be read.
+        RunError: Ray cannot be started or reached.
     """
     check_posed(question, request)
     pool: Pool | None = None
     base: Base | None = None
     if request.reference is not None:
         checkpoint = load_checkpoint(request.reference)
-        pool = _pool(checkpoint, question, None, notify)
+        pool = _pool(checkpoint.tokenizer, question, None, notify)
         base = _base(checkpoint, question, pool, request, notify)
         del checkpoint
+    if isinstance(engine, Ray):
+        yield from _on_ray(engine, models, question, pool, base, request=request, notify=notify)
+        return
     for folder in models:
         found: Audit | Unfinished
         try:
@@ -206,16 +116,61 @@ def _audited(
             f"{folder} and the reference have different tokenizers.",
             "Give the base model that it was trained from.",
         )
-    pool = _pool(checkpoint, question, pool, notify)
+    pool = _pool(checkpoint.tokenizer, question, pool, notify)
     found = _audit(folder, checkpoint, question, pool, base, request=request, notify=notify)
     return replace(found, weights={file.name: file_sha256(file) for file in weight_files(folder)}), pool
 
 
-def _pool(checkpoint: Checkpoint, question: Question | None, before: Pool | None, notify: Notify) -> Pool | None:
+def _on_ray(
+    ray: Ray,
+    models: Sequence[Path],
+    question: Question | None,
+    pool: Pool | None,
+    base: Base | None,
+    *,
+    request: AuditRequest,
+    notify: Notify,
+) -> Iterator[Audit | Unfinished]:
+    pool = pool or _first_pool(models, question, notify)
+    work = partial(_apart, question=question, pool=pool, base=base, request=request)
+    for folder, found in zip(models, on_each(ray, models, work, notify), strict=True):
+        if not isinstance(found, AtdpError):
+            yield found
+        elif len(models) == 1:
+            raise found
+        else:
+            yield Unfinished(model=str(folder), reason=str(found))
+
+
+def _apart(
+    folder: Path,
+    notify: Notify,
+    *,
+    question: Question | None,
+    pool: Pool | None,
+    base: Base | None,
+    request: AuditRequest,
+) -> Audit:
+    """A model's audit in a process of its own."""
+    return _audited(folder, question, pool, base, request=request, notify=notify)[0]
+
+
+def _first_pool(models: Sequence[Path], question: Question | None, notify: Notify) -> Pool | None:
+    """The candidates for the first model whose tokenizer can be read."""
+    for folder in models if question is not None else ():
+        with suppress(AtdpError):
+            check_folder(folder)
+            return _pool(load_tokenizer(tokenizer_folder(folder)), question, None, notify)
+    return None
+
+
+def _pool(
+    tokenizer: PreTrainedTokenizerFast, question: Question | None, before: Pool | None, notify: Notify
+) -> Pool | None:
     """The candidates for a model, which may be those of the model before; None without canaries."""
-    if question is None or (before is not None and before.fingerprint == tokenizer_fingerprint(checkpoint.tokenizer)):
+    if question is None or (before is not None and before.fingerprint == tokenizer_fingerprint(tokenizer)):
         return before
-    return pool_of(checkpoint.tokenizer, question.template, question.targets, notify)
+    return pool_of(tokenizer, question.template, question.targets, notify)
 
 
 def _base(

@@ -8,6 +8,7 @@ from typing import Any
 
 from atdp_cli.events import Event, Notify, RecordsRead
 from atdp_cli.jobs.crosscheck import CrossCheck, cross_checked
+from atdp_cli.jobs.engines import ALONE, Engine, text_engine
 from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.corrections import read_terms
 from atdp_cli.text.crosscheck import Counts
@@ -25,7 +26,7 @@ class Detector:
         pipeline: A spaCy pipeline; None for the default one.
         allow: Lists of terms that are not sensitive.
         deny: Lists of terms that always are.
-        jobs: Processes to read with, at least 1.
+        engine: Where to read.
         store: A private folder to keep what spaCy and the recognisers find in, and to look it up; None for none.
         crosscheck: A language model to ask about what is not flagged; None to ask nobody.
     """
@@ -34,7 +35,7 @@ class Detector:
     pipeline: str | None = None
     allow: tuple[Path, ...] = ()
     deny: tuple[Path, ...] = ()
-    jobs: int = 1
+    engine: Engine = ALONE
     store: Path | None = None
     crosscheck: CrossCheck | None = None
 
@@ -69,7 +70,7 @@ def find(
         detect,
         records,
         pipeline=pipeline,
-        jobs=detector.jobs,
+        engine=text_engine(detector.engine),
         allow=allow,
         deny=[term for file in detector.deny for term in read_terms(file)],
         notify=tell,

@@ -259,7 +259,8 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
 
 def _audit(experiment: Experiment, nodes: Sequence[Node]) -> str | None:
     """Audit models of one seed. Why that failed; None where it did not."""
-    from atdp_cli.jobs.audit import AuditRequest, Unfinished, audit_models, pose
+    from atdp_cli.jobs.audit import Unfinished, audit_models
+    from atdp_cli.jobs.questions import AuditRequest, pose
 
     question = pose(experiment.folder(nodes[0].seed) / "canaries.json", None)
     folders = [folder_of(experiment, node) for node in nodes]

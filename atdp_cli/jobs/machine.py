@@ -15,10 +15,15 @@ def hardware(device: torch.device) -> HardwareEntry:
     """This machine: its processor, how many cores this process may use, memory in GiB, and the GPU of `device`."""
     return HardwareEntry(
         processor=_processor(),
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        cores=cores(),
         memory=_memory(),
         accelerator=torch.cuda.get_device_name(device) if device.type == "cuda" else _other(device),
     )
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _other(device: torch.device) -> str | None:

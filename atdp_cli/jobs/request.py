@@ -20,7 +20,6 @@ from atdp_cli.text.files import STANDARD_INPUT, same_file
 from atdp_cli.text.placeholders import Style
 from atdp_cli.text.review.sampling import check_rate
 from atdp_cli.text.spans import Tier
-from atdp_cli.text.workers import MOST_JOBS
 from atdp_cli.training.clipping.names import EngineName
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, solve_noise
 from atdp_cli.training.ranks import ALONE, Ranks
@@ -202,8 +201,6 @@ def _check(request: HardenRequest) -> None:
     _check_running(request)
     _check_ranks(request)
     _check_watched(request)
-    require_at_least("jobs", request.detector.jobs, 1)
-    require_at_most("jobs", request.detector.jobs, MOST_JOBS)
     require_at_least("max-windows-per-unit", request.max_windows, 1)
     _check_paths(request)
 

@@ -12,6 +12,7 @@ from atdp_cli.jobs.crosscheck import check_crosscheck, private_folder
 from atdp_cli.jobs.detection import Detector, find
 from atdp_cli.text.corpora.records import Record, Unit, read_records
 from atdp_cli.text.corpora.rewriting import rewrite_corpus
+from atdp_cli.text.corpora.shards import Shard
 from atdp_cli.text.crosscheck import Counts
 from atdp_cli.text.detector import Detection
 from atdp_cli.text.files import STANDARD_INPUT, Bad, check_new, real_path, refuse, same_file, written_whole
@@ -31,6 +32,7 @@ class Corpus:
 
     Attributes:
         skip_bad: Count lines, objects and rows that cannot be read, and go on, in place of an error.
+        shard: Read this part alone; counts are then of it, and ids those of the whole. None for all.
     """
 
     path: Path
@@ -38,6 +40,7 @@ class Corpus:
     text_field: str = "text"
     id_field: str | None = None
     skip_bad: bool = False
+    shard: Shard | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +97,7 @@ def detect_corpus(
         review: Also write this queue.
 
     Raises:
-        UsageError: The queue exists, is the corpus itself, or its share is out of range.
+        UsageError: The queue exists, is the corpus itself, or its share is out of range; a shard with a queue.
         InputError: The corpus, a list or the pipeline cannot be used.
     """
     if review is not None:
@@ -137,6 +140,11 @@ def queue_header(corpus: Corpus, tier: Tier, rate: float) -> Header:
 
 
 def _check_queue(review: Sampling, corpus: Corpus) -> None:
+    if corpus.shard is not None:
+        raise UsageError(
+            "--review draws from the whole corpus, and --shard reads a part of it.",
+            "Draw the queue by a run without --shard.",
+        )
     check_rate(review.rate)
     check_new(review.queue, force=review.force)
     if same_file(review.queue, corpus.path):
@@ -175,13 +183,16 @@ def redact_corpus(
         style: How placeholders look.
         pseudonym_key: The file of the key for pseudonyms, created if it does not exist; None for a random key
             that is thrown away.
-        spans: A spans file of this corpus, used in place of the detector.
+        spans: A spans file of this corpus, or of the same shard of it, used in place of the detector.
 
     Raises:
-        UsageError: The output exists, or there is a key without pseudonyms or in the place of the output.
+        UsageError: The output exists, or there is a key without pseudonyms or in the place of the output; the shard
+            would replace the corpus, or have pseudonyms of its own.
         InputError: The corpus, the spans or the key cannot be used.
     """
     check_new(output, force=force)
+    if corpus.shard is not None:
+        _check_part(corpus, output, style, pseudonym_key)
     check_crosscheck(detector.crosscheck, spans=spans is not None)
     masking = _masking(style, pseudonym_key, output)
     tally = _tally(detector)
@@ -200,8 +211,21 @@ def redact_corpus(
         text_field=corpus.text_field,
         id_field=corpus.id_field,
         bad=_bad(corpus, tally),
+        shard=corpus.shard,
     )
     return tally
+
+
+def _check_part(corpus: Corpus, output: Path, style: Style, pseudonym_key: Path | None) -> None:
+    if output.resolve() == corpus.path.resolve():
+        raise UsageError(
+            "--output names the corpus, of which --shard reads only a part.", "Write the part to another file."
+        )
+    if style is Style.PSEUDONYM and pseudonym_key is None:
+        raise UsageError(
+            "--shard with pseudonyms of a random key would give every part other names.",
+            "Give all parts the same --pseudonym-key.",
+        )
 
 
 def _masking(style: Style, pseudonym_key: Path | None, output: Path) -> Masking:
@@ -244,7 +268,14 @@ def _count(corpus: Corpus) -> int | None:
 
 
 def _records(corpus: Corpus, bad: Bad) -> Iterator[Record]:
-    return read_records(corpus.path, unit=corpus.unit, text_field=corpus.text_field, id_field=corpus.id_field, bad=bad)
+    return read_records(
+        corpus.path,
+        unit=corpus.unit,
+        text_field=corpus.text_field,
+        id_field=corpus.id_field,
+        bad=bad,
+        shard=corpus.shard,
+    )
 
 
 def _ignored(_: InputError) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from atdp_cli.events import Notify, RecordsRead, ignore
 from atdp_cli.expressions import Pattern
-from atdp_cli.ranges import require_at_least, require_at_most
 from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.corrections import allowed, denied
 from atdp_cli.text.identifiers import LABELS as IDENTIFIER_LABELS
@@ -14,7 +13,7 @@ from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.text.placeholders import pattern_of
 from atdp_cli.text.scan import Finding, Known, Learn, forgotten, nothing_known, scan
 from atdp_cli.text.spans import Range, Span, Tier, at_tier
-from atdp_cli.text.workers import MOST_JOBS
+from atdp_cli.text.workers import Engine, here
 
 _ONTONOTES = frozenset(
     {"CARDINAL", "DATE", "EVENT", "FAC", "GPE", "LANGUAGE", "LAW", "LOC", "MONEY", "NORP", "ORDINAL", "ORG"}
@@ -58,7 +57,7 @@ def detect(
     records: Iterable[Record],
     *,
     pipeline: Any,
-    jobs: int = 1,
+    engine: Engine = here,
     allow: Sequence[Pattern] = (),
     deny: Sequence[Pattern] = (),
     recognisers: Sequence[Recogniser] = RECOGNISERS,
@@ -77,20 +76,15 @@ def detect(
     Args:
         records: The records.
         pipeline: From `load_pipeline`.
-        jobs: Processes to read with, at least 1.
+        engine: Where to read.
         allow: Patterns whose matches are not sensitive.
         deny: Patterns whose matches are sensitive at every tier; they win over `allow`.
         recognisers: The structured identifiers to look for.
         known: What an earlier pass found; corrections are applied to it afresh.
         learn: Is given what this pass finds, before corrections.
         notify: Told how many records are done.
-
-    Raises:
-        UsageError: `jobs` is below 1 or above `MOST_JOBS`.
     """
-    require_at_least("jobs", jobs, 1)
-    require_at_most("jobs", jobs, MOST_JOBS)
-    findings = scan(records, pipeline=pipeline, jobs=jobs, recognisers=recognisers, known=known, learn=learn)
+    findings = scan(records, pipeline=pipeline, engine=engine, recognisers=recognisers, known=known, learn=learn)
     return _told(findings, allow, deny, notify)
 
 

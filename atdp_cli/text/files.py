@@ -9,7 +9,7 @@ import secrets
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
@@ -110,7 +110,12 @@ def read_lines(path: Path, bad: Bad = refuse) -> Iterator[tuple[int, str, str]]:
     Raises:
         InputError: As for `raw_lines`; a line that is not UTF-8, unless `bad` skips it.
     """
-    for number, raw in raw_lines(path):
+    return decoded_lines(raw_lines(path), path, bad)
+
+
+def decoded_lines(lines: Iterable[tuple[int, bytes]], path: Path, bad: Bad) -> Iterator[tuple[int, str, str]]:
+    """Lines of a file as `read_lines` gives them."""
+    for number, raw in lines:
         try:
             line, ending = decoded(raw, path, number)
         except InputError as error:

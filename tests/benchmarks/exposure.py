@@ -44,7 +44,8 @@ from atdp_cli.audit.manifest import read_manifest
 from atdp_cli.audit.pruning import score_likeliest
 from atdp_cli.audit.trie import build_trie, score_pool
 from atdp_cli.events import Event, NodesScored, ignore
-from atdp_cli.jobs.audit import AuditRequest, audit_models, pose
+from atdp_cli.jobs.audit import audit_models
+from atdp_cli.jobs.questions import AuditRequest, pose
 from atdp_cli.model.checkpoint import load_checkpoint
 from atdp_cli.model.tokens import encode_record
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from atdp_cli.events import ignore
 from atdp_cli.jobs.detection import Detector, find
+from atdp_cli.jobs.engines import Local
 from atdp_cli.text.corpora.records import read_records
 from atdp_cli.text.scan import BATCH, PIPELINES, load_pipeline
 from atdp_cli.text.spanfile import spans_line
@@ -73,7 +74,7 @@ def compare(corpus: Path, pipeline: Any, jobs: int, rounds: int, folder: Path) -
 
     for number in range(rounds):
         store = folder / f"{corpus.stem}-{jobs}-{number}.private"
-        detector = Detector(jobs=jobs, store=store)
+        detector = Detector(engine=Local(jobs=jobs), store=store)
 
         def detected(detector: Detector = detector) -> None:
             detect_once(corpus, pipeline, detector, folder / "spans.jsonl")

@@ -8,9 +8,10 @@ import pytest
 from atdp_cli.jobs import sentence
 from atdp_cli.text.scan import load_pipeline
 from tests.audit.conftest import bpe
+from tests.cli.conftest import fixed_manifest
 from tests.jobs.resumption import Place
 
-__all__ = ["bpe", "pipeline"]
+__all__ = ["bpe", "fixed_manifest", "pipeline"]
 
 
 @pytest.fixture

@@ -17,9 +17,10 @@ from atdp_cli.audit.exposure import Standing, stand
 from atdp_cli.audit.findings import Audit
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Event, RecordsRead
-from atdp_cli.jobs.audit import AuditRequest, Unfinished, audit_models, pose
+from atdp_cli.jobs.audit import Unfinished, audit_models
 from atdp_cli.jobs.claims import Games, epsilon_bounds
 from atdp_cli.jobs.planting import draw_canaries, plant_canaries
+from atdp_cli.jobs.questions import AuditRequest, pose
 
 POOL = 10_000
 

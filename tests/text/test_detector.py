@@ -18,6 +18,7 @@ from atdp_cli.text.placeholders import KEY_BYTES, Masking, Style
 from atdp_cli.text.redaction import redact
 from atdp_cli.text.scan import BATCH, LONGEST_WORD, PIECE, load_pipeline
 from atdp_cli.text.spans import Tier, at_tier, merge
+from atdp_cli.text.workers import MOST_JOBS, processes
 
 
 def one(text: str, pipeline: Any, **options: Any) -> Detection:
@@ -187,7 +188,7 @@ def test_order_is_kept_and_processes_do_not_change_the_result(pipeline: Any, mon
     records = [*RECORDS[:70], Record("long", "Anna went home. " * 50), *RECORDS[70:], Record("", "")]
     alone = list(detect(records, pipeline=pipeline))
     assert [found.record for found in alone] == records
-    assert list(detect(records, pipeline=pipeline, jobs=2)) == alone
+    assert list(detect(records, pipeline=pipeline, engine=processes(2))) == alone
 
 
 def test_memory_is_bounded_by_a_few_batches(pipeline: Any) -> None:
@@ -222,10 +223,10 @@ def test_recognisers_can_be_left_out(pipeline: Any) -> None:
     assert not [s for s in one("jo@x.com", pipeline, recognisers=()).spans if s.source == "pattern"]
 
 
-@pytest.mark.parametrize("jobs", [0, -1])
-def test_jobs_below_one_are_refused_at_once(pipeline: Any, jobs: int) -> None:
+@pytest.mark.parametrize("jobs", [-1, 0, MOST_JOBS + 1])
+def test_numbers_of_jobs_are_within_bounds(jobs: int) -> None:
     with pytest.raises(UsageError, match="jobs is"):
-        detect([], pipeline=pipeline, jobs=jobs)
+        processes(jobs)
 
 
 def test_a_pipeline_by_name_has_no_lemmatizer(pipeline: Any) -> None:

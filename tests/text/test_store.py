@@ -26,6 +26,7 @@ from atdp_cli.text.packing import pack, unpack
 from atdp_cli.text.scan import KNOWN_BATCH, Finding, sentences
 from atdp_cli.text.spans import Span, Tier
 from atdp_cli.text.store import DATABASE_FILE, KEY_FILE, Store, opened_store
+from atdp_cli.text.workers import processes
 from tests.text.strategies import spans_within
 
 many = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -197,13 +198,13 @@ def test_hits_and_misses_give_what_one_pass_gives(pipeline: Any, tmp_path: Path,
             return list(detect(records, pipeline=counting, known=store.get, learn=store.put, **options))
 
     # Every third record, then all: hits stand among misses.
-    assert through_store(RECORDS[::3], jobs=jobs) == first[::3]
-    assert through_store(RECORDS, jobs=jobs) == first
+    assert through_store(RECORDS[::3], engine=processes(jobs)) == first[::3]
+    assert through_store(RECORDS, engine=processes(jobs)) == first
     if jobs == 1:
         assert counting.texts == len(RECORDS)
     before = counting.texts
-    assert through_store(RECORDS, jobs=jobs) == first
-    assert through_store(RECORDS, jobs=jobs, **lists) == corrected
+    assert through_store(RECORDS, engine=processes(jobs)) == first
+    assert through_store(RECORDS, engine=processes(jobs), **lists) == corrected
     assert counting.texts == before
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from atdp_cli.errors import InputError
 from atdp_cli.text.corpora.segments import Segment, Selection, record_numbers
-from atdp_cli.text.files import LONE_SURROGATE, Bad, read_lines, shown, without_mark
+from atdp_cli.text.corpora.shards import lines_of
+from atdp_cli.text.files import LONE_SURROGATE, Bad, decoded_lines, shown, without_mark
 
 _WHITESPACE = " \t\n\r"
 _DECODER = json.JSONDecoder()
@@ -16,7 +17,7 @@ def json_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[Segmen
     """See `layouts.read_segments`."""
     before = ""
     record = record_numbers(selection)
-    for number, line, ending in read_lines(path, bad):
+    for number, line, ending in decoded_lines(lines_of(path, selection.shard), path, bad):
         mark, text = without_mark(number, line)
         before += mark
         if not text.strip():

@@ -3,16 +3,24 @@
 So a rewritten file can only differ inside record texts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.text.corpora.jsonlines import json_segments
 from atdp_cli.text.corpora.parquet import parquet_segments
 from atdp_cli.text.corpora.plaintext import text_segments
-from atdp_cli.text.corpora.segments import Segment, Selection
+from atdp_cli.text.corpora.segments import Segment, Selection, streams
 from atdp_cli.text.corpora.separated import separated_segments
-from atdp_cli.text.files import NAMES, Bad, check_readable, kind_of, refuse, shown
+from atdp_cli.text.files import NAMES, Bad, Kind, check_readable, kind_of, refuse, shown
+
+_LAYOUTS: dict[Kind, Callable[[Path, Selection, Bad], Iterator[Segment]]] = {
+    "text": text_segments,
+    "jsonl": json_segments,
+    "csv": separated_segments,
+    "tsv": separated_segments,
+    "parquet": parquet_segments,
+}
 
 
 def read_segments(path: Path, selection: Selection, bad: Bad = refuse) -> Iterator[Segment]:
@@ -20,6 +28,7 @@ def read_segments(path: Path, selection: Selection, bad: Bad = refuse) -> Iterat
 
     Checks the path and the selection at once, the content while iterating. What `bad` skips is in no
     segment, neither as text nor as what stands before one.
+    A shard may have no records; a whole corpus must have some.
 
     Raises:
         UsageError: The unit does not go with the format.
@@ -28,14 +37,11 @@ def read_segments(path: Path, selection: Selection, bad: Bad = refuse) -> Iterat
     check_readable(path)
     kind = kind_of(path)
     _check_unit(path, selection)
-    if kind == "text":
-        return _nonempty(text_segments(path, selection.unit, bad), path, "")
-    where = f" in the field {selection.text_field}"
-    if kind == "jsonl":
-        return _nonempty(json_segments(path, selection, bad), path, where)
-    if kind == "parquet":
-        return _nonempty(parquet_segments(path, selection, bad), path, where)
-    return _nonempty(separated_segments(path, selection, bad), path, where)
+    _check_shard(path, selection)
+    segments = _LAYOUTS[kind](path, selection, bad)
+    if selection.shard is not None:
+        return segments
+    return _nonempty(segments, path, "" if kind == "text" else f" in the field {selection.text_field}")
 
 
 def _check_unit(path: Path, selection: Selection) -> None:
@@ -54,6 +60,24 @@ def _check_unit(path: Path, selection: Selection) -> None:
         )
     if selection.unit != "line" and selection.id_field is not None:
         raise UsageError("--id-field does not go with a --unit that names a field.", "Leave --id-field out.")
+
+
+def _check_shard(path: Path, selection: Selection) -> None:
+    if selection.shard is None:
+        return
+    if not path.is_file():
+        raise UsageError(
+            f"--shard parts a file by its size, and {shown(path)} has none.", "Write it to a file, and name that."
+        )
+    if selection.unit == "document":
+        raise UsageError(
+            "--shard parts a corpus between records, and --unit document makes it one.", "Leave one of them out."
+        )
+    if not streams(selection):
+        raise UsageError(
+            f"--shard takes records that stand together, and --unit {selection.unit} gathers them from the whole file.",
+            "Leave one of them out, or sort and part the file yourself.",
+        )
 
 
 def _nonempty(segments: Iterator[Segment], path: Path, where: str) -> Iterator[Segment]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,13 @@ def parquet_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[Seg
     record = record_numbers(selection)
     with _opened(path) as file:
         _check_columns(path, file.schema_arrow, selection)
+        rows = _rows_of(file, selection)
         wanted = list(dict.fromkeys([selection.text_field, selection.key or selection.text_field]))
-        row = 0
-        for batch in _batches(path, file, wanted):
+        for first, batch in _batches(path, file, wanted, rows):
             texts = batch.column(selection.text_field)
             keys = None if selection.key is None else batch.column(selection.key)
             for at in range(batch.num_rows):
-                row += 1
+                row = first + at + 1
                 try:
                     text = _cell(texts, at, f"{shown(path)}: row {row}", selection.text_field)
                     id_ = str(row if keys is None else _cell(keys, at, f"{shown(path)}: row {row}", selection.key))
@@ -37,12 +38,14 @@ def parquet_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[Seg
     yield Segment("", None)
 
 
-def write_rows(source: Path, column: str, edited: Iterator[tuple[Segment, str]], stream: Writable) -> None:
-    """Write the rows of `source` that `edited` names, in order, with its texts in `column`.
+def write_rows(source: Path, selection: Selection, edited: Iterator[tuple[Segment, str]], stream: Writable) -> None:
+    """Write the rows of `source` that `edited` names, in order, with its texts in the text field.
 
     Schema, metadata, the other columns' values and each column's codec stay; row groups do not.
 
     Args:
+        source: A Parquet file.
+        selection: How `edited` was read.
         edited: Segments of `source` in file order with their new texts, the end of the file last.
 
     Raises:
@@ -53,11 +56,11 @@ def write_rows(source: Path, column: str, edited: Iterator[tuple[Segment, str]],
 
     try:
         with _opened(source) as file:
-            batches = _edited_batches(source, file, column, edited)
+            batches = _edited_batches(source, file, selection, edited)
             # Metadata that reading refuses ends the process when the codecs are asked for first.
-            batch = next(batches)
+            batch = next(batches, None)
             with pq.ParquetWriter(stream, file.schema_arrow, compression=_codecs(file)) as writer:
-                for each in itertools.chain([batch], batches):
+                for each in itertools.chain([] if batch is None else [batch], batches):
                     writer.write_batch(each)
     except pa.ArrowException as error:
         raise RunError(
@@ -65,20 +68,20 @@ def write_rows(source: Path, column: str, edited: Iterator[tuple[Segment, str]],
         ) from error
 
 
-def _edited_batches(source: Path, file: Any, column: str, edited: Iterator[tuple[Segment, str]]) -> Iterator[Any]:
+def _edited_batches(
+    source: Path, file: Any, selection: Selection, edited: Iterator[tuple[Segment, str]]
+) -> Iterator[Any]:
     import pyarrow as pa
 
-    place = file.schema_arrow.get_field_index(column)
+    place = file.schema_arrow.get_field_index(selection.text_field)
     field = file.schema_arrow.field(place)
-    first = 0
     segment, text = next(edited)
-    for batch in _batches(source, file, None):
+    for first, batch in _batches(source, file, None, _rows_of(file, selection)):
         rows, texts = [], []
         while segment.text is not None and segment.row < first + batch.num_rows:
             rows.append(segment.row - first)
             texts.append(text)
             segment, text = next(edited)
-        first += batch.num_rows
         kept = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows, pa.int64()))
         if rows:
             yield kept.set_column(place, field, pa.array(texts, field.type))
@@ -101,15 +104,27 @@ def _opened(path: Path) -> Iterator[Any]:
         yield file
 
 
-def _batches(path: Path, file: Any, columns: list[str] | None) -> Iterator[Any]:
+def _rows_of(file: Any, selection: Selection) -> range:
+    """The shard's rows. What the metadata says of their number decides for no whole file."""
+    return range(sys.maxsize) if selection.shard is None else selection.shard.stretch(file.metadata.num_rows)
+
+
+def _batches(path: Path, file: Any, columns: list[str] | None, rows: range) -> Iterator[tuple[int, Any]]:
+    """Each batch with its first row's number, from 0; groups without any of the rows are not read."""
     import pyarrow as pa
 
     row = 0
     try:
         # One iterator over all row groups would hold what it has read of each.
         for group in range(file.num_row_groups):
+            there = range(row, row + file.metadata.row_group(group).num_rows)
+            if there.stop <= rows.start or there.start >= rows.stop:
+                row = there.stop
+                continue
             for batch in file.iter_batches(_ROWS, row_groups=[group], columns=columns):
-                yield batch
+                wanted = range(max(row, rows.start), min(row + batch.num_rows, rows.stop))
+                if wanted:
+                    yield wanted.start, batch.slice(wanted.start - row, len(wanted))
                 row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         raise _unread(path, error, row) from error
@@ -160,6 +175,8 @@ def _cell(column: Any, at: int, where: str, name: str | None) -> Any:
 
 def _codecs(file: Any) -> dict[str, str] | str:
     """The codec of each column, as far as the writer has it."""
+    if not file.num_row_groups:
+        return "SNAPPY"
     group = file.metadata.row_group(0)
     known = {"UNCOMPRESSED": "NONE", "GZIP": "GZIP", "BROTLI": "BROTLI", "ZSTD": "ZSTD", "LZ4": "LZ4", "LZ4_RAW": "LZ4"}
     codecs = {

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atdp_cli.text.corpora.layouts import read_segments
-from atdp_cli.text.corpora.segments import Segment, Selection
+from atdp_cli.text.corpora.segments import Segment, Selection, streams
+from atdp_cli.text.corpora.shards import Shard
 from atdp_cli.text.files import Bad, refuse
 
 Unit = str
@@ -34,6 +35,7 @@ def read_records(
     text_field: str = "text",
     id_field: str | None = None,
     bad: Bad = refuse,
+    shard: Shard | None = None,
 ) -> Iterator[Record]:
     """The records of a corpus, in file order.
 
@@ -56,20 +58,16 @@ def read_records(
         text_field: The field or column that holds the text, a string.
         id_field: The field or column that holds the id, a string or whole number.
         bad: Is told of each line, object or row that cannot be read: raises, or skips it by returning.
+        shard: Only the records that begin in this part of the file, with the ids that they have in the whole.
 
     Raises:
-        UsageError: The unit does not go with the format.
+        UsageError: The unit does not go with the format, or a shard with the unit or with standard input.
         InputError: A missing file or folder, damaged compression, a line that is not UTF-8 or not a JSON
             object, a missing or ill-typed field, a row that is not as wide as the header, or no records at all.
     """
-    selection = Selection(unit, text_field, id_field)
+    selection = Selection(unit, text_field, id_field, shard)
     groups = grouped(read_segments(path, selection, bad), selection)
     return (record_of(group) for group in groups if group[0].text is not None)
-
-
-def streams(selection: Selection) -> bool:
-    """Whether a record's segments stand side by side in the file, so that it need not be held whole."""
-    return selection.unit in ("line", "paragraph", "document")
 
 
 def grouped(segments: Iterator[Segment], selection: Selection) -> Iterator[tuple[Segment, ...]]:

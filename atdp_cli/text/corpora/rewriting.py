@@ -7,8 +7,9 @@ from pathlib import Path
 
 from atdp_cli.text.corpora.layouts import read_segments
 from atdp_cli.text.corpora.parquet import write_rows
-from atdp_cli.text.corpora.records import Record, Unit, grouped, record_of, streams
-from atdp_cli.text.corpora.segments import Segment, Selection
+from atdp_cli.text.corpora.records import Record, Unit, grouped, record_of
+from atdp_cli.text.corpora.segments import Segment, Selection, streams
+from atdp_cli.text.corpora.shards import Shard
 from atdp_cli.text.files import Bad, check_same_kind, kind_of, refuse, written_whole
 from atdp_cli.text.redaction import Edit, apply_edits
 
@@ -25,6 +26,7 @@ def rewrite_corpus(
     text_field: str = "text",
     id_field: str | None = None,
     bad: Bad = refuse,
+    shard: Shard | None = None,
 ) -> int:
     """Write `source` with edited record texts to `target`, and return the number of records.
 
@@ -34,13 +36,15 @@ def rewrite_corpus(
     spans two grouped objects or rows goes to the first of them. Parquet: schema, metadata, row order, the
     other columns' values and the codecs are kept. Compressed as the target's suffix says. What `bad` skips is
     left out. The target appears whole or not at all, and may be the source. Streams like `read_records`:
-    `edits` may look ahead, the rest is not held.
+    `edits` may look ahead, the rest is not held. Of shards 1 to N the files one after another are the file of the
+    whole, in bytes or, where compressed, in content: a CSV's header is in the first. Each of Parquet is a file of
+    its own.
 
     Args:
         source: The corpus, or `-`.
         target: The file to write.
         edits: See `Edits`.
-        unit, text_field, id_field, bad: As for `read_records`.
+        unit, text_field, id_field, bad, shard: As for `read_records`.
 
     Raises:
         UsageError: Source and target differ in format, or the unit does not go with it.
@@ -48,7 +52,7 @@ def rewrite_corpus(
         RunError: The target cannot be written.
     """
     check_same_kind(source, target)
-    selection = Selection(unit, text_field, id_field)
+    selection = Selection(unit, text_field, id_field, shard)
     segments = read_segments(source, selection, bad)
     edited = (_one_by_one if streams(selection) else _all_at_once)(segments, selection, edits)
     count = 0
@@ -61,7 +65,7 @@ def rewrite_corpus(
 
     with written_whole(target) as stream:
         if kind_of(source) == "parquet":
-            write_rows(source, text_field, counted(), stream)
+            write_rows(source, selection, counted(), stream)
         else:
             for segment, text in counted():
                 stream.write(_encoded(segment, text))

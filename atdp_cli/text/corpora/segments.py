@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from atdp_cli.text.corpora.shards import Shard
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -30,16 +32,22 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What makes a record of a file: see `records.read_records`."""
+    """What makes a record of a file, and which part of them is read: see `records.read_records`."""
 
     unit: str = "line"
     text_field: str = "text"
     id_field: str | None = None
+    shard: Shard | None = None
 
     @property
     def key(self) -> str | None:
         """Of files with fields: the one whose value is the record's id; None for the line or row number."""
         return self.id_field if self.unit == "line" else self.unit
+
+
+def streams(selection: Selection) -> bool:
+    """Whether a record's segments stand side by side in the file, so that it need not be held whole."""
+    return selection.unit in ("line", "paragraph", "document")
 
 
 def record_numbers(selection: Selection) -> Callable[[str], int]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from atdp_cli.errors import InputError
 from atdp_cli.text.corpora.segments import Segment, Selection, record_numbers
+from atdp_cli.text.corpora.shards import bytes_of, those_in
 from atdp_cli.text.files import LONGEST_LINE, Bad, decoded, kind_of, raw_lines, shown, without_ending, without_mark
 
 MOST_LINES = 1_000_000
@@ -30,11 +31,13 @@ class _Row:
 
     Attributes:
         number: Its first line, from 1.
+        place: The first byte of that line.
         before: The empty lines and the byte order mark before it.
         error: Why a line of it cannot be read; its other attributes are then not to be relied on.
     """
 
     number: int
+    place: int
     before: str
     text: str
     ending: str
@@ -44,26 +47,27 @@ class _Row:
 def separated_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[Segment]:
     """See `layouts.read_segments`. Faults of the header, and a quote that stays open, are never skipped."""
     delimiter = "\t" if kind_of(path) == "tsv" else ","
-    before = ""
-    names: list[str] | None = None
-    column, key = 0, None
+    rows = _rows(path, delimiter)
+    header = next(rows, None)
+    if header is None or not header.text:
+        yield Segment("" if header is None else header.before, None)
+        return
+    names = [_value(header.text[slice(*span)]) for span in _fields(header, delimiter, shown(path), None)]
+    column = column_of(names, selection.text_field, path)
+    key = None if selection.key is None else column_of(names, selection.key, path)
+    before = header.before + header.text + header.ending
+    if selection.shard is not None:
+        rows = those_in(((row.place, row) for row in rows), bytes_of(path, selection.shard))
+        before = before if selection.shard.number == 1 else ""
     record = record_numbers(selection)
-    for row in _rows(path, delimiter):
+    for row in rows:
         before += row.before
         if not row.text:
             continue
         try:
-            spans = _fields(row, delimiter, shown(path), None if names is None else len(names))
+            spans = _fields(row, delimiter, shown(path), len(names))
         except InputError as error:
-            if names is None:
-                raise
             bad(error)
-            continue
-        if names is None:
-            names = [_value(row.text[start:end]) for start, end in spans]
-            column = column_of(names, selection.text_field, path)
-            key = None if selection.key is None else column_of(names, selection.key, path)
-            before += row.text + row.ending
             continue
         start, end = spans[column]
         written = row.text[start:end]
@@ -96,8 +100,9 @@ def column_of(names: Sequence[str], name: str, path: Path) -> int:
 def _rows(path: Path, delimiter: str) -> Iterator[_Row]:
     pieces: list[str] = []
     number, before, within, error = 0, "", False, None
-    size = 0
+    size = place = end = 0
     for at, raw in raw_lines(path):
+        start, end = end, end + len(raw)
         try:
             text, ending = decoded(raw, path, at)
         except InputError as fault:
@@ -109,8 +114,9 @@ def _rows(path: Path, delimiter: str) -> Iterator[_Row]:
         if not within:
             if not text:
                 before += ending
+                place = start
                 continue
-            number = at
+            number, place = at, start
         within = _open_after(text, delimiter, within)
         size = size + len(text) if pieces else len(text)
         if size > LONGEST_LINE or at - number > MOST_LINES:
@@ -123,7 +129,7 @@ def _rows(path: Path, delimiter: str) -> Iterator[_Row]:
         if within:
             pieces.append(ending)
             continue
-        yield _Row(number, before, "".join(pieces), ending, error)
+        yield _Row(number, place, before, "".join(pieces), ending, error)
         pieces, before, error = [], "", None
     if within:
         raise InputError(
@@ -131,7 +137,7 @@ def _rows(path: Path, delimiter: str) -> Iterator[_Row]:
             'Close it, or write a quote inside a quoted field as "".',
         )
     if before:
-        yield _Row(number, before, "", "", None)
+        yield _Row(number, place, before, "", "", None)
 
 
 def _open_after(line: str, delimiter: str, within: bool) -> bool:

@@ -1,0 +1,70 @@
+"""Ten megabytes on Ray, with a worker killed, and in 64 shards: the bytes of one local run."""
+
+import random
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from atdp_cli.events import Event, RecordsRead, ignore
+from atdp_cli.jobs.detection import Detector
+from atdp_cli.jobs.engines import Engine, Local
+from atdp_cli.jobs.onray import Ray
+from atdp_cli.jobs.text import Corpus, detect_to_file, redact_corpus
+from atdp_cli.text.corpora.shards import Shard
+from tests.rayworkers import kill_a_busy_worker
+from tests.small import small_lines
+
+BYTES, SHARDS = 10_000_000, 64
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    draw, lines, size = random.Random(64), small_lines(), 0
+    path = tmp_path_factory.mktemp("corpus") / "corpus.txt"
+    with path.open("w", encoding="utf-8") as stream:
+        while size < BYTES:
+            line = f"{draw.randrange(10**6)} {' '.join(draw.choices(lines, k=draw.randrange(1, 9)))}\n"
+            size += stream.write(line)
+    return path
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
+def test_ray_with_a_worker_killed_and_shards_give_what_one_process_gives(corpus: Path, tmp_path: Path) -> None:
+    store, local, on_ray = tmp_path / "s.private", tmp_path / "local.jsonl", tmp_path / "ray.jsonl"
+    killed: list[int] = []
+
+    def kill_in_the_middle(event: Event) -> None:
+        if isinstance(event, RecordsRead) and not killed and event.total and event.done > event.total / 2:
+            killed.append(kill_a_busy_worker())
+
+    def seconds(engine: Engine, target: Path, kept: Path | None) -> float:
+        began = time.monotonic()
+        detector = Detector(engine=engine, store=kept)
+        detect_to_file(
+            Corpus(path=corpus),
+            target,
+            detector,
+            kill_in_the_middle if isinstance(engine, Ray) else ignore,
+            force=False,
+        )
+        return time.monotonic() - began
+
+    print(f"local, 2 processes: {seconds(Local(jobs=2), local, store):.0f} s")
+    print(f"Ray, 2 processors, one worker killed: {seconds(Ray(processors=2), on_ray, None):.0f} s")
+    assert len(killed) == 1
+    assert on_ray.read_bytes() == local.read_bytes()
+
+    whole = tmp_path / "whole.txt"
+    redact_corpus(Corpus(path=corpus), whole, Detector(store=store), ignore)
+    spans = redacted = b""
+    for number in range(1, SHARDS + 1):
+        part = Corpus(path=corpus, shard=Shard(number, SHARDS))
+        detect_to_file(part, tmp_path / f"{number}.jsonl", Detector(store=store), ignore, force=False)
+        redact_corpus(part, tmp_path / f"{number}.txt", Detector(store=store), ignore)
+        spans += (tmp_path / f"{number}.jsonl").read_bytes()
+        redacted += (tmp_path / f"{number}.txt").read_bytes()
+    assert spans == local.read_bytes()
+    assert redacted == whole.read_bytes()

@@ -1,0 +1,112 @@
+"""Ray: the bytes of a local run, in order, also where workers are killed; skipped where it is not installed."""
+
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atdp_cli.audit.findings import Audit
+from atdp_cli.errors import InputError, RunError, UsageError
+from atdp_cli.events import Event, RecordsRead, ignore
+from atdp_cli.jobs.audit import Unfinished, audit_models
+from atdp_cli.jobs.detection import Detector
+from atdp_cli.jobs.engines import ALONE, Engine
+from atdp_cli.jobs.onray import RETRIES, Ray, connected, handed_to, require_ray
+from atdp_cli.jobs.questions import AuditRequest, pose
+from atdp_cli.jobs.text import Corpus, detect_corpus
+from tests.rayworkers import kill_a_busy_worker
+
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
+
+
+@needs_ray
+def test_a_killed_worker_costs_nothing_but_time(lines: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_text("".join(f"{number} {line}\n" for number, line in enumerate(5 * lines)))
+    killed: list[int] = []
+
+    def kill(event: Event) -> None:
+        if not killed and isinstance(event, RecordsRead) and event.done == 100:
+            killed.append(kill_a_busy_worker())
+
+    def written(engine: Engine) -> list[str]:
+        found: list[str] = []
+        detect_corpus(Corpus(path=path), Detector(engine=engine), found.append, ignore if engine is ALONE else kill)
+        return found
+
+    assert written(Ray(processors=2)) == written(ALONE)
+    assert len(killed) == 1
+
+
+def begin_work(settings: str) -> Callable[[int], int]:
+    def work(item: int) -> int:
+        if item == 2:
+            raise InputError(f"{settings} {item}.", "Do otherwise.")
+        if item == 3:
+            os._exit(1)
+        return item
+
+    return work
+
+
+@needs_ray
+def test_errors_come_back_as_what_they_are_and_nothing_stays() -> None:
+    before = dict(os.environ)
+    with connected(Ray()) as library:
+        folder = Path(library._private.worker._global_node.get_temp_dir_path()).parent
+        assert folder.stat().st_mode & 0o777 == 0o700
+        submit = handed_to(library, begin_work, "Item")
+        first, second, third = (submit(item) for item in (1, 2, 3))
+        assert first() == 1
+        with pytest.raises(InputError, match=r"Item 2\. Do otherwise\."):
+            second()
+        with pytest.raises(RunError, match=rf"before its work was done, {1 + RETRIES} times \(WorkerCrashedError\)"):
+            third()
+        with pytest.raises(UsageError, match="Give fewer --threads"):
+            handed_to(library, begin_work, "", processors=10_000)
+    assert not folder.exists()
+    assert dict(os.environ) == before
+
+
+@needs_ray
+def test_models_on_ray_are_audited_as_here(
+    checkpoint_folder: Path, fixed_manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(checkpoint_folder.parent)
+    name = Path(checkpoint_folder.name)
+    models = [name, Path("nowhere"), checkpoint_folder]
+
+    def audited(engine: Engine) -> list[Any]:
+        request = AuditRequest(reference=name)
+        found = list(audit_models(models, pose(fixed_manifest, None), request, ignore, engine))
+        assert [type(audit) for audit in found] == [Audit, Unfinished, Audit]
+        return [audit.reason if isinstance(audit, Unfinished) else audit for audit in found]
+
+    assert audited(Ray()) == audited(ALONE)
+
+
+@needs_ray
+def test_where_nothing_listens_is_no_cluster() -> None:
+    ray = Ray(address="127.0.0.1:1")
+    with pytest.raises(RunError, match=r"No cluster of Ray answers at 127\.0\.0\.1:1\."), connected(ray):
+        pass
+
+
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    monkeypatch.delitem(__import__("sys").modules, "ray", raising=False)
+    with pytest.raises(UsageError, match=r"Install the extra: pip install 'atdp\[ray\]'\."):
+        require_ray()
+    (tmp_path / "ray").mkdir()
+    with pytest.raises(UsageError):
+        require_ray()
+
+
+@pytest.mark.parametrize("address", ["ray://host:10001", "host", "host:", "local"])
+def test_an_address_is_a_host_and_a_port(address: str) -> None:
+    with pytest.raises(UsageError, match="HOST:PORT or with auto"):
+        Ray(address=address)
