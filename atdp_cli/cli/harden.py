@@ -172,6 +172,7 @@ def _request(
         dtype=running.dtype,
         engine=running.engine.value,
         microbatch=_microbatch(running.microbatch),
+        precision=running.precision.value,
         device=running.device.value,
         lora_rank=training.lora_rank,
         reference=training.reference,

@@ -23,13 +23,19 @@ class EngineOption(StrEnum):
     LOOP = "loop"
 
 
+class PrecisionOption(StrEnum):
+    """What layers compute in."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+
+
 class DeviceOption(StrEnum):
     """Where the arithmetic runs."""
 
     AUTO = "auto"
     CPU = "cpu"
     CUDA = "cuda"
-    MPS = "mps"
 
 
 class PriorOption(StrEnum):
@@ -300,6 +306,15 @@ class Running:
             rich_help_panel="Running",
         ),
     ] = "auto"
+    precision: Annotated[
+        PrecisionOption,
+        typer.Option(
+            metavar="float32|bfloat16",
+            help="What layers compute in while training. Weights, norms, sums and noise are in float32 or better, and "
+            "perplexities are measured in it. bfloat16 is for GPUs.",
+            rich_help_panel="Running",
+        ),
+    ] = PrecisionOption.FLOAT32
     device: Annotated[
         DeviceOption, typer.Option(help="auto takes the GPU where there is one.", rich_help_panel="Running")
     ] = DeviceOption.AUTO

@@ -51,10 +51,12 @@ from atdp_cli.training.recipe import (
 )
 from atdp_cli.training.underway import StageResult
 
-ENGINE_CHECK = {
+_ENGINE_CHECK = {
     False: "agreed with clipping one record at a time, on random tokens, before the first step",
     True: "clips one record at a time",
 }
+
+_IN_HALF = "; layers compute in bfloat16, all that privacy rests on in float32"
 
 HIDDEN_SAMPLE = (
     "Poisson: each record by an independent draw in each step, from AES-256-CTR keyed by the operating system; "
@@ -98,6 +100,10 @@ class Measured:
     ended_early: str | None = None
 
 
+def _engine_check(engine: Chosen) -> str:
+    return _ENGINE_CHECK[engine.name == "loop"] + (_IN_HALF if engine.precision == "bfloat16" else "")
+
+
 def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], measured: Measured) -> PublicReport:
     """The part that may be published with the model."""
     request = planned.request
@@ -131,7 +137,7 @@ def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], 
         detector=_detector_entry(request, measured.pipeline),
         engine=measured.engine.name,
         engines_refused=measured.engine.refused,
-        engine_check=ENGINE_CHECK[measured.engine.name == "loop"],
+        engine_check=_engine_check(measured.engine),
         sampling=_sampling(planned, ledger),
         noise_source="insecure seed: nothing is protected"
         if ledger.insecure_seed

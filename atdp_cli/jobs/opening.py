@@ -19,15 +19,17 @@ from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoin
 from atdp_cli.model.device import find_device
 from atdp_cli.model.tokens import tokenizer_fingerprint
 from atdp_cli.training.clipping.engine import trainable
+from atdp_cli.training.clipping.names import Precision
 from atdp_cli.training.clipping.selection import Chosen, choose, random_records, relative_distance
 from atdp_cli.training.collectives import add_up, take_first
+from atdp_cli.training.precision import check_precision
 from atdp_cli.training.ranks import share
 from atdp_cli.training.recipe import Interpolate, Train
 from atdp_cli.training.sharding import shard
 from atdp_cli.training.subset import selected
 
-PARTED_TOLERANCE = 1e-4
-"""Between gradients of a whole and of a parted model in fp32, relative to their length."""
+PARTED_TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "bfloat16": 5e-2}
+"""Between gradients of a whole and of a parted model, relative to their length."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,6 +58,7 @@ def open_model(request: HardenRequest, notify: Notify) -> Opened:
     _check_source(request, checkpoint)
     # The adapter comes after the move: one that was made before it can train and change nothing.
     device = find_device(request.device)
+    check_precision(request.precision, device)
     # A model that is to be parted may be too large for the device; its parts are moved.
     model = checkpoint.model if request.ranks.sharded else checkpoint.model.to(device)
     reference = None if request.reference is None else _open_reference(request, request.reference, checkpoint)
@@ -67,7 +70,14 @@ def open_model(request: HardenRequest, notify: Notify) -> Opened:
             selected(model, stage.layers)  # refused here, not after hours of the stages before
         # Its random numbers are those of the first process.
         take_first(request.ranks, [one.detach() for one in trainable(model)])
-    engine = choose(model, request.engine, notify, tokens=request.microbatch, ranks=request.ranks)
+    engine = choose(
+        model,
+        request.engine,
+        notify,
+        tokens=request.microbatch,
+        ranks=request.ranks,
+        precision=request.precision,
+    )
     if request.ranks.sharded:
         _shard(model, engine, request, device)
     return Opened(checkpoint=replace(checkpoint, model=model), engine=engine, reference=reference)
@@ -80,7 +90,7 @@ def _shard(model: PreTrainedModel, engine: Chosen, request: HardenRequest, devic
     shard(model, request.ranks, device)
     after = engine.run(model, share(request.ranks, records), math.inf)
     add_up(request.ranks, after.gradient)
-    if relative_distance(after.gradient, before.gradient) > PARTED_TOLERANCE:
+    if relative_distance(after.gradient, before.gradient) > PARTED_TOLERANCE[request.precision]:
         raise InputError(
             f"{request.model} has other gradients once it is parted, so --shard-model does not fit it.",
             "Leave --shard-model out.",

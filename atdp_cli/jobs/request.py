@@ -20,7 +20,7 @@ from atdp_cli.text.files import STANDARD_INPUT, same_file
 from atdp_cli.text.placeholders import Style
 from atdp_cli.text.review.sampling import check_rate
 from atdp_cli.text.spans import Tier
-from atdp_cli.training.clipping.names import EngineName
+from atdp_cli.training.clipping.names import EngineName, Precision
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, solve_noise
 from atdp_cli.training.ranks import ALONE, Ranks
 from atdp_cli.training.recipe import (
@@ -79,6 +79,7 @@ class HardenRequest:
     dtype: str | None = None
     engine: EngineName | Literal["auto"] = "auto"
     microbatch: int | None = None
+    precision: Precision = "float32"
     device: str = "auto"
     lora_rank: int | None = None
     reference: Path | None = None

@@ -219,6 +219,7 @@ def _train(
             begun=here.underway,
             after_step=after_step,
             engine=bench.engine if request.ranks.sharded else None,
+            precision=request.precision,
             ranks=request.ranks,
         )
         return result, weighing

@@ -18,6 +18,7 @@ from atdp_cli.training.clipping.batches import default_tokens
 from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example
 from atdp_cli.training.plan import StagePlan
+from atdp_cli.training.precision import computing_in
 from atdp_cli.training.ranks import share
 from atdp_cli.training.recipe import reads_records, reads_reference
 from atdp_cli.training.stage import summed_up
@@ -90,7 +91,8 @@ def _gradient(stage: StagePlan, planned: Planned, opened: Opened, sample: Sequen
         return opened.engine.run(model, sample, 1.0)
     if planned.request.ranks.sharded:
         return opened.engine.run(model, sample, math.inf)
-    return summed_up(model, sample, tokens=default_tokens(model))
+    with computing_in(model, planned.request.precision):
+        return summed_up(model, sample, tokens=default_tokens(model))
 
 
 def _seconds_a_normal() -> float:

@@ -12,7 +12,8 @@ on two."""
 
 MOST_THREADS = 1024
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
+DEVICES = ("auto", "cpu", "cuda")
+"""Apple's GPUs have no double precision, in which norms and noise are."""
 
 
 def find_device(name: str) -> torch.device:
@@ -23,11 +24,11 @@ def find_device(name: str) -> torch.device:
     """
     if name not in DEVICES:
         raise UsageError(f"device is '{name}'.", f"Choose one of {', '.join(DEVICES)}.")
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    graphics = torch.cuda.is_available()
     if name == "auto":
-        return torch.device("cuda" if there["cuda"] else "cpu")
-    if not there[name]:
-        raise UsageError(f"There is no device {name} here.", "Leave --device out.")
+        return torch.device("cuda" if graphics else "cpu")
+    if name == "cuda" and not graphics:
+        raise UsageError("torch sees no GPU here.", "Leave --device out.")
     return torch.device(name)
 
 

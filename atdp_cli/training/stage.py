@@ -19,10 +19,12 @@ from atdp_cli.privacy.ledger import SubsampledGaussian
 from atdp_cli.training.clipping.batches import default_tokens, split
 from atdp_cli.training.clipping.engine import ClippingEngine, trainable, zeros_of
 from atdp_cli.training.clipping.forward import logits_of, loss_gradient
+from atdp_cli.training.clipping.names import Precision
 from atdp_cli.training.collectives import add_up, gathered
 from atdp_cli.training.objective import Example
 from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer, start_of
 from atdp_cli.training.plan import StagePlan
+from atdp_cli.training.precision import in_precision
 from atdp_cli.training.ranks import ALONE, Ranks, share
 from atdp_cli.training.recipe import DPSGD
 from atdp_cli.training.sampling import poisson_sample
@@ -176,6 +178,7 @@ def run_plain(
     begun: Underway | None = None,
     after_step: AfterStep = go_on,
     engine: ClippingEngine | None = None,
+    precision: Precision = "float32",
     ranks: Ranks = ALONE,
 ) -> StageResult:
     """Ordinary training: shuffled epochs, weighted mean loss over the batch's tokens.
@@ -185,13 +188,15 @@ def run_plain(
         refresh: Asked before each epoch; None where the examples stay as they are.
         begun: Where to go on, with the seed that was drawn then; None for the beginning.
         engine: What sums gradients, unclipped; None for autograd, which cannot where parameters are sharded.
+        precision: What layers compute in with autograd.
 
     Raises:
         DivergedError: A parameter is no longer finite.
         RunError: The first step changed nothing.
     """
     seed = _seed(seed, begun)
-    summed = partial(summed_up, tokens=default_tokens(model)) if engine is None else partial(_unclipped, engine)
+    autograd = in_precision(precision, partial(summed_up, tokens=default_tokens(model)))
+    summed = autograd if engine is None else partial(_unclipped, engine)
     order = random.Random(seed)  # noqa: S311 - a plain stage promises nothing
     torch.manual_seed(seed + ranks.rank)
     tally = Tally.since(begun)

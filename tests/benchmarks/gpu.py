@@ -3,9 +3,10 @@
     python -m tests.benchmarks.gpu --device cuda --peak-tflops 989 --json
 
 A Llama of SmolLM2's shape, 135 million random parameters with a tied head, on records of 256 random tokens. All run in
-one process, in interleaved rounds; ours draws its noise on the host from the CSPRNG, Opacus on the device from torch's
+one process, in interleaved rounds; ours makes its noise on the device of a key stream from the host, Opacus of torch's
 generator. The share of the peak counts six operations a parameter and token, forth and back, and none for privacy.
-`opacus_ghost` takes no tied weights and has a head of its own. --tiny tries the script where there is no GPU.
+`opacus_ghost` takes no tied weights and has a head of its own; `_bf16` stands for layers under autocast.
+--tiny tries the script where there is no GPU.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from atdp_cli.training.clipping.batches import default_tokens
+from atdp_cli.training.precision import computing_in
 from tests.benchmarks.clipping import Step, nonprivate, opacus_ghost, opacus_hooks, our_engine, ours
 
 SMOL = {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9}
@@ -30,7 +32,8 @@ SMOL |= {"num_key_value_heads": 3, "vocab_size": 49152, "max_position_embeddings
 TINY = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
 TINY |= {"num_key_value_heads": 2, "vocab_size": 512, "max_position_embeddings": 512}
 LENGTH = 256
-ENGINES = ("nonprivate", "bookkeeping", "opacus_hooks", "opacus_ghost")
+HALF = "_bf16"
+ENGINES = ("nonprivate", "nonprivate_bf16", "bookkeeping", "bookkeeping_bf16", "opacus_hooks", "opacus_ghost")
 
 
 def main() -> None:
@@ -80,13 +83,15 @@ def make_step(engine: str, shape: dict[str, int], ids: torch.Tensor) -> Step:
         "opacus_hooks": opacus_hooks,
         "opacus_ghost": opacus_ghost,
     }
-    if engine in makers:
-        step = makers[engine](model, optimizer, ids)
+    name = engine.removesuffix(HALF)
+    if name in makers:
+        step = makers[name](model, optimizer, ids)
     else:
-        step = ours(model, optimizer, ids, our_engine(engine, default_tokens(model)))
+        step = ours(model, optimizer, ids, our_engine(name, default_tokens(model)))
 
     def ended() -> None:
-        step()
+        with computing_in(model, "bfloat16" if engine.endswith(HALF) else "float32"):
+            step()
         if ids.device.type == "cuda":
             torch.cuda.synchronize()
 

@@ -137,7 +137,14 @@ def test_an_adapter_without_its_model_says_so(
 
 @pytest.mark.parametrize(
     "options",
-    [("--microbatch", "0"), ("--microbatch", "many"), ("--lora-rank", "0"), ("--device", "tpu"), ("--engine", "best")],
+    [
+        ("--microbatch", "0"),
+        ("--microbatch", "many"),
+        ("--lora-rank", "0"),
+        ("--engine", "best"),
+        ("--device", "tpu"),
+        ("--precision", "half"),
+    ],
 )
 def test_options_out_of_range(atdp: Atdp, checkpoint_folder: Path, corpus: Path, options: tuple[str, ...]) -> None:
     assert atdp("harden", checkpoint_folder, "--data", corpus, *options, "--dry-run").code == 2
@@ -150,6 +157,28 @@ def test_every_engine_gives_the_same_model(atdp: Atdp, checkpoint_folder: Path, 
         options = ("--engine", engine, "--microbatch", tokens, "--insecure-seed", "9", "--dtype", "float32", *QUICK)
         assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", out, *options).code == 0
         assert json.loads((out / "privacy_report.json").read_text())["engine"] == engine
-        weights.append(torch.cat([p.flatten() for p in load_checkpoint(out).model.parameters()]))
+        weights.append(flat(out))
     for other in weights[1:]:
         assert torch.allclose(weights[0], other, atol=2e-5)
+
+
+@pytest.mark.parametrize("recipe", ["no-dp", "dp-sgd"])
+def test_layers_may_compute_in_bfloat16(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, recipe: str
+) -> None:
+    start = flat(checkpoint_folder)
+    moved = {}
+    for precision in ("float32", "bfloat16"):
+        out = tmp_path / precision
+        options = ("--recipe", recipe, "--precision", precision, "--insecure-seed", "9", "--dtype", "float32", *QUICK)
+        assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", out, *options).code == 0
+        check = json.loads((out / "privacy_report.json").read_text())["engine_check"]
+        assert ("layers compute in bfloat16" in check) == (precision == "bfloat16")
+        moved[precision] = flat(out) - start
+    apart = (moved["bfloat16"] - moved["float32"]).norm() / moved["float32"].norm()
+    assert 0 < apart < 0.2
+
+
+def flat(folder: Path) -> torch.Tensor:
+    """All weights of a checkpoint, one after the other."""
+    return torch.cat([one.detach().flatten() for one in load_checkpoint(folder).model.parameters()])

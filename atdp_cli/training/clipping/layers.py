@@ -63,13 +63,13 @@ def _linear(layer: nn.Linear, call: Call) -> Parts:
     gradient = call.by_record(call.gradient, 1)
     yield layer.weight, Product(gradient, call.by_record(call.inputs[0], 1))
     if layer.bias is not None:
-        yield layer.bias, Whole(gradient.sum(1))
+        yield layer.bias, Whole(_total(gradient))
 
 
 def _conv1d(layer: Any, call: Call) -> Parts:
     gradient = call.by_record(call.gradient, 1)
     yield layer.weight, Product(call.by_record(call.inputs[0], 1), gradient)
-    yield layer.bias, Whole(gradient.sum(1))
+    yield layer.bias, Whole(_total(gradient))
 
 
 def _embedding(layer: nn.Embedding, call: Call) -> Parts:
@@ -99,20 +99,20 @@ def _lora_embedding(layer: Any, call: Call) -> Parts:
         if adapter in layer.lora_variant:
             raise UnknownLayerError("a variant of LoRA")
         a, b = layer.lora_embedding_A[adapter], layer.lora_embedding_B[adapter]
-        scaled = gradient * (layer.scaling[adapter] * scale)
+        scaled = _at_least_fp32(gradient) * (layer.scaling[adapter] * scale)
         yield b, Product(scaled, F.embedding(ids, a.T))
         rows = ids if base.padding_idx is None else ids.masked_fill(ids == base.padding_idx, -1)
-        yield a, Lookup(rows, scaled @ b, transposed=True)
+        yield a, Lookup(rows, scaled @ b.to(scaled.dtype), transposed=True)
 
 
 def _layer_norm(layer: nn.LayerNorm, call: Call) -> Parts:
     shape = list(layer.normalized_shape)
     gradient = call.by_record(call.gradient, len(shape))
     if layer.weight is not None:
-        unit = F.layer_norm(call.inputs[0], shape, eps=layer.eps)
-        yield layer.weight, Whole((gradient * call.by_record(unit, len(shape))).sum(1))
+        unit = F.layer_norm(_at_least_fp32(call.inputs[0]), shape, eps=layer.eps)
+        yield layer.weight, Whole(_total(gradient * call.by_record(unit, len(shape))))
     if layer.bias is not None:
-        yield layer.bias, Whole(gradient.sum(1))
+        yield layer.bias, Whole(_total(gradient))
 
 
 def _scale_by_weight(layer: nn.Module, call: Call, neutral: float) -> Parts:
@@ -120,7 +120,17 @@ def _scale_by_weight(layer: nn.Module, call: Call, neutral: float) -> Parts:
     weight = layer.get_parameter("weight")
     all_neutral = torch.full(weight.shape, neutral, dtype=weight.dtype, device=weight.device)
     unit = functional_call(layer, {"weight": all_neutral}, call.inputs)
-    yield weight, Whole((call.by_record(call.gradient, 1) * call.by_record(unit, 1)).sum(1))
+    gradient = _at_least_fp32(call.by_record(call.gradient, 1))
+    yield weight, Whole(_total(gradient * call.by_record(unit, 1)))
+
+
+def _total(values: torch.Tensor) -> torch.Tensor:
+    """The sum over the positions of each record, in fp32 at least: in half precision long sums stand still."""
+    return values.sum(1, dtype=torch.promote_types(values.dtype, torch.float32))
+
+
+def _at_least_fp32(values: torch.Tensor) -> torch.Tensor:
+    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def _by_weight(layer: nn.Module, call: Call) -> Parts:

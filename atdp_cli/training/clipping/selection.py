@@ -19,8 +19,9 @@ from atdp_cli.training.clipping import bookkeeping, loop, opacus
 from atdp_cli.training.clipping.batches import default_tokens
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, trainable
 from atdp_cli.training.clipping.layers import UnknownLayerError
-from atdp_cli.training.clipping.names import ENGINES, EngineName
+from atdp_cli.training.clipping.names import ENGINES, EngineName, Precision
 from atdp_cli.training.objective import Example
+from atdp_cli.training.precision import computing_in, in_precision
 from atdp_cli.training.ranks import ALONE, Ranks
 
 PROBE_TOKENS = 64
@@ -43,11 +44,13 @@ class Chosen:
         name: The engine.
         run: The engine itself.
         refused: Why each engine that was tried before it could not be used.
+        precision: What layers compute in while it runs.
     """
 
     name: EngineName
     run: ClippingEngine
     refused: tuple[str, ...] = ()
+    precision: Precision = "float32"
 
 
 def choose(
@@ -57,6 +60,7 @@ def choose(
     *,
     tokens: int | None = None,
     ranks: Ranks = ALONE,
+    precision: Precision = "float32",
 ) -> Chosen:
     """The engine asked for, or for `auto` the first that is right for this model.
 
@@ -69,59 +73,62 @@ def choose(
         tokens: The most tokens of a physical batch; None to choose by the size of the vocabulary.
         ranks: Where they are to share the model's parameters, only `bookkeeping` serves, and batches do not shrink:
             the processes run theirs at the same time.
+        precision: What layers are to compute in; engines are compared in fp32 first.
 
     Raises:
         InputError: The engine asked for does not fit the model, or none does that can share parameters.
     """
     tokens = tokens or default_tokens(model)
     if ranks.sharded:
-        return _sharing(model, wanted, tokens, ranks)
+        return _sharing(model, wanted, tokens, ranks, precision)
     refused: list[str] = []
     for name in ENGINES if wanted == "auto" else (wanted,):
         if name == "loop":
             run: ClippingEngine = loop.clipped_sum
         else:
-            found = _fitting(model, _BATCHED[name])
+            found = _fitting(model, _BATCHED[name], precision)
             if isinstance(found, str):
                 refused.append(f"{name}: {found}")
                 continue
             run = backing_off(found, tokens, notify)
         if refused:
             notify(FellBack(what="engine", reason=f"{name}; refused were {'; '.join(refused)}"))
-        return Chosen(name=name, run=run, refused=tuple(refused))
+        return Chosen(name=name, run=in_precision(precision, run), refused=tuple(refused), precision=precision)
     reason = refused[0].removeprefix(f"{wanted}: ")
     raise InputError(f"Engine {wanted} does not fit this model: {reason}.", "Use --engine auto.")
 
 
-def _sharing(model: PreTrainedModel, wanted: EngineName | Literal["auto"], tokens: int, ranks: Ranks) -> Chosen:
+def _sharing(
+    model: PreTrainedModel, wanted: EngineName | Literal["auto"], tokens: int, ranks: Ranks, precision: Precision
+) -> Chosen:
     if wanted not in ("auto", "bookkeeping"):
         raise InputError(f"Engine {wanted} needs every parameter whole.", "Use --engine auto, or no --shard-model.")
-    found = _fitting(model, partial(bookkeeping.clipped_sum, ranks=ranks))
+    found = _fitting(model, partial(bookkeeping.clipped_sum, ranks=ranks), precision)
     if isinstance(found, str):
         raise InputError(f"This model cannot be parted: bookkeeping does not fit it, {found}.", "Leave it whole.")
 
     def run(model: PreTrainedModel, records: Sequence[Example], clip_norm: float) -> ClippedSum:
         return found(model, records, clip_norm, tokens)
 
-    return Chosen(name="bookkeeping", run=run)
+    return Chosen(name="bookkeeping", run=in_precision(precision, run), precision=precision)
 
 
 Sized = Callable[[PreTrainedModel, Sequence[Example], float, int], ClippedSum]
 
 
-def _fitting(model: PreTrainedModel, engine: _Batched) -> Sized | str:
+def _fitting(model: PreTrainedModel, engine: _Batched, precision: Precision) -> Sized | str:
     """The engine with or without position ids, as it takes to be right; otherwise why it isn't."""
     reason = ""
     for positions in (False, True):
         sized = _sized(engine, positions)
         try:
-            difference = disagreement(model, backing_off(sized, PROBE_TOKENS, ignore))
+            right = _agrees(model, sized, precision)
         except UnknownLayerError as error:
             reason = reason or str(error)
         except Exception as error:  # an unfamiliar architecture can stumble over anything
             reason = reason or f"it failed ({type(error).__name__})"
         else:
-            if difference <= _tolerance(model):
+            if right:
                 return sized
             reason = reason or "its gradients are not those of single records"
     return reason
@@ -134,8 +141,18 @@ def _sized(engine: _Batched, positions: bool) -> Sized:
     return run
 
 
-def _tolerance(model: PreTrainedModel) -> float:
-    return 1e-4 if next(model.parameters()).dtype in (torch.float32, torch.float64) else 5e-2
+def _agrees(model: PreTrainedModel, sized: Sized, precision: Precision) -> bool:
+    engine = backing_off(sized, PROBE_TOKENS, ignore)
+    if disagreement(model, engine) > _tolerance(next(model.parameters()).dtype):
+        return False
+    if precision == "float32":
+        return True
+    with computing_in(model, precision):
+        return disagreement(model, engine) <= _tolerance(torch.bfloat16)
+
+
+def _tolerance(dtype: torch.dtype) -> float:
+    return 1e-4 if dtype in (torch.float32, torch.float64) else 5e-2
 
 
 def disagreement(model: PreTrainedModel, engine: ClippingEngine) -> float:

@@ -20,7 +20,9 @@ from atdp_cli.training.clipping.batches import split
 from atdp_cli.training.clipping.bookkeeping import clipped_sum
 from atdp_cli.training.clipping.engine import ClippedSum
 from atdp_cli.training.clipping.loop import clipped_sum as loop
+from atdp_cli.training.clipping.names import Precision
 from atdp_cli.training.objective import Example
+from atdp_cli.training.precision import in_precision
 from tests.training.clipping import models
 from tests.training.clipping.models import EOS, ISSUE, OWN_PAD, build, norm_error, oracle, pairwise, record, relative
 from tests.training.test_clipping import norm
@@ -36,7 +38,7 @@ AXES: dict[str, Sequence[Any]] = {
     "windows": ("one", "mixed"),
     "tokens": (1, 4096),
     "attention": ("sdpa", "eager"),
-    "dtype": (torch.float32, torch.bfloat16),
+    "dtype": ("float32", "bfloat16", "autocast"),
     "cancelling": (False, True),
     "not_finite": (False, True),
 }
@@ -68,6 +70,7 @@ def sample(case: dict[str, Any]) -> list[Example]:
 
 def model_of(case: dict[str, Any]) -> Any:
     shape = {axis: case[axis] for axis in ("architecture", "tied", "target", "pad", "attention", "dtype")}
+    shape["dtype"] = torch.bfloat16 if case["dtype"] == "bfloat16" else torch.float32
     model = build(**shape)
     if case["checkpointing"] != "off":
         with warnings.catch_warnings():
@@ -86,7 +89,8 @@ def test_norms_and_sum_are_those_of_single_records(case: dict[str, Any]) -> None
 def check(case: dict[str, Any]) -> None:
     model, records = model_of(case), sample(case)
     positions = case["architecture"] in ARCHITECTURES_WITH_POSITIONS
-    engine = functools.partial(clipped_sum, model, tokens=case["tokens"], positions=positions)
+    precision: Precision = "bfloat16" if case["dtype"] == "autocast" else "float32"
+    engine = functools.partial(in_precision(precision, clipped_sum), model, tokens=case["tokens"], positions=positions)
     unclipped = oracle(model, records, 1e30)
     finite = unclipped.norms[torch.isfinite(unclipped.norms)]
     assert len(finite) == len(records) - case["not_finite"]
@@ -95,18 +99,20 @@ def check(case: dict[str, Any]) -> None:
         with models.untouched(model):
             found = engine(records, clip_norm)
         assert torch.equal(torch.isfinite(found.norms), torch.isfinite(expected.norms))
-        if case["dtype"] == torch.float32:
+        if case["dtype"] == "float32":
             assert norm_error(found, expected) <= TOLERANCE
             assert relative(found.gradient, expected.gradient) <= TOLERANCE
         else:
-            check_bf16(found, loop(copy.deepcopy(model), records, clip_norm), expected)
+            rounded = in_precision(precision, loop)(copy.deepcopy(model), records, clip_norm)
+            check_bf16(found, rounded, expected)
     smallest = float(finite.min()) / 3
     for one in records:
         assert norm(engine([one], smallest).gradient) <= smallest
 
 
 def check_bf16(found: ClippedSum, rounded: ClippedSum, expected: ClippedSum) -> None:
-    """The engine is as good as `loop` in the same dtype, whose outcome is `rounded`."""
+    """The engine is as good as `loop` in the same numbers, whose outcome is `rounded`."""
+    assert {part.dtype for part in found.gradient} == {torch.float32}
     assert norm_error(found, expected) <= 2 * norm_error(rounded, expected) + BF16
     apart = relative(rounded.gradient, expected.gradient)
     assert relative(found.gradient, expected.gradient) <= 2 * apart + BF16
