@@ -133,14 +133,14 @@ def memory_of(engine: str, case: Case) -> int:
 
 def own_memory(engine: str, case: Case) -> int:
     """Bytes."""
-    before = _resident("VmRSS")
+    before = resident("VmRSS")
     step = make_step(engine, case)
     for _ in range(MEMORY_STEPS):
         step()
-    return _resident("VmHWM") - before
+    return resident("VmHWM") - before
 
 
-def _resident(field: str) -> int:
+def resident(field: str) -> int:
     """Bytes. Not from getrusage, whose largest size a process takes over from the one that started it."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
