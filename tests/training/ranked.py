@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 
 from atdp_cli.events import ignore
 from atdp_cli.jobs.joining import joined
+from atdp_cli.model.adapter import add_adapter
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.csprng import insecure_stream
 from atdp_cli.privacy.journal import open_journal
@@ -130,7 +131,19 @@ STAGES = {
     "plain": _plain,
 }
 
-MODELS: dict[str, Callable[[], Any]] = {"tied": gpt2, "untied": lambda: gpt2(tied=False), "llama": llama}
+
+def adapter() -> Any:
+    """A Llama with LoRA, whose random numbers are the same in every process."""
+    torch.manual_seed(0)
+    return add_adapter(llama(), 2)
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "tied": gpt2,
+    "untied": lambda: gpt2(tied=False),
+    "llama": llama,
+    "adapter": adapter,
+}
 
 
 def undropped(model: Any) -> Any:

@@ -15,9 +15,9 @@ from atdp_cli.training.ranks import Ranks, share
 from atdp_cli.training.sampling import poisson_sample
 from tests.training.ranked import ADAM, RECORDS, STAGES, alone, plan_of, together
 
-WHOLE = [(stage, "tied", False) for stage in STAGES]
+WHOLE = [(stage, "tied", False) for stage in STAGES] + [("private", "adapter", False)]
 PARTED = [("private", "tied", True), ("private", "untied", True), ("rare", "llama", True), ("adambc", "tied", True)]
-PARTED += [("noise", "untied", True), ("plain", "tied", True)]
+PARTED += [("noise", "untied", True), ("plain", "tied", True), ("private", "adapter", True)]
 
 TOLERANCE = 1e-5
 
