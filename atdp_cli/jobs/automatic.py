@@ -8,7 +8,6 @@ from atdp_cli.jobs.identity import RECIPE as BEGUN
 from atdp_cli.jobs.places import FAILED, PARTIAL, PRIVATE, beside
 from atdp_cli.jobs.recipes import holding
 from atdp_cli.jobs.request import HardenRequest, Planned, plan_request
-from atdp_cli.jobs.workplace import read_record
 from atdp_cli.model.folder import check_folder, hidden_width
 from atdp_cli.privacy.ledger import LEDGER_FILE
 from atdp_cli.text.spans import Tier
@@ -106,6 +105,8 @@ def begun_with(planned: Planned) -> Planned | None:
     Raises:
         InputError: The record of that run cannot be read.
     """
+    from atdp_cli.jobs.workplace import read_record  # loads torch
+
     output, recipe = planned.request.output, planned.request.recipe
     left = [read_record(beside(output, suffix)) for suffix in (PARTIAL, PRIVATE, FAILED + PRIVATE)]
     begun = next((one.identity[BEGUN] for one in left if one is not None and BEGUN in one.identity), None)

@@ -270,6 +270,12 @@ def test_heavy_libraries_stay_unloaded(command: list[str], unloaded: tuple[str, 
     assert done.returncode == 0, done.stderr
 
 
+def test_what_is_refused_at_once_loads_no_torch(place: Path) -> None:
+    code = "import sys; from atdp_cli.cli.app import run; sys.exit(9 if run(sys.argv[1:]) != 2 else 'torch' in sys.modules)"
+    command = ["harden", "model", "--data", "corpus.txt", "--store", "not-called-private"]
+    assert subprocess.run([sys.executable, "-c", code, *command], cwd=place, check=False).returncode == 0
+
+
 def test_a_closed_pipe_is_not_a_failed_audit(place: Path) -> None:
     code = "import sys; from atdp_cli.cli.app import run; sys.exit(run(sys.argv[1:]))"
     command = [sys.executable, "-c", code, "audit-canary", "model", "--canary", "My ID is 341", "--max-exposure", "9.9"]
