@@ -26,7 +26,7 @@ class KeyStream:
         self._encryptor = Cipher(self._cipher, modes.CTR(bytes(_BLOCK))).encryptor()
 
     def uniforms(self, count: int) -> Floats:
-        """`count` draws on (0, 1), 53 bits each, shape [count]."""
+        """`count` draws on (0, 1], 53 bits each, shape [count]; 1 is what the largest rounds to."""
         self._drawn += count
         words = np.frombuffer(self._encryptor.update(bytes(_WORD * count)), dtype=np.uint64)
         # The half step keeps 0 out, where the logarithm of Box-Muller has its pole.
