@@ -56,7 +56,7 @@ def ours() -> dict[str, re.Pattern[str]]:
 OURS = ours()
 
 
-AT_THE_START = {"text.llm._FIRST_WORD"}
+AT_THE_START = {"text.llm._FIRST_WORD", "jobs.onray._HOST_PORT"}
 """Matched at the start of a text alone, and not looked for in it."""
 
 

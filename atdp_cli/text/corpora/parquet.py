@@ -75,7 +75,7 @@ def _edited_batches(
 
     place = file.schema_arrow.get_field_index(selection.text_field)
     field = file.schema_arrow.field(place)
-    segment, text = next(edited)
+    segment, text, first = *next(edited), 0
     for first, batch in _batches(source, file, None, _rows_of(file, selection)):
         rows, texts = [], []
         while segment.text is not None and segment.row < first + batch.num_rows:
