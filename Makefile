@@ -11,7 +11,7 @@ demo: $(VENV)/installed
 	$(BIN)/python examples/quickstart/demo.py
 
 test: $(VENV)/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not deep" -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not deep" -n 2 --dist worksteal
 
 test-deep: $(VENV)/installed
 	$(BIN)/python -m pytest -m deep

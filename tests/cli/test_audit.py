@@ -171,6 +171,7 @@ def test_the_committed_canaries_pass_on_the_untouched_checkpoint(atdp: Atdp) -> 
     assert {canary["pool"] for canary in ended.json["models"][0]["canaries"]} == {10**6}
 
 
+@pytest.mark.deep  # make demo, which CI runs, ends with an error where it does not
 def test_the_committed_canaries_fail_on_the_unprotected_model(atdp: Atdp, planted: Path) -> None:
     data = ["--data", planted / "p.txt", "--manifest", planted / "c.json", "--tier", "low-entity"]
     made = atdp(

@@ -14,7 +14,6 @@ import pytest
 from atdp_cli.jobs.encoding import Encoding, encode
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.weights import balancing_weight
-from atdp_cli.training.clipping.names import ENGINES
 from atdp_cli.training.objective import Example, make_example, sensitive_share
 from atdp_cli.training.plan import release_event
 from atdp_cli.training.recipe import Text, Train, Weighted, reads_records
@@ -41,8 +40,8 @@ from tests.soundness.worlds import (
 from tests.training.stages import trained
 
 RULED = [(name, rule) for name in private_recipes() for rule in rules_of(name)]
-CASES = [case for case in all_cases() if "+" not in case.recipe or (case.engine == ENGINES[0] and not case.adapter)]
-"""A recipe by itself with everything, a sum of two as it runs by default; `tests/deep` has the others."""
+CASES = [case for case in all_cases() if "+" not in case.recipe]
+"""`tests/deep` has sums of two as well."""
 
 
 @pytest.fixture(scope="module")

@@ -5,15 +5,12 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.soundness.broken import Repeating, Silent, unclipped
 from tests.soundness.wholeloop import TARGET, audit, check_sound, right_engine
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_no_more_is_proved_than_was_spent(seed: int, tmp_path: Path) -> None:
-    check_sound("dp-sgd", audit("dp-sgd", seed, tmp_path))
+def test_no_more_is_proved_than_was_spent(tmp_path: Path) -> None:
+    check_sound("dp-sgd", audit("dp-sgd", 0, tmp_path))
 
 
 def test_noise_switched_off_is_found(tmp_path: Path) -> None:

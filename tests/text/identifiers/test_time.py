@@ -45,6 +45,7 @@ def too_steep(recogniser: Recogniser, seed: str) -> bool:
     return large > SHORT and large > STEEP * seconds(recogniser, (seed * SMALL)[:SMALL])
 
 
+@pytest.mark.deep  # tests/security/test_expressions.py has a coarser look at other texts
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_text_makes_a_recogniser_slow(seed: str) -> None:
     assert [place for place, recogniser in enumerate(RECOGNISERS) if too_steep(recogniser, seed)] == []
