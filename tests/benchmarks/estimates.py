@@ -26,7 +26,7 @@ def cases() -> dict[str, list[str]]:
     quick, stories = (["harden", str(folder), "--data", str(corpus)] for folder, corpus, _ in (QUICKSTART, STORIES))
     found = {
         "quickstart, atdp, 1 epoch": [*quick, "--epochs", "1", "--max-records", "1000"],
-        "quickstart, fitted-decoys, 2 epochs": [*quick, "--recipe", "fitted-decoys", "--epochs", "2"],
+        "quickstart, --auto": [*quick, "--auto"],
         "quickstart, LoRA, rank 8, 2 epochs": [*quick, "--epochs", "2", "--max-records", "1000", "--lora-rank", "8"],
     }
     if STORIES[0].is_dir() and STORIES[1].is_file():
@@ -41,9 +41,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--only", help="cases with this in their names")
     arguments = parser.parse_args()
-    found = {name: compared(line) for name, line in cases().items() if (arguments.only or "") in name}
-    lines = "".join(f"{name}: {figures}\n" for name, figures in found.items())
-    sys.stdout.write(json.dumps(found) + "\n" if arguments.json else lines)
+    found = {}
+    for name, line in cases().items():
+        if (arguments.only or "") in name:
+            found[name] = compared(line)
+            sys.stderr.write(f"{name}: {found[name]}\n")
+    if arguments.json:
+        sys.stdout.write(json.dumps(found) + "\n")
 
 
 def compared(line: list[str]) -> dict[str, Any]:
@@ -72,7 +76,7 @@ def command(line: list[str]) -> list[str]:
 
 
 def atdp(line: list[str]) -> str:
-    return subprocess.run(command(line), cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(command(line), cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 if __name__ == "__main__":
