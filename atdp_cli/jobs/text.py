@@ -217,7 +217,7 @@ def redact_corpus(
 
 
 def _check_part(corpus: Corpus, output: Path, style: Style, pseudonym_key: Path | None) -> None:
-    if output.resolve() == corpus.path.resolve():
+    if same_file(output, corpus.path):
         raise UsageError(
             "--output names the corpus, of which --shard reads only a part.", "Write the part to another file."
         )

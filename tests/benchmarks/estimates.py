@@ -3,7 +3,7 @@
     python -m tests.benchmarks.estimates --json
 
 Each case is asked for its plan and then run, in processes of their own. Told and taken seconds are those of the stages;
-memory is the largest resident size of the run's process. The second case needs the checkpoint and corpus of ../shared,
+memory is the largest resident size of the run's process. The last case needs the checkpoint and corpus of ../shared,
 and is left out, saying so, where they are absent.
 """
 

@@ -46,7 +46,7 @@ def test_a_single_record_has_no_visible_part() -> None:
     """Its vote of 1 drowns in noise of 2.5: over many releases its name is not drawn much more than any other."""
     name = known()[0]
     with_it, without = (
-        np.mean([drawn(fit(corpus, 2.5, insecure_stream(seed, "test")), 50).count(name) / 50 for seed in range(6)])
+        np.mean([drawn(fit(corpus, 2.5, insecure_stream(seed, "test")), 50).count(name) / 50 for seed in range(12)])
         for corpus in ([flagged(name)], [flagged("Nobodyatall")])
     )
     assert with_it - without < 0.05
