@@ -1,5 +1,6 @@
 """What many tests need: a small real checkpoint, a corpus, and the shared material where it is at hand."""
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,12 @@ settings.load_profile("atdp")
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests live to the end; to walk over them in every collection took a third of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -14,34 +16,32 @@ from tests.transcripts import golden_files
 
 ROOT = Path(__file__).parent.parent
 COMPLETIONS = {"bash": "atdp.bash", "zsh": "_atdp", "fish": "atdp.fish"}
+REPORTS: dict[str, type[BaseModel]] = {
+    "privacy_report.schema.json": PublicReport,
+    "private_report.schema.json": PrivateReport,
+}
 INTRODUCTION = """# Commands
 
 This page is what `atdp COMMAND --help` prints; a test keeps the two the same.
 """
 
 
-def generated() -> dict[Path, str]:
-    """Every generated file but the golden ones with the text that it must have."""
-    completions = {ROOT / "completions" / name: completion(shell) for shell, name in COMPLETIONS.items()}
-    return completions | {ROOT / "docs" / "commands.md": commands_page()} | schemas()
+def generated() -> dict[Path, Callable[[], str]]:
+    """Every generated file but the golden ones, with what makes the text that it must have."""
+    completions = {ROOT / "completions" / name: partial(completion, shell) for shell, name in COMPLETIONS.items()}
+    return completions | {ROOT / "docs" / "commands.md": commands_page} | schemas()
 
 
-def schemas() -> dict[Path, str]:
-    """The JSON schemas of both reports, by the version that a report states."""
+def schemas() -> dict[Path, Callable[[], str]]:
+    """The JSON schemas of both reports."""
     folder = ROOT / "atdp_cli" / "report" / "schemas"
-    kinds: dict[str, type[BaseModel]] = {
-        "privacy_report.schema.json": PublicReport,
-        "private_report.schema.json": PrivateReport,
-    }
-    return {
-        folder / name: json.dumps(
-            {"$schema": "https://json-schema.org/draft/2020-12/schema"} | model.model_json_schema(mode="serialization"),
-            indent=2,
-            ensure_ascii=False,
-        )
-        + "\n"
-        for name, model in kinds.items()
-    }
+    return {folder / name: partial(schema, kind) for name, kind in REPORTS.items()}
+
+
+def schema(kind: type[BaseModel]) -> str:
+    """The JSON schema of a report, by the version that it states."""
+    draft = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return json.dumps(draft | kind.model_json_schema(mode="serialization"), indent=2, ensure_ascii=False) + "\n"
 
 
 def completion(shell: str) -> str:
@@ -73,6 +73,6 @@ def _atdp(arguments: list[str], **settings: str) -> str:
 
 
 if __name__ == "__main__":
-    for path, text in (generated() | golden_files()).items():
+    for path, text in ({path: text() for path, text in generated().items()} | golden_files()).items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -44,7 +44,7 @@ def out(audited: Path, tmp_path: Path) -> Path:
 
 
 def schema(name: str) -> Draft202012Validator:
-    [text] = [text for path, text in schemas().items() if path.name == name]
+    [text] = [made() for path, made in schemas().items() if path.name == name]
     return Draft202012Validator(json.loads(text))
 
 
