@@ -152,6 +152,8 @@ def many(epsilon: float) -> tuple[System, ...]:
         after(NO_DP, "decoys", "learning-rate=2e-3", LINEAR),
         *(fitted(NO_DP, rate, epsilon) for rate in ("4e-3", "8e-3", "1.2e-2")),
         *(fitted(None, rate, epsilon) for rate in ("4e-3", "8e-3")),
+        alone("fitted-decoys", "learning-rate=2e-3", LINEAR, "batch-size=8", epsilon=epsilon),
+        alone("fitted-decoys", "learning-rate=1.5e-3", LINEAR, "batch-size=4", epsilon=epsilon),
         after(NO_DP, "fitted-decoys", "learning-rate=2e-3", "annealing=none", epsilon=epsilon),
         after(NO_DP, "fitted-decoys", "learning-rate=4e-3", LINEAR, "epochs=1", epsilon=epsilon),
         System(
