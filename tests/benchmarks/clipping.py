@@ -194,13 +194,18 @@ def our_engine(name: str, tokens: int) -> ClippingEngine:
     return lambda model, records, clip_norm: batched(model, records, clip_norm, tokens=tokens, positions=True)
 
 
-def ours(model: Any, optimizer: torch.optim.Optimizer, ids: torch.Tensor, engine: ClippingEngine) -> Step:
+def make_records(ids: torch.Tensor) -> list[Example]:
+    """A record for each row, all of its tokens but the first of weight 1."""
     length = ids.shape[1]
     nothing = np.zeros(length, dtype=np.bool_)
     weights = np.ones(length, dtype=np.float32)
     weights[0] = 0
     windows = [Window(row, values.numpy(), nothing, nothing, nothing) for row, values in enumerate(ids.cpu())]
-    records = [Example((window,), (weights,)) for window in windows]
+    return [Example((window,), (weights,)) for window in windows]
+
+
+def ours(model: Any, optimizer: torch.optim.Optimizer, ids: torch.Tensor, engine: ClippingEngine) -> Step:
+    records = make_records(ids)
     stream = secure_stream()
 
     def step() -> None:

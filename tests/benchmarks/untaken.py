@@ -30,11 +30,9 @@ import peft
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from atdp_cli.model.windows import Window
 from atdp_cli.training.clipping import bookkeeping, loop
-from atdp_cli.training.objective import Example
 from atdp_cli.training.stage import summed_up
-from tests.benchmarks.clipping import resident
+from tests.benchmarks.clipping import make_records, resident
 
 KINDS = ("plain", "private", "private LoRA")
 WAYS = ("as it is", "quarter", "compiled", "checkpointing")
@@ -101,7 +99,8 @@ def one(kind: str, way: str, arguments: argparse.Namespace) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     before = resident("VmRSS")
     model = make_model(kind, way, arguments)
-    records = make_records(arguments.length)
+    ids = np.random.default_rng(0).integers(0, VOCABULARY, (RECORDS, arguments.length))
+    records = make_records(torch.from_numpy(ids))
     tokens = RECORDS * arguments.length // (4 if way == "quarter" else 1)
     private = partial(bookkeeping.clipped_sum, model, records, CLIP, tokens=tokens, positions=True)
     step = partial(summed_up, model, records, tokens=tokens) if kind == "plain" else private
@@ -135,14 +134,6 @@ def make_model(kind: str, way: str, arguments: argparse.Namespace) -> Any:
         model.gradient_checkpointing_enable({"use_reentrant": False})
         model.train()
     return model
-
-
-def make_records(length: int) -> list[Example]:
-    nothing = np.zeros(length, dtype=np.bool_)
-    weights = np.ones(length, dtype=np.float32)
-    weights[0] = 0
-    ids = np.random.default_rng(0).integers(0, VOCABULARY, (RECORDS, length))
-    return [Example((Window(row, values, nothing, nothing, nothing),), (weights,)) for row, values in enumerate(ids)]
 
 
 def table(cases: list[dict[str, Any]]) -> str:

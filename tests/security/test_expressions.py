@@ -4,7 +4,6 @@ import importlib
 import pkgutil
 import re
 import time
-from collections import deque
 from functools import partial
 from pathlib import Path
 
@@ -13,19 +12,16 @@ from torch import nn
 
 import atdp_cli
 from atdp_cli.errors import InputError
-from atdp_cli.expressions import CHARACTERS_A_SECOND, Expression
+from atdp_cli.expressions import CHARACTERS_A_SECOND, SECONDS, Expression
 from atdp_cli.text.corrections import allowed, denied, literal, read_terms
 from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.text.llm import parsed
 from atdp_cli.text.spans import Span, Tier
 from atdp_cli.training.subset import selected
-from tests.growth import Work, repeated, too_steep
+from tests.growth import Work, drained, repeated, too_slow
 
 END = "!\0a"
 """After what is repeated, so that a search that came so far fails."""
-
-PATIENCE = 30.0
-"""Seconds, for what would take years if it were not stopped after one."""
 
 REPEATED = (
     *("a", "A", "1", " ", ".", "-", "_", "@", "/", ":", '"', "'", "\\", "(", "[", "{", "<", "\n", "é", "日", "\ud800"),
@@ -36,9 +32,9 @@ REPEATED = (
 )
 
 
-def steep(work: Work, times: int = 1) -> list[str]:
+def slow(work: Work, times: int = 1) -> list[str]:
     """The parts whose repetition makes a search try again and again."""
-    return [part for part in REPEATED if too_steep(work, repeated(part, END), times)]
+    return [part for part in REPEATED if too_slow(work, repeated(part, END), times)]
 
 
 def ours() -> dict[str, re.Pattern[str]]:
@@ -67,24 +63,24 @@ def test_expressions_are_found() -> None:
 @pytest.mark.parametrize("name", OURS)
 def test_our_expressions_are_quick_on_any_text(name: str) -> None:
     expression = OURS[name]
-    assert steep(expression.match) == []
+    assert slow(expression.match) == []
     if name not in AT_THE_START:
-        assert steep(lambda text: deque(expression.finditer(text), maxlen=0)) == []
+        assert slow(drained(expression.finditer)) == []
 
 
 @pytest.mark.parametrize("recogniser", RECOGNISERS, ids=map(str, range(len(RECOGNISERS))))
 def test_recognisers_are_quick_on_any_text(recogniser: Recogniser) -> None:
-    assert steep(lambda text: deque(recogniser(text), maxlen=0)) == []
+    assert slow(drained(recogniser)) == []
 
 
 def test_a_servers_reply_is_read_quickly() -> None:
-    assert steep(parsed, times=20) == []
+    assert slow(parsed, times=20) == []
 
 
 def test_literal_terms_are_quick_on_any_text() -> None:
     for term in ("a", "a a", "a  a a a", "1 1", "a.", " ".join("a" * 50)):
         for text in (repeated("a"), repeated("a "), lambda length: "a" + " " * length, repeated("1 ")):
-            assert not too_steep(partial(denied, deny=[literal(term)]), text)
+            assert not too_slow(partial(denied, deny=[literal(term)]), text)
 
 
 HANGING = (
@@ -102,19 +98,19 @@ def test_a_users_expression_is_stopped(expression: str, text: str, tmp_path: Pat
     terms = read_terms(tmp_path / "terms.txt")
     span = Span(0, 9, "PERSON", "ner", Tier.LOW_ENTITY)
     for spans in (partial(denied, text, terms), partial(allowed, text, [span], terms)):
-        began = time.monotonic()
+        began = time.process_time()
         with pytest.raises(InputError, match=r"terms\.txt: line 2 takes more than 1 s on"):
             spans()
-        assert time.monotonic() - began < PATIENCE
+        assert time.process_time() - began < SECONDS + 1
 
 
 def test_a_users_expression_for_layers_is_stopped() -> None:
     model = nn.Module()
     model.register_parameter("a" * 60, nn.Parameter())
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(InputError, match="The regular expression layers takes more than 1 s"):
         selected(model, r"(a|aa)+$x")
-    assert time.monotonic() - began < PATIENCE
+    assert time.process_time() - began < SECONDS + 1
 
 
 def test_a_long_text_has_more_time() -> None:
