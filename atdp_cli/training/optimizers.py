@@ -28,7 +28,7 @@ def make_optimizer(
     if isinstance(settings, AdamBC):
         optimizer = adambc.AdamBC(parameters, learning_rate=rate, weight_decay=own, floor=settings.floor)
     elif isinstance(settings, AdamW):
-        optimizer = torch.optim.AdamW(parameters, lr=rate, weight_decay=own)
+        optimizer = torch.optim.AdamW(parameters, lr=rate, weight_decay=own, fused=True)
     else:
         optimizer = torch.optim.SGD(parameters, lr=rate, weight_decay=own)
     if own != decay:
@@ -85,8 +85,8 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, to
             counts[name] = value
             continue
         parameter = parameters[int(place)]
-        # torch keeps the number of steps on the CPU.
-        optimizer.state[parameter][name] = value if name == "step" else parted_as(parameter, value.to(parameter.device))
+        moved = value.to(parameter.device)
+        optimizer.state[parameter][name] = moved if name == "step" else parted_as(parameter, moved)
     if isinstance(optimizer, adambc.AdamBC):
         optimizer.count_from(counts)
 

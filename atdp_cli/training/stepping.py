@@ -78,7 +78,7 @@ def step_on(
         parameter.grad = parted_as(parameter, part)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    wild = not all(bool(torch.isfinite(held(parameter)).all()) for parameter in parameters)
+    wild = not all_finite([held(parameter.detach()) for parameter in parameters])
     moved = any(not torch.equal(old, held(new)) for old, new in zip(before, parameters, strict=False))
     wild, moved = any_of(ranks, (wild, moved))
     if wild:
@@ -87,3 +87,10 @@ def step_on(
         raise RunError(
             "The first step changed no parameter.", "Raise the learning rate, or check that parameters are trainable."
         )
+
+
+def all_finite(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether no number of these is infinite or NaN."""
+    # One that is not makes its sum so, too; large ones can by themselves, which is rare enough to look again.
+    sums = torch.stack([tensor.sum() for tensor in tensors]) if tensors else torch.zeros(0)
+    return bool(sums.isfinite().all()) or all(bool(tensor.isfinite().all()) for tensor in tensors)

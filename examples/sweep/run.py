@@ -148,6 +148,7 @@ def many(epsilon: float) -> tuple[System, ...]:
         alone("dp-sgd", epsilon=epsilon),
         after("redacted", "atdp", epsilon=epsilon),
         after("redacted", "anchored", epsilon=epsilon),
+        System(name="jft, epochs=30", steps=(step("redacted"), step("dp-sgd", "epochs=30", epsilon=epsilon))),
         after(NO_DP, "decoys"),
         after(NO_DP, "decoys", "learning-rate=2e-3", LINEAR),
         *(fitted(NO_DP, rate, epsilon) for rate in ("4e-3", "8e-3", "1.2e-2")),

@@ -12,6 +12,9 @@ from atdp_cli.training.objective import Example
 from atdp_cli.training.recipe import Target
 
 MOST_PADDING = 0.1
+SPARE_TOKENS = 64
+"""About what a pass costs beside its tokens: a sample that one batch would pad by no more is not cut."""
+
 LOGIT_BYTES = 256 * 2**20
 MOST_TOKENS = 4096
 
@@ -58,20 +61,22 @@ def split(sample: Sequence[Example], tokens: int) -> Iterator[PhysicalBatch]:
     """Cut a sample into batches of like length, each of at most `tokens` tokens or of one record.
 
     A record's windows stay together, so that its gradient can be clipped as one. Records without windows
-    are left out. At most `MOST_PADDING` of a batch is there because its records differ in
-    length. The order depends on lengths alone and changes no sum but for rounding.
+    are left out. At most `MOST_PADDING` of a batch is there because its records differ in length, or
+    `SPARE_TOKENS` tokens where that is the whole sample. The order depends on lengths alone and changes no sum but
+    for rounding.
     """
     order = sorted(
         (row for row, example in enumerate(sample) if example.windows),
         key=lambda row: (len(sample[row].windows), _width(sample[row])),
     )
+    most = 1.0 if _spare(sample, order) <= SPARE_TOKENS else MOST_PADDING
     group: list[int] = []
     widths: list[int] = []
     for row in order:
         count, width = len(sample[row].windows), _width(sample[row])
         # Sorted by width, so this record is the widest so far.
         cells = (len(group) + 1) * width
-        full = cells * count > tokens or cells - sum(widths) - width > MOST_PADDING * cells
+        full = cells * count > tokens or cells - sum(widths) - width > most * cells
         if group and (full or count != len(sample[group[0]].windows)):
             yield collate(sample, group)
             group, widths = [], []
@@ -91,6 +96,12 @@ def idle(model: PreTrainedModel) -> PhysicalBatch:
 
 def _width(example: Example) -> int:
     return max(max(len(window.token_ids), _source_length(window)) for window in example.windows)
+
+
+def _spare(sample: Sequence[Example], rows: Sequence[int]) -> int:
+    """The padding, in tokens, of one batch of all these."""
+    widest = max((_width(sample[row]) for row in rows), default=0)
+    return sum(len(sample[row].windows) * (widest - _width(sample[row])) for row in rows)
 
 
 def _source_length(window: Window) -> int:

@@ -1,6 +1,8 @@
 """Which records share a forward pass, and that it changes nothing."""
 
 import random
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.model.windows import Marks, encode_windows
 from atdp_cli.training.clipping import bookkeeping
-from atdp_cli.training.clipping.batches import MOST_PADDING, PhysicalBatch, collate, split
+from atdp_cli.training.clipping.batches import MOST_PADDING, SPARE_TOKENS, PhysicalBatch, collate, split
 from atdp_cli.training.clipping.capture import capture
 from atdp_cli.training.clipping.layers import trained_layers
 from atdp_cli.training.clipping.uses import add_weighted
@@ -42,11 +44,27 @@ def test_each_record_is_in_one_batch_with_all_its_windows(lengths: list[list[int
             assert mask[place].tolist() == [1] * length + [0] * (mask.shape[1] - length)
 
 
+def padding(lengths: Sequence[int]) -> int:
+    """The tokens of padding in one batch of these."""
+    return len(lengths) * max(lengths) - sum(lengths)
+
+
 @given(st.lists(st.integers(2, 300), min_size=1, max_size=60), st.integers(1, 4096))
 def test_little_of_a_batch_is_padding(lengths: list[int], tokens: int) -> None:
     for batch in split([record(length, seed=seed) for seed, length in enumerate(lengths)], tokens):
         real = sum(lengths[row] for row in batch.records)
-        assert batch.input_ids.numel() - real <= MOST_PADDING * batch.input_ids.numel()
+        cells = batch.input_ids.numel()
+        assert cells - real <= (cells if padding(lengths) <= SPARE_TOKENS else MOST_PADDING * cells)
+
+
+@given(st.lists(st.integers(2, 40), min_size=1, max_size=8))
+def test_a_sample_that_needs_little_padding_is_not_cut(lengths: list[int]) -> None:
+    batches = list(split([record(length, seed=seed) for seed, length in enumerate(lengths)], 4096))
+    if padding(lengths) <= SPARE_TOKENS:
+        assert len(batches) == 1
+    for one, following in pairwise(batches):
+        together = [lengths[row] for row in (*one.records, following.records[0])]
+        assert padding(together) > MOST_PADDING * len(together) * max(together)
 
 
 def test_less_than_a_tenth_of_real_chats_is_padding(shared: Path) -> None:
