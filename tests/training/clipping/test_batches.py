@@ -54,7 +54,7 @@ def test_little_of_a_batch_is_padding(lengths: list[int], tokens: int) -> None:
     for batch in split([record(length, seed=seed) for seed, length in enumerate(lengths)], tokens):
         real = sum(lengths[row] for row in batch.records)
         cells = batch.input_ids.numel()
-        assert cells - real <= (cells if padding(lengths) <= SPARE_TOKENS else MOST_PADDING * cells)
+        assert cells - real <= (SPARE_TOKENS if padding(lengths) <= SPARE_TOKENS else MOST_PADDING * cells)
 
 
 @given(st.lists(st.integers(2, 40), min_size=1, max_size=8))
