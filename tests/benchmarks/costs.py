@@ -20,10 +20,9 @@ import torch
 from atdp_cli.events import ignore
 from atdp_cli.jobs.systems import system_of
 from atdp_cli.model.checkpoint import load_checkpoint
-from atdp_cli.privacy.csprng import secure_stream
 from atdp_cli.training.clipping.selection import choose
 from atdp_cli.training.recipe import DP_SGD, NO_DP
-from atdp_cli.training.stage import Randomness, run_plain, run_private
+from atdp_cli.training.stage import run_plain
 from tests.benchmarks import stages
 
 RECORDS, BATCHES = 1880, (16, 8, 4)
@@ -50,19 +49,9 @@ def main() -> None:
         run_plain(model, read[NO_DP], one, held_out=lambda: stages.UNMEASURED, notify=ignore)
 
     def private() -> None:
-        randomness = Randomness(sample=secure_stream(), noise=secure_stream())
-        one = stages.plan(DP_SGD, arguments.records)
         with tempfile.TemporaryFile("w") as journal:
-            run_private(
-                model,
-                read[DP_SGD],
-                one,
-                engine=engine,
-                randomness=randomness,
-                journal=journal,
-                held_out=lambda: stages.UNMEASURED,
-                notify=ignore,
-            )
+            one = stages.plan(DP_SGD, arguments.records)
+            stages.private_epoch(checkpoint, read[DP_SGD], one, engine, journal, notify=ignore)
 
     work: dict[str, Callable[[], None]] = {f"{size} records a step": partial(plain, size) for size in BATCHES}
     work["dp-sgd"] = private

@@ -24,12 +24,13 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
 
-from atdp_cli.events import Event, StepDone, ignore
+from atdp_cli.events import Event, Notify, StepDone, ignore
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.model.windows import Marks, encode_windows
 from atdp_cli.privacy.csprng import secure_stream
 from atdp_cli.text.corpora.records import read_records
+from atdp_cli.training.clipping.engine import ClippingEngine
 from atdp_cli.training.clipping.names import ENGINES, EngineName
 from atdp_cli.training.clipping.selection import choose
 from atdp_cli.training.objective import Example, make_example
@@ -98,17 +99,30 @@ def private_pace(
     """Tokens a second of one private epoch."""
     chosen = choose(checkpoint.model, engine, ignore)
     count, started = Count(), time.perf_counter()
+    private_epoch(checkpoint, read, plan(ATDP, records), chosen.run, journal, notify=count)
+    return count.tokens / (time.perf_counter() - started)
+
+
+def private_epoch(
+    checkpoint: Checkpoint,
+    read: Sequence[Example],
+    planned: StagePlan,
+    engine: ClippingEngine,
+    journal: TextIO,
+    *,
+    notify: Notify,
+) -> None:
+    """The steps of a private plan, with fresh randomness."""
     run_private(
         checkpoint.model,
         read,
-        plan(ATDP, records),
-        engine=chosen.run,
+        planned,
+        engine=engine,
         randomness=Randomness(sample=secure_stream(), noise=secure_stream()),
         journal=journal,
         held_out=lambda: UNMEASURED,
-        notify=count,
+        notify=notify,
     )
-    return count.tokens / (time.perf_counter() - started)
 
 
 def plan(recipe: Recipe, records: int) -> StagePlan:
