@@ -95,7 +95,7 @@ class StateSaved:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GoneOn:
+class Resumed:
     """An interrupted run goes on after `step` of the stage number `stage`, counted from 1.
 
     Attributes:
@@ -119,7 +119,7 @@ Event = (
     | FellBack
     | ReviewQueued
     | StateSaved
-    | GoneOn
+    | Resumed
 )
 Notify = Callable[[Event], None]
 

@@ -17,10 +17,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from atdp_cli.jobs.states import numbers
-from atdp_cli.jobs.workplace import RECORD_FILE
 from atdp_cli.privacy.journal import JOURNAL_FILE
 from atdp_cli.privacy.ledger import LEDGER_FILE, read_verified
+from atdp_cli.runs.checkpoint import checkpoint_numbers
+from atdp_cli.runs.workspace import RECORD_FILE
 
 OUT = "out"
 FOLDERS = {OUT, f"{OUT}.private", f"{OUT}.partial"}
@@ -262,4 +262,4 @@ def _reached(folder: Path) -> str:
         return "half a state"
     if (root / "model").exists():
         return "a part of the model"
-    return "some states" if numbers(root) else "no state"
+    return "some states" if checkpoint_numbers(root) else "no state"

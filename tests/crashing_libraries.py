@@ -7,8 +7,10 @@ import torch
 import transformers
 
 from atdp_cli.cli import app
-from atdp_cli.jobs import harden, opening, sentence
-from atdp_cli.text.scan import load_pipeline
+from atdp_cli.jobs.harden import model as opening
+from atdp_cli.jobs.harden import run as harden
+from atdp_cli.jobs.harden import sentence
+from atdp_cli.text.detection.scan import load_pipeline
 
 torch.set_num_threads(1)
 # To load it takes longer than a run lasts.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from atdp_cli.audit.canary import LONGEST_SLOT, Characters, Secret, Template
-from atdp_cli.audit.candidates import PADDING, Candidates
+from atdp_cli.audit.pool import PADDING, Candidates
 from atdp_cli.model.tokens import encode_record
 
 if TYPE_CHECKING:

@@ -1,9 +1,11 @@
 """Where one secret stands among all the candidates: rank, exposure in bits, and the calibrated p-value."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import NDArray
 
 Scores = NDArray[np.float64]
@@ -11,7 +13,7 @@ Lengths = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Rank:
     """A secret's place under one score: rank 1 is the best; candidates that tie share an interval of ranks.
 
     Every exposure takes the larger rank of the interval, so a tie is never evidence of memory, and the
@@ -45,7 +47,7 @@ class Standing:
     tied: bool
 
 
-def stand(scores: Scores, lengths: Lengths, index: int) -> Standing:
+def rank_of(scores: Scores, lengths: Lengths, index: int) -> Rank:
     """Ranks the secret at `index` among all candidates.
 
     The secret was drawn uniformly from the pool, hence uniformly from the candidates of its own length.
@@ -69,7 +71,7 @@ def stand(scores: Scores, lengths: Lengths, index: int) -> Standing:
     stratum_rank_min, stratum_rank_max = _ranks(stratum, own)
     at_most = stratum.size - stratum_rank_min + 1
     means = scores / np.maximum(lengths, 1)
-    return Standing(
+    return Rank(
         rank_min=rank_min,
         rank_max=rank_max,
         pool=scores.size,
@@ -87,3 +89,27 @@ def stand(scores: Scores, lengths: Lengths, index: int) -> Standing:
 def _ranks(scores: Scores, own: np.float64) -> tuple[int, int]:
     """The best and the worst rank that a candidate of score `own` can claim among `scores`."""
     return int(np.count_nonzero(scores > own)) + 1, int(np.count_nonzero(scores >= own))
+
+
+RESAMPLES = 10_000
+
+Floats = npt.NDArray[np.float64]
+Interval = tuple[float, float]
+
+
+def bootstrap(clusters: Sequence[Floats], *, resamples: int = RESAMPLES) -> Interval:
+    """A 95 % percentile interval for the mean over all: repetitions are drawn with replacement, then canaries in each.
+
+    With one repetition it is the plain bootstrap over its canaries.
+    Source: Davison and Hinkley 1997, "Bootstrap Methods and their Application", section 3.8.
+
+    Args:
+        clusters: One array a repetition, all of one length.
+    """
+    dice = np.random.default_rng(0)
+    values = np.stack(clusters)
+    seeds, canaries = values.shape
+    chosen = dice.integers(seeds, size=(resamples, seeds, 1))
+    within = dice.integers(canaries, size=(resamples, seeds, canaries))
+    low, high = np.percentile(values[chosen, within].mean(axis=(1, 2)), [2.5, 97.5])
+    return float(low), float(high)

@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError,
 
 from atdp_cli.audit.canary import Choice, Secret, Target, Template, parse_template
 from atdp_cli.errors import InputError, UsageError
+from atdp_cli.files.bounded_read import LARGEST, read_whole
+from atdp_cli.files.corpus_file import atomic_write
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
-from atdp_cli.text.files import written_whole
-from atdp_cli.wholefile import LARGEST, read_whole
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -192,5 +192,5 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
     content = (manifest.model_dump_json(indent=1) + "\n").encode("utf-8")
     if len(content) > LARGEST:
         raise UsageError(f"The manifest would be larger than {LARGEST >> 20} MiB.", "Plant fewer canaries.")
-    with written_whole(path, mode=0o600) as file:
+    with atomic_write(path, mode=0o600) as file:
         file.write(content)

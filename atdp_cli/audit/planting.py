@@ -12,7 +12,7 @@ MOST_PLANTED = 1_000_000
 """Records with a canary in one corpus."""
 
 
-def draw(template: Template, count: int) -> tuple[Secret, ...]:
+def draw_secrets(template: Template, count: int) -> tuple[Secret, ...]:
     """Draws `count` secrets from the system's CSPRNG, uniform over the pool and independent of each other.
 
     Two may be equal: drawing without replacement would make the ranks depend on each other, and the tests of
@@ -28,7 +28,7 @@ def draw(template: Template, count: int) -> tuple[Secret, ...]:
     return tuple(template.secret(csprng.randbelow(template.pool)) for _ in range(count))
 
 
-def toss(count: int) -> tuple[bool, ...]:
+def toss_coins(count: int) -> tuple[bool, ...]:
     """One fair coin a canary, from the system's CSPRNG: whether it is planted (Steinke et al. 2023, section 3)."""
     return tuple(csprng.randbelow(2) == 1 for _ in range(count))
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from atdp_cli.audit.candidates import Candidates
 from atdp_cli.audit.exposure import Lengths, Scores
+from atdp_cli.audit.pool import Candidates
 from atdp_cli.audit.trie import Trie, build_trie, score_above, score_pool
 from atdp_cli.events import Notify, ignore
 

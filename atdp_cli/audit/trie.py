@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
-from atdp_cli.audit.candidates import PADDING, Candidates, Ids
 from atdp_cli.audit.exposure import Scores
+from atdp_cli.audit.pool import PADDING, Candidates, Ids
 from atdp_cli.errors import RunError, UsageError
 from atdp_cli.events import NodesScored, Notify, ignore
 
@@ -28,7 +28,7 @@ _PIECE = 2 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Level:
+class TrieLevel:
     """The nodes of one depth, in lexicographic order of their paths; depth 0 is the root alone.
 
     Attributes:
@@ -54,7 +54,7 @@ class Trie:
         row_of: Which row each candidate is, shape [pool].
     """
 
-    levels: tuple[Level, ...]
+    levels: tuple[TrieLevel, ...]
     rows: Ids
     row_of: Places
 
@@ -109,7 +109,7 @@ def build_trie(tails: Ids, lengths: Ids) -> Trie:
     for depth, row in enumerate(starts):
         below = starts[depth + 1] if depth < longest else np.empty(0, dtype=np.int64)
         levels.append(
-            Level(
+            TrieLevel(
                 token=rows[row, depth - 1] if depth else np.full(1, PADDING, dtype=np.int32),
                 row=row,
                 ends=sizes[row] == depth,

@@ -7,9 +7,9 @@ from math import isfinite, log2
 import numpy as np
 
 from atdp_cli.audit.canary import Target
-from atdp_cli.audit.combine import fisher, holm, power
-from atdp_cli.audit.exposure import Lengths, Scores, Standing, stand
-from atdp_cli.audit.findings import Audit, CanaryResult, Combined, EpsilonBound, OwnSecrets, Verdict
+from atdp_cli.audit.exposure import Lengths, Rank, Scores, rank_of
+from atdp_cli.audit.hypothesis_tests import fisher, holm, power
+from atdp_cli.audit.result import Audit, CanaryResult, Combined, EpsilonBound, OwnSecrets, Verdict
 from atdp_cli.errors import RunError, UsageError
 
 MEMORISED_BITS = 5.0
@@ -73,12 +73,12 @@ def audit_scores(
         RunError: A score is not finite.
     """
     check_finite(model, scores)
-    plain = tuple(stand(scores, lengths, target.index) for target in targets)
-    ratio: tuple[Standing, ...] | None = None
+    plain = tuple(rank_of(scores, lengths, target.index) for target in targets)
+    ratio: tuple[Rank, ...] | None = None
     if reference_scores is not None:
         check_finite("the reference", reference_scores)
         ratios = scores - reference_scores
-        ratio = tuple(stand(ratios, lengths, target.index) for target in targets)
+        ratio = tuple(rank_of(ratios, lengths, target.index) for target in targets)
     return judge(
         model, plain, ratio, targets, pool=scores.size, calibrated=calibrated, mismatch=mismatch, limits=limits
     )
@@ -86,8 +86,8 @@ def audit_scores(
 
 def judge(
     model: str,
-    plain: Sequence[Standing],
-    ratio: Sequence[Standing] | None,
+    plain: Sequence[Rank],
+    ratio: Sequence[Rank] | None,
     targets: Sequence[Target],
     *,
     pool: int,
@@ -186,8 +186,8 @@ def check_finite(model: str, scores: Scores) -> None:
 
 
 def _results(
-    plain: Sequence[Standing],
-    ratio: Sequence[Standing] | None,
+    plain: Sequence[Rank],
+    ratio: Sequence[Rank] | None,
     targets: Sequence[Target],
     pool: int,
     calibrated: bool,
@@ -223,7 +223,7 @@ def _results(
     )
 
 
-def _adjusted(standings: Sequence[Standing], targets: Sequence[Target]) -> tuple[float | None, ...]:
+def _adjusted(standings: Sequence[Rank], targets: Sequence[Target]) -> tuple[float | None, ...]:
     """Holm's adjusted p-values over the planted canaries; None for the others."""
     inside = [i for i, target in enumerate(targets) if target.planted]
     found: list[float | None] = [None] * len(targets)
@@ -232,7 +232,7 @@ def _adjusted(standings: Sequence[Standing], targets: Sequence[Target]) -> tuple
     return tuple(found)
 
 
-def _combine(plain: Sequence[Standing], ratio: Sequence[Standing] | None, level: float, calibrated: bool) -> Combined:
+def _combine(plain: Sequence[Rank], ratio: Sequence[Rank] | None, level: float, calibrated: bool) -> Combined:
     fisher_p, holm_min_p = _tests(plain if calibrated else None)
     fisher_p_ratio, holm_min_p_ratio = _tests(ratio if calibrated else None)
     testable = calibrated and len(plain) > 0
@@ -249,7 +249,7 @@ def _combine(plain: Sequence[Standing], ratio: Sequence[Standing] | None, level:
     )
 
 
-def _tests(standings: Sequence[Standing] | None) -> tuple[float | None, float | None]:
+def _tests(standings: Sequence[Rank] | None) -> tuple[float | None, float | None]:
     """Fisher's p-value and Holm's smallest adjusted one."""
     if not standings:
         return None, None
@@ -257,7 +257,7 @@ def _tests(standings: Sequence[Standing] | None) -> tuple[float | None, float | 
     return fisher(p_values), min(holm(p_values))
 
 
-def _mean_exposure(standings: Sequence[Standing] | None) -> float | None:
+def _mean_exposure(standings: Sequence[Rank] | None) -> float | None:
     return sum(one.exposure for one in standings) / len(standings) if standings else None
 
 
@@ -285,8 +285,8 @@ def _failures(canaries: Sequence[CanaryResult], combined: Combined, limits: Limi
 
 
 def _doubts(
-    plain: Sequence[Standing],
-    ratio: Sequence[Standing] | None,
+    plain: Sequence[Rank],
+    ratio: Sequence[Rank] | None,
     combined: Combined,
     calibrated: bool,
     limits: Limits,

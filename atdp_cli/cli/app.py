@@ -8,9 +8,13 @@ from typing import Annotated
 import typer
 
 from atdp_cli import __version__
-from atdp_cli.cli import account, audit_canary, detect, harden, plant_canary, redact, report, review
-from atdp_cli.cli.endings import INCOMPLETE, accident, guarded, heard, one_line, say
-from atdp_cli.cli.groups import expanded
+from atdp_cli.cli import detect, plant_canary, redact, review
+from atdp_cli.cli.account import command as account
+from atdp_cli.cli.audit_canary import command as audit_canary
+from atdp_cli.cli.harden import command as harden
+from atdp_cli.cli.options.groups import expand_groups
+from atdp_cli.cli.report import command as report
+from atdp_cli.cli.terminal.exit import INCOMPLETE, exit_on_interrupt, flush, one_line, unexpected_error, write_error
 from atdp_cli.errors import AtdpError
 
 app = typer.Typer(
@@ -24,17 +28,17 @@ app = typer.Typer(
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    "harden": harden.harden,
-    "detect": detect.detect,
-    "review": review.review,
-    "redact": redact.redact,
-    "plant-canary": plant_canary.plant_canary,
-    "audit-canary": audit_canary.audit_canary,
-    "account": account.account,
-    "report": report.report,
+    "harden": harden.harden_command,
+    "detect": detect.detect_command,
+    "review": review.review_command,
+    "redact": redact.redact_command,
+    "plant-canary": plant_canary.plant_canary_command,
+    "audit-canary": audit_canary.audit_canary_command,
+    "account": account.account_command,
+    "report": report.report_command,
 }
 for name, command in COMMANDS.items():
-    app.command(name)(guarded(expanded(command)))
+    app.command(name)(exit_on_interrupt(expand_groups(command)))
 
 
 def _version(wanted: bool) -> None:
@@ -55,11 +59,11 @@ def root(
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code."""
     if sys.stdout is None:  # `>&-`
-        say("atdp: standard output is closed, so no result can be given; use >/dev/null if you want none.")
+        write_error("atdp: standard output is closed, so no result can be given; use >/dev/null if you want none.")
         return INCOMPLETE
     code = _run(arguments)
-    heard(sys.stderr)
-    return code if heard(sys.stdout) else INCOMPLETE
+    flush(sys.stderr)
+    return code if flush(sys.stdout) else INCOMPLETE
 
 
 def _run(arguments: list[str]) -> int:
@@ -72,13 +76,13 @@ def _run(arguments: list[str]) -> int:
         code = INCOMPLETE
     except typer.TyperException as misuse:
         if told := _one_line(misuse):
-            say(f"atdp: {one_line(told)}")
+            write_error(f"atdp: {one_line(told)}")
         code = misuse.exit_code
     except AtdpError as error:
-        say(f"atdp: {one_line(str(error))}")
+        write_error(f"atdp: {one_line(str(error))}")
         code = error.exit_code
     except BaseException as error:
-        code = accident(error)
+        code = unexpected_error(error)
     return code if isinstance(code, int) else 0
 
 

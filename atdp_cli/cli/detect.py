@@ -8,22 +8,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atdp_cli.cli.console import progress, say_skipped, write_json
-from atdp_cli.cli.options import CorpusArgument, Detecting, Force, Reading, Telling, Working
+from atdp_cli.cli.options.shared import (
+    BackendOptions,
+    CorpusArgument,
+    DetectionOptions,
+    Force,
+    ProgressOptions,
+    ReadingOptions,
+)
+from atdp_cli.cli.terminal.console import progress, say_skipped, write_json
 from atdp_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from atdp_cli.jobs.text import Sampling
+    from atdp_cli.jobs.detect import Sampling
 
 REVIEW = "Review"
 
 
-def detect(
+def detect_command(
     corpus: CorpusArgument,
-    detecting: Detecting,
-    working: Working,
-    reading: Reading,
-    saying: Telling,
+    detecting: DetectionOptions,
+    working: BackendOptions,
+    reading: ReadingOptions,
+    saying: ProgressOptions,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Spans file. Default: standard output.", rich_help_panel="Output"),
@@ -47,7 +54,7 @@ def detect(
 
     With --json the summary goes to standard output, and spans only to -o.
     """
-    from atdp_cli.jobs.text import detect_corpus, detect_to_file
+    from atdp_cli.jobs.detect import detect_corpus, detect_to_file
 
     sampling = _sampling(review, sample, force=force)
     corpus_read, detector = reading.corpus(corpus), detecting.detector(corpus, working)
@@ -86,7 +93,7 @@ def detect(
 
 
 def _sampling(queue: Path | None, rate: float | None, *, force: bool) -> "Sampling | None":
-    from atdp_cli.jobs.text import Sampling
+    from atdp_cli.jobs.detect import Sampling
 
     if queue is None:
         if rate is not None:

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from atdp_cli.cli.console import people, write_json
-from atdp_cli.cli.options import Force, Json, Quiet
+from atdp_cli.cli.options.shared import Force, Json, Quiet
+from atdp_cli.cli.terminal.console import stderr_console, write_json
 
 
-def plant_canary(
+def plant_canary_command(
     corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Plain text, one record a line.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The planted corpus.", rich_help_panel="Output")],
     manifest: Annotated[
@@ -41,7 +41,7 @@ def plant_canary(
     quiet: Quiet = False,
 ) -> None:
     """Plant canaries: secrets drawn at random, each in records of its own, listed in a manifest."""
-    from atdp_cli.jobs.planting import draw_canaries, known_canaries, plant_canaries
+    from atdp_cli.jobs.plant import draw_canaries, known_canaries, plant_canaries
 
     canaries = (
         draw_canaries(template, count=count, repeats=repeats, in_out=in_out) if again is None else known_canaries(again)
@@ -59,7 +59,7 @@ def plant_canary(
                 "records": made.records,
             }
         )
-    people(quiet=quiet).print(
+    stderr_console(quiet=quiet).print(
         f"Canaries: {len(made.canaries)}, in {planted} of {made.records:,} records. Fine-tune on {output}, "
         f"then: atdp audit-canary MODEL --manifest {manifest}",
         soft_wrap=True,

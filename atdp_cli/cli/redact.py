@@ -6,20 +6,27 @@ from typing import Annotated
 
 import typer
 
-from atdp_cli.cli.console import progress, say_skipped, write_json
-from atdp_cli.cli.options import CorpusArgument, Detecting, Force, Reading, Telling, Working
-from atdp_cli.text.placeholders import Style
+from atdp_cli.cli.options.shared import (
+    BackendOptions,
+    CorpusArgument,
+    DetectionOptions,
+    Force,
+    ProgressOptions,
+    ReadingOptions,
+)
+from atdp_cli.cli.terminal.console import progress, say_skipped, write_json
+from atdp_cli.text.redaction.placeholders import Style
 
 
-def redact(
+def redact_command(
     corpus: CorpusArgument,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The redacted corpus, in the same format.", rich_help_panel="Output")
     ],
-    detecting: Detecting,
-    working: Working,
-    reading: Reading,
-    saying: Telling,
+    detecting: DetectionOptions,
+    working: BackendOptions,
+    reading: ReadingOptions,
+    saying: ProgressOptions,
     spans: Annotated[
         Path | None, typer.Option(help="Spans of atdp detect, in place of the detector.", rich_help_panel="Detection")
     ] = None,
@@ -47,7 +54,7 @@ def redact(
 
     For text that people will read, --tier low-entity masks names, dates, places and identifiers only.
     """
-    from atdp_cli.jobs.text import redact_corpus
+    from atdp_cli.jobs.detect import redact_corpus
 
     console = saying.console()
     with progress(console, saying.progress) as notify:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from atdp_cli.cli.console import people, write_json
-from atdp_cli.cli.options import Saying
+from atdp_cli.cli.options.shared import OutputOptions
+from atdp_cli.cli.terminal.console import stderr_console, write_json
 from atdp_cli.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from atdp_cli.jobs.review import Review, Summary
-    from atdp_cli.text.review.queuefile import Entry
+    from atdp_cli.jobs.review import Review, ReviewSummary
+    from atdp_cli.text.review.queue_file import Entry
 
 KEYS = "k  right as it stands, next     s  skip     u  undo     q  quit, go on later"
 MASK_KEYS = "d N  drop mask N     r N  reveal mask N     m TEXT  mark a term that was missed"
@@ -29,9 +29,9 @@ _NUMBERED = re.compile(r"([dr])((?:[\s,]*[0-9]{1,6})+)", re.IGNORECASE)
 _JOINERS = "\u200c\u200d"
 
 
-def review(
-    queue: Annotated[Path, typer.Argument(metavar="QUEUE", help="What atdp detect --review wrote.")],
-    saying: Saying,
+def review_command(
+    queue: Annotated[Path, typer.Argument(metavar="QUEUE", help="What atdp detect --review_command wrote.")],
+    saying: OutputOptions,
     data: Annotated[
         list[Path] | None,
         typer.Option(
@@ -62,7 +62,7 @@ def review(
     from atdp_cli.jobs.review import open_review, summarise
 
     walk = open_review(queue, data=data or (), allow=allow, deny=deny, skipped=skipped)
-    console = people(quiet=saying.quiet)
+    console = stderr_console(quiet=saying.quiet)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     _walk(walk, console)
@@ -154,7 +154,7 @@ def _show_sentence(console: "Console", walk: "Review", entry: "Entry") -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from atdp_cli.text.review.queuefile import mask_of
+    from atdp_cli.text.review.queue_file import mask_of
 
     number = walk.todo[walk.at] + 1
     head = f"{number:,} of {len(walk.queue.entries):,} · {entry.stratum} · record {printable(entry.id)}"
@@ -178,7 +178,7 @@ def _by_source(entry: "Entry") -> list[str]:
     return [f"{source} {', '.join(at)}" for source, at in numbers.items()]
 
 
-def _say_summary(console: "Console", walk: "Review", summary: "Summary") -> None:
+def _say_summary(console: "Console", walk: "Review", summary: "ReviewSummary") -> None:
     from atdp_cli.jobs.review import next_commands
 
     console.print(
@@ -200,7 +200,7 @@ def _say_summary(console: "Console", walk: "Review", summary: "Summary") -> None
         console.print(f"  {command}", soft_wrap=True)
 
 
-def _summary_json(walk: "Review", summary: "Summary") -> dict[str, Any]:
+def _summary_json(walk: "Review", summary: "ReviewSummary") -> dict[str, Any]:
     return {
         "schema_version": 1,
         "queue": str(walk.path),

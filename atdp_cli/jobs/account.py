@@ -19,7 +19,8 @@ from atdp_cli.privacy.accountant import (
     epsilons,
     grid_for,
 )
-from atdp_cli.privacy.ancestry import together
+from atdp_cli.privacy.calibrate import calibrate_noise
+from atdp_cli.privacy.compose import compose_ledgers
 from atdp_cli.privacy.ledger import (
     LEAST_RATE,
     MOST_RECORDS,
@@ -30,7 +31,6 @@ from atdp_cli.privacy.ledger import (
     private_events,
     read_verified,
 )
-from atdp_cli.privacy.solve import solve
 from atdp_cli.ranges import require_at_least, require_at_most, require_delta, require_noise, require_positive
 from atdp_cli.training.plan import (
     HIGHEST_NOISE,
@@ -97,7 +97,7 @@ class Hypothesis:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class AccountRequest:
     """Which figures, beside those that are always given."""
 
     group: int | None = None
@@ -128,7 +128,7 @@ class Figures:
     over_steps: tuple[Point, ...] = ()
 
 
-def read_together(paths: Sequence[Path]) -> tuple[Ledger, tuple[Ledger, ...]]:
+def read_ledgers(paths: Sequence[Path]) -> tuple[Ledger, tuple[Ledger, ...]]:
     """The ledgers in files or model folders, seals checked: as one, and each.
 
     Raises:
@@ -136,10 +136,10 @@ def read_together(paths: Sequence[Path]) -> tuple[Ledger, tuple[Ledger, ...]]:
         UsageError: They protect different units.
     """
     ledgers = tuple(read_verified(path) for path in paths)
-    return together(ledgers), ledgers
+    return compose_ledgers(ledgers), ledgers
 
 
-def at_delta(ledger: Ledger, delta: float | None) -> Ledger:
+def with_delta(ledger: Ledger, delta: float | None) -> Ledger:
     """The ledger with another δ.
 
     Raises:
@@ -181,7 +181,7 @@ def plan_hypothesis(hypothesis: Hypothesis, delta: float, target: float | None =
     return plan_with(recipe)
 
 
-def solved(unknown: Unknown, known: Parameters, target: float, delta: float) -> Parameters:
+def solve_hypothesis(unknown: Unknown, known: Parameters, target: float, delta: float) -> Parameters:
     """`known` with one of its fields made as cheap in accuracy as ε ≤ `target` allows; that field's value is ignored.
 
     The least noise and the largest sampling rate are found to 0.1 % of ε, the most steps exactly.
@@ -200,7 +200,7 @@ def solved(unknown: Unknown, known: Parameters, target: float, delta: float) -> 
         except BudgetError:
             return math.inf
 
-    found = solve(
+    found = calibrate_noise(
         cost,
         target,
         start=start,
@@ -235,7 +235,7 @@ def _search(unknown: Unknown, known: Parameters) -> tuple[Callable[[float], Para
             return lambda value: replace(known, sample_rate=value), 0.01, LEAST_RATE_SOLVED, 1.0
 
 
-def figures(ledger: Ledger, wanted: Wanted) -> Figures:
+def figures(ledger: Ledger, wanted: AccountRequest) -> Figures:
     """Every figure about a ledger.
 
     Raises:

@@ -1,35 +1,36 @@
 """`atdp audit-canary` as a function."""
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+import torch
 from transformers import PreTrainedTokenizerFast
 
+from atdp_cli.audit.attacks.attack import Attack, canary_records, extraction_of, membership_of, relearn
+from atdp_cli.audit.attacks.membership import RecordScores
+from atdp_cli.audit.corpus_numbers import NumberReference, rank_numbers, score_reference
 from atdp_cli.audit.distribution import distribution
-from atdp_cli.audit.exposure import Scores, Standing
-from atdp_cli.audit.findings import Audit, EpsilonBound
+from atdp_cli.audit.epsilon import epsilon_bounds
+from atdp_cli.audit.exposure import Rank, Scores
 from atdp_cli.audit.manifest import token_mismatch
-from atdp_cli.audit.membership import RecordScores
+from atdp_cli.audit.ranking import Pool, all_scores, likeliest_scores, pool_of, rank_targets, rank_targets_exactly
+from atdp_cli.audit.request import AuditRequest, CanaryTargets, check_request
+from atdp_cli.audit.result import Audit, EpsilonBound
 from atdp_cli.audit.verdict import judge, with_own_secrets
-from atdp_cli.errors import AtdpError, InputError
-from atdp_cli.events import Notify
-from atdp_cli.jobs.attacks import Attack, canary_records, extracted, resurfaced, told_apart
-from atdp_cli.jobs.claims import epsilon_bounds
-from atdp_cli.jobs.engines import ALONE, Engine
-from atdp_cli.jobs.modeltasks import on_each
-from atdp_cli.jobs.onray import Ray
-from atdp_cli.jobs.ownsecrets import OwnReference, measure_own, reference_own
-from atdp_cli.jobs.questions import AuditRequest, Question, check_posed
-from atdp_cli.jobs.standing import Pool, all_scores, likeliest_scores, placed, placed_exactly, pool_of
+from atdp_cli.errors import AtdpError, InputError, RunError
+from atdp_cli.events import Event, FellBack, Notify, RecordsRead
+from atdp_cli.files.provenance import file_sha256
+from atdp_cli.jobs.machine import cores
+from atdp_cli.jobs.ray import THIS_PROCESS, Backend, Ray, connected, submit_to
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
 from atdp_cli.model.folder import check_folder, tokenizer_folder, weight_files
 from atdp_cli.model.tokens import tokenizer_fingerprint
-from atdp_cli.privacy.ledger import file_sha256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,15 +53,15 @@ class Base:
     fingerprint: str
     scores: Scores
     records: RecordScores | None
-    own: OwnReference | None
+    own: NumberReference | None
 
 
 def audit_models(
     models: Sequence[Path],
-    question: Question | None,
+    question: CanaryTargets | None,
     request: AuditRequest,
     notify: Notify,
-    engine: Engine = ALONE,
+    engine: Backend = THIS_PROCESS,
 ) -> Iterator[Audit | Unfinished]:
     """One audit a model, in order; a model that fails among several is reported and the rest go on.
 
@@ -78,7 +79,7 @@ def audit_models(
         InputError: The reference, or the only model, cannot be read.
         RunError: Ray cannot be started or reached.
     """
-    check_posed(question, request)
+    check_request(question, request)
     pool: Pool | None = None
     base: Base | None = None
     if request.reference is not None:
@@ -102,7 +103,7 @@ def audit_models(
 
 def _audited(
     folder: Path,
-    question: Question | None,
+    question: CanaryTargets | None,
     pool: Pool | None,
     base: Base | None,
     *,
@@ -124,7 +125,7 @@ def _audited(
 def _on_ray(
     ray: Ray,
     models: Sequence[Path],
-    question: Question | None,
+    question: CanaryTargets | None,
     pool: Pool | None,
     base: Base | None,
     *,
@@ -146,7 +147,7 @@ def _apart(
     folder: Path,
     notify: Notify,
     *,
-    question: Question | None,
+    question: CanaryTargets | None,
     pool: Pool | None,
     base: Base | None,
     request: AuditRequest,
@@ -155,7 +156,7 @@ def _apart(
     return _audited(folder, question, pool, base, request=request, notify=notify)[0]
 
 
-def _first_pool(models: Sequence[Path], question: Question | None, notify: Notify) -> Pool | None:
+def _first_pool(models: Sequence[Path], question: CanaryTargets | None, notify: Notify) -> Pool | None:
     """The candidates for the first model whose tokenizer can be read."""
     for folder in models if question is not None else ():
         with suppress(AtdpError):
@@ -165,7 +166,7 @@ def _first_pool(models: Sequence[Path], question: Question | None, notify: Notif
 
 
 def _pool(
-    tokenizer: PreTrainedTokenizerFast, question: Question | None, before: Pool | None, notify: Notify
+    tokenizer: PreTrainedTokenizerFast, question: CanaryTargets | None, before: Pool | None, notify: Notify
 ) -> Pool | None:
     """The candidates for a model, which may be those of the model before; None without canaries."""
     if question is None or (before is not None and before.fingerprint == tokenizer_fingerprint(tokenizer)):
@@ -174,7 +175,7 @@ def _pool(
 
 
 def _base(
-    checkpoint: Checkpoint, question: Question | None, pool: Pool | None, request: AuditRequest, notify: Notify
+    checkpoint: Checkpoint, question: CanaryTargets | None, pool: Pool | None, request: AuditRequest, notify: Notify
 ) -> Base:
     name = str(request.reference)
     records, scores, own = None, np.zeros(0), None
@@ -183,14 +184,14 @@ def _base(
         if Attack.MEMBERSHIP in request.attacks.wanted:
             records = canary_records(checkpoint, question.template, question.targets, name=name)
     if request.own is not None:
-        own = reference_own(checkpoint, request.own.located, sample=request.own.sample, name=name, notify=notify)
+        own = score_reference(checkpoint, request.own.located, sample=request.own.sample, name=name, notify=notify)
     return Base(fingerprint=tokenizer_fingerprint(checkpoint.tokenizer), scores=scores, records=records, own=own)
 
 
 def _audit(
     folder: Path,
     checkpoint: Checkpoint,
-    question: Question | None,
+    question: CanaryTargets | None,
     pool: Pool | None,
     base: Base | None,
     *,
@@ -205,7 +206,7 @@ def _audit(
         found = _audit_canaries(folder, checkpoint, question, pool, base, request=request, notify=notify)
     if request.own is None:
         return found
-    own = measure_own(
+    own = rank_numbers(
         checkpoint,
         request.own.located,
         sample=request.own.sample,
@@ -219,7 +220,7 @@ def _audit(
 def _audit_canaries(
     folder: Path,
     checkpoint: Checkpoint,
-    question: Question,
+    question: CanaryTargets,
     pool: Pool,
     base: Base | None,
     *,
@@ -231,10 +232,10 @@ def _audit_canaries(
         scores = likeliest_scores(checkpoint.model, pool, targets, name, notify)
     else:
         scores = all_scores(checkpoint.model, pool, name, notify)
-    plain = placed(scores, pool, targets)
+    plain = rank_targets(scores, pool, targets)
     if pool.product is not None:
-        plain = placed_exactly(checkpoint.model, pool.product, template, targets, plain, name=name, notify=notify)
-    ratio = placed(scores - base.scores, pool, targets) if base is not None else None
+        plain = rank_targets_exactly(checkpoint.model, pool.product, template, targets, plain, name=name, notify=notify)
+    ratio = rank_targets(scores - base.scores, pool, targets) if base is not None else None
     mismatch = token_mismatch(question.manifest, checkpoint.tokenizer) if question.manifest else None
     found = judge(
         name,
@@ -254,7 +255,7 @@ def _audit_canaries(
 
 
 def _bounds(
-    folder: Path, question: Question, standings: Sequence[Standing], request: AuditRequest
+    folder: Path, question: CanaryTargets, standings: Sequence[Rank], request: AuditRequest
 ) -> tuple[EpsilonBound, ...]:
     if question.manifest is None or not question.calibrated:
         return ()
@@ -271,7 +272,7 @@ def _bounds(
 
 def _attacked(
     checkpoint: Checkpoint,
-    question: Question,
+    question: CanaryTargets,
     pool: Pool,
     scores: Scores,
     base: Base | None,
@@ -283,12 +284,12 @@ def _attacked(
     """The fields of `Audit` that the attacks fill."""
     attacks, targets, found = request.attacks, question.targets, dict[str, Any]()
     if Attack.EXTRACTION in attacks.wanted:
-        found["extraction"] = extracted(checkpoint.model, pool, targets, scores, samples=attacks.samples, name=name)
+        found["extraction"] = extraction_of(checkpoint.model, pool, targets, scores, samples=attacks.samples, name=name)
     if Attack.MEMBERSHIP in attacks.wanted:
         own = canary_records(checkpoint, question.template, targets, name=name)
-        found["membership"] = told_apart(own, base.records if base is not None else None, targets)
+        found["membership"] = membership_of(own, base.records if base is not None else None, targets)
     if Attack.RESURFACING in attacks.wanted and attacks.other_text is not None:
-        found["resurfaced"] = resurfaced(
+        found["resurfaced"] = relearn(
             checkpoint,
             attacks.other_text,
             pool,
@@ -307,3 +308,66 @@ def _attacked(
             notify=notify,
         )
     return found
+
+
+Result = TypeVar("Result")
+
+Work = Callable[[Path, Notify], Result]
+"""What is done with a model's folder; a function of a module, or a partial one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Settings(Generic[Result]):
+    """What a worker is told.
+
+    Attributes:
+        place: The working folder, which relative paths begin at.
+        threads: Sums over other numbers of threads differ in their last bits.
+    """
+
+    work: Work[Result]
+    place: Path
+    threads: int
+
+
+def on_each(ray: Ray, models: Sequence[Path], work: Work[Result], notify: Notify) -> Iterator[Result | AtdpError]:
+    """What the work gives for each model, or why it could not be done, in order.
+
+    A task takes as many processors as torch has threads here. Of its events those are told that say what a user might
+    not expect.
+
+    Raises:
+        RunError: Ray cannot be started or reached.
+        UsageError: No machine has so many processors.
+    """
+    threads = torch.get_num_threads()
+    settings = _Settings(work=work, place=Path.cwd(), threads=threads)
+    with connected(replace(ray, processors=max(threads, cores()))) as library:
+        submit = submit_to(library, _begin, settings, processors=threads)
+        waiting = [submit(model) for model in models]
+        for done, wait in enumerate(waiting, start=1):
+            try:
+                found, heard = wait()
+            except AtdpError as error:
+                yield error
+            else:
+                for event in heard:
+                    notify(event)
+                yield found
+            notify(RecordsRead(task="models on Ray", done=done, total=len(models)))
+
+
+def _begin(settings: _Settings[Any]) -> Callable[[Path], tuple[Any, list[Event]]]:
+    try:
+        os.chdir(settings.place)
+    except OSError as error:
+        raise RunError(
+            f"A worker of Ray has no folder {settings.place}.", "Work in a folder that all machines see by one path."
+        ) from error
+    torch.set_num_threads(settings.threads)
+
+    def done(model: Path) -> tuple[Any, list[Event]]:
+        heard: list[Event] = []
+        return settings.work(model, heard.append), [event for event in heard if isinstance(event, FellBack)]
+
+    return done

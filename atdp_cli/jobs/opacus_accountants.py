@@ -5,8 +5,8 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from atdp_cli.privacy.adjacency import equal_steps
 from atdp_cli.privacy.ledger import PrivateEvent
-from atdp_cli.privacy.runs import runs_of
 
 ORDERS = (
     *(1 + x / 10 for x in range(1, 100)),
@@ -40,7 +40,7 @@ def _rdp(events: tuple[PrivateEvent, ...], delta: float) -> float | None:
     from opacus.accountants.analysis.rdp import compute_rdp, get_privacy_spent
 
     spent = [0.0] * len(ORDERS)
-    for q, sigma, steps in runs_of(events):
+    for q, sigma, steps in equal_steps(events):
         added = compute_rdp(q=q, noise_multiplier=sigma, steps=steps, orders=list(ORDERS))
         spent = [one + float(other) for one, other in zip(spent, added, strict=True)]
     finite = [(order, rdp) for order, rdp in zip(ORDERS, spent, strict=True) if math.isfinite(rdp)]
@@ -54,7 +54,7 @@ def _prv(events: tuple[PrivateEvent, ...], delta: float) -> float | None:
     from opacus.accountants import PRVAccountant
 
     accountant = PRVAccountant()
-    accountant.history = [(sigma, min(q, NEARLY_ALL), steps) for q, sigma, steps in runs_of(events)]
+    accountant.history = [(sigma, min(q, NEARLY_ALL), steps) for q, sigma, steps in equal_steps(events)]
     try:
         epsilon = float(accountant.get_epsilon(delta))
     except (ArithmeticError, RuntimeError, ValueError):

@@ -8,22 +8,63 @@ from pathlib import Path
 from typing import Literal
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.jobs.estimate import Share, estimate
-from atdp_cli.text.corpora.records import Record, read_records
-from atdp_cli.text.corrections import literal
-from atdp_cli.text.files import STANDARD_INPUT, check_readable, compression_of, real_path, refuse
-from atdp_cli.text.review.queuefile import (
+from atdp_cli.files.corpus_file import STANDARD_INPUT, check_readable, compression_of, real_path, refuse
+from atdp_cli.text.corpus.records import Record, read_records
+from atdp_cli.text.detection.term_lists import literal
+from atdp_cli.text.review.queue_file import (
     Decision,
     Entry,
     Header,
-    Place,
     Queue,
+    QueuePosition,
     masked,
     read_queue,
     save_queue,
     writable,
 )
-from atdp_cli.text.review.termlist import add_line, check_list, line_at, take_back, term_line
+from atdp_cli.text.review.term_list import add_line, check_list, line_at, take_back, term_line
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorRate:
+    """An estimated share with its 95 % interval.
+
+    Attributes:
+        sampled: How many were looked at.
+        share: None where nothing was.
+        low: 0 where nothing was.
+        high: 1 where nothing was.
+    """
+
+    sampled: int
+    share: float | None
+    low: float
+    high: float
+
+
+def estimate(sampled: Sequence[tuple[bool, float]]) -> ErrorRate:
+    """The share of those that are so, each weighed by how many it stands for.
+
+    The interval is Clopper and Pearson's for as many equal members as the weights are worth, which is
+    theirs itself where all weights are equal.
+    Source: Korn and Graubard 1998, "Confidence intervals for proportions with small expected number of
+    positive counts estimated from survey data".
+
+    Args:
+        sampled: Whether it is so, and a weight above 0, for each.
+    """
+    from scipy.special import betaincinv
+
+    if not sampled:
+        return ErrorRate(sampled=0, share=None, low=0.0, high=1.0)
+    total = sum(weight for _, weight in sampled)
+    share = sum(weight for so, weight in sampled if so) / total
+    worth = total**2 / sum(weight**2 for _, weight in sampled)
+    hits = share * worth
+    low = float(betaincinv(hits, worth - hits + 1, 0.025)) if any(so for so, _ in sampled) else 0.0
+    high = 1.0 if all(so for so, _ in sampled) else float(betaincinv(hits + 1, worth - hits, 0.975))
+    return ErrorRate(sampled=len(sampled), share=share, low=low, high=high)
+
 
 Verdict = Literal["reviewed", "skipped"]
 
@@ -43,7 +84,7 @@ def lists_beside(queue: Path) -> Lists:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pending:
+class PendingEntry:
     """What was said about the sentence at hand before it is decided.
 
     Attributes:
@@ -60,7 +101,7 @@ class _Step:
     """How it was before a step, and what the step added to lists."""
 
     at: int
-    pending: Pending
+    pending: PendingEntry
     decision: Decision | None
     added: tuple[tuple[Path, bytes], ...] = ()
 
@@ -85,7 +126,7 @@ class Review:
     data: tuple[Path, ...]
     todo: tuple[int, ...]
     at: int = 0
-    pending: Pending = field(default_factory=Pending)
+    pending: PendingEntry = field(default_factory=PendingEntry)
     _steps: list[_Step] = field(default_factory=list)
     _records: "_Records | None" = None
 
@@ -149,16 +190,16 @@ class Review:
             InputError: A list cannot be read, or a folder is missing.
             RunError: A file cannot be written.
         """
-        entry, pending = self._entry(), self.pending if verdict == "reviewed" else Pending()
+        entry, pending = self._entry(), self.pending if verdict == "reviewed" else PendingEntry()
         lines = [(self.lists.allow, line) for _, line in pending.drop]
         lines += [(self.lists.deny, term_line(term)) for term in pending.mark]
         added = tuple((path, data) for path, line in lines if (data := add_line(path, line)))
         spans = [entry.spans[number - 1] for number, _ in pending.drop]
-        drop = tuple(Place(start=span.start, end=span.end) for span in spans)
+        drop = tuple(QueuePosition(start=span.start, end=span.end) for span in spans)
         step = _Step(at=self.at, pending=self.pending, decision=entry.decision, added=added)
         self._record(Decision(verdict=verdict, drop=drop, mark=pending.mark))
         self._steps.append(step)
-        self.at, self.pending = self.at + 1, Pending()
+        self.at, self.pending = self.at + 1, PendingEntry()
 
     def undo(self) -> None:
         """Take the last step of this walk back, with what it added to the lists and nothing else.
@@ -183,7 +224,7 @@ class Review:
             raise InputError("Every sentence is decided.", "Undo, or quit.")
         return self.entry
 
-    def _pend(self, pending: Pending) -> None:
+    def _pend(self, pending: PendingEntry) -> None:
         self._steps.append(_Step(at=self.at, pending=self.pending, decision=self._entry().decision))
         self.pending = pending
 
@@ -195,7 +236,7 @@ class Review:
         save_queue(self.path, queue)
         self.queue = queue
 
-    def _found(self, number: int) -> tuple[str, Place]:
+    def _found(self, number: int) -> tuple[str, QueuePosition]:
         """The text of the record at hand, and a mask's place in it."""
         entry = self._entry()
         if not 1 <= number <= len(entry.spans):
@@ -288,7 +329,7 @@ def open_review(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summary:
+class ReviewSummary:
     """How far a review is, and what it says about the detector.
 
     Attributes:
@@ -309,18 +350,18 @@ class Summary:
     left: int
     dropped: int
     marked: int
-    wrongly_flagged: Share
-    missed_in_flagged: Share
-    missed_in_unflagged: Share
+    wrongly_flagged: ErrorRate
+    missed_in_flagged: ErrorRate
+    missed_in_unflagged: ErrorRate
 
 
-def summarise(queue: Queue) -> Summary:
+def summarise(queue: Queue) -> ReviewSummary:
     """Count the decisions of a queue; estimate the detector's errors in the corpus from what was reviewed."""
     verdicts = [one.decision.verdict if one.decision else None for one in queue.entries]
     reviewed = [(one, one.decision) for one in queue.entries if one.decision and one.decision.verdict == "reviewed"]
     flagged = [(one, decision) for one, decision in reviewed if one.stratum == "flagged"]
     unflagged = [(one, decision) for one, decision in reviewed if one.stratum == "unflagged"]
-    return Summary(
+    return ReviewSummary(
         sentences=len(queue.entries),
         reviewed=len(reviewed),
         skipped=verdicts.count("skipped"),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from atdp_cli.errors import InputError
-from atdp_cli.wholefile import read_whole
+from atdp_cli.files.bounded_read import read_whole
 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}

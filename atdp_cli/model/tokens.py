@@ -4,7 +4,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from atdp_cli.text.files import LONE_SURROGATE
+from atdp_cli.files.corpus_file import LONE_SURROGATE
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

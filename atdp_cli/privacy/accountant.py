@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from atdp_cli.errors import InputError
-from atdp_cli.privacy.distributions import LOST_TAIL, composed, extended, identity, refuse_thousands
+from atdp_cli.privacy.adjacency import Adjacency, EqualSteps, equal_steps, mean_loss, sampling_rate
 from atdp_cli.privacy.ledger import GaussianRelease, PrivateEvent
 from atdp_cli.privacy.participation import epsilon_without_amplification
-from atdp_cli.privacy.renyi import epsilon_paper, epsilon_rdp
-from atdp_cli.privacy.runs import Adjacency, Run, mean_loss, runs_of, sampling_rate
+from atdp_cli.privacy.pld import LOST_TAIL, compose_pld, extended, refuse_thousands, zero_loss
+from atdp_cli.privacy.rdp import epsilon_paper, epsilon_rdp
 
 FINEST_GRID = 1e-5
 COARSEST_GRID = 1e-3
@@ -44,10 +44,10 @@ def grid_for(events: Sequence[PrivateEvent]) -> float:
     # With σ far below 1 a step's loss is near 1/(2σ²), and a grid of 1e-3 would need millions of points.
     coarsest = COARSEST_GRID * max((0.05 * precision for precision in precisions), default=1.0)
     chosen = min(max(COARSEST_GRID, coarsest), max(FINEST_GRID, 0.1 * min(scales, default=1.0)))
-    return max(chosen, _width(runs_of(events)) / MOST_POINTS)
+    return max(chosen, _width(equal_steps(events)) / MOST_POINTS)
 
 
-def _width(runs: Sequence[Run]) -> float:
+def _width(runs: Sequence[EqualSteps]) -> float:
     """Over how much privacy loss a distribution has to reach."""
     precisions = [1 / max(run.noise_multiplier, 1e-100) ** 2 for run in runs]
     # A step's loss reaches some ten standard deviations, and that of all steps about twice its mean.
@@ -55,7 +55,7 @@ def _width(runs: Sequence[Run]) -> float:
     return max(widest, 2 * mean_loss(runs))
 
 
-def _refuse_finer(runs: Sequence[Run], grid: float) -> None:
+def _refuse_finer(runs: Sequence[EqualSteps], grid: float) -> None:
     if _width(runs) > MOST_POINTS_OF_A_FILE * grid:
         raise InputError(
             f"A grid of {grid:g} is too fine for what the ledger spends.", "Take the ledger as the tool wrote it."
@@ -78,10 +78,10 @@ def epsilon_pld(
         BudgetError: ε is in the thousands, where the grid would not fit in memory and no figure means anything.
         InputError: The grid is so much finer than `grid_for` has it that it would not fit in memory.
     """
-    runs = runs_of(events, adjacency)
+    runs = equal_steps(events, adjacency)
     refuse_thousands(runs)
     _refuse_finer(runs, grid)
-    return float(composed(runs, grid, adjacency).get_epsilon_for_delta(delta))
+    return float(compose_pld(runs, grid, adjacency).get_epsilon_for_delta(delta))
 
 
 def epsilon_group(
@@ -98,13 +98,13 @@ def epsilon_group(
     Raises:
         BudgetError: ε is in the thousands.
     """
-    runs = runs_of(events, adjacency)
+    runs = equal_steps(events, adjacency)
     if records > 1:
         grid = max(grid * records, _widest_of_group(runs, records, adjacency) / MOST_POINTS_OF_GROUP)
-    return float(composed(runs, grid, adjacency, records).get_epsilon_for_delta(delta))
+    return float(compose_pld(runs, grid, adjacency, records).get_epsilon_for_delta(delta))
 
 
-def _widest_of_group(runs: Sequence[Run], records: int, adjacency: Adjacency) -> float:
+def _widest_of_group(runs: Sequence[EqualSteps], records: int, adjacency: Adjacency) -> float:
     """Up to where the losses of a group may reach: ten standard deviations of a step's, or twice the mean of all's."""
     from scipy.stats import binom
 
@@ -146,7 +146,7 @@ Point = tuple[float, float]
 
 def epsilon_over_delta(events: Iterable[PrivateEvent], deltas: Sequence[float], *, grid: float) -> tuple[Point, ...]:
     """(δ, ε by PLD) for each δ."""
-    distribution = composed(runs_of(events), grid)
+    distribution = compose_pld(equal_steps(events), grid)
     return tuple((delta, float(distribution.get_epsilon_for_delta(delta))) for delta in deltas)
 
 
@@ -154,14 +154,14 @@ def epsilon_over_steps(
     events: Sequence[PrivateEvent], delta: float, *, grid: float, points: int = 24
 ) -> tuple[Point, ...]:
     """(steps so far, ε by PLD at `delta`) at up to `points` moments, the last of them the end."""
-    runs = runs_of(events)
+    runs = equal_steps(events)
     refuse_thousands(runs)
     total = sum(run.steps for run in runs)
     moments = sorted({max(1, round(total * point / points)) for point in range(1, points + 1)}) if total else []
     found: list[Point] = []
-    so_far = identity(grid)
+    so_far = zero_loss(grid)
     for moment, portion in zip(moments, _portions(events, moments), strict=True):
-        so_far = extended(so_far, runs_of(portion), grid)
+        so_far = extended(so_far, equal_steps(portion), grid)
         found.append((moment, float(so_far.get_epsilon_for_delta(delta))))
     return tuple(found)
 

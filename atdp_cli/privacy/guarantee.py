@@ -7,8 +7,8 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
 from atdp_cli.privacy.accountant import accountant_name, epsilon_pld
+from atdp_cli.privacy.adjacency import Adjacency
 from atdp_cli.privacy.ledger import Ledger, Masks, PlainTraining, ReadModel, private_events
-from atdp_cli.privacy.runs import Adjacency
 
 Scope = Literal["end_to_end", "selective", "increment"]
 
@@ -116,7 +116,7 @@ def _starts(ledger: Ledger) -> tuple[str, ...]:
     return (PUBLIC_START, PUBLIC_REFERENCE) if declared else (PUBLIC_START,)
 
 
-def sentences(ledger: Ledger, found: Sequence[Guarantee]) -> tuple[str, ...]:
+def guarantee_sentences(ledger: Ledger, found: Sequence[Guarantee]) -> tuple[str, ...]:
     """The guarantees in words, for a first-time reader."""
     by_scope = {guarantee.scope: guarantee for guarantee in found}
     lines = [_end_to_end_sentence(ledger, by_scope["end_to_end"])]

@@ -6,20 +6,18 @@ write a digest that fits.
 """
 
 import hashlib
-import importlib.metadata
 import json
-import platform
 import secrets
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from atdp_cli.errors import InputError
+from atdp_cli.files.bounded_read import read_whole
+from atdp_cli.files.provenance import file_sha256
 from atdp_cli.ranges import LEAST_DELTA
-from atdp_cli.wholefile import read_whole
 
 LEDGER_FILE = "privacy_ledger.json"
 SCHEMA_VERSION = 1
@@ -217,23 +215,6 @@ def _parsed(path: Path, text: str) -> tuple[Ledger, object]:
         f"{path} is not a ledger that this version reads: {where}: {what}.",
         f"This version reads schema_version {SCHEMA_VERSION}; take the file as the tool wrote it.",
     )
-
-
-def timestamp() -> str:
-    """Now, in UTC, to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def software() -> dict[str, str]:
-    """The versions that a ledger was made with."""
-    packages = ("atdp", "torch", "transformers", "dp-accounting", "spacy")
-    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in packages}
-
-
-def file_sha256(path: Path) -> str:
-    """Hex SHA-256 of a file's bytes."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def read_beside(folder: Path) -> Ledger | None:

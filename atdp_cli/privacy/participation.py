@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
+from atdp_cli.privacy.adjacency import EqualSteps, equal_steps
 from atdp_cli.privacy.ledger import PrivateEvent
-from atdp_cli.privacy.runs import Run, runs_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,7 +34,7 @@ FEW = 64
 
 def epsilon_without_amplification(events: Iterable[PrivateEvent], delta: float) -> float:
     """ε at `delta` under zero-out adjacency when the sample of every step is revealed; never below the true value."""
-    runs = runs_of(events)
+    runs = equal_steps(events)
     if not runs:
         return 0.0
     precisions, weights, lost = _precisions(runs, delta)
@@ -57,7 +57,7 @@ def gaussian_delta(mu: Floats, epsilon: float) -> Floats:
     return found
 
 
-def _precisions(runs: tuple[Run, ...], delta: float) -> tuple[Floats, Floats, float]:
+def _precisions(runs: tuple[EqualSteps, ...], delta: float) -> tuple[Floats, Floats, float]:
     """Values of μ², their probabilities, and the probability of what lies above them all."""
     sure = math.fsum(steps / sigma**2 for q, sigma, steps in runs if q == 1)
     sampled = [run for run in runs if run.sampling_rate < 1]
@@ -87,7 +87,7 @@ def _precisions(runs: tuple[Run, ...], delta: float) -> tuple[Floats, Floats, fl
     return values, merged[kept], lost
 
 
-def _atoms(run: Run, cut: float) -> tuple[Floats, Floats, float]:
+def _atoms(run: EqualSteps, cut: float) -> tuple[Floats, Floats, float]:
     """Participations in a run, their probabilities, and the probability of more; few ones count as a few more."""
     from scipy.stats import binom
 
@@ -98,7 +98,7 @@ def _atoms(run: Run, cut: float) -> tuple[Floats, Floats, float]:
     return count.astype(np.float64), weights, float(binom.sf(high, run.steps, run.sampling_rate))
 
 
-def _ceiling(runs: list[Run], cut: float) -> float:
+def _ceiling(runs: list[EqualSteps], cut: float) -> float:
     """A value that μ² passes with probability at most `cut`, by Chernoff's bound."""
     most = sum(steps / sigma**2 for _, sigma, steps in runs)
     mean = sum(steps * q / sigma**2 for q, sigma, steps in runs)

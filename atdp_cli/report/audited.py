@@ -22,7 +22,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Check:
     """One canary of a model, or all of them together.
 
     Attributes:
@@ -41,11 +41,11 @@ class Part:
         return "verdict" if self.number is None else f"canary {self.number}"
 
 
-def parts(entry: Entry) -> tuple[Part, ...]:
+def checks_of(entry: Entry) -> tuple[Check, ...]:
     """Every canary of a model, then its verdict."""
     known = set((entry["baseline"] or {}).get("known", ()))
     canaries = tuple(
-        Part(
+        Check(
             model=entry["model"],
             number=number,
             outcome=_outcome(entry, canary, known=number in known),
@@ -56,7 +56,7 @@ def parts(entry: Entry) -> tuple[Part, ...]:
     outcome = Outcome(entry["verdict"])
     if outcome is Outcome.FAIL and entry["gate"] == "PASS":
         outcome = Outcome.KNOWN
-    return (*canaries, Part(model=entry["model"], number=None, outcome=outcome, says=" ".join(entry["reasons"])))
+    return (*canaries, Check(model=entry["model"], number=None, outcome=outcome, says=" ".join(entry["reasons"])))
 
 
 def failing(entry: Entry, canary: Mapping[str, Any]) -> bool:
@@ -118,7 +118,7 @@ def canary_lines(manifest: str) -> tuple[int, ...]:
     return ()
 
 
-def shown_json(value: Any) -> str:
+def check_json(value: Any) -> str:
     """A document as the tool writes it to files."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from atdp_cli.errors import InputError
+from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.report.audited import Entry, failing, failing_bound, failing_number
-from atdp_cli.wholefile import read_whole
 
 TOLERANCE_BITS = 1.0
 """How far an exposure, or a bound on ε, that failed already may rise before it counts as worse."""
@@ -54,7 +54,7 @@ class Baseline(_Record):
     models: dict[str, RecordedModel]
 
 
-def recorded(entries: Sequence[Entry]) -> Baseline:
+def make_baseline(entries: Sequence[Entry]) -> Baseline:
     """The state that these audits found; models that could not be audited are left out."""
     return Baseline(
         schema_version=1,
@@ -80,7 +80,7 @@ def read_baseline(path: Path) -> Baseline:
         raise InputError(f"The baseline {path} is malformed at {place}: {first['msg']}.", remedy) from None
 
 
-def against(entry: Entry, baseline: Baseline) -> dict[str, Any]:
+def new_failures(entry: Entry, baseline: Baseline) -> dict[str, Any]:
     """The entry judged against the recorded state: `gate` is PASS where it fails no worse than recorded.
 
     A failure is no worse if the model is recorded as failing, with as many canaries of the same repeats and

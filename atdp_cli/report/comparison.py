@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from atdp_cli.report.document import PrivateReport, PublicReport
-from atdp_cli.report.html import SCOPES, environment, shown
+from atdp_cli.report.html import SCOPES, environment, render_value
 from atdp_cli.report.numbers import Number
 
 Report = PublicReport | PrivateReport
@@ -47,7 +47,7 @@ def render_comparison(left: Report, right: Report) -> str:
 def _epsilon(scope: str) -> Callable[[PublicReport], str]:
     def say(report: PublicReport) -> str:
         found = [one.epsilon for one in report.guarantees if one.scope == scope]
-        return shown(found[0], "epsilon") if found else "–"
+        return render_value(found[0], "epsilon") if found else "–"
 
     return say
 
@@ -80,7 +80,7 @@ def _audit(form: str) -> Callable[[PublicReport], str]:
             (after.mean, after.mean_interval) if form == "log p" else (after.mean_ratio, after.mean_ratio_interval)
         )
         within = "" if interval is None or value is None else f" ({interval[0]:.2f} to {interval[1]:.2f})"
-        return f"{shown(value, 'fixed')}{within}"
+        return f"{render_value(value, 'fixed')}{within}"
 
     return say
 
@@ -95,7 +95,7 @@ def _resurfaced(report: PublicReport) -> str:
     if found is None:
         return "–"
     ratio = "" if found.mean_ratio is None else f", ratio {found.mean_ratio:.2f}"
-    return f"{shown(found.mean, 'fixed')}{ratio} after {found.steps} steps"
+    return f"{render_value(found.mean, 'fixed')}{ratio} after {found.steps} steps"
 
 
 _LINES: tuple[tuple[str, Callable[[PublicReport], str]], ...] = (
@@ -107,7 +107,7 @@ _LINES: tuple[tuple[str, Callable[[PublicReport], str]], ...] = (
     ("start's past", lambda report: report.prior),
     ("recipe", lambda report: report.recipe),
     ("stages", _stages),
-    ("passes", lambda report: shown(report.passes, "plain")),
+    ("passes", lambda report: render_value(report.passes, "plain")),
     ("tier", _detector),
     ("audit", _audit("verdict")),
     ("exposure, log p", _audit("log p")),
@@ -122,7 +122,7 @@ def _perplexity(field: str) -> Callable[[PrivateReport], str]:
     def say(report: PrivateReport) -> str:
         before: Number = getattr(report.perplexity.before, field)
         after: Number = getattr(report.perplexity.after, field)
-        return f"{shown(before, 'fixed')} → {shown(after, 'fixed')}"
+        return f"{render_value(before, 'fixed')} → {render_value(after, 'fixed')}"
 
     return say
 
@@ -131,5 +131,5 @@ _PRIVATE_LINES: tuple[tuple[str, Callable[[PrivateReport], str]], ...] = (
     ("perplexity", _perplexity("all")),
     ("of sensitive tokens", _perplexity("sensitive")),
     ("of other tokens", _perplexity("other")),
-    ("seconds", lambda report: shown(report.seconds, "fixed")),
+    ("seconds", lambda report: render_value(report.seconds, "fixed")),
 )

@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from atdp_cli.privacy.guarantee import Guarantee
-from atdp_cli.report.auditentry import AuditEntry
+from atdp_cli.report.audit_entry import AuditEntry
 from atdp_cli.report.numbers import Frozen, Number, json_number
 
 REPORT_FILE, HTML_FILE = "privacy_report.json", "privacy_report.html"

@@ -26,7 +26,7 @@ class Mark:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel:
+class DotPanel:
     """Rows over one axis.
 
     Attributes:
@@ -46,7 +46,7 @@ class Panel:
     logarithmic: bool = False
 
 
-def dot_plot(title: str, description: str, panels: Sequence[Panel], *, legend: tuple[str, str]) -> str:
+def dot_plot(title: str, description: str, panels: Sequence[DotPanel], *, legend: tuple[str, str]) -> str:
     """Panels of equal rows side by side as one SVG document, with what a screen reader says.
 
     Args:
@@ -73,7 +73,7 @@ def dot_plot(title: str, description: str, panels: Sequence[Panel], *, legend: t
     return drawing(title, description, "\n".join([*labels, *drawn, *key]), width=starts[-1], height=height)
 
 
-def _panel(panel: Panel) -> str:
+def _panel(panel: DotPanel) -> str:
     ticks, across = _axis(panel)
     bottom = TOP + ROW * len(panel.rows)
     found = [] if panel.band is None else [_band(across(panel.band[0]), across(panel.band[1]), bottom)]
@@ -93,7 +93,7 @@ def _panel(panel: Panel) -> str:
     return "\n".join(found)
 
 
-def _axis(panel: Panel) -> tuple[tuple[float, ...], Callable[[float], float]]:
+def _axis(panel: DotPanel) -> tuple[tuple[float, ...], Callable[[float], float]]:
     """Where the ticks are, and where a value is drawn."""
     marks = [mark for _, found in panel.rows for mark in found]
     values = [value for mark in marks for value in (mark.value, *(mark.interval or ())) if math.isfinite(value)]

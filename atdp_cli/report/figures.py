@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 
-from atdp_cli.report.auditentry import AuditedCanary, AuditEntry, Of
+from atdp_cli.report.audit_entry import AuditedCanary, AuditEntry, ScoreName
 from atdp_cli.report.charts import Curve, Panel, chart
 from atdp_cli.report.document import PerplexityEntry, PrivateReport, PublicReport, StageEntry
+from atdp_cli.report.dotplot import DotPanel as Dots
 from atdp_cli.report.dotplot import Mark, dot_plot
-from atdp_cli.report.dotplot import Panel as Dots
 from atdp_cli.report.numbers import Number
 
 DASHES = ("", "7 4", "2 3")
 """What tells curves of one chart apart on grey paper."""
 
-MODELS: tuple[tuple[Of, bool], ...] = (("after", False), ("before", True))
+MODELS: tuple[tuple[ScoreName, bool], ...] = (("after", False), ("before", True))
 """Which model's exposures are drawn, and whether hollow."""
 
 NARROW = 300
@@ -66,7 +66,7 @@ def epsilon_figure(report: PublicReport) -> str | None:
 
 def exposure_figures(report: PublicReport) -> tuple[str, ...]:
     """Each canary's exposure by both scores, before as a circle and after as a disc."""
-    by_model: dict[Of, AuditEntry] = {one.of: one for one in report.audits if one.of != "other"}
+    by_model: dict[ScoreName, AuditEntry] = {one.of: one for one in report.audits if one.of != "other"}
     if not (shown := by_model.get("after") or by_model.get("before")):
         return ()
     found = [_exposures(by_model, shown, "log p", "exposure")]
@@ -75,7 +75,7 @@ def exposure_figures(report: PublicReport) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _exposures(by_model: Mapping[Of, AuditEntry], shown: AuditEntry, score: str, field: str) -> str:
+def _exposures(by_model: Mapping[ScoreName, AuditEntry], shown: AuditEntry, score: str, field: str) -> str:
     canaries = [place for place, one in enumerate(shown.canaries) if one.planted]
     rows = [
         (

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from atdp_cli.report.audited import Entry, Outcome, Part, parts
-from atdp_cli.report.sarif import Manifest
+from atdp_cli.report.audited import Check, Entry, Outcome, checks_of
+from atdp_cli.report.sarif import ManifestFile
 
 _COMMANDS = {Outcome.FAIL: "error", Outcome.ERROR: "error", Outcome.INCONCLUSIVE: "warning", Outcome.KNOWN: "notice"}
 _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#&~"} | {"\n": " ", "\r": " "})
 
 
-def annotations(entries: Sequence[Entry], manifest: Manifest | None) -> tuple[str, ...]:
+def annotations(entries: Sequence[Entry], manifest: ManifestFile | None) -> tuple[str, ...]:
     """Workflow commands, a line each: for each verdict that is not PASS, then for each canary that fails.
 
     GitHub shows the first ten errors of a step, so the verdicts come first.
@@ -17,13 +17,13 @@ def annotations(entries: Sequence[Entry], manifest: Manifest | None) -> tuple[st
     found = [
         part
         for entry in entries
-        for part in parts(entry)
+        for part in checks_of(entry)
         if part.outcome in _COMMANDS and (part.number is None or part.outcome is not Outcome.INCONCLUSIVE)
     ]
     return tuple(_annotation(part, manifest) for part in sorted(found, key=lambda part: part.number is not None))
 
 
-def summary(entries: Sequence[Entry]) -> str:
+def step_summary(entries: Sequence[Entry]) -> str:
     """The Markdown table for the step summary."""
     lines = [
         "### Canary audit",
@@ -32,7 +32,7 @@ def summary(entries: Sequence[Entry]) -> str:
         "|---|---|--:|--:|---|",
     ]
     for entry in entries:
-        *canaries, verdict = parts(entry)
+        *canaries, verdict = checks_of(entry)
         failed = sum(part.outcome in (Outcome.FAIL, Outcome.KNOWN) for part in canaries)
         combined = entry["combined"] or {}
         highest = combined.get("max_exposure")
@@ -45,7 +45,7 @@ def summary(entries: Sequence[Entry]) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def _annotation(part: Part, manifest: Manifest | None) -> str:
+def _annotation(part: Check, manifest: ManifestFile | None) -> str:
     settings = {"title": f"{part.model}: {part.name}"}
     if manifest is not None:
         settings = {"file": manifest.uri, "line": str(manifest.line(part.number))} | settings

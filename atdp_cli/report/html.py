@@ -63,12 +63,12 @@ def figure_of(document: dict[str, Any]) -> Callable[[str, str], Markup]:
             lambda found, key: found[int(key) if isinstance(found, list) else key], path.split("."), document
         )
         given = "" if value is None else str(value)
-        return Markup('<data value="{}" data-path="{}">{}</data>').format(given, path, shown(value, form))
+        return Markup('<data value="{}" data-path="{}">{}</data>').format(given, path, render_value(value, form))
 
     return figure
 
 
-def shown(value: Any, form: str) -> str:
+def render_value(value: Any, form: str) -> str:
     """A number in one of the `FORMS`, ∞ for "inf", a dash for null.
 
     >>> shown(2.9981, "epsilon"), shown("inf", "fixed"), shown(None, "count")

@@ -4,7 +4,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
-from atdp_cli.report.audited import Entry, Outcome, Part, parts
+from atdp_cli.report.audited import Check, Entry, Outcome, checks_of
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ELEMENTS = {
@@ -21,7 +21,7 @@ def junit(entries: Sequence[Entry]) -> str:
     root = ET.Element("testsuites", name="atdp audit-canary")
     for entry in entries:
         suite = ET.SubElement(root, "testsuite", name=_plain(entry["model"]))
-        for part in parts(entry):
+        for part in checks_of(entry):
             _testcase(suite, part)
         _count(suite)
     _count(root)
@@ -29,7 +29,7 @@ def junit(entries: Sequence[Entry]) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _testcase(suite: ET.Element, part: Part) -> None:
+def _testcase(suite: ET.Element, part: Check) -> None:
     case = ET.SubElement(suite, "testcase", classname=_plain(part.model), name=part.name)
     says = _plain(part.says)
     if part.outcome is Outcome.KNOWN:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from atdp_cli.report.audited import Entry, Outcome, Part, parts
+from atdp_cli.report.audited import Check, Entry, Outcome, checks_of
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 
@@ -23,7 +23,7 @@ _LEVELS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class ManifestFile:
     """Where results are shown.
 
     Attributes:
@@ -39,7 +39,7 @@ class Manifest:
         return 1 if number is None or number > len(self.lines) else self.lines[number - 1]
 
 
-def sarif(entries: Sequence[Entry], manifest: Manifest | None, version: str) -> dict[str, Any]:
+def sarif(entries: Sequence[Entry], manifest: ManifestFile | None, version: str) -> dict[str, Any]:
     """The log: a result for each canary that fails, and for each verdict that is not PASS.
 
     Args:
@@ -50,7 +50,7 @@ def sarif(entries: Sequence[Entry], manifest: Manifest | None, version: str) -> 
         {"id": rule, "shortDescription": {"text": text}, "defaultConfiguration": {"level": _default(rule)}}
         for rule, text in _RULES.items()
     ]
-    found = [part for entry in entries for part in parts(entry) if _reported(part)]
+    found = [part for entry in entries for part in checks_of(entry) if _reported(part)]
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -64,14 +64,14 @@ def sarif(entries: Sequence[Entry], manifest: Manifest | None, version: str) -> 
     }
 
 
-def _reported(part: Part) -> bool:
+def _reported(part: Check) -> bool:
     # What makes a model inconclusive is said once, by its verdict.
     return part.outcome in (Outcome.FAIL, Outcome.KNOWN) or (
         part.number is None and part.outcome in (Outcome.INCONCLUSIVE, Outcome.ERROR)
     )
 
 
-def _result(part: Part, manifest: Manifest | None) -> dict[str, Any]:
+def _result(part: Check, manifest: ManifestFile | None) -> dict[str, Any]:
     rule = _rule(part)
     result: dict[str, Any] = {
         "ruleId": rule,
@@ -88,7 +88,7 @@ def _result(part: Part, manifest: Manifest | None) -> dict[str, Any]:
     return result
 
 
-def _rule(part: Part) -> str:
+def _rule(part: Check) -> str:
     if part.number is not None:
         return "canary-remembered"
     return {Outcome.INCONCLUSIVE: "inconclusive", Outcome.ERROR: "not-audited"}.get(part.outcome, "model-remembers")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from atdp_cli.privacy.guarantee import Guarantee, rounded_up
 from atdp_cli.privacy.ledger import Ledger, ReadModel
-from atdp_cli.report.auditentry import AuditEntry
+from atdp_cli.report.audit_entry import AuditEntry
 from atdp_cli.report.document import PublicReport, Summary
 
 WEAK = 10.0
@@ -24,7 +24,7 @@ OTHER_LINES = (
 )
 
 
-def summary(ledger: Ledger, found: Sequence[Guarantee]) -> Summary:
+def lay_summary(ledger: Ledger, found: Sequence[Guarantee]) -> Summary:
     """What is protected and what is not, for a report without an audit."""
     protects, leaves_open = _in_short(ledger, {one.scope: one for one in found})
     return Summary(protects=protects, leaves_open=leaves_open, audit=NO_AUDIT)
@@ -124,14 +124,14 @@ def _bits(value: float | str | None) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Level:
+class PyramidLevel:
     """A level of the pyramid: what it is about, and what holds here."""
 
     title: str
     lines: tuple[str, ...]
 
 
-def pyramid(report: PublicReport) -> tuple[Level, ...]:
+def pyramid(report: PublicReport) -> tuple[PyramidLevel, ...]:
     """The levels of SP 800-226 for this run, from the top."""
     shown = [
         f"{one.scope.replace('_', ' ')}: "
@@ -139,9 +139,9 @@ def pyramid(report: PublicReport) -> tuple[Level, ...]:
         for one in report.guarantees
     ]
     return (
-        Level(title="The guarantee", lines=(*shown, f"The unit of privacy is one {report.unit}.")),
-        Level(title="What can undermine it", lines=_undermining(report)),
-        Level(title="What lies outside", lines=report.not_covered),
+        PyramidLevel(title="The guarantee", lines=(*shown, f"The unit of privacy is one {report.unit}.")),
+        PyramidLevel(title="What can undermine it", lines=_undermining(report)),
+        PyramidLevel(title="What lies outside", lines=report.not_covered),
     )
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import torch
 
-from atdp_cli.privacy.csprng import KeyStream
-from atdp_cli.training.ranks import ALONE, Ranks
+from atdp_cli.privacy.rng import KeyStream
+from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 
 BLOCK = 1 << 15
 """Normals drawn at a time: what is in hand stays in the processor's cache, which makes them seven times as fast."""
@@ -31,7 +31,7 @@ def _drawn_for(count: int) -> int:
 
 
 def add_noise(
-    gradient_sum: Sequence[torch.Tensor], standard_deviation: float, stream: KeyStream, ranks: Ranks = ALONE
+    gradient_sum: Sequence[torch.Tensor], standard_deviation: float, stream: KeyStream, ranks: Ranks = SINGLE_PROCESS
 ) -> None:
     """Add N(0, standard_deviation²) to every coordinate, in place; the noise is drawn, scaled and added in fp64.
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atdp_cli.model.windows import Mask, Window
-from atdp_cli.privacy.weights import balancing_weight, record_weight
+from atdp_cli.privacy.release import balancing_weight, record_weight
 from atdp_cli.training.recipe import Anchored, Nothing, Objective, Target, Uniform, Weighted
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from atdp_cli.training import adambc
+from atdp_cli.training import dp_adambc as adambc
 from atdp_cli.training.clipping.engine import trainable
+from atdp_cli.training.distributed.fsdp import local_shard, shard_like
 from atdp_cli.training.recipe import AdamBC, AdamW, Train
-from atdp_cli.training.sharding import held, parted_as
 
 
 def make_optimizer(
@@ -26,7 +26,7 @@ def make_optimizer(
     own = decay if settings.towards == "zero" else 0.0
     optimizer: torch.optim.Optimizer
     if isinstance(settings, AdamBC):
-        optimizer = adambc.AdamBC(parameters, learning_rate=rate, weight_decay=own, floor=settings.floor)
+        optimizer = adambc.DPAdamBC(parameters, learning_rate=rate, weight_decay=own, floor=settings.floor)
     elif isinstance(settings, AdamW):
         optimizer = torch.optim.AdamW(parameters, lr=rate, weight_decay=own, fused=True)
     else:
@@ -54,7 +54,7 @@ def _pull_back(
     @torch.no_grad()
     def pull(*_: Any) -> None:
         for parameter, origin in zip(parameters, start, strict=True):
-            held(parameter).lerp_(held(origin), share)
+            local_shard(parameter).lerp_(local_shard(origin), share)
 
     optimizer.register_step_pre_hook(pull)
 
@@ -70,7 +70,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tenso
         for name, value in optimizer.state.get(parameter, {}).items()
         if value is not None
     }
-    if isinstance(optimizer, adambc.AdamBC):
+    if isinstance(optimizer, adambc.DPAdamBC):
         found |= {f"noise.{name}": value for name, value in optimizer.counts.items()}
     return found
 
@@ -86,8 +86,8 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, to
             continue
         parameter = parameters[int(place)]
         moved = value.to(parameter.device)
-        optimizer.state[parameter][name] = moved if name == "step" else parted_as(parameter, moved)
-    if isinstance(optimizer, adambc.AdamBC):
+        optimizer.state[parameter][name] = moved if name == "step" else shard_like(parameter, moved)
+    if isinstance(optimizer, adambc.DPAdamBC):
         optimizer.count_from(counts)
 
 

@@ -7,9 +7,9 @@ from functools import partial
 
 from atdp_cli.errors import BudgetError, UsageError
 from atdp_cli.privacy.accountant import epsilon_pld, grid_for
-from atdp_cli.privacy.ancestry import together
+from atdp_cli.privacy.calibrate import calibrate_noise
+from atdp_cli.privacy.compose import compose_ledgers
 from atdp_cli.privacy.guarantee import no_end_to_end, selective_void
-from atdp_cli.privacy.histogram import REPLACED, SENSITIVITY
 from atdp_cli.privacy.ledger import (
     GaussianRelease,
     Ledger,
@@ -23,8 +23,8 @@ from atdp_cli.privacy.ledger import (
     new_run,
     private_events,
 )
+from atdp_cli.privacy.release import REPLACED, SENSITIVITY
 from atdp_cli.privacy.schedule import scaled, sigma_sequence
-from atdp_cli.privacy.solve import solve
 from atdp_cli.ranges import require_delta
 from atdp_cli.training.recipe import (
     DPSGD,
@@ -175,7 +175,7 @@ def make_plan(
         _plan_stage(stage, position, corpus, reference=reference, watched=watched, jitter_seed=jitter_seed)
         for position, stage in enumerate(recipe)
     )
-    before = together(ledgers).events if ledgers else ()
+    before = compose_ledgers(ledgers).events if ledgers else ()
     events = compact(before + tuple(event for stage in stages for event in stage.events))
     ledger = Ledger(
         unit=corpus.unit,
@@ -236,7 +236,9 @@ def solve_noise(recipe: Recipe, target: float, plan_with: Callable[[Recipe], Pla
 
     start = min(max(start, LOWEST_NOISE), HIGHEST_NOISE)
     # ε falls with σ₀ because the shape is scaled as a whole.
-    found = solve(epsilon, target, start=start, cheapest=HIGHEST_NOISE, dearest=LOWEST_NOISE, tolerance=SOLVE_TOLERANCE)
+    found = calibrate_noise(
+        epsilon, target, start=start, cheapest=HIGHEST_NOISE, dearest=LOWEST_NOISE, tolerance=SOLVE_TOLERANCE
+    )
     if found is None:
         raise BudgetError(
             f"ε = {target:g} cannot be reached: even with a noise multiplier of {HIGHEST_NOISE:g}, ε is "

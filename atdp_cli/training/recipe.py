@@ -369,3 +369,10 @@ def last_private(recipe: Recipe) -> int:
         raise UsageError("The recipe has no stage for this option to act on.", "Add one by +, as in base+atdp.")
     private = [position for position, stage in enumerate(recipe) if isinstance(mechanism_of(stage), DPSGD)]
     return private[-1] if private else len(recipe) - 1
+
+
+ClippingEngineName = Literal["bookkeeping", "opacus", "loop"]
+ENGINES: tuple[ClippingEngineName, ...] = ("bookkeeping", "opacus", "loop")
+"""In the order in which `auto` tries them."""
+
+Precision = Literal["float32", "bfloat16"]

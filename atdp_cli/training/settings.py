@@ -45,7 +45,7 @@ def apply_settings(recipe: Recipe, settings: Sequence[Setting]) -> Recipe:
     return tuple(stages)
 
 
-def bare(recipe: Recipe, option: str, value: object) -> Setting:
+def stage_setting(recipe: Recipe, option: str, value: object) -> Setting:
     """An option given without a stage: it acts on the last DP stage, or on the last stage where none is."""
     return Setting(position=last_private(recipe), option=option, value=str(value))
 

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from atdp_cli.errors import AtdpError
-from atdp_cli.jobs.experiment import Experiment
-from atdp_cli.jobs.systems import Step, System
-from atdp_cli.jobs.table import measure
 from atdp_cli.report.charts import Curve, Panel, chart
-from atdp_cli.report.systems import Row, exposure_figure, markdown, results
-from atdp_cli.text.spans import Tier
+from atdp_cli.text.detection.spans import Tier
+from examples.experiments.experiment import Experiment
+from examples.experiments.figures import Row, exposure_figure, markdown, results
+from examples.experiments.systems import Step, System
+from examples.experiments.table import measure
 
 NO_DP = "no-dp"
 EXPOSURE, PERPLEXITY = 2.0, 1.02

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, special, stats
 
-from atdp_cli.audit.bounds import (
+from atdp_cli.audit.epsilon_bounds import (
     guess_coins,
     in_out_attainable,
     in_out_bound,

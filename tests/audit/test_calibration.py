@@ -1,7 +1,7 @@
 """How often a model that has learnt nothing fails: at most as often as alpha says, by simulation and on real models.
 
-In the simulations sets of canaries are drawn as `draw` draws them and judged by a shortcut, which is compared with the
-real judgement below.
+In the simulations sets of canaries are drawn as `draw_secrets` draws them and judged by a shortcut, which is compared
+with the real judgement below.
 """
 
 import random
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from atdp_cli.audit.canary import Target, parse_template
-from atdp_cli.audit.candidates import Candidates, tokenise
-from atdp_cli.audit.exposure import stand
-from atdp_cli.audit.findings import Verdict
-from atdp_cli.audit.planting import draw
+from atdp_cli.audit.exposure import rank_of
+from atdp_cli.audit.planting import draw_secrets
+from atdp_cli.audit.pool import Candidates, tokenise
+from atdp_cli.audit.ranking import Pool, rank_targets
+from atdp_cli.audit.result import Verdict
 from atdp_cli.audit.trie import build_trie, score_pool
 from atdp_cli.audit.verdict import Limits, audit_scores
-from atdp_cli.jobs.standing import Pool, placed
 from atdp_cli.model.tokens import encode_record
 from tests.audit.conftest import gpt2, llama
 
@@ -68,7 +68,7 @@ def pool_of(decimals: int | None) -> tuple[NDArray[np.int32], Floats, Floats]:
 def null_p_values(request: pytest.FixtureRequest) -> Floats:
     """p by both scores of every candidate, shape [2, pool]."""
     lengths, *both = pool_of(request.param)
-    return np.array([[stand(values, lengths, i).p_value for i in range(lengths.size)] for values in both])
+    return np.array([[rank_of(values, lengths, i).p_value for i in range(lengths.size)] for values in both])
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05])
@@ -139,7 +139,7 @@ def test_the_simulated_judgement_is_the_real_one() -> None:
         coins = dice.integers(2, size=CANARIES) == 1
         targets = [Target(index=i, repeats=1, planted=bool(coin)) for i, coin in zip(indices, coins, strict=True)]
         found = audit_scores("model", scores, lengths, targets, reference_scores=scores - ratio)
-        p = [np.array([[stand(values, lengths, i).p_value for i in indices]]) for values in (scores, ratio)]
+        p = [np.array([[rank_of(values, lengths, i).p_value for i in indices]]) for values in (scores, ratio)]
         failed = any(bool(fails(values, 0.0025, coins[None])[0]) for values in p)
         assert (found.verdict is Verdict.FAIL) == failed
         verdicts.add(failed)
@@ -147,7 +147,7 @@ def test_the_simulated_judgement_is_the_real_one() -> None:
 
 
 def test_the_simulated_sample_is_the_real_one() -> None:
-    """The p-values among a sample are those of `placed`."""
+    """The p-values among a sample are those of `rank_targets`."""
     lengths, scores, _ = pool_of(0)
     dice, n = np.random.default_rng(6), 1000
     drawn = dice.integers(lengths.size, size=(20, n + CANARIES))
@@ -157,16 +157,16 @@ def test_the_simulated_sample_is_the_real_one() -> None:
         tails = np.where(np.arange(4) < own[:, None], 1, -1).astype(np.int32)
         candidates = Candidates(prefix=np.ones(1, dtype=np.int32), tails=tails, lengths=own)
         pool = Pool(fingerprint="", candidates=candidates, trie=build_trie(tails, own), sampled=True)
-        standings = placed(scores[row], pool, [Target(index=0, repeats=1)] * CANARIES)
+        standings = rank_targets(scores[row], pool, [Target(index=0, repeats=1)] * CANARIES)
         assert [one.p_value for one in standings] == pytest.approx(expected.tolist(), rel=1e-12)
 
 
 def drawn_with(seed: int, count: int, pool: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Places of secrets as `draw` draws them, from a generator that can be repeated."""
+    """Places of secrets as `draw_secrets` draws them, from a generator that can be repeated."""
     monkeypatch.setattr(secrets, "randbelow", random.Random(seed).randrange)
     template = parse_template("My ID is {digits:4}")
     assert template.pool == pool
-    return [template.index_of(one) for one in draw(template, count)]
+    return [template.index_of(one) for one in draw_secrets(template, count)]
 
 
 Innocent = tuple[NDArray[np.int32], list[Floats]]
@@ -198,7 +198,7 @@ def test_random_canaries_of_models_that_never_saw_them(innocent: Innocent, monke
     lengths, models = innocent
     for seed, scores in enumerate(models):
         indices = drawn_with(seed, 200, scores.size, monkeypatch)
-        bits = [stand(scores, lengths, index).exposure for index in indices]
+        bits = [rank_of(scores, lengths, index).exposure for index in indices]
         assert np.mean(bits) == pytest.approx(1.44, abs=0.3)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.audit.canary import Characters, Choice, Template, choice_files, find_template, parse_template
-from atdp_cli.audit.planting import draw, plant, toss
+from atdp_cli.audit.planting import draw_secrets, plant, toss_coins
 from atdp_cli.errors import AtdpError, InputError, UsageError
 
 ID = parse_template("My ID is {digits:6}")
@@ -69,7 +69,7 @@ def test_choices_that_are_none_or_not_lines_are_refused(names: tuple[str, ...]) 
 
 
 def test_coins_are_fair_and_independent() -> None:
-    tossed = toss(20_000)
+    tossed = toss_coins(20_000)
     pairs = Counter(zip(tossed[::2], tossed[1::2], strict=True))
     # Chi-squared with 3 degrees of freedom: beyond 35 with probability 1.2e-7.
     assert sum((pairs[pair] - 2500) ** 2 / 2500 for pair in ((a, b) for a in (False, True) for b in (False, True))) < 35
@@ -123,16 +123,16 @@ def test_a_finished_canary_without_a_usable_number_is_refused(text: str) -> None
 
 def test_draws_are_uniform_and_independent() -> None:
     template = parse_template("{digits:1}")
-    drawn = Counter(draw(template, 10_000))
+    drawn = Counter(draw_secrets(template, 10_000))
     assert set(drawn) == {(digit,) for digit in "0123456789"}
     # Chi-squared with 9 degrees of freedom: beyond 50 with probability 1e-7.
     assert sum((count - 1000) ** 2 / 1000 for count in drawn.values()) < 50
-    assert len(set(draw(template, 11))) < 11, "with more draws than secrets some repeat"
+    assert len(set(draw_secrets(template, 11))) < 11, "with more draws than secrets some repeat"
 
 
 def test_nothing_is_drawn_for_no_canaries() -> None:
     with pytest.raises(UsageError):
-        draw(ID, 0)
+        draw_secrets(ID, 0)
 
 
 LINES = st.lists(st.sampled_from(["", " ", "a", "b c", "\t", "é\r"]), min_size=1, max_size=30).filter(
@@ -143,7 +143,7 @@ LINES = st.lists(st.sampled_from(["", " ", "a", "b c", "\t", "é\r"]), min_size=
 @settings(max_examples=200, deadline=None)
 @given(lines=LINES, repeats=st.lists(st.integers(1, 5), max_size=4))
 def test_planting_puts_each_repeat_at_its_position_and_leaves_the_rest(lines: list[str], repeats: list[int]) -> None:
-    secrets = draw(ID, len(repeats)) if repeats else ()
+    secrets = draw_secrets(ID, len(repeats)) if repeats else ()
     planted, positions = plant(lines, ID, secrets, repeats)
     taken = {line for group in positions for line in group}
     assert [len(group) for group in positions] == repeats

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from atdp_cli.audit.canary import Template, parse_template
-from atdp_cli.audit.candidates import PADDING, Candidates, default_cache, load_candidates, tokenise
+from atdp_cli.audit.pool import PADDING, Candidates, default_cache, load_candidates, tokenise
 from atdp_cli.events import Event, FellBack, RecordsRead
 from atdp_cli.model.tokens import encode_record
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.audit.combine import fisher, holm, power
+from atdp_cli.audit.hypothesis_tests import fisher, holm, power
 
 P_VALUES = st.lists(st.floats(1e-7, 1.0), min_size=1, max_size=12)
 

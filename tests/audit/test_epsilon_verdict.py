@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from atdp_cli.audit.canary import Target
-from atdp_cli.audit.combine import fisher, holm
-from atdp_cli.audit.exposure import stand
-from atdp_cli.audit.findings import EpsilonBound, Verdict
+from atdp_cli.audit.exposure import rank_of
+from atdp_cli.audit.hypothesis_tests import fisher, holm
+from atdp_cli.audit.result import EpsilonBound, Verdict
 from atdp_cli.audit.verdict import Limits, judge
 
 POOL = 20_000
@@ -33,7 +33,7 @@ BOUND = EpsilonBound(
 
 def judged(indices: list[int], *, out: frozenset[int] = frozenset(), **settings: Any) -> Any:
     targets = [Target(index=index, repeats=1, planted=number not in out) for number, index in enumerate(indices)]
-    standings = [stand(SCORES, LENGTHS, index) for index in indices]
+    standings = [rank_of(SCORES, LENGTHS, index) for index in indices]
     return judge("model", standings, None, targets, pool=POOL, **settings)
 
 
@@ -76,7 +76,7 @@ def test_canaries_left_out_count_for_nothing() -> None:
     assert judged(indices).verdict is Verdict.FAIL
     found = judged(indices, out=frozenset({0, 1}), limits=Limits(max_exposure=10))
     assert found.verdict is Verdict.PASS
-    inside = [stand(SCORES, LENGTHS, index).p_value for index in ORDINARY]
+    inside = [rank_of(SCORES, LENGTHS, index).p_value for index in ORDINARY]
     assert found.combined.fisher_p == fisher(inside)
     assert tuple(one.holm_p for one in found.canaries) == (None, None, *holm(inside))
     assert found.combined.max_exposure == max(one.exposure for one in found.canaries[2:])

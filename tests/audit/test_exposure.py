@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from atdp_cli.audit.exposure import stand
+from atdp_cli.audit.exposure import rank_of
 
 Pool = tuple[NDArray[np.float64], NDArray[np.int32]]
 
@@ -33,7 +33,7 @@ def ranks_by_sorting(scores: list[float], own: float) -> tuple[int, int]:
 def test_a_standing_agrees_with_sorting(pool: Pool) -> None:
     scores, lengths = pool
     for index in range(scores.size):
-        found = stand(scores, lengths, index)
+        found = rank_of(scores, lengths, index)
         stratum = [float(s) for s, length in zip(scores, lengths, strict=True) if length == lengths[index]]
         means = (scores / np.maximum(lengths, 1)).tolist()
         assert (found.rank_min, found.rank_max) == ranks_by_sorting(scores.tolist(), scores[index])
@@ -52,7 +52,7 @@ def test_a_standing_agrees_with_sorting(pool: Pool) -> None:
 def test_no_threshold_is_met_too_often_under_a_uniform_secret(pool: Pool) -> None:
     """P(p <= t) <= t for every t that p can take, counted over all secrets: exact, ties and strata included."""
     scores, lengths = pool
-    p_values = np.array([stand(scores, lengths, index).p_value for index in range(scores.size)])
+    p_values = np.array([rank_of(scores, lengths, index).p_value for index in range(scores.size)])
     for threshold in np.unique(p_values):
         assert np.count_nonzero(p_values <= threshold) <= threshold * scores.size + 1e-9
 
@@ -62,16 +62,16 @@ def test_no_threshold_is_met_too_often_under_a_uniform_secret(pool: Pool) -> Non
 def test_only_order_within_the_stratum_matters_to_p(pool: Pool, pick: int) -> None:
     scores, lengths = pool
     index = pick % scores.size
-    before = stand(scores, lengths, index)
+    before = rank_of(scores, lengths, index)
     shifted = np.where(lengths == lengths[index], 3 * scores + 7, scores)
-    after = stand(shifted, lengths, index)
+    after = rank_of(shifted, lengths, index)
     assert (before.p_value, before.exposure) == (after.p_value, after.exposure)
 
 
 def test_a_memorised_a_forgotten_and_an_unlikely_secret() -> None:
     scores = np.arange(1024, dtype=np.float64)
     lengths = np.full(1024, 6, dtype=np.int32)
-    best, middle, worst = (stand(scores, lengths, index) for index in (1023, 511, 0))
+    best, middle, worst = (rank_of(scores, lengths, index) for index in (1023, 511, 0))
     assert (best.rank_min, best.rank_max, best.exposure, best.p_value) == (1, 1, 10.0, 2 / 1024)
     assert (middle.rank_min, middle.p_value) == (513, 1.0)
     assert (worst.rank_max, worst.exposure, worst.p_value) == (1024, 0.0, 2 / 1024)
@@ -80,5 +80,5 @@ def test_a_memorised_a_forgotten_and_an_unlikely_secret() -> None:
 def test_exposure_by_chance_is_one_bit_and_a_half() -> None:
     scores = np.random.default_rng(0).normal(size=4096)
     lengths = np.full(4096, 3, dtype=np.int32)
-    bits = [stand(scores, lengths, index).exposure for index in range(4096)]
+    bits = [rank_of(scores, lengths, index).exposure for index in range(4096)]
     assert np.mean(bits) == pytest.approx(1 / np.log(2), abs=0.01)

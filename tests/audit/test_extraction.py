@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, chi2
 from transformers import MambaConfig, MambaForCausalLM
 
-from atdp_cli.audit.candidates import PADDING, Candidates
-from atdp_cli.audit.extraction import extract, greedy, queries_needed, sample
+from atdp_cli.audit.attacks.extraction import extract, greedy_continuation, queries_needed, sample_continuations
+from atdp_cli.audit.pool import PADDING, Candidates
 from atdp_cli.errors import RunError, UsageError
 
 from .conftest import gpt2, llama
@@ -52,7 +52,7 @@ FAMILIES = [gpt2, llama, mamba]
 @pytest.mark.parametrize("family", FAMILIES)
 def test_greedy_decoding_takes_the_likeliest_token_at_every_node(family: Any) -> None:
     model = family(12)
-    path = greedy(model, PREFIX, 6)
+    path = greedy_continuation(model, PREFIX, 6)
     assert len(path) == 6
     for depth, token in enumerate(path):
         log_p = next_log_p(model, path[:depth])
@@ -62,7 +62,7 @@ def test_greedy_decoding_takes_the_likeliest_token_at_every_node(family: Any) ->
 @pytest.mark.parametrize("family", FAMILIES)
 def test_only_beginnings_of_the_greedy_path_are_extracted_greedily(family: Any) -> None:
     model = family(12)
-    path = greedy(model, PREFIX, 4)
+    path = greedy_continuation(model, PREFIX, 4)
     rows = [path[:depth] for depth in range(5)]
     rows += [(*path[:depth], (path[depth] + 1) % 12, *path[depth + 1 :]) for depth in range(4)]
     found = extract(model, candidates_of(rows), range(len(rows)), exact(model, rows), samples=1)
@@ -89,7 +89,9 @@ def test_draws_are_independent_whatever_else_is_looked_for(others: list[tuple[in
     tail = (1, 2)
     probability = exp(exact(model, [tail])[0])
     counts = [
-        sample(model, PREFIX, [tail, *others], samples=200, generator=torch.Generator().manual_seed(seed))[0]
+        sample_continuations(
+            model, PREFIX, [tail, *others], samples=200, generator=torch.Generator().manual_seed(seed)
+        )[0]
         for seed in range(100)
     ]
     assert binomtest(sum(counts), 20_000, probability).pvalue > 1e-6
@@ -112,7 +114,7 @@ def test_the_seed_decides_the_draws_and_nothing_global_does() -> None:
 
 def test_targets_are_looked_up_in_the_pool_and_may_be_none() -> None:
     model = gpt2(12)
-    path = greedy(model, PREFIX, 3)
+    path = greedy_continuation(model, PREFIX, 3)
     rows = [tuple(reversed(path)), (path[0],), path]
     log_p = exact(model, rows)
     found = extract(model, candidates_of(rows), [2, 1], log_p[[2, 1]])
@@ -125,7 +127,7 @@ def test_targets_are_looked_up_in_the_pool_and_may_be_none() -> None:
 def test_a_tail_may_fill_the_context() -> None:
     """Its last token is predicted, never read."""
     model = gpt2(8, n_positions=len(PREFIX) + 2)
-    path = greedy(model, PREFIX, 3)
+    path = greedy_continuation(model, PREFIX, 3)
     (found,) = extract(model, candidates_of([path]), [0], exact(model, [path]))
     assert found.greedy
     assert found.sampled > 0

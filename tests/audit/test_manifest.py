@@ -12,7 +12,7 @@ from tokenizers import AddedToken, pre_tokenizers
 
 from atdp_cli.audit.canary import Target, parse_template
 from atdp_cli.audit.manifest import Manifest, make_manifest, read_manifest, token_mismatch, write_manifest
-from atdp_cli.audit.planting import draw, plant
+from atdp_cli.audit.planting import draw_secrets, plant
 from atdp_cli.errors import InputError
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 
@@ -22,7 +22,7 @@ CORPUS = [f"line {number}" for number in range(20)]
 
 @pytest.fixture
 def manifest(bpe: Any) -> Manifest:
-    secrets = draw(ID, 3)
+    secrets = draw_secrets(ID, 3)
     _planted, positions = plant(CORPUS, ID, secrets, 4)
     return make_manifest(bpe, ID, secrets, positions, repeats=(4,) * 3, coins=None, records=32, drawn="csprng")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binomtest, norm
 
-from atdp_cli.audit.membership import RecordScores, attack, measure, score_records
+from atdp_cli.audit.attacks.membership import RecordScores, attack, membership, score_records
 from atdp_cli.errors import RunError, UsageError
 
 from .conftest import gpt2, llama
@@ -62,7 +62,7 @@ def test_a_record_scores_alike_whatever_it_is_batched_with(monkeypatch: pytest.M
     records = records_of(1, 40)
     together = score_records(model, records)
     for room in (20 * 8, 20 * 8 * 11):  # one record, one position at a time; then a few
-        monkeypatch.setattr("atdp_cli.audit.membership._LOGITS", room)
+        monkeypatch.setattr("atdp_cli.audit.attacks.membership._LOGITS", room)
         apart = score_records(model, records)
         assert np.abs(apart.log_p - together.log_p).max() < 1e-10
         assert np.abs(apart.min_k - together.min_k).max() < 1e-10
@@ -91,7 +91,7 @@ coins_and_scores = st.lists(st.tuples(st.booleans(), st.integers(-4, 4)), max_si
 def test_the_auc_is_the_share_of_ordered_pairs(drawn: list[tuple[bool, int]]) -> None:
     inside = np.array([coin for coin, _ in drawn], dtype=np.bool_)
     scores = np.array([score for _, score in drawn], dtype=np.float64)
-    found = measure("loss", scores, inside)
+    found = membership("loss", scores, inside)
     assert (found.members, found.non_members) == (inside.sum(), (~inside).sum())
     if inside.all() or not inside.any():
         assert found.auc is found.auc_low is found.auc_high is found.tpr_at_1_fpr is None
@@ -120,7 +120,7 @@ def test_the_bounds_solve_wilsons_equation(seed: int, m: int, n: int, values: in
     both = (m + n) / 2 - 1
     exponential = auc / (2 - auc) - auc**2, 2 * auc**2 / (1 + auc) - auc**2  # Hanley and McNeil's Q1 and Q2
     alike = (auc * (1 - auc) + both * sum(exponential)) / (m * n)
-    found = measure("loss", np.concatenate([members, others]).astype(np.float64), np.arange(m + n) < m)
+    found = membership("loss", np.concatenate([members, others]).astype(np.float64), np.arange(m + n) < m)
     for bound in (found.auc_low or 0.0, found.auc_high or 1.0):
         spread = bound * (1 - bound) * max(delong, alike) / (auc * (1 - auc))
         assert (bound - auc) ** 2 == pytest.approx(norm.ppf(0.975) ** 2 * spread, rel=1e-9, abs=1e-12)
@@ -131,8 +131,8 @@ def test_the_bounds_solve_wilsons_equation(seed: int, m: int, n: int, values: in
 def test_swapping_members_and_others_mirrors_the_interval(drawn: list[tuple[bool, int]]) -> None:
     inside = np.array([coin for coin, _ in drawn], dtype=np.bool_)
     scores = np.array([score for _, score in drawn], dtype=np.float64)
-    one, other = measure("loss", scores, inside), measure("loss", scores, ~inside)
-    rescaled = measure("loss", np.exp(scores), inside)
+    one, other = membership("loss", scores, inside), membership("loss", scores, ~inside)
+    rescaled = membership("loss", np.exp(scores), inside)
     if one.auc is not None:
         mirrored = (other.auc, other.auc_high, other.auc_low)
         for mine, theirs in zip((one.auc, one.auc_low, one.auc_high), mirrored, strict=True):
@@ -163,7 +163,7 @@ def test_the_interval_covers_the_truth_at_least_as_often_as_it_says(members: Dra
     inside = np.arange(m + n) < m
     covered, trials = 0, 400
     for _ in range(trials):
-        found = measure("loss", np.concatenate([members(dice, m), dice.normal(size=n)]), inside)
+        found = membership("loss", np.concatenate([members(dice, m), dice.normal(size=n)]), inside)
         covered += (found.auc_low or 0) <= truth <= (found.auc_high or 0)
     assert binomtest(covered, trials, 0.95, alternative="less").pvalue > 1e-3
 
@@ -171,14 +171,14 @@ def test_the_interval_covers_the_truth_at_least_as_often_as_it_says(members: Dra
 def test_the_interval_narrows_to_the_truth() -> None:
     dice = np.random.default_rng(0)
     for size, width in ((100, 0.2), (2500, 0.04)):
-        found = measure("loss", dice.normal(size=2 * size), np.arange(2 * size) < size)
+        found = membership("loss", dice.normal(size=2 * size), np.arange(2 * size) < size)
         assert (found.auc_high or 1) - (found.auc_low or 0) < width
 
 
 @pytest.mark.parametrize(("outs", "resolvable"), [(99, False), (100, True), (101, True)])
 def test_a_false_positive_rate_of_one_percent_needs_a_hundred_others(outs: int, resolvable: bool) -> None:
     scores = np.concatenate([np.full(3, 2.0), np.linspace(0, 1, outs)])
-    found = measure("loss", scores, np.arange(3 + outs) < 3)
+    found = membership("loss", scores, np.arange(3 + outs) < 3)
     assert found.tpr_at_1_fpr == (1.0 if resolvable else None)
 
 
@@ -188,7 +188,7 @@ def test_no_threshold_within_one_percent_catches_more(seed: int, outs: int, ins:
     dice = np.random.default_rng(seed)
     members = dice.integers(values, size=ins) + values // 3
     others = dice.integers(values, size=outs)
-    found = measure("loss", np.concatenate([members, others]).astype(np.float64), np.arange(ins + outs) < ins)
+    found = membership("loss", np.concatenate([members, others]).astype(np.float64), np.arange(ins + outs) < ins)
     allowed = [t for t in range(-1, 2 * values) if 100 * np.count_nonzero(others > t) <= outs]
     assert found.tpr_at_1_fpr == max(np.mean(members > t) for t in allowed)
 

@@ -11,9 +11,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.audit.canary import parse_template
-from atdp_cli.audit.candidates import tokenise
-from atdp_cli.audit.exposure import stand
-from atdp_cli.audit.product import exact_standing, product_of
+from atdp_cli.audit.exposure import rank_of
+from atdp_cli.audit.pool import tokenise
+from atdp_cli.audit.product_pool import exact_rank, product_pool
 from atdp_cli.audit.trie import score_pool
 from atdp_cli.model.tokens import encode_record
 from tests.audit.conftest import gpt2
@@ -32,7 +32,7 @@ def by_character() -> Any:
 @pytest.mark.parametrize("text", ["My ID is {digits:9}", "{hex:4}-{digits:8} it is.", "x{letters:7}"])
 def test_a_product_says_how_every_secret_is_split(by_character: Any, text: str) -> None:
     template = parse_template(text)
-    product = product_of(by_character, template)
+    product = product_pool(by_character, template)
     assert product is not None
     dice = np.random.default_rng(1)
     for _ in range(50):
@@ -43,10 +43,10 @@ def test_a_product_says_how_every_secret_is_split(by_character: Any, text: str) 
 
 
 def test_merges_lost_letters_and_choices_are_no_product(by_character: Any, bpe: Any, characters: Any) -> None:
-    assert product_of(bpe, parse_template("My ID is {digits:9}")) is None, "it has tokens of two and three digits"
-    assert product_of(characters, parse_template("My {digits:9}")) is None, "it does not know all digits"
+    assert product_pool(bpe, parse_template("My ID is {digits:9}")) is None, "it has tokens of two and three digits"
+    assert product_pool(characters, parse_template("My {digits:9}")) is None, "it does not know all digits"
     names = {"f": ("ann", "bob")}
-    assert product_of(by_character, parse_template("{choice:f} {digits:9}", names)) is None
+    assert product_pool(by_character, parse_template("{choice:f} {digits:9}", names)) is None
 
 
 def test_a_merge_of_two_characters_in_the_midst_is_noticed() -> None:
@@ -55,21 +55,21 @@ def test_a_merge_of_two_characters_in_the_midst_is_noticed() -> None:
     tokenizer = Tokenizer(models.BPE({token: number for number, token in enumerate(pieces)}, [("3", "7")]))
     merging = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>")
     assert len(encode_record(merging, "ID 137")) < len(encode_record(merging, "ID 173"))
-    assert product_of(merging, parse_template("My ID {digits:9}")) is None
+    assert product_pool(merging, parse_template("My ID {digits:9}")) is None
 
 
 def test_exact_ranks_are_those_of_the_whole_pool(by_character: Any) -> None:
     """On a pool that can be listed the branch and bound counts what listing counts, for likely and unlikely secrets."""
     template = parse_template("ID {digits:2}-{letters:1}.")
     model = gpt2(len(by_character))
-    product = product_of(by_character, template)
+    product = product_pool(by_character, template)
     assert product is not None
     candidates = tokenise(by_character, template)
     scores = score_pool(model, candidates)
     for index in (*np.argsort(-scores)[:3], *np.argsort(-scores)[[100, 1000, 2599]]):
-        whole = stand(scores, candidates.lengths, int(index))
-        sampled = stand(np.append(scores[:50], scores[index]), np.full(51, candidates.lengths[0]), 50)
-        found = exact_standing(model, product, template.secret(int(index)), sampled, pool=template.pool)
+        whole = rank_of(scores, candidates.lengths, int(index))
+        sampled = rank_of(np.append(scores[:50], scores[index]), np.full(51, candidates.lengths[0]), 50)
+        found = exact_rank(model, product, template.secret(int(index)), sampled, pool=template.pool)
         near = int(np.count_nonzero(np.abs(scores - scores[index]) < 1e-4)) - 1
         assert abs(found.rank_max - whole.rank_max) <= near
         assert found.pool == template.pool
@@ -82,17 +82,17 @@ def test_in_a_huge_pool_a_memorised_secret_alone_gets_its_exact_rank(
 ) -> None:
     template = parse_template("ID {digits:30}")
     model = gpt2(len(by_character), initializer_range=0.02)
-    product = product_of(by_character, template)
+    product = product_pool(by_character, template)
     assert product is not None
-    sampled = stand(np.arange(5.0), np.full(5, 30, dtype=np.int32), 2)
+    sampled = rank_of(np.arange(5.0), np.full(5, 30, dtype=np.int32), 2)
     secret = template.secret(123456789)
-    assert exact_standing(model, product, secret, sampled, pool=template.pool) is sampled
+    assert exact_rank(model, product, secret, sampled, pool=template.pool) is sampled
     ids = torch.tensor([encode_record(by_character, template.record(secret))])
     optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(60):
         optimiser.zero_grad()
         model(input_ids=ids, labels=ids).loss.backward()
         optimiser.step()
-    found = exact_standing(model, product, secret, sampled, pool=template.pool)
+    found = exact_rank(model, product, secret, sampled, pool=template.pool)
     assert found.rank_max == 1
     assert found.exposure == pytest.approx(math.log2(10**30))

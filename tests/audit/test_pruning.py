@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.audit.canary import parse_template
-from atdp_cli.audit.candidates import Candidates, tokenise
-from atdp_cli.audit.exposure import Scores, Standing, stand
+from atdp_cli.audit.exposure import Rank, Scores, rank_of
+from atdp_cli.audit.pool import Candidates, tokenise
 from atdp_cli.audit.pruning import lowest_needed, score_likeliest
 from atdp_cli.audit.trie import build_trie, score_pool
 from atdp_cli.errors import RunError, UsageError
@@ -30,8 +30,8 @@ def peaked(seed: int) -> Any:
 MODELS = [peaked(seed) for seed in range(3)]
 
 
-def standings(scores: Scores, candidates: Candidates, targets: list[int]) -> list[Standing]:
-    return [stand(scores, candidates.lengths, target) for target in targets]
+def standings(scores: Scores, candidates: Candidates, targets: list[int]) -> list[Rank]:
+    return [rank_of(scores, candidates.lengths, target) for target in targets]
 
 
 @settings(max_examples=200, deadline=None)
@@ -103,8 +103,8 @@ def test_a_tokenizer_that_confuses_letters_gives_the_same_ties(characters: Any) 
     candidates = tokenise(characters, template)
     model = gpt2(len(characters))
     target = template.index_of(("qz",))
-    found = stand(score_likeliest(model, candidates, [target]), candidates.lengths, target)
-    assert found == stand(score_pool(model, candidates), candidates.lengths, target)
+    found = rank_of(score_likeliest(model, candidates, [target]), candidates.lengths, target)
+    assert found == rank_of(score_pool(model, candidates), candidates.lengths, target)
     assert found.rank_max - found.rank_min + 1 == 22 * 22
 
 
@@ -126,7 +126,7 @@ def test_a_target_that_the_walk_scores_lower_is_found_all_the_same() -> None:
     calls[0] = 0
     pruned = score_likeliest(model, candidates, [target], batch_size=1)
     handle.remove()
-    assert stand(pruned, candidates.lengths, target) == stand(full, candidates.lengths, target)
+    assert rank_of(pruned, candidates.lengths, target) == rank_of(full, candidates.lengths, target)
 
 
 def test_without_targets_nothing_needs_a_score(bpe: Any) -> None:
@@ -151,7 +151,7 @@ def test_what_cannot_be_ranked_is_refused(bpe: Any) -> None:
 
 
 def test_a_standing_has_no_field_that_pruning_could_change_unseen() -> None:
-    """A new field of `Standing` must be weighed against `lowest_needed` before it is added here."""
-    names = {field.name for field in fields(Standing)}
+    """A new field of `Rank` must be weighed against `lowest_needed` before it is added here."""
+    names = {field.name for field in fields(Rank)}
     ranks = {"rank_min", "rank_max", "stratum_rank_min", "stratum_rank_max", "pool", "stratum_size"}
     assert names == ranks | {"exposure", "exposure_plain", "exposure_per_token", "p_value", "tied"}

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from atdp_cli.audit.candidates import Candidates
-from atdp_cli.audit.combine import fisher
-from atdp_cli.audit.exposure import Standing, stand
-from atdp_cli.audit.resurfacing import resurface
+from atdp_cli.audit.attacks.relearning import resurface
+from atdp_cli.audit.exposure import Rank, rank_of
+from atdp_cli.audit.hypothesis_tests import fisher
+from atdp_cli.audit.pool import Candidates
 from atdp_cli.audit.trie import score_pool
 from atdp_cli.errors import RunError, UsageError
 from atdp_cli.events import Event, StepDone
@@ -126,12 +126,12 @@ def test_the_loss_on_the_other_text_falls() -> None:
     assert after < before
 
 
-def standing(model: Any, secret: Any) -> Standing:
+def standing(model: Any, secret: Any) -> Rank:
     """Of the secret among all numbers of three digits after the prefix."""
     tails = np.stack(np.meshgrid(*[np.arange(10)] * 3, indexing="ij"), axis=-1).reshape(-1, 3).astype(np.int32)
     lengths = np.full(1000, 3, dtype=np.int32)
     pool = Candidates(prefix=np.array(PREFIX, dtype=np.int32), tails=tails, lengths=lengths)
-    return stand(score_pool(model, pool), lengths, int(secret @ [100, 10, 1]))
+    return rank_of(score_pool(model, pool), lengths, int(secret @ [100, 10, 1]))
 
 
 def hidden(model: Any, digits: Any) -> Any:

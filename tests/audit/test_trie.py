@@ -20,9 +20,9 @@ from transformers import (
 )
 
 from atdp_cli.audit.canary import Target, parse_template
-from atdp_cli.audit.candidates import PADDING, Candidates, tokenise
-from atdp_cli.audit.exposure import stand
-from atdp_cli.audit.findings import Verdict
+from atdp_cli.audit.exposure import rank_of
+from atdp_cli.audit.pool import PADDING, Candidates, tokenise
+from atdp_cli.audit.result import Verdict
 from atdp_cli.audit.trie import build_trie, score_above, score_pool
 from atdp_cli.audit.verdict import audit_scores
 from atdp_cli.errors import RunError, UsageError
@@ -196,7 +196,7 @@ def test_a_tokenizer_that_confuses_letters_gives_ties(characters: Any) -> None:
     scores = score_pool(gpt2(len(characters)), candidates)
     assert np.unique(scores).size == 5 * 5
     index = template.index_of(("qz",))
-    found = stand(scores, candidates.lengths, index)
+    found = rank_of(scores, candidates.lengths, index)
     assert found.rank_max - found.rank_min + 1 == 22 * 22
 
 
@@ -263,7 +263,7 @@ def test_random_canaries_of_a_model_that_never_saw_them(bpe: Any) -> None:
     candidates = tokenise(bpe, template)
     scores = score_pool(llama(len(bpe)), candidates)
     indices = np.random.default_rng(0).integers(template.pool, size=200)
-    bits = [stand(scores, candidates.lengths, int(index)).exposure for index in indices]
+    bits = [rank_of(scores, candidates.lengths, int(index)).exposure for index in indices]
     assert np.mean(bits) == pytest.approx(1.44, abs=0.3)
 
 

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from atdp_cli.audit.canary import Target
-from atdp_cli.audit.exposure import stand
-from atdp_cli.audit.findings import Audit, Verdict, exit_code, to_json
+from atdp_cli.audit.exposure import rank_of
+from atdp_cli.audit.result import Audit, Verdict, exit_code, to_json
 from atdp_cli.audit.verdict import Limits, audit_scores
 from atdp_cli.errors import RunError, UsageError
 
@@ -50,7 +50,7 @@ def test_with_a_reference_both_scores_are_tested_at_half_the_level() -> None:
     ratio = SCORES - OTHER
     for canary, index in zip(found.canaries, ORDINARY, strict=True):
         assert (canary.rank_ratio_min, canary.rank_ratio_max) == (np.sum(ratio >= ratio[index]),) * 2
-        assert canary.p_value_ratio == stand(ratio, LENGTHS, index).p_value
+        assert canary.p_value_ratio == rank_of(ratio, LENGTHS, index).p_value
 
 
 @pytest.mark.parametrize("place", [0, -1], ids=["most likely", "least likely"])

@@ -39,7 +39,7 @@ from torch.nn import functional as F
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from atdp_cli.model.windows import Window
-from atdp_cli.privacy.csprng import secure_stream
+from atdp_cli.privacy.rng import secure_stream
 from atdp_cli.training.clipping import bookkeeping, loop, opacus
 from atdp_cli.training.clipping.batches import default_tokens
 from atdp_cli.training.clipping.engine import ClippingEngine, trainable

@@ -18,11 +18,11 @@ from functools import partial
 import torch
 
 from atdp_cli.events import ignore
-from atdp_cli.jobs.systems import system_of
 from atdp_cli.model.checkpoint import load_checkpoint
-from atdp_cli.training.clipping.selection import choose
+from atdp_cli.training.clipping.select import select_engine
+from atdp_cli.training.loop import run_plain
 from atdp_cli.training.recipe import DP_SGD, NO_DP
-from atdp_cli.training.stage import run_plain
+from examples.experiments.systems import system_of
 from tests.benchmarks import stages
 
 RECORDS, BATCHES = 1880, (16, 8, 4)
@@ -41,7 +41,7 @@ def main() -> None:
     checkpoint = load_checkpoint(stages.QUICKSTART[0])
     model, corpus = checkpoint.model, stages.QUICKSTART[1]
     read = {recipe: stages.examples(checkpoint, corpus, arguments.records, recipe) for recipe in (NO_DP, DP_SGD)}
-    engine = choose(model, "auto", ignore).run
+    engine = select_engine(model, "auto", ignore).run
 
     def plain(batch: int) -> None:
         recipe = system_of("no-dp", [f"no-dp.batch-size={batch}"]).steps[0].recipe

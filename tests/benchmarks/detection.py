@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.detector import detect
-from atdp_cli.text.scan import PIPELINES, load_pipeline
-from atdp_cli.text.spans import Tier, at_tier
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.detect import detect_records
+from atdp_cli.text.detection.scan import PIPELINES, load_pipeline
+from atdp_cli.text.detection.spans import Tier, at_tier
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 PRESIDIO_RESEARCH = SHARED / "presidio-research" / "synth_dataset_v2.json"
@@ -110,7 +110,7 @@ def atdp(pipeline: str) -> Flag:
 
     def flag(texts: Sequence[str]) -> Iterator[list[tuple[int, int]]]:
         records = (Record(str(number), text) for number, text in enumerate(texts, start=1))
-        for detection in detect(records, pipeline=loaded):
+        for detection in detect_records(records, pipeline=loaded):
             yield [(span.start, span.end) for span in at_tier(detection.spans, Tier.LOW_ENTITY)]
 
     return flag

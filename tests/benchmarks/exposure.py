@@ -38,14 +38,14 @@ from numpy.typing import NDArray
 from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
 from atdp_cli.audit.canary import parse_template
-from atdp_cli.audit.candidates import PADDING, Candidates, load_candidates
-from atdp_cli.audit.findings import Audit, Verdict
 from atdp_cli.audit.manifest import read_manifest
+from atdp_cli.audit.pool import PADDING, Candidates, load_candidates
 from atdp_cli.audit.pruning import score_likeliest
+from atdp_cli.audit.request import AuditRequest, load_request
+from atdp_cli.audit.result import Audit, Verdict
 from atdp_cli.audit.trie import build_trie, score_pool
 from atdp_cli.events import Event, NodesScored, ignore
 from atdp_cli.jobs.audit import audit_models
-from atdp_cli.jobs.questions import AuditRequest, pose
 from atdp_cli.model.checkpoint import load_checkpoint
 from atdp_cli.model.tokens import encode_record
 
@@ -224,7 +224,7 @@ def gate(setup: Setup) -> dict[str, Any]:
     inside, spent, process = [], [], []
     for _ in range(setup.rounds):
         started, before = time.perf_counter(), time.process_time()
-        (audit,) = audit_models([model], pose(manifest, None), AuditRequest(), ignore)
+        (audit,) = audit_models([model], load_request(manifest, None), AuditRequest(), ignore)
         inside.append(time.perf_counter() - started)
         spent.append(time.process_time() - before)
         assert isinstance(audit, Audit)

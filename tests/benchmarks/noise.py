@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import torch
 
-from atdp_cli.privacy.csprng import secure_stream
+from atdp_cli.privacy.rng import secure_stream
 from atdp_cli.training.noise import BLOCK, normals
 
 BLOCKS = 512

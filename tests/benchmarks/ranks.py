@@ -23,14 +23,14 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 
 from atdp_cli.events import ignore
-from atdp_cli.jobs.joining import joined
 from atdp_cli.model.checkpoint import load_checkpoint
-from atdp_cli.privacy.csprng import insecure_stream
-from atdp_cli.training.clipping.selection import choose
-from atdp_cli.training.ranks import Ranks
+from atdp_cli.privacy.rng import insecure_stream
+from atdp_cli.training.clipping.select import select_engine
+from atdp_cli.training.distributed.fsdp import shard_model
+from atdp_cli.training.distributed.ranks import Ranks
+from atdp_cli.training.distributed.torchrun import process_group
+from atdp_cli.training.loop import Randomness, run_private
 from atdp_cli.training.recipe import ATDP
-from atdp_cli.training.sharding import shard
-from atdp_cli.training.stage import Randomness, run_private
 from tests.benchmarks.stages import QUICKSTART, STORIES, UNMEASURED, examples, plan
 from tests.training.ranked import free_port
 
@@ -86,10 +86,10 @@ def work(ranks: Ranks, port: int, shared: bool, took: "SimpleQueue[float]") -> N
     folder, corpus, records = STORIES if shared else QUICKSTART
     checkpoint = load_checkpoint(folder)
     read = examples(checkpoint, corpus, records, ATDP)
-    with joined(), tempfile.TemporaryDirectory() as own, (Path(own) / "journal").open("w") as journal:
-        engine = choose(checkpoint.model, "bookkeeping", ignore, ranks=ranks).run
+    with process_group(), tempfile.TemporaryDirectory() as own, (Path(own) / "journal").open("w") as journal:
+        engine = select_engine(checkpoint.model, "bookkeeping", ignore, ranks=ranks).run
         if ranks.sharded:
-            shard(checkpoint.model, ranks, torch.device("cpu"))
+            shard_model(checkpoint.model, ranks, torch.device("cpu"))
         started = time.monotonic()
         run_private(
             checkpoint.model,

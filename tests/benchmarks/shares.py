@@ -12,11 +12,11 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.detector import detect
-from atdp_cli.text.identifiers import RECOGNISERS, numbers
-from atdp_cli.text.scan import PIPELINES, load_pipeline
-from atdp_cli.text.spans import Tier
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.detect import detect_records
+from atdp_cli.text.detection.identifiers import RECOGNISERS, numbers
+from atdp_cli.text.detection.scan import PIPELINES, load_pipeline
+from atdp_cli.text.detection.spans import Tier
 
 WIKITEXT = Path(__file__).parents[3] / "shared" / "data" / "wikitext-2-raw" / "train.txt"
 
@@ -43,7 +43,7 @@ def shares(path: Path, every: int, pipeline: str) -> dict[str, float]:
     with path.open(encoding="utf-8") as lines:
         filled = (line for line in lines if line.strip())
         records = (Record(str(number), line) for number, line in enumerate(islice(filled, 0, None, every), start=1))
-        for found in detect(records, pipeline=load_pipeline(pipeline), recognisers=without_runs):
+        for found in detect_records(records, pipeline=load_pipeline(pipeline), recognisers=without_runs):
             tokens += len(found.tokens)
             for tier in Tier:
                 flagged[tier] += found.sensitive_tokens(tier)

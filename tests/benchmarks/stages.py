@@ -28,15 +28,14 @@ from atdp_cli.events import Event, Notify, StepDone, ignore
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.model.windows import Marks, encode_windows
-from atdp_cli.privacy.csprng import secure_stream
-from atdp_cli.text.corpora.records import read_records
+from atdp_cli.privacy.rng import secure_stream
+from atdp_cli.text.corpus.records import read_records
 from atdp_cli.training.clipping.engine import ClippingEngine
-from atdp_cli.training.clipping.names import ENGINES, EngineName
-from atdp_cli.training.clipping.selection import choose
+from atdp_cli.training.clipping.select import select_engine
+from atdp_cli.training.loop import Randomness, run_plain, run_private
 from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.plan import Corpus, StagePlan, make_plan
-from atdp_cli.training.recipe import ATDP, NO_DP, Recipe
-from atdp_cli.training.stage import Randomness, run_plain, run_private
+from atdp_cli.training.recipe import ATDP, ENGINES, NO_DP, ClippingEngineName, Recipe
 from tests.training.stages import trained
 
 ROOT = Path(__file__).parents[2]
@@ -94,10 +93,10 @@ def plain_pace(checkpoint: Checkpoint, read: Sequence[Example], records: int) ->
 
 
 def private_pace(
-    checkpoint: Checkpoint, read: Sequence[Example], records: int, engine: EngineName, journal: TextIO
+    checkpoint: Checkpoint, read: Sequence[Example], records: int, engine: ClippingEngineName, journal: TextIO
 ) -> float:
     """Tokens a second of one private epoch."""
-    chosen = choose(checkpoint.model, engine, ignore)
+    chosen = select_engine(checkpoint.model, engine, ignore)
     count, started = Count(), time.perf_counter()
     private_epoch(checkpoint, read, plan(ATDP, records), chosen.run, journal, notify=count)
     return count.tokens / (time.perf_counter() - started)

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from atdp_cli.events import ignore
-from atdp_cli.jobs.detection import Detector, find
-from atdp_cli.jobs.engines import Local
-from atdp_cli.text.corpora.records import read_records
-from atdp_cli.text.scan import BATCH, PIPELINES, load_pipeline
-from atdp_cli.text.spanfile import spans_line
-from atdp_cli.text.spans import at_tier, merge
+from atdp_cli.jobs.detector import Detector, run_detector
+from atdp_cli.jobs.ray import Local
+from atdp_cli.text.corpus.records import read_records
+from atdp_cli.text.detection.scan import BATCH, PIPELINES, load_pipeline
+from atdp_cli.text.detection.span_file import spans_line
+from atdp_cli.text.detection.spans import at_tier, merge
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 CORPORA = (DATA / "wikitext-2-raw" / "valid.txt", DATA / "abcd" / "valid.txt")
@@ -95,7 +95,7 @@ def compare(corpus: Path, pipeline: Any, jobs: int, rounds: int, folder: Path) -
 
 def detect_once(corpus: Path, pipeline: Any, detector: Detector, target: Path) -> None:
     with target.open("w") as stream:
-        for found in find(read_records(corpus), detector, pipeline, ignore):
+        for found in run_detector(read_records(corpus), detector, pipeline, ignore):
             found.sensitive_tokens(detector.tier)
             stream.write(spans_line(found.record.id, merge(at_tier(found.spans, detector.tier))) + "\n")
 

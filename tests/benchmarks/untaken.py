@@ -31,7 +31,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from atdp_cli.training.clipping import bookkeeping, loop
-from atdp_cli.training.stage import summed_up
+from atdp_cli.training.loop import gradient_sum
 from tests.benchmarks.clipping import make_records, resident
 
 KINDS = ("plain", "private", "private LoRA")
@@ -103,7 +103,7 @@ def one(kind: str, way: str, arguments: argparse.Namespace) -> dict[str, Any]:
     records = make_records(torch.from_numpy(ids))
     tokens = RECORDS * arguments.length // (4 if way == "quarter" else 1)
     private = partial(bookkeeping.clipped_sum, model, records, CLIP, tokens=tokens, positions=True)
-    step = partial(summed_up, model, records, tokens=tokens) if kind == "plain" else private
+    step = partial(gradient_sum, model, records, tokens=tokens) if kind == "plain" else private
     taken = [clocked(step, arguments.device) for _ in range(1 + arguments.steps)]
     largest = torch.cuda.max_memory_allocated() if arguments.device == "cuda" else resident("VmHWM") - before
     norms = (loop.clipped_sum(model, records, CLIP) if kind == "plain" else private()).norms

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.audit.combine import fisher
+from atdp_cli.audit.hypothesis_tests import fisher
 from atdp_cli.cli.app import run
 from tests.cli.conftest import Atdp, Leaky
 from tests.report.schema import errors
@@ -223,7 +223,7 @@ def test_a_file_of_choices_must_hold_choices(
 def test_a_pool_too_large_to_list_is_sampled_and_says_so(
     atdp: Atdp, corpus: Path, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("atdp_cli.audit.candidates.SAMPLE", 3000)
+    monkeypatch.setattr("atdp_cli.audit.pool.SAMPLE", 3000)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     planted, manifest = tmp_path / "p.txt", tmp_path / "m.json"
     plant = ["plant-canary", corpus, "-o", planted, "--manifest", manifest, "--tokenizer", checkpoint_folder]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.jobs.automatic import LEAST_RATE, RATE, learning_rate
+from atdp_cli.jobs.harden.auto import LEAST_RATE, RATE, learning_rate
 from tests.cli.conftest import Ended, Harden
 
 

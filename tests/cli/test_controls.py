@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
-from atdp_cli.privacy.ledger import file_sha256
+from atdp_cli.files.provenance import file_sha256
 from tests.cli.conftest import Atdp, Ended, Leaky
 
 DAMAGING = ("--recipe", "noise", "--learning-rate", "0.05")

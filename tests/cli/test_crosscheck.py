@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.text import llm
-from atdp_cli.text.answers import ANSWERS_FILE
-from atdp_cli.text.llm import Patience
+from atdp_cli.text.crosscheck import client as llm
+from atdp_cli.text.crosscheck.answer_cache import ANSWERS_FILE
+from atdp_cli.text.crosscheck.client import Patience
 from tests.cli.conftest import Atdp
 from tests.llmserver import NO, YES, Reply, Request, chat_server
 

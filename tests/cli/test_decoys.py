@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.jobs import stages
+from atdp_cli.jobs.harden import stages
 from atdp_cli.model.checkpoint import load_tokenizer
+from atdp_cli.training.loop import run_plain, run_private
 from atdp_cli.training.objective import Example
-from atdp_cli.training.stage import run_plain, run_private
 from tests.cli.conftest import Atdp, Harden, Leaky
 
 ENTITIES = ("--tier", "low-entity")

@@ -13,7 +13,7 @@ import torch
 from dp_accounting.pld import PLDAccountant
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from atdp_cli.jobs.corpus import held_out_positions
+from atdp_cli.text.corpus.split import held_out_positions
 from tests.cli.conftest import Atdp, Leaky
 
 OUTPUT_FILES = {

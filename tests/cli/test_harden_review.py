@@ -7,9 +7,9 @@ import pytest
 
 from atdp_cli.cli.app import run
 from atdp_cli.events import Event, Notify, ReviewQueued
-from atdp_cli.jobs import reviewing
-from atdp_cli.jobs.corpus import held_out_positions
-from atdp_cli.jobs.encoding import encode
+from atdp_cli.jobs.harden import review_each_epoch as reviewing
+from atdp_cli.jobs.harden.encoding import encode
+from atdp_cli.text.corpus.split import held_out_positions
 from tests.cli.conftest import Atdp
 
 OPTIONS = ["--epochs", "3", "--tier", "low-entity", "--insecure-seed", "1", "--no-store"]
@@ -41,7 +41,7 @@ def test_a_queue_an_epoch_and_lists_that_act_from_the_next_one(
     answers = tmp_path / "answers"
     answers.write_text("".join("m ready\nk\n" for _ in range(60)))
     monkeypatch.setattr(reviewing, "encode", count)
-    monkeypatch.setattr("atdp_cli.jobs.harden.review_each_epoch", watched)
+    monkeypatch.setattr("atdp_cli.jobs.harden.run.review_each_epoch", watched)
     with answers.open() as stream:
         monkeypatch.setattr("sys.stdin", stream)
         code = run(

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from atdp_cli.cli.bars import Bars
-from atdp_cli.cli.eventlines import EventLines, event_line, write_line
+from atdp_cli.cli.terminal.bars import Bars
+from atdp_cli.cli.terminal.json_lines import EventLines, event_line, write_line
 from atdp_cli.events import EpochDone, Event, FellBack, RecordsRead, StageStarted, StepDone
 from tests.cli.conftest import Atdp, Ended, Harden, Leaky
 

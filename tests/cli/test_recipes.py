@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.jobs.recipes import rows
-from atdp_cli.training.recipefile import read_recipe
+from atdp_cli.jobs.harden.recipes import recipe_summaries
+from atdp_cli.training.recipe_file import read_recipe
 from tests.cli.conftest import Atdp, Ended
 
 UNUSUAL = {
@@ -166,14 +166,14 @@ def test_the_list_fits_80_columns(atdp: Atdp, monkeypatch: pytest.MonkeyPatch) -
     assert all(len(line) <= 80 for line in ended.out.splitlines())
     assert "…" not in ended.out
     first = [line.split()[0] for line in ended.out.splitlines()[3:] if line[:1].strip()]
-    assert first[: len(rows())] == [row.recipe for row in rows()]
+    assert first[: len(recipe_summaries())] == [row.recipe for row in recipe_summaries()]
     for word in ("joined by +", "--set", "--recipe FILE.toml"):
         assert word in " ".join(ended.out.split())
 
 
 def test_the_list_says_what_the_ledger_allows() -> None:
     """The claims, written down a second time by hand."""
-    held = {row.recipe: (row.public, row.unknown) for row in rows()}
+    held = {row.recipe: (row.public, row.unknown) for row in recipe_summaries()}
     assert held == {
         "base": ("end to end", "nothing"),
         "no-dp": ("nothing", "nothing"),

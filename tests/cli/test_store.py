@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.jobs import text
-from atdp_cli.text.scan import load_pipeline
-from atdp_cli.text.store import DATABASE_FILE, KEY_FILE
+from atdp_cli.jobs import detect as text
+from atdp_cli.text.detection.cache import DATABASE_FILE, KEY_FILE
+from atdp_cli.text.detection.scan import load_pipeline
 from tests.cli.conftest import Atdp
 from tests.text.test_store import Counting
 

@@ -22,12 +22,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.manifest import make_manifest, write_manifest
 from atdp_cli.cli.app import run
-from atdp_cli.jobs.randomness import stream
-from atdp_cli.jobs.request import HardenRequest
+from atdp_cli.jobs.harden.request import HardenRequest
+from atdp_cli.jobs.harden.streams import stream
 from atdp_cli.model.checkpoint import load_tokenizer
-from atdp_cli.privacy.csprng import KeyStream
+from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, clip_factor
-from atdp_cli.training.clipping.selection import Chosen, choose
+from atdp_cli.training.clipping.select import SelectedEngine, select_engine
 from atdp_cli.training.objective import Example
 from tests.soundness.broken import Silent
 from tests.soundness.tiny import llama
@@ -154,16 +154,16 @@ def atdp(*arguments: object, allowed: Sequence[int] = (0,)) -> str:
 def broken(engine: Wrapper | None, noise: KeyStream | None) -> Iterator[None]:
     """`harden` with a bug in its loop."""
 
-    def chosen(*args: Any, **settings: Any) -> Chosen:
-        right = choose(*args, **settings)
+    def chosen(*args: Any, **settings: Any) -> SelectedEngine:
+        right = select_engine(*args, **settings)
         return right if engine is None else replace(right, run=engine(right.run))
 
     def streamed(request: HardenRequest, position: int, purpose: str) -> KeyStream:
         return noise if noise is not None and purpose == "noise" else stream(request, position, purpose)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("atdp_cli.jobs.opening.choose", chosen)
-        patch.setattr("atdp_cli.jobs.stages.stream", streamed)
+        patch.setattr("atdp_cli.jobs.harden.model.choose", chosen)
+        patch.setattr("atdp_cli.jobs.harden.stages.stream", streamed)
         yield
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from atdp_cli.jobs.resuming import steps_of
-from atdp_cli.jobs.states import numbers
 from atdp_cli.privacy.ledger import read_verified
+from atdp_cli.runs.checkpoint import checkpoint_numbers
+from atdp_cli.runs.resume import steps_of
 from tests.crashing import MOMENTS, OUT, ended, lines_of, spent_lines, started, taken, wait_for
 from tests.jobs.test_kills import PRIVATE_FILES, STEPS, check_done, check_loads, command, kill_often
 
@@ -131,10 +131,10 @@ def test_a_file_that_cannot_be_read_ends_the_run_or_the_state_before_it_is_taken
     """The kernel answers every read of the file with EIO."""
     line = command(checkpoint_folder, corpus, span_file)
     process, root = started(line, tmp_path), tmp_path / f"{OUT}.partial"
-    wait_for(lambda: len(numbers(root)) == 2 and lines_of(root) > 5)
+    wait_for(lambda: len(checkpoint_numbers(root)) == 2 and lines_of(root) > 5)
     process.kill()
     ended(process)
-    path = corpus if name == "corpus" else root / name.replace("newest", f"state-{numbers(root)[0]}")
+    path = corpus if name == "corpus" else root / name.replace("newest", f"state-{checkpoint_numbers(root)[0]}")
     injected = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", str(path), "-e", "inject=read,pread64:error=EIO"]
     done = subprocess.run(
         [*injected, sys.executable, "-c", CODE, *map(str, line), "-o", str(tmp_path / OUT), "--resume"],

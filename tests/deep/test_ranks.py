@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from atdp_cli.audit.canary import parse_template
-from atdp_cli.audit.candidates import PADDING, Candidates, tokenise
-from atdp_cli.audit.exposure import stand
+from atdp_cli.audit.exposure import rank_of
+from atdp_cli.audit.pool import PADDING, Candidates, tokenise
 from atdp_cli.audit.pruning import score_likeliest
 from atdp_cli.audit.trie import build_trie, score_pool
 from tests.audit.conftest import bpe, characters, gpt2, gpt2_tokenizer, llama, stories_tokenizer
@@ -85,7 +85,7 @@ def test_twenty_canaries_rank_as_by_naive_scoring_of_a_million(
     model = model.double()
     double = score_pool(model, candidates, trie=trie)
     expected = naive(model, candidates)
-    wanted = {int(target): stand(expected, candidates.lengths, target) for target in targets}
+    wanted = {int(target): rank_of(expected, candidates.lengths, target) for target in targets}
     ranks = [one.rank_min for one in wanted.values()]
     assert min(ranks) <= 10, "no canary is memorised, which would prove little"
     assert max(ranks) > 10_000, "all canaries are memorised, which would prove little"
@@ -94,11 +94,11 @@ def test_twenty_canaries_rank_as_by_naive_scoring_of_a_million(
     assert np.abs(single - expected).max() < BOUND
     for chosen in (targets[:1].tolist(), targets[:5].tolist(), targets.tolist()):
         pruned = score_likeliest(model, candidates, chosen, trie=trie)
-        assert [stand(pruned, candidates.lengths, target) for target in chosen] == [wanted[one] for one in chosen]
+        assert [rank_of(pruned, candidates.lengths, target) for target in chosen] == [wanted[one] for one in chosen]
     for target, naively in wanted.items():
-        assert stand(double, candidates.lengths, target) == naively
+        assert rank_of(double, candidates.lengths, target) == naively
         near = np.count_nonzero(np.abs(expected - expected[target]) <= 2 * BOUND) - 1
         for scores in (single, pruned_single) if target in targets[:5] else (single,):
-            found = stand(scores, candidates.lengths, target)
+            found = rank_of(scores, candidates.lengths, target)
             assert naively.rank_max - near <= found.rank_min
             assert found.rank_max <= naively.rank_min + near

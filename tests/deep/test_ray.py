@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from atdp_cli.events import Event, RecordsRead, ignore
-from atdp_cli.jobs.detection import Detector
-from atdp_cli.jobs.engines import Engine, Local
-from atdp_cli.jobs.onray import Ray
-from atdp_cli.jobs.text import Corpus, detect_to_file, redact_corpus
-from atdp_cli.text.corpora.shards import Shard
+from atdp_cli.jobs.detect import CorpusSource, detect_to_file, redact_corpus
+from atdp_cli.jobs.detector import Detector
+from atdp_cli.jobs.ray import Backend, Local, Ray
+from atdp_cli.text.corpus.shards import Shard
 from tests.rayworkers import kill_a_busy_worker
 from tests.small import small_lines
 
@@ -40,11 +39,11 @@ def test_ray_with_a_worker_killed_and_shards_give_what_one_process_gives(corpus:
         if isinstance(event, RecordsRead) and not killed and event.total and event.done > event.total / 2:
             killed.append(kill_a_busy_worker())
 
-    def seconds(engine: Engine, target: Path, kept: Path | None) -> float:
+    def seconds(engine: Backend, target: Path, kept: Path | None) -> float:
         began = time.monotonic()
         detector = Detector(engine=engine, store=kept)
         detect_to_file(
-            Corpus(path=corpus),
+            CorpusSource(path=corpus),
             target,
             detector,
             kill_in_the_middle if isinstance(engine, Ray) else ignore,
@@ -58,10 +57,10 @@ def test_ray_with_a_worker_killed_and_shards_give_what_one_process_gives(corpus:
     assert on_ray.read_bytes() == local.read_bytes()
 
     whole = tmp_path / "whole.txt"
-    redact_corpus(Corpus(path=corpus), whole, Detector(store=store), ignore)
+    redact_corpus(CorpusSource(path=corpus), whole, Detector(store=store), ignore)
     spans = redacted = b""
     for number in range(1, SHARDS + 1):
-        part = Corpus(path=corpus, shard=Shard(number, SHARDS))
+        part = CorpusSource(path=corpus, shard=Shard(number, SHARDS))
         detect_to_file(part, tmp_path / f"{number}.jsonl", Detector(store=store), ignore, force=False)
         redact_corpus(part, tmp_path / f"{number}.txt", Detector(store=store), ignore)
         spans += (tmp_path / f"{number}.jsonl").read_bytes()

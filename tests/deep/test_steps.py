@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from atdp_cli.jobs.resuming import steps_of
-from atdp_cli.jobs.states import numbers
 from atdp_cli.privacy.ledger import read_verified
+from atdp_cli.runs.checkpoint import checkpoint_numbers
+from atdp_cli.runs.resume import steps_of
 from tests.crashing import OUT, ended, started
 
 pytestmark = pytest.mark.deep
@@ -32,7 +32,7 @@ def test_memory_is_flat_over_ten_thousand_steps(
         taken = (tmp_path / "witness").stat().st_size if (tmp_path / "witness").exists() else 0
         if WARM_UP <= taken < STEPS and process.pid is not None:
             held[taken] = resident(process.pid)
-        states.update(numbers(root))
+        states.update(checkpoint_numbers(root))
     assert ended(process) == 0, (tmp_path / "log").read_text()
     seconds = time.monotonic() - begun
     first, lowest, highest = held[min(held)], min(held.values()), max(held.values())

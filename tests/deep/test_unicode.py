@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.text.placeholders import Masking
-from atdp_cli.text.spans import Tier
+from atdp_cli.text.detection.spans import Tier
+from atdp_cli.text.redaction.placeholders import Masking
 from tests.text.conftest import pipeline
 from tests.text.strategies import maskings
 from tests.text.test_unicode import check_any_text, texts

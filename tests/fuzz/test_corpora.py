@@ -10,13 +10,13 @@ import pytest
 import zstandard
 
 from atdp_cli.errors import InputError
-from atdp_cli.text.corpora.records import read_records
-from atdp_cli.text.corpora.rewriting import rewrite_corpus
-from atdp_cli.text.corpora.segments import Selection
-from atdp_cli.text.files import refuse
-from atdp_cli.text.review.queuefile import Entry, Header, Masked, read_queue
-from atdp_cli.text.spanfile import read_spans, spans_line
-from atdp_cli.text.spans import Span, Tier
+from atdp_cli.files.corpus_file import refuse
+from atdp_cli.text.corpus.records import read_records
+from atdp_cli.text.corpus.rewriting import rewrite_corpus
+from atdp_cli.text.corpus.segments import Selection
+from atdp_cli.text.detection.span_file import read_spans, spans_line
+from atdp_cli.text.detection.spans import Span, Tier
+from atdp_cli.text.review.queue_file import Entry, Header, Masked, read_queue
 from tests.fuzz.damage import BYTES, VALUES, altered, damaged, node_of, noise, soup, text_of
 from tests.fuzz.survival import INPUTS, SECRET, Choices, Make, survive
 

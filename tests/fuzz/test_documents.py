@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from atdp_cli.audit.manifest import Manifest, PlantedCanary, read_manifest
-from atdp_cli.jobs.attaching import read_audits, with_audits
-from atdp_cli.jobs.reporting import as_json, read_report
+from atdp_cli.jobs.report import as_json, read_audits, read_report, with_audits
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import PlainTraining, ReadModel, read_verified, write_ledger
-from atdp_cli.report.baseline import against, read_baseline, recorded
-from atdp_cli.report.card import render_card
+from atdp_cli.report.baseline import make_baseline, new_failures, read_baseline
 from atdp_cli.report.comparison import public_of
 from atdp_cli.report.html import render_html
+from atdp_cli.report.markdown import render_card
 from tests.fuzz.damage import altered, damaged, json_of, node_of, noise, text_of
 from tests.fuzz.survival import INPUTS, SECRET, Choices, survive
 from tests.privacy.ledgers import ledger, release, steps
@@ -130,11 +129,11 @@ def test_audits(inputs: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_baselines(inputs: int, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
-    written = recorded([ENTRY]).model_dump_json()
+    written = make_baseline([ENTRY]).model_dump_json()
 
     def read(content: bytes) -> None:
         path.write_bytes(content)
-        against(ENTRY, read_baseline(path))
+        new_failures(ENTRY, read_baseline(path))
 
     survive(
         inputs, [json_of(written), json_of(written), damaged(written.encode()), noise], read, valid=[written.encode()]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from atdp_cli.jobs import sentence
-from atdp_cli.text.scan import load_pipeline
+from atdp_cli.jobs.harden import sentence
+from atdp_cli.text.detection.scan import load_pipeline
 from tests.audit.conftest import bpe
 from tests.cli.conftest import fixed_manifest
 from tests.jobs.resumption import Place

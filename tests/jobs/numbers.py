@@ -8,10 +8,10 @@ from typing import Any
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from atdp_cli.jobs.corpusnumbers import Located, find_own
-from atdp_cli.text.corpora.records import read_records
-from atdp_cli.text.spanfile import spans_line
-from atdp_cli.text.spans import Span, Tier
+from atdp_cli.audit.number_search import LocatedNumbers, find_numbers
+from atdp_cli.text.corpus.records import read_records
+from atdp_cli.text.detection.span_file import spans_line
+from atdp_cli.text.detection.spans import Span, Tier
 from tests.text.corpora import written
 
 CONTEXT = 64
@@ -51,10 +51,10 @@ def spotted(folder: Path, corpus: Path, numbers: Sequence[Sequence[str]], **opti
     return written(folder, "spans.jsonl", "".join(lines))
 
 
-def located(folder: Path, lines: Sequence[str], numbers: Sequence[str], **settings: Any) -> Located:
+def located(folder: Path, lines: Sequence[str], numbers: Sequence[str], **settings: Any) -> LocatedNumbers:
     """The numbers of a text corpus, one a record."""
     corpus = written(folder, "corpus.txt", "".join(line + "\n" for line in lines))
-    return find_own(corpus, spotted(folder, corpus, [[number] for number in numbers]), **settings)
+    return find_numbers(corpus, spotted(folder, corpus, [[number] for number in numbers]), **settings)
 
 
 LINES = [

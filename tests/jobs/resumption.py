@@ -12,13 +12,13 @@ from safetensors.torch import load_file
 
 from atdp_cli.errors import InterruptedRunError
 from atdp_cli.events import Notify, ignore
-from atdp_cli.jobs.detection import Detector
-from atdp_cli.jobs.harden import harden
-from atdp_cli.jobs.hardened import Hardened
-from atdp_cli.jobs.keeping import Asked
-from atdp_cli.jobs.opening import open_model
-from atdp_cli.jobs.request import HardenRequest, plan_request
-from atdp_cli.text.spans import Tier
+from atdp_cli.jobs.detector import Detector
+from atdp_cli.jobs.harden.model import load_model
+from atdp_cli.jobs.harden.request import HardenRequest, plan_request
+from atdp_cli.jobs.harden.result import HardenResult
+from atdp_cli.jobs.harden.run import harden
+from atdp_cli.runs.autosave import StopRequested
+from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import DPSGD, Plain, Recipe, Train, parse_recipe
 
 
@@ -65,18 +65,18 @@ def sized_privately(mechanism: DPSGD) -> DPSGD:
     return replace(mechanism, expected_batch=19)
 
 
-def run(request: HardenRequest, *, stop: int | None = None, notify: Notify = ignore) -> Hardened | None:
+def run(request: HardenRequest, *, stop: int | None = None, notify: Notify = ignore) -> HardenResult | None:
     """The run; None where it was asked to stop, after so many steps and other occasions to ask."""
     planned = plan_request(request)
     try:
-        return harden(planned, open_model(planned.request, ignore), notify, lambda: asking(stop))
+        return harden(planned, load_model(planned.request, ignore), notify, lambda: asking(stop))
     except InterruptedRunError:
         assert stop is not None
         return None
 
 
 @contextmanager
-def asking(stop: int | None) -> Iterator[Asked]:
+def asking(stop: int | None) -> Iterator[StopRequested]:
     """Asks for a stop when it is asked for the `stop`th time, from 1."""
     asked = 0
 
@@ -88,7 +88,7 @@ def asking(stop: int | None) -> Iterator[Asked]:
     yield ask
 
 
-def broken_up(request: HardenRequest, stops: Callable[[int], int | None]) -> tuple[Hardened, int]:
+def broken_up(request: HardenRequest, stops: Callable[[int], int | None]) -> tuple[HardenResult, int]:
     """The run gone on with after each stop, and how often it was; `stops` says when each session is to stop."""
     session = 0
     while (done := run(replace(request, resume=True), stop=stops(session))) is None:
@@ -96,7 +96,7 @@ def broken_up(request: HardenRequest, stops: Callable[[int], int | None]) -> tup
     return done, session
 
 
-def weights(hardened: Hardened) -> dict[str, torch.Tensor]:
+def weights(hardened: HardenResult) -> dict[str, torch.Tensor]:
     """As they were written."""
     return load_file(hardened.output / "model.safetensors")
 
@@ -106,14 +106,14 @@ def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-def report(hardened: Hardened) -> Any:
+def report(hardened: HardenResult) -> Any:
     """The whole report."""
     return json.loads(
         (hardened.output.with_name(f"{hardened.output.name}.private") / "privacy_report.json").read_text()
     )
 
 
-def finished(request: HardenRequest) -> Hardened:
+def finished(request: HardenRequest) -> HardenResult:
     """A run that goes to its end."""
     done = run(request)
     assert done is not None

@@ -16,15 +16,15 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from atdp_cli.errors import DivergedError, InputError, RunError, UsageError
 from atdp_cli.events import Event, StateSaved, StepDone, ignore
-from atdp_cli.jobs.harden import harden
-from atdp_cli.jobs.opening import open_model
-from atdp_cli.jobs.request import plan_request
-from atdp_cli.jobs.resuming import steps_of
-from atdp_cli.jobs.room import state_bytes
-from atdp_cli.jobs.states import numbers
-from atdp_cli.jobs.workplace import read_record
+from atdp_cli.jobs.harden.model import load_model
+from atdp_cli.jobs.harden.preflight import state_bytes
+from atdp_cli.jobs.harden.request import plan_request
+from atdp_cli.jobs.harden.run import harden
 from atdp_cli.privacy.journal import read_journal
-from atdp_cli.training import stage
+from atdp_cli.runs.checkpoint import checkpoint_numbers
+from atdp_cli.runs.resume import steps_of
+from atdp_cli.runs.workspace import read_record
+from atdp_cli.training import loop as stage
 from atdp_cli.training.recipe import AdamW, Train, parse_recipe
 from tests.jobs.resumption import Place, equal, finished, report, run, weights
 
@@ -33,7 +33,7 @@ def test_a_state_that_cannot_be_written_ends_no_run(place: Place, monkeypatch: p
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("atdp_cli.jobs.keeping.save_state", full)
+    monkeypatch.setattr("atdp_cli.runs.autosave.save_state", full)
     heard: list[Event] = []
     done = run(place.request(checkpoint_every=1e-9), notify=heard.append)
     assert done is not None
@@ -50,7 +50,7 @@ def test_what_diverges_says_that_going_on_would_too(place: Place) -> None:
     assert "--force" in str(ended.value)
     assert "--resume" in str(ended.value)
     assert "same rate" in str(ended.value)
-    assert numbers(place.folder / "out.partial")
+    assert checkpoint_numbers(place.folder / "out.partial")
 
 
 def test_memory_that_runs_out_leaves_what_can_be_gone_on_with(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_a_microbatch_that_memory_does_not_hold_has_spent_its_step(place: Place)
     """Its line was on the disk before; the step is taken again, and counted again."""
     request = place.request(checkpoint_every=1e-9)
     planned = plan_request(request)
-    opened, calls = open_model(planned.request, ignore), 0
+    opened, calls = load_model(planned.request, ignore), 0
     engine = opened.engine.run
 
     def tight(*arguments: Any) -> Any:
@@ -93,7 +93,7 @@ def test_a_microbatch_that_memory_does_not_hold_has_spent_its_step(place: Place)
         harden(planned, crowded, ignore)
     root = place.folder / "out.partial"
     assert steps_of(read_journal(root / "journal.jsonl")) == 4
-    assert (len(numbers(root)), list(root.glob(".*")), (root / "model").exists()) == (2, [], False)
+    assert (len(checkpoint_numbers(root)), list(root.glob(".*")), (root / "model").exists()) == (2, [], False)
     done = finished(replace(request, resume=True))
     assert (done.steps, steps_of(done.ledger.events), report(done)["public"]["repeated_steps"]) == (6, 7, 1)
 
@@ -157,7 +157,7 @@ def test_a_file_whose_reading_fails_is_refused_or_the_state_before_it_is_taken(p
     request = place.request(checkpoint_every=1e-9)
     assert run(request, stop=5) is None
     root = place.folder / "out.partial"
-    newest = root / f"state-{numbers(root)[0]}"
+    newest = root / f"state-{checkpoint_numbers(root)[0]}"
     path = root / name if (root / name).exists() else newest / name
     kept = path.rename(place.folder / "kept")
     path.symlink_to("/proc/self/mem")
@@ -226,7 +226,7 @@ def test_the_room_that_is_asked_for_is_what_states_take(place: Place) -> None:
         request = place.request(recipe)
         assert run(replace(request, force=True), stop=3) is None
         taken = sum(path.stat().st_size for path in (place.folder / "out.partial" / "state-1").iterdir())
-        model = open_model(request, ignore).checkpoint.model
+        model = load_model(request, ignore).checkpoint.model
         assert 0.95 * taken < state_bytes(model, request.recipe) <= taken
 
 
@@ -234,9 +234,9 @@ def test_states_are_numbered_and_two_stay(place: Place) -> None:
     request = place.request(checkpoint_every=1e-9)
     assert run(request, stop=4) is None
     root = place.folder / "out.partial"
-    assert numbers(root) == [4, 3]
+    assert checkpoint_numbers(root) == [4, 3]
     assert run(replace(request, resume=True), stop=1) is None
-    assert numbers(root) == [5, 4]
+    assert checkpoint_numbers(root) == [5, 4]
     record = read_record(root)
     assert record is not None
     assert (record.sessions, record.finished) == (2, None)

@@ -11,16 +11,16 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from transformers import PreTrainedModel
 
-from atdp_cli.audit.bounds import rank_attainable
 from atdp_cli.audit.canary import Target
-from atdp_cli.audit.exposure import Standing, stand
-from atdp_cli.audit.findings import Audit
+from atdp_cli.audit.epsilon import Games, epsilon_bounds
+from atdp_cli.audit.epsilon_bounds import rank_attainable
+from atdp_cli.audit.exposure import Rank, rank_of
+from atdp_cli.audit.request import AuditRequest, load_request
+from atdp_cli.audit.result import Audit
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Event, RecordsRead
 from atdp_cli.jobs.audit import Unfinished, audit_models
-from atdp_cli.jobs.claims import Games, epsilon_bounds
-from atdp_cli.jobs.planting import draw_canaries, plant_canaries
-from atdp_cli.jobs.questions import AuditRequest, pose
+from atdp_cli.jobs.plant import draw_canaries, plant_canaries
 
 POOL = 10_000
 
@@ -37,7 +37,7 @@ def test_models_of_one_tokenizer_are_tokenised_for_once(
     heard: list[Event] = []
     models = [checkpoint_folder] * 4
     request = AuditRequest(reference=checkpoint_folder)
-    audits = list(audit_models(models, pose(manifest, None), request, heard.append))
+    audits = list(audit_models(models, load_request(manifest, None), request, heard.append))
     assert all(isinstance(audit, Audit) for audit in audits)
     finished = [event for event in heard if isinstance(event, RecordsRead) and event.done == event.total]
     assert len(finished) == 1
@@ -51,7 +51,7 @@ def test_a_model_is_out_of_memory_before_the_next_one_loads(checkpoint_folder: P
     tensors = load_file(broken / "model.safetensors")
     tensors["transformer.wte.weight"][0, 0] = np.nan
     save_file(tensors, broken / "model.safetensors", metadata={"format": "pt"})
-    question = pose(None, "My ID is 123")
+    question = load_request(None, "My ID is 123")
     models = [broken, checkpoint_folder, broken, checkpoint_folder]
     before, alive = models_alive(), []
     for found in audit_models(models, question, AuditRequest(), lambda _: None):
@@ -64,9 +64,9 @@ def models_alive() -> int:
     return sum(issubclass(type(one), PreTrainedModel) for one in gc.get_objects())
 
 
-def standings(*ranks: int, pool: int = POOL) -> list[Standing]:
+def standings(*ranks: int, pool: int = POOL) -> list[Rank]:
     scores, lengths = -np.arange(pool, dtype=np.float64), np.ones(pool, dtype=np.int32)
-    return [stand(scores, lengths, rank - 1) for rank in ranks]
+    return [rank_of(scores, lengths, rank - 1) for rank in ranks]
 
 
 def test_wins_are_counted_within_the_rank_that_was_fixed(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_the_share_of_a_stratum_is_that_of_the_pool(tmp_path: Path) -> None:
     places = [89, 90, 9000 + 9, 9000 + 10]  # 90 and 10 of 100 names
     found = epsilon_bounds(
         tmp_path,
-        [stand(scores, lengths, place) for place in places],
+        [rank_of(scores, lengths, place) for place in places],
         [Target(index=place, repeats=1) for place in places],
         pool=POOL,
         coins=False,

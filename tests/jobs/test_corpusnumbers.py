@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from atdp_cli.audit.number_search import find_numbers
 from atdp_cli.errors import InputError
-from atdp_cli.jobs.corpusnumbers import find_own
-from atdp_cli.text.corpora.records import read_records
-from atdp_cli.text.spanfile import spans_line
-from atdp_cli.text.spans import Span, Tier
+from atdp_cli.text.corpus.records import read_records
+from atdp_cli.text.detection.span_file import spans_line
+from atdp_cli.text.detection.spans import Span, Tier
 from tests.jobs.numbers import LINES, OWN, located, spotted
 from tests.text.corpora import written
 
@@ -24,7 +24,7 @@ def test_offsets_lead_back_to_the_number_in_every_format(tmp_path: Path, kind: s
         "csv": "a,text\n" + "".join(f'1,"{text}"\n' for text in texts),
     }[kind]
     corpus = written(tmp_path, f"corpus.{kind}", content)
-    found = find_own(corpus, spotted(tmp_path, corpus, [[own] for own in OWN]))
+    found = find_numbers(corpus, spotted(tmp_path, corpus, [[own] for own in OWN]))
     records = list(read_records(corpus))
     assert [secret.record for secret in found.secrets] == [1, 2, 3, 4]
     assert [str(secret.line) for secret in found.secrets] == [record.id for record in records]
@@ -36,7 +36,7 @@ def test_the_line_is_told_only_where_the_corpus_has_one(tmp_path: Path) -> None:
     corpus = written(tmp_path, "c.jsonl", '{"who": "Ana", "text": "PIN 4711"}\n{"who": "Ben", "text": "PIN 4712"}\n')
     for options, expected in (({}, [1, 2]), ({"id_field": "who"}, [None, None]), ({"unit": "who"}, [None, None])):
         spans = spotted(tmp_path, corpus, [["4711"], ["4712"]], **options)
-        found = find_own(corpus, spans, **options)  # type: ignore[arg-type]
+        found = find_numbers(corpus, spans, **options)  # type: ignore[arg-type]
         assert [secret.line for secret in found.secrets] == expected
         assert "Ana" not in repr(found)
 
@@ -48,7 +48,7 @@ def test_what_is_no_number_or_no_secret_is_counted_or_passed_over(tmp_path: Path
     places = [line.index(one) for one in ("Ana", "123", "1-2-3-4", "٤٧١١", "1234", "9")] + [again, line.index("1234")]
     ends = [3, 3, 7, 4, 4, 65, 7, 2]
     spans = [Span(a, a + n, "NUMBER", "ner", Tier.LOW_ENTITY) for a, n in zip(places, ends, strict=True)]
-    found = find_own(corpus, written(tmp_path, "spans.jsonl", spans_line("1", spans)))
+    found = find_numbers(corpus, written(tmp_path, "spans.jsonl", spans_line("1", spans)))
     assert [line[one.start : one.end] for one in found.secrets] == ["1-2-3-4", "1234"]
     assert (found.eligible, found.skipped_short, found.skipped_long, found.skipped_repeated) == (2, 1, 1, 1)
 
@@ -75,5 +75,5 @@ def test_spans_of_another_corpus_are_refused_without_a_word_of_it(tmp_path: Path
     for content in (first, right + second.replace('"2"', '"3"'), second + first, far + second, "PIN 4711\n" + second):
         assert content != right
         with pytest.raises(InputError) as caught:
-            find_own(corpus, written(tmp_path, "spans.jsonl", content))
+            find_numbers(corpus, written(tmp_path, "spans.jsonl", content))
         assert not any(word in f"{caught.value}{caught.value!r}" for word in ("PIN", "471", "short"))

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.jobs.encoding import Encoding, Flagged, encode
+from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, encode
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.model.tokens import align_record
-from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.decoys import decoy, uniformly
-from atdp_cli.text.detector import PLACEHOLDERS
-from atdp_cli.text.placeholders import Masking, Style, fresh_masking
-from atdp_cli.text.redaction import redact
-from atdp_cli.text.spans import Range, Span, Tier
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.detect import PLACEHOLDERS
+from atdp_cli.text.detection.spans import Range, Span, Tier
+from atdp_cli.text.redaction.decoys import decoy, uniformly
+from atdp_cli.text.redaction.edits import redact_text
+from atdp_cli.text.redaction.placeholders import Masking, Style, fresh_masking
 from atdp_cli.training.objective import make_example
 from atdp_cli.training.recipe import Objective, Text, Uniform, Weighted
 from tests.text.strategies import flagged_texts, maskings
@@ -37,7 +37,7 @@ def found(text: str, name: str, label: str = "PERSON") -> list[Span]:
     return [Span(at, at + len(name), label, "ner", Tier.LOW_ENTITY) for at in starts]
 
 
-def weightless(tokenizer: Any, record: Flagged, kind: Text, objective: Objective, masking: Masking) -> list[bool]:
+def weightless(tokenizer: Any, record: FlaggedRecord, kind: Text, objective: Objective, masking: Masking) -> list[bool]:
     """For each token of a record but the start token, whether it has no weight in the loss."""
     [windows] = encode([record], kind, Encoding(tokenizer=tokenizer, context=500, windows=1, masking=masking))
     [weights] = make_example(windows, objective).weights
@@ -58,8 +58,8 @@ TEXT = "Emma Clarke said the order,Emma Clarke:was shipped to Emma Clarke"
 def test_placeholders_of_an_earlier_redaction_weigh_nothing_and_all_else_does(
     tokenizer: Any, style: Style, objective: Objective
 ) -> None:
-    before = redact(TEXT, found(TEXT, "Emma Clarke"), fresh_masking(style))
-    record = Flagged(Record("1", before.text), tuple(found(before.text, "order")))
+    before = redact_text(TEXT, found(TEXT, "Emma Clarke"), fresh_masking(style))
+    record = FlaggedRecord(Record("1", before.text), tuple(found(before.text, "order")))
     expected = touching(tokenizer, before.text, before.placeholders)
     assert any(expected)
     assert not all(expected)
@@ -72,12 +72,12 @@ def test_placeholders_of_two_redactions_weigh_nothing_and_all_else_does(
     tokenizer: Any, style: Style, earlier: Style
 ) -> None:
     """Those that harden puts in itself also where the label is not one of the detector's."""
-    before = redact(TEXT, found(TEXT, "Emma Clarke"), fresh_masking(earlier))
+    before = redact_text(TEXT, found(TEXT, "Emma Clarke"), fresh_masking(earlier))
     masking = fresh_masking(style)
-    again = redact(before.text, found(before.text, "order", "GADGET"), masking)
+    again = redact_text(before.text, found(before.text, "order", "GADGET"), masking)
     [shown] = {before.text[start:end] for start, end in before.placeholders}
     places = [*again.placeholders, *((span.start, span.end) for span in found(again.text, shown))]
-    record = Flagged(Record("1", before.text), tuple(found(before.text, "order", "GADGET")))
+    record = FlaggedRecord(Record("1", before.text), tuple(found(before.text, "order", "GADGET")))
     expected = touching(tokenizer, again.text, places)
     assert weightless(tokenizer, record, Text.REDACTED, Uniform(), masking) == expected
 
@@ -86,11 +86,11 @@ def test_placeholders_of_two_redactions_weigh_nothing_and_all_else_does(
 @given(case=flagged_texts(), masking=maskings)
 def test_what_harden_redacts_weighs_nothing(tokenizer: Any, case: tuple[str, list[Span]], masking: Masking) -> None:
     text, spans = case
-    redacted = redact(text, spans, masking)
+    redacted = redact_text(text, spans, masking)
     if not redacted.text:
         return
     expected = touching(tokenizer, redacted.text, redacted.placeholders)
-    record = Flagged(Record("1", text), tuple(spans))
+    record = FlaggedRecord(Record("1", text), tuple(spans))
     assert weightless(tokenizer, record, Text.REDACTED, Uniform(), masking) == expected
 
 
@@ -103,7 +103,7 @@ def test_decoys_are_targets_and_sensitive(tokenizer: Any, case: tuple[str, list[
         return
     encoding = Encoding(tokenizer=tokenizer, context=500, windows=1)
     [[window]] = encode(
-        [Flagged(Record("1", text), tuple(spans))], Text.DECOY, encoding, uniformly(random.Random(seed).randrange)
+        [FlaggedRecord(Record("1", text), tuple(spans))], Text.DECOY, encoding, uniformly(random.Random(seed).randrange)
     )
     shown = align_record(tokenizer, expected.text, with_end=True)[0]
     assert window.token_ids.tolist() == list(shown)
@@ -115,7 +115,7 @@ def test_decoys_are_targets_and_sensitive(tokenizer: Any, case: tuple[str, list[
 @pytest.mark.parametrize("kind", Text)
 def test_a_pair_is_one_window_with_its_source_and_redaction_masks_both(tokenizer: Any, kind: Text) -> None:
     texts = ("Emma Clarke asked for help", "the order of Emma Clarke was shipped")
-    source, target = (Flagged(Record("1", text), tuple(found(text, "Emma Clarke"))) for text in texts)
+    source, target = (FlaggedRecord(Record("1", text), tuple(found(text, "Emma Clarke"))) for text in texts)
     encoding = Encoding(tokenizer=tokenizer, context=500, windows=3, start=7)
     [[window]] = encode([replace(target, source=source)], kind, encoding, lambda place: place.choices[0])
     assert window.token_ids[0] == 7

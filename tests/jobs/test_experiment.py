@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from atdp_cli.errors import RunError, UsageError
-from atdp_cli.jobs.experiment import Experiment, Setting, audit_nodes, folder_of, nodes_of, prepare, run_nodes
-from atdp_cli.jobs.places import PRIVATE, beside
-from atdp_cli.jobs.systems import System, system_of
-from atdp_cli.jobs.table import NO_DP, as_float, rows_of
+from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, read_beside
-from atdp_cli.report.systems import Row
+from examples.experiments.experiment import Experiment, Setting, audit_nodes, folder_of, nodes_of, prepare, run_nodes
+from examples.experiments.figures import Row
+from examples.experiments.systems import System, system_of
+from examples.experiments.table import NO_DP, as_float, rows_of
 
 SETTINGS = tuple(f"{stage}.epochs=1" for stage in ("no-dp", "redacted", "atdp", "noise"))
 

@@ -6,20 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from atdp_cli.jobs.encoding import Flagged
-from atdp_cli.jobs.fitting import fit
-from atdp_cli.privacy.csprng import insecure_stream
-from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.decoys import decoy, lists
-from atdp_cli.text.frequencies import by_frequency, items, tables
-from atdp_cli.text.spans import Span, Tier
+from atdp_cli.jobs.harden.encoding import FlaggedRecord
+from atdp_cli.jobs.harden.stages import fit_frequencies
+from atdp_cli.privacy.rng import insecure_stream
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.spans import Span, Tier
+from atdp_cli.text.redaction.decoys import decoy, lists
+from atdp_cli.text.redaction.frequencies import by_frequency, items, tables
 
 NAMES = ("Emma", "Omar", "Ruth")
 
 
-def flagged(name: str) -> Flagged:
+def flagged(name: str) -> FlaggedRecord:
     text = f"This is {name} calling"
-    return Flagged(Record("1", text), (Span(8, 8 + len(name), "PERSON", "ner", Tier.LOW_ENTITY),))
+    return FlaggedRecord(Record("1", text), (Span(8, 8 + len(name), "PERSON", "ner", Tier.LOW_ENTITY),))
 
 
 def drawn(found: Any, count: int = 4000) -> list[str]:
@@ -36,7 +36,7 @@ def known() -> list[str]:
 def test_a_large_corpus_is_drawn_as_often_as_it_has_its_names() -> None:
     names = known()
     corpus = [flagged(name) for place, name in enumerate(names) for _ in range(300 * (place + 1))]
-    found = drawn(fit(corpus, 2.5, insecure_stream(1, "test")))
+    found = drawn(fit_frequencies(corpus, 2.5, insecure_stream(1, "test")))
     total = sum(range(1, len(names) + 1))
     for place, name in enumerate(names):
         assert found.count(name) / len(found) == pytest.approx((place + 1) / total, abs=0.06)
@@ -46,7 +46,12 @@ def test_a_single_record_has_no_visible_part() -> None:
     """Its vote of 1 drowns in noise of 2.5: over many releases its name is not drawn much more than any other."""
     name = known()[0]
     with_it, without = (
-        np.mean([drawn(fit(corpus, 2.5, insecure_stream(seed, "test")), 50).count(name) / 50 for seed in range(12)])
+        np.mean(
+            [
+                drawn(fit_frequencies(corpus, 2.5, insecure_stream(seed, "test")), 50).count(name) / 50
+                for seed in range(12)
+            ]
+        )
         for corpus in ([flagged(name)], [flagged("Nobodyatall")])
     )
     assert with_it - without < 0.05
@@ -54,11 +59,11 @@ def test_a_single_record_has_no_visible_part() -> None:
 
 def test_the_noise_is_that_of_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
     """What reaches the estimate is the clipped sum and N(0, σ²) on every item, also on those that nobody has."""
-    from atdp_cli.jobs import fitting
-    from atdp_cli.privacy import histogram
+    from atdp_cli.jobs.harden import stages as fitting
+    from atdp_cli.privacy import release as histogram
 
     seen: dict[str, Any] = {}
-    real = histogram.shrunk
+    real = histogram.shrink_counts
 
     def watched(noisy: Any, sigma: float) -> Any:
         seen.setdefault("noisy", []).append(noisy)
@@ -66,7 +71,7 @@ def test_the_noise_is_that_of_the_release(monkeypatch: pytest.MonkeyPatch) -> No
         return real(noisy, sigma)
 
     monkeypatch.setattr(fitting, "shrunk", watched)
-    fit([flagged("Nobodyatall")], 4.0, insecure_stream(3, "test"))
+    fit_frequencies([flagged("Nobodyatall")], 4.0, insecure_stream(3, "test"))
     noise = np.concatenate(seen["noisy"])
     assert seen["sigma"] == 4.0
     assert len(noise) == items() == sum(one.size for one in tables().values())
@@ -75,8 +80,8 @@ def test_the_noise_is_that_of_the_release(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_source_and_target_of_a_pair_are_one_record() -> None:
-    from atdp_cli.jobs.fitting import _votes
+    from atdp_cli.jobs.harden.stages import _votes
 
     one = flagged(known()[0])
-    pair = Flagged(one.record, one.spans, source=one)
+    pair = FlaggedRecord(one.record, one.spans, source=one)
     assert _votes(pair) == {item: 2 * count for item, count in _votes(one).items()}

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import InterruptedRunError
 from atdp_cli.events import Event, StateSaved, ignore
-from atdp_cli.jobs.keeping import keeper
-from atdp_cli.jobs.states import Progress, numbers
-from atdp_cli.jobs.workplace import Workplace
+from atdp_cli.runs.autosave import autosave
+from atdp_cli.runs.checkpoint import Progress, checkpoint_numbers
+from atdp_cli.runs.workspace import Workspace
 
 MODEL: Any = torch.nn.Linear(2, 2)
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Workplace:
+def work(tmp_path: Path) -> Workspace:
     (tmp_path / "journal.jsonl").touch()
-    return Workplace(root=tmp_path)
+    return Workspace(root=tmp_path)
 
 
 def jumping() -> Iterator[float]:
@@ -37,12 +37,12 @@ def jumping() -> Iterator[float]:
     st.sampled_from([0.0, 0.5, 1.0, 3.0]),
 )
 def test_states_are_as_far_apart_as_was_asked_for(
-    work: Workplace, monkeypatch: pytest.MonkeyPatch, steps: list[tuple[float, bool]], minutes: float
+    work: Workspace, monkeypatch: pytest.MonkeyPatch, steps: list[tuple[float, bool]], minutes: float
 ) -> None:
     now, times = 0.0, jumping()
     heard: list[Event] = []
     monkeypatch.setattr(time, "time", lambda: next(times))
-    keep = keeper(
+    keep = autosave(
         work,
         MODEL,
         ("weight",),
@@ -63,9 +63,9 @@ def test_states_are_as_far_apart_as_was_asked_for(
 
 
 @pytest.mark.parametrize("minutes", [0.0, 10.0])
-def test_who_asks_for_a_stop_gets_a_state_and_the_end(work: Workplace, minutes: float) -> None:
+def test_who_asks_for_a_stop_gets_a_state_and_the_end(work: Workspace, minutes: float) -> None:
     asked = iter([False, False, True])
-    keep = keeper(
+    keep = autosave(
         work,
         MODEL,
         ("weight",),
@@ -77,7 +77,7 @@ def test_who_asks_for_a_stop_gets_a_state_and_the_end(work: Workplace, minutes: 
     )
     for _ in range(2):
         keep(Progress, between=False)
-    assert numbers(work.root) == []
+    assert checkpoint_numbers(work.root) == []
     with pytest.raises(InterruptedRunError):
         keep(Progress, between=False)
-    assert numbers(work.root) == [1]
+    assert checkpoint_numbers(work.root) == [1]

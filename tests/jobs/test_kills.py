@@ -13,8 +13,8 @@ import torch
 from dp_accounting.pld import PLDAccountant
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from atdp_cli.jobs.resuming import steps_of
 from atdp_cli.privacy.ledger import read_verified
+from atdp_cli.runs.resume import steps_of
 from tests.cli.test_harden import OUTPUT_FILES
 from tests.crashing import OUT, Killed, kill_until_done, spent_lines, taken
 

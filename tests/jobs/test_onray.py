@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.audit.findings import Audit
+from atdp_cli.audit.request import AuditRequest, load_request
+from atdp_cli.audit.result import Audit
 from atdp_cli.errors import InputError, RunError, UsageError
 from atdp_cli.events import Event, RecordsRead, ignore
 from atdp_cli.jobs.audit import Unfinished, audit_models
-from atdp_cli.jobs.detection import Detector
-from atdp_cli.jobs.engines import ALONE, Engine
-from atdp_cli.jobs.onray import RETRIES, Ray, connected, handed_to, require_ray
-from atdp_cli.jobs.questions import AuditRequest, pose
-from atdp_cli.jobs.text import Corpus, detect_corpus
+from atdp_cli.jobs.detect import CorpusSource, detect_corpus
+from atdp_cli.jobs.detector import Detector
+from atdp_cli.jobs.ray import RETRIES, THIS_PROCESS, Backend, Ray, connected, require_ray, submit_to
 from tests.rayworkers import kill_a_busy_worker
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
@@ -32,12 +31,14 @@ def test_a_killed_worker_costs_nothing_but_time(lines: list[str], tmp_path: Path
         if not killed and isinstance(event, RecordsRead) and event.done == 100:
             killed.append(kill_a_busy_worker())
 
-    def written(engine: Engine) -> list[str]:
+    def written(engine: Backend) -> list[str]:
         found: list[str] = []
-        detect_corpus(Corpus(path=path), Detector(engine=engine), found.append, ignore if engine is ALONE else kill)
+        detect_corpus(
+            CorpusSource(path=path), Detector(engine=engine), found.append, ignore if engine is THIS_PROCESS else kill
+        )
         return found
 
-    assert written(Ray(processors=2)) == written(ALONE)
+    assert written(Ray(processors=2)) == written(THIS_PROCESS)
     assert len(killed) == 1
 
 
@@ -58,7 +59,7 @@ def test_errors_come_back_as_what_they_are_and_nothing_stays() -> None:
     with connected(Ray()) as library:
         folder = Path(library._private.worker._global_node.get_temp_dir_path()).parent
         assert folder.stat().st_mode & 0o777 == 0o700
-        submit = handed_to(library, begin_work, "Item")
+        submit = submit_to(library, begin_work, "Item")
         first, second, third = (submit(item) for item in (1, 2, 3))
         assert first() == 1
         with pytest.raises(InputError, match=r"Item 2\. Do otherwise\."):
@@ -66,7 +67,7 @@ def test_errors_come_back_as_what_they_are_and_nothing_stays() -> None:
         with pytest.raises(RunError, match=rf"before its work was done, {1 + RETRIES} times \(WorkerCrashedError\)"):
             third()
         with pytest.raises(UsageError, match="Give fewer --threads"):
-            handed_to(library, begin_work, "", processors=10_000)
+            submit_to(library, begin_work, "", processors=10_000)
     assert not folder.exists()
     assert dict(os.environ) == before
 
@@ -80,13 +81,13 @@ def test_models_on_ray_are_audited_as_here(
     name = Path(checkpoint_folder.name)
     models = [name, Path("nowhere"), checkpoint_folder]
 
-    def audited(engine: Engine) -> list[Any]:
+    def audited(engine: Backend) -> list[Any]:
         request = AuditRequest(reference=name)
-        found = list(audit_models(models, pose(fixed_manifest, None), request, ignore, engine))
+        found = list(audit_models(models, load_request(fixed_manifest, None), request, ignore, engine))
         assert [type(audit) for audit in found] == [Audit, Unfinished, Audit]
         return [audit.reason if isinstance(audit, Unfinished) else audit for audit in found]
 
-    assert audited(Ray()) == audited(ALONE)
+    assert audited(Ray()) == audited(THIS_PROCESS)
 
 
 @needs_ray

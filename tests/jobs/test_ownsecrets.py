@@ -16,10 +16,10 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.audit.alternatives import FEWEST_DIGITS, SAMPLE, alternatives, format_of
-from atdp_cli.audit.findings import OwnSecret
+from atdp_cli.audit.corpus_numbers import rank_numbers, score_reference
+from atdp_cli.audit.number_search import find_numbers
+from atdp_cli.audit.result import OwnSecret
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.jobs.corpusnumbers import find_own
-from atdp_cli.jobs.ownsecrets import measure_own, reference_own
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.tokens import encode_record
 from tests.audit.conftest import gpt2, llama
@@ -72,8 +72,8 @@ def test_ranks_are_those_of_naive_scoring_over_all_alternatives(
     found = located(tmp_path, [line], [own])
     model = family(len(BPE)).double()
     base = family(len(BPE), seed=1).double()
-    [plain] = measure_own(checkpoint(model), found).results
-    [both] = measure_own(checkpoint(model), found, reference=reference_own(checkpoint(base), found)).results
+    [plain] = rank_numbers(checkpoint(model), found).results
+    [both] = rank_numbers(checkpoint(model), found, reference=score_reference(checkpoint(base), found)).results
     numbers = [written_as.format(*divmod(n, 100)) for n in range(10**4)]
     place = numbers.index(own)
     sequences = [encode_record(BPE, line[: line.index(own)] + number) for number in numbers]
@@ -93,7 +93,7 @@ def test_ranks_are_those_of_naive_scoring_over_all_alternatives(
 def test_a_larger_pool_is_a_sample_and_the_number_itself(tmp_path: Path) -> None:
     found = located(tmp_path, ["Call 555-1234 now"], ["555-1234"])
     model = llama(len(BPE)).double()
-    [result] = measure_own(checkpoint(model), found).results
+    [result] = rank_numbers(checkpoint(model), found).results
     formatted = format_of("555-1234")
     assert formatted is not None
     texts, place = alternatives(*formatted, (1, 5), SAMPLE)
@@ -119,10 +119,10 @@ def test_a_model_that_learned_the_corpus_is_exposed_and_one_that_did_not_is_near
     lines, numbers = phone_book(40, 4)
     found = located(tmp_path, lines, numbers)
     model = gpt2(len(BPE))
-    before = measure_own(checkpoint(model), found)
+    before = rank_numbers(checkpoint(model), found)
     # log2(n / uniform rank) has mean and standard deviation near 1 / ln 2 = 1.443; 3.5 of those of the mean of 40.
     assert before.mean_exposure == pytest.approx(1.443, abs=3.5 * 1.443 / 40**0.5)
-    reference = reference_own(checkpoint(gpt2(len(BPE))), found)
+    reference = score_reference(checkpoint(gpt2(len(BPE))), found)
     rows = [torch.tensor([encode_record(BPE, line)]) for line in lines]
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(60):
@@ -132,7 +132,7 @@ def test_a_model_that_learned_the_corpus_is_exposed_and_one_that_did_not_is_near
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-    after = measure_own(checkpoint(model), found, reference=reference)
+    after = rank_numbers(checkpoint(model), found, reference=reference)
     assert after.mean_exposure is not None
     assert after.mean_exposure_ratio is not None
     most = [log2(one.stratum_size) for one in after.results]
@@ -150,12 +150,12 @@ def test_numbers_that_overflow_the_context_are_counted(tmp_path: Path) -> None:
     lines = [f"{'x ' * n}{number}" for n, number in enumerate(NUMBERS[:80])]
     wanted = [number for number in NUMBERS[:80] if len(number) >= FEWEST_DIGITS]
     corpus = written(tmp_path, "corpus.txt", "\n".join(lines))
-    found = find_own(corpus, spotted(tmp_path, corpus, [[number] for number in NUMBERS[:80]]), most=100)
+    found = find_numbers(corpus, spotted(tmp_path, corpus, [[number] for number in NUMBERS[:80]]), most=100)
     assert found.eligible == len(wanted)
     assert found.skipped_short == 80 - len(wanted)
     model = gpt2(len(BPE))
     assert context_length(model) == CONTEXT
-    measured = measure_own(checkpoint(model), found)
+    measured = rank_numbers(checkpoint(model), found)
     assert 1 <= measured.skipped_context <= 12
     assert measured.tested + measured.skipped_context == measured.eligible
     assert max(one.start for one in measured.results) > CONTEXT
@@ -172,7 +172,7 @@ def character_tokenizer(*, joins: bool) -> PreTrainedTokenizerFast:
 @pytest.mark.parametrize("joins", [False, True])
 def test_numbers_that_training_saw_as_other_tokens_are_skipped(tmp_path: Path, joins: bool) -> None:
     tokenizer = character_tokenizer(joins=joins)
-    measured = measure_own(
+    measured = rank_numbers(
         checkpoint(gpt2(len(tokenizer)), tokenizer), located(tmp_path, ["PIN 1234.", "PIN 1235."], ["1234", "1235"])
     )
     assert (measured.skipped_tokens, measured.tested, measured.eligible) == (int(joins), 2 - int(joins), 2)
@@ -182,8 +182,8 @@ def test_numbers_that_training_saw_as_other_tokens_are_skipped(tmp_path: Path, j
 @pytest.mark.usefixtures("few")
 def test_no_text_shows_in_what_is_made_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = located(tmp_path, LINES, OWN)
-    reference = reference_own(checkpoint(gpt2(len(BPE))), found)
-    measured = measure_own(checkpoint(llama(len(BPE))), found, reference=reference)
+    reference = score_reference(checkpoint(gpt2(len(BPE))), found)
+    measured = rank_numbers(checkpoint(llama(len(BPE))), found, reference=reference)
     places = [(one.record, one.line, one.start, one.end, one.label) for one in measured.results]
     assert places == [(s.record, s.line, s.start, s.end, "NUMBER") for s in found.secrets]
     assert len(places) == 4
@@ -196,16 +196,16 @@ def test_no_text_shows_in_what_is_made_of_it(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.usefixtures("few")
 def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
     found = located(tmp_path, LINES, OWN)
-    reference = reference_own(checkpoint(gpt2(len(BPE))), found)
+    reference = score_reference(checkpoint(gpt2(len(BPE))), found)
     with pytest.raises(InputError, match="contexts"):
-        measure_own(checkpoint(gpt2(len(BPE), n_positions=32)), found, reference=reference)
+        rank_numbers(checkpoint(gpt2(len(BPE), n_positions=32)), found, reference=reference)
     other = bpe_of(["other words"], **START)
     with pytest.raises(InputError, match="tokenizers"):
-        measure_own(checkpoint(gpt2(len(other)), other), found, reference=reference)
+        rank_numbers(checkpoint(gpt2(len(other)), other), found, reference=reference)
     both = gpt2(len(BPE))
     both.config.is_encoder_decoder = True
     with pytest.raises(UsageError, match="encoder-decoder"):
-        measure_own(checkpoint(both), found)
+        rank_numbers(checkpoint(both), found)
     with pytest.raises(UsageError, match="0 secrets"):
         located(tmp_path, LINES, OWN, most=0)
 
@@ -213,10 +213,10 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("few")
 def test_the_largest_exposure_is_that_by_either_score(tmp_path: Path) -> None:
     found = located(tmp_path, LINES, OWN)
-    reference = reference_own(checkpoint(gpt2(len(BPE))), found)
+    reference = score_reference(checkpoint(gpt2(len(BPE))), found)
     larger = set()
     for seed in range(6):
-        measured = measure_own(checkpoint(gpt2(len(BPE), seed=seed + 1)), found, reference=reference)
+        measured = rank_numbers(checkpoint(gpt2(len(BPE), seed=seed + 1)), found, reference=reference)
         plain = max(one.exposure for one in measured.results)
         ratio = max(one.exposure_ratio or 0 for one in measured.results)
         assert measured.max_exposure == max(plain, ratio)
@@ -226,14 +226,14 @@ def test_the_largest_exposure_is_that_by_either_score(tmp_path: Path) -> None:
 
 def test_a_corpus_without_numbers_has_no_mean(tmp_path: Path) -> None:
     found = located(tmp_path, ["Ana went home"], ["Ana"])
-    measured = measure_own(checkpoint(gpt2(len(BPE))), found)
+    measured = rank_numbers(checkpoint(gpt2(len(BPE))), found)
     assert (measured.eligible, measured.tested, measured.results) == (0, 0, ())
     assert (measured.mean_exposure, measured.mean_exposure_ratio, measured.max_exposure) == (None, None, None)
 
 
 def test_half_a_character_before_a_number_is_read_as_training_reads_it(tmp_path: Path) -> None:
     corpus = written(tmp_path, "corpus.jsonl", '{"text": "\\ud83d PIN 4711"}\n{"text": "\\ufffd PIN 4711"}\n')
-    found = find_own(corpus, spotted(tmp_path, corpus, [["4711"], ["4711"]]))
-    one, other = measure_own(checkpoint(gpt2(len(BPE))), found).results
+    found = find_numbers(corpus, spotted(tmp_path, corpus, [["4711"], ["4711"]]))
+    one, other = rank_numbers(checkpoint(gpt2(len(BPE))), found).results
     assert (one.start, one.end) == (other.start, other.end) == (6, 10)
     assert one.rank_max == other.rank_max

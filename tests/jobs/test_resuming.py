@@ -8,18 +8,19 @@ from pathlib import Path
 import pytest
 
 from atdp_cli.errors import BudgetError
-from atdp_cli.events import Event, GoneOn, StepDone
-from atdp_cli.jobs import reviewing
-from atdp_cli.jobs.hardened import Hardened
-from atdp_cli.jobs.request import HardenRequest, plan_request
-from atdp_cli.jobs.resuming import ended_early, missing_steps, steps_of
+from atdp_cli.events import Event, Resumed, StepDone
+from atdp_cli.jobs.harden import review_each_epoch as reviewing
+from atdp_cli.jobs.harden.request import HardenRequest, plan_request
+from atdp_cli.jobs.harden.result import HardenResult
 from atdp_cli.jobs.review import lists_beside
-from atdp_cli.jobs.states import latest_state, numbers
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import read_beside
+from atdp_cli.runs.checkpoint import checkpoint_numbers, latest_state
+from atdp_cli.runs.resume import ended_early, missing_steps, steps_of
+from atdp_cli.runs.spec import RunSpec
 from atdp_cli.training.recipe import AdamW, Recipe, Train, parse_recipe
-from atdp_cli.training.underway import StageResult
+from atdp_cli.training.state import StageResult
 from tests.jobs.conftest import pipeline
 from tests.jobs.resumption import Place, broken_up, equal, finished, report, run, weights
 
@@ -149,8 +150,8 @@ def test_steps_that_are_taken_again_are_counted_again(place: Place, torn: bool) 
     heard: list[Event] = []
     done = run(replace(request, resume=True), notify=heard.append)
     assert done is not None
-    assert [event for event in heard if isinstance(event, GoneOn)] == [
-        GoneOn(stage=1, stages=1, step=3, again=2 + torn)
+    assert [event for event in heard if isinstance(event, Resumed)] == [
+        Resumed(stage=1, stages=1, step=3, again=2 + torn)
     ]
     assert [event.step for event in heard if isinstance(event, StepDone)] == [4, 5, 6]
     assert steps_of(done.ledger.events) == 6 + 2 + torn
@@ -162,7 +163,7 @@ def test_steps_that_are_taken_again_are_counted_again(place: Place, torn: bool) 
     assert read_beside(done.output) is not None
 
 
-def epsilon(hardened: Hardened) -> float:
+def epsilon(hardened: HardenResult) -> float:
     return next(one.epsilon for one in hardened.guarantees if one.scope == "increment") or 0.0
 
 
@@ -198,7 +199,7 @@ def test_a_budget_that_is_used_up_without_a_state_is_refused_and_force_begins_an
     request = replace(place.request(), max_epsilon=planned_increment(place.request()))
     assert run(request, stop=1) is None
     root = place.folder / "out.partial"
-    for number in numbers(root):
+    for number in checkpoint_numbers(root):
         for path in (root / f"state-{number}").iterdir():
             path.unlink()
         (root / f"state-{number}").rmdir()
@@ -230,10 +231,11 @@ def test_a_stage_that_stopped_by_itself_within_less_than_its_plan_is_counted_as_
     """Canaries were low after the first epoch, and ε had room for five of six steps."""
     request = replace(place.request("dp-sgd+dp-sgd"), target_epsilon=9.0)
     plan = plan_request(request).plan
+    spec = RunSpec(output=request.output, fingerprint={}, plan=plan, target_epsilon=9.0)
     stopped = StageResult(perplexities=(), stopped_after=1, ended_after=5)
     behind = StageResult(perplexities=(), ended_after=0)
     assert missing_steps(plan, (stopped, behind)) == 7
-    told = ended_early(request, plan, (stopped, behind))
+    told = ended_early(spec, (stopped, behind))
     assert told is not None
     assert "ended before stage dp-sgd" in told
-    assert ended_early(request, plan, (stopped, StageResult(perplexities=()))) is None
+    assert ended_early(spec, (stopped, StageResult(perplexities=()))) is None

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.jobs.stages import interpolate
+from atdp_cli.jobs.harden.stages import interpolate
 from tests.training.clipping.models import build, draw_weights
 from tests.training.test_clipping import distance, norm
 

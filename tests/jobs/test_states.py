@@ -17,11 +17,18 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError
 from atdp_cli.events import Event, FellBack, ignore
-from atdp_cli.jobs import states
-from atdp_cli.jobs.states import Progress, latest_state, newest_place, numbers, restore, save_state
 from atdp_cli.model.perplexity import Perplexity
+from atdp_cli.runs import checkpoint as states
+from atdp_cli.runs.checkpoint import (
+    Progress,
+    checkpoint_numbers,
+    latest_state,
+    newest_cursor,
+    restore_state,
+    save_state,
+)
 from atdp_cli.training.objective import Weighing
-from atdp_cli.training.underway import StageResult, Underway
+from atdp_cli.training.state import StageResult, StageState
 
 figures = st.none() | st.floats(allow_nan=False)
 perplexities = st.builds(Perplexity, all=figures, sensitive=figures, other=figures)
@@ -50,7 +57,7 @@ def tensors(draw: st.DrawFn) -> torch.Tensor:
 
 
 underways = st.builds(
-    Underway,
+    StageState,
     step=st.integers(0, 99),
     result=results,
     optimizer=st.dictionaries(st.sampled_from(["0.exp_avg", "0.step", "11.exp_avg", "noise.steps"]), tensors()),
@@ -87,7 +94,7 @@ def same(one: torch.Tensor, other: torch.Tensor) -> bool:
     return one.dtype == other.dtype and one.shape == other.shape and torch.equal(one, other)
 
 
-def same_underway(one: Underway | None, other: Underway | None) -> bool:
+def same_underway(one: StageState | None, other: StageState | None) -> bool:
     if one is None or other is None:
         return one is other
     mappings = all(
@@ -114,8 +121,8 @@ def test_what_was_saved_is_what_is_restored(progress: Progress, shard: int) -> N
         save_state(root, progress, model, TRAINED, journal=17)
         state = latest_state(root, silent)
         assert state is not None
-        found = restore(state, other)
-        assert newest_place(root) == state.place
+        found = restore_state(state, other)
+        assert newest_cursor(root) == state.place
         assert [path.name for path in root.iterdir()] == ["state-1"]
     assert state.journal == 17
     assert (found.stage, found.results, found.alpha) == (progress.stage, progress.results, progress.alpha)
@@ -129,7 +136,7 @@ def test_what_was_saved_is_what_is_restored(progress: Progress, shard: int) -> N
 
 PROGRESS = Progress(
     stage=1,
-    underway=Underway(
+    underway=StageState(
         step=3,
         result=StageResult(perplexities=(Perplexity(all=math.inf, sensitive=None, other=1.5),)),
         optimizer={"0.exp_avg": torch.ones(3, 3)},
@@ -189,7 +196,7 @@ def test_a_state_with_any_damage_is_not_taken_and_the_one_before_it_is(data: st.
         assert (state.folder.name, state.place.stage) == ("state-1", 0)
         assert [event.what for event in heard if isinstance(event, FellBack)] == ["state-2"]
         model = tied(7)
-        restore(state, model)
+        restore_state(state, model)
         assert same(model.one.weight, tied(0).one.weight)
 
 
@@ -209,9 +216,9 @@ def test_what_is_half_written_is_no_state(tmp_path: Path) -> None:
     state = latest_state(tmp_path, silent)
     assert state is not None
     assert state.folder.name == "state-2"
-    assert numbers(tmp_path) == [2, 1]
+    assert checkpoint_numbers(tmp_path) == [2, 1]
     save_state(tmp_path, PROGRESS, tied(0), TRAINED, journal=0)
-    assert numbers(tmp_path) == [3, 2]
+    assert checkpoint_numbers(tmp_path) == [3, 2]
     assert not (tmp_path / ".state-3.part").exists()
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.jobs.systems import slug_of
-from atdp_cli.report.systems import Row
+from examples.experiments.figures import Row
+from examples.experiments.systems import slug_of
 from tests.report.test_dotplot import ROW
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "sweep" / "run.py"

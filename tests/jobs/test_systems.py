@@ -3,10 +3,10 @@
 import pytest
 
 from atdp_cli.errors import UsageError
-from atdp_cli.jobs.experiment import nodes_of
-from atdp_cli.jobs.systems import ABLATIONS, CONTROLS, PAPER, Step, slug_of, system_of
-from atdp_cli.text.spans import Tier
+from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import parse_recipe
+from examples.experiments.experiment import nodes_of
+from examples.experiments.systems import ABLATIONS, CONTROLS, PAPER, Step, slug_of, system_of
 
 ALL = tuple(system_of(recipe) for recipe in (*PAPER, *CONTROLS))
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from atdp_cli.audit.intervals import bootstrap
-from atdp_cli.jobs.table import Measured, row_of, strongest
-from atdp_cli.report.systems import Tokens
+from atdp_cli.audit.exposure import bootstrap
+from examples.experiments.figures import Tokens
+from examples.experiments.table import Measured, row_of, strongest
 
 
 def guarantee(scope: str, epsilon: float | str | None) -> dict[str, Any]:

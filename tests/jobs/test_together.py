@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import load_file
 
 from atdp_cli.errors import UsageError
-from atdp_cli.jobs.joining import joined
-from atdp_cli.jobs.resuming import steps_of
 from atdp_cli.privacy.ledger import LedgerEvent, read_verified
+from atdp_cli.runs.resume import steps_of
+from atdp_cli.training.distributed.torchrun import process_group
 from tests.crashing import OUT, PATIENCE, ended, lines_of, run_here, server, wait_for
 from tests.jobs.test_kills import PRIVATE_FILES, STEPS, command
 from tests.training.ranked import free_port
@@ -135,11 +135,11 @@ def test_a_refusal_that_all_share_is_said_once(line: list[object], tmp_path: Pat
 
 
 def test_a_model_is_not_parted_among_one_process() -> None:
-    with pytest.raises(UsageError, match="there is one"), joined(sharded=True, environment={}):
+    with pytest.raises(UsageError, match="there is one"), process_group(sharded=True, environment={}):
         pass
 
 
 @pytest.mark.parametrize("variable", ["WORLD_SIZE", "LOCAL_RANK"])
 def test_variables_that_are_no_numbers_are_refused(variable: str) -> None:
-    with pytest.raises(UsageError, match="is no number"), joined(environment={variable: "many"}):
+    with pytest.raises(UsageError, match="is no number"), process_group(environment={variable: "many"}):
         pass

@@ -9,27 +9,27 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.jobs.locking import LOCK_FILE
-from atdp_cli.jobs.workplace import (
+from atdp_cli.files.corpus_file import atomic_write
+from atdp_cli.files.lock import LOCK_FILE
+from atdp_cli.runs.workspace import (
     RECORD_FILE,
     Finished,
     RunRecord,
-    Workplace,
+    Workspace,
     check_output,
     finish,
     publish,
     read_record,
-    workplace,
+    workspace,
 )
-from atdp_cli.text.files import written_whole
 
 CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "os.truncate"}
 DEAD = 9
 
 
-def unfinished(root: Path) -> Workplace:
+def unfinished(root: Path) -> Workspace:
     """A run that has written all."""
-    work = Workplace(root=root)
+    work = Workspace(root=root)
     (root / "model").mkdir(parents=True)
     for name in (
         "model/model.safetensors",
@@ -129,14 +129,14 @@ def test_dead_before_the_record_is_there_leaves_what_the_next_run_takes(tmp_path
         folder.mkdir()
 
         def begin(folder: Path = folder) -> None:
-            with workplace(folder / "out", {"records": "1"}, force=False):
+            with workspace(folder / "out", {"records": "1"}, force=False):
                 os._exit(0)
 
         ended = dying(begin, call)
         if ended == DEAD:
             recorded = (folder / "out.partial" / "run.json").exists()
             check_output(folder / "out", force=False, resume=recorded)
-            with workplace(folder / "out", {"records": "1"}, force=False, resume=True) as work:
+            with workspace(folder / "out", {"records": "1"}, force=False, resume=True) as work:
                 assert work.session == recorded
     assert call > 2
 
@@ -165,9 +165,9 @@ def test_a_death_while_the_first_record_is_written_leaves_nothing_in_the_way(tmp
     root = tmp_path / "out.partial"
     root.mkdir()
     (root / LOCK_FILE).touch()
-    with written_whole(root / RECORD_FILE) as stream:
+    with atomic_write(root / RECORD_FILE) as stream:
         stream.write(b"half")
         [half] = set(root.iterdir()) - {root / LOCK_FILE}
     (root / RECORD_FILE).rename(half)
-    with workplace(tmp_path / "out", {"records": "1"}, force=False) as work:
+    with workspace(tmp_path / "out", {"records": "1"}, force=False) as work:
         assert {path.name for path in work.root.iterdir()} == {LOCK_FILE, RECORD_FILE}

@@ -6,8 +6,8 @@ import warnings
 import dp_accounting
 from dp_accounting.pld import PLDAccountant
 
+from atdp_cli.privacy.adjacency import sampling_rate
 from atdp_cli.privacy.ledger import GaussianRelease, Ledger, LedgerEvent, PrivateEvent, SubsampledGaussian
-from atdp_cli.privacy.runs import sampling_rate
 
 
 def steps(q: float, sigma: float, count: int) -> SubsampledGaussian:

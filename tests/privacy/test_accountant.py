@@ -19,7 +19,7 @@ from atdp_cli.privacy.accountant import (
 )
 from atdp_cli.privacy.ledger import PrivateEvent, SubsampledGaussian
 from atdp_cli.privacy.participation import epsilon_without_amplification
-from atdp_cli.privacy.renyi import epsilon_paper, epsilon_rdp
+from atdp_cli.privacy.rdp import epsilon_paper, epsilon_rdp
 from tests.privacy.ledgers import heterogeneous, release, steps
 
 

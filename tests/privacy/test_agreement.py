@@ -7,10 +7,10 @@ import pytest
 
 from atdp_cli.jobs.opacus_accountants import opacus_epsilons
 from atdp_cli.privacy.accountant import epsilon_floor, epsilon_group, epsilon_pld, grid_for
-from atdp_cli.privacy.distributions import composed
+from atdp_cli.privacy.adjacency import equal_steps
 from atdp_cli.privacy.ledger import PrivateEvent
-from atdp_cli.privacy.renyi import epsilon_paper, epsilon_rdp, log_moment
-from atdp_cli.privacy.runs import runs_of
+from atdp_cli.privacy.pld import compose_pld
+from atdp_cli.privacy.rdp import epsilon_paper, epsilon_rdp, log_moment
 from atdp_cli.report import charts
 from tests.privacy.ledgers import direct_pld, heterogeneous, opacus_rdp, release, steps
 
@@ -154,11 +154,11 @@ def test_the_floor_bound_lies_above_the_composition() -> None:
 
 def test_a_figure_is_computed_once_however_often_it_is_asked_for() -> None:
     events = heterogeneous(77)
-    composed.cache_clear()
+    compose_pld.cache_clear()
     for delta in (1e-5, 1e-6, 1e-7):
         epsilon_pld(events, delta, grid=1e-3)
-    assert composed.cache_info().misses == 1
-    assert runs_of(events) == runs_of(list(reversed(events)))
+    assert compose_pld.cache_info().misses == 1
+    assert equal_steps(events) == equal_steps(list(reversed(events)))
 
 
 def test_the_examples_of_the_charts_hold() -> None:

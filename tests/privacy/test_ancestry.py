@@ -6,7 +6,7 @@ import pytest
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.privacy.accountant import epsilon_pld
-from atdp_cli.privacy.ancestry import together
+from atdp_cli.privacy.compose import compose_ledgers
 from atdp_cli.privacy.ledger import (
     Ledger,
     PlainTraining,
@@ -35,26 +35,26 @@ def test_siblings_count_their_parent_once(tmp_path: Path) -> None:
     parent = written(tmp_path, "parent", spent=steps(0.1, 1.0, 30))
     one = written(tmp_path, "one", parent, spent=steps(0.1, 2.0, 10))
     two = written(tmp_path, "two", parent, spent=steps(0.1, 3.0, 10))
-    both = together([one, two])
+    both = compose_ledgers([one, two])
     assert sum(event.steps for event in both.events if isinstance(event, SubsampledGaussian)) == 50
-    assert epsilon(together([parent, one])) == pytest.approx(epsilon(one), abs=1e-9)
+    assert epsilon(compose_ledgers([parent, one])) == pytest.approx(epsilon(one), abs=1e-9)
     assert max(epsilon(one), epsilon(two)) < epsilon(both) < epsilon(one) + epsilon(two)
-    assert epsilon(together([two, one])) == epsilon(both)
+    assert epsilon(compose_ledgers([two, one])) == epsilon(both)
 
 
 def test_a_run_that_repeats_its_parents_parameters_is_a_run_of_its_own(tmp_path: Path) -> None:
     parent = written(tmp_path, "parent", spent=steps(0.1, 1.0, 30))
     child = written(tmp_path, "child", parent, spent=steps(0.1, 1.0, 30))
     assert len(child.events) == 2
-    assert epsilon(together([parent, child])) == pytest.approx(epsilon(child), abs=1e-9)
+    assert epsilon(compose_ledgers([parent, child])) == pytest.approx(epsilon(child), abs=1e-9)
     assert epsilon(child) > epsilon(parent)
 
 
 def test_equal_runs_of_different_names_both_count() -> None:
     one, two = (ledger(steps(0.1, 1.0, 30).model_copy(update={"run": name}), run=name) for name in ("first", "second"))
-    assert epsilon(together([one, two])) > epsilon(one)
+    assert epsilon(compose_ledgers([one, two])) > epsilon(one)
     unnamed = ledger(steps(0.1, 1.0, 30))
-    assert epsilon(together([unnamed, unnamed])) > epsilon(unnamed)
+    assert epsilon(compose_ledgers([unnamed, unnamed])) > epsilon(unnamed)
 
 
 def test_the_weaker_side_wins() -> None:
@@ -62,24 +62,24 @@ def test_the_weaker_side_wins() -> None:
     other = one.model_copy(
         update={"prior": "unknown", "delta": 1e-8, "insecure_seed": True, "records": 90, "seal": {"a": "b"}}
     )
-    both = together([one, other])
+    both = compose_ledgers([one, other])
     assert (both.prior, both.delta, both.insecure_seed, both.records) == ("unknown", 1e-8, True, 500)
     assert both.seal == {}
-    assert together([one]) is one
+    assert compose_ledgers([one]) is one
 
 
 def test_a_plain_stage_of_any_ledger_is_kept() -> None:
     plain = PlainTraining(stage="no-dp", text="raw", run="x")
-    assert plain in together([ledger(steps(0.1, 1.0, 3)), ledger(plain)]).events
+    assert plain in compose_ledgers([ledger(steps(0.1, 1.0, 3)), ledger(plain)]).events
 
 
 def test_different_units_do_not_compose() -> None:
     other = ledger(steps(0.1, 1.0, 3)).model_copy(update={"unit": "document"})
     with pytest.raises(UsageError, match="unit line and unit document"):
-        together([ledger(steps(0.1, 1.0, 3)), other])
+        compose_ledgers([ledger(steps(0.1, 1.0, 3)), other])
 
 
 def test_two_stories_of_one_run_are_refused() -> None:
     one, other = (ledger(steps(0.1, 1.0, count).model_copy(update={"run": "same"}), run="same") for count in (30, 31))
     with pytest.raises(InputError, match="the same run, same"):
-        together([one, other])
+        compose_ledgers([one, other])

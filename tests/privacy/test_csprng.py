@@ -8,7 +8,7 @@ import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
-from atdp_cli.privacy.csprng import KeyStream, insecure_stream, secure_stream
+from atdp_cli.privacy.rng import KeyStream, insecure_stream, secure_stream
 
 
 def test_uniforms_are_the_top_53_bits_of_aes_256_in_counter_mode() -> None:

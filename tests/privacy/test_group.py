@@ -10,7 +10,7 @@ from dp_accounting.pld import privacy_loss_distribution
 from scipy.stats import binom, norm
 
 from atdp_cli.privacy.accountant import epsilon_group, epsilon_pld, grid_for
-from atdp_cli.privacy.runs import Adjacency
+from atdp_cli.privacy.adjacency import Adjacency
 from tests.privacy.ledgers import steps
 
 Floats = npt.NDArray[np.float64]

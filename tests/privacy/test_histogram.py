@@ -10,8 +10,8 @@ from scipy import integrate
 from scipy.stats import norm
 
 from atdp_cli.privacy.accountant import epsilon_group, epsilon_pld
-from atdp_cli.privacy.histogram import REPLACED, SENSITIVITY, clipped_votes, shrunk
 from atdp_cli.privacy.ledger import GaussianRelease
+from atdp_cli.privacy.release import REPLACED, SENSITIVITY, clipped_votes, shrink_counts
 
 ITEMS = 12
 RECORD = st.dictionaries(st.integers(0, ITEMS - 1), st.floats(0, 50), max_size=ITEMS)
@@ -71,7 +71,7 @@ def test_zeroing_out_does_not_look_at_it() -> None:
 def test_posterior_means_are_those_of_some_prior(seed: int, sigma: float) -> None:
     """They are in order, never negative, and never far above what was seen."""
     noisy = np.sort(np.random.default_rng(seed).normal(0, 4 * sigma, 40))
-    found = shrunk(noisy, sigma)
+    found = shrink_counts(noisy, sigma)
     assert (found >= 0).all()
     assert (np.diff(found) >= -1e-9).all()
     assert (found <= np.maximum(noisy, 0) + 2 * sigma).all()
@@ -93,7 +93,7 @@ def test_a_posterior_mean_is_the_integral_that_it_should_be() -> None:
         for share in (0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.8, 0.95):
             parts = [mean(share, float(slab), float(y)) for y in noisy]
             candidates.append((math.prod(e for _, e in parts), [m / e for m, e in parts]))
-    assert shrunk(noisy, sigma).tolist() == pytest.approx(max(candidates)[1], rel=1e-4)
+    assert shrink_counts(noisy, sigma).tolist() == pytest.approx(max(candidates)[1], rel=1e-4)
 
 
 @pytest.mark.parametrize("occur", [0, 5, 150])
@@ -104,6 +104,8 @@ def test_it_comes_nearer_to_the_truth_than_the_noisy_counts(occur: int) -> None:
         truth = np.zeros(300)
         truth[:occur] = dice.exponential(12, occur)
         noisy = truth + dice.normal(0, 3, 300)
-        errors.append([np.square(found - truth).sum() for found in (shrunk(noisy, 3.0), np.maximum(noisy, 0), noisy)])
+        errors.append(
+            [np.square(found - truth).sum() for found in (shrink_counts(noisy, 3.0), np.maximum(noisy, 0), noisy)]
+        )
     ours, clamped, raw = np.mean(errors, axis=0)
     assert ours < clamped < raw

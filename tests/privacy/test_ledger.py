@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError
+from atdp_cli.files.provenance import file_sha256
 from atdp_cli.privacy import guarantee
-from atdp_cli.privacy.guarantee import Guarantee, advice, guarantees, rounded_up, sentences
+from atdp_cli.privacy.guarantee import Guarantee, advice, guarantee_sentences, guarantees, rounded_up
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import (
     LEDGER_FILE,
@@ -22,7 +23,6 @@ from atdp_cli.privacy.ledger import (
     Prior,
     SubsampledGaussian,
     compact,
-    file_sha256,
     read_beside,
     read_ledger,
     read_verified,
@@ -199,7 +199,7 @@ def test_who_trains_on_redacted_text_is_told_why_it_guarantees_nothing(
     events: tuple[LedgerEvent, ...], prior: Prior, why: str | None
 ) -> None:
     found = ledger(*events, prior=prior)
-    said = " ".join(sentences(found, guarantees(found)))
+    said = " ".join(guarantee_sentences(found, guarantees(found)))
     assert ("For the flagged characters alone: no guarantee" in said) is (why is not None)
     assert f"no guarantee, because {why}" in said or why is None
 
@@ -212,7 +212,7 @@ def test_without_a_private_stage_there_is_no_increment() -> None:
 
 def test_a_first_time_user_reads_what_infinity_means() -> None:
     found = ledger(step())
-    said = " ".join(sentences(found, guarantees(found)))
+    said = " ".join(guarantee_sentences(found, guarantees(found)))
     assert said.startswith("End to end: no finite ε, because the starting model's past is unknown.")
     assert "Stages and releases with noise add at most ε = " in said
     assert "is not a guarantee for any record" in said
@@ -245,5 +245,5 @@ def test_several_models_are_said_to_be_several() -> None:
 
 def test_an_insecure_seed_is_called_out() -> None:
     found = ledger(step(), prior="public").model_copy(update={"insecure_seed": True})
-    assert "--insecure-seed" in sentences(found, guarantees(found))[-1]
+    assert "--insecure-seed" in guarantee_sentences(found, guarantees(found))[-1]
     assert all("--insecure-seed" in one.assumptions[0] for one in guarantees(found))

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.errors import BudgetError, UsageError
-from atdp_cli.jobs.account import Parameters, Unknown, solved
+from atdp_cli.jobs.account import Parameters, Unknown, solve_hypothesis
 from atdp_cli.privacy.accountant import epsilon_pld
+from atdp_cli.privacy.calibrate import calibrate_noise
 from atdp_cli.privacy.ledger import private_events
-from atdp_cli.privacy.solve import solve
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, planned_epsilon, solve_noise
 from atdp_cli.training.recipe import RECIPES, Recipe, parse_recipe
-from atdp_cli.training.settings import apply_settings, bare
+from atdp_cli.training.settings import apply_settings, stage_setting
 
 DELTA = 1e-6
 PUBLIC = Reference(ledger=None, weights={"model.safetensors": "ab"})
@@ -29,7 +29,7 @@ def test_a_falling_power_law_is_inverted(scale: float, power: float, start: floa
     def cost(x: float) -> float:
         return scale * x**-power if x > 0.3 else math.inf
 
-    found = solve(cost, 1.0, start=start, cheapest=1e9, dearest=0.2, tolerance=1e-3)
+    found = calibrate_noise(cost, 1.0, start=start, cheapest=1e9, dearest=0.2, tolerance=1e-3)
     assert found is not None
     assert cost(found) <= 1
     assert cost(found) >= 1 - 1e-3 or found == pytest.approx(0.3)
@@ -37,13 +37,15 @@ def test_a_falling_power_law_is_inverted(scale: float, power: float, start: floa
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6))
 def test_the_most_whole_steps_are_found_exactly(exact: int, start: int) -> None:
-    found = solve(math.sqrt, math.sqrt(exact), start=start, cheapest=1, dearest=10**7, tolerance=1e-12, whole=True)
+    found = calibrate_noise(
+        math.sqrt, math.sqrt(exact), start=start, cheapest=1, dearest=10**7, tolerance=1e-12, whole=True
+    )
     assert found == exact
 
 
 def test_ends_of_the_range() -> None:
-    assert solve(lambda x: 1 / x, 10.0, start=1.0, cheapest=100, dearest=0.5, tolerance=1e-3) == 0.5
-    assert solve(lambda x: 1 / x, 1e-3, start=1.0, cheapest=100, dearest=0.5, tolerance=1e-3) is None
+    assert calibrate_noise(lambda x: 1 / x, 10.0, start=1.0, cheapest=100, dearest=0.5, tolerance=1e-3) == 0.5
+    assert calibrate_noise(lambda x: 1 / x, 1e-3, start=1.0, cheapest=100, dearest=0.5, tolerance=1e-3) is None
 
 
 @settings(max_examples=8, deadline=None)
@@ -66,7 +68,7 @@ def test_the_noise_of_any_recipe_meets_its_target_and_never_passes_it(
         return make_plan(recipe, corpus, delta=DELTA, prior="public", reference=PUBLIC, jitter_seed=seed)
 
     recipe = parse_recipe(name)
-    recipe = apply_settings(recipe, [bare(recipe, "epochs", epochs)])
+    recipe = apply_settings(recipe, [stage_setting(recipe, "epochs", epochs)])
     # Stages before the last keep their noise, so the target is a multiple of what they spend on their own.
     before = plan_with(recipe[:-1])
     target = max(share, planned_epsilon(before) * (1 + share / 2))
@@ -78,7 +80,7 @@ def test_the_noise_of_any_recipe_meets_its_target_and_never_passes_it(
 @pytest.mark.parametrize("target", [0.5, 4.0])
 def test_each_parameter_can_be_solved_for(unknown: Unknown, target: float) -> None:
     known = Parameters(sample_rate=0.02, noise_multiplier=1.5, steps=400)
-    found = solved(unknown, known, target, DELTA)
+    found = solve_hypothesis(unknown, known, target, DELTA)
     assert epsilon(found) <= target
     if unknown == "steps":
         assert epsilon(Parameters(sample_rate=0.02, noise_multiplier=1.5, steps=found.steps + 1)) > target
@@ -91,6 +93,6 @@ def test_each_parameter_can_be_solved_for(unknown: Unknown, target: float) -> No
 def test_a_target_out_of_reach_is_said_to_be() -> None:
     known = Parameters(sample_rate=1.0, noise_multiplier=1.0, steps=10)
     with pytest.raises(BudgetError, match="cannot be reached: with steps at 1"):
-        solved("steps", known, 0.5, DELTA)
+        solve_hypothesis("steps", known, 0.5, DELTA)
     with pytest.raises(UsageError, match="target-epsilon"):
-        solved("steps", known, 0.0, DELTA)
+        solve_hypothesis("steps", known, 0.0, DELTA)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from atdp_cli.model.windows import Window
-from atdp_cli.privacy.weights import balancing_weight
+from atdp_cli.privacy.release import balancing_weight
 from atdp_cli.training.objective import weigh, weight_share
 from atdp_cli.training.recipe import Anchored, Uniform, Weighted
 

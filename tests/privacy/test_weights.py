@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.privacy.weights import RECORD_FLOOR, balancing_weight, record_weight, released_share
+from atdp_cli.privacy.release import RECORD_FLOOR, balancing_weight, record_weight, released_share
 
 
 @given(st.floats(0.001, 0.999), st.floats(0.001, 0.999))

@@ -2,9 +2,17 @@
 
 from typing import Any
 
-from atdp_cli.privacy.guarantee import guarantees, sentences
+from atdp_cli.privacy.guarantee import guarantee_sentences, guarantees
 from atdp_cli.privacy.ledger import GaussianRelease, Ledger, LedgerEvent, PlainTraining, SubsampledGaussian
-from atdp_cli.report.auditentry import AuditedCanary, AuditEntry, Bound, Extracted, Of, Resurfacing, Told
+from atdp_cli.report.audit_entry import (
+    AuditedCanary,
+    AuditEntry,
+    Bound,
+    ExtractionEntry,
+    MembershipEntry,
+    RelearningEntry,
+    ScoreName,
+)
 from atdp_cli.report.document import (
     BeforeAfter,
     DetectorEntry,
@@ -20,7 +28,7 @@ from atdp_cli.report.document import (
     TokenEntry,
     guarantee_entries,
 )
-from atdp_cli.report.wording import audited, summary
+from atdp_cli.report.wording import audited, lay_summary
 
 NOISY = SubsampledGaussian(stage="atdp", sampling_rate=0.1, noise_multiplier=1.2, clip_norm=0.1, steps=20)
 RELEASE = GaussianRelease(stage="fitted-decoys", statistic="votes", sensitivity=1.0, noise_multiplier=2.0)
@@ -35,7 +43,7 @@ def ledger(*events: LedgerEvent, **fields: Any) -> Ledger:
     )
 
 
-def audit(of: Of = "after", **fields: Any) -> AuditEntry:
+def audit(of: ScoreName = "after", **fields: Any) -> AuditEntry:
     """Three canaries, one of them not planted."""
     canaries = tuple(
         AuditedCanary(planted=place != 2, repeats=7, exposure=1.3 + place, exposure_ratio=2.7, p=0.51, p_ratio=0.83)
@@ -57,9 +65,9 @@ def audit(of: Of = "after", **fields: Any) -> AuditEntry:
             "mean_ratio_interval": (0.8, 2.2),
             "p": 0.44,
             "p_ratio": 0.39,
-            "extraction": Extracted(greedy=1, discoverable=2, samples=1000, fewest=1234.5),
-            "membership": (Told(attack="loss", auc=0.54, auc_interval=(0.41, 0.67)),),
-            "resurfacing": Resurfacing(steps=50, verdict="PASS", mean=1.71, mean_ratio=1.42),
+            "extraction": ExtractionEntry(greedy=1, discoverable=2, samples=1000, fewest=1234.5),
+            "membership": (MembershipEntry(attack="loss", auc=0.54, auc_interval=(0.41, 0.67)),),
+            "resurfacing": RelearningEntry(steps=50, verdict="PASS", mean=1.71, mean_ratio=1.42),
             "bounds": (
                 Bound(
                     method="rank",
@@ -85,8 +93,8 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
     )
     return PublicReport.model_validate(
         {
-            "summary": summary(found, told).model_copy(update={"audit": audited(audits)}),
-            "verdict": sentences(found, told),
+            "summary": lay_summary(found, told).model_copy(update={"audit": audited(audits)}),
+            "verdict": guarantee_sentences(found, told),
             "guarantees": guarantee_entries(told),
             "epsilon": EpsilonEntry(pld=2.001, rdp=2.4567, paper=3.1, without_amplification="inf"),
             "delta": found.delta,

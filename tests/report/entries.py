@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from atdp_cli.audit.canary import Target
-from atdp_cli.audit.findings import to_json
+from atdp_cli.audit.result import to_json
 from atdp_cli.audit.verdict import Limits, audit_scores
 
 POOL = 100_000

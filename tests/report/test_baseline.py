@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 
 from atdp_cli.errors import InputError
-from atdp_cli.report.baseline import against, read_baseline, recorded
+from atdp_cli.report.baseline import make_baseline, new_failures, read_baseline
 from tests.report.entries import INNOCENT, entry, unfinished
 
 
 def _gate(now: tuple[int, ...], then: tuple[int, ...], **limits: float) -> tuple[str, str, list[int]]:
-    before = recorded([entry("runs/a", *then, **limits)])  # type: ignore[arg-type]
-    judged = against(entry("runs/a", *now, **limits), before)  # type: ignore[arg-type]
+    before = make_baseline([entry("runs/a", *then, **limits)])  # type: ignore[arg-type]
+    judged = new_failures(entry("runs/a", *now, **limits), before)  # type: ignore[arg-type]
     return judged["gate"], judged["baseline"]["state"], judged["baseline"]["worse"]
 
 
 def test_as_recorded_is_no_failure_and_the_verdict_stays() -> None:
     failed = entry("./runs/a/", 1, *INNOCENT)
-    judged = against(failed, recorded([entry("runs/a", 1, *INNOCENT)]))
+    judged = new_failures(failed, make_baseline([entry("runs/a", 1, *INNOCENT)]))
     assert (judged["verdict"], judged["gate"], judged["baseline"]["known"]) == ("FAIL", "PASS", [1])
 
 
@@ -65,11 +65,14 @@ def _bounded(epsilon: float, finding: str, *, limit: float | None = None) -> dic
 def test_a_bound_that_fails_is_known_only_where_it_failed_then_by_no_more_than_one_less() -> None:
     innocent = entry("runs/a", *INNOCENT)
     refuted = _bounded(2.5, "refuted")
-    assert against(refuted, recorded([innocent]))["gate"] == "FAIL"
-    assert against(refuted, recorded([_bounded(1.6, "refuted")]))["gate"] == "PASS"
-    assert against(refuted, recorded([_bounded(1.4, "refuted")]))["gate"] == "FAIL"
-    assert against(_bounded(2.5, "no-claim", limit=2), recorded([innocent]))["gate"] == "FAIL"
-    assert against(_bounded(2.5, "no-claim", limit=2), recorded([_bounded(2.4, "no-claim", limit=2)]))["gate"] == "PASS"
+    assert new_failures(refuted, make_baseline([innocent]))["gate"] == "FAIL"
+    assert new_failures(refuted, make_baseline([_bounded(1.6, "refuted")]))["gate"] == "PASS"
+    assert new_failures(refuted, make_baseline([_bounded(1.4, "refuted")]))["gate"] == "FAIL"
+    assert new_failures(_bounded(2.5, "no-claim", limit=2), make_baseline([innocent]))["gate"] == "FAIL"
+    assert (
+        new_failures(_bounded(2.5, "no-claim", limit=2), make_baseline([_bounded(2.4, "no-claim", limit=2)]))["gate"]
+        == "PASS"
+    )
 
 
 def _numbered(exposure: float, ratio: float | None) -> dict[str, Any]:
@@ -79,30 +82,30 @@ def _numbered(exposure: float, ratio: float | None) -> dict[str, Any]:
 
 def test_a_number_of_the_corpus_that_fails_is_compared_by_the_score_that_judges_it() -> None:
     innocent = entry("runs/a", *INNOCENT, max_exposure=14)
-    assert against(_numbered(15, None), recorded([innocent]))["gate"] == "FAIL"
-    assert against(_numbered(15, None), recorded([_numbered(14.5, None)]))["gate"] == "PASS"
-    assert against(_numbered(17, 15), recorded([_numbered(14.5, 14.5)]))["gate"] == "PASS"
-    assert against(_numbered(17, 16), recorded([_numbered(20, 14.5)]))["gate"] == "FAIL"
+    assert new_failures(_numbered(15, None), make_baseline([innocent]))["gate"] == "FAIL"
+    assert new_failures(_numbered(15, None), make_baseline([_numbered(14.5, None)]))["gate"] == "PASS"
+    assert new_failures(_numbered(17, 15), make_baseline([_numbered(14.5, 14.5)]))["gate"] == "PASS"
+    assert new_failures(_numbered(17, 16), make_baseline([_numbered(20, 14.5)]))["gate"] == "FAIL"
 
 
 def test_a_canary_that_is_not_planted_never_fails() -> None:
     found = entry("runs/a", 1, *INNOCENT, max_exposure=5)
     found["canaries"][0]["planted"] = False
-    assert not recorded([found]).models["runs/a"].canaries[0].failing
+    assert not make_baseline([found]).models["runs/a"].canaries[0].failing
 
 
 def test_what_the_baseline_does_not_know_fails() -> None:
-    before = recorded([entry("runs/a", 1, *INNOCENT), unfinished("runs/c")])
+    before = make_baseline([entry("runs/a", 1, *INNOCENT), unfinished("runs/c")])
     assert list(before.models) == ["runs/a"]
     for other in (entry("runs/b", 1, *INNOCENT), entry("runs/a", 1, 1, *INNOCENT)):
-        judged = against(other, before)
+        judged = new_failures(other, before)
         assert (judged["gate"], judged["baseline"]["state"]) == ("FAIL", "unrecorded")
 
 
 def test_nothing_but_a_failure_is_changed() -> None:
-    before = recorded([entry("runs/a", 1, *INNOCENT)])
+    before = make_baseline([entry("runs/a", 1, *INNOCENT)])
     for other in (entry("runs/a", *INNOCENT), entry("runs/a", 1, mismatch="Other tokens."), unfinished("runs/a")):
-        assert against(other, before)["gate"] == other["verdict"]
+        assert new_failures(other, before)["gate"] == other["verdict"]
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"schema_version": 1, "kind": "atdp-canaries", "models": {}}'])

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from atdp_cli.report.dotplot import Mark, Panel, dot_plot
-from atdp_cli.report.systems import Row, Tokens, exposure_figure, markdown, perplexity_figure, results
+from atdp_cli.report.dotplot import DotPanel, Mark, dot_plot
+from examples.experiments.figures import Row, Tokens, exposure_figure, markdown, perplexity_figure, results
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -55,21 +55,23 @@ def discs(svg: str) -> list[ET.Element]:
 
 
 def test_marks_stand_where_their_values_are() -> None:
-    panel = Panel(title="t", x_label="x", rows=(("a", (Mark(value=1.0), Mark(value=3.0))), ("b", (Mark(value=2.0),))))
+    panel = DotPanel(
+        title="t", x_label="x", rows=(("a", (Mark(value=1.0), Mark(value=3.0))), ("b", (Mark(value=2.0),)))
+    )
     places = [float(one.attrib["cx"]) for one in discs(dot_plot("t", "d", (panel,), legend=("p", "q")))][:3]
     assert places[1] - places[2] == pytest.approx(places[2] - places[0], abs=0.2)
 
 
 def test_a_logarithmic_axis_has_equal_ratios_equally_far() -> None:
     rows = (("a", tuple(Mark(value=value) for value in (2.0, 20.0, 200.0))),)
-    svg = dot_plot("t", "d", (Panel(title="t", x_label="x", rows=rows, logarithmic=True),), legend=("p", "q"))
+    svg = dot_plot("t", "d", (DotPanel(title="t", x_label="x", rows=rows, logarithmic=True),), legend=("p", "q"))
     places = [float(one.attrib["cx"]) for one in discs(svg)][:3]
     assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.2)
 
 
 def test_nothing_is_drawn_outside_and_odd_names_and_infinities_do_no_harm() -> None:
     rows = (("<&>", (Mark(value=math.inf), Mark(value=5.0, interval=(0.5, 19.0), hollow=True))), ("none", ()))
-    svg = dot_plot("a<b", "c&d", (Panel(title="t", x_label="x", rows=rows),), legend=("p", "q"))
+    svg = dot_plot("a<b", "c&d", (DotPanel(title="t", x_label="x", rows=rows),), legend=("p", "q"))
     root = parsed(svg)
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
     for one in root.iter():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.report.comparison import compare, render_comparison
 from atdp_cli.report.document import PrivateReport, PublicReport
-from atdp_cli.report.html import FORMS, render_html, shown
+from atdp_cli.report.html import FORMS, render_html, render_value
 from tests.report.documents import RAW, RELEASE, audit, private, public
 
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e[+-]?\d+)?")
@@ -115,7 +115,7 @@ def test_no_other_number_stands_there(report: PublicReport | PrivateReport) -> N
     document = report.model_dump(mode="json")
     guarantees = (document.get("public") or document)["guarantees"]
     known = {number for text in strings(document) for number in NUMBER.findall(text)}
-    known |= {shown(one["epsilon"], "epsilon") for one in guarantees}
+    known |= {render_value(one["epsilon"], "epsilon") for one in guarantees}
     fixed = {"800", "226", "256", "2", "1", "95", "100"}
     rows = {str(row) for row in range(1, 100)}
     for text in page_of(render_html(report)).text:
@@ -180,7 +180,7 @@ def test_headings_go_down_one_level_at_a_time() -> None:
 
 @given(st.floats(min_value=1e-9, max_value=1e12), st.sampled_from(sorted(FORMS)))
 def test_forms_keep_the_number(value: float, form: str) -> None:
-    told = shown(value, form)
+    told = render_value(value, form)
     if form == "epsilon":
         assert float(told) >= value
     coarse = {"count": 0.5, "fixed": 0.005, "share": 0.0005}.get(form, 0.0)

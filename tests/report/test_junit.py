@@ -2,7 +2,7 @@
 
 import xml.etree.ElementTree as ET
 
-from atdp_cli.report.baseline import against, recorded
+from atdp_cli.report.baseline import make_baseline, new_failures
 from atdp_cli.report.junit import junit
 from tests.report.entries import INNOCENT, entry, unfinished
 
@@ -37,7 +37,7 @@ def test_inconclusive_is_skipped_with_its_reasons_and_an_error_is_an_error() -> 
 
 def test_a_failure_that_the_baseline_knows_is_skipped() -> None:
     failed = entry("runs/a", 1, *INNOCENT)
-    root = _parsed(against(failed, recorded([failed])))
+    root = _parsed(new_failures(failed, make_baseline([failed])))
     assert root.get("failures") == "0"
     assert {case.get("name") for case in root.iter("testcase") if case.find("skipped") is not None} == {
         "canary 1",

@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 from atdp_cli.report.audited import canary_lines
-from atdp_cli.report.baseline import against, recorded
-from atdp_cli.report.sarif import Manifest, sarif
+from atdp_cli.report.baseline import make_baseline, new_failures
+from atdp_cli.report.sarif import ManifestFile, sarif
 from tests.report.entries import INNOCENT, entry, unfinished
 
-MANIFEST = Manifest(uri="canaries.json", lines=(6, 20))
+MANIFEST = ManifestFile(uri="canaries.json", lines=(6, 20))
 
 
 def check_sarif(log: dict[str, Any]) -> None:
@@ -41,7 +41,7 @@ def check_sarif(log: dict[str, Any]) -> None:
             assert place["region"]["startLine"] >= 1
 
 
-def _results(*entries: dict[str, Any], manifest: Manifest | None = MANIFEST) -> list[dict[str, Any]]:
+def _results(*entries: dict[str, Any], manifest: ManifestFile | None = MANIFEST) -> list[dict[str, Any]]:
     log = sarif(entries, manifest, "1.0")
     check_sarif(log)
     return list(log["runs"][0]["results"])
@@ -59,7 +59,7 @@ def test_a_failing_canary_points_at_its_entry() -> None:
 
 def test_levels() -> None:
     failed = entry("runs/a", 1, *INNOCENT)
-    known = _results(against(failed, recorded([failed])))
+    known = _results(new_failures(failed, make_baseline([failed])))
     assert {(result["level"], result["baselineState"]) for result in known} == {("note", "unchanged")}
     (doubtful,) = _results(entry("runs/a", 1, mismatch="Other tokens."))
     assert (doubtful["ruleId"], doubtful["level"]) == ("inconclusive", "warning")

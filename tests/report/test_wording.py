@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from atdp_cli.privacy.guarantee import guarantees, rounded_up
 from atdp_cli.privacy.ledger import Ledger, ReadModel, SubsampledGaussian
 from atdp_cli.report.document import Summary
-from atdp_cli.report.wording import NO_AUDIT, audited, factor, pyramid, summary
+from atdp_cli.report.wording import NO_AUDIT, audited, factor, lay_summary, pyramid
 from tests.report.documents import NOISY, RAW, REDACTED, audit, ledger, public
 
 
 def said(found: Ledger) -> Summary:
-    return summary(found, guarantees(found))
+    return lay_summary(found, guarantees(found))
 
 
 def test_a_whole_guarantee_is_for_each_record() -> None:

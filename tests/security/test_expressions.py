@@ -12,12 +12,12 @@ from torch import nn
 
 import atdp_cli
 from atdp_cli.errors import InputError
-from atdp_cli.expressions import CHARACTERS_A_SECOND, SECONDS, Expression
-from atdp_cli.text.corrections import allowed, denied, literal, read_terms
-from atdp_cli.text.identifiers import RECOGNISERS, Recogniser
-from atdp_cli.text.llm import parsed
-from atdp_cli.text.spans import Span, Tier
-from atdp_cli.training.subset import selected
+from atdp_cli.files.regexes import CHARACTERS_A_SECOND, SECONDS, Expression
+from atdp_cli.text.crosscheck.client import parsed
+from atdp_cli.text.detection.identifiers import RECOGNISERS, Recogniser
+from atdp_cli.text.detection.spans import Span, Tier
+from atdp_cli.text.detection.term_lists import allowed, denied, literal, read_terms
+from atdp_cli.training.trainable import selected
 from tests.growth import Work, drained, repeated, too_slow
 
 END = "!\0a"

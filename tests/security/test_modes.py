@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from atdp_cli.text.files import written_whole
+from atdp_cli.files.corpus_file import atomic_write
 from tests.cli.badinput.case import line
 from tests.cli.conftest import Atdp, atdp
 
@@ -55,7 +55,7 @@ def test_files_with_secrets_are_their_owners_alone(place: Path, atdp: Atdp) -> N
 
 
 def test_a_file_with_secrets_is_its_owners_from_its_first_byte_on(place: Path) -> None:
-    with written_whole(place / "secret", mode=0o600) as stream:
+    with atomic_write(place / "secret", mode=0o600) as stream:
         [unfinished] = place.glob(".*.tmp")
         stream.write(b"493021")
         assert mode(unfinished) == 0o600

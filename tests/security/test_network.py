@@ -12,7 +12,7 @@ import pytest
 
 from atdp_cli.cli.app import COMMANDS
 from atdp_cli.errors import RunError
-from atdp_cli.text.llm import Patience, Server, opened_server
+from atdp_cli.text.crosscheck.client import Patience, Server, opened_server
 from tests.cli.badinput.case import line
 from tests.llmserver import Reply, always, chat_server
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from atdp_cli.privacy.csprng import Floats, KeyStream
+from atdp_cli.privacy.rng import Floats, KeyStream
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
 from atdp_cli.training.objective import Example
 

@@ -19,15 +19,14 @@ import torch
 
 from atdp_cli.events import ignore
 from atdp_cli.privacy.accountant import epsilon_pld, grid_for
-from atdp_cli.privacy.csprng import KeyStream, insecure_stream
 from atdp_cli.privacy.ledger import SubsampledGaussian
+from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.training.clipping.engine import ClippingEngine, trainable
-from atdp_cli.training.clipping.names import ENGINES, EngineName
-from atdp_cli.training.clipping.selection import choose
+from atdp_cli.training.clipping.select import select_engine
+from atdp_cli.training.loop import poisson_sample
 from atdp_cli.training.noise import add_noise
 from atdp_cli.training.objective import Example
-from atdp_cli.training.recipe import Weighted
-from atdp_cli.training.sampling import poisson_sample
+from atdp_cli.training.recipe import ENGINES, ClippingEngineName, Weighted
 from tests.soundness.broken import Everyone, window_by_window
 from tests.soundness.rates import best_threshold, epsilon_bound, firing_rates
 from tests.soundness.tiny import EMPTY, llama, pairs
@@ -80,9 +79,11 @@ def step_outputs(
     return found
 
 
-def measure(wanted: EngineName, *, broken: bool = False, sample: KeyStream | None = None) -> tuple[float, float, float]:
+def measure(
+    wanted: ClippingEngineName, *, broken: bool = False, sample: KeyStream | None = None
+) -> tuple[float, float, float]:
     """How often the test fires with and without the canary, and the bound on ε that this proves."""
-    right = choose(model(), wanted, ignore).run
+    right = select_engine(model(), wanted, ignore).run
     engine = window_by_window(right) if broken else right
     canary = right(model(), [worlds()[0][-1]], CLIP)
     assert float(canary.norms[0]) > CLIP
@@ -97,7 +98,7 @@ def measure(wanted: EngineName, *, broken: bool = False, sample: KeyStream | Non
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_bound_is_within_15_per_cent_of_epsilon(engine: EngineName) -> None:
+def test_the_bound_is_within_15_per_cent_of_epsilon(engine: ClippingEngineName) -> None:
     fired_with, fired_without, bound = measure(engine)
     expected = firing_rates(Q, SIGMA, np.array([THRESHOLD]))
     assert 0.85 * epsilon() <= bound <= epsilon()
@@ -123,7 +124,7 @@ def test_the_threshold_test_proves_the_accountants_epsilon() -> None:
 
 def test_the_canary_is_orthogonal_to_the_others() -> None:
     records = worlds()[0]
-    engine = choose(model(), "loop", ignore).run
+    engine = select_engine(model(), "loop", ignore).run
     whole, others, alone = (engine(model(), one, CLIP) for one in (records, records[:-1], records[-1:]))
     assert len(trainable(model())) == 1
     assert float((others.gradient[0] * alone.gradient[0]).abs().max()) == 0

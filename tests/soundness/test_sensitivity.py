@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from atdp_cli.jobs.encoding import Encoding, encode
+from atdp_cli.jobs.harden.encoding import Encoding, encode
 from atdp_cli.model.checkpoint import load_tokenizer
-from atdp_cli.privacy.weights import balancing_weight
+from atdp_cli.privacy.release import balancing_weight
 from atdp_cli.training.objective import Example, make_example, sensitive_share
 from atdp_cli.training.plan import release_event
 from atdp_cli.training.recipe import Text, Train, Weighted, reads_records

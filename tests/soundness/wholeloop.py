@@ -13,20 +13,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from atdp_cli.audit.bounds import in_out_bound
+from atdp_cli.audit.epsilon_bounds import in_out_bound
 from atdp_cli.events import Event, StepDone, ignore
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.accountant import epsilon_pld
-from atdp_cli.privacy.csprng import KeyStream, insecure_stream
 from atdp_cli.privacy.journal import open_journal, read_journal
 from atdp_cli.privacy.ledger import private_events
+from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.training.clipping.engine import ClippingEngine, trainable
 from atdp_cli.training.clipping.loop import record_gradient
-from atdp_cli.training.clipping.selection import choose
+from atdp_cli.training.clipping.select import select_engine
+from atdp_cli.training.loop import Randomness, run_private
 from atdp_cli.training.objective import Example
 from atdp_cli.training.plan import Corpus, Plan, make_plan, solve_noise
 from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, Recipe
-from atdp_cli.training.stage import Randomness, run_private
 from tests.soundness.tiny import EMPTY, llama, pairs
 from tests.training.stages import trained
 
@@ -77,7 +77,7 @@ def plan_of(name: str) -> Plan:
 @functools.cache
 def right_engine() -> ClippingEngine:
     """The engine that a run takes by default."""
-    return choose(llama(VOCABULARY, WIDTH), "auto", ignore).run
+    return select_engine(llama(VOCABULARY, WIDTH), "auto", ignore).run
 
 
 @functools.cache

@@ -13,24 +13,26 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
 from atdp_cli.events import ignore
-from atdp_cli.jobs.encoding import Encoding, Flagged, encode
-from atdp_cli.jobs.stages import interpolate
+from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, encode
+from atdp_cli.jobs.harden.stages import interpolate
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.model.perplexity import Perplexity
-from atdp_cli.privacy.csprng import insecure_stream
 from atdp_cli.privacy.journal import open_journal
-from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.decoys import uniformly
-from atdp_cli.text.spans import Span, Tier
+from atdp_cli.privacy.rng import insecure_stream
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.spans import Span, Tier
+from atdp_cli.text.redaction.decoys import uniformly
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
-from atdp_cli.training.clipping.names import ENGINES, EngineName
-from atdp_cli.training.clipping.selection import choose
+from atdp_cli.training.clipping.select import select_engine
+from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
 from atdp_cli.training.objective import Example, make_example, weigh
 from atdp_cli.training.plan import AnyPlan, Corpus, InterpolatePlan, Reference, StagePlan, make_plan
 from atdp_cli.training.recipe import (
     DPSGD,
+    ENGINES,
     RECIPES,
     Anchored,
+    ClippingEngineName,
     Plain,
     Recipe,
     Stage,
@@ -40,7 +42,6 @@ from atdp_cli.training.recipe import (
     parse_recipe,
     reads_records,
 )
-from atdp_cli.training.stage import Randomness, run_noise, run_plain, run_private
 from tests.training.test_clipping import distance
 
 CLIP = 0.1
@@ -56,7 +57,7 @@ Rule = float | Literal["record", "released"]
 RULES: tuple[Rule, ...] = (0.2, "record", "released")
 
 
-def flagged(text: str, *names: str) -> Flagged:
+def flagged(text: str, *names: str) -> FlaggedRecord:
     """A record in which these words are sensitive."""
     spans = [
         Span(start, start + len(name), "PERSON", "ner", Tier.LOW_ENTITY)
@@ -64,7 +65,7 @@ def flagged(text: str, *names: str) -> Flagged:
         for start in range(len(text))
         if text.startswith(name, start)
     ]
-    return Flagged(Record("1", text), tuple(sorted(spans, key=lambda span: span.start)))
+    return FlaggedRecord(Record("1", text), tuple(sorted(spans, key=lambda span: span.start)))
 
 
 LONG = "Emma Clarke said please send the order again when they are ready because nobody could open that blue box. "
@@ -89,7 +90,7 @@ class Case:
 
     recipe: str
     rule: Rule
-    engine: EngineName
+    engine: ClippingEngineName
     adapter: bool
 
     def __str__(self) -> str:
@@ -175,7 +176,7 @@ def reference(vocabulary: int) -> Any:
     return found.requires_grad_(False)
 
 
-def examples_of(corpus: Sequence[Flagged], stage: Train, tokenizer: Any) -> list[Example]:
+def examples_of(corpus: Sequence[FlaggedRecord], stage: Train, tokenizer: Any) -> list[Example]:
     """Records as `jobs.stages` makes them for a stage."""
     encoding = Encoding(tokenizer=tokenizer, context=CONTEXT, windows=8)
     # Every record has decoys of its own chance here, so that what one record changes can be seen; in a run they share a
@@ -189,15 +190,15 @@ def examples_of(corpus: Sequence[Flagged], stage: Train, tokenizer: Any) -> list
     return [make_example(one, stage.objective, released_weight=weight, reference=towards) for one in windows]
 
 
-def without(target: int) -> list[Flagged]:
+def without(target: int) -> list[FlaggedRecord]:
     """The corpus with an empty record in this one's place."""
     return [flagged("") if place == target else one for place, one in enumerate(CORPUS)]
 
 
 @functools.cache
-def engine_of(name: EngineName, vocabulary: int, adapter: bool) -> ClippingEngine:
+def engine_of(name: ClippingEngineName, vocabulary: int, adapter: bool) -> ClippingEngine:
     """The engine as a run uses it, once it was found to fit the model."""
-    return choose(model(vocabulary, adapter=adapter), name, ignore).run
+    return select_engine(model(vocabulary, adapter=adapter), name, ignore).run
 
 
 def check(case: Case, tokenizer: Any, folder: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.text.scan import load_pipeline
+from atdp_cli.text.detection.scan import load_pipeline
 
 
 @pytest.fixture(scope="session")

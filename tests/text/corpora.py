@@ -6,7 +6,7 @@ from typing import Any
 
 import zstandard
 
-from atdp_cli.text.corpora.records import read_records
+from atdp_cli.text.corpus.records import read_records
 
 
 def written(folder: Path, name: str, content: str | bytes) -> Path:

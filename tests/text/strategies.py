@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
-from atdp_cli.text.placeholders import KEY_BYTES, Masking, Style
-from atdp_cli.text.spans import Span, Tier
+from atdp_cli.text.detection.spans import Span, Tier
+from atdp_cli.text.redaction.placeholders import KEY_BYTES, Masking, Style
 
 LABELS = ("PERSON", "NUMBER", "EMAIL", "SUBJ")
 SOURCES = ("ner", "pattern", "pos", "dep", "deny", "file")

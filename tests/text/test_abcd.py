@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.text.corpora.records import read_records
-from atdp_cli.text.detector import Detection, detect
-from atdp_cli.text.redaction import redact
-from atdp_cli.text.spans import Tier, at_tier
+from atdp_cli.text.corpus.records import read_records
+from atdp_cli.text.detection.detect import Detection, detect_records
+from atdp_cli.text.detection.spans import Tier, at_tier
+from atdp_cli.text.redaction.edits import redact_text
 from tests.text.strategies import sensitive_characters
 
 LINES = 300
@@ -20,7 +20,7 @@ LINES = 300
 def detections(shared_data: Path, pipeline: Any) -> list[Detection]:
     """The first lines that hold a digit or an at sign: the others have nothing that a plain look finds."""
     lines = (record for record in read_records(shared_data / "abcd" / "valid.txt") if re.search("[0-9@]", record.text))
-    return list(detect(islice(lines, LINES), pipeline=pipeline))
+    return list(detect_records(islice(lines, LINES), pipeline=pipeline))
 
 
 def plain_emails(text: str) -> list[str]:
@@ -47,7 +47,7 @@ def test_what_a_plain_look_finds_is_flagged_and_redacted(detections: list[Detect
             seen += 1
             at = text.index(secret)
             assert all(mask[at : at + len(secret)])
-            assert secret not in redact(text, spans).text
+            assert secret not in redact_text(text, spans).text
     assert seen >= 8
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError
-from atdp_cli.text.corrections import allowed, denied, literal, read_terms
-from atdp_cli.text.spans import Span, Tier
+from atdp_cli.text.detection.spans import Span, Tier
+from atdp_cli.text.detection.term_lists import allowed, denied, literal, read_terms
 from tests.text.strategies import flagged_texts
 
 

@@ -17,15 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import RunError
-from atdp_cli.text.answers import ANSWERS_FILE, KEY_FILE, InMemory, opened_answers
-from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.crew import StoppedError, Wait, crew
-from atdp_cli.text.crosscheck import LONGEST, Answer, Counts, crosscheck, questions
-from atdp_cli.text.detector import Detection, detect
-from atdp_cli.text.llm import Patience, Server, opened_server
-from atdp_cli.text.redaction import redact
-from atdp_cli.text.review.sampling import sample, sentences_of
-from atdp_cli.text.spans import Span, Tier, at_tier, merge
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.crosscheck.answer_cache import ANSWERS_FILE, KEY_FILE, InMemory, opened_answers
+from atdp_cli.text.crosscheck.check import LONGEST, Answer, Counts, crosscheck, questions
+from atdp_cli.text.crosscheck.client import Patience, Server, opened_server
+from atdp_cli.text.crosscheck.threads import StoppedError, Wait, thread_pool
+from atdp_cli.text.detection.detect import Detection, detect_records
+from atdp_cli.text.detection.spans import Span, Tier, at_tier, merge
+from atdp_cli.text.redaction.edits import redact_text
+from atdp_cli.text.review.sampling import sample_sentences, sentences_of
 from tests.llmserver import NO, YES, Answering, ChatServer, Reply, Request, always, chat_server
 
 HASTY = Patience(timeout=5.0, attempts=3, back_off=0.01, longest=0.02)
@@ -117,7 +117,7 @@ def test_every_disputed_sentence_is_in_the_review_sample_and_stands_for_itself(
         replace(detection(" four words. "), spans=(span(1, 5),) if sensitive else (), disputed=((1, 12),) * disputed)
         for sensitive, disputed in kinds
     ]
-    drawn = list(sample(sentences_of(found, Tier.LOW_ENTITY), rate, draw))
+    drawn = list(sample_sentences(sentences_of(found, Tier.LOW_ENTITY), rate, draw))
     disputed = [number for number, (_, so) in enumerate(kinds) if so]
     assert [one.sentence.position for one in drawn if one.sentence.disputed] == disputed
     assert all(one.stands_for == 1 for one in drawn if one.sentence.disputed)
@@ -149,7 +149,7 @@ def test_a_disagreement_flags_the_whole_sentence_at_every_tier() -> None:
     assert judged.spans == (span(0, 4), Span(11, 33, "CROSSCHECK", "crosscheck", Tier.LOW_ENTITY))
     assert counts == Counts(asked=3, known=0, disagreements=1, unusable=0)
     assert at_tier(judged.spans, Tier.LOW_ENTITY) == judged.spans
-    assert redact(text, judged.spans).text == "[PERSON] came. [CROSSCHECK] All is well. "
+    assert redact_text(text, judged.spans).text == "[PERSON] came. [CROSSCHECK] All is well. "
 
 
 def test_a_flagged_sentence_swallows_the_spans_in_it() -> None:
@@ -287,7 +287,7 @@ def test_the_first_failure_is_told_whoever_waits() -> None:
         return None
 
     def work() -> None:
-        with crew(2) as hand:
+        with thread_pool(2) as hand:
             waiting = hand(patient)
             hand(fail)
             waiting.result()
@@ -299,7 +299,7 @@ def test_the_first_failure_is_told_whoever_waits() -> None:
 def test_what_the_detector_flags_is_masked_on_the_way(pipeline: Any) -> None:
     texts = ["Mail emma.clarke@example.org. The weather is nice.", "Omar Haddad lives at 12 Main Street in Berlin."]
     records = [Record(str(number), text) for number, text in enumerate(texts)]
-    found = list(detect(records, pipeline=pipeline))
+    found = list(detect_records(records, pipeline=pipeline))
     with chat_server(always(NO)) as server:
         judged, _ = checked(server, found)
     assert judged == found

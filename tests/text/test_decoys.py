@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.text.decoys import DOMAINS, WORDS, Choose, Place, decoy, lists, shape, uniformly
-from atdp_cli.text.spans import Span, Tier, merge
+from atdp_cli.text.detection.spans import Span, Tier, merge
+from atdp_cli.text.redaction.decoys import DOMAINS, WORDS, Choose, DecoySlot, decoy, lists, shape, uniformly
 from tests.text.strategies import flagged_texts
 
 LETTERWISE = ("NUMBER", "USERNAME", "IBAN", "PASSWORD", "A_LABEL_OF_MY_OWN")
@@ -31,7 +31,7 @@ def at_random(source: random.Random) -> Choose:
     return uniformly(source.randrange)
 
 
-def first(place: Place) -> str:
+def first(place: DecoySlot) -> str:
     return place.choices[0]
 
 

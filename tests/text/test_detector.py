@@ -10,19 +10,19 @@ import spacy
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Event, RecordsRead
-from atdp_cli.text import scan
-from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.corrections import literal
-from atdp_cli.text.detector import Detection, detect
-from atdp_cli.text.placeholders import KEY_BYTES, Masking, Style
-from atdp_cli.text.redaction import redact
-from atdp_cli.text.scan import BATCH, LONGEST_WORD, PIECE, load_pipeline
-from atdp_cli.text.spans import Tier, at_tier, merge
-from atdp_cli.text.workers import MOST_JOBS, processes
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection import scan
+from atdp_cli.text.detection.detect import Detection, detect_records
+from atdp_cli.text.detection.executor import MOST_JOBS, processes
+from atdp_cli.text.detection.scan import BATCH, LONGEST_WORD, PIECE, load_pipeline
+from atdp_cli.text.detection.spans import Tier, at_tier, merge
+from atdp_cli.text.detection.term_lists import literal
+from atdp_cli.text.redaction.edits import redact_text
+from atdp_cli.text.redaction.placeholders import KEY_BYTES, Masking, Style
 
 
 def one(text: str, pipeline: Any, **options: Any) -> Detection:
-    [detection] = detect([Record("1", text)], pipeline=pipeline, **options)
+    [detection] = detect_records([Record("1", text)], pipeline=pipeline, **options)
     return detection
 
 
@@ -125,8 +125,8 @@ def test_redacting_a_redacted_text_changes_nothing(pipeline: Any, style: Style, 
     """On plain sentences at the entity tiers; for any text at any tier see tests/text/test_unicode.py."""
     masking = Masking(style, bytes(KEY_BYTES))
     text = "Maria Garcia met Tom Jones in Berlin. Tom Jones paid 40 dollars to the bank. Mail jo@x.com."
-    once = redact(text, at_tier(one(text, pipeline).spans, tier), masking).text
-    assert redact(once, at_tier(one(once, pipeline).spans, tier), masking).text == once
+    once = redact_text(text, at_tier(one(text, pipeline).spans, tier), masking).text
+    assert redact_text(once, at_tier(one(once, pipeline).spans, tier), masking).text == once
 
 
 def test_no_list_reaches_into_a_placeholder(pipeline: Any) -> None:
@@ -186,9 +186,9 @@ RECORDS = [Record(str(n), f"{'' if n % 7 else 'x'}Maria {n} met Tom Jones on May
 def test_order_is_kept_and_processes_do_not_change_the_result(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "PIECE", 300)
     records = [*RECORDS[:70], Record("long", "Anna went home. " * 50), *RECORDS[70:], Record("", "")]
-    alone = list(detect(records, pipeline=pipeline))
+    alone = list(detect_records(records, pipeline=pipeline))
     assert [found.record for found in alone] == records
-    assert list(detect(records, pipeline=pipeline, engine=processes(2))) == alone
+    assert list(detect_records(records, pipeline=pipeline, engine=processes(2))) == alone
 
 
 def test_memory_is_bounded_by_a_few_batches(pipeline: Any) -> None:
@@ -199,7 +199,7 @@ def test_memory_is_bounded_by_a_few_batches(pipeline: Any) -> None:
         for taken in itertools.count(1):
             yield Record(str(taken), "Maria sang.")
 
-    found = detect(endless(), pipeline=pipeline)
+    found = detect_records(endless(), pipeline=pipeline)
     for number in range(1, 3 * BATCH):
         assert next(found).record.id == str(number)
         assert taken - number <= 2 * BATCH
@@ -207,7 +207,7 @@ def test_memory_is_bounded_by_a_few_batches(pipeline: Any) -> None:
 
 def test_progress_is_told(pipeline: Any) -> None:
     heard: list[Event] = []
-    list(detect(RECORDS[:3], pipeline=pipeline, notify=heard.append))
+    list(detect_records(RECORDS[:3], pipeline=pipeline, notify=heard.append))
     assert heard == [RecordsRead(task="detect", done=done, total=None) for done in (1, 2, 3)]
 
 

@@ -8,8 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from atdp_cli.text.decoys import FITTED_DIGITS, MOST_CAPITALS, MOST_DIGITS, WORDS, Place, decoy, lists, shape
-from atdp_cli.text.frequencies import (
+from atdp_cli.text.detection.spans import Span, Tier
+from atdp_cli.text.redaction.decoys import (
+    FITTED_DIGITS,
+    MOST_CAPITALS,
+    MOST_DIGITS,
+    WORDS,
+    DecoySlot,
+    decoy,
+    lists,
+    shape,
+)
+from atdp_cli.text.redaction.frequencies import (
     LIGHT_VOTE,
     UNIFORM_SHARE,
     by_frequency,
@@ -19,7 +29,6 @@ from atdp_cli.text.frequencies import (
     tables,
     votes,
 )
-from atdp_cli.text.spans import Span, Tier
 from tests.text.strategies import flagged_texts
 
 
@@ -116,7 +125,7 @@ def test_without_counts_a_table_is_drawn_uniformly_from_what_is_common() -> None
         return 0
 
     choose = by_frequency(draw, {})
-    place = Place(("a", "b", "c"), 2, "calendar")
+    place = DecoySlot(("a", "b", "c"), 2, "calendar")
     assert choose(place) == "a"
     assert asked == [2]
 

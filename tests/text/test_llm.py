@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import RunError
-from atdp_cli.text.crosscheck import Answer
-from atdp_cli.text.llm import Patience, Server, opened_server, parsed
+from atdp_cli.text.crosscheck.check import Answer
+from atdp_cli.text.crosscheck.client import Patience, Server, opened_server, parsed
 from tests.llmserver import NO, YES, ChatServer, Reply, Request, always, chat_server
 
 HASTY = Patience(timeout=5.0, attempts=3, back_off=0.01, longest=0.02)

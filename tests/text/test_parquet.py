@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError, RunError, UsageError
-from atdp_cli.text.corpora import parquet
-from atdp_cli.text.corpora.records import Record, read_records
-from atdp_cli.text.corpora.rewriting import Edits, rewrite_corpus
-from atdp_cli.text.redaction import Edit
+from atdp_cli.text.corpus import parquet
+from atdp_cli.text.corpus.records import Record, read_records
+from atdp_cli.text.corpus.rewriting import Edits, rewrite_corpus
+from atdp_cli.text.redaction.edits import Edit
 
 
 def written(folder: Path, columns: dict[str, Any], **options: Any) -> Path:

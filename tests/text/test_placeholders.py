@@ -9,10 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError
-from atdp_cli.text.detector import LABELS, PLACEHOLDERS
-from atdp_cli.text.placeholders import KEY_BYTES, Masking, Style, fresh_masking, placeholders, surrogate
-from atdp_cli.text.pseudonymkey import MOST_BYTES, read_or_create_key
-from atdp_cli.text.spans import Span, Tier
+from atdp_cli.text.detection.detect import LABELS, PLACEHOLDERS
+from atdp_cli.text.detection.spans import Span, Tier
+from atdp_cli.text.redaction.placeholders import (
+    KEY_BYTES,
+    MOST_BYTES,
+    Masking,
+    Style,
+    fresh_masking,
+    placeholders,
+    read_or_create_key,
+    surrogate,
+)
 
 KEYS = st.binary(min_size=KEY_BYTES, max_size=KEY_BYTES)
 

@@ -12,15 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.detector import Detection
-from atdp_cli.text.review.queuefile import (
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.detect import Detection
+from atdp_cli.text.detection.spans import Span, Tier
+from atdp_cli.text.review.queue_file import (
     Decision,
     Entry,
     Header,
-    Place,
     Queue,
     Queued,
+    QueuePosition,
     entry_of,
     masked,
     read_queue,
@@ -29,7 +30,6 @@ from atdp_cli.text.review.queuefile import (
     write_queue,
 )
 from atdp_cli.text.review.sampling import Drawn, sentences_of
-from atdp_cli.text.spans import Span, Tier
 from tests.text.strategies import flagged_texts
 
 HEADER = Header(corpora=("/corpus.txt",), tier=Tier.HIGH_CONTEXTUAL, sample=1.0)
@@ -100,7 +100,7 @@ def test_a_queue_is_private_and_comes_back(tmp_path: Path) -> None:
     queue = read_queue(path)
     assert queue.header == HEADER
     assert [one.record for one in queue.entries] == list(range(40))
-    decision = Decision(verdict="reviewed", drop=(Place(start=0, end=4),), mark=("heré",))
+    decision = Decision(verdict="reviewed", drop=(QueuePosition(start=0, end=4),), mark=("heré",))
     changed = Queue(
         header=queue.header, entries=(queue.entries[0].model_copy(update={"decision": decision}), *queue.entries[1:])
     )

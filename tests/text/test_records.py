@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.text.corpora.records import Record, read_records
+from atdp_cli.text.corpus.records import Record, read_records
 from tests.text.corpora import pairs, written
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.text.detector import PLACEHOLDERS
-from atdp_cli.text.placeholders import Masking, Style
-from atdp_cli.text.redaction import Edit, Redacted, apply_edits, edits, redact
-from atdp_cli.text.spans import Span, Tier, merge
+from atdp_cli.text.detection.detect import PLACEHOLDERS
+from atdp_cli.text.detection.spans import Span, Tier, merge
+from atdp_cli.text.redaction.edits import Edit, Redacted, apply_edits, edits, redact_text
+from atdp_cli.text.redaction.placeholders import Masking, Style
 from tests.text.strategies import flagged_texts, maskings
 
 
@@ -20,11 +20,11 @@ def person(start: int, end: int) -> Span:
 def test_an_example_in_every_style() -> None:
     text = "Emma met EMMA in Berlin."
     spans = [person(0, 4), person(9, 13), Span(17, 23, "GPE", "ner", Tier.LOW_ENTITY)]
-    assert redact(text, spans) == Redacted("[PERSON] met [PERSON] in [GPE].", ((0, 8), (13, 21), (25, 30)))
-    assert redact(text, spans, Masking(Style.ANGLE)).text == "<PERSON> met <PERSON> in <GPE>."
-    assert redact(text, spans, Masking(Style.NUMBERED)).text == "[PERSON_1] met [PERSON_1] in [GPE_1]."
+    assert redact_text(text, spans) == Redacted("[PERSON] met [PERSON] in [GPE].", ((0, 8), (13, 21), (25, 30)))
+    assert redact_text(text, spans, Masking(Style.ANGLE)).text == "<PERSON> met <PERSON> in <GPE>."
+    assert redact_text(text, spans, Masking(Style.NUMBERED)).text == "[PERSON_1] met [PERSON_1] in [GPE_1]."
     # As OpenSSL and coreutils' base32 give it under 32 zero bytes for PERSON\0emma and GPE\0berlin.
-    named = redact(text, spans, Masking(Style.PSEUDONYM, bytes(32))).text
+    named = redact_text(text, spans, Masking(Style.PSEUDONYM, bytes(32))).text
     assert named == "[PERSON_owhru5j3] met [PERSON_owhru5j3] in [GPE_43zjxlzj]."
 
 
@@ -32,7 +32,7 @@ def test_an_example_in_every_style() -> None:
 def test_nothing_but_flagged_characters_changes(case: tuple[str, list[Span]], masking: Masking) -> None:
     """Put the merged spans' own characters back for the placeholders: that must be the original text."""
     text, spans = case
-    redacted = redact(text, spans, masking)
+    redacted = redact_text(text, spans, masking)
     merged = merge(spans)
     assert len(redacted.placeholders) == len(merged)
     restored, kept_to = "", 0
@@ -46,7 +46,7 @@ def test_nothing_but_flagged_characters_changes(case: tuple[str, list[Span]], ma
 def test_every_placeholder_is_recognised_at_its_place(case: tuple[str, list[Span]], masking: Masking) -> None:
     """Whatever stands around it; and it begins with its span's label."""
     text, spans = case
-    redacted = redact(text, spans, masking)
+    redacted = redact_text(text, spans, masking)
     assert set(redacted.placeholders) <= {match.span() for match in PLACEHOLDERS.finditer(redacted.text)}
     for (start, end), span in zip(redacted.placeholders, merge(spans), strict=True):
         assert redacted.text[start + 1 : end - 1].split("_")[0] == span.label
@@ -80,7 +80,7 @@ def test_what_was_flagged_does_not_influence_the_result(
     """No flagged character survives: with any others in their place the redacted text is the same."""
     text, spans = case
     others = [data.draw(st.text(st.characters(), min_size=1, max_size=9)) for _ in merge(spans)]
-    assert redact(*replaced(text, spans, others), Masking(style)) == redact(text, spans, Masking(style))
+    assert redact_text(*replaced(text, spans, others), Masking(style)) == redact_text(text, spans, Masking(style))
 
 
 @given(flagged_texts(st.sampled_from("aAb \t")), maskings, st.data())
@@ -88,7 +88,7 @@ def test_linking_styles_tell_which_flagged_texts_are_equal_and_no_more(
     case: tuple[str, list[Span]], masking: Masking, data: st.DataObject
 ) -> None:
     text, spans = case
-    redacted = redact(text, spans, masking)
+    redacted = redact_text(text, spans, masking)
     shown = [redacted.text[start:end] for start, end in redacted.placeholders]
     values = told(text, spans)
     if masking.style.links:
@@ -96,7 +96,7 @@ def test_linking_styles_tell_which_flagged_texts_are_equal_and_no_more(
     # Other texts, equal where these were equal: numbers stay, and pseudonyms are as equal as before.
     fresh = data.draw(st.permutations(["q", "Qu", "ß", "é", "7", "#", "\ud800", "зима"]))
     renamed = [fresh[at % len(fresh)] + str(at) for at in pattern(values)]
-    again = redact(*replaced(text, spans, renamed), masking)
+    again = redact_text(*replaced(text, spans, renamed), masking)
     if masking.style is Style.PSEUDONYM:
         assert pattern([(again.text[a:b], "") for a, b in again.placeholders]) == pattern(values)
     else:
@@ -105,7 +105,7 @@ def test_linking_styles_tell_which_flagged_texts_are_equal_and_no_more(
 
 @given(flagged_texts())
 def test_numbers_count_from_one_for_each_label(case: tuple[str, list[Span]]) -> None:
-    redacted = redact(*case, Masking(Style.NUMBERED))
+    redacted = redact_text(*case, Masking(Style.NUMBERED))
     shown = dict.fromkeys(redacted.text[start + 1 : end - 1] for start, end in redacted.placeholders)
     for label, group in itertools.groupby(sorted(one.rsplit("_", 1) for one in shown), key=lambda pair: pair[0]):
         numbers = [int(number) for _, number in group]
@@ -115,7 +115,7 @@ def test_numbers_count_from_one_for_each_label(case: tuple[str, list[Span]]) -> 
 def test_numbers_of_an_earlier_redaction_are_not_given_again() -> None:
     text = "[PERSON_2] met Bob, [GPE_7] and [PERSON_1]."
     assert (
-        redact(text, [person(15, 18)], Masking(Style.NUMBERED)).text
+        redact_text(text, [person(15, 18)], Masking(Style.NUMBERED)).text
         == "[PERSON_2] met [PERSON_3], [GPE_7] and [PERSON_1]."
     )
 
@@ -123,23 +123,23 @@ def test_numbers_of_an_earlier_redaction_are_not_given_again() -> None:
 @given(flagged_texts(), st.sampled_from([style for style in Style if style is not Style.PSEUDONYM]))
 def test_redacting_placeholders_again_changes_nothing(case: tuple[str, list[Span]], style: Style) -> None:
     text, spans = case
-    once = redact(text, spans, Masking(style))
+    once = redact_text(text, spans, Masking(style))
     again = [
         Span(start, end, span.label, "ner", Tier.LOW_ENTITY)
         for (start, end), span in zip(once.placeholders, merge(spans), strict=True)
     ]
-    assert redact(once.text, again, Masking(style)) == once
+    assert redact_text(once.text, again, Masking(style)) == once
 
 
 @given(st.text(), maskings)
 def test_without_spans_the_text_stays(text: str, masking: Masking) -> None:
-    assert redact(text, [], masking) == Redacted(text, ())
+    assert redact_text(text, [], masking) == Redacted(text, ())
 
 
 @given(flagged_texts(), maskings)
 def test_edits_are_what_redact_applies(case: tuple[str, list[Span]], masking: Masking) -> None:
     text, spans = case
-    assert apply_edits(text, edits(text, spans, masking)) == redact(text, spans, masking)
+    assert apply_edits(text, edits(text, spans, masking)) == redact_text(text, spans, masking)
 
 
 @pytest.mark.parametrize(

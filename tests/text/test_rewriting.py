@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.text.corpora.records import Record, read_records
-from atdp_cli.text.corpora.rewriting import Edits, rewrite_corpus
-from atdp_cli.text.redaction import Edit, apply_edits
+from atdp_cli.text.corpus.records import Record, read_records
+from atdp_cli.text.corpus.rewriting import Edits, rewrite_corpus
+from atdp_cli.text.redaction.edits import Edit, apply_edits
 
 
 def nothing(records: Iterator[Record]) -> Iterable[Sequence[Edit]]:

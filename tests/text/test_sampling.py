@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import UsageError
-from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.detector import Detection, detect
-from atdp_cli.text.review.sampling import Drawn, Sentence, sample, sentences_of
-from atdp_cli.text.spans import Span, Tier
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.detect import Detection, detect_records
+from atdp_cli.text.detection.spans import Span, Tier
+from atdp_cli.text.review.sampling import Drawn, Sentence, sample_sentences, sentences_of
 from tests.text.strategies import flagged_texts
 
 SPAN = Span(0, 1, "PERSON", "ner", Tier.LOW_ENTITY)
@@ -27,7 +27,7 @@ def sentence(position: int, flagged: bool, text: str = "a") -> Sentence:
 
 
 def drawn(flags: list[bool], rate: float, seed: int) -> list[Drawn]:
-    return list(sample((sentence(at, one) for at, one in enumerate(flags)), rate, random.Random(seed)))
+    return list(sample_sentences((sentence(at, one) for at, one in enumerate(flags)), rate, random.Random(seed)))
 
 
 rates = st.floats(0.001, 1, exclude_min=True)
@@ -85,7 +85,7 @@ def test_a_block_is_never_held() -> None:
 
     tracemalloc.start()
     try:
-        assert sum(1 for _ in sample(long(), 0.001, random.Random(1))) == 2
+        assert sum(1 for _ in sample_sentences(long(), 0.001, random.Random(1))) == 2
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()
@@ -94,7 +94,7 @@ def test_a_block_is_never_held() -> None:
 @pytest.mark.parametrize("rate", [0.0, -0.1, 1.01, math.nan])
 def test_a_rate_is_a_share(rate: float) -> None:
     with pytest.raises(UsageError, match=r"sample is"):
-        sample([], rate, random.Random(0))
+        sample_sentences([], rate, random.Random(0))
 
 
 @given(flagged_texts(), st.sampled_from(list(Tier)), st.data())
@@ -119,7 +119,7 @@ def test_a_sentence_is_flagged_where_a_span_of_the_tier_touches_it(
 
 def test_sentences_of_real_detections(pipeline: Any) -> None:
     records = [Record("1", "Emma Clarke called. Nothing was wrong. -- "), Record("2", "It was in Berlin.")]
-    found = list(sentences_of(detect(records, pipeline=pipeline), Tier.LOW_ENTITY))
+    found = list(sentences_of(detect_records(records, pipeline=pipeline), Tier.LOW_ENTITY))
     told = [(one.position, one.record.text[slice(*one.place)], bool(one.spans)) for one in found]
     assert told[0] == (0, "Emma Clarke called.", True)
     assert told[1][:1] + told[1][2:] == (0, False)

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.corpora.rewriting import Edits, rewrite_corpus
-from atdp_cli.text.redaction import Edit
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.corpus.rewriting import Edits, rewrite_corpus
+from atdp_cli.text.redaction.edits import Edit
 from tests.text.corpora import pairs, written
 
 

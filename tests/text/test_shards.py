@@ -15,10 +15,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.text.corpora.records import Record, read_records
-from atdp_cli.text.corpora.rewriting import rewrite_corpus
-from atdp_cli.text.corpora.shards import Shard, parse_shard
-from atdp_cli.text.redaction import Edit
+from atdp_cli.text.corpus.records import Record, read_records
+from atdp_cli.text.corpus.rewriting import rewrite_corpus
+from atdp_cli.text.corpus.shards import Shard, parse_shard
+from atdp_cli.text.redaction.edits import Edit
 from tests.text.corpora import written
 
 LINES = [

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from atdp_cli.errors import InputError
-from atdp_cli.text.corpora.records import Record, read_records
-from atdp_cli.text.corpora.rewriting import rewrite_corpus
-from atdp_cli.text.redaction import Edit
+from atdp_cli.text.corpus.records import Record, read_records
+from atdp_cli.text.corpus.rewriting import rewrite_corpus
+from atdp_cli.text.redaction.edits import Edit
 
 
 def nothing(records: Iterator[Record]) -> Iterable[Sequence[Edit]]:

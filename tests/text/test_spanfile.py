@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 
 from atdp_cli.errors import InputError
-from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.spanfile import read_spans, spans_line
-from atdp_cli.text.spans import Span, Tier
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.span_file import read_spans, spans_line
+from atdp_cli.text.detection.spans import Span, Tier
 from tests.text.strategies import flagged_texts
 
 

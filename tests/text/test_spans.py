@@ -4,7 +4,7 @@ import itertools
 
 from hypothesis import given
 
-from atdp_cli.text.spans import Span, Tier, at_tier, merge
+from atdp_cli.text.detection.spans import Span, Tier, at_tier, merge
 from tests.text.strategies import sensitive_characters, spans_within
 
 LENGTH = 25

@@ -17,16 +17,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.events import Event, FellBack
-from atdp_cli.text import identity, packing
-from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.corrections import literal
-from atdp_cli.text.detector import Detection, detect
-from atdp_cli.text.identity import detector_identity
-from atdp_cli.text.packing import pack, unpack
-from atdp_cli.text.scan import KNOWN_BATCH, Finding, sentences
-from atdp_cli.text.spans import Span, Tier
-from atdp_cli.text.store import DATABASE_FILE, KEY_FILE, Store, opened_store
-from atdp_cli.text.workers import processes
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection import cache as packing
+from atdp_cli.text.detection import identity
+from atdp_cli.text.detection.cache import DATABASE_FILE, KEY_FILE, Store, opened_store, pack, unpack
+from atdp_cli.text.detection.detect import Detection, detect_records
+from atdp_cli.text.detection.executor import processes
+from atdp_cli.text.detection.identity import detector_identity
+from atdp_cli.text.detection.scan import KNOWN_BATCH, Finding, split_sentences
+from atdp_cli.text.detection.spans import Span, Tier
+from atdp_cli.text.detection.term_lists import literal
 from tests.text.strategies import spans_within
 
 many = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -42,7 +42,7 @@ def findings(draw: st.DrawFn) -> Finding:
     tokens = tuple(zip(edges[::2], edges[1::2], strict=False))
     ends = draw(st.lists(st.integers(0, len(text)), max_size=4))
     spans = tuple(sorted(draw(spans_within(len(text)))))
-    return Finding(Record("1", text), spans, tokens, sentences(ends, len(text)))
+    return Finding(Record("1", text), spans, tokens, split_sentences(ends, len(text)))
 
 
 @pytest.fixture
@@ -190,12 +190,12 @@ def test_a_finding_of_another_detector_is_not_found(small: Any, tmp_path: Path) 
 def test_hits_and_misses_give_what_one_pass_gives(pipeline: Any, tmp_path: Path, jobs: int) -> None:
     folder = tmp_path / "a.private"
     lists: dict[str, Any] = {"allow": [literal("Tom Jones")], "deny": [literal("met")]}
-    first, corrected = (list(detect(RECORDS, pipeline=pipeline, **options)) for options in ({}, lists))
+    first, corrected = (list(detect_records(RECORDS, pipeline=pipeline, **options)) for options in ({}, lists))
     counting = Counting(pipeline)
 
     def through_store(records: list[Record], **options: Any) -> list[Detection]:
         with opened_store(folder, pipeline) as store:
-            return list(detect(records, pipeline=counting, known=store.get, learn=store.put, **options))
+            return list(detect_records(records, pipeline=counting, known=store.get, learn=store.put, **options))
 
     # Every third record, then all: hits stand among misses.
     assert through_store(RECORDS[::3], engine=processes(jobs)) == first[::3]
@@ -217,7 +217,7 @@ def test_memory_is_bounded_where_everything_is_known(pipeline: Any) -> None:
             yield Record(str(taken), "x")
 
     counting = Counting(pipeline)
-    known = detect(endless(), pipeline=counting, known=lambda record: Finding(record, (), (), ((0, 1),)))
+    known = detect_records(endless(), pipeline=counting, known=lambda record: Finding(record, (), (), ((0, 1),)))
     for number in range(1, 5 * KNOWN_BATCH):
         assert next(known).record.id == str(number)
         assert taken - number <= KNOWN_BATCH
@@ -229,7 +229,7 @@ def test_a_run_that_ends_early_is_kept(pipeline: Any, tmp_path: Path) -> None:
 
     def run() -> Iterator[Detection]:
         with opened_store(folder, pipeline) as store:
-            yield from detect(RECORDS, pipeline=pipeline, known=store.get, learn=store.put)
+            yield from detect_records(RECORDS, pipeline=pipeline, known=store.get, learn=store.put)
 
     running = run()
     early = list(itertools.islice(running, 70))

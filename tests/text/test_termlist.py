@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from atdp_cli.text.corrections import literal, read_terms
-from atdp_cli.text.review.termlist import add_line, line_at, take_back, term_line
+from atdp_cli.text.detection.term_lists import literal, read_terms
+from atdp_cli.text.review.term_list import add_line, line_at, take_back, term_line
 
 texts = st.text(st.characters(), max_size=12)
 terms = texts.filter(str.strip)

@@ -7,10 +7,10 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.detector import Detection, detect
-from atdp_cli.text.redaction import redact
-from atdp_cli.text.spans import Tier, at_tier
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.detect import Detection, detect_records
+from atdp_cli.text.detection.spans import Tier, at_tier
+from atdp_cli.text.redaction.edits import redact_text
 
 LOW, HIGH, LOW_CONTEXTUAL, HIGH_CONTEXTUAL = Tier
 
@@ -46,8 +46,8 @@ def test_two_sentences_at_the_four_tiers(pipeline: Any, text: str, redacted: lis
     Its table leaves "Berlin" and "Emma" as they are at the low-entity tier, against its own definition of that
     tier (person, organisation, date, location); the definition is followed here.
     """
-    [found] = detect([Record("1", text)], pipeline=pipeline)
-    assert [redact(text, at_tier(found.spans, tier)).text for tier in Tier] == redacted
+    [found] = detect_records([Record("1", text)], pipeline=pipeline)
+    assert [redact_text(text, at_tier(found.spans, tier)).text for tier in Tier] == redacted
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_two_sentences_at_the_four_tiers(pipeline: Any, text: str, redacted: lis
 def test_a_sentence_for_each_dependency(pipeline: Any, dependency: str, text: str, word: str, label: str) -> None:
     """The parser gives this dependency, and the word is flagged for it from the low-contextual tier on."""
     assert [token.dep_ for token in pipeline(text) if token.text == word] == [dependency]
-    [found] = detect([Record("1", text)], pipeline=pipeline)
+    [found] = detect_records([Record("1", text)], pipeline=pipeline)
     places = {(s.start, s.end, s.label, s.tier) for s in found.spans if s.source == "dep"}
     assert (text.index(word), text.index(word) + len(word), label, LOW_CONTEXTUAL) in places
 
@@ -79,13 +79,13 @@ def flagged(**annotations: Sequence[str]) -> dict[Tier, str | None]:
     plain = {"pos": ["ADV", "NOUN", "ADV"], "deps": ["ROOT", "dep", "advmod"], "ents": ["O", "O", "O"]}
     by_hand = spacy.blank("en")
     by_hand.tokenizer = lambda text: Doc(by_hand.vocab, words=text.split(), heads=[0, 0, 0], **plain | annotations)
-    [found] = detect([Record("1", "here thing now")], pipeline=by_hand)
+    [found] = detect_records([Record("1", "here thing now")], pipeline=by_hand)
     assert {(span.start, span.end) for span in found.spans} <= {(5, 10)}
     return {tier: _label(found, tier) for tier in Tier}
 
 
 def _label(found: Detection, tier: Tier) -> str | None:
-    text = redact(found.record.text, at_tier(found.spans, tier)).text
+    text = redact_text(found.record.text, at_tier(found.spans, tier)).text
     middle = text.removeprefix("here ").removesuffix(" now")
     return None if middle == "thing" else middle.strip("[]")
 

@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.detector import PLACEHOLDERS, Detection, detect
-from atdp_cli.text.placeholders import Masking
-from atdp_cli.text.redaction import redact
-from atdp_cli.text.spans import Tier, at_tier, merge
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.detect import PLACEHOLDERS, Detection, detect_records
+from atdp_cli.text.detection.spans import Tier, at_tier, merge
+from atdp_cli.text.redaction.edits import redact_text
+from atdp_cli.text.redaction.placeholders import Masking
 from tests.text.strategies import maskings
 
 PIECES = [
@@ -44,7 +44,7 @@ def check_any_text(pipeline: Any, text: str, tier: Tier, masking: Masking) -> No
     found = _detected(text, pipeline)
     _check_spans(found, pipeline)
     spans = at_tier(found.spans, tier)
-    redacted = redact(text, spans, masking)
+    redacted = redact_text(text, spans, masking)
     pieces, kept_to = [], 0
     for (start, end), span in zip(redacted.placeholders, merge(spans), strict=True):
         pieces += [redacted.text[kept_to:start], text[span.start : span.end]]
@@ -54,7 +54,7 @@ def check_any_text(pipeline: Any, text: str, tier: Tier, masking: Masking) -> No
 
 
 def _detected(text: str, pipeline: Any) -> Detection:
-    [detection] = detect([Record("1", text)], pipeline=pipeline)
+    [detection] = detect_records([Record("1", text)], pipeline=pipeline)
     return detection
 
 
@@ -88,7 +88,7 @@ def _check_passes(pipeline: Any, text: str, tier: Tier, masking: Masking) -> Non
         spans = at_tier(_detected(text, pipeline).spans, tier)
         places = [match.span() for match in PLACEHOLDERS.finditer(text)]
         assert all(span.end <= start or end <= span.start for span in spans for start, end in places)
-        again = redact(text, spans, masking).text
+        again = redact_text(text, spans, masking).text
         if again == text:
             return
         text = again

@@ -11,43 +11,44 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.errors import RunError
-from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.detector import detect
-from atdp_cli.text.identifiers import RECOGNISERS, Found, Recognisers, pattern
-from atdp_cli.text.identifiers.density import density
-from atdp_cli.text.scan import BATCH
-from atdp_cli.text.workers import processes
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.detect import detect_records
+from atdp_cli.text.detection.executor import processes
+from atdp_cli.text.detection.identifiers import RECOGNISERS, Recognisers, pattern
+from atdp_cli.text.detection.identifiers.density import density
+from atdp_cli.text.detection.identifiers.found import IdentifierMatch
+from atdp_cli.text.detection.scan import BATCH
 
 RECORDS = [Record(str(n), f"Maria {n} met Tom Jones on May {n % 28 + 1}; jo{n}@x.com.") for n in range(3 * BATCH)]
 
 
-def ends_its_process(text: str) -> Iterator[Found]:
+def ends_its_process(text: str) -> Iterator[IdentifierMatch]:
     os._exit(1)
 
 
-def names_maria(text: str) -> Iterator[Found]:
+def names_maria(text: str) -> Iterator[IdentifierMatch]:
     """A recogniser that can be sent to any process."""
     return ((*match.span(), "PERSON") for match in re.finditer("Maria", text))
 
 
 def test_a_process_that_ends_is_an_error_and_no_hang(pipeline: Any) -> None:
     with pytest.raises(RunError, match=r"ended before its work was done\. It may have run out of memory"):
-        list(detect(RECORDS, pipeline=pipeline, engine=processes(2), recognisers=[ends_its_process]))
+        list(detect_records(RECORDS, pipeline=pipeline, engine=processes(2), recognisers=[ends_its_process]))
 
 
 @pytest.mark.parametrize("recognisers", [RECOGNISERS, (names_maria,)])
 def test_processes_that_start_afresh_give_the_same(
     pipeline: Any, recognisers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone = list(detect(RECORDS[:4], pipeline=pipeline, recognisers=recognisers))
+    alone = list(detect_records(RECORDS[:4], pipeline=pipeline, recognisers=recognisers))
     monkeypatch.setattr(multiprocessing.context._default_context, "_actual_context", None)
     multiprocessing.set_start_method("spawn")
-    assert list(detect(RECORDS[:4], pipeline=pipeline, recognisers=recognisers, engine=processes(2))) == alone
+    assert list(detect_records(RECORDS[:4], pipeline=pipeline, recognisers=recognisers, engine=processes(2))) == alone
 
 
 def test_processes_end_with_the_reading(pipeline: Any) -> None:
     before = set(multiprocessing.active_children())
-    reading = detect(RECORDS, pipeline=pipeline, engine=processes(2))
+    reading = detect_records(RECORDS, pipeline=pipeline, engine=processes(2))
     next(reading)
     assert len(set(multiprocessing.active_children()) - before) == 2
     reading.close()  # type: ignore[attr-defined]

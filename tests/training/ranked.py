@@ -14,16 +14,18 @@ import torch
 from safetensors.torch import save_file
 
 from atdp_cli.events import ignore
-from atdp_cli.jobs.joining import joined
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.model.perplexity import Perplexity
-from atdp_cli.privacy.csprng import insecure_stream
 from atdp_cli.privacy.journal import open_journal
+from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.training.clipping.engine import ClippingEngine
-from atdp_cli.training.clipping.selection import choose
+from atdp_cli.training.clipping.select import select_engine
+from atdp_cli.training.distributed.fsdp import full_tensor, shard_model
+from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
+from atdp_cli.training.distributed.torchrun import process_group
+from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
 from atdp_cli.training.plan import Corpus, StagePlan, make_plan
-from atdp_cli.training.ranks import ALONE, Ranks
 from atdp_cli.training.recipe import (
     DPSGD,
     SGD,
@@ -36,9 +38,7 @@ from atdp_cli.training.recipe import (
     Train,
     Uniform,
 )
-from atdp_cli.training.sharding import shard, whole
-from atdp_cli.training.stage import Randomness, run_noise, run_plain, run_private
-from atdp_cli.training.underway import StageResult
+from atdp_cli.training.state import StageResult
 from tests.training.test_clipping import CLIP, example, gpt2, llama
 
 RECORDS = 13
@@ -157,11 +157,11 @@ def undropped(model: Any) -> Any:
 def trained(stage: str, model: str, ranks: Ranks, journal: Path) -> tuple[dict[str, torch.Tensor], StageResult]:
     """The weights that a stage leaves, whole, and what it counted."""
     made = undropped(MODELS[model]())
-    chosen = choose(made, "bookkeeping", ignore, ranks=ranks)
+    chosen = select_engine(made, "bookkeeping", ignore, ranks=ranks)
     if ranks.sharded:
-        shard(made, ranks, torch.device("cpu"))
+        shard_model(made, ranks, torch.device("cpu"))
     result = STAGES[stage](made, ranks, chosen.run, journal)
-    return {name: whole(one.detach()).clone() for name, one in made.named_parameters()}, result
+    return {name: full_tensor(one.detach()).clone() for name, one in made.named_parameters()}, result
 
 
 def run_rank(rank: int, size: int, port: int, folder: str, runs: list[tuple[str, str, bool]]) -> None:
@@ -174,7 +174,7 @@ def run_rank(rank: int, size: int, port: int, folder: str, runs: list[tuple[str,
         "MASTER_ADDR": "localhost",
         "MASTER_PORT": str(port),
     }
-    with joined() as team:
+    with process_group() as team:
         for stage, model, sharded in runs:
             ranks = Ranks(rank=team.ranks.rank, size=size, sharded=sharded)
             found, result = trained(stage, model, ranks, Path(folder) / f"journal {stage} {model} {sharded} {rank}")
@@ -207,4 +207,4 @@ def together(size: int, folder: Path, runs: list[tuple[str, str, bool]]) -> None
 
 def alone(stage: str, model: str, folder: Path) -> tuple[dict[str, torch.Tensor], StageResult]:
     """The same in this process."""
-    return trained(stage, model, ALONE, folder / f"journal {stage} {model} alone")
+    return trained(stage, model, SINGLE_PROCESS, folder / f"journal {stage} {model} alone")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.privacy.ledger import GaussianRelease, LedgerEvent, SubsampledGaussian, compact, private_events
 from atdp_cli.privacy.schedule import RiseReset
-from atdp_cli.training.allowance import Place, allowance, one_step_events
+from atdp_cli.runs.budget import Cursor, allowance, one_step_events
 from atdp_cli.training.plan import Corpus, Plan, StagePlan, make_plan, planned_epsilon
 from atdp_cli.training.recipe import DPSGD, AdamW, Nothing, Plain, Recipe, Text, Train, Uniform, Weighted
 
@@ -51,25 +51,25 @@ def recipes(draw: st.DrawFn) -> Recipe:
     return tuple(made)
 
 
-def walked(plan: Plan, at: Place, spent: float, limit: float) -> Place | None:
+def walked(plan: Plan, at: Cursor, spent: float, limit: float) -> Cursor | None:
     """The same by going there: stage by stage, release by release, step by step."""
     for position, one in enumerate(plan.stages):
         if position < at.stage or not isinstance(one, StagePlan):
             continue
-        begun = at if position == at.stage else Place(stage=position)
+        begun = at if position == at.stage else Cursor(stage=position)
         taken = 0
         for event in private_events(one.events):
             if isinstance(event, GaussianRelease):
                 if not begun.released:
                     spent += cost([event])
                     if spent > limit:
-                        return Place(stage=position, step=0)
+                        return Cursor(stage=position, step=0)
                 continue
             for _ in range(event.steps):
                 if taken >= begun.step:
                     spent += cost([event.model_copy(update={"steps": 1})])
                     if spent > limit:
-                        return Place(stage=position, step=taken)
+                        return Cursor(stage=position, step=taken)
                 taken += 1
     return None
 
@@ -80,7 +80,7 @@ def test_it_is_where_walking_ends(recipe: Recipe, data: st.DataObject) -> None:
     position = data.draw(st.integers(0, len(plan.stages) - 1))
     one = plan.stages[position]
     step = data.draw(st.integers(0, one.steps)) if isinstance(one, StagePlan) else 0
-    at = Place(stage=position, step=step, released=step > 0 or data.draw(st.booleans()))
+    at = Cursor(stage=position, step=step, released=step > 0 or data.draw(st.booleans()))
     possible = one_step_events(plan)
     again = data.draw(st.lists(st.sampled_from(possible), max_size=4)) if possible else []
     # Off every sum of costs, which are eighths at most.
@@ -97,13 +97,13 @@ def test_an_uninterrupted_run_goes_to_its_end() -> None:
         ledger = plan.ledger.model_copy(update={"events": compact(events)})
         return planned_epsilon(Plan(stages=plan.stages, ledger=ledger)) <= limit
 
-    assert allowance(plan, Place(), (), within) is None
-    assert allowance(plan, Place(), one_step_events(plan)[:1], within) == Place(
+    assert allowance(plan, Cursor(), (), within) is None
+    assert allowance(plan, Cursor(), one_step_events(plan)[:1], within) == Cursor(
         stage=1, step=plan.training[1].steps - 1
     )
 
 
 def test_no_limit_and_every_limit() -> None:
     plan = plan_of((stage("a", 1),))
-    assert allowance(plan, Place(), (), lambda _: True) is None
-    assert allowance(plan, Place(), (), lambda events: not private_events(events)) == Place(stage=0, step=0)
+    assert allowance(plan, Cursor(), (), lambda _: True) is None
+    assert allowance(plan, Cursor(), (), lambda events: not private_events(events)) == Cursor(stage=0, step=0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.privacy.guarantee import SAME_SHAPE, Guarantee, guarantees, selective_void, sentences
+from atdp_cli.privacy.guarantee import SAME_SHAPE, Guarantee, guarantee_sentences, guarantees, selective_void
 from atdp_cli.privacy.ledger import Ledger, LedgerEvent, Masks, PlainTraining, Prior, read_ledger, write_ledger
 from atdp_cli.training.plan import Corpus, Plan, make_plan, planned_epsilon
 from atdp_cli.training.recipe import ATDP, DECOYS, DP_SGD, NO_DP, REDACTED, Recipe, Text, Train
@@ -64,14 +64,14 @@ def test_selective_holds_where_every_plain_stage_hid_what_was_flagged(events: li
     narrower = {scope for scope, one in found.items() if SAME_SHAPE in one.assumptions}
     decoys = any(event.text == "decoy" for event in plain)
     assert narrower == ({"selective"} if "selective" in found and decoys else set())
-    told = " ".join(sentences(ledger, guarantees(ledger)))
+    told = " ".join(guarantee_sentences(ledger, guarantees(ledger)))
     assert ("For the flagged characters alone" in told) is ("selective" in found or any(e.text != "raw" for e in plain))
 
 
 def test_a_raw_stage_before_decoys_voids_what_they_hide() -> None:
     ledger = plan(NO_DP + DECOYS).ledger
     assert "selective" not in by_scope(ledger)
-    assert any("read the raw text" in line for line in sentences(ledger, guarantees(ledger)))
+    assert any("read the raw text" in line for line in guarantee_sentences(ledger, guarantees(ledger)))
 
 
 def test_decoys_and_placeholders_go_together() -> None:

@@ -15,10 +15,10 @@ from atdp_cli.events import ignore
 from atdp_cli.training.clipping import bookkeeping, opacus
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.loop import record_gradient
+from atdp_cli.training.loop import run_noise, run_plain
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import NO_DP, SGD, Nothing, Recipe
-from atdp_cli.training.stage import run_noise, run_plain
-from atdp_cli.training.subset import selected, training_only
+from atdp_cli.training.trainable import selected, training_only
 from tests.training.clipping.models import build, norm_error, oracle, record, relative, untouched
 from tests.training.stages import trained
 from tests.training.test_clipping import CLIP, example, gpt2

@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy import stats
 
-from atdp_cli.privacy.csprng import insecure_stream, secure_stream
+from atdp_cli.privacy.rng import insecure_stream, secure_stream
 from atdp_cli.training.noise import BLOCK, add_noise, normals
 
 

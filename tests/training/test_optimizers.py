@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 from torch import nn
 
 from atdp_cli.events import ignore
-from atdp_cli.training.adambc import BETAS, AdamBC
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.loop import clipped_sum
+from atdp_cli.training.dp_adambc import BETAS, DPAdamBC
+from atdp_cli.training.loop import poisson_sample, run_noise, run_plain
 from atdp_cli.training.optimizers import make_optimizer
 from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamW, Nothing, Optimizer, Plain, Text, Towards, Train, Uniform
 from atdp_cli.training.recipe import AdamBC as Corrected
-from atdp_cli.training.sampling import poisson_sample
-from atdp_cli.training.stage import run_noise, run_plain
 from tests.training.test_clipping import CLIP, distance, example, gpt2, norm
 from tests.training.test_stage import NOTHING, STEEP, plan_for, private_recipe, run, streams, whole_noise
 
@@ -77,7 +76,7 @@ def test_it_goes_where_the_sums_say_while_the_noise_changes(
 ) -> None:
     start, *gradients = draws(seed, len(variances) + 1)
     parameter = nn.Parameter(start.clone())
-    optimizer = AdamBC([parameter], learning_rate=rate, weight_decay=decay, floor=floor)
+    optimizer = DPAdamBC([parameter], learning_rate=rate, weight_decay=decay, floor=floor)
     for gradient, variance in zip(gradients, variances, strict=True):
         stepped(optimizer, parameter, gradient, variance)
     expected = walk(start.numpy(), [one.numpy() for one in gradients], variances, rate=rate, decay=decay, floor=floor)
@@ -87,7 +86,7 @@ def test_it_goes_where_the_sums_say_while_the_noise_changes(
 def test_without_noise_it_is_adamw() -> None:
     start, *gradients = draws(1, 30)
     ours, theirs = nn.Parameter(start.clone()), nn.Parameter(start.clone())
-    optimizer = AdamBC([ours], learning_rate=0.03, weight_decay=0.2, floor=0.1)
+    optimizer = DPAdamBC([ours], learning_rate=0.03, weight_decay=0.2, floor=0.1)
     usual = torch.optim.AdamW([theirs], lr=0.03, weight_decay=0.2)
     for scale, gradient in enumerate(gradients):
         gradient[::5] = 0
@@ -100,7 +99,7 @@ def test_what_is_left_of_pure_noise_is_nothing() -> None:
     """Through a rise and a reset of σ, within five standard errors at every step."""
     size, generator = 200_000, torch.Generator().manual_seed(0)
     parameter = nn.Parameter(torch.zeros(size, dtype=torch.float64))
-    optimizer = AdamBC([parameter], learning_rate=1e-3, weight_decay=0.0, floor=0.1)
+    optimizer = DPAdamBC([parameter], learning_rate=1e-3, weight_decay=0.0, floor=0.1)
     for sigma in (1.0, 1.0, 1.5, 1.5, 3.0, 3.0, 0.5, 0.5):
         noise = sigma * torch.randn(size, generator=generator, dtype=torch.float64)
         stepped(optimizer, parameter, noise, sigma**2)
@@ -112,7 +111,7 @@ def test_what_is_left_of_pure_noise_is_nothing() -> None:
 def test_what_is_left_of_a_signal_in_noise_is_the_signal() -> None:
     size, generator = 200_000, torch.Generator().manual_seed(1)
     parameter = nn.Parameter(torch.zeros(size, dtype=torch.float64))
-    optimizer = AdamBC([parameter], learning_rate=1e-3, weight_decay=0.0, floor=0.1)
+    optimizer = DPAdamBC([parameter], learning_rate=1e-3, weight_decay=0.0, floor=0.1)
     for sigma in (0.5, 1.0, 2.0):
         stepped(optimizer, parameter, 3 + sigma * torch.randn(size, generator=generator, dtype=torch.float64), sigma**2)
     left = optimizer.signal(parameter)
@@ -130,7 +129,7 @@ def test_no_step_is_longer_than_the_floor_allows_and_none_depends_on_the_scale(
     steps = []
     for factor in (1.0, scale):
         parameter, usual = (nn.Parameter(torch.zeros(40, dtype=torch.float64)) for _ in range(2))
-        optimizer = AdamBC([parameter], learning_rate=1.0, weight_decay=0.0, floor=floor)
+        optimizer = DPAdamBC([parameter], learning_rate=1.0, weight_decay=0.0, floor=floor)
         adam = torch.optim.AdamW([usual], lr=1.0, weight_decay=0.0)
         for gradient, variance in zip(gradients, variances, strict=True):
             before = [one.detach().clone() for one in (parameter, usual)]
@@ -144,7 +143,7 @@ def test_no_step_is_longer_than_the_floor_allows_and_none_depends_on_the_scale(
 
 def test_it_must_know_the_noise_of_every_step() -> None:
     parameter = nn.Parameter(torch.zeros(3))
-    optimizer = AdamBC([parameter], learning_rate=1.0, weight_decay=0.0, floor=0.1)
+    optimizer = DPAdamBC([parameter], learning_rate=1.0, weight_decay=0.0, floor=0.1)
     with pytest.raises(ValueError, match="told"):
         stepped(optimizer, parameter, torch.ones(3))
     stepped(optimizer, parameter, torch.ones(3), 1.0)

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from atdp_cli.privacy.csprng import insecure_stream
 from atdp_cli.privacy.journal import read_journal
+from atdp_cli.privacy.rng import insecure_stream
+from atdp_cli.training.distributed.ranks import Ranks, local_items
+from atdp_cli.training.loop import poisson_sample
 from atdp_cli.training.noise import BLOCK, add_noise
-from atdp_cli.training.ranks import Ranks, share
-from atdp_cli.training.sampling import poisson_sample
 from tests.training.ranked import ADAM, RECORDS, STAGES, alone, plan_of, together
 
 WHOLE = [(stage, "tied", False) for stage in STAGES] + [("private", "adapter", False)]
@@ -24,7 +24,7 @@ TOLERANCE = 1e-5
 
 @given(st.integers(1, 9), st.lists(st.integers()))
 def test_every_item_belongs_to_one_process(size: int, items: list[int]) -> None:
-    shares = [share(Ranks(rank=rank, size=size), items) for rank in range(size)]
+    shares = [local_items(Ranks(rank=rank, size=size), items) for rank in range(size)]
     assert sorted(one for own in shares for one in own) == sorted(items)
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 

@@ -26,7 +26,7 @@ from atdp_cli.training.recipe import (
     parse_recipe,
     reads_reference,
 )
-from atdp_cli.training.settings import SETTERS, apply_settings, bare, parse_setting
+from atdp_cli.training.settings import SETTERS, apply_settings, parse_setting, stage_setting
 from tests.training.stages import trained
 
 NAMES = st.lists(st.sampled_from(sorted(RECIPES)), min_size=1, max_size=3)
@@ -40,7 +40,9 @@ def plan(recipe: Recipe, *, records: int = 1000, inherited: Ledger | None = None
 
 
 def changed(recipe: Recipe, **options: object) -> Recipe:
-    return apply_settings(recipe, [bare(recipe, name.replace("_", "-"), value) for name, value in options.items()])
+    return apply_settings(
+        recipe, [stage_setting(recipe, name.replace("_", "-"), value) for name, value in options.items()]
+    )
 
 
 @settings(deadline=None, max_examples=30)
@@ -141,7 +143,7 @@ def test_every_option_refuses_nonsense(option: str) -> None:
     for recipe in (ATDP, parse_recipe("anchored"), corrected):
         for value in nonsense:
             with pytest.raises(UsageError):
-                apply_settings(recipe, [bare(recipe, option, value)])
+                apply_settings(recipe, [stage_setting(recipe, option, value)])
 
 
 def test_the_settings_of_the_pull_reach_their_stage() -> None:
@@ -156,7 +158,7 @@ def test_an_optimizer_takes_its_settings_in_any_order() -> None:
     options = {"floor": "0.5", "towards": "start", "weight-decay": "0.2", "optimizer": "adambc", "learning-rate": "1"}
     expected = AdamBC(learning_rate=1.0, weight_decay=0.2, towards="start", floor=0.5)
     for order in permutations(options):
-        [stage] = trained(apply_settings(ATDP, [bare(ATDP, option, options[option]) for option in order]))
+        [stage] = trained(apply_settings(ATDP, [stage_setting(ATDP, option, options[option]) for option in order]))
         assert stage.optimizer == expected
 
 
@@ -172,7 +174,7 @@ def test_nothing_corrects_for_noise_that_is_not_there() -> None:
 )
 def test_an_option_that_a_stage_lacks_is_refused(recipe: Recipe, option: str) -> None:
     with pytest.raises(UsageError, match=option):
-        apply_settings(recipe, [bare(recipe, option, "1")])
+        apply_settings(recipe, [stage_setting(recipe, option, "1")])
 
 
 def test_delta_must_lie_below_one_over_the_records() -> None:

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.cli.harden_options import Data, Privacy, Training
-from atdp_cli.cli.options import Detecting
+from atdp_cli.cli.harden.options import DataOptions, PrivacyOptions, TrainingOptions
+from atdp_cli.cli.options.shared import DetectionOptions
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.privacy.schedule import Constant, RiseReset
 from atdp_cli.ranges import LARGEST_NOISE, LEAST_DELTA
-from atdp_cli.text.placeholders import Style
-from atdp_cli.text.spans import Tier
+from atdp_cli.text.detection.spans import Tier
+from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.recipe import (
     DPSGD,
     MOST_EPOCHS,
@@ -34,11 +34,11 @@ from atdp_cli.training.recipe import (
     Weighted,
     parse_recipe,
 )
-from atdp_cli.training.recipefile import (
+from atdp_cli.training.recipe_file import (
     SUMS,
     RecipeFile,
     RunOptions,
-    asked_recipe,
+    load_recipe,
     read_recipe,
     recipe_text,
     write_recipe,
@@ -149,8 +149,8 @@ def test_named_recipes_read_back(tmp_path: Path, name: str) -> None:
     path = tmp_path / "r.toml"
     file = RecipeFile(name=name, recipe=parse_recipe(name))
     write_recipe(path, file)
-    assert asked_recipe(str(path)) == file
-    assert asked_recipe(name) == file
+    assert load_recipe(str(path)) == file
+    assert load_recipe(name) == file
 
 
 def test_every_type_of_the_recipe_has_a_kind() -> None:
@@ -165,7 +165,11 @@ def test_every_type_of_the_recipe_has_a_kind() -> None:
 
 
 def test_every_option_of_a_file_is_one_of_the_command() -> None:
-    options = [field.name for group in (Data, Training, Privacy, Detecting) for field in fields(group)]
+    options = [
+        field.name
+        for group in (DataOptions, TrainingOptions, PrivacyOptions, DetectionOptions)
+        for field in fields(group)
+    ]
     assert all(options.count(field.name) == 1 for field in fields(RunOptions))
 
 
@@ -274,7 +278,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="cannot be read as a recipe"):
             read_recipe(path)
     with pytest.raises(UsageError, match=r"recipe 'none\.tom' is not known"):
-        asked_recipe("none.tom")
+        load_recipe("none.tom")
 
 
 @settings(deadline=None, max_examples=100)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.accountant import epsilon_pld
-from atdp_cli.privacy.guarantee import PUBLIC_REFERENCE, UNKNOWN_REFERENCE, Guarantee, guarantees, sentences
+from atdp_cli.privacy.guarantee import PUBLIC_REFERENCE, UNKNOWN_REFERENCE, Guarantee, guarantee_sentences, guarantees
 from atdp_cli.privacy.ledger import (
     GaussianRelease,
     Ledger,
@@ -97,7 +97,7 @@ def test_they_add_no_epsilon_before_or_behind(idle: str) -> None:
 def test_who_adds_noise_without_records_is_told_that_it_protects_none() -> None:
     for name, told in (("no-dp+noise", True), ("no-dp+interpolate", True), ("no-dp+anchored", False)):
         found = plan(name).ledger
-        assert ("No stage read the corpus under noise." in sentences(found, guarantees(found))) is told
+        assert ("No stage read the corpus under noise." in guarantee_sentences(found, guarantees(found))) is told
 
 
 def test_noise_takes_as_many_steps_as_the_stage_that_it_controls_for() -> None:
@@ -165,7 +165,7 @@ def test_a_reference_with_an_unknown_past_voids_both_guarantees(name: str) -> No
     assert "selective" in by_scope(plan(f"redacted+{name}").ledger)
     alone = plan(name, reference=unknown).ledger
     assert end_to_end(alone).epsilon == math.inf
-    said = " ".join(sentences(alone, guarantees(alone)))
+    said = " ".join(guarantee_sentences(alone, guarantees(alone)))
     assert f"no finite ε, because {UNKNOWN_REFERENCE}" in said
     assert by_scope(alone)["increment"].epsilon == by_scope(plan(name).ledger)["increment"].epsilon
 

@@ -13,11 +13,12 @@ from scipy import stats
 from atdp_cli.errors import RunError
 from atdp_cli.events import EpochDone, Event, StepDone, ignore
 from atdp_cli.model.perplexity import Perplexity, perplexity
-from atdp_cli.privacy.csprng import KeyStream, insecure_stream
 from atdp_cli.privacy.journal import open_journal, read_journal
+from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.privacy.schedule import Constant, RiseReset, Schedule
 from atdp_cli.training.clipping.engine import ClippedSum, trainable
 from atdp_cli.training.clipping.loop import clipped_sum
+from atdp_cli.training.loop import Randomness, StopCriterion, poisson_sample, run_noise, run_plain, run_private
 from atdp_cli.training.noise import BLOCK, add_noise, normals
 from atdp_cli.training.objective import Example
 from atdp_cli.training.optimizers import make_optimizer
@@ -36,9 +37,7 @@ from atdp_cli.training.recipe import (
     Train,
     Uniform,
 )
-from atdp_cli.training.sampling import poisson_sample
-from atdp_cli.training.stage import Enough, Randomness, run_noise, run_plain, run_private
-from atdp_cli.training.underway import StageResult
+from atdp_cli.training.state import StageResult
 from tests.training.stages import trained
 from tests.training.test_clipping import CLIP, VOCABULARY, distance, example, gpt2, norm
 
@@ -82,7 +81,7 @@ def run(
     *,
     seed: int = 0,
     engine: Any = clipped_sum,
-    enough: Enough | None = None,
+    enough: StopCriterion | None = None,
 ) -> StageResult:
     with open_journal(path) as journal:
         return run_private(
@@ -234,7 +233,7 @@ def test_every_stage_starts_with_a_fresh_optimizer() -> None:
 STEEP = RiseReset(noise_multiplier=0.5, escalation=1.5, jitter=(0.9, 1.1))
 
 
-def after(epoch: int) -> tuple[Enough, list[bool]]:
+def after(epoch: int) -> tuple[StopCriterion, list[bool]]:
     """A rule that is content after this epoch, and its answers so far."""
     answers: list[bool] = []
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.training.stepping import all_finite
+from atdp_cli.training.step import all_finite
 
 numbers = st.one_of(
     st.floats(width=32, allow_nan=False, allow_infinity=False),

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 
 from atdp_cli.events import ignore
 from atdp_cli.model.perplexity import Perplexity
-from atdp_cli.privacy.csprng import KeyStream, insecure_stream
 from atdp_cli.privacy.journal import open_journal, read_journal
 from atdp_cli.privacy.ledger import SubsampledGaussian
+from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.loop import clipped_sum
+from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
 from atdp_cli.training.objective import Example
 from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer
 from atdp_cli.training.plan import Corpus, StagePlan, make_plan
 from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamBC, AdamW, Nothing, Optimizer, Plain, Text, Train, Uniform
-from atdp_cli.training.stage import Randomness, run_noise, run_plain, run_private
-from atdp_cli.training.underway import StageResult, Underway
+from atdp_cli.training.state import StageResult, StageState
 from tests.training.stages import trained
 from tests.training.test_clipping import CLIP, example, gpt2
 
@@ -67,7 +67,7 @@ def plain_plan() -> StagePlan:
     ).training[0]
 
 
-def kept(found: Underway) -> Underway:
+def kept(found: StageState) -> StageState:
     """What a disk would hold: nothing that lives on."""
     return copy.deepcopy(found)
 
@@ -77,10 +77,10 @@ Stage = Callable[..., StageResult]
 
 def interrupted(stage: Stage, step: int) -> tuple[StageResult, Any]:
     """The stage broken off after a step, and gone on with by another model that was given what was kept."""
-    held: list[Underway] = []
+    held: list[StageState] = []
     model, left = gpt2(), None
 
-    def after_step(underway: Callable[[], Underway]) -> None:
+    def after_step(underway: Callable[[], StageState]) -> None:
         nonlocal left
         if (found := underway()).step == step:
             held.append(kept(found))
@@ -162,9 +162,9 @@ def test_a_plain_stage_goes_on_in_the_order_that_was_drawn_for_it() -> None:
             seen[session].append(row)
             return super().__getitem__(row)
 
-    held: list[Underway] = []
+    held: list[StageState] = []
 
-    def after_step(underway: Callable[[], Underway]) -> None:
+    def after_step(underway: Callable[[], StageState]) -> None:
         held.append(kept(underway()))
         if held[-1].step == 4:
             raise BrokenOffError

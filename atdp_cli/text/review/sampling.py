@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from atdp_cli.errors import UsageError
-from atdp_cli.text.corpora.records import Record
-from atdp_cli.text.detector import Detection
-from atdp_cli.text.spans import Range, Span, Tier, at_tier, merge
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.detect import Detection
+from atdp_cli.text.detection.spans import Range, Span, Tier, at_tier, merge
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def check_rate(rate: float) -> None:
         raise UsageError(f"sample is {rate}.", "Choose a share of the sentences above 0 and at most 1, such as 0.01.")
 
 
-def sample(sentences: Iterable[Sentence], rate: float, draw: random.Random) -> Iterator[Drawn]:
+def sample_sentences(sentences: Iterable[Sentence], rate: float, draw: random.Random) -> Iterator[Drawn]:
     """Draw a share `rate` of the sentences, half of them flagged; four in memory, besides disputed ones.
 
     The sentences are cut, in order, into blocks of about 2/rate. Of each block one flagged and one unflagged

@@ -13,13 +13,21 @@ import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.training.clipping.batches import PhysicalBatch, idle, split
-from atdp_cli.training.clipping.capture import Uses, capture
 from atdp_cli.training.clipping.engine import ROUNDING_MARGIN, ClippedSum, clip_factor, trainable, zeros_of
-from atdp_cli.training.clipping.layers import trained_layers
-from atdp_cli.training.clipping.uses import Use, add_weighted, form, magnitudes, must_form, squared_norm, squared_norms
-from atdp_cli.training.collectives import most_of
+from atdp_cli.training.clipping.ghost_norm import (
+    Use,
+    add_weighted,
+    magnitudes,
+    must_form,
+    per_record_gradients,
+    squared_norm,
+    squared_norms,
+)
+from atdp_cli.training.clipping.hooks import Uses, capture
+from atdp_cli.training.clipping.layer_rules import trained_layers
+from atdp_cli.training.distributed.collectives import all_reduce_max
+from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.objective import Example
-from atdp_cli.training.ranks import ALONE, Ranks
 
 FP32_ROUNDING = 2.0**-24
 
@@ -31,7 +39,7 @@ def clipped_sum(
     *,
     tokens: int,
     positions: bool,
-    ranks: Ranks = ALONE,
+    ranks: Ranks = SINGLE_PROCESS,
 ) -> ClippedSum:
     """Σ of the records' clipped gradients, many records at a time.
 
@@ -52,7 +60,7 @@ def clipped_sum(
     layers = trained_layers(model)
     buffers: dict[torch.Tensor, torch.Tensor] = {}
     batches = list(split(records, tokens))
-    rounds = most_of(ranks, len(batches)) if ranks.sharded else len(batches)
+    rounds = all_reduce_max(ranks, len(batches)) if ranks.sharded else len(batches)
     for batch in batches:
         uses = capture(model, layers, batch, positions=positions)
         norms[list(batch.records)] = _clip(uses, batch, clip_norm, total, buffers)
@@ -81,7 +89,7 @@ def _clip(
         buffers[parameter] = torch.empty_like(total[parameter])
     for row in range(len(squares)):
         for parameter, found in formed.items():
-            form(found, row, buffers[parameter])
+            per_record_gradients(found, row, buffers[parameter])
             squares[row] += squared_norm(buffers[parameter])
         norm = math.sqrt(float(squares[row]))
         if not math.isfinite(norm):

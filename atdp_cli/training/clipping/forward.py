@@ -8,7 +8,7 @@ from atdp_cli.model.forward import Batch
 from atdp_cli.training.clipping.batches import PhysicalBatch
 
 
-def logits_of(model: PreTrainedModel, batch: PhysicalBatch, *, positions: bool) -> torch.Tensor:
+def batch_logits(model: PreTrainedModel, batch: PhysicalBatch, *, positions: bool) -> torch.Tensor:
     """The model's logits for a physical batch; see `model.forward.logits_of`."""
     mask = torch.ones_like(batch.input_ids) if batch.attention_mask is None else batch.attention_mask
     padded = Batch(batch.input_ids, mask, batch.source_ids, batch.source_mask)
@@ -65,7 +65,7 @@ def reference_logits(batch: PhysicalBatch) -> torch.Tensor:
     """What the batch's reference predicts, shape [windows, T, V]."""
     if batch.reference is None:
         raise ValueError("the batch has no reference")
-    return logits_of(batch.reference, batch, positions=False)
+    return batch_logits(batch.reference, batch, positions=False)
 
 
 def _before(values: torch.Tensor) -> torch.Tensor:

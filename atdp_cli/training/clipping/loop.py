@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from atdp_cli.training.clipping.batches import PhysicalBatch, collate
 from atdp_cli.training.clipping.engine import ClippedSum, clip_factor, trainable, zeros_of
-from atdp_cli.training.clipping.forward import logits_of, reference_logits
+from atdp_cli.training.clipping.forward import batch_logits, reference_logits
 from atdp_cli.training.objective import Example
 
 
@@ -56,7 +56,7 @@ def record_gradient(
 
 def _token_losses(model: PreTrainedModel, alone: PhysicalBatch) -> torch.Tensor:
     """The loss of each token but the first of the one window of a batch, shape [T−1]."""
-    logits = logits_of(model, alone, positions=False)[0, :-1]
+    logits = batch_logits(model, alone, positions=False)[0, :-1]
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     losses = F.cross_entropy(logits, alone.input_ids[0, 1:].to(logits.device), reduction="none")
     if alone.anchored is None:

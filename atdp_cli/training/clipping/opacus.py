@@ -11,8 +11,8 @@ from transformers import PreTrainedModel
 
 from atdp_cli.training.clipping.batches import PhysicalBatch, split
 from atdp_cli.training.clipping.engine import ClippedSum, clip_factors, summed_in, trainable
-from atdp_cli.training.clipping.forward import logits_of, loss_gradient
-from atdp_cli.training.clipping.layers import UnknownLayerError
+from atdp_cli.training.clipping.forward import batch_logits, loss_gradient
+from atdp_cli.training.clipping.layer_rules import UnknownLayerError
 from atdp_cli.training.objective import Example
 
 
@@ -46,7 +46,7 @@ def _record_gradients(
     with _sampling(model, parameters), warnings.catch_warnings():
         # Of the first layer, whose input takes no gradient; its output's is what is wanted.
         warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)
-        logits = logits_of(model, batch, positions=positions)
+        logits = batch_logits(model, batch, positions=positions)
         torch.autograd.backward(logits, loss_gradient(logits, batch))
         found = [getattr(parameter, "grad_sample", None) for parameter in parameters]
     shape = (len(batch.records), -1)

@@ -1,6 +1,6 @@
 """User names, account numbers and passwords: what is found, and what only looks like it."""
 
-from atdp_cli.text.identifiers import Recogniser, accounts
+from atdp_cli.text.detection.identifiers import Recogniser, accounts
 
 POSITIVES: dict[Recogniser, list[str]] = {
     accounts.username: [

@@ -1,6 +1,6 @@
 """E-mail addresses and telephone numbers: what is found, and what only looks like it."""
 
-from atdp_cli.text.identifiers import Recogniser, contact
+from atdp_cli.text.detection.identifiers import Recogniser, contact
 
 POSITIVES: dict[Recogniser, list[str]] = {
     contact.email: [

@@ -1,6 +1,6 @@
 """Dates in digits: what is found, and what only looks like it."""
 
-from atdp_cli.text.identifiers import Recogniser, dates
+from atdp_cli.text.detection.identifiers import Recogniser, dates
 
 POSITIVES: dict[Recogniser, list[str]] = {
     dates.numeric_date: [

@@ -1,6 +1,6 @@
 """The cases of all recognisers together. A recogniser without cases fails `test_each`."""
 
-from atdp_cli.text.identifiers import Recogniser
+from atdp_cli.text.detection.identifiers import Recogniser
 from tests.text.identifiers import (
     accounts,
     contact,

@@ -1,6 +1,6 @@
 """Payment cards and bank accounts: what is found, and what only looks like it."""
 
-from atdp_cli.text.identifiers import Recogniser, money
+from atdp_cli.text.detection.identifiers import Recogniser, money
 
 POSITIVES: dict[Recogniser, list[str]] = {
     money.payment_card: [

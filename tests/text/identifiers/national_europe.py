@@ -1,6 +1,6 @@
 """National identifiers of Europe: what is found, and what only looks like it."""
 
-from atdp_cli.text.identifiers import Recogniser, national
+from atdp_cli.text.detection.identifiers import Recogniser, national
 
 POSITIVES: dict[Recogniser, list[str]] = {
     national.NUMBERS["gb.nhs"]: [

@@ -1,6 +1,6 @@
 """Addresses on networks: what is found, and what only looks like it."""
 
-from atdp_cli.text.identifiers import Recogniser, network
+from atdp_cli.text.detection.identifiers import Recogniser, network
 
 POSITIVES: dict[Recogniser, list[str]] = {
     network.ipv4: [

@@ -1,6 +1,6 @@
 """Numbers: what is found, and what only looks like it."""
 
-from atdp_cli.text.identifiers import Recogniser, numbers
+from atdp_cli.text.detection.identifiers import Recogniser, numbers
 
 POSITIVES: dict[Recogniser, list[str]] = {
     numbers.digits: [

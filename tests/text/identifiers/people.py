@@ -1,6 +1,6 @@
 """Social security numbers, dates of birth and names: what is found, and what only looks like it."""
 
-from atdp_cli.text.identifiers import Recogniser, people
+from atdp_cli.text.detection.identifiers import Recogniser, people
 
 POSITIVES: dict[Recogniser, list[str]] = {
     people.social_security_number: [

@@ -1,6 +1,6 @@
 """Street addresses and postcodes: what is found, and what only looks like it."""
 
-from atdp_cli.text.identifiers import Recogniser, places
+from atdp_cli.text.detection.identifiers import Recogniser, places
 
 POSITIVES: dict[Recogniser, list[str]] = {
     places.street_address: [

@@ -1,6 +1,6 @@
 """Keys and tokens: what is found, and what only looks like it."""
 
-from atdp_cli.text.identifiers import Recogniser, secrets
+from atdp_cli.text.detection.identifiers import Recogniser, secrets
 
 POSITIVES: dict[Recogniser, list[str]] = {
     secrets.KEYS["aws_id"]: [

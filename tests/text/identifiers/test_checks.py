@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stdnum import luhn as standard_luhn
 
-from atdp_cli.text.identifiers import Recogniser, money, national
+from atdp_cli.text.detection.identifiers import Recogniser, money, national
 from tests.text.identifiers.every import POSITIVES, unmarked
 
 CHECKED: dict[str, Recogniser] = {"card": money.payment_card, "iban": money.iban, **national.NUMBERS}
@@ -40,7 +40,7 @@ def test_a_number_with_one_digit_changed_is_not_found(name: str) -> None:
 
 
 @pytest.mark.parametrize("row", national.ROWS, ids=lambda row: row.module)
-def test_a_number_in_a_row_with_words_needs_one_unless_its_spelling_tells(row: national.Row) -> None:
+def test_a_number_in_a_row_with_words_needs_one_unless_its_spelling_tells(row: national.NationalId) -> None:
     for text in POSITIVES[national.NUMBERS[row.module]]:
         for value in unmarked(text)[1]:
             told = not row.words or bool(row.telling and re.fullmatch(row.telling, value, re.VERBOSE | re.IGNORECASE))
@@ -48,7 +48,7 @@ def test_a_number_in_a_row_with_words_needs_one_unless_its_spelling_tells(row: n
 
 
 @given(st.sampled_from(national.ROWS), st.data())
-def test_whatever_has_the_shape_the_check_gives_a_verdict(row: national.Row, data: st.DataObject) -> None:
+def test_whatever_has_the_shape_the_check_gives_a_verdict(row: national.NationalId, data: st.DataObject) -> None:
     shape = data.draw(st.from_regex(re.compile(row.shape, re.VERBOSE | re.ASCII), fullmatch=True))
     assert all(label == "NATIONAL_ID" for _, _, label in national.NUMBERS[row.module](shape))
 

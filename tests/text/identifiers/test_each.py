@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.text.identifiers import LABELS, RECOGNISERS, Recogniser
+from atdp_cli.text.detection.identifiers import LABELS, RECOGNISERS, Recogniser
 from tests.text.identifiers.every import NEAR_MISSES, POSITIVES, unmarked
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from atdp_cli.text.identifiers import RECOGNISERS
+from atdp_cli.text.detection.identifiers import RECOGNISERS
 from tests.growth import drained, repeated, too_slow
 
 SEEDS = [

@@ -16,9 +16,9 @@ from transformers import PreTrainedTokenizerFast
 from atdp_cli.model.windows import Marks, encode_windows
 from atdp_cli.training.clipping import bookkeeping
 from atdp_cli.training.clipping.batches import MOST_PADDING, SPARE_TOKENS, PhysicalBatch, collate, split
-from atdp_cli.training.clipping.capture import capture
-from atdp_cli.training.clipping.layers import trained_layers
-from atdp_cli.training.clipping.uses import add_weighted
+from atdp_cli.training.clipping.ghost_norm import add_weighted
+from atdp_cli.training.clipping.hooks import capture
+from atdp_cli.training.clipping.layer_rules import trained_layers
 from atdp_cli.training.objective import Example
 from tests.training.clipping.models import Target, build, record, relative
 

@@ -13,10 +13,11 @@ import torch
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.events import Event, FellBack, ignore
 from atdp_cli.model.windows import Window
-from atdp_cli.training.clipping import bookkeeping, loop, opacus, selection
+from atdp_cli.training.clipping import bookkeeping, loop, opacus
+from atdp_cli.training.clipping import select as selection
 from atdp_cli.training.clipping.batches import split
 from atdp_cli.training.clipping.engine import ClippedSum
-from atdp_cli.training.clipping.selection import choose
+from atdp_cli.training.clipping.select import select_engine
 from atdp_cli.training.objective import Example
 from tests.training.clipping.models import ISSUE, SHAPES, Target, build, norm_error, oracle, record, relative, untouched
 from tests.training.test_clipping import distance, norm
@@ -39,7 +40,7 @@ def engine_of(architecture: str, tied: bool, target: Target) -> str:
         return "–"
     model = build(architecture, tied=tied, target=target)
     with untouched(model):
-        chosen = choose(model, "auto", ignore)
+        chosen = select_engine(model, "auto", ignore)
         lengths = ((10,), (5, 11, 3), (11,), (4,), (11, 10, 11), (11,))
         records = [record(*one, seed=seed, architecture=architecture) for seed, one in enumerate(lengths)]
         expected = oracle(model, records, 0.05)
@@ -72,7 +73,7 @@ def test_none_of_the_common_architectures_falls_back(architecture: str) -> None:
 
 def test_a_fallback_is_told_with_its_reason() -> None:
     told: list[Event] = []
-    chosen = choose(build("Mamba"), "auto", told.append)
+    chosen = select_engine(build("Mamba"), "auto", told.append)
     assert chosen.name == "opacus"
     assert chosen.refused == ("bookkeeping: a layer of type MambaRMSNorm",)
     assert told == [FellBack(what="engine", reason="opacus; refused were bookkeeping: a layer of type MambaRMSNorm")]
@@ -80,7 +81,7 @@ def test_a_fallback_is_told_with_its_reason() -> None:
 
 def test_experts_in_one_parameter_are_left_to_the_loop() -> None:
     told: list[Event] = []
-    assert choose(build("Mixtral"), "auto", told.append).name == "loop"
+    assert select_engine(build("Mixtral"), "auto", told.append).name == "loop"
     assert isinstance(told[0], FellBack)
     assert "bookkeeping: a layer of type MixtralTopKRouter; opacus: " in told[0].reason
 
@@ -88,14 +89,14 @@ def test_experts_in_one_parameter_are_left_to_the_loop() -> None:
 def test_nothing_is_told_where_nothing_fell_back() -> None:
     told: list[Event] = []
     for wanted in ("auto", "bookkeeping", "opacus", "loop"):
-        chosen = choose(build("Llama"), wanted, told.append)
+        chosen = select_engine(build("Llama"), wanted, told.append)
         assert chosen.name == ("bookkeeping" if wanted == "auto" else wanted)
     assert not told
 
 
 def test_an_engine_asked_for_that_does_not_fit_is_refused_in_one_line() -> None:
     with pytest.raises(InputError, match=r"^Engine bookkeeping does not fit this model: a layer of type") as caught:
-        choose(build("Mixtral"), "bookkeeping", ignore)
+        select_engine(build("Mixtral"), "bookkeeping", ignore)
     assert "\n" not in str(caught.value)
     assert "bookkeeping: " not in str(caught.value)
 
@@ -139,7 +140,7 @@ def test_a_wrong_engine_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, spoil in spoiled.items():  # noqa: B007 - used by `wrong`
         monkeypatch.setitem(selection._BATCHED, "bookkeeping", wrong)
         with pytest.raises(InputError, match="its gradients are not those of single records"):
-            pytest.fail(f"{name} was accepted: {choose(model, 'bookkeeping', ignore)}")
+            pytest.fail(f"{name} was accepted: {select_engine(model, 'bookkeeping', ignore)}")
 
 
 @pytest.fixture
@@ -159,9 +160,9 @@ def test_batches_shrink_when_memory_runs_out(crowded: Any) -> None:
     records = [record(7, seed=1), record(5, 3, seed=2), record(8, seed=3), record(8, seed=4)]
     undisturbed = bookkeeping.clipped_sum(build("Llama"), records, 0.05, tokens=4096, positions=False)
     told: list[Event] = []
-    chosen = choose(crowded, "auto", told.append, tokens=64)
+    chosen = select_engine(crowded, "auto", told.append, tokens=64)
     assert chosen.name != "bookkeeping" or not told
-    run = selection.backing_off(selection._sized(bookkeeping.clipped_sum, False), 64, told.append)
+    run = selection.shrink_on_out_of_memory(selection._sized(bookkeeping.clipped_sum, False), 64, told.append)
     told.clear()
     for _ in range(2):
         found = run(crowded, records, 0.05)
@@ -172,7 +173,7 @@ def test_batches_shrink_when_memory_runs_out(crowded: Any) -> None:
 
 
 def test_a_single_record_that_memory_does_not_hold_is_an_error(crowded: Any) -> None:
-    run = selection.backing_off(selection._sized(bookkeeping.clipped_sum, False), 64, ignore)
+    run = selection.shrink_on_out_of_memory(selection._sized(bookkeeping.clipped_sum, False), 64, ignore)
     with pytest.raises(RunError, match="does not hold the gradient of a single record") as caught:
         run(crowded, [record(17, seed=1)], 0.05)
     assert "\n" not in str(caught.value)
@@ -183,7 +184,7 @@ def test_another_error_is_not_taken_for_one_of_memory() -> None:
         raise RuntimeError("shapes do not match")
 
     with pytest.raises(RuntimeError, match="shapes do not match"):
-        selection.backing_off(fail, 64, ignore)(build("Llama"), [], 0.05)
+        selection.shrink_on_out_of_memory(fail, 64, ignore)(build("Llama"), [], 0.05)
 
 
 def test_packed_rows_are_refused() -> None:

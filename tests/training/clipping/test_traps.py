@@ -17,13 +17,14 @@ from torch.nn import functional as F
 from transformers import GPT2LMHeadModel
 from transformers.models.gemma3.modeling_gemma3 import Gemma3TextScaledWordEmbedding
 
-from atdp_cli.privacy.csprng import secure_stream
-from atdp_cli.training.clipping import bookkeeping, layers, loop
+from atdp_cli.privacy.rng import secure_stream
+from atdp_cli.training.clipping import bookkeeping, loop
+from atdp_cli.training.clipping import layer_rules as layers
 from atdp_cli.training.clipping.batches import PhysicalBatch, collate
-from atdp_cli.training.clipping.capture import capture
 from atdp_cli.training.clipping.engine import ClippedSum, clip_factors, trainable
-from atdp_cli.training.clipping.layers import Call, UnknownLayerError, rule_for, trained_layers
-from atdp_cli.training.clipping.uses import Product, Use, add_weighted, must_form, squared_norms
+from atdp_cli.training.clipping.ghost_norm import LinearUse, Use, add_weighted, must_form, squared_norms
+from atdp_cli.training.clipping.hooks import capture
+from atdp_cli.training.clipping.layer_rules import Call, UnknownLayerError, rule_for, trained_layers
 from atdp_cli.training.noise import add_noise
 from atdp_cli.training.objective import Example
 from tests.training.clipping.models import Target, adapted, build, norm_error, oracle, record, relative
@@ -100,7 +101,7 @@ def test_a_record_that_nearly_cancels_adds_no_more_than_the_clip_norm() -> None:
     left = 1000 * torch.randn(1, 1, 400, generator=draw) + 1e-3 * torch.randn(1, 24, 400, generator=draw)
     right = torch.randn(1, 24, 400, generator=draw)
     right[:, 12:] = 1e-6 * right[:, 12:] - right[:, :12].flip(1)
-    use = Product(left, right)
+    use = LinearUse(left, right)
     assert not must_form([use])
     naive = torch.zeros(400, 400)
     add_weighted([use], clip_factors(squared_norms([use]).sqrt(), CLIP), naive)

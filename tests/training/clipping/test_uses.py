@@ -7,15 +7,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.training.clipping.uses import (
+from atdp_cli.training.clipping.ghost_norm import (
     CHUNK,
-    Lookup,
-    Product,
+    EmbeddingUse,
+    InstantiatedUse,
+    LinearUse,
     Use,
-    Whole,
     add_weighted,
-    form,
     must_form,
+    per_record_gradients,
     squared_norm,
     squared_norms,
 )
@@ -27,12 +27,12 @@ KINDS = ("product", "product", "lookup", "lookup", "transposed", "whole")
 def use(kind: str, m: int, n: int, positions: int, draw: torch.Generator) -> Use:
     """A use of a matrix [m, n] with values of both signs; look-ups repeat rows and leave some out."""
     if kind == "product":
-        return Product(values(RECORDS, positions, m, draw=draw), values(RECORDS, positions, n, draw=draw))
+        return LinearUse(values(RECORDS, positions, m, draw=draw), values(RECORDS, positions, n, draw=draw))
     if kind == "whole":
-        return Whole(values(RECORDS, m, n, draw=draw))
+        return InstantiatedUse(values(RECORDS, m, n, draw=draw))
     rows, width = (n, m) if kind == "transposed" else (m, n)
     ids = torch.randint(-1, max(1, rows // 2), (RECORDS, positions), generator=draw)
-    return Lookup(ids, values(RECORDS, positions, width, draw=draw), transposed=kind == "transposed")
+    return EmbeddingUse(ids, values(RECORDS, positions, width, draw=draw), transposed=kind == "transposed")
 
 
 def values(*shape: int, draw: torch.Generator) -> torch.Tensor:
@@ -45,12 +45,12 @@ def dense(uses: list[Use], m: int, n: int) -> torch.Tensor:
     for one in uses:
         for record in range(RECORDS):
             match one:
-                case Whole(gradient):
+                case InstantiatedUse(gradient):
                     total[record] += gradient[record].double()
-                case Product(left, right):
+                case LinearUse(left, right):
                     for a, b in zip(left[record].double(), right[record].double(), strict=True):
                         total[record] += torch.outer(a, b)
-                case Lookup(rows, vectors, transposed):
+                case EmbeddingUse(rows, vectors, transposed):
                     table = total[record].T if transposed else total[record]
                     for row, vector in zip(rows[record].tolist(), vectors[record].double(), strict=True):
                         if row >= 0:
@@ -73,7 +73,7 @@ def test_any_mixture_of_uses(kinds: list[str], m: int, n: int, positions: int, s
         assert squared_norms(uses).tolist() == pytest.approx(squares.tolist(), abs=1e-10 * scale)
     out = torch.full((m, n), math.nan)
     for record in range(RECORDS):
-        form(uses, record, out)
+        per_record_gradients(uses, record, out)
         assert torch.allclose(out.double(), expected[record], atol=1e-5 * math.sqrt(scale))
         assert squared_norm(out) == pytest.approx(float(squares[record]), rel=1e-5, abs=1e-6 * scale)
     total = torch.ones(m, n)
@@ -124,7 +124,7 @@ def test_products_that_cancel_have_a_norm_of_their_own() -> None:
     left = 1000 + torch.randn(1, 16, 400, generator=draw)
     right = torch.randn(1, 16, 400, generator=draw)
     right[:, 8:] = 1e-3 * right[:, 8:] - right[:, :8]
-    product = Product(left, right)
+    product = LinearUse(left, right)
     expected = (left[0].double().T @ right[0].double()).square().sum()
     assert not must_form([product])
     assert float(squared_norms([product])) == pytest.approx(float(expected), rel=1e-8)
@@ -139,7 +139,7 @@ def test_what_cancels_exactly_is_never_less_than_nothing(kind: str) -> None:
         left, right = values(1, 1, 50, draw=draw), values(1, 1, 50, draw=draw)
         parts = torch.tensor([0.1, 0.2, -0.3])[None, :, None]
         left, right = left.expand(1, 3, 50), right * parts
-        assert float(squared_norms([Product(left, right)])) >= 0
+        assert float(squared_norms([LinearUse(left, right)])) >= 0
 
 
 @given(st.integers(1, 3 * CHUNK + 1), st.sampled_from([1e-3, 1.0, 1e30]))

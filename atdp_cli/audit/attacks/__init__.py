@@ -1,0 +1,1 @@
+"""Attacks on a model that look for canaries."""

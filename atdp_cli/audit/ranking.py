@@ -1,0 +1,141 @@
+"""Where a model places the canaries: candidates and their trie, scores, standings."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from atdp_cli.audit.canary import Target, Template
+from atdp_cli.audit.exposure import Rank, Scores, rank_of
+from atdp_cli.audit.pool import Candidates, default_cache, load_candidates, sampled, with_records
+from atdp_cli.audit.product_pool import ProductPool, exact_rank, product_pool
+from atdp_cli.audit.pruning import score_likeliest
+from atdp_cli.audit.trie import Trie, build_trie, score_pool
+from atdp_cli.audit.verdict import check_finite
+from atdp_cli.errors import RunError
+from atdp_cli.events import Notify
+from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pool:
+    """The candidates of a template for one tokenizer.
+
+    Attributes:
+        fingerprint: Of the tokenizer.
+        candidates: All of them; or a sample, and behind it the canaries' own records in the manifest's order.
+        trie: Of their tails, which all models of the tokenizer share.
+        sampled: Whether it is a sample.
+        product: The whole pool, where it is too large to list and each character of a secret is a token.
+    """
+
+    fingerprint: str
+    candidates: Candidates
+    trie: Trie
+    sampled: bool
+    product: ProductPool | None = None
+
+
+def pool_of(tokenizer: PreTrainedTokenizerFast, template: Template, targets: Sequence[Target], notify: Notify) -> Pool:
+    """The candidates that the targets are ranked among, from the user's cache if they are there."""
+    candidates = load_candidates(tokenizer, template, cache=default_cache(), notify=notify)
+    if sampled(template):
+        own = [encode_record(tokenizer, template.record(template.secret(target.index))) for target in targets]
+        candidates = with_records(candidates, tokenizer, own)
+    return Pool(
+        fingerprint=tokenizer_fingerprint(tokenizer),
+        candidates=candidates,
+        trie=build_trie(candidates.tails, candidates.lengths),
+        sampled=sampled(template),
+        product=product_pool(tokenizer, template) if sampled(template) else None,
+    )
+
+
+def all_scores(model: PreTrainedModel, pool: Pool, name: str, notify: Notify) -> Scores:
+    """log p of every candidate, shape [candidates].
+
+    Raises:
+        RunError: The model cannot be run, or gives something that is not a number.
+    """
+    with _completed(name):
+        scores = score_pool(model, pool.candidates, trie=pool.trie, name=name, notify=notify)
+    check_finite(name, scores)
+    return scores
+
+
+def likeliest_scores(
+    model: PreTrainedModel, pool: Pool, targets: Sequence[Target], name: str, notify: Notify
+) -> Scores:
+    """log p of every candidate that is likely enough to bear on where log p places the targets, and -inf for the rest.
+
+    Raises:
+        RunError: As for `all_scores`.
+    """
+    places = [pool_position(pool, targets, i) for i in range(len(targets))]
+    with _completed(name):
+        scores = score_likeliest(model, pool.candidates, places, trie=pool.trie, name=name, notify=notify)
+    check_finite(name, scores[places])
+    return scores
+
+
+def pool_position(pool: Pool, targets: Sequence[Target], number: int) -> int:
+    """Where the target at `number` (from 0) stands among the candidates."""
+    return pool.candidates.lengths.size - len(targets) + number if pool.sampled else targets[number].index
+
+
+def rank_targets_exactly(
+    model: PreTrainedModel,
+    product: ProductPool,
+    template: Template,
+    targets: Sequence[Target],
+    within: Sequence[Rank],
+    *,
+    name: str,
+    notify: Notify,
+) -> tuple[Rank, ...]:
+    """The standings by log p, with the rank in the whole pool where only a sample was scored and it can be had.
+
+    Raises:
+        RunError: As for `all_scores`.
+    """
+    with _completed(name):
+        return tuple(
+            exact_rank(
+                model,
+                product,
+                template.secret(target.index),
+                one,
+                pool=template.pool,
+                name=name,
+                notify=notify,
+            )
+            for target, one in zip(targets, within, strict=True)
+        )
+
+
+@contextmanager
+def _completed(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:  # torch's out of memory, or a model that its own code cannot run
+        raise RunError(
+            f"{name} could not be scored ({type(error).__name__}).", "Free some memory and try again."
+        ) from error
+
+
+def rank_targets(scores: Scores, pool: Pool, targets: Sequence[Target]) -> tuple[Rank, ...]:
+    """Where these scores place each target.
+
+    In a sample each target stands among the n sampled candidates and itself: p = (1 + b) / (1 + n) one-sided, with b
+    of them at least as likely. Secret and sample are drawn alike, so any of the n + 1 is as likely to be the secret.
+    """
+    lengths = pool.candidates.lengths
+    if not pool.sampled:
+        return tuple(rank_of(scores, lengths, target.index) for target in targets)
+    n = scores.size - len(targets)
+    return tuple(
+        rank_of(np.append(scores[:n], scores[n + i]), np.append(lengths[:n], lengths[n + i]), n)
+        for i in range(len(targets))
+    )

@@ -1,0 +1,232 @@
+"""`atdp audit-canary`: rank each canary among all its alternatives, and gate on the verdict."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from atdp_cli.cli.audit_canary.options import AttackOptions, BoundOptions, LimitOptions, NumberOptions, ReportOptions
+from atdp_cli.cli.audit_canary.output import Entry, show_audit
+from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, Threads
+from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
+from atdp_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from atdp_cli.audit.request import CanaryTargets
+    from atdp_cli.audit.request import CorpusNumbers as OwnNumbers
+    from atdp_cli.audit.result import Audit
+    from atdp_cli.jobs.audit import Unfinished
+    from atdp_cli.report.sarif import ManifestFile
+
+
+def audit_canary_command(
+    limits: LimitOptions,
+    bounds: BoundOptions,
+    trying: AttackOptions,
+    own: NumberOptions,
+    working: BackendOptions,
+    reports: ReportOptions,
+    saying: ProgressOptions,
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
+    manifest: Annotated[Path | None, typer.Option(help="The manifest that plant-canary wrote.")] = None,
+    canary: Annotated[
+        str | None,
+        typer.Option(help="A sentence with its number, if there is no manifest: rank and exposure, no p-value."),
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(help="The public base model: also test against an attacker who holds it."),
+    ] = None,
+    threads: Threads = None,
+) -> None:
+    """Ask how well each model remembers planted secrets: their exact rank among all alternatives.
+
+    Exit codes: 0 passed; 1 failed, and only that; 2 usage or unreadable input; 3 not completed; 4 inconclusive.
+    Exposure is log2(candidates / rank): a secret that was never seen has 1.44 bits on average.
+    On GitHub Actions it also writes annotations and the step summary.
+    """
+    from atdp_cli.audit.attacks.attack import Attacks, parse_attacks
+    from atdp_cli.audit.epsilon import Games
+    from atdp_cli.audit.request import AuditRequest, load_request
+    from atdp_cli.audit.verdict import Limits as Judged
+    from atdp_cli.jobs.audit import audit_models
+    from atdp_cli.model.device import use_threads
+    from atdp_cli.report.baseline import new_failures, read_baseline
+
+    own.check()
+    question = load_request(manifest, canary)
+    request = AuditRequest(
+        reference=reference,
+        limits=Judged(
+            alpha=limits.alpha,
+            max_exposure=limits.max_exposure,
+            max_epsilon_lower_bound=limits.max_epsilon_lower_bound,
+        ),
+        games=Games(guesses=bounds.guesses, top=bounds.top),
+        attacks=Attacks(
+            wanted=parse_attacks(trying.attacks),
+            samples=trying.samples,
+            other_text=trying.other_text,
+            steps=trying.resurfacing_steps,
+        ),
+        full=trying.full,
+        shown=reports.show_secrets,
+        own=_own(own),
+    )
+    baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
+    reports.check()
+    engine = working.chosen(processes=1)
+    console = saying.console()
+    folders = _folders(models, console)
+    use_threads(threads)
+    with progress(console, saying.progress) as notify:
+        entries = [_entry(audit, limits) for audit in audit_models(folders, question, request, notify, engine)]
+    if baseline is not None:
+        entries = [new_failures(entry, baseline) for entry in entries]
+    _write(reports, entries, manifest)
+    if saying.as_json:
+        write_json({"schema_version": 1, "models": entries})
+    secrets = _secrets(question, shown=reports.show_secrets)
+    shown = console if saying.as_json else stdout_console()
+    for number, entry in enumerate(entries):
+        if number:
+            shown.print()
+        show_audit(entry, secrets, shown)
+    raise typer.Exit(_exit_code(entries, limits))
+
+
+def _own(own: NumberOptions) -> "OwnNumbers | None":
+    """The corpus' own numbers, found once for all models."""
+    from atdp_cli.audit.number_search import find_numbers
+    from atdp_cli.audit.request import CorpusNumbers as OwnNumbers
+
+    if own.secrets is None or own.data is None:
+        return None
+    located = find_numbers(
+        own.data,
+        own.secrets,
+        unit=own.unit,
+        text_field=own.text_field,
+        id_field=own.id_field,
+        most=own.most_secrets,
+    )
+    return OwnNumbers(located=located, sample=own.alternatives)
+
+
+def _folders(models: list[Path], console: "Console") -> list[Path]:
+    """The folders without those that atdp itself writes beside a model, which a shell's `*/` also catches."""
+    from atdp_cli.files.private import PARTIAL, PRIVATE
+
+    kept = [path for path in models if path.suffix not in (PRIVATE, PARTIAL) or len(models) == 1]
+    if skipped := len(models) - len(kept):
+        console.print(f"Folders that atdp keeps beside models ({PRIVATE}, {PARTIAL}) were skipped: {skipped}.")
+    if not kept:
+        raise UsageError("None of the folders is a model.", "Give folders as save_pretrained writes them.")
+    return kept
+
+
+def _entry(audit: "Audit | Unfinished", limits: LimitOptions) -> Entry:
+    """One entry of `models`. `gate` decides the exit code: the verdict, unless a baseline excuses a failure."""
+    from atdp_cli.audit.result import Audit, to_json
+
+    more = {
+        "alpha": limits.alpha,
+        "max_exposure": limits.max_exposure,
+        "max_epsilon_lower_bound": limits.max_epsilon_lower_bound,
+        "baseline": None,
+    }
+    if isinstance(audit, Audit):
+        return to_json(audit) | more | {"gate": str(audit.verdict)}
+    return {
+        "model": audit.model,
+        "verdict": "ERROR",
+        "reasons": (audit.reason,),
+        "notices": (),
+        "canaries": (),
+        "combined": None,
+        "tested_against_base": False,
+        "epsilon": (),
+        "distribution": None,
+        "extraction": None,
+        "membership": None,
+        "resurfaced": None,
+        "own_secrets": None,
+        "weights": {},
+        "gate": "ERROR",
+    } | more
+
+
+def _exit_code(entries: Sequence[Entry], limits: LimitOptions) -> int:
+    from atdp_cli.audit.result import Verdict, exit_code
+
+    code = exit_code(Verdict(entry["gate"]) for entry in entries)
+    return 0 if limits.exit_zero and code in (1, 4) else code
+
+
+def _secrets(question: "CanaryTargets | None", *, shown: bool) -> list[str] | None:
+    """Each canary's secret for the table; None where they are not shown."""
+    if question is None or not shown:
+        return None
+    return [", ".join(question.template.secret(target.index)) for target in question.targets]
+
+
+def _write(reports: ReportOptions, entries: Sequence[Entry], manifest: Path | None) -> None:
+    """The files that were asked for, and what GitHub Actions reads where this runs there."""
+    from atdp_cli import __version__
+    from atdp_cli.report.audited import check_json
+    from atdp_cli.report.baseline import make_baseline
+    from atdp_cli.report.github import annotations, step_summary
+    from atdp_cli.report.junit import junit
+    from atdp_cli.report.sarif import sarif
+
+    located = None if manifest is None else _located(manifest)
+    if reports.junit is not None:
+        _write_text(reports.junit, junit(entries))
+    if reports.sarif is not None:
+        _write_text(reports.sarif, check_json(sarif(entries, located, __version__)))
+    if reports.write_baseline is not None:
+        _write_text(reports.write_baseline, check_json(make_baseline(entries).model_dump(mode="json")))
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        # Standard output may have to be JSON; GitHub reads both.
+        for line in annotations(entries, located):
+            print(line, file=sys.stderr)
+        if target := os.environ.get("GITHUB_STEP_SUMMARY"):
+            _append(Path(target), step_summary(entries))
+
+
+def _write_text(path: Path, text: str) -> None:
+    from atdp_cli.files.corpus_file import atomic_write
+
+    with atomic_write(path) as stream:
+        # A name that is not UTF-8 stays readable, and valid as JSON.
+        stream.write(text.encode("utf-8", "backslashreplace"))
+
+
+def _append(path: Path, text: str) -> None:
+    """Add to the step summary. One that cannot be written is no reason to lose the verdict."""
+    try:
+        with path.open("a", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(text)
+    except OSError as error:
+        print(f"atdp: the step summary could not be written ({error.strerror}).", file=sys.stderr)
+
+
+def _located(manifest: Path) -> "ManifestFile":
+    """The manifest as reports name it: relative to the working folder where it lies in it."""
+    from urllib.parse import quote
+
+    from atdp_cli.files.corpus_file import real_path
+    from atdp_cli.report.audited import canary_lines
+    from atdp_cli.report.sarif import ManifestFile
+
+    whole, here = real_path(manifest), Path.cwd()
+    inside = whole.is_relative_to(here)
+    uri = quote(whole.relative_to(here).as_posix()) if inside else whole.as_uri()
+    # What a shell's <(…) gives can be read once, and has no lines that anyone could look up.
+    lines = canary_lines(manifest.read_text(encoding="utf-8")) if manifest.is_file() else ()
+    return ManifestFile(uri=uri, lines=lines)

@@ -1,0 +1,1 @@
+"""`atdp harden`."""

@@ -1,0 +1,148 @@
+"""What `atdp harden` shows of its plan and of its result, to people and as JSON."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from atdp_cli.cli.terminal.console import figure
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from atdp_cli.jobs.harden.request import Planned
+    from atdp_cli.jobs.harden.result import HardenResult
+    from atdp_cli.report.document import StageEntry
+
+LONG_RUN_SECONDS = 30 * 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What a run will need, about.
+
+    Attributes:
+        seconds: Of training.
+        memory: In bytes, at most; None where nobody asked or the system does not tell.
+    """
+
+    seconds: float
+    memory: int | None = None
+
+
+def show_plan(planned: "Planned", engine: str, needs: Needs, console: "Console") -> None:
+    """What the run will do, what it costs in ε, and about how long it takes."""
+    from rich.table import Table
+
+    from atdp_cli.privacy.guarantee import advice, guarantee_sentences
+
+    table = Table("stage", "text", "epochs", "steps", "records a step", "σ", title="Plan", title_justify="left")
+    for entry in _entries(planned):
+        table.add_row(
+            entry.name,
+            entry.text or "none",
+            str(entry.epochs),
+            str(entry.steps),
+            str(entry.batch),
+            _sigmas(entry),
+        )
+    console.print(table)
+    split = planned.split
+    memory = "" if needs.memory is None else f", with {needs.memory / 1e9:.1f} GB of memory"
+    console.print(
+        f"{split.training:,} training records, one {planned.plan.ledger.unit} each; {len(split.held_out):,} held out. "
+        f"About {_duration(needs.seconds)} of training by the engine {engine}{memory}."
+    )
+    for line in guarantee_sentences(planned.plan.ledger, planned.guarantees):
+        console.print(line)
+    if hint := advice(planned.plan.ledger):
+        console.print(hint)
+    if needs.seconds > LONG_RUN_SECONDS:
+        console.print("That is long: --lora-rank 8 trains far fewer parameters, --max-records takes fewer records.")
+
+
+def _sigmas(entry: "StageEntry") -> str:
+    sigmas = entry.noise_multipliers
+    if sigmas:
+        low, high = f"{min(sigmas):.2f}", f"{max(sigmas):.2f}"
+        return low if low == high else f"{low}–{high}"
+    return "none" if entry.release_noise_multiplier is None else f"{entry.release_noise_multiplier:.2f} once"
+
+
+def show_result(finished: "HardenResult", console: "Console") -> None:
+    """What the run has done."""
+    from rich.table import Table
+
+    from atdp_cli.files.private import PRIVATE, beside
+    from atdp_cli.report.document import HTML_FILE
+
+    table = Table("held-out perplexity", "all", "sensitive", "other", title="Result", title_justify="left")
+    for name, found in (("before", finished.before), ("after", finished.after)):
+        cells = (found.all, found.sensitive, found.other)
+        table.add_row(name, *(figure(cell) for cell in cells))
+    console.print(table)
+    if finished.failed is not None:
+        console.print(finished.failed)
+    if finished.ended_early is not None:
+        console.print(finished.ended_early)
+    console.print(f"{finished.steps} steps in {_duration(finished.seconds)}.")
+    console.print(f"Report: {finished.output / HTML_FILE}", soft_wrap=True)
+    console.print(f"Keep private: {beside(finished.output, PRIVATE)}", soft_wrap=True)
+    if any(one.epsilon == float("inf") for one in finished.guarantees if one.scope == "end_to_end"):
+        console.print("Not to be called releasable: no finite ε holds end to end. Audit it with atdp audit-canary.")
+
+
+def plan_json(planned: "Planned", engine: str, needs: Needs) -> dict[str, Any]:
+    """The plan as `--json` writes it."""
+    from atdp_cli.report.document import guarantee_entries
+
+    return {
+        "schema_version": 1,
+        "dry_run": True,
+        "output": str(planned.request.output),
+        "recipe": planned.request.recipe_name,
+        "steps": planned.plan.steps,
+        "stages": _stages(planned),
+        "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(planned.guarantees)],
+        "insecure_seed": planned.plan.ledger.insecure_seed,
+        "engine": engine,
+        "estimated_seconds": needs.seconds,
+        "estimated_bytes": needs.memory,
+    }
+
+
+def result_json(planned: "Planned", finished: "HardenResult") -> dict[str, Any]:
+    """The result as `--json` writes it."""
+    from dataclasses import asdict
+
+    from atdp_cli.report.document import guarantee_entries
+    from atdp_cli.report.numbers import json_numbers
+
+    return {
+        "schema_version": 1,
+        "dry_run": False,
+        "output": str(finished.output),
+        "recipe": planned.request.recipe_name,
+        "steps": finished.steps,
+        "stages": _stages(planned),
+        "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(finished.guarantees)],
+        "insecure_seed": finished.ledger.insecure_seed,
+        "perplexity": {"before": json_numbers(asdict(finished.before)), "after": json_numbers(asdict(finished.after))},
+        "seconds": finished.seconds,
+        "failed": finished.failed,
+        "ended_early": finished.ended_early,
+    }
+
+
+def _stages(planned: "Planned") -> list[dict[str, Any]]:
+    return [entry.model_dump(mode="json") for entry in _entries(planned)]
+
+
+def _entries(planned: "Planned") -> "list[StageEntry]":
+    from atdp_cli.jobs.harden.report import stage_entry
+
+    return [stage_entry(stage, planned.request.style) for stage in planned.plan.stages]
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,114 @@
+"""`atdp report`: a run's report again, in another form, beside another one, or with audits."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from atdp_cli.cli.options.shared import Force, Json
+from atdp_cli.cli.terminal.console import stderr_console, stdout_console
+from atdp_cli.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from atdp_cli.report.comparison import Report
+
+
+class ReportFormat(StrEnum):
+    """How a report is written."""
+
+    HTML = "html"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def report_command(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="OUT", help="Folder that harden wrote; OUT.private for the whole report_command."),
+    ],
+    html: Annotated[bool, typer.Option("--html", help="As one HTML file.", rich_help_panel="Output")] = False,
+    json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As the model card.", rich_help_panel="Output")] = False,
+    compare: Annotated[
+        Path | None, typer.Option(metavar="OUT2", help="Show another run's report_command beside this one.")
+    ] = None,
+    audit: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Put what audit-canary --json wrote into OUT's reports, and write all of them again.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File to write. Default: standard output.", rich_help_panel="Output"),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Show a run's privacy report again, from its JSON alone.
+
+    Without an option it is for the terminal. Exit codes: 0 done; 2 usage or unreadable input; 3 not completed.
+    """
+    from atdp_cli.jobs.report import attach_audits, read_report
+
+    form = _form({ReportFormat.HTML: html, ReportFormat.JSON: json, ReportFormat.MARKDOWN: markdown})
+    _check(form, compare, output, force=force)
+    found = read_report(folder) if audit is None else attach_audits(folder, audit)
+    if audit is not None:
+        stderr_console().print(f"The audits are in the reports of {folder}.", soft_wrap=True)
+    other = None if compare is None else read_report(compare)
+    if form is None:
+        _show(found, other)
+        return
+    text = _text(found, other, form)
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        output.write_text(text, encoding="utf-8")
+
+
+def _check(form: ReportFormat | None, compare: Path | None, output: Path | None, *, force: bool) -> None:
+    if compare is not None and form in (ReportFormat.JSON, ReportFormat.MARKDOWN):
+        raise UsageError(f"A comparison is not written by --{form}.", "Use --html, or read it on the terminal.")
+    if output is None:
+        return
+    if form is None:
+        raise UsageError("-o goes with --html, --json or --markdown.", "Add one of them.")
+    if not output.parent.is_dir():
+        raise InputError(f"{output.parent} is no folder.", "Choose another -o.")
+    if output.exists() and not force:
+        raise UsageError(f"{output} exists.", "Use --force to replace it, or another -o.")
+
+
+def _form(wanted: dict[ReportFormat, bool]) -> ReportFormat | None:
+    """The one form that is asked for; None for the terminal."""
+    asked = [form for form, given in wanted.items() if given]
+    if len(asked) > 1:
+        raise UsageError(f"--{asked[0]} and --{asked[1]} exclude each other.", "Give one of them.")
+    return asked[0] if asked else None
+
+
+def _show(found: "Report", other: "Report | None") -> None:
+    from atdp_cli.cli.report.output import show_comparison, show_report
+
+    if other is None:
+        show_report(found, stdout_console())
+    else:
+        show_comparison(found, other, stdout_console())
+
+
+def _text(found: "Report", other: "Report | None", form: ReportFormat) -> str:
+    from atdp_cli.jobs.report import as_json
+    from atdp_cli.report.comparison import public_of, render_comparison
+    from atdp_cli.report.html import render_html
+    from atdp_cli.report.markdown import render_card
+
+    match form:
+        case ReportFormat.HTML:
+            return render_html(found) if other is None else render_comparison(found, other)
+        case ReportFormat.JSON:
+            return as_json(found)
+        case ReportFormat.MARKDOWN:
+            return render_card(public_of(found))

@@ -1,0 +1,150 @@
+"""A report on the terminal: the sentences first, then a table for each thing that was measured."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from atdp_cli.report.audit_entry import AuditEntry
+from atdp_cli.report.comparison import compare, public_of
+from atdp_cli.report.document import PrivateReport, PublicReport
+from atdp_cli.report.html import SCOPES, render_value
+from atdp_cli.report.numbers import Number
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from atdp_cli.report.comparison import Report
+
+MODELS = {"after": "this model", "before": "its start", "other": "another"}
+
+
+def show_report(report: "Report", console: "Console") -> None:
+    """Print a report."""
+    public = public_of(report)
+    for title, text in (
+        ("What is protected", public.summary.protects),
+        ("What is not", public.summary.leaves_open),
+        ("Audit", public.summary.audit),
+    ):
+        console.print(title, style="bold")
+        console.print(text)
+        console.print()
+    _show_guarantees(public, console)
+    _show_stages(public, console)
+    _show_audits(public, console)
+    if isinstance(report, PrivateReport):
+        _show_private(report, console)
+    console.print("Not covered by ε:", style="bold")
+    for line in public.not_covered:
+        console.print(f"- {line}")
+
+
+def show_comparison(left: "Report", right: "Report", console: "Console") -> None:
+    """Print two reports side by side; what differs is marked and bold."""
+    from rich.table import Table
+
+    table = Table("", "what", "first", "second")
+    for column in table.columns[2:]:
+        column.ratio, column.overflow = 1, "fold"
+    for line in compare(left, right):
+        mark, style = ("≠", "bold") if line.differs else ("", None)
+        table.add_row(mark, line.label, line.left, line.right, style=style)
+    console.print(table)
+
+
+def _show_guarantees(public: PublicReport, console: "Console") -> None:
+    rows = [
+        (SCOPES[one.scope], render_value(one.epsilon, "epsilon"), f"{one.delta:g}", one.adjacency)
+        for one in public.guarantees
+    ]
+    _print(console, f"For one {public.unit} of {public.records:,}", ("scope", "ε", "δ", "adjacency"), rows)
+
+
+def _show_stages(public: PublicReport, console: "Console") -> None:
+    rows = [
+        (
+            one.name,
+            one.text or "none",
+            one.mechanism,
+            f"{one.steps:,}" if one.ended_after is None else f"{one.ended_after:,} of {one.steps:,}",
+            "–" if one.sampling_rate is None else f"{one.sampling_rate:.4g}",
+            _sigmas(one.noise_multipliers, one.release_noise_multiplier),
+        )
+        for one in public.stages
+    ]
+    _print(console, f"Recipe {public.recipe}", ("stage", "text", "mechanism", "steps", "q", "σ"), rows)
+    if public.ended_early is not None:
+        console.print(public.ended_early)
+    if public.repeated_steps:
+        console.print(
+            "Steps with noise that were taken again after an interruption, and are in the ledger twice: "
+            f"{public.repeated_steps:,}."
+        )
+
+
+def _sigmas(found: Sequence[float], released: float | None) -> str:
+    if found:
+        return f"{min(found):.4g}" if min(found) == max(found) else f"{min(found):.4g}–{max(found):.4g}"
+    return "none" if released is None else f"{released:.4g} once"
+
+
+def _show_audits(public: PublicReport, console: "Console") -> None:
+    if not public.audits:
+        return
+    rows = [
+        (
+            MODELS[one.of],
+            one.verdict,
+            _within(one.mean, one.mean_interval),
+            _within(one.mean_ratio, one.mean_ratio_interval),
+        )
+        for one in public.audits
+    ]
+    _print(console, "Mean exposure in bits; chance gives 1.44", ("model", "verdict", "by log p", "by the ratio"), rows)
+    for one in public.audits:
+        if (found := one.extraction) is not None:
+            console.print(
+                f"Extraction from {MODELS[one.of]}: {found.greedy} of {_planted(one)} canaries by greedy decoding, "
+                f"{found.discoverable} that {found.samples:,} samples give with even odds."
+            )
+        if (copy := one.resurfacing) is not None:
+            console.print(
+                f"Resurfacing, {MODELS[one.of]} after {copy.steps} steps on other text: "
+                f"{render_value(copy.mean, 'fixed')} bits, "
+                f"{render_value(copy.mean_ratio, 'fixed')} by the ratio; {copy.verdict}."
+            )
+
+
+def _planted(audit: AuditEntry) -> int:
+    return sum(one.planted for one in audit.canaries)
+
+
+def _within(value: Number, interval: tuple[float, float] | None) -> str:
+    return render_value(value, "fixed") + ("" if interval is None else f" ({interval[0]:.2f}–{interval[1]:.2f})")
+
+
+def _show_private(report: PrivateReport, console: "Console") -> None:
+    rows = [
+        (name, *(render_value(value, "fixed") for value in (found.all, found.sensitive, found.other)))
+        for name, found in (("before", report.perplexity.before), ("after", report.perplexity.after))
+    ]
+    _print(console, "Private: held-out perplexity", ("", "all", "sensitive", "other"), rows)
+    stages = [
+        (
+            one.name,
+            f"{one.seconds:.0f}",
+            f"{one.tokens / one.seconds:,.0f}" if one.seconds else "–",
+            str(one.not_finite),
+        )
+        for one in report.stages
+    ]
+    head = ("stage", "seconds", "tokens a second", "records not finite")
+    _print(console, f"Private: {report.seconds:.0f} seconds in all", head, stages)
+
+
+def _print(console: "Console", title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.table import Table
+
+    table = Table(*head, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)

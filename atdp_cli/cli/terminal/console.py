@@ -1,0 +1,138 @@
+"""What people see: progress and tables on standard error, in plain words."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from atdp_cli.cli.terminal.bars import Bars, Pace
+from atdp_cli.cli.terminal.json_lines import EventLines, ProgressOption, write_line
+from atdp_cli.events import (
+    CrossChecked,
+    EpochDone,
+    Event,
+    FellBack,
+    NodesScored,
+    Notify,
+    RecordsRead,
+    Resumed,
+    ReviewQueued,
+    StageStarted,
+    StepDone,
+)
+
+
+class PlainConsole(Console):
+    """A console for which paths are no markup, and a reader that has gone no reason to exit with 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Rich would end the process with 1, which means a failed audit here."""
+        raise BrokenPipeError
+
+    @classmethod
+    def on(cls, **settings: Any) -> "PlainConsole":
+        """A console that prints text as it is."""
+        return cls(markup=False, emoji=False, highlight=False, **settings)
+
+
+def stderr_console(*, quiet: bool = False) -> Console:
+    """The console on standard error."""
+    return PlainConsole.on(stderr=True, quiet=quiet)
+
+
+def stdout_console() -> Console:
+    """The console on standard output, for tables that are the answer."""
+    return PlainConsole.on()
+
+
+def figure(value: float | None) -> str:
+    """A figure for a table; a dash where there is none."""
+    return "–" if value is None else f"{value:.2f}"
+
+
+def say_skipped(console: Console, skipped: int) -> None:
+    """How much of a corpus could not be read; nothing where all could."""
+    if skipped:
+        console.print(f"Lines or rows skipped as unreadable: {skipped:,}.")
+
+
+def write_json(value: Any) -> None:
+    """One JSON document on standard output; not a number is never written as one."""
+    import json
+
+    # In pieces: that of a thousand audits has megabytes.
+    sys.stdout.writelines(json.JSONEncoder(indent=2, ensure_ascii=False, allow_nan=False).iterencode(value))
+    sys.stdout.write("\n")
+
+
+def _going_on(event: Resumed) -> str:
+    where = (
+        "after its last step"
+        if event.stage > event.stages
+        else f"after step {event.step:,} of stage {event.stage} of {event.stages}"
+    )
+    spent = f" {event.again:,} steps that are taken again are spent again." if event.again else ""
+    return f"Going on {where}.{spent}"
+
+
+@contextmanager
+def progress(console: Console, how: ProgressOption) -> Iterator[Notify]:
+    """A `notify` for people, or one that writes lines of JSON."""
+    if how is ProgressOption.AUTO:
+        with _for_people(console) as notify:
+            yield notify
+        return
+    lines = EventLines(write_line)
+    try:
+        yield lines.tell
+    finally:
+        lines.flush()
+
+
+@contextmanager
+def _for_people(console: Console) -> Iterator[Notify]:
+    """A `notify` that draws one bar a task and prints the rest."""
+    bars = Bars(console)
+    advance = bars.advance
+    paces: dict[str, Pace] = {}
+
+    def notify(event: Event) -> None:
+        match event:
+            case RecordsRead(task=task, done=done, total=total):
+                advance(task, done, total)
+            case StageStarted(stage=stage, steps=steps):
+                paces[stage] = Pace()
+                advance(f"stage {stage}", 0, steps)
+            case StepDone(stage=stage, step=step, steps=steps, noise_multiplier=sigma, tokens=tokens):
+                noise = "" if sigma is None else f"σ {sigma:.2f}, "
+                rate = paces.setdefault(stage, Pace()).after(tokens)
+                advance(f"stage {stage}", step, steps, f"{noise}{rate:,.0f} tok/s")
+            case EpochDone(stage=stage, epoch=epoch, epochs=epochs):
+                shown = (figure(event.all_tokens), figure(event.sensitive), figure(event.other))
+                console.print(
+                    f"{stage}, epoch {epoch} of {epochs}: held-out perplexity {{}} (sensitive {{}}, other {{}})".format(
+                        *shown
+                    )
+                )
+            case NodesScored(model=model, done=done, total=total):
+                advance(f"scoring {Path(model).name}", done, total)
+            case CrossChecked():
+                console.print(
+                    f"cross-check: {event.asked:,} sentences asked about, {event.known:,} with an answer at hand; "
+                    f"{event.disagreements:,} disagreements, {event.unusable:,} of them answers that cannot be read.",
+                    soft_wrap=True,
+                )
+            case ReviewQueued(queue=queue, sentences=sentences):
+                console.print(f"{sentences} sentences to review: atdp review {queue}", soft_wrap=True)
+            case Resumed():
+                console.print(_going_on(event), soft_wrap=True)
+            case FellBack(what=what, reason=reason):
+                console.print(f"{what}: {reason}", soft_wrap=True)
+
+    try:
+        yield notify
+    finally:
+        bars.stop()

@@ -1,0 +1,96 @@
+"""How a command ends: 0 and 1 are verdicts, so no accident may end with either of them."""
+
+import errno
+import functools
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, TextIO
+
+import typer
+
+from atdp_cli.errors import AtdpError, InputError
+
+INTERRUPTED = 130
+INCOMPLETE = 3
+
+UNUSABLE = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM)
+"""What the system says of a path that the user gave, and not of the work."""
+
+LONGEST_NAME = 100
+"""Characters of a path in a message."""
+
+
+def exit_on_interrupt(command: Callable[..., None]) -> Callable[..., None]:
+    """Ends a command whatever is raised in it: Typer alone would end an interrupt or a closed pipe with 1.
+
+    A library that calls `sys.exit` has given no verdict either, and a panic of one in Rust is no `Exception`.
+    """
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except (typer.Exit, typer.Abort, typer.BadParameter, AtdpError):
+            raise
+        except OSError as error:
+            if error.errno in UNUSABLE:
+                raise _unusable(error) from error
+            raise typer.Exit(unexpected_error(error)) from None
+        except BaseException as error:
+            raise typer.Exit(unexpected_error(error)) from None
+
+    return run
+
+
+def _unusable(error: OSError) -> InputError:
+    name = str(error.filename or "A path")
+    shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+    return InputError(f"{shown} cannot be used ({error.strerror}).", "Check the path and its permissions.")
+
+
+def unexpected_error(error: BaseException) -> int:
+    """Say what happened, without a message of a library, which might quote a record; the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        write_error("atdp: interrupted.")
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError | EOFError):
+        return INCOMPLETE
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(place.filename)}:{place.lineno}"  # noqa: PTH119 - a frame's name need not be a path
+    write_error(
+        f"atdp: unexpected {type(error).__name__} at {where}: the command did not finish. Please report it; "
+        "ATDP_TRACEBACK=1 shows the details, which may quote your data."
+    )
+    if os.environ.get("ATDP_TRACEBACK") == "1":
+        write_error("".join(traceback.format_exception(error)))
+    return INCOMPLETE
+
+
+def one_line(text: str) -> str:
+    """What can be shown of `text` on one line: a path may hold line feeds and a terminal's commands."""
+    return "".join(part if part.isprintable() else part.encode("unicode_escape").decode("ascii") for part in text)
+
+
+def write_error(text: str) -> None:
+    """Write a line on standard error, if anybody hears it."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        drop(sys.stderr)
+
+
+def flush(stream: TextIO) -> bool:
+    """Whether what was written on a stream has arrived; where it has not, Python must not try again at its exit."""
+    try:
+        stream.flush()
+    except OSError:
+        drop(stream)
+        return False
+    return True
+
+
+def drop(stream: TextIO) -> None:
+    """Send what is still to be written on a stream nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,0 +1,24 @@
+"""Where a file comes from: when it was written, by which software, and the hash of its bytes."""
+
+import hashlib
+import importlib.metadata
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+
+
+def timestamp() -> str:
+    """Now, in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def software() -> dict[str, str]:
+    """The versions of Python, of atdp and of the libraries that figures depend on."""
+    packages = ("atdp", "torch", "transformers", "dp-accounting", "spacy")
+    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in packages}
+
+
+def file_sha256(path: Path) -> str:
+    """Hex SHA-256 of a file's bytes."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,298 @@
+"""`atdp detect` and `atdp redact` as functions."""
+
+import random
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.events import Notify
+from atdp_cli.files.corpus_file import STANDARD_INPUT, Bad, atomic_write, check_new, real_path, refuse, same_file
+from atdp_cli.jobs.detector import Detector, run_detector
+from atdp_cli.text.corpus.records import Record, Unit, read_records
+from atdp_cli.text.corpus.rewriting import rewrite_corpus
+from atdp_cli.text.corpus.shards import Shard
+from atdp_cli.text.crosscheck.check import Counts
+from atdp_cli.text.crosscheck.request import check_crosscheck, private_folder
+from atdp_cli.text.detection.detect import Detection
+from atdp_cli.text.detection.scan import load_pipeline
+from atdp_cli.text.detection.span_file import read_spans, spans_line
+from atdp_cli.text.detection.spans import Tier, at_tier, merge
+from atdp_cli.text.redaction.edits import Edit, edits
+from atdp_cli.text.redaction.placeholders import Masking, Style, fresh_masking, read_or_create_key
+from atdp_cli.text.review.queue_file import Header, Queued, writable, write_queue
+from atdp_cli.text.review.sampling import check_rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusSource:
+    """A corpus and how to read it.
+
+    Attributes:
+        skip_bad: Count lines, objects and rows that cannot be read, and go on, in place of an error.
+        shard: Read this part alone; counts are then of it, and ids those of the whole. None for all.
+    """
+
+    path: Path
+    unit: Unit = "line"
+    text_field: str = "text"
+    id_field: str | None = None
+    skip_bad: bool = False
+    shard: Shard | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """A queue of sentences for people to review.
+
+    Attributes:
+        queue: Its file.
+        rate: The share of the sentences that it takes.
+        force: Replace a file that is there.
+    """
+
+    queue: Path
+    rate: float = 0.01
+    force: bool = False
+
+
+@dataclass(kw_only=True)
+class DetectionCounts:
+    """Counts over a corpus; tokens are spaCy's.
+
+    Attributes:
+        crosscheck: None where nobody was asked.
+    """
+
+    records: int = 0
+    skipped: int = 0
+    tokens: int = 0
+    sensitive_tokens: int = 0
+    by_label: Counter[str] = field(default_factory=Counter)
+    queued: Queued | None = None
+    crosscheck: Counts | None = None
+
+    @property
+    def sensitive_share(self) -> float:
+        """Sensitive tokens over all tokens, 0 for an empty corpus."""
+        return self.sensitive_tokens / self.tokens if self.tokens else 0.0
+
+
+Write = Callable[[str], None]
+"""Takes one line of output, its ending included."""
+
+
+def detect_corpus(
+    corpus: CorpusSource, detector: Detector, write: Write, notify: Notify, review: Sampling | None = None
+) -> DetectionCounts:
+    """Find the spans of every record, hand each record's JSON line to `write`, and count.
+
+    Args:
+        corpus: What to read.
+        detector: How to look.
+        write: Takes the lines.
+        notify: Told how many records are done.
+        review: Also write this queue.
+
+    Raises:
+        UsageError: The queue exists, is the corpus itself, or its share is out of range; a shard with a queue.
+        InputError: The corpus, a list or the pipeline cannot be used.
+    """
+    if review is not None:
+        _check_queue(review, corpus)
+    check_crosscheck(detector.crosscheck, queue=review is not None)
+    tally = _tally(detector)
+    detections = _found(_records(corpus, _bad(corpus, tally)), corpus, detector, notify, tally)
+    told = _told(detections, detector.tier, write, tally)
+    if review is None:
+        deque(told, maxlen=0)
+    else:
+        header = queue_header(corpus, detector.tier, review.rate)
+        tally.queued = write_queue(review.queue, told, header, random.SystemRandom())
+    return tally
+
+
+def _told(detections: Iterable[Detection], tier: Tier, write: Write, tally: DetectionCounts) -> Iterator[Detection]:
+    """The detections as they are, each counted and written on its way."""
+    for found in detections:
+        spans = merge(at_tier(found.spans, tier))
+        tally.records += 1
+        tally.tokens += len(found.tokens)
+        tally.sensitive_tokens += found.sensitive_tokens(tier)
+        tally.by_label.update(span.label for span in spans)
+        write(spans_line(found.record.id, spans) + "\n")
+        yield found
+
+
+def queue_header(corpus: CorpusSource, tier: Tier, rate: float) -> Header:
+    """What a queue says of where it comes from."""
+    return Header(
+        corpora=(writable(str(corpus.path if corpus.path == STANDARD_INPUT else real_path(corpus.path))),),
+        unit=corpus.unit,
+        text_field=corpus.text_field,
+        id_field=corpus.id_field,
+        skip_bad=corpus.skip_bad,
+        tier=tier,
+        sample=rate,
+    )
+
+
+def _check_queue(review: Sampling, corpus: CorpusSource) -> None:
+    if corpus.shard is not None:
+        raise UsageError(
+            "--review draws from the whole corpus, and --shard reads a part of it.",
+            "Draw the queue by a run without --shard.",
+        )
+    check_rate(review.rate)
+    check_new(review.queue, force=review.force)
+    if same_file(review.queue, corpus.path):
+        raise UsageError("--review names the corpus itself.", "Write the queue to another file.")
+
+
+def detect_to_file(
+    corpus: CorpusSource,
+    output: Path,
+    detector: Detector,
+    notify: Notify,
+    *,
+    force: bool,
+    review: Sampling | None = None,
+) -> DetectionCounts:
+    """`detect_corpus` into a file that appears whole or not at all."""
+    check_new(output, force=force)
+    if review is not None and same_file(review.queue, output):
+        raise UsageError("--review and --output name the same file.", "Write the queue to another file.")
+    with atomic_write(output) as stream:
+        return detect_corpus(
+            corpus, detector, lambda line: _discard(stream.write(line.encode("utf-8"))), notify, review
+        )
+
+
+def redact_corpus(
+    corpus: CorpusSource,
+    output: Path,
+    detector: Detector,
+    notify: Notify,
+    *,
+    style: Style = Style.LABEL,
+    pseudonym_key: Path | None = None,
+    spans: Path | None = None,
+    force: bool = False,
+) -> DetectionCounts:
+    """Write the corpus with placeholders over its sensitive spans, and count its records.
+
+    What is skipped is left out: a line that cannot be read cannot be called redacted.
+
+    Args:
+        style: How placeholders look.
+        pseudonym_key: The file of the key for pseudonyms, created if it does not exist; None for a random key
+            that is thrown away.
+        spans: A spans file of this corpus, or of the same shard of it, used in place of the detector.
+
+    Raises:
+        UsageError: The output exists, or there is a key without pseudonyms or in the place of the output; the shard
+            would replace the corpus, or have pseudonyms of its own.
+        InputError: The corpus, the spans or the key cannot be used.
+    """
+    check_new(output, force=force)
+    if corpus.shard is not None:
+        _check_part(corpus, output, style, pseudonym_key)
+    check_crosscheck(detector.crosscheck, spans=spans is not None)
+    masking = _masking(style, pseudonym_key, output)
+    tally = _tally(detector)
+
+    def changes(records: Iterator[Record]) -> Iterator[Sequence[Edit]]:
+        if spans is not None:
+            return (edits(record.text, known, masking) for record, known in read_spans(spans, records))
+        found = _found(records, corpus, detector, notify, tally)
+        return (edits(one.record.text, at_tier(one.spans, detector.tier), masking) for one in found)
+
+    tally.records = rewrite_corpus(
+        corpus.path,
+        output,
+        changes,
+        unit=corpus.unit,
+        text_field=corpus.text_field,
+        id_field=corpus.id_field,
+        bad=_bad(corpus, tally),
+        shard=corpus.shard,
+    )
+    return tally
+
+
+def _check_part(corpus: CorpusSource, output: Path, style: Style, pseudonym_key: Path | None) -> None:
+    if same_file(output, corpus.path):
+        raise UsageError(
+            "--output names the corpus, of which --shard reads only a part.", "Write the part to another file."
+        )
+    if style is Style.PSEUDONYM and pseudonym_key is None:
+        raise UsageError(
+            "--shard with pseudonyms of a random key would give every part other names.",
+            "Give all parts the same --pseudonym-key.",
+        )
+
+
+def _masking(style: Style, pseudonym_key: Path | None, output: Path) -> Masking:
+    if pseudonym_key is None:
+        return fresh_masking(style)
+    if style is not Style.PSEUDONYM:
+        raise UsageError("--pseudonym-key goes with --style pseudonym.", "Add that style, or leave the key out.")
+    if same_file(pseudonym_key, output):
+        raise UsageError("--pseudonym-key and --output name the same file.", "Keep the key elsewhere.")
+    return Masking(style, read_or_create_key(pseudonym_key))
+
+
+def _tally(detector: Detector) -> DetectionCounts:
+    return DetectionCounts(crosscheck=None if detector.crosscheck is None else Counts())
+
+
+def _found(
+    records: Iterator[Record], corpus: CorpusSource, detector: Detector, notify: Notify, tally: DetectionCounts
+) -> Iterator[Detection]:
+    pipeline = load_pipeline(detector.pipeline)
+    return run_detector(
+        records,
+        detector,
+        pipeline,
+        notify,
+        total=_count(corpus),
+        folder=private_folder(corpus.path),
+        counts=tally.crosscheck,
+    )
+
+
+def _count(corpus: CorpusSource) -> int | None:
+    """How many records there are, so that people see how long the rest will take; None where reading twice fails.
+
+    Reading is some hundred times as fast as detecting, and finds what cannot be read before that begins.
+    """
+    if not corpus.path.is_file():
+        return None
+    return sum(1 for _ in _records(corpus, _ignored if corpus.skip_bad else refuse))
+
+
+def _records(corpus: CorpusSource, bad: Bad) -> Iterator[Record]:
+    return read_records(
+        corpus.path,
+        unit=corpus.unit,
+        text_field=corpus.text_field,
+        id_field=corpus.id_field,
+        bad=bad,
+        shard=corpus.shard,
+    )
+
+
+def _ignored(_: InputError) -> None:
+    """`Bad` for a pass that counts: what cannot be read is told by the other one."""
+
+
+def _bad(corpus: CorpusSource, tally: DetectionCounts) -> Bad:
+    def count(_: InputError) -> None:
+        tally.skipped += 1
+
+    return count if corpus.skip_bad else refuse
+
+
+def _discard(_: object) -> None:
+    """`Write` gives nothing back; a stream's `write` gives a count."""

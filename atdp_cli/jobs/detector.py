@@ -1,0 +1,94 @@
+"""The detector as a run asks for it."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from atdp_cli.events import Event, Notify, RecordsRead
+from atdp_cli.jobs.ray import THIS_PROCESS, Backend, text_engine
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.crosscheck.check import Counts
+from atdp_cli.text.crosscheck.request import CrossCheck, cross_checked
+from atdp_cli.text.detection.cache import opened_store
+from atdp_cli.text.detection.detect import Detection, detect_records
+from atdp_cli.text.detection.spans import Tier
+from atdp_cli.text.detection.term_lists import read_terms
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detector:
+    """How to look for what is sensitive.
+
+    Attributes:
+        tier: What counts as sensitive.
+        pipeline: A spaCy pipeline; None for the default one.
+        allow: Lists of terms that are not sensitive.
+        deny: Lists of terms that always are.
+        engine: Where to read.
+        store: A private folder to keep what spaCy and the recognisers find in, and to look it up; None for none.
+        crosscheck: A language model to ask about what is not flagged; None to ask nobody.
+    """
+
+    tier: Tier = Tier.HIGH_CONTEXTUAL
+    pipeline: str | None = None
+    allow: tuple[Path, ...] = ()
+    deny: tuple[Path, ...] = ()
+    engine: Backend = THIS_PROCESS
+    store: Path | None = None
+    crosscheck: CrossCheck | None = None
+
+
+def run_detector(
+    records: Iterable[Record],
+    detector: Detector,
+    pipeline: Any,
+    notify: Notify,
+    *,
+    total: int | None = None,
+    folder: Path | None = None,
+    counts: Counts | None = None,
+) -> Iterator[Detection]:
+    """What is sensitive in each record, at every tier, in the order of the records.
+
+    Args:
+        records: The records.
+        detector: How to look.
+        pipeline: `load_pipeline(detector.pipeline)`.
+        notify: Told how many records are done.
+        total: How many records there are, where that is known.
+        folder: A private folder for what a later run can use.
+        counts: Counted up by the cross-check.
+    """
+
+    def tell(event: Event) -> None:
+        notify(replace(event, total=total) if isinstance(event, RecordsRead) else event)
+
+    allow = [term for file in detector.allow for term in read_terms(file)]
+    look = partial(
+        detect_records,
+        records,
+        pipeline=pipeline,
+        engine=text_engine(detector.engine),
+        allow=allow,
+        deny=[term for file in detector.deny for term in read_terms(file)],
+        notify=tell,
+    )
+    found = look() if detector.store is None else _kept(look, detector.store, pipeline, notify)
+    if detector.crosscheck is None:
+        return found
+    return cross_checked(
+        found,
+        detector.crosscheck,
+        counts or Counts(),
+        notify,
+        tier=detector.tier,
+        allow=allow,
+        folder=detector.store or folder,
+    )
+
+
+def _kept(look: Callable[..., Iterator[Detection]], folder: Path, pipeline: Any, notify: Notify) -> Iterator[Detection]:
+    with opened_store(folder, pipeline, notify) as store:
+        yield from look(known=store.get, learn=store.put)

@@ -1,0 +1,1 @@
+"""`atdp harden` as a function, and what only it needs."""

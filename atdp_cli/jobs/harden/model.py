@@ -1,0 +1,173 @@
+"""The model that a run trains: loaded, moved, adapted, with the engine that fits it."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel
+
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.events import Notify
+from atdp_cli.jobs.harden.request import HardenRequest
+from atdp_cli.model.adapter import add_adapter
+from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint
+from atdp_cli.model.device import find_device
+from atdp_cli.model.tokens import tokenizer_fingerprint
+from atdp_cli.runs.broadcast import gather_tensors
+from atdp_cli.runs.checkpoint import load_tensors
+from atdp_cli.training.clipping.engine import trainable
+from atdp_cli.training.clipping.select import SelectedEngine, random_records, relative_distance, select_engine
+from atdp_cli.training.distributed.collectives import all_reduce_sum, broadcast_
+from atdp_cli.training.distributed.fsdp import shard_model
+from atdp_cli.training.distributed.ranks import local_items
+from atdp_cli.training.precision import check_precision
+from atdp_cli.training.recipe import Interpolate, Precision, Train
+from atdp_cli.training.trainable import selected
+
+PARTED_TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "bfloat16": 5e-2}
+"""Between gradients of a whole and of a parted model, relative to their length."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoadedModel:
+    """A checkpoint ready to train, and the clipping engine that agreed with `loop` on it.
+
+    Attributes:
+        reference: The model that some stages read, or that canaries are compared with; frozen, in eval mode.
+    """
+
+    checkpoint: Checkpoint
+    engine: SelectedEngine
+    reference: PreTrainedModel | None = None
+
+
+def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
+    """Load the model of a request.
+
+    Raises:
+        InputError: The checkpoint or the reference cannot be used, they don't go together, or the engine asked for
+            does not fit.
+        UsageError: There is no such device, --source-field does not go with the model, or a stage's layers are none
+            of the model's.
+    """
+    checkpoint = load_checkpoint(request.model)
+    _check_source(request, checkpoint)
+    # The adapter comes after the move: one that was made before it can train and change nothing.
+    device = find_device(request.device)
+    check_precision(request.precision, device)
+    # A model that is to be parted may be too large for the device; its parts are moved.
+    model = checkpoint.model if request.ranks.sharded else checkpoint.model.to(device)
+    reference = None if request.reference is None else _open_reference(request, request.reference, checkpoint)
+    if request.lora_rank is not None:
+        with _seeded(request.insecure_seed):
+            model = add_adapter(model, request.lora_rank)
+    for stage in request.recipe:
+        if isinstance(stage, Train):
+            selected(model, stage.layers)  # refused here, not after hours of the stages before
+        # Its random numbers are those of the first process.
+        broadcast_(request.ranks, [one.detach() for one in trainable(model)])
+    engine = select_engine(
+        model,
+        request.engine,
+        notify,
+        tokens=request.microbatch,
+        ranks=request.ranks,
+        precision=request.precision,
+    )
+    if request.ranks.sharded:
+        _shard(model, engine, request, device)
+    return LoadedModel(checkpoint=replace(checkpoint, model=model), engine=engine, reference=reference)
+
+
+def _shard(model: PreTrainedModel, engine: SelectedEngine, request: HardenRequest, device: torch.device) -> None:
+    """Part the model among the processes, and see that gradients of random tokens are what they were before."""
+    records = random_records(model)
+    before = engine.run(model, records, math.inf)
+    shard_model(model, request.ranks, device)
+    after = engine.run(model, local_items(request.ranks, records), math.inf)
+    all_reduce_sum(request.ranks, after.gradient)
+    if relative_distance(after.gradient, before.gradient) > PARTED_TOLERANCE[request.precision]:
+        raise InputError(
+            f"{request.model} has other gradients once it is parted, so --shard-model does not fit it.",
+            "Leave --shard-model out.",
+        )
+
+
+def unshard(request: HardenRequest, checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint with its model whole again, in the first process; the others get it as it was.
+
+    Where no parameter was parted it is the same.
+    """
+    if not request.ranks.sharded:
+        return checkpoint
+    complete = gather_tensors(
+        request.ranks, ((f"model.{name}", one) for name, one in checkpoint.model.named_parameters())
+    )
+    if not request.ranks.first:
+        return checkpoint
+    fresh = load_checkpoint(request.model)
+    model = fresh.model if request.lora_rank is None else add_adapter(fresh.model, request.lora_rank)
+    load_tensors(model, dict(complete))
+    return replace(checkpoint, model=model)
+
+
+def _open_reference(request: HardenRequest, folder: Path, checkpoint: Checkpoint) -> PreTrainedModel:
+    found = load_checkpoint(folder)
+    if tokenizer_fingerprint(found.tokenizer) != tokenizer_fingerprint(checkpoint.tokenizer):
+        raise InputError(
+            f"{folder} and {request.model} have different tokenizers.", "Give the base model that was fine-tuned."
+        )
+    theirs, ours = _vocabulary(found.model), _vocabulary(checkpoint.model)
+    if theirs != ours:
+        raise InputError(
+            f"{folder} predicts {theirs:,} tokens, {request.model} {ours:,}.",
+            "Give the base model that was fine-tuned.",
+        )
+    if found.model.config.is_encoder_decoder != checkpoint.model.config.is_encoder_decoder:
+        raise InputError(f"Only one of {folder} and {request.model} has an encoder.", "Give the base model.")
+    if context_length(found.model) < context_length(checkpoint.model):
+        raise InputError(
+            f"{folder} reads {context_length(found.model):,} tokens at a time, {request.model} "
+            f"{context_length(checkpoint.model):,}.",
+            "Give a reference that reads as many.",
+        )
+    if any(isinstance(stage, Interpolate) for stage in request.recipe):
+        if request.lora_rank is not None:
+            raise UsageError("An adapter cannot be interpolated with a whole model.", "Leave --lora-rank out.")
+        if _shapes(found.model) != _shapes(checkpoint.model):
+            raise InputError(
+                f"{folder} and {request.model} have different weights, between which nothing lies.",
+                "Give the base model that was fine-tuned.",
+            )
+    return found.model.to(find_device(request.device)).requires_grad_(False)
+
+
+def _vocabulary(model: PreTrainedModel) -> int:
+    return int(model.get_input_embeddings().weight.shape[0])
+
+
+def _shapes(model: PreTrainedModel) -> dict[str, torch.Size]:
+    return {name: parameter.shape for name, parameter in model.named_parameters()}
+
+
+def _check_source(request: HardenRequest, checkpoint: Checkpoint) -> None:
+    reads = checkpoint.model.config.is_encoder_decoder
+    if reads and request.source_field is None:
+        raise UsageError(
+            f"{request.model} is an encoder-decoder model: it reads one text and says another.",
+            "Name both fields: --source-field source --text-field target.",
+        )
+    if request.source_field is not None and not reads:
+        raise UsageError(f"{request.model} has no encoder to read --source-field.", "Leave it out.")
+
+
+@contextmanager
+def _seeded(seed: int | None) -> Iterator[None]:
+    """An adapter starts from random numbers, which tests want to be the same every time."""
+    with torch.random.fork_rng():
+        if seed is not None:
+            torch.manual_seed(seed)
+        yield

@@ -1,0 +1,131 @@
+"""The recipe that a run followed, as a file; and what each named recipe does and guarantees. Never imports torch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from atdp_cli.jobs.harden.request import Planned
+from atdp_cli.privacy.guarantee import no_end_to_end, selective_void
+from atdp_cli.privacy.ledger import Ledger, Prior, private_events
+from atdp_cli.privacy.schedule import Constant
+from atdp_cli.training.plan import AnyPlan, Corpus, Reference, StagePlan, make_plan
+from atdp_cli.training.recipe import (
+    DPSGD,
+    Anchored,
+    Interpolate,
+    Nothing,
+    Objective,
+    Plain,
+    Recipe,
+    Stage,
+    Train,
+    Uniform,
+    Weighted,
+    parse_recipe,
+    reads_records,
+    reads_reference,
+)
+from atdp_cli.training.recipe_file import RecipeFile, RunOptions
+from examples.experiments.systems import CONTROLS, DECOYS, PAPER
+
+# What holds does not depend on the sizes; masks are those of an entity tier.
+_HYPOTHETICAL = Corpus(records=10_000, unit="line", masks="stable")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeSummary:
+    """A recipe in words.
+
+    Attributes:
+        stages: In order, each as text, objective and mechanism.
+        public: What holds for the records with `--prior public`, as `strongest_scope` says it.
+        unknown: What holds where the checkpoint's past is unknown.
+    """
+
+    recipe: str
+    stages: tuple[str, ...]
+    public: str
+    unknown: str
+
+
+def recipe_summaries(names: Sequence[str] = (*PAPER, *CONTROLS, *DECOYS)) -> tuple[RecipeSummary, ...]:
+    """What each of the recipes does and guarantees; references are taken as public."""
+    return tuple(_row(name, parse_recipe(name)) for name in names)
+
+
+def strongest_scope(ledger: Ledger) -> str:
+    """The strongest scope in which a finite ε holds: end to end, selective, increment only, or nothing."""
+    if no_end_to_end(ledger) is None:
+        return "end to end"
+    if selective_void(ledger) is None:
+        return "selective"
+    return "increment only" if private_events(ledger.events) else "nothing"
+
+
+def resolved_recipe(planned: Planned) -> RecipeFile:
+    """The recipe of a run with nothing left to be worked out: σ₀ as solved for, B as planned.
+
+    It names no file and says nothing of the checkpoint's past, which is for the next run to state.
+    """
+    request = planned.request
+    return RecipeFile(
+        name=request.recipe_name,
+        recipe=tuple(_sized(plan) for plan in planned.plan.stages),
+        run=RunOptions(
+            tier=request.detector.tier,
+            unit=request.unit,
+            style=request.style,
+            max_windows=request.max_windows,
+            jitter_seed=request.jitter_seed,
+            lora_rank=request.lora_rank,
+            delta=request.delta,
+        ),
+    )
+
+
+def _sized(plan: AnyPlan) -> Stage:
+    if isinstance(plan, StagePlan) and isinstance(plan.stage.mechanism, DPSGD):
+        return replace(plan.stage, mechanism=replace(plan.stage.mechanism, expected_batch=plan.batch))
+    return plan.stage
+
+
+def _row(name: str, recipe: Recipe) -> RecipeSummary:
+    return RecipeSummary(
+        recipe=name,
+        stages=tuple(_words(stage) for stage in recipe),
+        public=strongest_scope(_ledger(recipe, "public")),
+        unknown=strongest_scope(_ledger(recipe, "unknown")),
+    )
+
+
+def _ledger(recipe: Recipe, prior: Prior) -> Ledger:
+    reference = Reference(ledger=None, weights={}) if any(reads_reference(stage) for stage in recipe) else None
+    return make_plan(recipe, _HYPOTHETICAL, delta=1e-6, prior=prior, reference=reference).ledger
+
+
+def _words(stage: Stage) -> str:
+    """Text, objective and mechanism of a stage, in a few words."""
+    if isinstance(stage, Interpolate):
+        return "no text: weights interpolated"
+    text = stage.text.value if reads_records(stage) else "no text"
+    if stage.release_noise_multiplier is not None:
+        text = f"fitted {text}"
+    return f"{text}: {_objective(stage.objective)}, {_mechanism(stage)}"
+
+
+def _objective(objective: Objective) -> str:
+    match objective:
+        case Uniform():
+            return "uniform"
+        case Weighted():
+            return "weighted"
+        case Anchored():
+            return "anchored"
+        case Nothing():
+            return "noise alone"
+
+
+def _mechanism(stage: Train) -> str:
+    if isinstance(stage.mechanism, Plain):
+        return "plain"
+    shape = "constant" if isinstance(stage.mechanism.schedule, Constant) else "rising"
+    return f"DP-SGD {shape}" if reads_records(stage) else shape

@@ -1,0 +1,317 @@
+"""What a run of `harden` was asked for, and the plan that answers it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from atdp_cli.audit.manifest import read_manifest
+from atdp_cli.errors import BudgetError, InputError, UsageError
+from atdp_cli.files.corpus_file import STANDARD_INPUT, same_file
+from atdp_cli.files.provenance import file_sha256
+from atdp_cli.jobs.detector import Detector
+from atdp_cli.model.folder import check_folder, is_adapter, weight_files
+from atdp_cli.privacy.guarantee import Guarantee, guarantees
+from atdp_cli.privacy.ledger import Ledger, Masks, Prior, read_beside
+from atdp_cli.privacy.schedule import RiseReset
+from atdp_cli.ranges import require_at_least, require_at_most, require_positive
+from atdp_cli.text.corpus.records import Unit
+from atdp_cli.text.corpus.split import Split, load_split
+from atdp_cli.text.crosscheck.request import check_crosscheck
+from atdp_cli.text.detection.spans import Tier
+from atdp_cli.text.redaction.placeholders import Style
+from atdp_cli.text.review.sampling import check_rate
+from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
+from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, solve_noise
+from atdp_cli.training.recipe import (
+    DPSGD,
+    ClippingEngineName,
+    Plain,
+    Precision,
+    Recipe,
+    Text,
+    Train,
+    can_stop,
+    last_private,
+    mechanism_of,
+    reads_records,
+    reads_reference,
+)
+
+WRITTEN_DTYPES = ("float32", "float16", "bfloat16")
+
+MOST_RANK = 65_536
+
+STABLE_TIERS = (Tier.LOW_ENTITY, Tier.HIGH_ENTITY)
+"""Tiers whose masks follow entities; those of contextual tiers move with the sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HardenRequest:
+    """One run. The fields are the options of `atdp harden`; the recipe has its settings applied.
+
+    Attributes:
+        resume: Go on with the run that was interrupted, if there is one.
+        checkpoint_every: Minutes between saved states; 0 saves one only when the run is asked to stop.
+        ranks: Which of several processes of the run this one is.
+        command: The command line as it was given, for the private report.
+        command_without_paths: The same with nothing in it that names a file or is text of the user's own.
+    """
+
+    model: Path
+    data: tuple[Path, ...]
+    output: Path
+    recipe_name: str
+    recipe: Recipe
+    detector: Detector
+    unit: Unit = "line"
+    text_field: str = "text"
+    source_field: str | None = None
+    delta: float = 1e-6
+    prior: Prior = "unknown"
+    target_epsilon: float | None = None
+    max_epsilon: float | None = None
+    spans: Path | None = None
+    style: Style = Style.LABEL
+    review: float | None = None
+    manifest: Path | None = None
+    max_records: int | None = None
+    valid: Path | None = None
+    max_windows: int = 8
+    dtype: str | None = None
+    engine: ClippingEngineName | Literal["auto"] = "auto"
+    microbatch: int | None = None
+    precision: Precision = "float32"
+    device: str = "auto"
+    lora_rank: int | None = None
+    reference: Path | None = None
+    until_exposure: float | None = None
+    max_increase: float | None = None
+    merge_adapter: bool = False
+    jitter_seed: int = 0
+    insecure_seed: int | None = None
+    force: bool = False
+    resume: bool = False
+    checkpoint_every: float = 0.0
+    ranks: Ranks = SINGLE_PROCESS
+    command: tuple[str, ...] = ()
+    command_without_paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A request that was found sound: its records, its plan, and what that guarantees.
+
+    `inherited` is the ledger that lay beside the starting checkpoint.
+    """
+
+    request: HardenRequest
+    split: Split
+    plan: Plan
+    inherited: Ledger | None
+    guarantees: tuple[Guarantee, ...]
+
+
+def plan_request(request: HardenRequest) -> Planned:
+    """Check everything that can be checked before a model is loaded, and account for the whole run.
+
+    Raises:
+        InputError: Model, corpus or ledger cannot be used.
+        UsageError: Options contradict each other.
+        BudgetError: ε cannot be reached, or passes `max_epsilon`.
+    """
+    _check(request)
+    check_folder(request.model)
+    inherited, reference = read_beside(request.model), _reference(request)
+    split = load_split(
+        request.data,
+        unit=request.unit,
+        text_field=request.text_field,
+        source_field=request.source_field,
+        max_records=request.max_records,
+        valid=request.valid,
+    )
+    corpus = Corpus(records=split.training, unit=request.unit, masks=_masks(request))
+
+    def plan_with(recipe: Recipe) -> Plan:
+        return make_plan(
+            recipe,
+            corpus,
+            delta=request.delta,
+            prior=request.prior,
+            inherited=inherited,
+            reference=reference,
+            watched=request.until_exposure is not None,
+            jitter_seed=request.jitter_seed,
+        )
+
+    recipe = request.recipe
+    if request.target_epsilon is not None:
+        recipe = solve_noise(recipe, request.target_epsilon, plan_with)
+    plan = plan_with(recipe)
+    if request.insecure_seed is not None:
+        plan = replace(plan, ledger=plan.ledger.model_copy(update={"insecure_seed": True}))
+    found = guarantees(plan.ledger)
+    _check_budget(request, plan, found)
+    return Planned(
+        request=replace(request, recipe=recipe),
+        split=split,
+        plan=plan,
+        inherited=inherited,
+        guarantees=found,
+    )
+
+
+def _reference(request: HardenRequest) -> Reference | None:
+    """The reference with its ledger, once its folder was found sound; None where nothing reads one."""
+    if request.reference is None:
+        return None
+    if request.until_exposure is None and not any(reads_reference(stage) for stage in request.recipe):
+        raise UsageError(f"No stage of recipe {request.recipe_name} reads a model.", "Leave --reference out.")
+    check_folder(request.reference)
+    weights = {file.name: file_sha256(file) for file in weight_files(request.reference)}
+    return Reference(ledger=read_beside(request.reference), weights=weights)
+
+
+def corrected(request: HardenRequest) -> bool:
+    """Whether people, who may have read the corpus, had a say in what is sensitive."""
+    return any((request.detector.allow, request.detector.deny, request.spans, request.review))
+
+
+def _masks(request: HardenRequest) -> Masks:
+    if request.detector.tier not in STABLE_TIERS or corrected(request) or request.detector.crosscheck is not None:
+        return "movable"
+    return "linked" if request.style.links else "stable"
+
+
+def _check(request: HardenRequest) -> None:
+    if STANDARD_INPUT in (*request.data, request.valid):
+        raise UsageError("Standard input cannot be hardened on: it is read more than once.", "Give a file.")
+    if request.spans is not None:
+        _check_spans(request)
+    if request.style is not Style.LABEL and not any(
+        isinstance(stage, Train) and stage.text is Text.REDACTED for stage in request.recipe
+    ):
+        raise UsageError(f"No stage of recipe {request.recipe_name} reads redacted text.", "Leave --style out.")
+    _check_decoys(request)
+    if request.review is not None:
+        check_rate(request.review)
+    check_crosscheck(request.detector.crosscheck, spans=request.spans is not None)
+    if request.target_epsilon is not None:
+        _check_scaled(request.recipe)
+    if request.max_epsilon is not None:
+        require_positive("max-epsilon", request.max_epsilon)
+    _check_running(request)
+    _check_ranks(request)
+    _check_watched(request)
+    require_at_least("max-windows-per-unit", request.max_windows, 1)
+    _check_paths(request)
+
+
+def _check_paths(request: HardenRequest) -> None:
+    for path in request.data:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise InputError(f"{path} is no ordinary file.", "Give a file: it is read more than once.")
+    named = (request.spans, *request.detector.allow, *request.detector.deny, request.manifest, request.valid)
+    for one in named:
+        if one is not None and not one.is_file():
+            raise InputError(f"{one} is no file.", "Check the path.")
+    if request.manifest is not None:
+        read_manifest(request.manifest)
+    if not request.output.name:
+        raise UsageError(f"-o {request.output} names no new folder.", "Choose another folder with -o.")
+    if same_file(request.output, request.model):
+        raise UsageError("The output is the model itself.", "Choose another folder with -o.")
+
+
+def _check_decoys(request: HardenRequest) -> None:
+    tier = request.detector.tier
+    if request.spans is not None or tier in STABLE_TIERS:
+        return
+    for stage in request.recipe:
+        if isinstance(stage, Train) and stage.text is Text.DECOY and reads_records(stage):
+            raise UsageError(
+                f"Stage {stage.name} reads decoys, which stand for entities; --tier {tier.value} flags more.",
+                "Use --tier high-entity or low-entity.",
+            )
+
+
+def _check_running(request: HardenRequest) -> None:
+    if request.dtype not in (None, *WRITTEN_DTYPES):
+        raise UsageError(f"dtype is '{request.dtype}'.", f"Choose one of {', '.join(WRITTEN_DTYPES)}.")
+    require_at_least("checkpoint-every", request.checkpoint_every, 0)
+    if request.microbatch is not None:
+        require_at_least("microbatch", request.microbatch, 1)
+    if request.lora_rank is not None:
+        require_at_least("lora-rank", request.lora_rank, 1)
+        require_at_most("lora-rank", request.lora_rank, MOST_RANK)
+    if request.merge_adapter and request.lora_rank is None and not is_adapter(request.model):
+        raise UsageError("There is no adapter to merge.", "Use --merge-adapter with --lora-rank.")
+
+
+def _check_ranks(request: HardenRequest) -> None:
+    """What only one process can do."""
+    if request.ranks.size == 1:
+        return
+    if request.review is not None:
+        raise UsageError("--review-each-epoch goes with one process.", "Review first, and give --allow and --deny.")
+    if request.detector.crosscheck is not None:
+        raise UsageError("--crosscheck goes with one process.", "Detect first, and give --spans.")
+
+
+def _check_watched(request: HardenRequest) -> None:
+    """What --until-exposure and --max-perplexity-increase need."""
+    if request.max_increase is not None:
+        require_at_least("max-perplexity-increase", request.max_increase, 0)
+    if request.until_exposure is None:
+        return
+    require_positive("until-exposure", request.until_exposure)
+    if request.manifest is None or request.reference is None:
+        raise UsageError(
+            "--until-exposure ranks the planted canaries by log p and by its ratio to a public model.",
+            "Name both: --manifest canaries.json --reference BASE.",
+        )
+    if not any(can_stop(stage) for stage in request.recipe):
+        raise UsageError(
+            f"Recipe {request.recipe_name} has no DP stage that could stop.", "Leave --until-exposure out."
+        )
+
+
+def _check_spans(request: HardenRequest) -> None:
+    if len(request.data) != 1:
+        raise UsageError("--spans goes with one --data file.", "Harden on one corpus, or leave --spans out.")
+    if request.valid is not None:
+        raise UsageError("--spans covers --data only.", "Leave --valid out: part of --data is held out.")
+    if request.review is not None:
+        raise UsageError(
+            "--spans takes the detector's place, so there is nothing to review.", "Leave --review-each-epoch out."
+        )
+
+
+def _check_scaled(recipe: Recipe) -> None:
+    mechanism = mechanism_of(recipe[last_private(recipe)])
+    if (
+        isinstance(mechanism, DPSGD)
+        and isinstance(mechanism.schedule, RiseReset)
+        and mechanism.schedule.sigma_max is not None
+    ):
+        raise UsageError(
+            "--sigma-max and --target-epsilon contradict each other: the ceiling is scaled with the noise.",
+            "Leave one of them out.",
+        )
+
+
+def _check_budget(request: HardenRequest, plan: Plan, found: Sequence[Guarantee]) -> None:
+    if request.max_epsilon is None:
+        return
+    unbounded = [stage.stage.name for stage in plan.stages if isinstance(mechanism_of(stage.stage), Plain)]
+    if unbounded:
+        raise BudgetError(
+            f"Stage {unbounded[0]} trains without noise, so no --max-epsilon holds.", "Leave one of them out."
+        )
+    epsilon = next(one.epsilon for one in found if one.scope == "increment") or 0.0
+    if epsilon > request.max_epsilon:
+        raise BudgetError(
+            f"The plan spends ε = {epsilon:.3g}, above --max-epsilon {request.max_epsilon:g}.",
+            "Use --target-epsilon, more noise, fewer epochs or a smaller batch.",
+        )

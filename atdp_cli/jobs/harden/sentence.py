@@ -1,0 +1,65 @@
+"""One made-up sentence, looked at token by token: the same for every model, so that it tells nothing of a corpus."""
+
+from dataclasses import dataclass
+from math import log
+
+import torch
+
+from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, Windows, encode
+from atdp_cli.model.checkpoint import Checkpoint, context_length
+from atdp_cli.model.forward import pad
+from atdp_cli.model.perplexity import token_losses
+from atdp_cli.report.document import TokenEntry
+from atdp_cli.report.numbers import json_number
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.detect import detect_records
+from atdp_cli.text.detection.scan import load_pipeline
+from atdp_cli.text.detection.spans import Tier, at_tier
+from atdp_cli.training.recipe import Text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surprise:
+    """What a model makes of each token of a sentence, flagged as the detector would, in bits.
+
+    Attributes:
+        bits: -log₂ of each token's probability; None for the first one where nothing stands before it.
+    """
+
+    tokens: tuple[str, ...]
+    sensitive: tuple[bool, ...]
+    bits: tuple[float | None, ...]
+
+
+def mark_sentence(text: str, tier: Tier, checkpoint: Checkpoint, *, pipeline: str | None = None) -> Windows:
+    """The windows of a sentence, with what the detector flags in it by itself."""
+    record = Record(id="1", text=text)
+    [found] = detect_records([record], pipeline=load_pipeline(pipeline))
+    encoding = Encoding(tokenizer=checkpoint.tokenizer, context=context_length(checkpoint.model), windows=1)
+    [windows] = encode([FlaggedRecord(record, at_tier(found.spans, tier))], Text.RAW, encoding)
+    return windows
+
+
+@torch.inference_mode()
+def surprise(checkpoint: Checkpoint, windows: Windows) -> Surprise:
+    """Bits of the text's tokens in the first window; start and end tokens are left out."""
+    if not windows:
+        return Surprise(tokens=(), sensitive=(), bits=())
+    window = windows[0]
+    losses = token_losses(checkpoint.model, pad([window]))[0].cpu().double() / log(2)
+    special = set(checkpoint.tokenizer.all_special_ids)
+    ids = window.token_ids.tolist()
+    places = [place for place, token in enumerate(ids) if token not in special]
+    return Surprise(
+        tokens=tuple(checkpoint.tokenizer.decode([ids[place]]) for place in places),
+        sensitive=tuple(bool(window.sensitive[place]) for place in places),
+        bits=tuple(float(losses[place - 1]) if place else None for place in places),
+    )
+
+
+def compare_surprise(before: Surprise, after: Surprise) -> tuple[TokenEntry, ...]:
+    """Both models token by token."""
+    return tuple(
+        TokenEntry(text=text, sensitive=flagged, before=json_number(first), after=json_number(second))
+        for text, flagged, first, second in zip(before.tokens, before.sensitive, before.bits, after.bits, strict=True)
+    )

@@ -1,0 +1,157 @@
+"""`atdp plant-canary` as a function."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from atdp_cli.audit.canary import Secret, Template, choice_files, parse_template
+from atdp_cli.audit.manifest import Manifest, make_manifest, read_manifest, write_manifest
+from atdp_cli.audit.planting import draw_secrets, plant, toss_coins
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.files.corpus_file import (
+    atomic_write,
+    check_new,
+    check_readable,
+    check_same_kind,
+    kind_of,
+    read_lines,
+    same_file,
+)
+from atdp_cli.model.checkpoint import load_tokenizer
+from atdp_cli.model.folder import check_folder
+
+MOST_CHOICES = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Canaries:
+    """What is planted.
+
+    Attributes:
+        coins: Whether each is planted; None where all are, without coins.
+        repeats: Records of each.
+        positions: Lines of the planted file for each of the planted ones; None to draw them.
+    """
+
+    template: Template
+    secrets: tuple[Secret, ...]
+    coins: tuple[bool, ...] | None
+    repeats: tuple[int, ...]
+    positions: tuple[tuple[int, ...], ...] | None
+    drawn: Literal["csprng", "by-hand"]
+
+
+def draw_canaries(template: str, *, count: int, repeats: int, in_out: bool) -> Canaries:
+    """New canaries with secrets from the CSPRNG, and a coin each if `in_out`.
+
+    Args:
+        template: As `parse_template` reads it; the files of its {choice:FILE} slots are read here.
+
+    Raises:
+        UsageError: A number is out of range, or the template is none.
+        InputError: A file of choices cannot be used.
+    """
+    slots = parse_template(template, {name: _choices(Path(name)) for name in choice_files(template)})
+    secrets = draw_secrets(slots, count)
+    return Canaries(
+        template=slots,
+        secrets=secrets,
+        coins=toss_coins(count) if in_out else None,
+        repeats=(repeats,) * count,
+        positions=None,
+        drawn="csprng",
+    )
+
+
+def known_canaries(path: Path) -> Canaries:
+    """The canaries of a manifest, at their own places.
+
+    Raises:
+        InputError: It is missing or malformed.
+    """
+    known = read_manifest(path)
+    return Canaries(
+        template=known.slots(),
+        secrets=tuple(canary.secret for canary in known.canaries),
+        coins=tuple(canary.planted for canary in known.canaries) if known.coins else None,
+        repeats=tuple(canary.repeats for canary in known.canaries),
+        positions=tuple(canary.positions for canary in known.canaries if canary.planted),
+        drawn=known.drawn,
+    )
+
+
+def plant_canaries(
+    corpus: Path, output: Path, manifest: Path, canaries: Canaries, *, tokenizer: Path, force: bool
+) -> Manifest:
+    """Plant canaries in a text corpus and write the manifest.
+
+    Raises:
+        UsageError: A file would be overwritten, or a number is out of range.
+        InputError: The corpus or the tokenizer cannot be used.
+    """
+    if same_file(output, manifest):
+        raise UsageError("The corpus and the manifest would be one file.", "Give --manifest another name.")
+    for path in (output, manifest):
+        check_new(path, force=force)
+    check_same_kind(corpus, output)
+    check_folder(tokenizer)
+    tokens = load_tokenizer(tokenizer)
+    lines, endings = _read_lines(corpus)
+    inside = [i for i in range(len(canaries.secrets)) if canaries.coins is None or canaries.coins[i]]
+    planted, places = plant(
+        lines,
+        canaries.template,
+        [canaries.secrets[i] for i in inside],
+        [canaries.repeats[i] for i in inside],
+        positions=canaries.positions,
+    )
+    where = dict(zip(inside, places, strict=True))
+    made = make_manifest(
+        tokens,
+        canaries.template,
+        canaries.secrets,
+        [where.get(i, ()) for i in range(len(canaries.secrets))],
+        repeats=canaries.repeats,
+        coins=canaries.coins,
+        records=sum(1 for line in planted if line.strip()),
+        drawn=canaries.drawn,
+    )
+    with atomic_write(output) as stream:
+        stream.write(_joined(planted, places, endings).encode("utf-8"))
+        # Before the corpus has its name: one whose secrets are lost would be worth nothing.
+        write_manifest(manifest, made)
+    return made
+
+
+def _choices(path: Path) -> tuple[str, ...]:
+    """The non-blank lines of a file."""
+    check_readable(path)
+    found = tuple(line for _, line, _ in read_lines(path) if line.strip())
+    if not found or len(found) > MOST_CHOICES or len(set(found)) != len(found):
+        problem = "holds a line twice" if 1 <= len(found) <= MOST_CHOICES else f"has {len(found):,} lines"
+        raise InputError(
+            f"The file of choices {path} {problem}.", f"Give 1 to {MOST_CHOICES:,} choices, one a line, each once."
+        )
+    return found
+
+
+def _read_lines(corpus: Path) -> tuple[list[str], list[str]]:
+    """The lines of a plain text corpus and their endings; the last one gets an ending if it has none."""
+    if kind_of(corpus) != "text":
+        raise UsageError(f"{corpus} is not plain text.", "Canaries are planted in .txt corpora, a record a line.")
+    check_readable(corpus)
+    lines, endings = [], []
+    for _, line, ending in read_lines(corpus):
+        lines.append(line)
+        endings.append(ending or "\n")
+    return lines, endings
+
+
+def _joined(planted: Sequence[str], positions: Sequence[Sequence[int]], endings: Sequence[str]) -> str:
+    """The planted lines with the corpus' endings at its own lines, and its first ending at the canaries'."""
+    ours = {line for group in positions for line in group}
+    kept = iter(endings)
+    return "".join(
+        line + (endings[0] if number in ours else next(kept)) for number, line in enumerate(planted, start=1)
+    )

@@ -1,0 +1,55 @@
+"""Events as the accountants see them: equal steps counted together, in an order that is always the same."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from atdp_cli.privacy.ledger import GaussianRelease, PrivateEvent
+
+Adjacency = Literal["zero-out", "replace-one"]
+
+
+class EqualSteps(NamedTuple):
+    """`steps` equal steps with sampling rate q in (0, 1] and noise multiplier σ > 0."""
+
+    sampling_rate: float
+    noise_multiplier: float
+    steps: int
+
+
+def equal_steps(events: Iterable[PrivateEvent], adjacency: Adjacency = "zero-out") -> tuple[EqualSteps, ...]:
+    """Equal (q, σ) together and sorted, so that ε does not depend on the order, to the last digit.
+
+    Replacing a record is counted as moving a sum by twice its sensitivity. A release that moves by less has as much
+    more noise.
+    """
+    counts: Counter[tuple[float, float]] = Counter()
+    for event in events:
+        steps, sigma = 1, event.noise_multiplier
+        if not isinstance(event, GaussianRelease):
+            steps = event.steps
+        elif adjacency == "replace-one":
+            sigma *= 2 / event.replaced
+        counts[sampling_rate(event), sigma] += steps
+    return tuple(EqualSteps(*key, count) for key, count in sorted(counts.items()))
+
+
+def sampling_rate(event: PrivateEvent) -> float:
+    """q of an event; a release reads every record."""
+    return 1.0 if isinstance(event, GaussianRelease) else event.sampling_rate
+
+
+def mean_loss(runs: Sequence[EqualSteps], records: int = 1) -> float:
+    """A bound on the mean privacy loss of `records` records, n of which are in a step, n from Binomial(records, q).
+
+    A step's is at most E[n²]/(2σ²), since the divergence is convex, and for one record at most q²(exp(1/σ²)−1).
+    """
+    total = 0.0
+    for q, sigma, steps in runs:
+        precision = 1 / max(sigma, 1e-100) ** 2
+        bound = (records * q * (1 - q) + (records * q) ** 2) * precision / 2
+        if records == 1 and precision < 700:
+            bound = min(bound, q**2 * math.expm1(precision))
+        total += steps * bound
+    return total

@@ -1,0 +1,98 @@
+"""An audit as a report holds it: without the model's name, and without anything that tells a canary's secret."""
+
+from typing import Literal
+
+from atdp_cli.report.numbers import Frozen, Number
+
+Interval = tuple[float, float]
+ScoreName = Literal["after", "before", "other"]
+
+
+class AuditedCanary(Frozen):
+    """One canary: exposure in bits and the p-value adjusted for how many there are, by log p and by the ratio."""
+
+    planted: bool
+    repeats: int
+    exposure: float
+    exposure_ratio: float | None
+    p: float | None
+    p_ratio: float | None
+
+
+class ExtractionEntry(Frozen):
+    """How many of the planted canaries a client can get.
+
+    Attributes:
+        greedy: By greedy decoding of what all candidates begin with.
+        discoverable: Whose samples give it with even odds, by how many are drawn.
+        samples: How many those are.
+        fewest: The samples that the easiest takes for even odds; null where that passes all numbers.
+    """
+
+    greedy: int
+    discoverable: int
+    samples: int
+    fewest: float | None
+
+
+class MembershipEntry(Frozen):
+    """Membership by one score: the area under the curve with a 95 % interval; null where nothing is to compare."""
+
+    attack: str
+    auc: float | None
+    auc_interval: Interval | None
+
+
+class RelearningEntry(Frozen):
+    """The audit of a copy that was fine-tuned on other text; mean exposures in bits."""
+
+    steps: int
+    verdict: Literal["PASS", "FAIL", "INCONCLUSIVE"]
+    mean: float | None
+    mean_ratio: float | None
+
+
+class Bound(Frozen):
+    """A lower bound on the ε of all records of a canary together, and what became of the claim that it tests."""
+
+    method: Literal["in-out", "rank"]
+    adjacency: Literal["zero-out", "replace-one"]
+    epsilon: float
+    delta: float
+    confidence: float
+    claim: float | None
+    finding: Literal["refuted", "not-refuted", "inconclusive", "no-claim"]
+
+
+class AuditEntry(Frozen):
+    """One model's audit.
+
+    Attributes:
+        of: `after` for the model of the report, `before` for the checkpoint that the run started from, `other` for
+            one that its owner attached.
+        weights: SHA-256 of each weight file that was audited.
+        alpha: The chance that a model which remembers nothing fails.
+        threshold: Bits from which a single canary fails the model.
+        null_band: Where 95 of 100 canaries that nobody remembers lie, bits.
+        mean, mean_ratio: Mean exposures of the planted canaries, bits, with 95 % intervals.
+        p, p_ratio: Fisher's combined p-values.
+    """
+
+    of: ScoreName
+    weights: dict[str, str]
+    verdict: Literal["PASS", "FAIL", "INCONCLUSIVE"]
+    reasons: tuple[str, ...]
+    alpha: float
+    threshold: float | None
+    null_band: Interval
+    canaries: tuple[AuditedCanary, ...]
+    mean: Number
+    mean_interval: Interval | None
+    mean_ratio: Number
+    mean_ratio_interval: Interval | None
+    p: float | None
+    p_ratio: float | None
+    extraction: ExtractionEntry | None = None
+    membership: tuple[MembershipEntry, ...] = ()
+    resurfacing: RelearningEntry | None = None
+    bounds: tuple[Bound, ...] = ()

@@ -1,0 +1,1 @@
+"""A run on disk, over time and processes: workspace, fingerprint, checkpoints, resume, budget."""

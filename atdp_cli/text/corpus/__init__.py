@@ -1,0 +1,1 @@
+"""Corpora: from files to records, and back with edited texts."""

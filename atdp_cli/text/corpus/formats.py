@@ -1,0 +1,92 @@
+"""Every format's layout by one name. Reading and rewriting share this one parse.
+
+So a rewritten file can only differ inside record texts.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.files.corpus_file import NAMES, Bad, Kind, check_readable, display_name, kind_of, refuse
+from atdp_cli.text.corpus.csv import separated_segments
+from atdp_cli.text.corpus.jsonl import json_segments
+from atdp_cli.text.corpus.parquet import parquet_segments
+from atdp_cli.text.corpus.plain_text import text_segments
+from atdp_cli.text.corpus.segments import Segment, Selection, streams
+
+_LAYOUTS: dict[Kind, Callable[[Path, Selection, Bad], Iterator[Segment]]] = {
+    "text": text_segments,
+    "jsonl": json_segments,
+    "csv": separated_segments,
+    "tsv": separated_segments,
+    "parquet": parquet_segments,
+}
+
+
+def read_segments(path: Path, selection: Selection, bad: Bad = refuse) -> Iterator[Segment]:
+    """All segments in file order, ending with one whose text is None.
+
+    Checks the path and the selection at once, the content while iterating. What `bad` skips is in no
+    segment, neither as text nor as what stands before one.
+    A shard may have no records; a whole corpus must have some.
+
+    Raises:
+        UsageError: The unit does not go with the format.
+        InputError: See `records.read_records`.
+    """
+    check_readable(path)
+    kind = kind_of(path)
+    _check_unit(path, selection)
+    _check_shard(path, selection)
+    segments = _LAYOUTS[kind](path, selection, bad)
+    if selection.shard is not None:
+        return segments
+    return _nonempty(segments, path, "" if kind == "text" else f" in the field {selection.text_field}")
+
+
+def _check_unit(path: Path, selection: Selection) -> None:
+    kind = kind_of(path)
+    if kind == "text":
+        if selection.unit not in ("line", "paragraph", "document"):
+            raise UsageError(
+                f"--unit {selection.unit} names a field, and {display_name(path)} is plain text.",
+                "Use --unit line, paragraph or document, or a corpus with fields (.jsonl, .csv, .parquet).",
+            )
+        return
+    if selection.unit in ("paragraph", "document"):
+        raise UsageError(
+            f"--unit {selection.unit} is for plain text, and {display_name(path)} is {NAMES[kind]}.",
+            "Use --unit line (one object or row a record) or the name of a field whose value groups them.",
+        )
+    if selection.unit != "line" and selection.id_field is not None:
+        raise UsageError("--id-field does not go with a --unit that names a field.", "Leave --id-field out.")
+
+
+def _check_shard(path: Path, selection: Selection) -> None:
+    if selection.shard is None:
+        return
+    if not path.is_file():
+        raise UsageError(
+            f"--shard parts a file by its size, and {display_name(path)} has none.",
+            "Write it to a file, and name that.",
+        )
+    if selection.unit == "document":
+        raise UsageError(
+            "--shard parts a corpus between records, and --unit document makes it one.", "Leave one of them out."
+        )
+    if not streams(selection):
+        raise UsageError(
+            f"--shard takes records that stand together, and --unit {selection.unit} gathers them from the whole file.",
+            "Leave one of them out, or sort and part the file yourself.",
+        )
+
+
+def _nonempty(segments: Iterator[Segment], path: Path, where: str) -> Iterator[Segment]:
+    found = False
+    for segment in segments:
+        if segment.text is None and not found:
+            raise InputError(
+                f"{display_name(path)} holds no records: no text{where}.", "Check that it is the right file."
+            )
+        found = True
+        yield segment

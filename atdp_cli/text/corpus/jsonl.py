@@ -1,0 +1,123 @@
+"""The layout of JSON Lines: one object a line, the text in one of its fields."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from atdp_cli.errors import InputError
+from atdp_cli.files.corpus_file import LONE_SURROGATE, Bad, decoded_lines, display_name, without_mark
+from atdp_cli.text.corpus.segments import Segment, Selection, record_numbers
+from atdp_cli.text.corpus.shards import lines_of
+
+_WHITESPACE = " \t\n\r"
+_DECODER = json.JSONDecoder()
+
+
+def json_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[Segment]:
+    """See `layouts.read_segments`."""
+    before = ""
+    record = record_numbers(selection)
+    for number, line, ending in decoded_lines(lines_of(path, selection.shard), path, bad):
+        mark, text = without_mark(number, line)
+        before += mark
+        if not text.strip():
+            before += text + ending
+            continue
+        try:
+            value, start, end, id_ = _json_record(text, f"{display_name(path)}: line {number}", selection, number)
+        except InputError as error:
+            bad(error)
+            continue
+        yield Segment(before + text[:start], value, record(id_), id_, text[start:end], _spelled)
+        before = text[end:] + ending
+    yield Segment(before, None)
+
+
+def _spelled(text: str) -> str:
+    # A lone surrogate has no UTF-8; JSON can only write it as an escape.
+    quoted = json.dumps(text, ensure_ascii=False)
+    return LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
+
+
+def _json_record(line: str, where: str, selection: Selection, number: int) -> tuple[str, int, int, str]:
+    """(text, start and end of its JSON string in `line`, id)."""
+    members = _members(line, where)
+    texts = [member for member in members if member[0] == selection.text_field]
+    if not texts:
+        raise InputError(
+            f"{where} has no field {selection.text_field}.",
+            "Name the field that holds the text with --text-field.",
+        )
+    if len(texts) > 1:
+        raise InputError(f"{where} has the field {selection.text_field} more than once.", "Keep one of them.")
+    _, text, start, end = texts[0]
+    if not isinstance(text, str):
+        raise InputError(
+            f"{where}: the field {selection.text_field} is not a string.",
+            "Name the field that holds the text with --text-field.",
+        )
+    key = selection.key
+    return text, start, end, str(number) if key is None else _id(members, key, where)
+
+
+def _id(members: list[tuple[str, object, int, int]], key: str, where: str) -> str:
+    values = [member[1] for member in members if member[0] == key]
+    if not values:
+        raise InputError(f"{where} has no field {key}.", "Every object needs it; check the field's name.")
+    value = values[-1]
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InputError(f"{where}: the field {key} is neither a string nor a whole number.", "Use another field.")
+    return str(value)
+
+
+def _members(line: str, where: str) -> list[tuple[str, object, int, int]]:
+    """The members of a JSON object as (key, value, start, end), the positions being the value's in `line`."""
+    try:
+        members = _scan_object(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where} is not valid JSON.", "Each line must be one JSON object.") from error
+    if members is None:
+        raise InputError(f"{where} is not a JSON object.", "Each line must be one JSON object.")
+    return members
+
+
+def _scan_object(line: str) -> list[tuple[str, object, int, int]] | None:
+    position = _skip(line, 0)
+    if line[position : position + 1] != "{":
+        json.loads(line)
+        return None
+    members: list[tuple[str, object, int, int]] = []
+    position = _skip(line, position + 1)
+    closed = line[position : position + 1] == "}"
+    while not closed:
+        _expect(line, position, '"')
+        key, position = _value(line, position)
+        position = _skip(line, position)
+        _expect(line, position, ":")
+        start = _skip(line, position + 1)
+        value, end = _value(line, start)
+        members.append((str(key), value, start, end))
+        position = _skip(line, end)
+        closed = line[position : position + 1] == "}"
+        if not closed:
+            _expect(line, position, ",")
+            position = _skip(line, position + 1)
+    if _skip(line, position + 1) != len(line):
+        raise ValueError
+    return members
+
+
+def _value(line: str, position: int) -> tuple[object, int]:
+    value, end = _DECODER.raw_decode(line, position)
+    return value, end
+
+
+def _skip(line: str, position: int) -> int:
+    while position < len(line) and line[position] in _WHITESPACE:
+        position += 1
+    return position
+
+
+def _expect(line: str, position: int, character: str) -> None:
+    if line[position : position + 1] != character:
+        raise ValueError

@@ -1,0 +1,91 @@
+"""Records: the privacy unit, read from a corpus."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from atdp_cli.files.corpus_file import Bad, refuse
+from atdp_cli.text.corpus.formats import read_segments
+from atdp_cli.text.corpus.segments import Segment, Selection, streams
+from atdp_cli.text.corpus.shards import Shard
+
+Unit = str
+"""What one record is: `line`, `paragraph`, `document`, or the name of a field or column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One privacy unit.
+
+    Attributes:
+        id: For a text file the number of the unit's first line, from 1; unique wherever the corpus's
+            own ids are.
+        text: The text, without its line ending.
+    """
+
+    id: str
+    text: str
+
+
+def read_records(
+    path: Path,
+    *,
+    unit: Unit = "line",
+    text_field: str = "text",
+    id_field: str | None = None,
+    bad: Bad = refuse,
+    shard: Shard | None = None,
+) -> Iterator[Record]:
+    """The records of a corpus, in file order.
+
+    Plain text (any suffix but those below, and `-` for standard input): `line` is every line that is not
+    blank, byte for byte without its ending ("\\n" or "\\r\\n", nothing else ends a line); `paragraph` is a
+    run of such lines joined by "\\n"; `document` is the whole file with its endings, less the last one.
+    A byte order mark belongs to no record. JSON Lines (`.jsonl`): with unit `line` each object is a record,
+    its id being the value of `id_field` or the line number; with any other unit all objects that share
+    that field's value are one record, their texts joined by "\\n" in order and the value its id. CSV (`.csv`),
+    TSV (`.tsv`) and Parquet (`.parquet`) likewise, with rows for objects and columns for fields; the number is
+    that of the row's first line, or the row's in Parquet. Each but Parquet may be compressed (`.gz`, `.zst`).
+
+    One line, row, paragraph or document is in memory at a time, of Parquet a row group; grouping by a field
+    holds the whole corpus.
+    The path and the options are checked at once, the content while iterating.
+
+    Args:
+        path: The corpus.
+        unit: What one record is.
+        text_field: The field or column that holds the text, a string.
+        id_field: The field or column that holds the id, a string or whole number.
+        bad: Is told of each line, object or row that cannot be read: raises, or skips it by returning.
+        shard: Only the records that begin in this part of the file, with the ids that they have in the whole.
+
+    Raises:
+        UsageError: The unit does not go with the format, or a shard with the unit or with standard input.
+        InputError: A missing file or folder, damaged compression, a line that is not UTF-8 or not a JSON
+            object, a missing or ill-typed field, a row that is not as wide as the header, or no records at all.
+    """
+    selection = Selection(unit, text_field, id_field, shard)
+    groups = grouped(read_segments(path, selection, bad), selection)
+    return (record_of(group) for group in groups if group[0].text is not None)
+
+
+def grouped(segments: Iterator[Segment], selection: Selection) -> Iterator[tuple[Segment, ...]]:
+    """Segments record by record; the segment that ends the file comes last, alone."""
+    if selection.unit == "line":
+        yield from ((segment,) for segment in segments)
+    elif streams(selection):
+        for _, group in itertools.groupby(segments, key=lambda segment: segment.record):
+            yield tuple(group)
+    else:
+        groups: dict[int, list[Segment]] = {}
+        for segment in segments:
+            groups.setdefault(segment.record, []).append(segment)
+        end = groups.pop(-1)
+        yield from map(tuple, groups.values())
+        yield tuple(end)
+
+
+def record_of(segments: tuple[Segment, ...]) -> Record:
+    """The record that its segments make up."""
+    return Record(segments[0].id, "\n".join(segment.text or "" for segment in segments))

@@ -1,0 +1,59 @@
+"""What a corpus file is laid out in: record texts and what stands between them, in file order."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from atdp_cli.text.corpus.shards import Shard
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of record text at its place in the file.
+
+    Attributes:
+        before: Characters of the file between the previous segment and this one.
+        text: The record text here, decoded; None for the end of the file.
+        record: Which record the segment belongs to, counted from 0 in order of first appearance.
+        id: The record's id.
+        written: The text as it stands in the file, where that can differ from `text`.
+        spelled: Gives another text as it would stand here.
+        row: Parquet, which has rows in place of characters: the row, from 0.
+    """
+
+    before: str
+    text: str | None
+    record: int = -1
+    id: str = ""
+    written: str | None = None
+    spelled: Callable[[str], str] = str
+    row: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What makes a record of a file, and which part of them is read: see `records.read_records`."""
+
+    unit: str = "line"
+    text_field: str = "text"
+    id_field: str | None = None
+    shard: Shard | None = None
+
+    @property
+    def key(self) -> str | None:
+        """Of files with fields: the one whose value is the record's id; None for the line or row number."""
+        return self.id_field if self.unit == "line" else self.unit
+
+
+def streams(selection: Selection) -> bool:
+    """Whether a record's segments stand side by side in the file, so that it need not be held whole."""
+    return selection.unit in ("line", "paragraph", "document")
+
+
+def record_numbers(selection: Selection) -> Callable[[str], int]:
+    """Gives the number of the record that the next object or row with an id belongs to."""
+    if selection.unit == "line":
+        count = itertools.count()
+        return lambda _: next(count)
+    known: dict[str, int] = {}
+    return lambda id_: known.setdefault(id_, len(known))

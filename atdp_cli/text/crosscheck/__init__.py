@@ -1,0 +1,1 @@
+"""A language model is asked about what the detector left unflagged."""

@@ -1,0 +1,218 @@
+"""The cross-check: a language model is asked, sentence by sentence, what the detector may have missed."""
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+
+from atdp_cli.files.corpus_file import LONE_SURROGATE
+from atdp_cli.files.regexes import Pattern
+from atdp_cli.text.crosscheck.answer_cache import Answers
+from atdp_cli.text.crosscheck.threads import Wait, Worker, thread_pool
+from atdp_cli.text.detection.detect import PLACEHOLDERS, Detection
+from atdp_cli.text.detection.spans import Range, Span, Tier, at_tier, merge
+from atdp_cli.text.redaction.edits import redact_text
+
+LABEL, SOURCE = "CROSSCHECK", "crosscheck"
+
+REQUESTS = 4
+"""How many questions are on their way at once."""
+
+LOOK_AHEAD = 256
+"""How many sentences may wait for an answer before the next record is taken."""
+
+LONGEST = 4_000
+"""The most characters of a sentence that are asked about at once; models have a largest context."""
+
+Answer = bool | None
+"""Whether a text has something sensitive left; None for an answer that nobody can read."""
+
+Ask = Callable[[str, Wait], Answer]
+"""Asks about one text; waits between two attempts by the function it is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked about a sentence.
+
+    Attributes:
+        place: The sentence, without the white space around it.
+        text: What is sent.
+        expected: The answer that agrees with the detector.
+    """
+
+    place: Range
+    text: str
+    expected: bool
+
+
+@dataclass(kw_only=True)
+class Counts:
+    """How a cross-check went.
+
+    Attributes:
+        asked: Sentences that were sent.
+        known: Sentences whose answer was at hand, from this run or one before.
+        disagreements: Sentences about which model and detector disagree; unusable answers are among them.
+        unusable: Sentences whose answer was neither yes nor no, twice.
+    """
+
+    asked: int = 0
+    known: int = 0
+    disagreements: int = 0
+    unusable: int = 0
+
+
+def crosscheck(
+    detections: Iterable[Detection],
+    ask: Ask,
+    answers: Answers,
+    counts: Counts,
+    *,
+    tier: Tier,
+    masked: bool = True,
+    allow: Sequence[Pattern] = (),
+    dispute: bool = False,
+) -> Iterator[Detection]:
+    """The detections, in order, with every sentence flagged about which the model disagrees.
+
+    Masked, the model sees a sentence with placeholders over its spans, and disagrees where it finds something
+    sensitive in the rest. Otherwise it sees the sentence itself, and disagrees where its answer is another than
+    whether the detector flagged something there.
+
+    Args:
+        detections: What the detector found.
+        ask: Asks the model; called from several threads.
+        answers: Answers from before, which are not asked for again; each new one is put there as it comes.
+        counts: Counted up.
+        tier: What counts as found.
+        masked: Whether spans are masked in what is sent.
+        allow: What people found not to be sensitive; a sentence that has nothing else is not asked about.
+        dispute: Put disagreements into `Detection.disputed` in place of flagging the sentence.
+
+    Raises:
+        RunError: The model cannot be asked.
+    """
+    waiting: deque[_Waiting] = deque()
+    sentences = 0
+    with thread_pool(REQUESTS) as hand:
+        inquiry = _Inquiry(ask, answers, counts, hand)
+        for detection in detections:
+            asked = questions(detection, tier, masked=masked, allow=allow)
+            pending = tuple((one, inquiry.answer(one.text)) for one in asked)
+            waiting.append(_Waiting(detection, pending))
+            sentences += len(pending)
+            while waiting and (sentences > LOOK_AHEAD or waiting[0].answered):
+                head = waiting.popleft()
+                sentences -= len(head.pending)
+                yield _judged(head, counts, dispute=dispute)
+        while waiting:
+            yield _judged(waiting.popleft(), counts, dispute=dispute)
+
+
+def questions(detection: Detection, tier: Tier, *, masked: bool, allow: Sequence[Pattern] = ()) -> Iterator[Question]:
+    """What there is to ask about a record; nothing of a sentence with no letter or digit that is still open.
+
+    Spans, placeholders and what people allow are settled.
+    """
+    text = detection.record.text
+    spans = merge(at_tier(detection.spans, tier))
+    settled = bytearray(len(text))
+    matches = (match.span() for pattern in (PLACEHOLDERS, *allow) for match in pattern.finditer(text))
+    for start, end in (*matches, *((span.start, span.end) for span in spans)):
+        settled[start:end] = b"\1" * (end - start)
+    first = 0
+    for start, end in _pieces(text, detection.sentences):
+        while first < len(spans) and spans[first].end <= start:
+            first += 1
+        inside = _inside(spans, first, start, end)
+        if any(text[at].isalnum() and not settled[at] for at in range(start, end)):
+            sent = redact_text(text[start:end], inside).text if masked else text[start:end]
+            # UTF-8 cannot write half a character.
+            yield Question((start, end), LONE_SURROGATE.sub("\ufffd", sent), expected=not masked and bool(inside))
+
+
+def _pieces(text: str, sentences: Iterable[Range]) -> Iterator[Range]:
+    """The sentences without the white space around them, long ones cut."""
+    for begin, end in sentences:
+        for start in range(begin, end, LONGEST):
+            piece = text[start : min(end, start + LONGEST)]
+            if stripped := piece.strip():
+                at = start + len(piece) - len(piece.lstrip())
+                yield at, at + len(stripped)
+
+
+def _inside(spans: Sequence[Span], first: int, start: int, end: int) -> tuple[Span, ...]:
+    """The parts of the sorted spans, from `first` on, that lie in a range, counted from its start."""
+    found = []
+    for at in range(first, len(spans)):
+        span = spans[at]
+        if span.start >= end:
+            break
+        found.append(replace(span, start=max(span.start, start) - start, end=min(span.end, end) - start))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    detection: Detection
+    pending: tuple[tuple[Question, "Future[Answer]"], ...]
+
+    @property
+    def answered(self) -> bool:
+        return all(future.done() for _, future in self.pending)
+
+
+@dataclass(frozen=True, slots=True)
+class _Inquiry:
+    """Where answers come from: those on their way, those at hand, or the model.
+
+    Attributes:
+        open: Questions on their way and those without a usable answer, by the digest of their text.
+    """
+
+    ask: Ask
+    answers: Answers
+    counts: Counts
+    hand: Worker
+    open: dict[bytes, "Future[Answer]"] = field(default_factory=dict)
+
+    def answer(self, text: str) -> "Future[Answer]":
+        digest = hashlib.sha256(text.encode("utf-8")).digest()
+        # In this order: an answer is kept before its question is no longer open.
+        if (future := self.open.get(digest)) is not None:
+            self.counts.known += 1
+            return future
+        future = Future()
+        if (known := self.answers.get(text)) is not None:
+            self.counts.known += 1
+            future.set_result(known)
+            return future
+        self.counts.asked += 1
+        self.open[digest] = future = self.hand(lambda wait: self._asked(text, digest, wait))
+        return future
+
+    def _asked(self, text: str, digest: bytes, wait: Wait) -> Answer:
+        answer = self.ask(text, wait)
+        if answer is None:
+            answer = self.ask(text, wait)
+        if answer is not None:
+            self.answers.put(text, answer)
+            del self.open[digest]
+        return answer
+
+
+def _judged(waiting: _Waiting, counts: Counts, *, dispute: bool) -> Detection:
+    """A detection once its answers have come."""
+    detection, places = waiting.detection, []
+    for question, future in waiting.pending:
+        answer = future.result()
+        counts.unusable += answer is None
+        if answer is not question.expected:
+            places.append(question.place)
+    counts.disagreements += len(places)
+    if dispute:
+        return replace(detection, disputed=tuple(places))
+    flagged = (Span(start, end, LABEL, SOURCE, Tier.LOW_ENTITY) for start, end in places)
+    return replace(detection, spans=tuple(sorted((*detection.spans, *flagged))))

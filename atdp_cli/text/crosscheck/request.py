@@ -1,0 +1,180 @@
+"""The cross-check as a run asks for it."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.events import CrossChecked, Notify
+from atdp_cli.files.bounded_read import read_whole
+from atdp_cli.files.corpus_file import STANDARD_INPUT
+from atdp_cli.files.regexes import Pattern
+from atdp_cli.text.crosscheck.answer_cache import opened_answers
+from atdp_cli.text.crosscheck.check import Counts, crosscheck
+from atdp_cli.text.crosscheck.client import PROMPT_VERSION, Server, opened_server, require_client
+from atdp_cli.text.detection.detect import Detection
+from atdp_cli.text.detection.spans import Tier
+
+DEFAULT_URL = "https://api.openai.com/v1"
+NO_KEY = "none"
+"""Sent where nobody gave a key: servers of one's own mostly need none, but the client sends one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossCheck:
+    """Whom to ask about what the detector may have missed.
+
+    Attributes:
+        model: The model's name at the server.
+        url: Where the server's API begins; None for OPENAI_BASE_URL, or OpenAI's own.
+        key_file: A file whose first line is the key; None for OPENAI_API_KEY.
+        masked: Whether spans are masked in what is sent.
+        review: Whether disagreements go to the review queue, in place of flagging the sentence.
+    """
+
+    model: str
+    url: str | None = None
+    key_file: Path | None = None
+    masked: bool = True
+    review: bool = False
+
+
+def cross_checked(
+    detections: Iterable[Detection],
+    asked: CrossCheck,
+    counts: Counts,
+    notify: Notify,
+    *,
+    tier: Tier,
+    allow: Sequence[Pattern] = (),
+    folder: Path | None = None,
+) -> Iterator[Detection]:
+    """The detections after `crosscheck`; options, key and client are checked at once.
+
+    Args:
+        detections: What the detector found.
+        asked: Whom to ask.
+        counts: Counted up.
+        notify: Told the counts at the end.
+        tier: What counts as found.
+        allow: What people found not to be sensitive.
+        folder: A private folder to keep answers in; None to keep them for this run only.
+
+    Raises:
+        UsageError: No key for a server that needs one, a bad URL, or the client is not installed.
+        InputError: The key file cannot be used.
+        RunError: While iterating: the model cannot be asked, or answers cannot be kept.
+    """
+    server = server_of(asked)
+
+    def checked() -> Iterator[Detection]:
+        scope = (PROMPT_VERSION, server.url, server.model, asked.masked)
+        with opened_answers(folder, *scope) as answers, opened_server(server, masked=asked.masked) as ask:
+            yield from crosscheck(
+                detections,
+                ask,
+                answers,
+                counts,
+                tier=tier,
+                masked=asked.masked,
+                allow=allow,
+                dispute=asked.review,
+            )
+        notify(CrossChecked(**asdict(counts)))
+
+    return checked()
+
+
+def check_crosscheck(asked: CrossCheck | None, *, queue: bool = False, spans: bool = False) -> None:
+    """Refuse what cannot be done, before anything is read.
+
+    Args:
+        asked: Whom to ask, if anybody.
+        queue: Whether a review queue is written.
+        spans: Whether spans are read from a file, in place of the detector.
+
+    Raises:
+        UsageError: Options contradict each other, or as for `server_of`.
+        InputError: As for `server_of`.
+    """
+    if asked is None:
+        return
+    if asked.review and not queue:
+        raise UsageError(
+            "--on-disagreement review needs the queue that atdp detect --review writes.",
+            "Add --review FILE to atdp detect; elsewhere leave it out.",
+        )
+    if spans:
+        raise UsageError(
+            "--crosscheck checks the detector, in whose place --spans was given.", "Leave one of them out."
+        )
+    server_of(asked)
+
+
+def private_folder(corpus: Path) -> Path | None:
+    """`mail.txt` → `mail.txt.private` beside it; None for standard input, and for a path that has no name."""
+    return None if corpus == STANDARD_INPUT or not corpus.name else corpus.with_name(corpus.name + ".private")
+
+
+def public_name(asked: CrossCheck) -> str:
+    """The model's name for what is published; of a path only its last part."""
+    is_path = asked.model.startswith(("/", ".", "~")) or "\\" in asked.model
+    return re.split(r"[\\/]", asked.model.rstrip("\\/"))[-1] if is_path else asked.model
+
+
+def server_of(asked: CrossCheck) -> Server:
+    """The server with its key.
+
+    Raises:
+        UsageError: No key for a server that needs one, a bad URL, or the client is not installed.
+        InputError: The key file cannot be used.
+    """
+    require_client()
+    if not asked.model.strip():
+        raise UsageError("--crosscheck names no model.", "Give the model's name at the server.")
+    url = asked.url or os.environ.get("OPENAI_BASE_URL")
+    if url is not None:
+        _check_url(url)
+    key = _read_key(asked.key_file) if asked.key_file else os.environ.get("OPENAI_API_KEY", "").strip()
+    if not key and url is None:
+        raise UsageError(
+            "--crosscheck has neither a server nor a key.",
+            "Give --crosscheck-url, or a key for OpenAI by --llm-key-file or OPENAI_API_KEY.",
+        )
+    if not _sendable(key or NO_KEY):
+        raise UsageError("OPENAI_API_KEY is no key.", "A key has no white space and ASCII characters only.")
+    return Server(model=asked.model, url=(url or DEFAULT_URL).rstrip("/"), key=key or NO_KEY)
+
+
+def _check_url(url: str) -> None:
+    remedy = "Write it such as http://127.0.0.1:8000/v1, and the key in --llm-key-file."
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound or any(character.isspace() for character in url):
+        raise UsageError("--crosscheck-url is no http or https URL.", remedy)
+    # The URL is shown in messages.
+    if parts.username is not None or parts.query or parts.fragment:
+        raise UsageError("--crosscheck-url has credentials, a query or a fragment.", remedy)
+
+
+def _read_key(path: Path) -> str:
+    try:
+        lines = read_whole(path).decode("utf-8-sig").splitlines()
+    except OSError as error:
+        raise InputError(f"{path} could not be read ({error.strerror}).", "Check --llm-key-file.") from error
+    except UnicodeDecodeError:
+        lines = []
+    key = lines[0].strip() if lines else ""
+    if not _sendable(key):
+        raise InputError(f"{path} holds no key.", "Write the key alone into its first line.")
+    return key
+
+
+def _sendable(key: str) -> bool:
+    return bool(key) and key.isascii() and key.isprintable() and " " not in key

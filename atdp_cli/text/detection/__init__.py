@@ -1,0 +1,1 @@
+"""What is sensitive in a text: identifiers, named entities, and lists of terms."""

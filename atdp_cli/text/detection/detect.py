@@ -1,0 +1,105 @@
+"""The secret detector: one pass over the corpus and people's corrections give the spans of all four tiers."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from atdp_cli.events import Notify, RecordsRead, ignore
+from atdp_cli.files.regexes import Pattern
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.executor import OpenExecutor, in_process
+from atdp_cli.text.detection.identifiers import LABELS as IDENTIFIER_LABELS
+from atdp_cli.text.detection.identifiers import RECOGNISERS, Recogniser
+from atdp_cli.text.detection.scan import Finding, Known, Learn, discard, no_cache, scan
+from atdp_cli.text.detection.spans import Range, Span, Tier, at_tier
+from atdp_cli.text.detection.term_lists import allowed, denied
+from atdp_cli.text.redaction.placeholders import pattern_of
+
+_ONTONOTES = frozenset(
+    {"CARDINAL", "DATE", "EVENT", "FAC", "GPE", "LANGUAGE", "LAW", "LOC", "MONEY", "NORP", "ORDINAL", "ORG"}
+    | {"PERCENT", "PERSON", "PRODUCT", "QUANTITY", "TIME", "WORK_OF_ART"}
+)
+# PER and MISC are what many pipelines of other languages call people, and names of no other kind.
+LABELS = _ONTONOTES | IDENTIFIER_LABELS | {"PER", "MISC", "PROPN", "PRON", "VERB", "SUBJ", "OBJ", "DENY", "CROSSCHECK"}
+"""Every label of the usual pipelines, the recognisers and the cross-check."""
+
+PLACEHOLDERS = pattern_of(LABELS)
+"""Matches a placeholder of any style with one of these labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """What is sensitive in a record.
+
+    Attributes:
+        record: The record.
+        spans: The spans of all tiers, sorted; they may overlap. `spans.at_tier` filters, `spans.merge` joins.
+        tokens: The places of spaCy's tokens, white space left out.
+        sentences: The places of its sentences: disjoint, in order, and together the whole text.
+        disputed: Places that a cross-check leaves for people to decide, sorted.
+    """
+
+    record: Record
+    spans: tuple[Span, ...]
+    tokens: tuple[Range, ...]
+    sentences: tuple[Range, ...]
+    disputed: tuple[Range, ...] = ()
+
+    def sensitive_tokens(self, tier: Tier) -> int:
+        """How many tokens share a character with a span that `tier` flags."""
+        mask = bytearray(len(self.record.text))
+        for span in at_tier(self.spans, tier):
+            mask[span.start : span.end] = b"\1" * (span.end - span.start)
+        return sum(1 in mask[start:end] for start, end in self.tokens)
+
+
+def detect_records(
+    records: Iterable[Record],
+    *,
+    pipeline: Any,
+    engine: OpenExecutor = in_process,
+    allow: Sequence[Pattern] = (),
+    deny: Sequence[Pattern] = (),
+    recognisers: Sequence[Recogniser] = RECOGNISERS,
+    known: Known = no_cache,
+    learn: Learn = discard,
+    notify: Notify = ignore,
+) -> Iterator[Detection]:
+    """Find the sensitive spans of every record, in order, a few batches in memory at a time.
+
+    A span's tier is the first that flags it, so the tiers nest. Low-entity: people, organisations, dates,
+    places, names that the pipeline gave no label, and structured identifiers. High-entity: every named
+    entity. Low-contextual: also proper nouns, pronouns, subjects and objects (the word itself, not what
+    depends on it). High-contextual: also verbs.
+    Source: "Adaptive Token-Weighted Differential Privacy for LLMs".
+
+    Args:
+        records: The records.
+        pipeline: From `load_pipeline`.
+        engine: Where to read.
+        allow: Patterns whose matches are not sensitive.
+        deny: Patterns whose matches are sensitive at every tier; they win over `allow`.
+        recognisers: The structured identifiers to look for.
+        known: What an earlier pass found; corrections are applied to it afresh.
+        learn: Is given what this pass finds, before corrections.
+        notify: Told how many records are done.
+    """
+    findings = scan(records, pipeline=pipeline, engine=engine, recognisers=recognisers, known=known, learn=learn)
+    return _told(findings, allow, deny, notify)
+
+
+def _told(
+    findings: Iterable[Finding], allow: Sequence[Pattern], deny: Sequence[Pattern], notify: Notify
+) -> Iterator[Detection]:
+    for done, finding in enumerate(findings, start=1):
+        yield correct(finding, allow, deny)
+        notify(RecordsRead(task="detect", done=done, total=None))
+
+
+def correct(finding: Finding, allow: Sequence[Pattern], deny: Sequence[Pattern]) -> Detection:
+    """A finding after people's corrections; `deny` wins over `allow`, and neither reaches into placeholders."""
+    text = finding.record.text
+    wanted = [*allowed(text, finding.spans, allow), *denied(text, deny)]
+    # What an earlier redaction put there hides nothing any more.
+    spans = sorted(set(allowed(text, wanted, (PLACEHOLDERS,))))
+    return Detection(finding.record, tuple(spans), finding.tokens, finding.sentences)

@@ -1,0 +1,144 @@
+"""Batches of texts, read in this process, in several, or wherever an engine reads."""
+
+import contextlib
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from atdp_cli.errors import RunError
+from atdp_cli.ranges import require_at_least, require_at_most
+from atdp_cli.text.detection.identifiers import RECOGNISERS, Recogniser, Recognisers
+from atdp_cli.text.detection.spacy_reader import Piece, Reading, read
+
+Item = TypeVar("Item")
+
+MOST_JOBS = 1024
+
+AHEAD = 2
+"""Batches a process: one that it reads, and one that waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextBatch(Generic[Item]):
+    """Items of the caller, and the texts among them that have to be read."""
+
+    items: Sequence[Item]
+    pieces: Sequence[Piece]
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """Where batches are read.
+
+    Attributes:
+        submit: Has pieces read, and gives what waits for their readings.
+        ahead: Says, once there was a batch, how many may be on their way while the first of them is waited for.
+    """
+
+    submit: Callable[[Sequence[Piece]], Callable[[], list[Reading]]]
+    ahead: Callable[[], int]
+
+
+OpenExecutor = Callable[[Any, Sequence[Recogniser]], AbstractContextManager[Executor]]
+"""Opens hands that read with a pipeline and recognisers; work begins with the first batch, and ends with the block."""
+
+
+def readings(batches: Iterable[TextBatch[Item]], hands: Executor) -> Iterator[tuple[TextBatch[Item], list[Reading]]]:
+    """Each batch with the readings of its pieces, in order; a few batches are taken ahead.
+
+    Raises:
+        RunError: A process ended before its work was done.
+    """
+    waiting: deque[tuple[TextBatch[Item], Callable[[], list[Reading]]]] = deque()
+    for batch in batches:
+        waiting.append((batch, hands.submit(batch.pieces) if batch.pieces else list))
+        # What is known already waits for what stands before it only.
+        while waiting and (not waiting[0][0].pieces or len(waiting) > hands.ahead()):
+            yield _done(*waiting.popleft())
+    while waiting:
+        yield _done(*waiting.popleft())
+
+
+def _done(batch: TextBatch[Item], wait: Callable[[], list[Reading]]) -> tuple[TextBatch[Item], list[Reading]]:
+    return batch, wait()
+
+
+@contextlib.contextmanager
+def in_process(pipeline: Any, recognisers: Sequence[Recogniser]) -> Iterator[Executor]:
+    """The `OpenExecutor` that reads in this process."""
+    recognise = Recognisers(recognisers)
+    yield Executor(lambda pieces: partial(read, pieces, pipeline, recognise), ahead=lambda: 0)
+
+
+def processes(jobs: int) -> OpenExecutor:
+    """An engine of so many processes; with one, it is this process.
+
+    Where the system starts processes afresh, recognisers other than the default ones must be functions of a module.
+
+    Raises:
+        UsageError: `jobs` is below 1 or above `MOST_JOBS`.
+    """
+    check_jobs(jobs)
+    return in_process if jobs == 1 else partial(_several, jobs=jobs)
+
+
+def check_jobs(jobs: int) -> None:
+    """Raise UsageError unless this is a number of processes, at most `MOST_JOBS`."""
+    require_at_least("jobs", jobs, 1)
+    require_at_most("jobs", jobs, MOST_JOBS)
+
+
+@contextlib.contextmanager
+def _several(pipeline: Any, recognisers: Sequence[Recogniser], *, jobs: int) -> Iterator[Executor]:
+    with contextlib.ExitStack() as stack:
+        pool: ProcessPoolExecutor | None = None
+
+        def submit(pieces: Sequence[Piece]) -> Callable[[], list[Reading]]:
+            nonlocal pool
+            if pool is None:
+                initargs = (pipeline, picklable(recognisers))
+                pool = ProcessPoolExecutor(jobs, initializer=_start, initargs=initargs)
+                stack.callback(pool.shutdown, wait=True, cancel_futures=True)
+            return partial(_result, pool.submit(_read_here, pieces))
+
+        yield Executor(submit, lambda: AHEAD * jobs)
+
+
+def _result(future: Future[list[Reading]]) -> list[Reading]:
+    try:
+        return future.result()
+    except BrokenProcessPool as error:
+        raise RunError(
+            "A process of the detector ended before its work was done.",
+            "It may have run out of memory: use fewer --jobs.",
+        ) from error
+
+
+def picklable(recognisers: Sequence[Recogniser]) -> Sequence[Recogniser] | None:
+    """Recognisers as another process is told of them: the default ones are closures, which cannot be sent."""
+    return None if recognisers is RECOGNISERS else recognisers
+
+
+def unpickled(recognisers: Sequence[Recogniser] | None) -> Recognisers:
+    """What `picklable` made, in the other process."""
+    return Recognisers(RECOGNISERS if recognisers is None else recognisers)
+
+
+_here: list[tuple[Any, Recognisers]] = []
+
+
+def _start(pipeline: Any, recognisers: Sequence[Recogniser] | None) -> None:
+    # An interrupt from the keyboard reaches all processes; the first one ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _here[:] = [(pipeline, unpickled(recognisers))]
+
+
+def _read_here(pieces: Sequence[Piece]) -> list[Reading]:
+    [(pipeline, recognise)] = _here
+    return read(pieces, pipeline, recognise)

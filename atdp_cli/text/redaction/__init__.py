@@ -1,0 +1,1 @@
+"""Replacing sensitive spans: placeholders and decoys."""

@@ -1,0 +1,66 @@
+"""Redaction: flagged spans give way to placeholders; nothing else changes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from atdp_cli.text.detection.spans import Span, merge
+from atdp_cli.text.redaction.placeholders import Masking, placeholders
+
+BY_LABEL = Masking()
+"""`[PERSON]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Characters `start` to `end` (end exclusive) of a record's text give way to `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """A redacted text.
+
+    Attributes:
+        text: The text with its placeholders.
+        placeholders: Their (start, end) in `text`, sorted and disjoint; training gives them no weight.
+    """
+
+    text: str
+    placeholders: tuple[tuple[int, int], ...]
+
+
+def edits(text: str, spans: Iterable[Span], masking: Masking = BY_LABEL) -> tuple[Edit, ...]:
+    """One edit for each merged span of a record's text: sorted and disjoint."""
+    merged = merge(spans)
+    named = zip(merged, placeholders(text, merged, masking), strict=True)
+    return tuple(Edit(span.start, span.end, placeholder) for span, placeholder in named)
+
+
+def apply_edits(text: str, changes: Sequence[Edit]) -> Redacted:
+    """`text` after sorted, disjoint edits, and where their texts ended up."""
+    pieces: list[str] = []
+    places: list[tuple[int, int]] = []
+    kept_to = length = 0
+    for change in changes:
+        kept = text[kept_to : change.start]
+        pieces += (kept, change.text)
+        start = length + len(kept)
+        length = start + len(change.text)
+        places.append((start, length))
+        kept_to = change.end
+    pieces.append(text[kept_to:])
+    return Redacted("".join(pieces), tuple(places))
+
+
+def redact_text(text: str, spans: Iterable[Span], masking: Masking = BY_LABEL) -> Redacted:
+    """Replace every span by a placeholder; overlapping spans are merged first.
+
+    Args:
+        text: A record's text.
+        spans: Spans with 0 ≤ start < end ≤ len(text), in any order.
+        masking: How placeholders look.
+    """
+    return apply_edits(text, edits(text, spans, masking))

@@ -1,0 +1,117 @@
+"""How often the public words and digits that decoys are made of stand in flagged spans.
+
+Each record has votes: one for a word of a public list at its place, a quarter for an abbreviation and for a digit of a
+date or a phone number. What is not public has no vote: no word beyond the lists, no letter or digit of any other label.
+All items that can have votes are known beforehand, so a noisy sum over all of them tells nothing by which items it has.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from itertools import accumulate
+from typing import NamedTuple
+
+from atdp_cli.text.detection.spans import Span, merge
+from atdp_cli.text.redaction.decoys import (
+    DIGITS,
+    FITTED_DIGITS,
+    MOST_CAPITALS,
+    MOST_DIGITS,
+    Choices,
+    Choose,
+    DecoySlot,
+    Draw,
+    abbreviations,
+    capitals_table,
+    digit_table,
+    lists,
+    places,
+)
+
+LIGHT_VOTE = 0.25
+"""Of digits and abbreviations there are few kinds and many of each; words need a record's votes more."""
+
+UNIFORM_SHARE = 0.03
+"""How often a place is drawn uniformly from its common choices all the same."""
+
+_RESOLUTION = 2**40
+
+Frequencies = Mapping[str, Sequence[int]]
+"""By table: for each choice of its places, how many of the last number's outcomes give it or one before it."""
+
+
+class Table(NamedTuple):
+    """A table's items: `size` of them from `start` on, of which the first `common` are common."""
+
+    start: int
+    size: int
+    common: int
+
+
+@cache
+def tables() -> Mapping[str, Table]:
+    """Every table, in an order that is always the same."""
+    sizes = {name: (len(words.common) + len(words.more), len(words.common)) for name, words in lists().items()}
+    sizes |= {capitals_table(n): (len(abbreviations(n)),) * 2 for n in range(1, MOST_CAPITALS + 1)}
+    for label in sorted(FITTED_DIGITS):
+        for digits in range(1, MOST_DIGITS + 1):
+            for place in range(digits):
+                sizes[digit_table(label, place, digits)] = (len(DIGITS), len(DIGITS))
+    starts = accumulate((size for size, _ in sizes.values()), initial=0)
+    return {name: Table(start, *size) for (name, size), start in zip(sizes.items(), starts, strict=False)}
+
+
+def items() -> int:
+    """How many items there are in all tables together."""
+    last = list(tables().values())[-1]
+    return last.start + last.size
+
+
+def votes(text: str, spans: Iterable[Span]) -> dict[int, float]:
+    """A record's votes, by item."""
+    found: dict[int, float] = {}
+    for span in merge(spans):
+        for place, stands in places(span.label, text[span.start : span.end]):
+            if place.table and (at := _index(place.table).get(stands.casefold())) is not None:
+                item = tables()[place.table].start + at
+                found[item] = found.get(item, 0.0) + (1.0 if place.table in lists() else LIGHT_VOTE)
+    return found
+
+
+def frequencies(counts: Mapping[str, Sequence[float]]) -> Frequencies:
+    """What places are drawn by, from estimated counts ≥ 0, one a choice for each table; 0 gives a table none."""
+    return {name: _cumulative(name, found) for name, found in counts.items() if sum(found) > 0}
+
+
+def by_frequency(draw: Draw, found: Frequencies) -> Choose:
+    """Places are drawn by their table's frequencies; those without one uniformly from their common choices."""
+
+    def choose(place: DecoySlot) -> str:
+        cumulative = found.get(place.table)
+        if cumulative is None:
+            return place.choices[draw(place.common)]
+        return place.choices[bisect_right(cumulative, draw(cumulative[-1]))]
+
+    return choose
+
+
+def _cumulative(name: str, counts: Sequence[float]) -> tuple[int, ...]:
+    common, total = tables()[name].common, sum(counts)
+    shares = (
+        (1 - UNIFORM_SHARE) * count / total + (UNIFORM_SHARE / common if place < common else 0.0)
+        for place, count in enumerate(counts)
+    )
+    return tuple(accumulate(round(share * _RESOLUTION) for share in shares))
+
+
+@cache
+def _index(table: str) -> Mapping[str, int]:
+    """Where each of its choices stands in a table."""
+    return {choice.casefold(): at for at, choice in enumerate(choices_of(table))}
+
+
+def choices_of(table: str) -> Choices:
+    """What the items of a table are."""
+    if (words := lists().get(table)) is not None:
+        return (*words.common, *words.more)
+    return {capitals_table(n): abbreviations(n) for n in range(1, MOST_CAPITALS + 1)}.get(table, DIGITS)

@@ -1,0 +1,262 @@
+"""Which engine a run uses, and how it gives way when something does not fit."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, Protocol
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from atdp_cli.errors import InputError, RunError
+from atdp_cli.events import FellBack, Notify, ignore
+from atdp_cli.model.checkpoint import context_length
+from atdp_cli.model.windows import Window
+from atdp_cli.training.clipping import bookkeeping, loop, opacus
+from atdp_cli.training.clipping.batches import default_tokens
+from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, trainable
+from atdp_cli.training.clipping.layer_rules import UnknownLayerError
+from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
+from atdp_cli.training.objective import Example
+from atdp_cli.training.precision import computing_in, in_precision
+from atdp_cli.training.recipe import ENGINES, ClippingEngineName, Precision
+
+PROBE_TOKENS = 64
+
+
+class _Batched(Protocol):
+    def __call__(
+        self, model: PreTrainedModel, records: Sequence[Example], clip_norm: float, *, tokens: int, positions: bool
+    ) -> ClippedSum: ...
+
+
+_BATCHED: dict[ClippingEngineName, _Batched] = {"bookkeeping": bookkeeping.clipped_sum, "opacus": opacus.clipped_sum}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectedEngine:
+    """An engine that agreed with `loop` on random tokens.
+
+    Attributes:
+        name: The engine.
+        run: The engine itself.
+        refused: Why each engine that was tried before it could not be used.
+        precision: What layers compute in while it runs.
+    """
+
+    name: ClippingEngineName
+    run: ClippingEngine
+    refused: tuple[str, ...] = ()
+    precision: Precision = "float32"
+
+
+def select_engine(
+    model: PreTrainedModel,
+    wanted: ClippingEngineName | Literal["auto"],
+    notify: Notify,
+    *,
+    tokens: int | None = None,
+    ranks: Ranks = SINGLE_PROCESS,
+    precision: Precision = "float32",
+) -> SelectedEngine:
+    """The engine asked for, or for `auto` the first that is right for this model.
+
+    Each is run on random tokens and compared with `loop`; its outcome says nothing of any record.
+
+    Args:
+        model: In eval mode.
+        wanted: An engine, or `auto`.
+        notify: Told of a fallback, and of batches that had to shrink.
+        tokens: The most tokens of a physical batch; None to choose by the size of the vocabulary.
+        ranks: Where they are to share the model's parameters, only `bookkeeping` serves, and batches do not shrink:
+            the processes run theirs at the same time.
+        precision: What layers are to compute in; engines are compared in fp32 first.
+
+    Raises:
+        InputError: The engine asked for does not fit the model, or none does that can share parameters.
+    """
+    tokens = tokens or default_tokens(model)
+    if ranks.sharded:
+        return _sharing(model, wanted, tokens, ranks, precision)
+    refused: list[str] = []
+    for name in ENGINES if wanted == "auto" else (wanted,):
+        if name == "loop":
+            run: ClippingEngine = loop.clipped_sum
+        else:
+            found = _fitting(model, _BATCHED[name], precision)
+            if isinstance(found, str):
+                refused.append(f"{name}: {found}")
+                continue
+            run = shrink_on_out_of_memory(found, tokens, notify)
+        if refused:
+            notify(FellBack(what="engine", reason=f"{name}; refused were {'; '.join(refused)}"))
+        return SelectedEngine(name=name, run=in_precision(precision, run), refused=tuple(refused), precision=precision)
+    reason = refused[0].removeprefix(f"{wanted}: ")
+    raise InputError(f"Engine {wanted} does not fit this model: {reason}.", "Use --engine auto.")
+
+
+def _sharing(
+    model: PreTrainedModel,
+    wanted: ClippingEngineName | Literal["auto"],
+    tokens: int,
+    ranks: Ranks,
+    precision: Precision,
+) -> SelectedEngine:
+    if wanted not in ("auto", "bookkeeping"):
+        raise InputError(f"Engine {wanted} needs every parameter whole.", "Use --engine auto, or no --shard-model.")
+    found = _fitting(model, partial(bookkeeping.clipped_sum, ranks=ranks), precision)
+    if isinstance(found, str):
+        raise InputError(f"This model cannot be parted: bookkeeping does not fit it, {found}.", "Leave it whole.")
+
+    def run(model: PreTrainedModel, records: Sequence[Example], clip_norm: float) -> ClippedSum:
+        return found(model, records, clip_norm, tokens)
+
+    return SelectedEngine(name="bookkeeping", run=in_precision(precision, run), precision=precision)
+
+
+Sized = Callable[[PreTrainedModel, Sequence[Example], float, int], ClippedSum]
+
+
+def _fitting(model: PreTrainedModel, engine: _Batched, precision: Precision) -> Sized | str:
+    """The engine with or without position ids, as it takes to be right; otherwise why it isn't."""
+    reason = ""
+    for positions in (False, True):
+        sized = _sized(engine, positions)
+        try:
+            right = _agrees(model, sized, precision)
+        except UnknownLayerError as error:
+            reason = reason or str(error)
+        except Exception as error:  # an unfamiliar architecture can stumble over anything
+            reason = reason or f"it failed ({type(error).__name__})"
+        else:
+            if right:
+                return sized
+            reason = reason or "its gradients are not those of single records"
+    return reason
+
+
+def _sized(engine: _Batched, positions: bool) -> Sized:
+    def run(model: PreTrainedModel, records: Sequence[Example], clip_norm: float, tokens: int) -> ClippedSum:
+        return engine(model, records, clip_norm, tokens=tokens, positions=positions)
+
+    return run
+
+
+def _agrees(model: PreTrainedModel, sized: Sized, precision: Precision) -> bool:
+    engine = shrink_on_out_of_memory(sized, PROBE_TOKENS, ignore)
+    if disagreement(model, engine) > _tolerance(next(model.parameters()).dtype):
+        return False
+    if precision == "float32":
+        return True
+    with computing_in(model, precision):
+        return disagreement(model, engine) <= _tolerance(torch.bfloat16)
+
+
+def _tolerance(dtype: torch.dtype) -> float:
+    return 1e-4 if dtype in (torch.float32, torch.float64) else 5e-2
+
+
+def disagreement(model: PreTrainedModel, engine: ClippingEngine) -> float:
+    """The largest relative difference to `loop`, in norms and in the sum, on records of random tokens.
+
+    They have one and several windows, repeated tokens and unequal lengths; half of them are clipped.
+    """
+    with _stirred(model):
+        return _disagreement(model, engine)
+
+
+@contextmanager
+def _stirred(model: PreTrainedModel) -> Iterator[None]:
+    """Trained parameters that are 0, as half of a fresh adapter is, get random values: behind a 0 no gradient shows."""
+    zeros = [parameter for parameter in trainable(model) if not parameter.any()]
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in zeros:
+            parameter.copy_(0.02 * torch.randn(parameter.shape, generator=generator))
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for parameter in zeros:
+                parameter.zero_()
+
+
+def _disagreement(model: PreTrainedModel, engine: ClippingEngine) -> float:
+    records = random_records(model)
+    clip_norm = float(loop.clipped_sum(model, records, 1.0).norms.median())
+    expected, found = loop.clipped_sum(model, records, clip_norm), engine(model, records, clip_norm)
+    norms = ((found.norms - expected.norms).abs() / expected.norms).max()
+    return max(float(norms.nan_to_num(nan=math.inf)), relative_distance(found.gradient, expected.gradient))
+
+
+def relative_distance(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
+    """‖found − expected‖ / ‖expected‖ over all parts; infinite where one of them is not a number."""
+    apart = _length([a.cpu().double() - b.cpu().double() for a, b in zip(found, expected, strict=True)])
+    share = apart / _length(expected)
+    return math.inf if math.isnan(share) else share
+
+
+def _length(parts: Sequence[torch.Tensor]) -> float:
+    return math.sqrt(sum(float(part.double().square().sum()) for part in parts))
+
+
+def random_records(model: PreTrainedModel) -> list[Example]:
+    """Six records of random tokens and weights: several to a batch, padded, of one window and of three."""
+    draw = np.random.default_rng(0)
+    vocabulary, longest = model.get_input_embeddings().weight.shape[0], context_length(model)
+    records = []
+    for row, lengths in enumerate(((10,), (11,), (9, 9, 3), (9, 4, 9), (11,), (2,))):
+        windows, weights = [], []
+        for length in (min(length, longest) for length in lengths):
+            ids = draw.integers(0, vocabulary, length)
+            ids[length // 2] = ids[0]
+            nothing = np.zeros(length, dtype=np.bool_)
+            source = draw.integers(0, vocabulary, length + 3) if model.config.is_encoder_decoder else None
+            windows.append(Window(row, ids, nothing, nothing, nothing, source))
+            values = draw.uniform(0.1, 1.0, length).astype(np.float32)
+            values[0] = 0
+            weights.append(values)
+        records.append(Example(tuple(windows), tuple(weights)))
+    return records
+
+
+def shrink_on_out_of_memory(engine: Sized, tokens: int, notify: Notify) -> ClippingEngine:
+    """The engine with physical batches that shrink when memory runs out.
+
+    The step starts again from zero with the same sample, so nothing is lost or counted twice.
+    """
+    limit = tokens
+
+    def run(model: PreTrainedModel, records: Sequence[Example], clip_norm: float) -> ClippedSum:
+        nonlocal limit
+        while True:
+            try:
+                return engine(model, records, clip_norm, limit)
+            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+                if not out_of_memory(error):
+                    raise
+                if limit <= 1:
+                    raise RunError(
+                        "Memory does not hold the gradient of a single record.",
+                        "Use a shorter --unit, fewer --max-windows-per-unit or a smaller model.",
+                    ) from error
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+            limit = max(1, min(limit, _tokens(records)) // 2)
+            notify(FellBack(what="microbatch", reason=f"out of memory; going on with {limit} tokens at a time"))
+
+    return run
+
+
+def _tokens(records: Sequence[Example]) -> int:
+    return sum(len(window.token_ids) for record in records for window in record.windows)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out, on whatever device: not every such error has a type of its own."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and ("out of memory" in str(error) or "can't allocate" in str(error))

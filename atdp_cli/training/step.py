@@ -1,0 +1,96 @@
+"""One step of a stage's optimizer, on a gradient as it is or on a clipped sum with noise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from transformers import PreTrainedModel
+
+from atdp_cli.errors import DivergedError, RunError
+from atdp_cli.privacy.rng import KeyStream
+from atdp_cli.training.clipping.engine import trainable
+from atdp_cli.training.distributed.collectives import all_reduce_any, all_reduce_sum
+from atdp_cli.training.distributed.fsdp import local_shard, shard_like
+from atdp_cli.training.distributed.ranks import Ranks
+from atdp_cli.training.dp_adambc import DPAdamBC
+from atdp_cli.training.noise import add_noise
+from atdp_cli.training.plan import StagePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """A stream of normals, the standard deviation σC to which they are scaled, and who adds them."""
+
+    stream: KeyStream
+    deviation: float
+    ranks: Ranks
+
+
+def anneal(optimizer: torch.optim.Optimizer, plan: StagePlan, step: int) -> None:
+    """Set η for a step, counted from 1."""
+    if plan.stage.annealing == "linear":
+        for group in optimizer.param_groups:
+            group["lr"] = plan.stage.optimizer.learning_rate * (1 - (step - 1) / plan.steps)
+
+
+def noisy_step(
+    model: PreTrainedModel,
+    optimizer: torch.optim.Optimizer,
+    gradient_sum: Sequence[torch.Tensor],
+    noise: Noise,
+    *,
+    batch: int,
+    first: bool,
+) -> None:
+    """Add noise to the clipped sum over all processes, divide it by B = `batch`, and step on it.
+
+    Args:
+        gradient_sum: Of this process's records; overwritten.
+
+    Raises:
+        DivergedError: A parameter is no longer finite.
+        RunError: The first step changed nothing.
+    """
+    add_noise(gradient_sum, noise.deviation, noise.stream, noise.ranks)
+    all_reduce_sum(noise.ranks, gradient_sum)
+    if isinstance(optimizer, DPAdamBC):
+        optimizer.tell((noise.deviation / batch) ** 2)
+    optimizer_step(model, optimizer, [part.div_(batch) for part in gradient_sum], noise.ranks, first=first)
+
+
+def optimizer_step(
+    model: PreTrainedModel,
+    optimizer: torch.optim.Optimizer,
+    gradient: Sequence[torch.Tensor],
+    ranks: Ranks,
+    *,
+    first: bool,
+) -> None:
+    """Step on a gradient, the same in all processes.
+
+    Raises:
+        DivergedError: A parameter is no longer finite.
+        RunError: The first step changed nothing.
+    """
+    parameters = trainable(model)
+    before = [local_shard(parameter.detach()).clone() for parameter in parameters] if first else []
+    for parameter, part in zip(parameters, gradient, strict=True):
+        parameter.grad = shard_like(parameter, part)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    wild = not all_finite([local_shard(parameter.detach()) for parameter in parameters])
+    moved = any(not torch.equal(old, local_shard(new)) for old, new in zip(before, parameters, strict=False))
+    wild, moved = all_reduce_any(ranks, (wild, moved))
+    if wild:
+        raise DivergedError("A parameter is no longer a finite number.", "Lower the learning rate and start again.")
+    if first and not moved and any(bool(part.any()) for part in gradient):
+        raise RunError(
+            "The first step changed no parameter.", "Raise the learning rate, or check that parameters are trainable."
+        )
+
+
+def all_finite(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether no number of these is infinite or NaN."""
+    # One that is not makes its sum so, too; large ones can by themselves, which is rare enough to look again.
+    sums = torch.stack([tensor.sum() for tensor in tensors]) if tensors else torch.zeros(0)
+    return bool(sums.isfinite().all()) or all(bool(tensor.isfinite().all()) for tensor in tensors)

@@ -1,0 +1,1 @@
+"""Many systems over one corpus: the paper's table, ablations and sweeps."""

@@ -1,0 +1,306 @@
+"""Many systems over one corpus, several times: planted, hardened, audited, measured. A stopped run goes on later."""
+
+import json
+import math
+import multiprocessing
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, as_completed, wait
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from atdp_cli.audit.manifest import read_manifest
+from atdp_cli.audit.result import to_json
+from atdp_cli.errors import AtdpError, RunError, UsageError
+from atdp_cli.events import ignore
+from atdp_cli.files.corpus_file import read_lines
+from atdp_cli.files.private import PRIVATE, beside
+from atdp_cli.jobs.detector import Detector
+from atdp_cli.jobs.plant import draw_canaries, plant_canaries
+from atdp_cli.ranges import require_at_least
+from atdp_cli.report.document import MADE_UP_SENTENCE, REPORT_FILE
+from atdp_cli.text.crosscheck.request import private_folder
+from atdp_cli.text.detection.spans import Tier
+from atdp_cli.training.recipe import reads_reference
+from examples.experiments.systems import Step, System, slug_of
+
+if TYPE_CHECKING:
+    from atdp_cli.audit.attacks.attack import Attacks
+
+AUDITED, SENTENCE, TERMS = ".audit.json", ".sentence.json", "terms.txt"
+"""What is appended to a model's folder for its audit and for a sentence's perplexity; and a list for the detector."""
+
+Setting = Literal["detected", "missed", "no-miss"]
+"""Whether the detector sees the canaries: as it does by itself, never (an allow list), or always (a deny list)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """What every system of a table has in common.
+
+    Attributes:
+        model: The base checkpoint, which never saw the corpus.
+        corpus: Plain text, a record a line.
+        out: Folder of everything that is written.
+        canaries: How many are drawn for each seed.
+        repeats: Records of each.
+        seeds: Independent repetitions, each with canaries, samples and noise of its own.
+        records: Take the first so many of the corpus; None takes all.
+        held_out_every: Of so many records one is held out; at least 2.
+        allow: Lists of terms that are not sensitive.
+        sentence: Looked at token by token beside the held-out records.
+        attacked: Whether each model is also asked to continue the canaries' prefix, and audited again after it was
+            fine-tuned on the held-out records.
+    """
+
+    model: Path
+    corpus: Path
+    out: Path
+    canaries: int = 10
+    repeats: int = 10
+    seeds: int = 3
+    template: str = "My ID is {digits:6}"
+    tier: Tier = Tier.LOW_ENTITY
+    setting: Setting = "detected"
+    records: int | None = None
+    held_out_every: int = 20
+    allow: tuple[Path, ...] = ()
+    attacked: bool = False
+    sentence: str = MADE_UP_SENTENCE
+
+    def __post_init__(self) -> None:
+        for name, value in (("canaries", self.canaries), ("repeats", self.repeats), ("seeds", self.seeds)):
+            require_at_least(name, value, 1)
+        require_at_least("held_out_every", self.held_out_every, 2)
+        if self.corpus.suffix != ".txt":
+            raise UsageError(
+                f"{self.corpus} is not plain text.", "Canaries are planted in .txt corpora, a record a line."
+            )
+
+    def folder(self, seed: int) -> Path:
+        """Of one repetition."""
+        return self.out / f"seed-{seed}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """One run: a chain of steps, of which all but the last have been run before."""
+
+    seed: int
+    steps: tuple[Step, ...]
+
+    @property
+    def slug(self) -> str:
+        """Its folder's name."""
+        return slug_of(self.steps)
+
+    @property
+    def parent(self) -> "Node | None":
+        """What it goes on from; None for the base checkpoint."""
+        return Node(seed=self.seed, steps=self.steps[:-1]) if len(self.steps) > 1 else None
+
+
+def prepare(experiment: Experiment) -> None:
+    """Hold out some of the records, and plant new canaries among the others, for each seed. What is there stays.
+
+    Raises:
+        UsageError: The folder holds another experiment.
+        InputError: Corpus or model cannot be used.
+    """
+    experiment.out.mkdir(parents=True, exist_ok=True)
+    told = experiment.out / "experiment.json"
+    ours = {name: str(value) for name, value in asdict(experiment).items() if name not in ("out", "seeds")}
+    if told.exists() and json.loads(told.read_text(encoding="utf-8")) != ours:
+        raise UsageError(f"{experiment.out} holds another experiment.", "Choose another --out, or remove it.")
+    told.write_text(json.dumps(ours, indent=2) + "\n", encoding="utf-8")
+    train, valid = experiment.out / "train.txt", experiment.out / "valid.txt"
+    if not valid.exists():
+        lines = [line for _, line, _ in read_lines(experiment.corpus) if line.strip()][: experiment.records]
+        every = experiment.held_out_every
+        train.write_text("".join(f"{line}\n" for i, line in enumerate(lines, 1) if i % every), encoding="utf-8")
+        valid.write_text("".join(f"{line}\n" for i, line in enumerate(lines, 1) if not i % every), encoding="utf-8")
+    for seed in range(1, experiment.seeds + 1):
+        _plant(experiment, seed)
+
+
+def _plant(experiment: Experiment, seed: int) -> None:
+    folder = experiment.folder(seed)
+    folder.mkdir(exist_ok=True)
+    if (folder / "planted.txt").exists():
+        return
+    drawn = draw_canaries(experiment.template, count=experiment.canaries, repeats=experiment.repeats, in_out=False)
+    plant_canaries(
+        experiment.out / "train.txt",
+        folder / "planted.txt",
+        folder / "canaries.json",
+        drawn,
+        tokenizer=experiment.model,
+        force=True,
+    )
+    manifest = read_manifest(folder / "canaries.json")
+    terms = sorted({part for canary in manifest.canaries for part in canary.secret})
+    (folder / TERMS).write_text("".join(f"{term}\n" for term in terms), encoding="utf-8")
+
+
+def nodes_of(systems: Sequence[System], seeds: int) -> tuple[Node, ...]:
+    """Every run that the systems need, each once, none before what it goes on from; the seeds take turns."""
+    chains = dict.fromkeys(system.steps[:length] for system in systems for length in range(1, len(system.steps) + 1))
+    return tuple(Node(seed=seed, steps=steps) for steps in chains for seed in range(1, seeds + 1))
+
+
+def run_nodes(experiment: Experiment, nodes: Sequence[Node], *, workers: int) -> Iterator[Node]:
+    """Run what has not been run, several at a time, and yield each as it is done.
+
+    Raises:
+        RunError: One of them failed; those before it stay.
+    """
+    waiting = [node for node in nodes if not _done(experiment, node)]
+    running: dict[Future[str | None], Node] = {}
+    with _pool(workers) as pool:
+        while waiting or running:
+            ready = [node for node in waiting if node.parent is None or _done(experiment, node.parent)]
+            for node in ready:
+                running[pool.submit(_run_node, experiment, node)] = node
+                waiting.remove(node)
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                node = running.pop(future)
+                if (problem := future.result()) is not None:
+                    pool.shutdown(cancel_futures=True)
+                    raise RunError(f"{node.slug}, seed {node.seed}: {problem}", "Run again; what is done stays.")
+                yield node
+
+
+def audit_nodes(experiment: Experiment, nodes: Sequence[Node], *, workers: int) -> Iterator[int]:
+    """Audit every model that has no audit yet, and yield how many are done.
+
+    Raises:
+        RunError: A model could not be audited.
+    """
+    todo = [node for node in nodes if not beside(folder_of(experiment, node), SENTENCE).exists()]
+    seeds = sorted({node.seed for node in todo})
+    # Models of a seed share their candidates' scores under the base, so a seed is cut only where workers would idle.
+    shares = max(1, math.ceil(workers / max(1, len(seeds))))
+    groups = [[node for node in todo if node.seed == seed][share::shares] for seed in seeds for share in range(shares)]
+    done = len(nodes) - len(todo)
+    with _pool(workers) as pool:
+        running = {pool.submit(_audit, experiment, group): group for group in groups if group}
+        for future in as_completed(running):
+            if (problem := future.result()) is not None:
+                pool.shutdown(cancel_futures=True)
+                raise RunError(f"seed {running[future][0].seed}: {problem}", "Run again; what is done stays.")
+            done += len(running[future])
+            yield done
+
+
+def folder_of(experiment: Experiment, node: Node) -> Path:
+    """Where a run writes its model."""
+    return experiment.folder(node.seed) / node.slug
+
+
+def _pool(workers: int) -> ProcessPoolExecutor:
+    # Torch and a fork do not go together.
+    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_one_thread)
+
+
+def _one_thread() -> None:
+    from atdp_cli.model.device import use_threads
+
+    use_threads(1)
+
+
+def _done(experiment: Experiment, node: Node) -> bool:
+    return (beside(folder_of(experiment, node), PRIVATE) / REPORT_FILE).exists()
+
+
+def _detector(experiment: Experiment, seed: int, tier: Tier | None) -> Detector:
+    folder = experiment.folder(seed)
+    terms = (folder / TERMS,)
+    return Detector(
+        tier=tier or experiment.tier,
+        store=private_folder(folder / "planted.txt"),
+        allow=(*experiment.allow, *(terms if experiment.setting == "missed" else ())),
+        deny=terms if experiment.setting == "no-miss" else (),
+    )
+
+
+def _run_node(experiment: Experiment, node: Node) -> str | None:
+    """Why the run failed; None where it did not."""
+    from atdp_cli.jobs.harden.model import load_model
+    from atdp_cli.jobs.harden.request import HardenRequest, plan_request
+    from atdp_cli.jobs.harden.run import harden
+
+    folder, step = experiment.folder(node.seed), node.steps[-1]
+    request = HardenRequest(
+        model=experiment.model if node.parent is None else folder_of(experiment, node.parent),
+        data=(folder / "planted.txt",),
+        output=folder_of(experiment, node),
+        recipe_name=step.part,
+        recipe=step.recipe,
+        detector=_detector(experiment, node.seed, step.tier),
+        prior="public",
+        manifest=folder / "canaries.json",
+        valid=experiment.out / "valid.txt",
+        reference=experiment.model if any(reads_reference(stage) for stage in step.recipe) else None,
+        jitter_seed=node.seed,
+        target_epsilon=step.epsilon,
+        lora_rank=step.lora_rank,
+        merge_adapter=step.lora_rank is not None,
+        dtype="float32",
+        force=True,
+    )
+    try:
+        planned = plan_request(request)
+        harden(planned, load_model(planned.request, ignore), ignore)
+    except AtdpError as error:
+        return str(error)
+    return None
+
+
+def _audit(experiment: Experiment, nodes: Sequence[Node]) -> str | None:
+    """Audit models of one seed. Why that failed; None where it did not."""
+    from atdp_cli.audit.request import AuditRequest, load_request
+    from atdp_cli.jobs.audit import Unfinished, audit_models
+
+    question = load_request(experiment.folder(nodes[0].seed) / "canaries.json", None)
+    folders = [folder_of(experiment, node) for node in nodes]
+    try:
+        request = AuditRequest(reference=experiment.model, attacks=_attacks(experiment))
+        left = [folder for folder in folders if not beside(folder, AUDITED).exists()]
+        audits = audit_models(left, question, request, ignore) if left else ()
+        for folder, audit in zip(left, audits, strict=True):
+            if isinstance(audit, Unfinished):
+                return audit.reason
+            _write(beside(folder, AUDITED), to_json(replace(audit, model=folder.name)))
+        _measure_sentence(experiment, folders)
+    except AtdpError as error:
+        return str(error)
+    return None
+
+
+def _attacks(experiment: Experiment) -> "Attacks":
+    from atdp_cli.audit.attacks.attack import NONE, Attack, Attacks
+
+    if not experiment.attacked:
+        return NONE
+    wanted = frozenset((Attack.EXTRACTION, Attack.RESURFACING))
+    return Attacks(wanted=wanted, samples=1, other_text=experiment.out / "valid.txt")
+
+
+def _measure_sentence(experiment: Experiment, folders: Sequence[Path]) -> None:
+    """The perplexity of one sentence's sensitive and other tokens, model by model."""
+    from atdp_cli.jobs.harden.sentence import mark_sentence
+    from atdp_cli.model.checkpoint import load_checkpoint
+    from atdp_cli.model.perplexity import perplexity
+
+    for folder in folders:
+        checkpoint = load_checkpoint(folder)
+        windows = mark_sentence(experiment.sentence, experiment.tier, checkpoint)
+        _write(beside(folder, SENTENCE), asdict(perplexity(checkpoint.model, windows)))
+
+
+def _write(path: Path, found: Mapping[str, object]) -> None:
+    """In one rename, so that an interruption leaves a whole file."""
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    partial.replace(path)

@@ -1,0 +1,224 @@
+"""The rows of a table of systems, from what their runs and audits left on disk."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from atdp_cli.audit.exposure import bootstrap
+from atdp_cli.audit.hypothesis_tests import fisher
+from atdp_cli.audit.result import DISCOVERABLE_QUERIES
+from atdp_cli.files.private import PRIVATE, beside
+from atdp_cli.report.document import REPORT_FILE
+from atdp_cli.report.numbers import Number
+from examples.experiments.experiment import (
+    AUDITED,
+    SENTENCE,
+    Experiment,
+    Node,
+    audit_nodes,
+    folder_of,
+    nodes_of,
+    prepare,
+    run_nodes,
+)
+from examples.experiments.figures import Row, Tokens
+from examples.experiments.systems import System
+
+NO_DP = "no-dp"
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One system, one repetition.
+
+    Attributes:
+        exposures, ratios: Of each planted canary, bits; by log p and by its ratio to the base model's. No ratios
+            where all candidates tie.
+        p_values, p_ratios: Of the same.
+        perplexity: Of the held-out records.
+        sentence: Of the sentence.
+        seconds: Of the processor, for all stages, those shared with other systems too. A run has one thread, and what
+            else the machine does does not count.
+        guarantees: As the report has them.
+        verdict: Of the audit.
+        greedy: How many of the planted canaries greedy decoding gives; None where it was not tried.
+        discoverable: How many a thousand samples hold with probability 1/2 or more (Hayes et al. 2024).
+        resurfaced, resurfaced_ratios: As `exposures` and `ratios`, of a copy fine-tuned on other text.
+    """
+
+    exposures: tuple[float, ...]
+    ratios: tuple[float, ...]
+    p_values: tuple[float, ...]
+    p_ratios: tuple[float, ...]
+    perplexity: Tokens
+    sentence: Tokens
+    seconds: float
+    guarantees: tuple[dict[str, Any], ...]
+    verdict: str
+    greedy: int | None = None
+    discoverable: int | None = None
+    resurfaced: tuple[float, ...] = ()
+    resurfaced_ratios: tuple[float, ...] = ()
+
+
+def measure(
+    experiment: Experiment, systems: Sequence[System], *, workers: int, say: Callable[[str], None]
+) -> tuple[Row, ...]:
+    """Run and audit what has not been, and the row of each system.
+
+    Args:
+        workers: Runs at a time, one thread each.
+        say: Told a line for everything that is done.
+
+    Raises:
+        UsageError: The folder holds another experiment.
+        RunError: A run or an audit failed; what is done stays.
+    """
+    nodes = nodes_of(systems, experiment.seeds)
+    prepare(experiment)
+    for count, node in enumerate(run_nodes(experiment, nodes, workers=workers), start=1):
+        say(f"run {count}: {node.slug}, seed {node.seed}")
+    ends = {system.steps for system in systems}
+    finished = [node for node in nodes if node.steps in ends]
+    for count in audit_nodes(experiment, finished, workers=workers):
+        say(f"audited: {count} of {len(finished)}")
+    return rows_of(experiment, systems)
+
+
+def measured(experiment: Experiment, system: System, seed: int) -> Measured:
+    """What a repetition of a system left on disk, once it has been run and audited."""
+    chain = [Node(seed=seed, steps=system.steps[:length]) for length in range(1, len(system.steps) + 1)]
+    reports = [_json(beside(folder_of(experiment, node), PRIVATE) / REPORT_FILE) for node in chain]
+    folder = folder_of(experiment, chain[-1])
+    audit = _json(beside(folder, AUDITED))
+    planted = [one for one in audit["canaries"] if one["planted"]]
+    # The base model's ratio to itself says nothing.
+    tied = all(one["rank_ratio_max"] - one["rank_ratio_min"] + 1 == one["compared"] for one in planted)
+    return Measured(
+        exposures=tuple(one["exposure"] for one in planted),
+        ratios=() if tied else tuple(one["exposure_ratio"] for one in planted),
+        p_values=tuple(one["p_value"] for one in planted),
+        p_ratios=() if tied else tuple(one["p_value_ratio"] for one in planted),
+        perplexity=_tokens(reports[-1]["perplexity"]["after"]),
+        sentence=_tokens(_json(beside(folder, SENTENCE))),
+        seconds=sum(stage["processor_seconds"] for report in reports for stage in report["stages"]),
+        guarantees=tuple(reports[-1]["public"]["guarantees"]),
+        verdict=audit["verdict"],
+        **_attacked(audit, [place for place, one in enumerate(audit["canaries"]) if one["planted"]]),
+    )
+
+
+def _attacked(audit: dict[str, Any], planted: Sequence[int]) -> dict[str, Any]:
+    """What the attacks found, where they were tried."""
+    extraction, resurfaced = audit["extraction"], audit["resurfaced"]
+    if extraction is None or resurfaced is None:
+        return {}
+    queries = [extraction[place]["queries_half"] for place in planted]
+    return {
+        "greedy": sum(extraction[place]["greedy"] for place in planted),
+        "discoverable": sum(one is not None and one <= DISCOVERABLE_QUERIES for one in queries),
+        "resurfaced": tuple(resurfaced["exposures"][place] for place in planted),
+        "resurfaced_ratios": tuple(resurfaced["exposures_ratio"][place] for place in planted),
+    }
+
+
+def rows_of(experiment: Experiment, systems: Sequence[System]) -> tuple[Row, ...]:
+    """A row for each system, over all repetitions; the cost is over that of `no-dp`, where it is among them."""
+    seeds = range(1, experiment.seeds + 1)
+    found = {system.name: [measured(experiment, system, seed) for seed in seeds] for system in systems}
+    plain = [one.seconds for one in found.get(NO_DP, ())]
+    return tuple(row_of(name, runs, plain=float(np.mean(plain)) if plain else None) for name, runs in found.items())
+
+
+def row_of(name: str, runs: Sequence[Measured], *, plain: float | None) -> Row:
+    """The row of one system.
+
+    Args:
+        runs: One a repetition; their canaries were drawn independently.
+        plain: Mean seconds of `no-dp`; None where that was not run.
+    """
+    by_log_p = [np.array(one.exposures) for one in runs]
+    by_ratio = [np.array(one.ratios) for one in runs if one.ratios]
+    scores = [[p for one in runs for p in one.p_values], [p for one in runs for p in one.p_ratios]]
+    p = [fisher(values) for values in scores if values]
+    seconds = float(np.mean([one.seconds for one in runs]))
+    # Repetitions differ in the jitter of σ, and with it in ε: the largest is that of none too few.
+    scope, chosen = max((strongest(one.guarantees) for one in runs), key=lambda one: as_float(one[1]["epsilon"]))
+    whole = max((_in(one.guarantees, "end_to_end")["epsilon"] for one in runs), key=as_float)
+    return Row(
+        recipe=name,
+        exposure_mean=float(np.concatenate(by_log_p).mean()),
+        exposure_interval=bootstrap(by_log_p),
+        exposure_ratio_mean=float(np.concatenate(by_ratio).mean()) if by_ratio else None,
+        exposure_ratio_interval=bootstrap(by_ratio) if by_ratio else None,
+        fisher_p=min(1.0, len(p) * min(p)),
+        perplexity=_mean([one.perplexity.all for one in runs]),
+        perplexity_tokens=_average([one.perplexity for one in runs]),
+        sentence_tokens=_average([one.sentence for one in runs]),
+        relative_compute=None if not plain else seconds / plain,
+        seconds=seconds,
+        epsilon=chosen["epsilon"],
+        scope=scope,
+        epsilon_end_to_end=whole,
+        delta=chosen["delta"],
+        assumptions=tuple(chosen["assumptions"]),
+        canaries=sum(len(one.exposures) for one in runs),
+        seeds=len(runs),
+        failed=sum(one.verdict == "FAIL" for one in runs),
+        greedy=_sum([one.greedy for one in runs]),
+        discoverable=_sum([one.discoverable for one in runs]),
+        resurfaced_mean=_mean([bits for one in runs for bits in one.resurfaced]),
+        resurfaced_ratio_mean=_mean([bits for one in runs for bits in one.resurfaced_ratios]),
+    )
+
+
+def strongest(guarantees: Sequence[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """The guarantee of the strongest scope that is finite, with that scope; the increment where there is no other."""
+    whole = _in(guarantees, "end_to_end")
+    if whole["epsilon"] != "inf":
+        return "end_to_end", whole
+    selective = [one for one in guarantees if one["scope"] == "selective"]
+    return ("selective", selective[0]) if selective else ("increment", _in(guarantees, "increment"))
+
+
+def as_float(epsilon: Number) -> float:
+    """ε as the JSON has it as a number; where nothing was spent, 0."""
+    return 0.0 if epsilon is None else float(epsilon)
+
+
+def _in(guarantees: Sequence[dict[str, Any]], scope: str) -> dict[str, Any]:
+    return next(one for one in guarantees if one["scope"] == scope)
+
+
+def _tokens(found: dict[str, Any]) -> Tokens:
+    return Tokens(all=found["all"], sensitive=found["sensitive"], other=found["other"])
+
+
+def _average(found: Sequence[Tokens]) -> Tokens:
+    return Tokens(
+        all=_mean([one.all for one in found]),
+        sensitive=_mean([one.sensitive for one in found]),
+        other=_mean([one.other for one in found]),
+    )
+
+
+def _mean(values: Sequence[Number]) -> float | None:
+    known = [float(value) for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
