@@ -14,7 +14,7 @@ from atdp_cli.audit.alternatives import SAMPLE, alternatives, format_of, tokenis
 from atdp_cli.model.tokens import encode_record
 from atdp_cli.model.windows import Marks, encode_windows
 from tests.audit.conftest import SHARED
-from tests.jobs.numbers import BPE, CONTEXT, NO_START
+from tests.audit.numbers import BPE, CONTEXT, NO_START
 
 
 def test_a_sample_is_uniform_over_the_format_and_the_same_in_every_run() -> None:

@@ -12,7 +12,7 @@ from atdp_cli.privacy.ledger import read_verified
 from atdp_cli.runs.resume import steps_of
 from tests.cli.conftest import Atdp
 from tests.crashing import OUT, ended, lines_of, spent_lines, started, taken, wait_for
-from tests.jobs.test_kills import STEPS, check_done, command
+from tests.runs.test_kills import STEPS, check_done, command
 
 
 @pytest.fixture

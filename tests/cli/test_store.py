@@ -10,7 +10,7 @@ from atdp_cli.jobs import detect as text
 from atdp_cli.text.detection.cache import DATABASE_FILE, KEY_FILE
 from atdp_cli.text.detection.scan import load_pipeline
 from tests.cli.conftest import Atdp
-from tests.text.test_store import Counting
+from tests.text.detection.test_cache import Counting
 
 LINES = [f"Emma Clarke {n} met Tom Jones in Berlin and mailed emma{n}@example.org." for n in range(100)]
 

@@ -1,6 +1,6 @@
 """A hundred kills from outside, disks that fill up, files that cannot be read: no step goes uncounted, no run is lost.
 
-`make test` has ten kills (`tests/jobs/test_kills.py`).
+`make test` has ten kills (`tests/runs/test_kills.py`).
 """
 
 import random
@@ -18,7 +18,7 @@ from atdp_cli.privacy.ledger import read_verified
 from atdp_cli.runs.checkpoint import checkpoint_numbers
 from atdp_cli.runs.resume import steps_of
 from tests.crashing import MOMENTS, OUT, ended, lines_of, spent_lines, started, taken, wait_for
-from tests.jobs.test_kills import PRIVATE_FILES, STEPS, check_done, check_loads, command, kill_often
+from tests.runs.test_kills import PRIVATE_FILES, STEPS, check_done, check_loads, command, kill_often
 
 pytestmark = pytest.mark.deep
 

@@ -1,4 +1,4 @@
-"""The laws of tests/text/test_unicode.py over twenty times as many texts."""
+"""The laws of tests/text/detection/test_unicode.py over twenty times as many texts."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.text.redaction.placeholders import Masking
 from tests.text.conftest import pipeline
+from tests.text.detection.test_unicode import check_any_text, texts
 from tests.text.strategies import maskings
-from tests.text.test_unicode import check_any_text, texts
 
 __all__ = ["pipeline"]
 

@@ -1,26 +1,6 @@
 """What tests of jobs share."""
 
-from functools import cache
-from pathlib import Path
-
-import pytest
-
-from atdp_cli.jobs.harden import sentence
-from atdp_cli.text.detection.scan import load_pipeline
 from tests.audit.conftest import bpe
 from tests.cli.conftest import fixed_manifest
-from tests.jobs.resumption import Place
 
-__all__ = ["bpe", "fixed_manifest", "pipeline"]
-
-
-@pytest.fixture
-def place(
-    checkpoint_folder: Path, corpus: Path, span_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Place:
-    """Where short runs are made; they share one pipeline, which takes longer to load than they last."""
-    monkeypatch.setattr(sentence, "load_pipeline", pipeline)
-    return Place(model=checkpoint_folder, corpus=corpus, spans=span_file, folder=tmp_path)
-
-
-pipeline = cache(load_pipeline)
+__all__ = ["bpe", "fixed_manifest"]

@@ -22,7 +22,7 @@ from atdp_cli.training.trainable import selected, training_only
 from tests.training.clipping.models import build, norm_error, oracle, record, relative, untouched
 from tests.training.stages import trained
 from tests.training.test_clipping import CLIP, example, gpt2
-from tests.training.test_stage import NOTHING, STEEP, plan_for, private_recipe, run, streams, whole_noise
+from tests.training.test_loop import NOTHING, STEEP, plan_for, private_recipe, run, streams, whole_noise
 
 TOLERANCE = 1e-5
 SUBSETS = {

@@ -22,7 +22,7 @@ from atdp_cli.training.optimizers import make_optimizer
 from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamW, Nothing, Optimizer, Plain, Text, Towards, Train, Uniform
 from atdp_cli.training.recipe import AdamBC as Corrected
 from tests.training.test_clipping import CLIP, distance, example, gpt2, norm
-from tests.training.test_stage import NOTHING, STEEP, plan_for, private_recipe, run, streams, whole_noise
+from tests.training.test_loop import NOTHING, STEEP, plan_for, private_recipe, run, streams, whole_noise
 
 Numbers = npt.NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.corpus.rewriting import rewrite_corpus
 from atdp_cli.text.corpus.shards import Shard, parse_shard
 from atdp_cli.text.redaction.edits import Edit
-from tests.text.corpora import written
+from tests.text.corpus.corpora import written
 
 LINES = [
     b"Maria met Tom.\n",

@@ -122,7 +122,7 @@ def test_only_known_placeholders_are_left_alone(pipeline: Any) -> None:
 @pytest.mark.parametrize("style", Style)
 @pytest.mark.parametrize("tier", [Tier.LOW_ENTITY, Tier.HIGH_ENTITY])
 def test_redacting_a_redacted_text_changes_nothing(pipeline: Any, style: Style, tier: Tier) -> None:
-    """On plain sentences at the entity tiers; for any text at any tier see tests/text/test_unicode.py."""
+    """On plain sentences at the entity tiers; for any text at any tier see tests/text/detection/test_unicode.py."""
     masking = Masking(style, bytes(KEY_BYTES))
     text = "Maria Garcia met Tom Jones in Berlin. Tom Jones paid 40 dollars to the bank. Mail jo@x.com."
     once = redact_text(text, at_tier(one(text, pipeline).spans, tier), masking).text

@@ -16,7 +16,7 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.corpus.rewriting import Edits, rewrite_corpus
 from atdp_cli.text.redaction.edits import Edit
-from tests.text.corpora import pairs, written
+from tests.text.corpus.corpora import pairs, written
 
 
 def replaced(new: str) -> Edits:

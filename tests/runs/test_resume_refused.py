@@ -11,7 +11,7 @@ import torch
 from atdp_cli.errors import AtdpError, InputError, UsageError
 from atdp_cli.runs.resume import steps_of
 from atdp_cli.training.recipe import DPSGD, Train
-from tests.jobs.resumption import Place, finished, report, run, weights
+from tests.runs.resumption import Place, finished, report, run, weights
 from tests.small import write_checkpoint
 
 

@@ -1,7 +1,7 @@
 """The cases of all recognisers together. A recogniser without cases fails `test_each`."""
 
 from atdp_cli.text.detection.identifiers import Recogniser
-from tests.text.identifiers import (
+from tests.text.detection.identifiers import (
     accounts,
     contact,
     dates,

@@ -11,8 +11,8 @@ from atdp_cli.errors import InputError
 from atdp_cli.text.corpus.records import read_records
 from atdp_cli.text.detection.span_file import spans_line
 from atdp_cli.text.detection.spans import Span, Tier
-from tests.jobs.numbers import LINES, OWN, located, spotted
-from tests.text.corpora import written
+from tests.audit.numbers import LINES, OWN, located, spotted
+from tests.text.corpus.corpora import written
 
 
 @pytest.mark.parametrize("kind", ["txt", "jsonl", "csv"])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.text.corpus.records import Record, read_records
-from tests.text.corpora import pairs, written
+from tests.text.corpus.corpora import pairs, written
 
 
 @pytest.mark.parametrize("name", ["c.txt", "c", "c.md", "C.TXT", "c.txt.gz", "c.txt.zst", "c.log.ZST".lower()])

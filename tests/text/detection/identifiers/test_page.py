@@ -7,7 +7,7 @@ import pytest
 
 from atdp_cli.text.detection.identifiers import LABELS, national
 
-PAGE = (Path(__file__).parents[3] / "docs" / "identifiers.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "identifiers.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 

@@ -26,7 +26,7 @@ from atdp_cli.runs.resume import steps_of
 from atdp_cli.runs.workspace import read_record
 from atdp_cli.training import loop as stage
 from atdp_cli.training.recipe import AdamW, Train, parse_recipe
-from tests.jobs.resumption import Place, equal, finished, report, run, weights
+from tests.runs.resumption import Place, equal, finished, report, run, weights
 
 
 def test_a_state_that_cannot_be_written_ends_no_run(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

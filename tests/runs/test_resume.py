@@ -21,8 +21,8 @@ from atdp_cli.runs.resume import ended_early, missing_steps, steps_of
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.training.recipe import AdamW, Recipe, Train, parse_recipe
 from atdp_cli.training.state import StageResult
-from tests.jobs.conftest import pipeline
-from tests.jobs.resumption import Place, broken_up, equal, finished, report, run, weights
+from tests.runs.conftest import pipeline
+from tests.runs.resumption import Place, broken_up, equal, finished, report, run, weights
 
 PLAIN = "no-dp+redacted+decoys"
 

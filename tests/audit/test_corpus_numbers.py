@@ -23,8 +23,8 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.tokens import encode_record
 from tests.audit.conftest import gpt2, llama
-from tests.jobs.numbers import BPE, CONTEXT, LINES, NUMBERS, OWN, START, bpe_of, located, spotted
-from tests.text.corpora import written
+from tests.audit.numbers import BPE, CONTEXT, LINES, NUMBERS, OWN, START, bpe_of, located, spotted
+from tests.text.corpus.corpora import written
 
 Scores = NDArray[np.float64]
 

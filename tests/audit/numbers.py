@@ -12,7 +12,7 @@ from atdp_cli.audit.number_search import LocatedNumbers, find_numbers
 from atdp_cli.text.corpus.records import read_records
 from atdp_cli.text.detection.span_file import spans_line
 from atdp_cli.text.detection.spans import Span, Tier
-from tests.text.corpora import written
+from tests.text.corpus.corpora import written
 
 CONTEXT = 64
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from stdnum import luhn as standard_luhn
 
 from atdp_cli.text.detection.identifiers import Recogniser, money, national
-from tests.text.identifiers.every import POSITIVES, unmarked
+from tests.text.detection.identifiers.every import POSITIVES, unmarked
 
 CHECKED: dict[str, Recogniser] = {"card": money.payment_card, "iban": money.iban, **national.NUMBERS}
 # A digit stands outside the sum: the century in Iceland, one of the year in Mexico.

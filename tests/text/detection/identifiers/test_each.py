@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.text.detection.identifiers import LABELS, RECOGNISERS, Recogniser
-from tests.text.identifiers.every import NEAR_MISSES, POSITIVES, unmarked
+from tests.text.detection.identifiers.every import NEAR_MISSES, POSITIVES, unmarked
 
 
 def cases(table: dict[Recogniser, list[str]]) -> list[object]:
