@@ -22,12 +22,11 @@ from atdp_cli.text.detection.spans import Tier
 from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.text.review.sampling import check_rate
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
+from atdp_cli.training.execution import ClippingEngineName, Precision
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, solve_noise
 from atdp_cli.training.recipe import (
     DPSGD,
-    ClippingEngineName,
     Plain,
-    Precision,
     Recipe,
     Text,
     Train,
