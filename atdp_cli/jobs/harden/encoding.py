@@ -8,12 +8,12 @@ from typing import Any
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.events import Notify
+from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import run_detector
 from atdp_cli.jobs.harden.request import HardenRequest
 from atdp_cli.model.windows import Marks, Window, encode_pair, encode_windows
 from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.corpus.split import Split
-from atdp_cli.text.crosscheck.request import private_folder
 from atdp_cli.text.detection.detect import PLACEHOLDERS
 from atdp_cli.text.detection.function_words import function_word_characters
 from atdp_cli.text.detection.scan import load_pipeline, pipeline_name
@@ -117,7 +117,7 @@ def _windows(index: int, one: FlaggedRecord, text: Text, encoding: Encoding, cho
 def _marked(one: FlaggedRecord, text: Text, masking: Masking, choose: Choose | None) -> tuple[str, Marks]:
     if text is Text.REDACTED:
         redacted = redact_text(one.record.text, one.spans, masking)
-        ignored = (*redacted.placeholders, *_earlier(redacted.text))
+        ignored = (*redacted.places, *_earlier(redacted.text))
         return redacted.text, Marks(function=function_word_characters(redacted.text), ignored=ignored)
     content, sensitive = one.record.text, tuple((span.start, span.end) for span in one.spans)
     if text is Text.DECOY:
