@@ -23,8 +23,7 @@ from atdp_cli.files.corpus_file import (
     without_mark,
 )
 from atdp_cli.text.corpus.segments import Segment, Selection, record_numbers
-from atdp_cli.text.corpus.shards import bytes_of
-from atdp_cli.text.corpus.shards import within as within_range
+from atdp_cli.text.corpus.shards import bytes_of, in_range
 
 MOST_LINES = 1_000_000
 """Of a row."""
@@ -67,7 +66,7 @@ def separated_segments(path: Path, selection: Selection, on_error: OnError) -> I
     key = None if selection.key is None else column_of(names, selection.key, path)
     before = header.before + header.text + header.ending
     if selection.shard is not None:
-        rows = within_range(((row.place, row) for row in rows), bytes_of(path, selection.shard))
+        rows = in_range(((row.place, row) for row in rows), bytes_of(path, selection.shard))
         before = before if selection.shard.number == 1 else ""
     record = record_numbers(selection)
     for row in rows:

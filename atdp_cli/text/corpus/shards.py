@@ -72,7 +72,7 @@ def lines_of(
     """
     if shard is None:
         return raw_lines(path)
-    return within(_placed(raw_lines(path), continues), bytes_of(path, shard))
+    return in_range(_placed(raw_lines(path), continues), bytes_of(path, shard))
 
 
 def _placed(lines: Iterable[tuple[int, bytes]], continues: Continues) -> Iterator[tuple[int, tuple[int, bytes]]]:
@@ -84,7 +84,7 @@ def _placed(lines: Iterable[tuple[int, bytes]], continues: Continues) -> Iterato
         place += len(raw)
 
 
-def within(placed: Iterable[tuple[int, Item]], stretch: range) -> Iterator[Item]:
+def in_range(placed: Iterable[tuple[int, Item]], stretch: range) -> Iterator[Item]:
     """The items whose place, which never falls, lies in the stretch; nothing behind it is read."""
     for place, item in placed:
         if place >= stretch.stop:

@@ -1,7 +1,7 @@
 """The cross-check: a language model is asked, sentence by sentence, what the detector may have missed."""
 
+import bisect
 import hashlib
-import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -146,8 +146,11 @@ def _pieces(text: str, sentences: Iterable[Range]) -> Iterator[Range]:
 
 def _inside(spans: Sequence[Span], first: int, start: int, end: int) -> tuple[Span, ...]:
     """The parts of the sorted spans, from `first` on, that lie in a range, counted from its start."""
-    inside = itertools.takewhile(lambda span: span.start < end, itertools.islice(spans, first, None))
-    return tuple(replace(span, start=max(span.start, start) - start, end=min(span.end, end) - start) for span in inside)
+    last = bisect.bisect_left(spans, end, lo=first, key=lambda span: span.start)
+    return tuple(
+        replace(span, start=max(span.start, start) - start, end=min(span.end, end) - start)
+        for span in spans[first:last]
+    )
 
 
 @dataclass(frozen=True, slots=True)

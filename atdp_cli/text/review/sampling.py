@@ -82,7 +82,8 @@ def _touching(spans: tuple[Span, ...], place: Range) -> tuple[Span, ...]:
 
 def _is_disputed(detection: Detection, place: Range) -> bool:
     """Whether a disputed place begins in a sentence."""
-    return any(place[0] <= start < place[1] for start, _ in detection.disputed)
+    at = bisect.bisect_left(detection.disputed, (place[0], 0))
+    return at < len(detection.disputed) and detection.disputed[at][0] < place[1]
 
 
 def check_rate(rate: float) -> None:
