@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError,
 
 from atdp_cli.audit.canary import Choice, Secret, Target, Template, parse_template
 from atdp_cli.errors import InputError, UsageError
+from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.bounded_read import LARGEST, read_whole
-from atdp_cli.files.corpus_file import atomic_write
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 
 if TYPE_CHECKING:

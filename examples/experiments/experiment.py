@@ -14,12 +14,11 @@ from atdp_cli.audit.result import to_json
 from atdp_cli.errors import AtdpError, RunError, UsageError
 from atdp_cli.events import ignore
 from atdp_cli.files.corpus_file import read_lines
-from atdp_cli.files.private import PRIVATE, beside
+from atdp_cli.files.private import PRIVATE, beside, private_folder
 from atdp_cli.jobs.detector import Detector
 from atdp_cli.jobs.plant import draw_canaries, plant_canaries
 from atdp_cli.ranges import require_at_least
 from atdp_cli.report.document import MADE_UP_SENTENCE, REPORT_FILE
-from atdp_cli.text.crosscheck.request import private_folder
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import reads_reference
 from examples.experiments.systems import Step, System, slug_of
