@@ -31,7 +31,7 @@ from atdp_cli.text.redaction.decoys import Choose
 from atdp_cli.text.redaction.frequencies import Frequencies, Table, by_frequency, frequencies, items, tables, votes
 from atdp_cli.training.clipping.engine import ClippingEngine
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
-from atdp_cli.training.loop import HeldOut, Randomness, StopCriterion, run_noise, run_plain, run_private
+from atdp_cli.training.loop import HeldOut, Randomness, StageRun, StopCriterion, run_noise, run_plain, run_private
 from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example, Weighing, make_example, sensitive_share, weigh
 from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan, frequencies_event, release_event
@@ -142,16 +142,16 @@ def _run_stage(plan: AnyPlan, bench: StageContext, here: Progress, *, journal: T
         interpolate(bench.model, _reference(bench), plan.stage.beta)
         result = StageResult(perplexities=(held_out(),))
     elif not reads_records(plan.stage):
-        result = run_noise(
-            bench.model,
-            plan,
-            noise=stream(bench.request, here.stage, _anew("noise", bench)),
+        run = StageRun(
+            model=bench.model,
+            plan=plan,
             held_out=held_out,
             notify=bench.notify,
-            begun=here.underway,
+            resume_from=here.underway,
             after_step=_keeping(bench, here, watch),
             ranks=bench.request.ranks,
         )
+        result = run_noise(run, noise=stream(bench.request, here.stage, _anew("noise", bench)))
     else:
         result, weighing = _train(plan, bench, here, journal=journal, held_out=held_out, watch=watch)
     return _timed(result, here, watch), weighing
@@ -209,41 +209,30 @@ def _train(
 
     again = _again(position, plan, bench, here.frequencies or {})
     refresh = None if again is None else lambda epoch: weighed(again(epoch))
-    after_step = _keeping(bench, here, watch)
+    run = StageRun(
+        model=model,
+        plan=plan,
+        examples=weighed(records),
+        held_out=held_out,
+        notify=notify,
+        refresh=refresh,
+        resume_from=here.underway,
+        after_step=_keeping(bench, here, watch),
+        ranks=request.ranks,
+    )
     if plan.sampling_rate is None:
-        result = run_plain(
-            model,
-            weighed(records),
-            plan,
-            held_out=held_out,
-            notify=notify,
-            seed=order_seed(request),
-            refresh=refresh,
-            begun=here.underway,
-            after_step=after_step,
-            engine=bench.engine if request.ranks.sharded else None,
-            precision=request.precision,
-            ranks=request.ranks,
-        )
-        return result, weighing
+        summing = bench.engine if request.ranks.sharded else None
+        return run_plain(run, seed=order_seed(request), engine=summing, precision=request.precision), weighing
     result = run_private(
-        model,
-        weighed(records),
-        plan,
+        run,
         engine=bench.engine,
         randomness=Randomness(
             sample=stream(request, position, _anew("sample", bench)),
             noise=stream(request, position, _anew("noise", bench)),
         ),
         journal=journal,
-        held_out=held_out,
-        notify=notify,
-        refresh=refresh,
-        enough=enough,
-        begun=here.underway,
-        most=bench.end.step if bench.end is not None and bench.end.stage == position else None,
-        after_step=after_step,
-        ranks=request.ranks,
+        max_steps=bench.end.step if bench.end is not None and bench.end.stage == position else None,
+        stop_criterion=enough,
     )
     return result, weighing
 
