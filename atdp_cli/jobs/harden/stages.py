@@ -31,11 +31,12 @@ from atdp_cli.text.redaction.frequencies import Frequencies, Table, by_frequency
 from atdp_cli.training.clipping.engine import ClippingEngine
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
 from atdp_cli.training.distributed.ranks import Ranks
-from atdp_cli.training.loop import HeldOut, Randomness, StopCriterion, run_noise, run_plain, run_private
+from atdp_cli.training.execution import Precision
+from atdp_cli.training.loop import HeldOut, Randomness, StageRun, StopCriterion, run_noise, run_plain, run_private
 from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example, Weighing, make_example, sensitive_share, weigh
 from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan, frequencies_event, release_event
-from atdp_cli.training.recipe import Precision, Text, Weighted, reads_records, reads_reference
+from atdp_cli.training.recipe import Text, Weighted, reads_records, reads_reference
 from atdp_cli.training.state import AfterStep, StageResult, StageState
 
 ALL_ALIKE = (
@@ -139,16 +140,16 @@ def _run_stage(
         interpolate(context.model, _reference(context), plan.stage.beta)
         result = StageResult(perplexities=(held_out(),))
     elif not reads_records(plan.stage):
-        result = run_noise(
-            context.model,
-            plan,
-            noise=context.streams.fresh_stream(progress.stage, "noise"),
+        run = StageRun(
+            model=context.model,
+            plan=plan,
             held_out=held_out,
             notify=context.notify,
-            begun=progress.stage_state,
+            resume_from=progress.stage_state,
             after_step=_after_step(context, progress, stopwatch),
             ranks=context.ranks,
         )
+        result = run_noise(run, noise=context.streams.fresh_stream(progress.stage, "noise"))
     else:
         result, weighing = _train(plan, context, progress, journal=journal, held_out=held_out, stopwatch=stopwatch)
     return _timed(result, progress, stopwatch), weighing
@@ -205,42 +206,31 @@ def _train(
 
     epoch_windows = _epoch_windows(plan, context, progress)
     refresh = None if epoch_windows is None else lambda epoch: weighed(epoch_windows(epoch))
-    after_step = _after_step(context, progress, stopwatch)
+    run = StageRun(
+        model=model,
+        plan=plan,
+        examples=weighed(records),
+        held_out=held_out,
+        notify=notify,
+        refresh=refresh,
+        resume_from=progress.stage_state,
+        after_step=_after_step(context, progress, stopwatch),
+        ranks=ranks,
+    )
     if plan.sampling_rate is None:
-        result = run_plain(
-            model,
-            weighed(records),
-            plan,
-            held_out=held_out,
-            notify=notify,
-            seed=streams.order_seed(),
-            refresh=refresh,
-            begun=progress.stage_state,
-            after_step=after_step,
-            engine=context.engine if ranks.sharded else None,
-            precision=context.precision,
-            ranks=ranks,
-        )
-        return result, weighing
+        summing = context.engine if ranks.sharded else None
+        return run_plain(run, seed=streams.order_seed(), engine=summing, precision=context.precision), weighing
     end = context.end
     result = run_private(
-        model,
-        weighed(records),
-        plan,
+        run,
         engine=context.engine,
         randomness=Randomness(
             sample=streams.fresh_stream(progress.stage, "sample"),
             noise=streams.fresh_stream(progress.stage, "noise"),
         ),
         journal=journal,
-        held_out=held_out,
-        notify=notify,
-        refresh=refresh,
-        enough=stop_criterion,
-        begun=progress.stage_state,
-        most=end.step if end is not None and end.stage == progress.stage else None,
-        after_step=after_step,
-        ranks=ranks,
+        max_steps=end.step if end is not None and end.stage == progress.stage else None,
+        stop_criterion=stop_criterion,
     )
     return result, weighing
 
