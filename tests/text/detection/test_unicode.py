@@ -95,7 +95,7 @@ def _check_passes(pipeline: Any, text: str, tier: Tier, masking: Masking) -> Non
     raise AssertionError("redaction does not come to an end")
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=texts, tier=st.sampled_from(Tier), masking=maskings)
 def test_laws_for_any_text(pipeline: Any, text: str, tier: Tier, masking: Masking) -> None:
     check_any_text(pipeline, text, tier, masking)
