@@ -56,10 +56,10 @@ def validated(cls: type[_T]) -> type[_T]:
         try:
             construct(self, **values)
         except ValidationError as error:
-            first, *others = error.errors(include_url=False)
-            name = str(next(iter(first["loc"]), ""))
-            same = [one for one in others if one["loc"][:1] == first["loc"][:1]]
-            raise setting_error([first, *same], "", name.replace("_", "-")) from error
+            details = error.errors(include_url=False)
+            place = details[0]["loc"][:1]
+            name = "".join(str(field).replace("_", "-") for field in place)
+            raise setting_error([detail for detail in details if detail["loc"][:1] == place], "", name) from error
 
     made.__init__ = checked
     return cast("type[_T]", made)
@@ -70,28 +70,26 @@ def contradiction(problem: str, remedy: str) -> PydanticCustomError:
     return PydanticCustomError(CONTRADICTION, "{problem}", {"problem": problem, "remedy": remedy})
 
 
-def setting_error(errors: Sequence[ErrorDetails], where: str, name: str) -> UsageError:
+def setting_error(details: Sequence[ErrorDetails], where: str, name: str) -> UsageError:
     """Our error for what pydantic found wrong with one value.
 
     Args:
-        errors: At least one, all at the same place.
+        details: At least one, all at the same place.
         where: What the message begins with.
         name: What it calls the setting. The value is shown only where it is a number out of range.
     """
-    first = errors[0]
+    first = details[0]
     if first["type"] == CONTRADICTION:
         return UsageError(f"{where}{first['ctx']['problem']}", first["ctx"]["remedy"])
     if first["type"] in _RANGES:
-        return UsageError(f"{where}{name} is {_shown(first['input'])}.", f"Choose {allowed(errors)}.")
-    what = ", or: ".join(dict.fromkeys(one["msg"] for one in errors))
+        return UsageError(f"{where}{name} is {_shown(first['input'])}.", f"Choose {allowed(details)}.")
+    what = ", or: ".join(dict.fromkeys(detail["msg"] for detail in details))
     return UsageError(f"{where}{name}: {what}.", "Correct this key.")
 
 
-def allowed(errors: Sequence[ErrorDetails]) -> str:
+def allowed(details: Sequence[ErrorDetails]) -> str:
     """What to give instead of a value that pydantic refused."""
-    forms = [
-        _FORMS[one["type"]].format_map(one.get("ctx", {})) if one["type"] in _FORMS else one["msg"] for one in errors
-    ]
+    forms = [_FORMS.get(each["type"], "{msg}").format(msg=each["msg"], **each.get("ctx", {})) for each in details]
     return ", or ".join(dict.fromkeys(forms))
 
 

@@ -269,18 +269,13 @@ class Interpolate:
 Stage = Annotated[Train | Interpolate, Field(discriminator="kind")]
 Recipe = tuple[Stage, ...]
 
+_UNIONS = {"stage": Stage, "objective": Objective, "mechanism": Mechanism, "schedule": Schedule, "optimizer": Optimizer}
 SUMS: Mapping[str, Mapping[str, type[Any]]] = {
-    key: {type_.kind: type_ for type_ in get_args(get_args(sum_)[0])}
-    for key, sum_ in {
-        "stage": Stage,
-        "objective": Objective,
-        "mechanism": Mechanism,
-        "schedule": Schedule,
-        "optimizer": Optimizer,
-    }.items()
+    field: {part.kind: part for part in get_args(get_args(union)[0])} for field, union in _UNIONS.items()
 }
 """The types of each field that holds one of several, by kind."""
 
+_CONSTANT = DPSGD(schedule=Constant(noise_multiplier=1.0))
 _RISE_RESET = DPSGD(schedule=RiseReset(noise_multiplier=1.0))
 
 NO_DP: Recipe = (Train(name="no-dp", text=Text.RAW, objective=Uniform(), mechanism=Plain()),)
@@ -297,14 +292,7 @@ FITTED_DECOYS: Recipe = (
         release_noise_multiplier=2.5,
     ),
 )
-DP_SGD: Recipe = (
-    Train(
-        name="dp-sgd",
-        text=Text.RAW,
-        objective=Uniform(),
-        mechanism=DPSGD(schedule=Constant(noise_multiplier=1.0)),
-    ),
-)
+DP_SGD: Recipe = (Train(name="dp-sgd", text=Text.RAW, objective=Uniform(), mechanism=_CONSTANT),)
 ATDP: Recipe = (Train(name="atdp", text=Text.RAW, objective=Weighted(), mechanism=_RISE_RESET),)
 
 ANCHORED: Recipe = (Train(name="anchored", text=Text.RAW, objective=Anchored(), mechanism=_RISE_RESET),)
