@@ -19,9 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.privacy.schedule import Constant, RiseReset
-from atdp_cli.ranges import require_at_least, require_delta
-from atdp_cli.text.detection.spans import Tier
-from atdp_cli.text.redaction.placeholders import Style
+from atdp_cli.training.options import NO_OPTIONS, RunOptions
 from atdp_cli.training.recipe import (
     DPSGD,
     SGD,
@@ -65,37 +63,6 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """Options of `harden` beside the recipe that shape the training; None where nothing is said.
-
-    Attributes:
-        max_windows: Of `--max-windows-per-unit`, at least 1.
-        lora_rank: At least 1; None also trains the whole model.
-        delta: In (0, 1).
-    """
-
-    tier: Tier | None = None
-    unit: str | None = None
-    style: Style | None = None
-    max_windows: int | None = None
-    jitter_seed: int | None = None
-    lora_rank: int | None = None
-    delta: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in (("max_windows", self.max_windows), ("lora_rank", self.lora_rank)):
-            if value is not None:
-                require_at_least(name, value, 1)
-        if self.delta is not None:
-            require_delta(self.delta)
-
-    def said(self) -> dict[str, Any]:
-        """The options about which something is said."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in given.items() if value is not None}
-
-
-@dataclass(frozen=True, kw_only=True)
 class RecipeFile:
     """What a recipe file holds.
 
@@ -106,7 +73,7 @@ class RecipeFile:
 
     name: str
     recipe: Recipe
-    run: RunOptions = RunOptions()
+    run: RunOptions = NO_OPTIONS
 
 
 def load_recipe(text: str) -> RecipeFile:
@@ -130,7 +97,7 @@ def recipe_text(file: RecipeFile) -> str:
     """The text of a recipe file."""
     import tomli_w
 
-    run = _table(file.run)
+    run = {name: _plain(value) for name, value in file.run.given().items()}
     document = {"name": file.name, "stage": [_table(stage) for stage in file.recipe]}
     return HEADER + tomli_w.dumps(document | ({"run": run} if run else {}))
 
@@ -177,7 +144,20 @@ def _file(document: Mapping[str, Any]) -> RecipeFile:
     for number, one in enumerate(names, 1):
         if one in names[: number - 1]:
             raise UsageError(f"stage {number}: the name '{one}' is taken by an earlier stage.", "Give it another.")
-    return RecipeFile(name=name, recipe=recipe, run=_object(RunOptions, "run", document.get("run", {})))
+    return RecipeFile(name=name, recipe=recipe, run=_run_options(document.get("run", {})))
+
+
+def _run_options(table: object) -> RunOptions:
+    if not isinstance(table, dict):
+        raise UsageError("run is no table.", "Give a table of keys and values.")
+    _check_keys("run", table, required=(), optional=tuple(RunOptions.model_fields))
+    try:
+        options: RunOptions = RunOptions.model_validate_json(json.dumps(table), strict=True)
+        return options
+    except UsageError as error:
+        raise UsageError(f"run: {error.problem}", error.remedy) from error
+    except (TypeError, ValueError, RecursionError):  # a date, or a number without end
+        raise UsageError("run: a value has no type that an option takes.", "Correct it.") from None
 
 
 def _stage(number: int, table: object) -> Stage:
