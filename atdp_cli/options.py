@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from atdp_cli.errors import UsageError
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Option:
     """What a field says of itself beside its type, bounds, default and description.
 
@@ -48,7 +48,12 @@ class Options(BaseModel):
     """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True, arbitrary_types_allowed=True
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+        arbitrary_types_allowed=True,
+        use_attribute_docstrings=True,
     )
 
     @model_validator(mode="wrap")

@@ -29,29 +29,18 @@ REVIEW = "Review"
 class SpansFileOptions(Options):
     """Where spans go."""
 
-    output: Annotated[
-        Path | None,
-        Field(description="Spans file. Default: standard output."),
-        Option(panel=OUTPUT, flags=("--output", "-o")),
-    ] = None
+    output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"))] = None
+    """Spans file. Default: standard output."""
 
 
 class QueueOptions(Options):
     """What people are to review."""
 
-    review: Annotated[
-        Path | None,
-        Field(
-            description="Also draw sentences for people to review, spans masked, and write them to this file for atdp "
-            "review."
-        ),
-        Option(panel=REVIEW),
-    ] = None
-    sample: Annotated[
-        Annotated[float, Field(gt=0, le=1)] | None,
-        Field(description="The share of the sentences to draw, half of them flagged. Default: 0.01."),
-        Option(panel=REVIEW),
-    ] = None
+    review: Annotated[Path | None, Option(REVIEW)] = None
+    """Also draw sentences for people to review, spans masked, and write them to this file for atdp review."""
+
+    sample: Annotated[Annotated[float, Field(gt=0, le=1)] | None, Option(REVIEW)] = None
+    """The share of the sentences to draw, half of them flagged. Default: 0.01."""
 
 
 def detect_command(

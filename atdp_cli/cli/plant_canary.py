@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import Field
 
 from atdp_cli.cli.options.shared import OutputOptions
 from atdp_cli.cli.terminal.console import stderr_console, write_json
@@ -15,33 +14,30 @@ from atdp_cli.text.options import OUTPUT, ReplacingOptions
 class PlantOptions(Options):
     """Which canaries, and where they go."""
 
-    output: Annotated[Path, Field(description="The planted corpus."), Option(panel=OUTPUT, flags=("--output", "-o"))]
-    manifest: Annotated[
-        Path, Field(description="Where to write the secrets. Keep this file private."), Option(panel=OUTPUT)
-    ]
-    tokenizer: Annotated[Path, Field(description="Folder of the model that will be fine-tuned."), Option()]
-    count: Annotated[int, Field(description="How many canaries."), Option()] = 10
-    repeats: Annotated[int, Field(description="How many records carry each."), Option()] = 10
-    template: Annotated[
-        str,
-        Field(
-            description="A record with slots: {digits:6}, {hex:4}, {letters:5}, or {choice:FILE} for a line of a file."
-        ),
-        Option(),
-    ] = "My ID is {digits:6}"
-    in_out: Annotated[
-        bool,
-        Field(
-            description="Toss a fair coin for each canary and plant only those that it takes: the audit can then bound "
-            "ε from below, and try membership."
-        ),
-        Option(),
-    ] = False
-    again: Annotated[
-        Path | None,
-        Field(description="Plant the canaries of this manifest again, at their own places."),
-        Option(flags=("--from",)),
-    ] = None
+    output: Annotated[Path, Option(OUTPUT, flags=("--output", "-o"))]
+    """The planted corpus."""
+
+    manifest: Annotated[Path, Option(OUTPUT)]
+    """Where to write the secrets. Keep this file private."""
+
+    tokenizer: Annotated[Path, Option()]
+    """Folder of the model that will be fine-tuned."""
+
+    count: Annotated[int, Option()] = 10
+    """How many canaries."""
+
+    repeats: Annotated[int, Option()] = 10
+    """How many records carry each."""
+
+    template: Annotated[str, Option()] = "My ID is {digits:6}"
+    """A record with slots: {digits:6}, {hex:4}, {letters:5}, or {choice:FILE} for a line of a file."""
+
+    in_out: Annotated[bool, Option()] = False
+    """Toss a fair coin for each canary and plant only those that it takes: the audit can then bound ε from below, and
+    try membership."""
+
+    again: Annotated[Path | None, Option(flags=("--from",))] = None
+    """Plant the canaries of this manifest again, at their own places."""
 
 
 def plant_canary_command(

@@ -4,8 +4,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
-
 from atdp_cli.cli.options.shared import (
     BackendOptions,
     CorpusArgument,
@@ -22,39 +20,24 @@ from atdp_cli.text.redaction.placeholders import Style
 class RedactedOutputOptions(Options):
     """Where the redacted corpus goes."""
 
-    output: Annotated[
-        Path,
-        Field(description="The redacted corpus, in the same format."),
-        Option(panel=OUTPUT, flags=("--output", "-o")),
-    ]
+    output: Annotated[Path, Option(OUTPUT, flags=("--output", "-o"))]
+    """The redacted corpus, in the same format."""
 
 
 class PlaceholderOptions(Options):
     """What is replaced, and by what."""
 
-    spans: Annotated[
-        Path | None,
-        Field(description="Spans of atdp detect, in place of the detector."),
-        Option(panel=DETECTION),
-    ] = None
-    style: Annotated[
-        Style,
-        Field(
-            description="Placeholders: label, as [PERSON]; angle, <PERSON>; numbered, [PERSON_1], equal texts of a "
-            "record alike; pseudonym, [PERSON_k7f2q4xa], equal texts of all records alike, by a keyed hash. Numbered "
-            "leaks which mentions of a record are the same (equality and co-reference), pseudonym which of the whole "
-            "corpus."
-        ),
-        Option(panel=OUTPUT, metavar="STYLE"),
-    ] = Style.LABEL
-    pseudonym_key: Annotated[
-        Path | None,
-        Field(
-            description="File of the key for pseudonyms, 32 bytes or more, created if it does not exist. Corpora with "
-            "one key share their pseudonyms; who has it can test guesses. Default: a random key, thrown away."
-        ),
-        Option(panel=OUTPUT),
-    ] = None
+    spans: Annotated[Path | None, Option(DETECTION)] = None
+    """Spans of atdp detect, in place of the detector."""
+
+    style: Annotated[Style, Option(OUTPUT, metavar="STYLE")] = Style.LABEL
+    """Placeholders: label, as [PERSON]; angle, <PERSON>; numbered, [PERSON_1], equal texts of a record alike;
+    pseudonym, [PERSON_k7f2q4xa], equal texts of all records alike, by a keyed hash. Numbered leaks which mentions of a
+    record are the same (equality and co-reference), pseudonym which of the whole corpus."""
+
+    pseudonym_key: Annotated[Path | None, Option(OUTPUT)] = None
+    """File of the key for pseudonyms, 32 bytes or more, created if it does not exist. Corpora with one key share their
+    pseudonyms; who has it can test guesses. Default: a random key, thrown away."""
 
 
 def redact_command(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import Field
 
 from atdp_cli.cli.options.shared import OutputOptions
 from atdp_cli.cli.terminal.console import stderr_console, write_json
@@ -34,25 +33,18 @@ _JOINERS = "\u200c\u200d"
 class ReviewOptions(Options):
     """What is reviewed, and where decisions go."""
 
-    data: Annotated[
-        tuple[Path, ...],
-        Field(
-            description="The corpus, if it is no longer where it was; only dropping and revealing read it. Repeat for "
-            "several files, in the order in which they were read."
-        ),
-        Option(),
-    ] = ()
-    allow: Annotated[
-        Path | None,
-        Field(description="The list that dropped terms are added to. Default: queue.allow.txt beside queue.jsonl."),
-        Option(panel=LISTS),
-    ] = None
-    deny: Annotated[
-        Path | None,
-        Field(description="The list that missed terms are added to. Default: queue.deny.txt beside queue.jsonl."),
-        Option(panel=LISTS),
-    ] = None
-    skipped: Annotated[bool, Field(description="Ask again about what was skipped."), Option()] = False
+    data: Annotated[tuple[Path, ...], Option()] = ()
+    """The corpus, if it is no longer where it was; only dropping and revealing read it. Repeat for several files, in
+    the order in which they were read."""
+
+    allow: Annotated[Path | None, Option(LISTS)] = None
+    """The list that dropped terms are added to. Default: queue.allow.txt beside queue.jsonl."""
+
+    deny: Annotated[Path | None, Option(LISTS)] = None
+    """The list that missed terms are added to. Default: queue.deny.txt beside queue.jsonl."""
+
+    skipped: Annotated[bool, Option()] = False
+    """Ask again about what was skipped."""
 
 
 def review_command(

@@ -45,254 +45,162 @@ def _tokens(text: object) -> object:
 class CorpusOptions(Options):
     """What is trained on."""
 
-    data: Annotated[
-        tuple[Path, ...],
-        Field(description="Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet. Repeatable."),
-        Option(panel=DATA, fingerprint="records"),
-    ]
+    data: Annotated[tuple[Path, ...], Option(DATA, fingerprint="records")]
+    """Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet. Repeatable."""
 
 
 class DataOptions(Options):
     """Which of the records are trained and measured on, and how much of each."""
 
-    source_field: Annotated[
-        str | None,
-        Field(
-            description="Encoder-decoder models: the field or column that the encoder reads; --text-field is then what "
-            "the decoder learns to say."
-        ),
-        Option(panel=DATA, fingerprint="records"),
-    ] = None
-    max_records: Annotated[
-        int | None,
-        Field(description="Take the first so many records."),
-        Option(panel=DATA, fingerprint="records"),
-    ] = None
-    valid: Annotated[
-        Path | None,
-        Field(description="Held-out corpus. Default: every twentieth record of --data, at most 500."),
-        Option(panel=DATA, fingerprint="records"),
-    ] = None
+    source_field: Annotated[str | None, Option(DATA, fingerprint="records")] = None
+    """Encoder-decoder models: the field or column that the encoder reads; --text-field is then what the decoder learns
+    to say."""
+
+    max_records: Annotated[int | None, Option(DATA, fingerprint="records")] = None
+    """Take the first so many records."""
+
+    valid: Annotated[Path | None, Option(DATA, fingerprint="records")] = None
+    """Held-out corpus. Default: every twentieth record of --data, at most 500."""
+
     max_windows: Annotated[
-        int,
-        Field(ge=1, description="Windows of a long record; the rest is left out."),
-        Option(panel=DATA, flags=("--max-windows-per-unit",), fingerprint="recipe", public=True),
+        int, Field(ge=1), Option(DATA, flags=("--max-windows-per-unit",), fingerprint="recipe", public=True)
     ] = 8
-    manifest: Annotated[
-        Path | None,
-        Field(description="Canaries of plant-canary: check that they are trained on, token for token."),
-        Option(panel=DATA),
-    ] = None
+    """Windows of a long record; the rest is left out."""
+
+    manifest: Annotated[Path | None, Option(DATA)] = None
+    """Canaries of plant-canary: check that they are trained on, token for token."""
 
 
 class MaskOptions(Options):
     """What people say about the spans, and what stands in their place."""
 
-    review_each_epoch: Annotated[
-        bool,
-        Field(
-            description="Before each epoch, queue a sample of the sentences for atdp review in OUT.private/review/ "
-            "(until the run ends in OUT.partial/review/), and read the lists beside the queues anew. What people "
-            "decide is not covered by ε."
-        ),
-        Option(panel=DETECTION),
-    ] = False
-    sample: Annotated[
-        float,
-        Field(gt=0, le=1, description="Share of the sentences in a queue of --review-each-epoch."),
-        Option(panel=DETECTION, fingerprint="--review-each-epoch"),
-    ] = 0.01
-    spans: Annotated[
-        Path | None,
-        Field(description="Spans of atdp detect, in place of the detector."),
-        Option(panel=DETECTION),
-    ] = None
-    style: Annotated[
-        Style,
-        Field(
-            description="Placeholders in stages on redacted text, as for atdp redact: label, angle, numbered or "
-            "pseudonym. The last two tell which flagged texts are equal (within a record; in the whole run), so no "
-            "selective guarantee holds."
-        ),
-        Option(panel=DETECTION, metavar="STYLE", fingerprint="recipe", public=True),
-    ] = Style.LABEL
+    review_each_epoch: Annotated[bool, Option(DETECTION)] = False
+    """Before each epoch, queue a sample of the sentences for atdp review in OUT.private/review/ (until the run ends in
+    OUT.partial/review/), and read the lists beside the queues anew. What people decide is not covered by ε."""
+
+    sample: Annotated[float, Field(gt=0, le=1), Option(DETECTION, fingerprint="--review-each-epoch")] = 0.01
+    """Share of the sentences in a queue of --review-each-epoch."""
+
+    spans: Annotated[Path | None, Option(DETECTION)] = None
+    """Spans of atdp detect, in place of the detector."""
+
+    style: Annotated[Style, Option(DETECTION, metavar="STYLE", fingerprint="recipe", public=True)] = Style.LABEL
+    """Placeholders in stages on redacted text, as for atdp redact: label, angle, numbered or pseudonym. The last two
+    tell which flagged texts are equal (within a record; in the whole run), so no selective guarantee holds."""
 
 
 class AdapterOptions(Options):
     """Which parameters are trained."""
 
     lora_rank: Annotated[
-        Annotated[int, Field(ge=1, le=MOST_RANK)] | None,
-        Field(
-            description="Train a LoRA adapter of this rank on the linear layers, not the whole model: faster, with "
-            "less noise in all. The adapter is what is written.",
-        ),
-        Option(panel=TRAINING, fingerprint="recipe", public=True),
+        Annotated[int, Field(ge=1, le=MOST_RANK)] | None, Option(TRAINING, fingerprint="recipe", public=True)
     ] = None
+    """Train a LoRA adapter of this rank on the linear layers, not the whole model: faster, with less noise in all. The
+    adapter is what is written."""
 
 
 class ReferenceOptions(Options):
     """What the trained model is compared with."""
 
-    reference: Annotated[
-        Path | None,
-        Field(
-            description="A public model that never saw the corpus, as the base of MODEL: what anchored pulls sensitive "
-            "tokens to, interpolate the weights. A ledger beside it is composed in."
-        ),
-        Option(panel=TRAINING),
-    ] = None
-    until_exposure: Annotated[
-        PositiveFloat | None,
-        Field(
-            description="Stop a DP stage after the epoch in which every second of the canaries of --manifest is below "
-            "this exposure, by log p and by its ratio to --reference. The others' manifest is put into OUT.private/ "
-            "for the audit. ε stays that of the whole plan.",
-        ),
-        Option(panel=TRAINING, metavar="BITS"),
-    ] = None
+    reference: Annotated[Path | None, Option(TRAINING)] = None
+    """A public model that never saw the corpus, as the base of MODEL: what anchored pulls sensitive tokens to,
+    interpolate the weights. A ledger beside it is composed in."""
+
+    until_exposure: Annotated[PositiveFloat | None, Option(TRAINING, metavar="BITS")] = None
+    """Stop a DP stage after the epoch in which every second of the canaries of --manifest is below this exposure, by
+    log p and by its ratio to --reference. The others' manifest is put into OUT.private/ for the audit. ε stays that of
+    the whole plan."""
+
     max_increase: Annotated[
         NonNegativeFloat | None,
         BeforeValidator(_share),
-        Field(
-            description="Exit with 1 if held-out perplexity rises by more, as 3%; the model is then in OUT.failed/.",
-        ),
-        Option(
-            panel=TRAINING,
-            flags=("--max-perplexity-increase",),
-            metavar="SHARE",
-            fingerprint=False,
-            public=True,
-        ),
+        Option(TRAINING, flags=("--max-perplexity-increase",), metavar="SHARE", fingerprint=False, public=True),
     ] = None
+    """Exit with 1 if held-out perplexity rises by more, as 3%; the model is then in OUT.failed/."""
 
 
 class BudgetOptions(Options):
     """What the noise shall cost at most."""
 
-    target_epsilon: Annotated[
-        PositiveFloat | None,
-        Field(description="Choose σ₀ so that the strongest finite guarantee has at most this ε."),
-        Option(panel=PRIVACY),
-    ] = None
-    max_epsilon: Annotated[
-        PositiveFloat | None,
-        Field(description="Refuse a plan whose DP stages, or a stage without noise, spend more than this ε."),
-        Option(panel=PRIVACY),
-    ] = None
-    delta: Annotated[
-        float,
-        Field(ge=LEAST_DELTA, lt=1, description="δ of the guarantees; below 1/N."),
-        Option(panel=PRIVACY, fingerprint="recipe", public=True),
-    ] = 1e-6
+    target_epsilon: Annotated[PositiveFloat | None, Option(PRIVACY)] = None
+    """Choose σ₀ so that the strongest finite guarantee has at most this ε."""
+
+    max_epsilon: Annotated[PositiveFloat | None, Option(PRIVACY)] = None
+    """Refuse a plan whose DP stages, or a stage without noise, spend more than this ε."""
+
+    delta: Annotated[float, Field(ge=LEAST_DELTA, lt=1), Option(PRIVACY, fingerprint="recipe", public=True)] = 1e-06
+    """δ of the guarantees; below 1/N."""
 
 
 class PriorOptions(Options):
     """What is public of the plan, and what is known of the checkpoint's past."""
 
-    jitter_seed: Annotated[
-        int,
-        Field(description="Seed of the jitter; public, and part of the plan."),
-        Option(panel=PRIVACY, fingerprint="recipe", public=True),
-    ] = 0
-    prior: Annotated[
-        Prior,
-        Field(description="public: the first checkpoint, before any run that its ledger lists, never saw the corpus."),
-        Option(panel=PRIVACY),
-    ] = "unknown"
+    jitter_seed: Annotated[int, Option(PRIVACY, fingerprint="recipe", public=True)] = 0
+    """Seed of the jitter; public, and part of the plan."""
+
+    prior: Annotated[Prior, Option(PRIVACY)] = "unknown"
+    """public: the first checkpoint, before any run that its ledger lists, never saw the corpus."""
 
 
 class WritingOptions(Options):
     """What is written."""
 
-    output: Annotated[
-        Path | None,
-        Field(description="Folder to write. Default: MODEL-hardened."),
-        Option(panel=OUTPUT, flags=("--output", "-o"), fingerprint=False),
-    ] = None
+    output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"), fingerprint=False)] = None
+    """Folder to write. Default: MODEL-hardened."""
+
     dtype: Annotated[
         Literal["float32", "float16", "bfloat16"] | None,
-        Field(description="float32, float16 or bfloat16. Default: as the checkpoint."),
-        Option(panel=OUTPUT, metavar="DTYPE", fingerprint=False, public=True),
+        Option(OUTPUT, metavar="DTYPE", fingerprint=False, public=True),
     ] = None
-    merge_adapter: Annotated[
-        bool,
-        Field(description="Write the whole model, the adapter added to its weights."),
-        Option(panel=OUTPUT, fingerprint=False),
-    ] = False
+    """float32, float16 or bfloat16. Default: as the checkpoint."""
+
+    merge_adapter: Annotated[bool, Option(OUTPUT, fingerprint=False)] = False
+    """Write the whole model, the adapter added to its weights."""
 
 
 class EngineOptions(Options):
     """What computes, and in which numbers."""
 
-    engine: Annotated[
-        Literal["auto", ClippingEngineName],
-        Field(
-            description="How records are clipped: many at once (bookkeeping), by Opacus' hooks (opacus), one at a time "
-            "(loop). auto takes the first that agrees with loop on random tokens."
-        ),
-        Option(panel=RUNNING, metavar="ENGINE", fingerprint=False),
-    ] = "auto"
+    engine: Annotated[Literal["auto", ClippingEngineName], Option(RUNNING, metavar="ENGINE", fingerprint=False)] = (
+        "auto"
+    )
+    """How records are clipped: many at once (bookkeeping), by Opacus' hooks (opacus), one at a time (loop). auto takes
+    the first that agrees with loop on random tokens."""
+
     microbatch: Annotated[
         PositiveInt | None,
         BeforeValidator(_tokens),
-        Field(
-            description="Tokens in memory at a time. auto goes by the vocabulary and shrinks when memory runs out.",
-        ),
-        Option(panel=RUNNING, metavar="auto|TOKENS", shown="auto", fingerprint=False, public=True),
+        Option(RUNNING, metavar="auto|TOKENS", shown="auto", fingerprint=False, public=True),
     ] = None
-    precision: Annotated[
-        Precision,
-        Field(
-            description="What layers compute in while training. Weights, norms, sums and noise are in float32 or "
-            "better, and perplexities are measured in it. bfloat16 is for GPUs."
-        ),
-        Option(panel=RUNNING, metavar="float32|bfloat16", fingerprint=False),
-    ] = "float32"
-    device: Annotated[
-        Literal["auto", "cpu", "cuda"],
-        Field(description="auto takes the GPU where there is one."),
-        Option(panel=RUNNING, fingerprint=False),
-    ] = "auto"
-    shard_model: Annotated[
-        bool,
-        Field(
-            description="Under torchrun: each process holds a part of every parameter (FSDP2), for models that fit no "
-            "device."
-        ),
-        Option(panel=RUNNING, fingerprint=False),
-    ] = False
+    """Tokens in memory at a time. auto goes by the vocabulary and shrinks when memory runs out."""
+
+    precision: Annotated[Precision, Option(RUNNING, metavar="float32|bfloat16", fingerprint=False)] = "float32"
+    """What layers compute in while training. Weights, norms, sums and noise are in float32 or better, and perplexities
+    are measured in it. bfloat16 is for GPUs."""
+
+    device: Annotated[Literal["auto", "cpu", "cuda"], Option(RUNNING, fingerprint=False)] = "auto"
+    """auto takes the GPU where there is one."""
+
+    shard_model: Annotated[bool, Option(RUNNING, fingerprint=False)] = False
+    """Under torchrun: each process holds a part of every parameter (FSDP2), for models that fit no device."""
 
 
 class ResumingOptions(Options):
     """How an interrupted run goes on."""
 
-    resume: Annotated[
-        bool,
-        Field(
-            description="Go on with the run that was interrupted, from its last saved state in OUT.partial/; where "
-            "there is none, begin. Steps that are taken again are spent again."
-        ),
-        Option(panel=OUTPUT, fingerprint=False),
-    ] = False
-    checkpoint_every: Annotated[
-        float,
-        Field(
-            ge=0,
-            description="How often the state of the run is saved in OUT.partial/. 0: only on Ctrl-C or SIGTERM.",
-        ),
-        Option(panel=RUNNING, metavar="MINUTES", fingerprint=False),
-    ] = 10.0
+    resume: Annotated[bool, Option(OUTPUT, fingerprint=False)] = False
+    """Go on with the run that was interrupted, from its last saved state in OUT.partial/; where there is none, begin.
+    Steps that are taken again are spent again."""
+
+    checkpoint_every: Annotated[float, Field(ge=0), Option(RUNNING, metavar="MINUTES", fingerprint=False)] = 10.0
+    """How often the state of the run is saved in OUT.partial/. 0: only on Ctrl-C or SIGTERM."""
 
 
 class SeedOptions(Options):
     """What tests set."""
 
-    insecure_seed: Annotated[
-        int | None,
-        Field(description="Tests only: reproducible noise, which protects nobody."),
-        Option(panel=RUNNING),
-    ] = None
+    insecure_seed: Annotated[int | None, Option(RUNNING)] = None
+    """Tests only: reproducible noise, which protects nobody."""
 
 
 class TrainingRunOptions(

@@ -67,7 +67,7 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> inspect.Parameter
     callback = next((part.callback for part in field.metadata if isinstance(part, Eager)), None)
     typed = typer.Option(
         *flags(name, option),
-        help=field.description,
+        help=" ".join((field.description or "").split()),
         metavar=option.metavar,
         rich_help_panel=option.panel,
         callback=callback,

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from pydantic import Field
 
 from atdp_cli.cli.terminal.console import stderr_console
 from atdp_cli.cli.terminal.json_lines import ProgressOption
@@ -32,34 +31,23 @@ CorpusArgument = Annotated[
 class JsonOptions(Options):
     """Whether the result is for a program."""
 
-    as_json: Annotated[
-        bool,
-        Field(description="Print the result as JSON on standard output."),
-        Option(panel=OUTPUT, flags=("--json",), fingerprint=False),
-    ] = False
+    as_json: Annotated[bool, Option(OUTPUT, flags=("--json",), fingerprint=False)] = False
+    """Print the result as JSON on standard output."""
 
 
 class OutputOptions(JsonOptions):
     """What a command prints."""
 
-    quiet: Annotated[
-        bool,
-        Field(description="Say nothing but errors on standard error."),
-        Option(panel=OUTPUT, flags=("--quiet", "-q"), fingerprint=False),
-    ] = False
+    quiet: Annotated[bool, Option(OUTPUT, flags=("--quiet", "-q"), fingerprint=False)] = False
+    """Say nothing but errors on standard error."""
 
 
 class ProgressOptions(OutputOptions):
     """What a command prints that tells how far it is."""
 
-    progress: Annotated[
-        ProgressOption,
-        Field(
-            description="auto: bars on a terminal, else lines. json: each event as a line of JSON on standard error, "
-            "and nothing else there but errors. As the screen, the events of harden tell perplexities of held-out text."
-        ),
-        Option(panel=OUTPUT, fingerprint=False),
-    ] = ProgressOption.AUTO
+    progress: Annotated[ProgressOption, Option(OUTPUT, fingerprint=False)] = ProgressOption.AUTO
+    """auto: bars on a terminal, else lines. json: each event as a line of JSON on standard error, and nothing else
+    there but errors. As the screen, the events of harden tell perplexities of held-out text."""
 
     def console(self) -> "Console":
         """The console for people; a silent one where standard error is a machine's.
@@ -76,36 +64,19 @@ class ProgressOptions(OutputOptions):
 class ThreadOptions(Options):
     """How many threads compute."""
 
-    threads: Annotated[
-        int | None,
-        Field(
-            description="Threads for the arithmetic. Default: as torch chooses; one to harden under 10 million "
-            "parameters."
-        ),
-        Option(panel=RUNNING, fingerprint=False),
-    ] = None
+    threads: Annotated[int | None, Option(RUNNING, fingerprint=False)] = None
+    """Threads for the arithmetic. Default: as torch chooses; one to harden under 10 million parameters."""
 
 
 class BackendOptions(Options):
     """Where work is done."""
 
-    engine: Annotated[
-        Literal["local", "ray"],
-        Field(
-            description="local: on this machine. ray: as tasks of Ray, begun again where a worker ends; what is "
-            "written is the same. Batches of private text, or of an audit the secrets, go to its workers. Needs pip "
-            "install 'atdp[ray]'."
-        ),
-        Option(panel=RUNNING, fingerprint=False),
-    ] = "local"
-    ray_address: Annotated[
-        str | None,
-        Field(
-            description="The cluster of --engine ray; auto on one of its machines. Default: Ray is started here for "
-            "the run."
-        ),
-        Option(panel=RUNNING, metavar="HOST:PORT", fingerprint=False),
-    ] = None
+    engine: Annotated[Literal["local", "ray"], Option(RUNNING, fingerprint=False)] = "local"
+    """local: on this machine. ray: as tasks of Ray, begun again where a worker ends; what is written is the same.
+    Batches of private text, or of an audit the secrets, go to its workers. Needs pip install 'atdp[ray]'."""
+
+    ray_address: Annotated[str | None, Option(RUNNING, metavar="HOST:PORT", fingerprint=False)] = None
+    """The cluster of --engine ray; auto on one of its machines. Default: Ray is started here for the run."""
 
     def backend(self, processes: int) -> "Backend":
         """The same for the jobs, with as many processes as are started here.

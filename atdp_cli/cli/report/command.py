@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import Field
 
 from atdp_cli.cli.options.shared import JsonOptions
 from atdp_cli.cli.terminal.console import stderr_console, stdout_console
@@ -29,26 +28,24 @@ class ReportFormat(StrEnum):
 class HtmlOptions(Options):
     """The report as a page."""
 
-    html: Annotated[bool, Field(description="As one HTML file."), Option(panel=OUTPUT)] = False
+    html: Annotated[bool, Option(OUTPUT)] = False
+    """As one HTML file."""
 
 
 class ReportCommandOptions(Options):
     """What is shown beside the report, and where."""
 
-    markdown: Annotated[bool, Field(description="As the model card."), Option(panel=OUTPUT)] = False
-    compare: Annotated[
-        Path | None, Field(description="Show another run's report beside this one."), Option(metavar="OUT2")
-    ] = None
-    audit: Annotated[
-        Path | None,
-        Field(description="Put what audit-canary --json wrote into OUT's reports, and write all of them again."),
-        Option(metavar="FILE"),
-    ] = None
-    output: Annotated[
-        Path | None,
-        Field(description="File to write. Default: standard output."),
-        Option(panel=OUTPUT, flags=("--output", "-o")),
-    ] = None
+    markdown: Annotated[bool, Option(OUTPUT)] = False
+    """As the model card."""
+
+    compare: Annotated[Path | None, Option(metavar="OUT2")] = None
+    """Show another run's report beside this one."""
+
+    audit: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Put what audit-canary --json wrote into OUT's reports, and write all of them again."""
+
+    output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"))] = None
+    """File to write. Default: standard output."""
 
 
 def report_command(
