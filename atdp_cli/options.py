@@ -1,10 +1,11 @@
 """How a setting is declared: once, as a field of a pydantic model.
 
     class TrainingOptions(Options):
-        epochs: Annotated[int, Field(ge=1, description="Passes over the corpus."), Option(panel="Training")] = 3
+        epochs: Annotated[int, Field(ge=1), Option("Training")] = 3
+        \"""Passes over the corpus.\"""
 
-Type, bounds, default and help are the field's own; `Option` adds what only a setting has. The command line, the recipe
-file, the fingerprint of a run and the help page are made from such fields.
+Type, bounds and default are the field's own, the docstring under it is its help, and `Option` adds what only a setting
+has. The command line, the recipe file, the fingerprint of a run and the help page are made from such fields.
 """
 
 import inspect
@@ -12,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
-from atdp_cli.errors import UsageError
+from atdp_cli.ranges import usage_error
 
 
 @dataclass(frozen=True)
@@ -44,25 +45,28 @@ class Options(BaseModel):
     """A group of settings. `model_fields_set` are those that were given, be it with the default's value.
 
     Raises:
-        UsageError: A value is not in range, or a name is not known. It does not quote the value.
+        UsageError: A value is not one that the field takes. It quotes no text.
     """
 
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
         allow_inf_nan=False,
-        hide_input_in_errors=True,
         arbitrary_types_allowed=True,
+        hide_input_in_errors=True,
+        defer_build=True,
         use_attribute_docstrings=True,
     )
 
-    @model_validator(mode="wrap")
-    @classmethod
-    def _raise_usage_error(cls, values: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+    def __init__(self, **values: Any) -> None:
         try:
-            return validate(values)
+            super().__init__(**values)
         except ValidationError as error:
-            raise usage_error(error, cls.model_fields) from None
+            names = {name: flags(name, option)[0].removeprefix("--") for name, _, option in declared(type(self))}
+            raise usage_error(error, names) from error
+
+    # Otherwise pydantic calls it for a model in a model too, whose error is then that of the whole.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     def replace(self, **changes: Any) -> Self:
         """The same with other values, checked like the first ones."""
@@ -94,33 +98,3 @@ def _names(group: type[Any]) -> Iterator[str]:
 def flags(name: str, option: Option) -> tuple[str, ...]:
     """The names on the command line of the setting in this field."""
     return option.flags or ("--" + name.replace("_", "-"),)
-
-
-_PROBLEMS = {
-    "greater_than": ("is too small", "Choose a number above {gt:,g}."),
-    "greater_than_equal": ("is too small", "Choose a number of at least {ge:,g}."),
-    "less_than": ("is too large", "Choose a number below {lt:,g}."),
-    "less_than_equal": ("is too large", "Choose a number of at most {le:,g}."),
-    "finite_number": ("is not a finite number", "Choose one."),
-    "literal_error": ("is not one of its values", "Choose {expected}."),
-    "enum": ("is not one of its values", "Choose {expected}."),
-    "missing": ("is missing", "Add it."),
-    "extra_forbidden": ("is not known", "Leave it out."),
-    "value_error": ("is not understood", "{error}"),
-}
-"""What is wrong and what to do, by pydantic's name of the error, with the values that pydantic gives for it."""
-
-
-def usage_error(error: ValidationError, fields: Mapping[str, FieldInfo]) -> UsageError:
-    """The first thing that pydantic found wrong, in our words; the value itself is not quoted.
-
-    A validator of our own raises a ValueError whose text says what to do.
-    """
-    found = error.errors(include_url=False, include_input=False)[0]
-    name = str(found["loc"][0]) if found["loc"] else "a combination of options"
-    options = [option for option in fields[name].metadata if isinstance(option, Option)] if name in fields else []
-    label = flags(name, options[0])[0].removeprefix("--") if options else name
-    is_wrong, remedy = _PROBLEMS.get(
-        found["type"], ("is not valid", found["msg"].replace("Input should", "It should") + ".")
-    )
-    return UsageError(f"{label} {is_wrong}.", remedy.format(**found.get("ctx", {})))

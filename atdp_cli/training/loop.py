@@ -23,11 +23,12 @@ from atdp_cli.training.clipping.engine import ClippingEngine, trainable, zeros_o
 from atdp_cli.training.clipping.forward import batch_logits, loss_gradient
 from atdp_cli.training.distributed.collectives import all_gather, all_reduce_sum
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks, local_items
+from atdp_cli.training.execution import Precision
 from atdp_cli.training.objective import Example
 from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer, start_of
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.precision import in_precision
-from atdp_cli.training.recipe import DPSGD, Precision
+from atdp_cli.training.recipe import DPSGD
 from atdp_cli.training.state import (
     AfterStep,
     StageMetrics,

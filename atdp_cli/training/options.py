@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt, create_model
+from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, create_model
 
 from atdp_cli.options import Option, Options, declared
 from atdp_cli.privacy.ledger import Prior
-from atdp_cli.ranges import LEAST_DELTA
+from atdp_cli.ranges import LEAST_DELTA, contradiction
 from atdp_cli.text.options import (
     DATA,
     DETECTION,
@@ -18,7 +18,7 @@ from atdp_cli.text.options import (
     ReplacingOptions,
 )
 from atdp_cli.text.redaction.placeholders import Style
-from atdp_cli.training.recipe import ClippingEngineName, Precision
+from atdp_cli.training.execution import ClippingEngineName, Precision
 
 PRIVACY, TRAINING = "Privacy", "Training"
 MOST_RANK = 65_536
@@ -31,15 +31,18 @@ def _share(text: object) -> object:
     try:
         return float(text.removesuffix("%")) / 100 if text.endswith("%") else float(text)
     except ValueError:
-        raise ValueError("Give a percentage, as 3%, or a share, as 0.03.") from None
+        raise contradiction(
+            "max-perplexity-increase is not a share.", "Give a percentage, as 3%, or a share, as 0.03."
+        ) from None
 
 
 def _tokens(text: object) -> object:
-    if text == "auto":
-        return None
-    if isinstance(text, str) and not (text.isascii() and text.isdigit()):
-        raise ValueError("Give auto or a number of tokens.")
-    return text if not isinstance(text, str) or len(text) < 20 else 10**20
+    """`auto` or a number."""
+    if not isinstance(text, str):
+        return text
+    if text != "auto" and not (text.isascii() and text.isdigit()):
+        raise contradiction("microbatch is not a number of tokens.", "Give auto or a number of tokens.")
+    return None if text == "auto" else int(text)
 
 
 class CorpusOptions(Options):
@@ -245,6 +248,8 @@ _Fields: Any = create_model("_Fields", __base__=Options, **_shown_by_recipe())
 
 class RunOptions(_Fields):  # type: ignore[misc]  # its fields are known when it runs
     """A recipe file's table `run`: options of `harden` beside the recipe, and None where it says nothing."""
+
+    model_config = ConfigDict(strict=True)
 
     def given(self) -> dict[str, Any]:
         """The options about which something is said."""

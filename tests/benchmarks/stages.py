@@ -32,10 +32,11 @@ from atdp_cli.privacy.rng import secure_stream
 from atdp_cli.text.corpus.records import read_records
 from atdp_cli.training.clipping.engine import ClippingEngine
 from atdp_cli.training.clipping.select import select_engine
+from atdp_cli.training.execution import ENGINES, ClippingEngineName
 from atdp_cli.training.loop import Randomness, run_plain, run_private
 from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.plan import Corpus, StagePlan, make_plan
-from atdp_cli.training.recipe import ATDP, ENGINES, NO_DP, ClippingEngineName, Recipe
+from atdp_cli.training.recipe import ATDP, NO_DP, Recipe
 from tests.training.stages import trained
 
 ROOT = Path(__file__).parents[2]

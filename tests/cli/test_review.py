@@ -106,7 +106,7 @@ def test_detect_refuses_what_cannot_be_queued(atdp: Atdp, corpus: Path, tmp_path
         (["--sample", "0.5"], "--sample goes with --review"),
         (["--review", path], "--force"),
         (["--review", tmp_path / "no" / "q"], "is not a folder"),
-        (["--review", tmp_path / "new", "--sample", "0"], "sample is too small"),
+        (["--review", tmp_path / "new", "--sample", "0"], "sample is 0.0"),
         (["--review", tmp_path / "new", "-o", tmp_path / "new"], "the same file"),
         (["--review", corpus, "--force"], "the corpus itself"),
     ):

@@ -24,15 +24,14 @@ from atdp_cli.text.detection.spans import Span, Tier
 from atdp_cli.text.redaction.decoys import uniformly
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
 from atdp_cli.training.clipping.select import select_engine
+from atdp_cli.training.execution import ENGINES, ClippingEngineName
 from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
 from atdp_cli.training.objective import Example, make_example, weigh
 from atdp_cli.training.plan import AnyPlan, Corpus, InterpolatePlan, Reference, StagePlan, make_plan
 from atdp_cli.training.recipe import (
     DPSGD,
-    ENGINES,
     RECIPES,
     Anchored,
-    ClippingEngineName,
     Plain,
     Recipe,
     Stage,

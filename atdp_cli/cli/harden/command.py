@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atdp_cli.cli.harden.options import ClippingOptions, EpochOptions, HardenOptions, NoiseOptions
+from atdp_cli.cli.harden.options import HardenOptions
 from atdp_cli.cli.harden.output import Needs, plan_json, result_json, show_plan, show_result
 from atdp_cli.cli.options.command_line import full_command, without_paths
 from atdp_cli.cli.options.shared import make_detector
 from atdp_cli.cli.terminal.console import progress, stderr_console, write_json
 from atdp_cli.cli.terminal.json_lines import ProgressOption
 from atdp_cli.errors import AtdpError, UsageError
-from atdp_cli.options import declared
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,14 +123,14 @@ def _sets_learning_rate(options: HardenOptions) -> bool:
 
 def _with_settings(recipe: "Recipe", options: HardenOptions) -> "Recipe":
     """The recipe with the options of its stages applied."""
-    from atdp_cli.training.settings import apply_settings, parse_setting, stage_setting
+    from atdp_cli.training.settings import apply_settings, parse_setting, stage_options, stage_setting
 
     if options.target_epsilon is not None and options.noise_multiplier is not None:
         raise UsageError("--target-epsilon chooses the noise that --noise-multiplier sets.", "Leave one of them out.")
     settings = [
-        stage_setting(recipe, name.replace("_", "-"), value)
-        for name, _, _ in declared(EpochOptions, NoiseOptions, ClippingOptions)
-        if (value := getattr(options, name)) is not None
+        stage_setting(recipe, name, value)
+        for name in stage_options()
+        if (value := getattr(options, name.replace("-", "_"))) is not None
     ]
     settings += [parse_setting(recipe, text) for text in options.set_]
     return apply_settings(recipe, settings)

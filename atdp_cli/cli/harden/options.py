@@ -1,8 +1,8 @@
 """The options of `atdp harden` that its job does not take: how a recipe is named and changed, and what is shown."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import PositiveFloat
+from pydantic import Field, PositiveFloat, create_model
 
 from atdp_cli.cli.harden.list_recipes import show_recipes
 from atdp_cli.cli.options.generate import Eager
@@ -10,7 +10,6 @@ from atdp_cli.cli.options.shared import ProgressOptions, ThreadOptions
 from atdp_cli.options import Option, Options
 from atdp_cli.text.options import OUTPUT, DetectionOptions, RecordOptions, ReplacingOptions
 from atdp_cli.training.options import (
-    PRIVACY,
     TRAINING,
     AdapterOptions,
     BudgetOptions,
@@ -24,6 +23,7 @@ from atdp_cli.training.options import (
     SeedOptions,
     WritingOptions,
 )
+from atdp_cli.training.settings import stage_options
 
 
 class RecipeOptions(Options):
@@ -44,54 +44,11 @@ class RecipeOptions(Options):
     """Print the recipes with what each guarantees, and stop."""
 
 
-class EpochOptions(Options):
-    """How the last DP stage trains."""
-
-    epochs: Annotated[int | None, Option(TRAINING)] = None
-    """Passes over the corpus. Default: 3."""
-
-    learning_rate: Annotated[float | None, Option(TRAINING)] = None
-    """η. Default: 5e-4."""
-
-    batch_size: Annotated[int | None, Option(TRAINING)] = None
-    """B, expected records a step. Default: min(256, ⌈N/4⌉)."""
-
-    weight: Annotated[str | None, Option(TRAINING, public=True)] = None
-    """w of tokens without a flag: a number, record (from the record's own share of flagged tokens) or released (from
-    the corpus' share, released with noise). Default: 0.2."""
-
-    target_share: Annotated[float | None, Option(TRAINING)] = None
-    """Share of the weight that flagged tokens should carry, for record and released. Default: 0.5."""
-
-
 class SettingOptions(Options):
     """Settings of single stages."""
 
     set_: Annotated[tuple[str, ...], Option(TRAINING, flags=("--set",), metavar="STAGE.KEY=VALUE", public=True)] = ()
     """An option of one stage; without it options act on the last DP stage. Repeatable."""
-
-
-class NoiseOptions(Options):
-    """The noise of the last DP stage."""
-
-    noise_multiplier: Annotated[float | None, Option(PRIVACY)] = None
-    """σ₀: noise over clip norm in the first epoch. Default: 1."""
-
-
-class ClippingOptions(Options):
-    """What is clipped, and how the noise of the last DP stage grows."""
-
-    clip_norm: Annotated[float | None, Option(PRIVACY)] = None
-    """C: largest norm of a record's gradient. Default: 0.1."""
-
-    escalation: Annotated[float | None, Option(PRIVACY)] = None
-    """γ: rise of σ an epoch. Default: 1.2."""
-
-    jitter: Annotated[str | None, Option(PRIVACY, metavar="LOW,HIGH", public=True)] = None
-    """Range of the rise's random factor. Default: 0.9,1.1."""
-
-    sigma_max: Annotated[float | None, Option(PRIVACY)] = None
-    """Ceiling of σ; above it σ returns to σ₀. Default: 4·σ₀."""
 
 
 class DryRunOptions(Options):
@@ -101,19 +58,37 @@ class DryRunOptions(Options):
     """Print the plan and its ε, and stop."""
 
 
+def _group(*names: str) -> Any:
+    """Options of stages, which are declared in the recipe, as a group."""
+    rows = {name.replace("-", "_"): stage_options()[name] for name in names}
+    fields: dict[str, Any] = {
+        field: (Annotated[row.type | None, row.option], Field(default=None, description=row.help))
+        for field, row in rows.items()
+    }
+    return create_model("StageGroup", __base__=Options, **fields)
+
+
+# Only the order is told here: that of `--help`.
+_OF_TRAINING = ("epochs", "learning-rate", "batch-size", "weight", "target-share")
+_OF_NOISE = ("noise-multiplier",)
+_Training: Any = _group(*_OF_TRAINING)
+_Noise: Any = _group(*_OF_NOISE)
+_Others: Any = _group(*(name for name in stage_options() if name not in _OF_TRAINING + _OF_NOISE))
+
+
 class HardenOptions(
     CorpusOptions,
     RecordOptions,
     DataOptions,
     MaskOptions,
     RecipeOptions,
-    EpochOptions,
+    _Training,  # type: ignore[misc]  # its fields are known when it runs
     AdapterOptions,
     SettingOptions,
     ReferenceOptions,
-    NoiseOptions,
+    _Noise,  # type: ignore[misc]
     BudgetOptions,
-    ClippingOptions,
+    _Others,  # type: ignore[misc]
     PriorOptions,
     DetectionOptions,
     WritingOptions,

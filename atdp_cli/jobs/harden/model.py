@@ -23,8 +23,9 @@ from atdp_cli.training.clipping.select import SelectedEngine, random_records, re
 from atdp_cli.training.distributed.collectives import all_reduce_sum, broadcast_
 from atdp_cli.training.distributed.fsdp import shard_model
 from atdp_cli.training.distributed.ranks import local_items
+from atdp_cli.training.execution import Precision
 from atdp_cli.training.precision import check_precision
-from atdp_cli.training.recipe import Interpolate, Precision, Train
+from atdp_cli.training.recipe import Interpolate, Train
 from atdp_cli.training.trainable import selected
 
 PARTED_TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "bfloat16": 5e-2}

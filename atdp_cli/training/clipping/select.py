@@ -20,9 +20,9 @@ from atdp_cli.training.clipping.batches import default_tokens
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, trainable
 from atdp_cli.training.clipping.layer_rules import UnknownLayerError
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
+from atdp_cli.training.execution import ENGINES, ClippingEngineName, Precision
 from atdp_cli.training.objective import Example
 from atdp_cli.training.precision import computing_in, in_precision
-from atdp_cli.training.recipe import ENGINES, ClippingEngineName, Precision
 
 PROBE_TOKENS = 64
 
