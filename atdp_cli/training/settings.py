@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from atdp_cli.errors import UsageError
 from atdp_cli.options import Option
-from atdp_cli.ranges import allowed
+from atdp_cli.ranges import allowed_values
 from atdp_cli.training.recipe import SUMS, Recipe, Stage, Train, last_private
 
 FIRST = ("noise-multiplier", "optimizer")
@@ -143,7 +143,7 @@ def _parsed(part: Any, name: str, text: str, where: str) -> Any:
     try:
         return _adapter(field).validate_python(text.split(",") if pair else text)
     except ValidationError as error:
-        form = "two numbers, LOW,HIGH" if pair else allowed(error.errors(include_url=False))
+        form = "two numbers, LOW,HIGH" if pair else allowed_values(error.errors(include_url=False))
         raise UsageError(f"{where} is '{text}'.", f"Choose {form}.") from error
 
 
