@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from atdp_cli.events import Event, Notify, RecordsRead
-from atdp_cli.jobs.ray import THIS_PROCESS, Backend, text_engine
+from atdp_cli.jobs.backend import THIS_PROCESS, Backend, text_engine
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.crosscheck.check import Counts
 from atdp_cli.text.crosscheck.request import CrossCheck, cross_checked

@@ -45,26 +45,26 @@ class ErrorRate:
 
 
 def estimate(sampled: Sequence[tuple[bool, float]]) -> ErrorRate:
-    """The share of those that are so, each weighed by how many it stands for.
+    """The share of hits, each sentence weighted by how many it stands for.
 
-    The interval is Clopper and Pearson's for as many equal members as the weights are worth, which is
-    theirs itself where all weights are equal.
+    The interval is Clopper and Pearson's for the effective sample size; where all weights are equal, that is the
+    number of sentences.
     Source: Korn and Graubard 1998, "Confidence intervals for proportions with small expected number of
     positive counts estimated from survey data".
 
     Args:
-        sampled: Whether it is so, and a weight above 0, for each.
+        sampled: Whether it is a hit, and a weight above 0, for each.
     """
     from scipy.special import betaincinv
 
     if not sampled:
         return ErrorRate(sampled=0, share=None, low=0.0, high=1.0)
     total = sum(weight for _, weight in sampled)
-    share = sum(weight for so, weight in sampled if so) / total
-    worth = total**2 / sum(weight**2 for _, weight in sampled)
-    hits = share * worth
-    low = float(betaincinv(hits, worth - hits + 1, 0.025)) if any(so for so, _ in sampled) else 0.0
-    high = 1.0 if all(so for so, _ in sampled) else float(betaincinv(hits + 1, worth - hits, 0.975))
+    share = sum(weight for hit, weight in sampled if hit) / total
+    size = total**2 / sum(weight**2 for _, weight in sampled)
+    hits = share * size
+    low = float(betaincinv(hits, size - hits + 1, 0.025)) if any(hit for hit, _ in sampled) else 0.0
+    high = 1.0 if all(hit for hit, _ in sampled) else float(betaincinv(hits + 1, size - hits, 0.975))
     return ErrorRate(sampled=len(sampled), share=share, low=low, high=high)
 
 
@@ -315,19 +315,23 @@ def open_review(
     if STANDARD_INPUT in (path, *data):
         raise UsageError("Standard input is where the answers come from.", "Give a file.")
     queue = read_queue(path)
-    for one in data:
-        check_readable(one)
+    for file in data:
+        check_readable(file)
     beside = lists_beside(path)
     lists = Lists(allow=allow or beside.allow, deny=deny or beside.deny)
     corpora = tuple(data) or tuple(map(Path, queue.header.corpora))
-    named = [real_path(one) for one in (path, lists.allow, lists.deny, *corpora)]
-    if len(set(named)) < len(named):
+    files = [real_path(file) for file in (path, lists.allow, lists.deny, *corpora)]
+    if len(set(files)) < len(files):
         raise UsageError("Queue, corpus, --allow and --deny must not share a file.", "Name another.")
     check_list(lists.allow)
     check_list(lists.deny)
-    asked = (None, "skipped") if skipped else (None,)
-    todo = (at for at, one in enumerate(queue.entries) if (one.decision and one.decision.verdict) in asked)
+    open_verdicts = (None, "skipped") if skipped else (None,)
+    todo = (at for at, verdict in enumerate(map(_verdict, queue.entries)) if verdict in open_verdicts)
     return Review(path=path, queue=queue, lists=lists, data=corpora, todo=tuple(todo))
+
+
+def _verdict(entry: Entry) -> Verdict | None:
+    return entry.decision.verdict if entry.decision else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -359,10 +363,10 @@ class ReviewSummary:
 
 def summarise(queue: Queue) -> ReviewSummary:
     """Count the decisions of a queue; estimate the detector's errors in the corpus from what was reviewed."""
-    verdicts = [one.decision.verdict if one.decision else None for one in queue.entries]
-    reviewed = [(one, one.decision) for one in queue.entries if one.decision and one.decision.verdict == "reviewed"]
-    flagged = [(one, decision) for one, decision in reviewed if one.stratum == "flagged"]
-    unflagged = [(one, decision) for one, decision in reviewed if one.stratum == "unflagged"]
+    verdicts = list(map(_verdict, queue.entries))
+    reviewed = [(entry, entry.decision) for entry in queue.entries if entry.decision and _verdict(entry) == "reviewed"]
+    flagged = [(entry, decision) for entry, decision in reviewed if entry.stratum == "flagged"]
+    unflagged = [(entry, decision) for entry, decision in reviewed if entry.stratum == "unflagged"]
     return ReviewSummary(
         sentences=len(queue.entries),
         reviewed=len(reviewed),
@@ -370,9 +374,9 @@ def summarise(queue: Queue) -> ReviewSummary:
         left=verdicts.count(None),
         dropped=sum(len(decision.drop) for _, decision in reviewed),
         marked=sum(len(decision.mark) for _, decision in reviewed),
-        wrongly_flagged=estimate([(bool(decision.drop), one.stands_for) for one, decision in flagged]),
-        missed_in_flagged=estimate([(bool(decision.mark), one.stands_for) for one, decision in flagged]),
-        missed_in_unflagged=estimate([(bool(decision.mark), one.stands_for) for one, decision in unflagged]),
+        wrongly_flagged=estimate([(bool(decision.drop), entry.stands_for) for entry, decision in flagged]),
+        missed_in_flagged=estimate([(bool(decision.mark), entry.stands_for) for entry, decision in flagged]),
+        missed_in_unflagged=estimate([(bool(decision.mark), entry.stands_for) for entry, decision in unflagged]),
     )
 
 
@@ -385,10 +389,11 @@ def next_commands(review: Review) -> tuple[str, ...]:
         return ()
     defaults = Header(corpora=header.corpora, tier=header.tier, sample=header.sample)
     reading = [("--unit", header.unit, defaults.unit), ("--text-field", header.text_field, defaults.text_field)]
-    told = ["--tier", header.tier.value, *itertools.chain(*(one[:2] for one in reading if one[1] != one[2]))]
+    given = ["--tier", header.tier.value]
+    given += itertools.chain(*((name, value) for name, value, default in reading if value != default))
     corpora = list(map(str, review.data))
     data = itertools.chain(*(("--data", corpus) for corpus in corpora))
     return (
-        *(shlex.join(["atdp", "detect", corpus, *told, *lists]) for corpus in corpora),
-        f"atdp harden MODEL {shlex.join([*data, *told, *lists])}",
+        *(shlex.join(["atdp", "detect", corpus, *given, *lists]) for corpus in corpora),
+        f"atdp harden MODEL {shlex.join([*data, *given, *lists])}",
     )

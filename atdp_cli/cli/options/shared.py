@@ -23,9 +23,9 @@ from atdp_cli.text.detection.spans import Tier
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from atdp_cli.jobs.backend import Backend
     from atdp_cli.jobs.detect import CorpusSource
     from atdp_cli.jobs.detector import Detector
-    from atdp_cli.jobs.ray import Backend
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on standard output.", rich_help_panel="Output")
@@ -229,7 +229,8 @@ class BackendOptions:
         Raises:
             UsageError: Options contradict each other, or Ray is not installed.
         """
-        from atdp_cli.jobs.ray import Local, Ray, require_ray
+        from atdp_cli.jobs.backend import Local
+        from atdp_cli.jobs.ray import Ray, require_ray
 
         if self.engine is BackendName.RAY:
             require_ray()
