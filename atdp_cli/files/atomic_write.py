@@ -84,7 +84,7 @@ def _check_replaceable(path: Path) -> None:
     if path.is_dir():
         raise InputError(f"{path} is a folder.", "Name the file to write.")
     if path.exists() and not path.is_file():
-        raise InputError(f"{path} is no ordinary file, so it is not replaced.", "Name the file to write.")
+        raise InputError(f"{path} is not a regular file, so it is not replaced.", "Name the file to write.")
 
 
 def real_path(path: Path) -> Path:

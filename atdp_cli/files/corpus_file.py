@@ -63,7 +63,7 @@ def kind_of(path: Path) -> Kind:
     kind = _KINDS.get(name.suffix.lower(), "text")
     if kind == "parquet" and compression_of(path):
         raise InputError(
-            f"{display_name(path)}: Parquet is compressed inside, and not once more.",
+            f"{display_name(path)}: Parquet is compressed inside, and cannot be compressed again.",
             "Name the file with .parquet alone.",
         )
     return kind
@@ -121,7 +121,7 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 if len(raw) > LONGEST_LINE:
                     raise InputError(
                         f"{display_name(path)}: line {number} is longer than {LONGEST_LINE >> 20} MiB.",
-                        "Check that it is the right file, and cut its lines.",
+                        "Check that it is the right file, or split its lines.",
                     )
                 size += len(raw)
                 if packed is not None and size > checked:
@@ -139,8 +139,8 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def _refuse_bomb(path: Path, size: int, packed: int) -> None:
     if size > MOST_PACKED * packed:
         raise InputError(
-            f"{display_name(path)} unpacks to more than {MOST_PACKED} times its size, as no text does.",
-            "If it is meant, unpack it first.",
+            f"{display_name(path)} unpacks to more than {MOST_PACKED} times its size, which text does not.",
+            "If that is intended, unpack it first.",
         )
 
 

@@ -224,7 +224,7 @@ def redact_corpus(
 def _check_part(corpus: CorpusSource, output: Path, style: Style, pseudonym_key: Path | None) -> None:
     if same_file(output, corpus.path):
         raise UsageError(
-            "--output names the corpus, of which --shard reads only a part.", "Write the part to another file."
+            "--output names the corpus, but --shard reads only a part of it.", "Write the part to another file."
         )
     if style is Style.PSEUDONYM and pseudonym_key is None:
         raise UsageError(

@@ -132,7 +132,7 @@ def _choices(path: Path) -> tuple[str, ...]:
 def _read_lines(corpus: Path) -> tuple[list[str], list[str]]:
     """The lines of a plain text corpus and their endings; the last one gets an ending if it has none."""
     if kind_of(corpus) != "text":
-        raise UsageError(f"{corpus} is not plain text.", "Canaries are planted in .txt corpora, a record a line.")
+        raise UsageError(f"{corpus} is not plain text.", "Canaries are planted in .txt corpora, one record a line.")
     check_readable(corpus)
     lines, endings = [], []
     for _, line, ending in read_lines(corpus):

@@ -223,7 +223,7 @@ class Review:
 
     def _entry(self) -> Entry:
         if self.entry is None:
-            raise InputError("Every sentence is decided.", "Undo, or quit.")
+            raise InputError("Every sentence has a decision.", "Undo, or quit.")
         return self.entry
 
     def _pend(self, pending: PendingEntry) -> None:
@@ -244,7 +244,9 @@ class Review:
         if not 1 <= number <= len(entry.spans):
             raise InputError(f"There is no mask {number} here.", "Give a number that stands in a mask.")
         if STANDARD_INPUT in self.data:
-            raise InputError("The corpus came by standard input.", "Start again with --data and a file that holds it.")
+            raise InputError(
+                "The corpus was read from standard input.", "Start again with --data and a file that holds it."
+            )
         self._records = self._records or _Records(self.queue.header, self.data)
         record = self._records.at(entry.record)
         spans = entry.spans
@@ -313,7 +315,7 @@ def open_review(
         UsageError: Two of the files are one, or `data` is standard input.
     """
     if STANDARD_INPUT in (path, *data):
-        raise UsageError("Standard input is where the answers come from.", "Give a file.")
+        raise UsageError("The answers are read from standard input.", "Give a file.")
     queue = read_queue(path)
     for file in data:
         check_readable(file)

@@ -67,17 +67,18 @@ def _check_shard(path: Path, selection: Selection) -> None:
         return
     if not path.is_file():
         raise UsageError(
-            f"--shard parts a file by its size, and {display_name(path)} has none.",
-            "Write it to a file, and name that.",
+            f"--shard splits a file by its size, and {display_name(path)} has none.",
+            "Write it to a file first, and name that.",
         )
     if selection.unit == "document":
         raise UsageError(
-            "--shard parts a corpus between records, and --unit document makes it one.", "Leave one of them out."
+            "--shard splits a corpus between records, and --unit document makes it one record.",
+            "Leave one of them out.",
         )
     if not streams(selection):
         raise UsageError(
-            f"--shard takes records that stand together, and --unit {selection.unit} gathers them from the whole file.",
-            "Leave one of them out, or sort and part the file yourself.",
+            f"--shard needs records that stand together, and --unit {selection.unit} gathers them from the whole file.",
+            "Leave one of them out, or sort and split the file yourself.",
         )
 
 
