@@ -196,7 +196,7 @@ def test_parts_as_they_are_written() -> None:
 @pytest.mark.parametrize(
     ("name", "unit", "message"),
     [
-        ("c.txt", "document", "parts a corpus between records, and --unit document makes it one"),
+        ("c.txt", "document", "splits a corpus between records, and --unit document makes it one record"),
         ("c.jsonl", "who", "records that stand together, and --unit who gathers them from the whole file"),
     ],
 )
