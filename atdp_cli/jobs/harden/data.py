@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerFast
 from atdp_cli.audit.manifest import read_manifest, token_mismatch
 from atdp_cli.errors import InputError
 from atdp_cli.events import FellBack, Notify
+from atdp_cli.files.private import KEY_BYTES
 from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, Windows, encode, flag_corpus
 from atdp_cli.jobs.harden.request import HardenRequest, Planned
 from atdp_cli.jobs.harden.streams import integer_draws, stream
@@ -16,7 +17,7 @@ from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
 from atdp_cli.runs.broadcast import main_process_first
 from atdp_cli.text.redaction.decoys import WITHOUT, Choose, uniformly
-from atdp_cli.text.redaction.placeholders import KEY_BYTES, Masking
+from atdp_cli.text.redaction.placeholders import Masking
 from atdp_cli.training.recipe import Text, reads_records
 
 

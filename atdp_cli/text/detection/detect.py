@@ -56,6 +56,7 @@ def detect_records(
     lookup: Lookup = lambda _: None,
     store: Store = lambda _: None,
     notify: Notify = ignore,
+    total: int | None = None,
 ) -> Iterator[Detection]:
     """Find the sensitive spans of every record, in order, a few batches in memory at a time.
 
@@ -75,11 +76,12 @@ def detect_records(
         lookup: Gives what an earlier pass found; corrections are applied to it afresh.
         store: Is given what this pass finds, before corrections.
         notify: Told how many records are done.
+        total: How many records there are, where that is known.
     """
     findings = scan(records, pipeline=pipeline, engine=engine, recognisers=recognisers, lookup=lookup, store=store)
     for done, finding in enumerate(findings, start=1):
         yield correct(finding, allow, deny)
-        notify(RecordsRead(task="detect", done=done, total=None))
+        notify(RecordsRead(task="detect", done=done, total=total))
 
 
 def correct(finding: Finding, allow: Sequence[Pattern], deny: Sequence[Pattern]) -> Detection:
