@@ -11,7 +11,8 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import real_path
 from atdp_cli.files.compression import compression_of
 from atdp_cli.files.corpus_file import STANDARD_INPUT, check_readable, raise_error
-from atdp_cli.text.corpus.records import Record, read_records
+from atdp_cli.text.corpus.records import Record, select_records
+from atdp_cli.text.corpus.segments import Selection
 from atdp_cli.text.detection.term_lists import literal
 from atdp_cli.text.review.queue_file import (
     Decision,
@@ -288,14 +289,9 @@ class _Records:
 
     def _open(self) -> Iterator[Record]:
         header = self._header
+        selection = Selection(header.unit, header.text_field, header.id_field)
         for path in self._data:
-            yield from read_records(
-                path,
-                unit=header.unit,
-                text_field=header.text_field,
-                id_field=header.id_field,
-                on_error=(lambda _: None) if header.skip_bad else raise_error,
-            )
+            yield from select_records(path, selection, (lambda _: None) if header.skip_bad else raise_error)
 
 
 def open_review(

@@ -137,15 +137,7 @@ def test_parquet(inputs: int, tmp_path: Path) -> None:
 
     def read_and_rewrite(case: Case) -> None:
         read(case)
-        how = case[1]
-        rewrite_corpus(
-            path,
-            target,
-            lambda records: (() for _ in records),
-            unit=how.unit,
-            text_field=how.text_field,
-            id_field=how.id_field,
-        )
+        rewrite_corpus(path, target, lambda records: (() for _ in records), case[1])
 
     makes = [as_cases(make, FIELDS) for make in (damaged(*files), noise)]
     survive(inputs, [makes[0], *makes], read_and_rewrite, valid=[(one, Selection(), False) for one in files])

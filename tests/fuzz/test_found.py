@@ -17,6 +17,7 @@ from atdp_cli.privacy.ledger import read_ledger, write_ledger
 from atdp_cli.report.baseline import read_baseline
 from atdp_cli.text.corpus.records import read_records
 from atdp_cli.text.corpus.rewriting import rewrite_corpus
+from atdp_cli.text.corpus.segments import Selection
 from atdp_cli.text.detection.term_lists import read_terms
 from atdp_cli.training.recipe import parse_recipe
 from atdp_cli.training.recipe_file import RecipeFile, read_recipe, recipe_text
@@ -137,5 +138,5 @@ def test_a_column_with_fewer_rows_than_the_text(tmp_path: Path) -> None:
     source, target = Path(__file__).parent / "found" / "rows_apart.parquet", tmp_path / "out.parquet"
     assert len(list(read_records(source, unit="id"))) == 3
     with pytest.raises(InputError, match="damaged"):
-        rewrite_corpus(source, target, lambda records: (() for _ in records), unit="id")
+        rewrite_corpus(source, target, lambda records: (() for _ in records), Selection(unit="id"))
     assert not target.exists()
