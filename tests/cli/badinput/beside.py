@@ -197,14 +197,14 @@ CASES = (
     Case(
         name="server by a file's address",
         command=detected("corpus.txt", "--crosscheck", "m", "--crosscheck-url", "file:///etc/passwd"),
-        said="--crosscheck-url is not an http or https URL. Give a URL such as http://127.0.0.1:8000/v1, and the key in "
-        "--llm-key-file.",
+        said="--crosscheck-url is not an http or https URL. Give a URL such as http://127.0.0.1:8000/v1, and the key "
+        "in --llm-key-file.",
     ),
     Case(
         name="server that is no address",
         command=detected("corpus.txt", "--crosscheck", "m", "--crosscheck-url", "http://[::1"),
-        said="--crosscheck-url is not an http or https URL. Give a URL such as http://127.0.0.1:8000/v1, and the key in "
-        "--llm-key-file.",
+        said="--crosscheck-url is not an http or https URL. Give a URL such as http://127.0.0.1:8000/v1, and the key "
+        "in --llm-key-file.",
     ),
     Case(
         name="queue that is a corpus",
