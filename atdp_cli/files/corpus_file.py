@@ -30,7 +30,7 @@ LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 OnError = Callable[[InputError], None]
-"""Is told of each line or row that cannot be read; it is skipped where this returns."""
+"""Called with the error of each line or row that cannot be read; it is skipped where this returns."""
 
 LONGEST_LINE = 1 << 26
 """Bytes of a line; a longer one is refused before all of it is in memory."""

@@ -32,7 +32,7 @@ class CorpusSource(Selection):
     """A corpus and how to read it; counts are of its `shard` alone, and ids those of the whole.
 
     Attributes:
-        skip_bad: Count lines, objects and rows that cannot be read, and go on, in place of an error.
+        skip_bad: Count lines, objects and rows that cannot be read, and skip them, in place of an error.
     """
 
     path: Path
@@ -89,7 +89,7 @@ def detect_corpus(
         corpus: What to read.
         detector: How to look.
         write: Takes the lines.
-        notify: Told how many records are done.
+        notify: Called with how many records are done.
         review: Also write this queue.
 
     Raises:

@@ -56,7 +56,7 @@ def run_detector(
         records: The records.
         detector: How to look.
         pipeline: `load_pipeline(detector.pipeline)`.
-        notify: Told how many records are done.
+        notify: Called with how many records are done.
         total: How many records there are, where that is known.
         folder: A private folder for what a later run can use.
         counts: Counted up by the cross-check.

@@ -144,7 +144,7 @@ def _read_lines(corpus: Path) -> tuple[list[str], list[str]]:
 def _joined(planted: Sequence[str], positions: Sequence[Sequence[int]], endings: Sequence[str]) -> str:
     """The planted lines with the corpus' endings at its own lines, and its first ending at the canaries'."""
     ours = {line for group in positions for line in group}
-    kept = iter(endings)
+    remaining = iter(endings)
     return "".join(
-        line + (endings[0] if number in ours else next(kept)) for number, line in enumerate(planted, start=1)
+        line + (endings[0] if number in ours else next(remaining)) for number, line in enumerate(planted, start=1)
     )

@@ -1,6 +1,6 @@
 """Work as tasks of Ray, of which no other module knows: retried where a worker ends, with results in any order.
 
-A task gets two things: settings, which each worker fetches once, and an item. What the caller learns is the result.
+A task gets two things: settings, which each worker fetches once, and an item. The caller gets the result.
 """
 
 import contextlib
@@ -188,13 +188,13 @@ def _begin_or_join(library: Any, where: dict[str, Any]) -> None:
     here = where["address"] == LOCAL
     if not here:
         _check_answer(where["address"])
-    for left in reversed(range(STARTS if here else 1)):
+    for remaining in reversed(range(STARTS if here else 1)):
         try:
             library.init(**where, log_to_driver=False, logging_level="critical")
             return
         except Exception as error:  # Ray raises many kinds here, bare ones too
             library.shutdown()
-            if left:
+            if remaining:
                 continue
             place = "Ray could not be started" if here else f"The cluster of Ray at {where['address']} cannot be used"
             raise RunError(

@@ -88,7 +88,7 @@ def lists_beside(queue: Path) -> Lists:
 
 @dataclass(frozen=True, kw_only=True)
 class PendingEntry:
-    """What was said about the sentence at hand before it is decided.
+    """What was marked in the current sentence before it is decided.
 
     Attributes:
         drop: Numbers of masks, from 1, with the line of the allow list for each.
@@ -120,7 +120,7 @@ class Review:
         data: Where the files of the corpus are now.
         todo: Which entries this walk asks about.
         at: How many of them are done.
-        pending: What was said about the sentence at hand.
+        pending: What was marked in the current sentence.
     """
 
     path: Path
@@ -135,7 +135,7 @@ class Review:
 
     @property
     def entry(self) -> Entry | None:
-        """The sentence at hand; None when there is no further one."""
+        """The current sentence; None when there is no further one."""
         return self.queue.entries[self.todo[self.at]] if self.at < len(self.todo) else None
 
     @property
@@ -144,7 +144,7 @@ class Review:
         return bool(self._steps)
 
     def hidden(self, number: int) -> str:
-        """What a mask of the sentence at hand hides, read from the corpus.
+        """What a mask of the current sentence hides, read from the corpus.
 
         Raises:
             InputError: There is no such mask, or the corpus is not there or has changed.
@@ -153,7 +153,7 @@ class Review:
         return text[place.start : place.end]
 
     def drop(self, *numbers: int) -> None:
-        """Say that masks of the sentence at hand hide nothing sensitive: one step, of all or of none.
+        """Say that masks of the current sentence hide nothing sensitive: one step, of all or of none.
 
         Raises:
             InputError: As for `hidden`; or a span comes from a deny list, or is white space.
@@ -175,7 +175,7 @@ class Review:
         return line
 
     def mark(self, term: str) -> None:
-        """Say that a term in what is to be seen of the sentence at hand is sensitive.
+        """Say that a term in what is to be seen of the current sentence is sensitive.
 
         Raises:
             InputError: The term is not there as whole words, as the deny list looks for it.
@@ -187,7 +187,7 @@ class Review:
             self._pend(replace(self.pending, mark=(*self.pending.mark, term)))
 
     def decide(self, verdict: Verdict) -> None:
-        """End the sentence at hand: write the lists and the queue, and go on to the next. Skipping drops what pends.
+        """End the current sentence: write the lists and the queue, and move to the next. Skipping drops what pends.
 
         Raises:
             InputError: A list cannot be read, or a folder is missing.
@@ -240,7 +240,7 @@ class Review:
         self.queue = queue
 
     def _found(self, number: int) -> tuple[str, QueuePosition]:
-        """The text of the record at hand, and a mask's place in it."""
+        """The text of the current record, and a mask's place in it."""
         entry = self._entry()
         if not 1 <= number <= len(entry.spans):
             raise InputError(f"There is no mask {number} here.", "Give a number that stands in a mask.")
@@ -297,7 +297,7 @@ class _Records:
 def open_review(
     path: Path, *, data: Sequence[Path] = (), allow: Path | None = None, deny: Path | None = None, skipped: bool = False
 ) -> Review:
-    """Begin to walk through a queue, or go on at the first sentence without a decision.
+    """Begin to walk through a queue, or resume at the first sentence without a decision.
 
     Args:
         path: The queue's file.

@@ -57,7 +57,7 @@ def read_records(
         unit: What one record is.
         text_field: The field or column that holds the text, a string.
         id_field: The field or column that holds the id, a string or whole number.
-        on_error: Is told of each line, object or row that cannot be read: raises, or skips it by returning.
+        on_error: Called for each line, object or row that cannot be read: raises, or skips it by returning.
         shard: Only the records that begin in this part of the file, with the ids that they have in the whole.
 
     Raises:

@@ -54,7 +54,7 @@ class Counts:
 
     Attributes:
         asked: Sentences that were sent.
-        known: Sentences whose answer was at hand, from this run or one before.
+        known: Sentences whose answer was known, from this run or one before.
         disagreements: Sentences about which model and detector disagree; unusable answers are among them.
         unusable: Sentences whose answer was neither yes nor no, twice.
     """
@@ -165,7 +165,7 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _Inquiry:
-    """Where answers come from: those on their way, those at hand, or the model.
+    """Where answers come from: those on their way, those already known, or the model.
 
     Attributes:
         open: Questions on their way and those without a usable answer, by the digest of their text.

@@ -57,7 +57,7 @@ def cross_checked(
         detections: What the detector found.
         check: Whom to ask.
         counts: Counted up.
-        notify: Told the counts at the end.
+        notify: Called with the counts at the end.
         tier: What counts as found.
         allow: What people found not to be sensitive.
         folder: A private folder to keep answers in; None to keep them for this run only.

@@ -1,4 +1,4 @@
-"""A few threads that do jobs while the caller goes on; they never hold up the end of the process."""
+"""A few threads that do jobs beside the caller; they never hold up the end of the process."""
 
 import threading
 from collections.abc import Callable, Iterator

@@ -41,7 +41,7 @@ class SpanStore:
     Args:
         folder: A folder that only its owner may read; made where it is missing.
         pipeline: From `load_pipeline`. A finding of another pipeline, or of other rules, is not found.
-        notify: Told where a store was started afresh, or is done without.
+        notify: Called where a store is started afresh or given up.
     """
 
     def __init__(self, folder: Path, pipeline: Any, notify: Notify = ignore) -> None:

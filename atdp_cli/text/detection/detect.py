@@ -75,7 +75,7 @@ def detect_records(
         recognisers: The structured identifiers to look for.
         lookup: Gives what an earlier pass found; corrections are applied to it afresh.
         store: Is given what this pass finds, before corrections.
-        notify: Told how many records are done.
+        notify: Called with how many records are done.
         total: How many records there are, where that is known.
     """
     findings = scan(records, pipeline=pipeline, engine=engine, recognisers=recognisers, lookup=lookup, store=store)

@@ -87,7 +87,7 @@ def surrogate(key: bytes, label: str, surface: str) -> str:
 
     Case and the amount of white space do not matter. Among n different texts with one label two share a
     surrogate with a chance of about n²/2⁴¹: 0.5 % for 100,000, a third for a million. Then two names look
-    like one; nothing more is told.
+    like one; nothing more is revealed.
     """
     message = f"{label}\0{normalised(surface)}".encode("utf-8", "surrogatepass")
     return base64.b32encode(hmac.digest(key, message, hashlib.sha256)[:5]).decode().lower()
