@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import IO, Literal
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.files.compression import BLOCK, compression_of, unpacked
+from atdp_cli.files.compression import BLOCK_BYTES, compression_of, unpacked
 
 Kind = Literal["text", "jsonl", "csv", "tsv", "parquet"]
 
-NAMES: dict[Kind, str] = {
+KIND_NAMES: dict[Kind, str] = {
     "text": "plain text",
     "jsonl": "JSON Lines",
     "csv": "CSV",
@@ -126,7 +126,7 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 size += len(raw)
                 if packed is not None and size > checked:
                     _refuse_bomb(path, size, packed.tell())
-                    checked = size + BLOCK * MOST_PACKED
+                    checked = size + BLOCK_BYTES * MOST_PACKED
                 yield number, raw
     except (EOFError, zlib.error) as error:
         raise _damaged(path, number) from error
@@ -196,9 +196,10 @@ def _opened(path: Path) -> Iterator[tuple[io.BufferedIOBase | IO[bytes], IO[byte
 
 def check_same_kind(source: Path, target: Path) -> None:
     """Raise UsageError where a rewritten `source` would not have the format that `target` names."""
-    if kind_of(source) != kind_of(target):
+    ours, theirs = KIND_NAMES[kind_of(source)], KIND_NAMES[kind_of(target)]
+    if ours != theirs:
         raise UsageError(
-            f"{display_name(source)} is {NAMES[kind_of(source)]} but {target} would be {NAMES[kind_of(target)]}.",
+            f"{display_name(source)} is {ours} but {target} would be {theirs}.",
             "Give the target the source's suffix; .gz and .zst may be added or left off.",
         )
 

@@ -16,9 +16,9 @@ from atdp_cli.text.corpus.segments import Selection
 from atdp_cli.text.detection.term_lists import literal
 from atdp_cli.text.review.queue_file import (
     Decision,
-    Entry,
     Header,
     Queue,
+    QueueEntry,
     QueuePosition,
     masked,
     read_queue,
@@ -69,7 +69,7 @@ def estimate(sampled: Sequence[tuple[bool, float]]) -> ErrorRate:
     return ErrorRate(sampled=len(sampled), share=share, low=low, high=high)
 
 
-Verdict = Literal["reviewed", "skipped"]
+ReviewVerdict = Literal["reviewed", "skipped"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,7 @@ class Review:
     _records: "_Records | None" = None
 
     @property
-    def entry(self) -> Entry | None:
+    def entry(self) -> QueueEntry | None:
         """The current sentence; None when there is no further one."""
         return self.queue.entries[self.todo[self.at]] if self.at < len(self.todo) else None
 
@@ -186,7 +186,7 @@ class Review:
         if term not in self.pending.mark:
             self._pend(replace(self.pending, mark=(*self.pending.mark, term)))
 
-    def decide(self, verdict: Verdict) -> None:
+    def decide(self, verdict: ReviewVerdict) -> None:
         """End the current sentence: write the lists and the queue, and move to the next. Skipping drops what pends.
 
         Raises:
@@ -222,7 +222,7 @@ class Review:
         self.pending = step.pending
         del self._steps[-1]
 
-    def _entry(self) -> Entry:
+    def _entry(self) -> QueueEntry:
         if self.entry is None:
             raise InputError("Every sentence has a decision.", "Undo, or quit.")
         return self.entry
@@ -328,7 +328,7 @@ def open_review(
     return Review(path=path, queue=queue, lists=lists, data=corpora, todo=tuple(todo))
 
 
-def _verdict(entry: Entry) -> Verdict | None:
+def _verdict(entry: QueueEntry) -> ReviewVerdict | None:
     return entry.decision.verdict if entry.decision else None
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from atdp_cli.files.corpus_file import LONE_SURROGATE
 from atdp_cli.files.regexes import Pattern
 from atdp_cli.text.crosscheck.answer_cache import Answers
-from atdp_cli.text.crosscheck.threads import Submit, Wait, thread_pool
+from atdp_cli.text.crosscheck.threads import SubmitJob, Wait, thread_pool
 from atdp_cli.text.detection.detect import PLACEHOLDERS, Detection
 from atdp_cli.text.detection.spans import Range, Span, Tier, at_tier, merge
 from atdp_cli.text.redaction.edits import redact_text
@@ -174,7 +174,7 @@ class _Inquiry:
     ask: Ask
     answers: Answers
     counts: Counts
-    submit: Submit
+    submit: SubmitJob
     open: dict[bytes, "Future[Answer]"] = field(default_factory=dict)
 
     def answer(self, text: str) -> "Future[Answer]":
