@@ -5,8 +5,9 @@ is a slip, and would run for days, fill the memory or leave the range of floats.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, TypeVar, cast, dataclass_transform
 
 import pydantic.dataclasses
@@ -56,10 +57,7 @@ def validated(cls: type[_T]) -> type[_T]:
         try:
             construct(self, **values)
         except ValidationError as error:
-            details = error.errors(include_url=False)
-            place = details[0]["loc"][:1]
-            name = "".join(str(field).replace("_", "-") for field in place)
-            raise setting_error([detail for detail in details if detail["loc"][:1] == place], "", name) from error
+            raise usage_error(error) from error
 
     made.__init__ = checked
     return cast("type[_T]", made)
@@ -68,6 +66,19 @@ def validated(cls: type[_T]) -> type[_T]:
 def contradiction(problem: str, remedy: str) -> PydanticCustomError:
     """What `__post_init__` of a `validated` class raises where its fields do not go together."""
     return PydanticCustomError(CONTRADICTION, "{problem}", {"problem": problem, "remedy": remedy})
+
+
+def usage_error(error: ValidationError, names: Mapping[str, str] = MappingProxyType({})) -> UsageError:
+    """Our error for the first field that pydantic found wrong.
+
+    Args:
+        error: What pydantic raised.
+        names: What a message calls the fields; others by their names with hyphens.
+    """
+    details = error.errors(include_url=False)
+    place = details[0]["loc"][:1]
+    name = "".join(names.get(str(field), str(field).replace("_", "-")) for field in place)
+    return setting_error([detail for detail in details if detail["loc"][:1] == place], "", name)
 
 
 def setting_error(details: Sequence[ErrorDetails], where: str, name: str) -> UsageError:

@@ -8,18 +8,16 @@ silent.
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, to_jsonable_python
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.bounded_read import read_whole
-from atdp_cli.ranges import CONTRADICTION, LEAST_DELTA, contradiction, setting_error, validated
-from atdp_cli.text.detection.spans import Tier
-from atdp_cli.text.redaction.placeholders import Style
+from atdp_cli.ranges import CONTRADICTION, contradiction, setting_error, validated
+from atdp_cli.training.options import NO_OPTIONS, RunOptions
 from atdp_cli.training.recipe import SUMS, Recipe, parse_recipe
 
 RECIPE_FILE = "recipe.toml"
@@ -35,29 +33,6 @@ HEADER = f"""\
 
 
 @validated
-class RunOptions:
-    """Options of `harden` beside the recipe that shape the training; None where nothing is said.
-
-    Attributes:
-        max_windows: Of `--max-windows-per-unit`, at least 1.
-        lora_rank: At least 1; None also trains the whole model.
-        delta: In (0, 1).
-    """
-
-    tier: Tier | None = None
-    unit: str | None = None
-    style: Style | None = None
-    max_windows: Annotated[int | None, Field(ge=1)] = None
-    jitter_seed: int | None = None
-    lora_rank: Annotated[int | None, Field(ge=1)] = None
-    delta: Annotated[float | None, Field(ge=LEAST_DELTA, lt=1)] = None
-
-    def said(self) -> dict[str, Any]:
-        """The options about which something is said."""
-        return {name: value for name, value in vars(self).items() if value is not None}
-
-
-@validated
 class RecipeFile:
     """What a recipe file holds.
 
@@ -68,7 +43,7 @@ class RecipeFile:
 
     name: str
     recipe: Recipe
-    run: RunOptions = RunOptions()
+    run: RunOptions = NO_OPTIONS
 
 
 @validated
@@ -77,7 +52,7 @@ class _Document:
 
     name: str
     stage: Recipe
-    run: RunOptions = RunOptions()
+    run: RunOptions = NO_OPTIONS
 
     def __post_init__(self) -> None:
         if not (self.name.strip() and self.name.isprintable()):
@@ -114,7 +89,7 @@ def recipe_text(file: RecipeFile) -> str:
     """The text of a recipe file."""
     import tomli_w
 
-    tables = {"name": file.name, "stage": file.recipe} | ({"run": file.run} if file.run.said() else {})
+    tables = {"name": file.name, "stage": file.recipe} | ({"run": file.run} if file.run.given() else {})
     return HEADER + tomli_w.dumps(to_jsonable_python(tables, exclude_none=True))
 
 
@@ -156,7 +131,7 @@ def _loaded(text: str) -> Any:
 def _file(document: Any) -> RecipeFile:
     try:
         # As JSON, which has neither tuples nor enums: strict validation takes a list and a string for them.
-        read = _DOCUMENT.validate_json(json.dumps(document))
+        read = _DOCUMENT.validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
         raise _refusal(document, error.errors(include_url=False)) from error
     return RecipeFile(name=read.name, recipe=read.stage, run=read.run)
@@ -177,17 +152,17 @@ def _refusal(document: Any, errors: Sequence[ErrorDetails]) -> UsageError:
     match error["type"]:
         case "missing" if error["loc"][-1] == key:
             problem, remedy = f"{around}: the key '{key}' is missing.", "Add it."
-        case "unexpected_keyword_argument":
+        case "unexpected_keyword_argument" | "extra_forbidden":
             problem = f"{around}: the key {key!r} is not known."
-            owner = _Document if place == [key] else RunOptions if place[0] == "run" else _KINDS[table["kind"]]
-            known = [field.name for field in fields(owner) if field.name != "kind"]
+            owner: Any = _Document if place == [key] else RunOptions if place[0] == "run" else _KINDS[table["kind"]]
+            known = [name for name in owner.__pydantic_fields__ if name != "kind"]
             remedy = f"Its keys are {', '.join(known)}." if known else "It has no keys but kind."
         case "union_tag_not_found":
             problem = f"{where}: the key 'kind' is missing."
         case "union_tag_invalid":
             kind = error["input"]["kind"]
             problem = f"{where}: kind is {repr(kind) if isinstance(kind, str) else 'no string'}."
-        case "dataclass_type" | "dict_type":
+        case "dataclass_type" | "model_type" | "dict_type":
             problem = f"{where} is no table."
             remedy = f"Give a table with a kind: {', '.join(kinds)}." if kinds else "Give a table of keys and values."
         case "tuple_type" if key == "stage":

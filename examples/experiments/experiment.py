@@ -247,6 +247,7 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
         lora_rank=step.lora_rank,
         merge_adapter=step.lora_rank is not None,
         dtype="float32",
+        checkpoint_every=0,
         force=True,
     )
     try:

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atdp_cli.cli.audit_canary.options import AttackOptions, BoundOptions, LimitOptions, NumberOptions, ReportOptions
+from atdp_cli.cli.audit_canary.options import (
+    AttackOptions,
+    BoundOptions,
+    CorpusNumberOptions,
+    LimitOptions,
+    ReportOptions,
+    TargetOptions,
+)
 from atdp_cli.cli.audit_canary.output import Entry, show_audit
-from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, Threads
+from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadOptions
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
 from atdp_cli.errors import UsageError
 
@@ -28,21 +35,13 @@ def audit_canary_command(
     limits: LimitOptions,
     bounds: BoundOptions,
     trying: AttackOptions,
-    own: NumberOptions,
+    own: CorpusNumberOptions,
     working: BackendOptions,
     reports: ReportOptions,
     saying: ProgressOptions,
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
-    manifest: Annotated[Path | None, typer.Option(help="The manifest that plant-canary wrote.")] = None,
-    canary: Annotated[
-        str | None,
-        typer.Option(help="A sentence with its number, if there is no manifest: rank and exposure, no p-value."),
-    ] = None,
-    reference: Annotated[
-        Path | None,
-        typer.Option(help="The public base model: also test against an attacker who holds it."),
-    ] = None,
-    threads: Threads = None,
+    targets: TargetOptions,
+    threads: ThreadOptions,
 ) -> None:
     """Ask how well each model remembers planted secrets: their exact rank among all alternatives.
 
@@ -59,9 +58,9 @@ def audit_canary_command(
     from atdp_cli.report.baseline import new_failures, read_baseline
 
     own.check()
-    question = load_request(manifest, canary)
+    question = load_request(targets.manifest, targets.canary)
     request = AuditRequest(
-        reference=reference,
+        reference=targets.reference,
         limits=Judged(
             alpha=limits.alpha,
             max_exposure=limits.max_exposure,
@@ -80,15 +79,15 @@ def audit_canary_command(
     )
     baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
     reports.check()
-    engine = working.chosen(processes=1)
+    engine = working.backend(processes=1)
     console = saying.console()
     folders = _folders(models, console)
-    use_threads(threads)
+    use_threads(threads.threads)
     with progress(console, saying.progress) as notify:
         entries = [_entry(audit, limits) for audit in audit_models(folders, question, request, notify, engine)]
     if baseline is not None:
         entries = [new_failures(entry, baseline) for entry in entries]
-    _write(reports, entries, manifest)
+    _write(reports, entries, targets.manifest)
     if saying.as_json:
         write_json({"schema_version": 1, "models": entries})
     secrets = _secrets(question, shown=reports.show_secrets)
@@ -100,7 +99,7 @@ def audit_canary_command(
     raise typer.Exit(_exit_code(entries, limits))
 
 
-def _own(own: NumberOptions) -> "OwnNumbers | None":
+def _own(own: CorpusNumberOptions) -> "OwnNumbers | None":
     """The corpus' own numbers, found once for all models."""
     from atdp_cli.audit.number_search import find_numbers
     from atdp_cli.audit.request import CorpusNumbers as OwnNumbers

@@ -2,16 +2,20 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from atdp_cli.files.provenance import file_sha256
 from atdp_cli.jobs.harden.recipes import resolved_recipe
-from atdp_cli.jobs.harden.request import HardenRequest, Planned
+from atdp_cli.jobs.harden.request import Planned, options_of
 from atdp_cli.model.folder import base_of, is_adapter, tokenizer_folder, weight_files
+from atdp_cli.options import declared, flags
 from atdp_cli.runs.fingerprint import NOT_GIVEN, PLAN, RECIPE, RECORDS, START
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.crosscheck.request import CrossCheck
+from atdp_cli.text.options import DetectionOptions
+from atdp_cli.training.options import TrainingRunOptions
 from atdp_cli.training.recipe_file import recipe_text
 
 
@@ -43,26 +47,15 @@ def fingerprint(planned: Planned) -> dict[str, str]:
         InputError: A file cannot be read.
     """
     request = planned.request
-    found = {
-        RECORDS: _records(planned),
-        START: _model(request.model),
-        RECIPE: recipe_text(resolved_recipe(planned)),
-        "--prior": request.prior,
-        "--target-epsilon": _given(request.target_epsilon),
-        "--max-epsilon": _given(request.max_epsilon),
-        "--reference": NOT_GIVEN if request.reference is None else _model(request.reference),
-        "--until-exposure": _given(request.until_exposure),
-        "--manifest": _file(request.manifest),
-        "--spans": _file(request.spans),
-        "--allow": _files(request.detector.allow),
-        "--deny": _files(request.detector.deny),
-        "--spacy-pipeline": _given(request.detector.pipeline),
-        "--crosscheck": _crosscheck(request),
-        "--review-each-epoch": _given(request.review),
-        "--insecure-seed": _given(request.insecure_seed),
+    start = {RECORDS: _records(planned), START: _model(request.model), RECIPE: recipe_text(resolved_recipe(planned))}
+    values = options_of(request)
+    options = {
+        flags(name, option)[0]: _text(values[name])
+        for name, _, option in declared(TrainingRunOptions, DetectionOptions)
+        if option.fingerprint is True
     }
     spent = [event.model_copy(update={"run": None}).model_dump(mode="json") for event in planned.plan.ledger.events]
-    return found | {PLAN: _digest([json.dumps(spent)])}
+    return start | options | {PLAN: _digest([json.dumps(spent)])}
 
 
 def _records(planned: Planned) -> str:
@@ -82,21 +75,19 @@ def _model(folder: Path) -> str:
     return _digest(file_sha256(file) for file in files)
 
 
-def _crosscheck(request: HardenRequest) -> str:
-    asked = request.detector.crosscheck
-    return NOT_GIVEN if asked is None else f"{asked.model}, {'masked' if asked.masked else 'unmasked'}"
-
-
-def _given(value: object) -> str:
-    return NOT_GIVEN if value is None else str(value)
-
-
-def _file(path: Path | None) -> str:
-    return NOT_GIVEN if path is None else file_sha256(path)
-
-
-def _files(paths: Sequence[Path]) -> str:
-    return _digest(file_sha256(path) for path in paths) if paths else NOT_GIVEN
+def _text(value: object) -> str:
+    """A setting as the fingerprint has it: of files and folders a hash, so that they may move."""
+    match value:
+        case None | ():
+            return NOT_GIVEN
+        case Path():
+            return _model(value) if value.is_dir() else file_sha256(value)
+        case tuple():
+            return _digest(file_sha256(path) for path in value)
+        case CrossCheck():
+            return f"{value.model}, {'masked' if value.masked else 'unmasked'}"
+        case _:
+            return str(value)
 
 
 def _digest(parts: Iterable[str]) -> str:
