@@ -28,7 +28,7 @@ def named(recogniser: Recogniser) -> str:
     """What a recogniser is called in its module, or in the table of its module."""
     members = {name: value for module in MODULES for name, value in vars(module).items()}
     tables = [value for value in members.values() if isinstance(value, dict)]
-    return next(name for table in (members, *tables) for name, value in table.items() if value is recogniser)
+    return next(str(name) for table in (members, *tables) for name, value in table.items() if value is recogniser)
 
 
 @pytest.mark.parametrize("recogniser", RECOGNISERS, ids=named)
