@@ -20,9 +20,9 @@ from atdp_cli.audit.exposure import rank_of
 from atdp_cli.audit.planting import draw_secrets
 from atdp_cli.audit.pool import Candidates, tokenise
 from atdp_cli.audit.ranking import Pool, rank_targets
-from atdp_cli.audit.result import Verdict
 from atdp_cli.audit.trie import build_trie, score_pool
 from atdp_cli.audit.verdict import Limits, audit_scores
+from atdp_cli.audit_result import Verdict
 from atdp_cli.model.tokens import encode_record
 from tests.audit.conftest import gpt2, llama
 

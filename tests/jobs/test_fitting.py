@@ -71,7 +71,7 @@ def test_the_noise_is_that_of_the_release(monkeypatch: pytest.MonkeyPatch) -> No
         seen["sigma"] = sigma
         return real(noisy, sigma)
 
-    monkeypatch.setattr(fitting, "shrunk", watched)
+    monkeypatch.setattr(fitting, "shrink_counts", watched)
     fit_frequencies([flagged("Nobodyatall")], 4.0, insecure_stream(3, "test"))
     noise = np.concatenate(seen["noisy"])
     assert seen["sigma"] == 4.0

@@ -90,7 +90,7 @@ def test_a_dead_process_ends_the_run_with_one_message_and_others_go_on(
     told = said(tmp_path, 2)
     assert told[0].count("atdp: ") == 1
     assert "Another process of this run has ended." in told[0]
-    assert "Go on with: " in told[0]
+    assert "Resume with: " in told[0]
     assert "Traceback" not in "".join(told)
     assert {path.name for path in tmp_path.iterdir() if path.name.startswith(OUT)} == {root.name}
     taken = (tmp_path / "witness-0").stat().st_size

@@ -11,8 +11,8 @@ import pytest
 from typer.models import OptionInfo
 
 from atdp_cli.cli.app import COMMANDS
-from atdp_cli.cli.options.groups import expand_groups
-from atdp_cli.training.settings import SETTERS
+from atdp_cli.cli.options.generate import generate_options
+from atdp_cli.training.settings import SETTINGS
 from tests.cli.badinput.case import SECRET, line
 from tests.cli.conftest import Atdp
 
@@ -66,7 +66,7 @@ def numeric(annotation: Any) -> bool:
 def options() -> Iterator[tuple[str, str, str]]:
     """Each option that takes a number: its command, its name in the code and on the command line."""
     for command, function in COMMANDS.items():
-        for parameter in inspect.signature(expand_groups(function)).parameters.values():
+        for parameter in inspect.signature(generate_options(function)).parameters.values():
             kind, *about = get_args(parameter.annotation) or (parameter.annotation,)
             if numeric(kind) or parameter.name in NUMBERS_AS_TEXT:
                 named = [name for one in about if isinstance(one, OptionInfo) for name in one.param_decls or ()]
@@ -119,7 +119,7 @@ def test_an_option_takes_or_refuses_every_number(
     assert not list(place.glob("out*"))
 
 
-@pytest.mark.parametrize("setting", SETTERS)
+@pytest.mark.parametrize("setting", SETTINGS)
 def test_a_setting_of_a_stage_takes_or_refuses_every_number(
     setting: str, place: Path, atdp: Atdp, monkeypatch: pytest.MonkeyPatch
 ) -> None:

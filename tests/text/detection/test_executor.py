@@ -16,7 +16,7 @@ from atdp_cli.text.detection.detect import detect_records
 from atdp_cli.text.detection.executor import processes
 from atdp_cli.text.detection.identifiers import RECOGNISERS, Recognisers, pattern
 from atdp_cli.text.detection.identifiers.density import density
-from atdp_cli.text.detection.identifiers.found import IdentifierMatch
+from atdp_cli.text.detection.identifiers.recogniser import IdentifierMatch
 from atdp_cli.text.detection.scan import BATCH
 
 RECORDS = [Record(str(n), f"Maria {n} met Tom Jones on May {n % 28 + 1}; jo{n}@x.com.") for n in range(3 * BATCH)]

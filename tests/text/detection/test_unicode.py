@@ -46,7 +46,7 @@ def check_any_text(pipeline: Any, text: str, tier: Tier, masking: Masking) -> No
     spans = at_tier(found.spans, tier)
     redacted = redact_text(text, spans, masking)
     pieces, kept_to = [], 0
-    for (start, end), span in zip(redacted.placeholders, merge(spans), strict=True):
+    for (start, end), span in zip(redacted.places, merge(spans), strict=True):
         pieces += [redacted.text[kept_to:start], text[span.start : span.end]]
         kept_to = end
     assert "".join(pieces) + redacted.text[kept_to:] == text

@@ -1,0 +1,52 @@
+"""One rich audit in every form that it is written in, byte by byte as commit 63ad861 wrote it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from atdp_cli.audit_result import AnyAudit, AuditDocument
+from atdp_cli.cli.terminal.console import write_json
+from atdp_cli.files.document import document_text
+from atdp_cli.jobs.report import as_json, read_audits, with_audits
+from atdp_cli.report.baseline import make_baseline, new_failures
+from atdp_cli.report.github import annotations, step_summary
+from atdp_cli.report.junit import junit
+from atdp_cli.report.sarif import ManifestFile, sarif
+from tests.report.documents import public
+from tests.report.rich_audit import audits
+
+PINNED = Path(__file__).parent / "pinned"
+MANIFEST = ManifestFile(uri="canaries.json", lines=(6, 20, 34, 48))
+
+
+def _judged() -> list[AnyAudit]:
+    """A new failure, one that the baseline knows, and an audit that was not completed."""
+    first, second, third = audits()
+    known = make_baseline([second])
+    return [first, new_failures(second, known), new_failures(third, known)]
+
+
+def _attached() -> str:
+    """The audits as a report holds them, its other parts left out."""
+    return "".join(as_json(one) for one in with_audits(public(), read_audits(PINNED / "audit.json")).audits)
+
+
+FORMS: dict[str, Callable[[], str]] = {
+    "junit.xml": lambda: junit(_judged()),
+    "sarif.json": lambda: document_text(sarif(_judged(), MANIFEST, "1.0")),
+    "annotations.txt": lambda: "\n".join(annotations(_judged(), MANIFEST)) + "\n",
+    "summary.md": lambda: step_summary(_judged()),
+    "baseline.json": lambda: document_text(make_baseline(_judged()).model_dump(mode="json")),
+    "audits_of_a_report.txt": _attached,
+}
+
+
+def test_the_json_of_an_audit(capsys: pytest.CaptureFixture[str]) -> None:
+    write_json(AuditDocument(models=tuple(_judged())).model_dump(mode="json"))
+    assert capsys.readouterr().out == (PINNED / "audit.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_other_form(name: str) -> None:
+    assert FORMS[name]() == (PINNED / name).read_text(encoding="utf-8")
