@@ -20,8 +20,8 @@ from atdp_cli.jobs.harden.streams import Streams, integer_draws
 from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import PlainTraining, ReadModel
-from atdp_cli.privacy.release import Floats, clipped_votes, released_share, shrink_counts
-from atdp_cli.privacy.rng import KeyStream
+from atdp_cli.privacy.release import clipped_votes, released_share, shrink_counts
+from atdp_cli.privacy.rng import Floats, KeyStream
 from atdp_cli.runs.autosave import Checkpointer, no_checkpoint
 from atdp_cli.runs.budget import Cursor
 from atdp_cli.runs.checkpoint import Progress
