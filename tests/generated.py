@@ -10,15 +10,17 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from atdp_cli.audit_result import AuditDocument
 from atdp_cli.cli.app import COMMANDS
 from atdp_cli.report.document import PrivateReport, PublicReport
 from tests.transcripts import golden_files
 
 ROOT = Path(__file__).parent.parent
 COMPLETIONS = {"bash": "atdp.bash", "zsh": "_atdp", "fish": "atdp.fish"}
-REPORTS: dict[str, type[BaseModel]] = {
+SCHEMAS: dict[str, type[BaseModel]] = {
     "privacy_report.schema.json": PublicReport,
     "private_report.schema.json": PrivateReport,
+    "audit.schema.json": AuditDocument,
 }
 INTRODUCTION = """# Commands
 
@@ -33,13 +35,13 @@ def generated() -> dict[Path, Callable[[], str]]:
 
 
 def schemas() -> dict[Path, Callable[[], str]]:
-    """The JSON schemas of both reports."""
+    """The JSON schemas of both reports and of an audit."""
     folder = ROOT / "atdp_cli" / "report" / "schemas"
-    return {folder / name: partial(schema, kind) for name, kind in REPORTS.items()}
+    return {folder / name: partial(schema, kind) for name, kind in SCHEMAS.items()}
 
 
 def schema(kind: type[BaseModel]) -> str:
-    """The JSON schema of a report, by the version that it states."""
+    """The JSON schema of a document, by the version that it states."""
     draft = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return json.dumps(draft | kind.model_json_schema(mode="serialization"), indent=2, ensure_ascii=False) + "\n"
 

@@ -19,8 +19,8 @@ from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import Scores
 from atdp_cli.audit.number_search import LocatedNumber, LocatedNumbers
 from atdp_cli.audit.ranking import Pool, all_scores, likeliest_scores, rank_targets
-from atdp_cli.audit.result import OwnSecret, OwnSecrets
 from atdp_cli.audit.trie import build_trie
+from atdp_cli.audit_result import NumberResult, NumberResults
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify, RecordsRead, ignore
 from atdp_cli.model.checkpoint import Checkpoint, context_length
@@ -44,7 +44,7 @@ class NumberPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NumberPools:
-    """The alternatives of all numbers that can be tested; `skipped_*` as in `OwnSecrets`."""
+    """The alternatives of all numbers that can be tested; `skipped_*` as in `NumberResults`."""
 
     fingerprint: str
     context: int
@@ -90,7 +90,7 @@ def rank_numbers(
     reference: NumberReference | None = None,
     name: str = "the model",
     notify: Notify = ignore,
-) -> OwnSecrets:
+) -> NumberResults:
     """Rank each number among its alternatives by what a model says of them after the record's text before them.
 
     Without a reference only those alternatives are scored that may stand before the number, so that a remembered
@@ -115,7 +115,7 @@ def rank_numbers(
         results.append(_result(checkpoint.model, own, base, name))
     plain = [one.exposure for one in results]
     ratio = [one.exposure_ratio for one in results if one.exposure_ratio is not None]
-    return OwnSecrets(
+    return NumberResults(
         eligible=located.eligible,
         tested=len(results),
         skipped_short=located.skipped_short,
@@ -130,7 +130,7 @@ def rank_numbers(
     )
 
 
-def _result(model: PreTrainedModel, own: NumberPool, base: Scores | None, name: str) -> OwnSecret:
+def _result(model: PreTrainedModel, own: NumberPool, base: Scores | None, name: str) -> NumberResult:
     target = [Target(index=own.place, repeats=1)]
     if base is None:
         scores = likeliest_scores(model, own.pool, target, name, ignore)
@@ -139,7 +139,7 @@ def _result(model: PreTrainedModel, own: NumberPool, base: Scores | None, name: 
     [plain] = rank_targets(scores, own.pool, target)
     [ratio] = [None] if base is None else rank_targets(scores - base, own.pool, target)
     secret = own.secret
-    return OwnSecret(
+    return NumberResult(
         record=secret.record,
         line=secret.line,
         start=secret.start,

@@ -17,7 +17,7 @@ from atdp_cli.audit.epsilon_bounds import (
     rank_bound,
 )
 from atdp_cli.audit.exposure import Rank
-from atdp_cli.audit.result import EpsilonBound
+from atdp_cli.audit_result import EpsilonBound
 from atdp_cli.errors import BudgetError, InputError, UsageError
 from atdp_cli.privacy.accountant import epsilon_group
 from atdp_cli.privacy.adjacency import Adjacency

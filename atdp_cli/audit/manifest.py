@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from atdp_cli.audit.canary import Choice, Secret, Target, Template, parse_template
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.files.bounded_read import LARGEST, read_whole
-from atdp_cli.files.corpus_file import atomic_write
+from atdp_cli.files.atomic_write import atomic_write
+from atdp_cli.files.bounded_read import LARGEST
+from atdp_cli.files.document import read_document
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 
 if TYPE_CHECKING:
@@ -167,18 +168,7 @@ def read_manifest(path: Path) -> Manifest:
     Raises:
         InputError: Missing, unreadable, not UTF-8 JSON, or not a manifest. Never quotes a secret.
     """
-    remedy = "Give the file that plant-canary wrote."
-    try:
-        return Manifest.model_validate_json(read_whole(path), strict=True)
-    except OSError as error:
-        raise InputError(f"The canary manifest {path} cannot be read: {error.strerror}.", remedy) from None
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_context=False, include_url=False)[0]
-        # The name of an unknown field is the file's own text, so it is not repeated.
-        where = first["loc"][:-1] if first["type"] == "extra_forbidden" else first["loc"]
-        place = ".".join(str(part) for part in where) or "the file"
-        problem = first["msg"].removeprefix("Value error, ").rstrip(".")
-        raise InputError(f"The canary manifest {path} is malformed at {place}: {problem}.", remedy) from None
+    return read_document(path, Manifest, name="The canary manifest", remedy="Give the file that plant-canary wrote.")
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:

@@ -1,10 +1,10 @@
-"""What `audit-canary` is asked, and what it refuses before it reads a model."""
+"""What to audit, which attacks to try, and what is refused before a model is read."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from atdp_cli.audit.alternatives import SAMPLE
-from atdp_cli.audit.attacks.attack import NONE, Attack, Attacks
 from atdp_cli.audit.canary import Target, Template, find_template
 from atdp_cli.audit.epsilon import HALF_AND_ROOT, Games
 from atdp_cli.audit.manifest import Manifest, read_manifest
@@ -15,6 +15,8 @@ from atdp_cli.errors import UsageError
 from atdp_cli.ranges import require_at_least, require_at_most
 
 MOST_ALTERNATIVES = 1_000_000
+MOST_SAMPLES = 10_000_000
+MOST_STEPS = 100_000
 
 NO_CANARIES = (
     "There is nothing to audit: no --manifest and no --canary was given.",
@@ -23,9 +25,61 @@ NO_CANARIES = (
 )
 
 
+class Attack(StrEnum):
+    """What can be tried on a model beside ranking its canaries."""
+
+    EXTRACTION = "extraction"
+    MEMBERSHIP = "membership"
+    RELEARNING = "resurfacing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attacks:
+    """The attacks on every model, and how hard each is tried.
+
+    Attributes:
+        samples: Continuations that extraction draws.
+        other_text: What a copy of the model is fine-tuned on before it is audited again.
+        steps: Of that fine-tuning.
+
+    Raises:
+        UsageError: A number is out of range, or a file is missing.
+    """
+
+    chosen: frozenset[Attack] = frozenset()
+    samples: int = 1000
+    other_text: Path | None = None
+    steps: int = 50
+
+    def __post_init__(self) -> None:
+        for name, value, most in (
+            ("samples", self.samples, MOST_SAMPLES),
+            ("resurfacing-steps", self.steps, MOST_STEPS),
+        ):
+            require_at_least(name, value, 1)
+            require_at_most(name, value, most)
+        if Attack.RELEARNING in self.chosen and self.other_text is None:
+            raise UsageError(
+                "--attacks resurfacing fine-tunes a copy of the model on other text, and none was given.",
+                "Give a text without the canaries by --other-text.",
+            )
+
+
+def parse_attacks(text: str) -> frozenset[Attack]:
+    """Reads `extraction,membership,resurfacing`, or some of them.
+
+    Raises:
+        UsageError: There is no such attack.
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in set(Attack)]:
+        raise UsageError(f"There is no attack '{unknown[0]}'.", f"Choose from {','.join(Attack)}.")
+    return frozenset(Attack(name) for name in names)
+
+
 @dataclass(frozen=True, kw_only=True)
 class CanaryTargets:
-    """What is asked of every model.
+    """The canaries that are looked for in every model.
 
     Attributes:
         manifest: None for a secret that was typed by hand, which is uncalibrated.
@@ -60,21 +114,21 @@ class AuditRequest:
     Attributes:
         reference: Folder of the public base model.
         full: Describe the distribution over all candidates.
-        shown: Say there what the likeliest candidates are.
-        own: The corpus' own numbers, to be ranked too.
+        show_secrets: Say there what the likeliest candidates are.
+        numbers: The corpus's own numbers, to be ranked too.
     """
 
     reference: Path | None = None
     limits: Limits = DEFAULT
     games: Games = HALF_AND_ROOT
-    attacks: Attacks = NONE
+    attacks: Attacks = Attacks()
     full: bool = False
-    shown: bool = False
-    own: CorpusNumbers | None = None
+    show_secrets: bool = False
+    numbers: CorpusNumbers | None = None
 
 
 def load_request(manifest: Path | None, canary: str | None) -> CanaryTargets | None:
-    """The question that a manifest or a typed canary asks; None where neither was given.
+    """The canaries of a manifest, or the one that was typed; None where neither was given.
 
     Raises:
         UsageError: Both were given.
@@ -83,8 +137,8 @@ def load_request(manifest: Path | None, canary: str | None) -> CanaryTargets | N
     if manifest is not None and canary is not None:
         raise UsageError("--manifest and --canary exclude each other.", "Give one of them.")
     if manifest is not None:
-        found = read_manifest(manifest)
-        return CanaryTargets(template=found.slots(), targets=found.targets(), manifest=found)
+        planted = read_manifest(manifest)
+        return CanaryTargets(template=planted.slots(), targets=planted.targets(), manifest=planted)
     if canary is None:
         return None
     template, secret = find_template(canary)
@@ -92,27 +146,27 @@ def load_request(manifest: Path | None, canary: str | None) -> CanaryTargets | N
     return CanaryTargets(template=template, targets=(target,), manifest=None)
 
 
-def check_request(question: CanaryTargets | None, request: AuditRequest) -> None:
-    """Refuses, before any model is read, what cannot be answered.
+def check_request(canaries: CanaryTargets | None, request: AuditRequest) -> None:
+    """Refuses, before any model is read, what these canaries cannot answer.
 
     Raises:
-        UsageError: As said.
+        UsageError: There is nothing to audit, or an option does not go with the canaries.
     """
-    if question is None:
-        if request.own is None:
+    if canaries is None:
+        if request.numbers is None:
             raise UsageError(*NO_CANARIES)
-        if request.attacks.wanted or request.full:
+        if request.attacks.chosen or request.full:
             raise UsageError("--attacks and --full are about canaries, and there are none.", "Give --manifest.")
         return
-    coins = question.manifest is not None and question.manifest.coins
-    if Attack.MEMBERSHIP in request.attacks.wanted and not coins:
+    coins = canaries.manifest is not None and canaries.manifest.coins
+    if Attack.MEMBERSHIP in request.attacks.chosen and not coins:
         raise UsageError(
             "--attacks membership compares canaries that a coin put in with those that it left out.",
             "Plant them with plant-canary --in-out.",
         )
     if request.games.guesses is not None and not coins:
         raise UsageError("--guesses is about coins, and none were tossed.", "Plant with plant-canary --in-out.")
-    if request.full and sampled(question.template):
+    if request.full and sampled(canaries.template):
         raise UsageError(
             f"--full describes all candidates, and the template has over {LARGEST_POOL:,}.", "Use a shorter slot."
         )

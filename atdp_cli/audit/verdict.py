@@ -1,7 +1,7 @@
 """The verdict on a model: what its canaries' ranks prove, and what they cannot."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite, log2
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import Lengths, Rank, Scores, rank_of
 from atdp_cli.audit.hypothesis_tests import fisher, holm, power
-from atdp_cli.audit.result import Audit, CanaryResult, Combined, EpsilonBound, OwnSecrets, Verdict
+from atdp_cli.audit_result import Audit, CanaryResult, Combined, Conclusion, EpsilonBound, NumberResults, Verdict
 from atdp_cli.errors import RunError, UsageError
 
 MEMORISED_BITS = 5.0
@@ -140,11 +140,14 @@ def judge(
         combined=combined,
         tested_against_base=ratio is not None,
         epsilon=epsilon,
+        max_exposure=limits.max_exposure,
+        max_epsilon_lower_bound=limits.max_epsilon_lower_bound,
+        gate=verdict,
     )
 
 
-def with_own_secrets(audit: Audit, found: OwnSecrets, limits: Limits, *, alone: bool) -> Audit:
-    """The audit with the corpus' own numbers, which only the user's limit can judge.
+def with_numbers(audit: Audit, numbers: NumberResults, limits: Limits, *, alone: bool) -> Audit:
+    """The audit with the corpus's own numbers, which only the user's limit can judge.
 
     They are judged by the ratio where there is a reference, since numbers that people write are likelier than their
     alternatives before any training.
@@ -152,24 +155,27 @@ def with_own_secrets(audit: Audit, found: OwnSecrets, limits: Limits, *, alone: 
     Args:
         alone: Whether nothing else was asked of the model.
     """
-    audit = replace(audit, own_secrets=found)
-    exposures = [one.exposure if one.exposure_ratio is None else one.exposure_ratio for one in found.results]
-    limit, most = limits.max_exposure, max(exposures, default=None)
-    if limit is not None and most is not None and most > limit:
-        reason = f"A number of the corpus has an exposure of {most:.2f} bits; the limit is {limit:g}."
-        reasons = (reason,) if alone or audit.verdict is not Verdict.FAIL else (*audit.reasons, reason)
-        return replace(audit, verdict=Verdict.FAIL, reasons=reasons)
+    audit = audit.model_copy(update={"own_secrets": numbers})
+    limit, highest = limits.max_exposure, max((number.judged_exposure for number in numbers.results), default=None)
+    if limit is not None and highest is not None and highest > limit:
+        reason = f"A number of the corpus has an exposure of {highest:.2f} bits; the limit is {limit:g}."
+        others = () if alone or audit.verdict is not Verdict.FAIL else audit.reasons
+        return audit.concluding(Verdict.FAIL, *others, reason)
     if not alone:
         return audit
-    reach = max((log2(one.stratum_size) for one in found.results), default=0.0)
-    if most is None:
-        return replace(audit, reasons=("No number of the corpus could be tested.",))
+    reach = max((log2(number.stratum_size) for number in numbers.results), default=0.0)
+    if highest is None:
+        return audit.concluding(audit.verdict, "No number of the corpus could be tested.")
     if limit is None:
-        return replace(audit, reasons=("Nobody drew these numbers at random: only --max-exposure can judge them.",))
+        return audit.concluding(
+            audit.verdict, "Nobody drew these numbers at random: only --max-exposure can judge them."
+        )
     if reach <= limit:
-        reason = f"No number can pass the limit of {limit:g} bits: their alternatives give at most {reach:.2f}."
-        return replace(audit, reasons=(reason,))
-    return replace(audit, verdict=Verdict.PASS, reasons=("No number of the corpus passes the limit.",))
+        return audit.concluding(
+            audit.verdict,
+            f"No number can pass the limit of {limit:g} bits: their alternatives give at most {reach:.2f}.",
+        )
+    return audit.concluding(Verdict.PASS, "No number of the corpus passes the limit.")
 
 
 def check_finite(model: str, scores: Scores) -> None:
@@ -347,7 +353,7 @@ def _out_of_reach(epsilon: Sequence[EpsilonBound], limits: Limits) -> tuple[str,
 
 def _conclude(
     failures: tuple[str, ...], doubts: tuple[str, ...], mismatch: str | None, combined: Combined
-) -> tuple[Verdict, tuple[str, ...], tuple[str, ...]]:
+) -> tuple[Conclusion, tuple[str, ...], tuple[str, ...]]:
     """The verdict, its reasons, and notices."""
     if mismatch is not None:
         return Verdict.INCONCLUSIVE, (mismatch, *failures, *doubts), ()

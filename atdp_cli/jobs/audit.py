@@ -6,23 +6,31 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from atdp_cli.audit.attacks.attack import Attack, canary_records, extraction_of, membership_of, relearn
-from atdp_cli.audit.attacks.membership import RecordScores
+from atdp_cli.audit.attacks.extraction import extract
+from atdp_cli.audit.attacks.membership import RecordScores, canary_records, infer_membership
+from atdp_cli.audit.attacks.relearning import relearn
 from atdp_cli.audit.corpus_numbers import NumberReference, rank_numbers, score_reference
 from atdp_cli.audit.distribution import distribution
 from atdp_cli.audit.epsilon import epsilon_bounds
 from atdp_cli.audit.exposure import Rank, Scores
 from atdp_cli.audit.manifest import token_mismatch
-from atdp_cli.audit.ranking import Pool, all_scores, likeliest_scores, pool_of, rank_targets, rank_targets_exactly
-from atdp_cli.audit.request import AuditRequest, CanaryTargets, check_request
-from atdp_cli.audit.result import Audit, EpsilonBound
-from atdp_cli.audit.verdict import judge, with_own_secrets
+from atdp_cli.audit.ranking import (
+    Pool,
+    all_scores,
+    likeliest_scores,
+    pool_of,
+    pool_position,
+    rank_targets,
+    rank_targets_exactly,
+)
+from atdp_cli.audit.request import Attack, Attacks, AuditRequest, CanaryTargets, check_request
+from atdp_cli.audit.verdict import judge, with_numbers
+from atdp_cli.audit_result import AnyAudit, Audit, EpsilonBound, UnfinishedAudit
 from atdp_cli.errors import AtdpError, InputError, RunError
 from atdp_cli.events import Event, FellBack, Notify, RecordsRead
 from atdp_cli.files.provenance import file_sha256
@@ -33,341 +41,305 @@ from atdp_cli.model.folder import check_folder, tokenizer_folder, weight_files
 from atdp_cli.model.tokens import tokenizer_fingerprint
 
 
-@dataclass(frozen=True, kw_only=True)
-class Unfinished:
-    """A model that could not be audited, and why: in words, for an error would keep the model in memory."""
-
-    model: str
-    reason: str
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Base:
-    """The public base model: its tokenizer's fingerprint, and what it says of all that is asked.
+    """What the public base model says of everything that is ranked.
 
     Attributes:
+        fingerprint: Of its tokenizer.
         scores: Of every candidate; none without canaries.
-        records: Of every canary's record, for membership.
+        records: Of every canary's record, for membership inference.
     """
 
     fingerprint: str
     scores: Scores
     records: RecordScores | None
-    own: NumberReference | None
+    numbers: NumberReference | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Shared:
+    """What all models share.
+
+    Attributes:
+        canaries: None where only the corpus's own numbers are ranked.
+        pool: The candidates for models of one tokenizer; None before the first of it.
+    """
+
+    canaries: CanaryTargets | None
+    request: AuditRequest
+    pool: Pool | None = None
+    base: Base | None = None
 
 
 def audit_models(
     models: Sequence[Path],
-    question: CanaryTargets | None,
+    canaries: CanaryTargets | None,
     request: AuditRequest,
     notify: Notify,
-    engine: Backend = THIS_PROCESS,
-) -> Iterator[Audit | Unfinished]:
-    """One audit a model, in order; a model that fails among several is reported and the rest go on.
+    backend: Backend = THIS_PROCESS,
+) -> Iterator[AnyAudit]:
+    """One audit a model, in order; a model that fails among several is reported, and the others are still audited.
 
     Models of one tokenizer share the tokenised candidates and their trie, and all share the reference's scores.
 
     Args:
         models: Their folders.
-        question: None where only the corpus' own numbers are asked about.
-        request: What is done.
-        notify: Told how far it is.
-        engine: Here one by one, or as tasks of Ray, which do the same with as many threads as are set here.
+        canaries: None where only the corpus's own numbers are ranked.
+        notify: Hears of the progress.
+        backend: In this process one by one, or as tasks of Ray, which do the same with as many threads as are set here.
 
     Raises:
-        UsageError: What is asked cannot be answered.
+        UsageError: The canaries cannot answer what is requested.
         InputError: The reference, or the only model, cannot be read.
         RunError: Ray cannot be started or reached.
     """
-    check_request(question, request)
-    pool: Pool | None = None
-    base: Base | None = None
+    check_request(canaries, request)
+    shared = _Shared(canaries=canaries, request=request)
     if request.reference is not None:
         checkpoint = load_checkpoint(request.reference)
-        pool = _pool(checkpoint.tokenizer, question, None, notify)
-        base = _base(checkpoint, question, pool, request, notify)
+        shared = replace(shared, pool=_pool(checkpoint.tokenizer, shared, notify))
+        shared = replace(shared, base=_base(checkpoint, shared, notify))
         del checkpoint
-    if isinstance(engine, Ray):
-        yield from _on_ray(engine, models, question, pool, base, request=request, notify=notify)
+    if isinstance(backend, Ray):
+        yield from _on_ray(backend, models, shared, notify)
         return
     for folder in models:
-        found: Audit | Unfinished
+        audit: AnyAudit
         try:
-            found, pool = _audited(folder, question, pool, base, request=request, notify=notify)
+            audit, shared = _audit_model(folder, shared, notify)
         except AtdpError as error:
-            if len(models) == 1:
-                raise
-            found = Unfinished(model=str(folder), reason=str(error))
-        yield found
+            audit = _unfinished(folder, error, request, alone=len(models) == 1)
+        yield audit
 
 
-def _audited(
-    folder: Path,
-    question: CanaryTargets | None,
-    pool: Pool | None,
-    base: Base | None,
-    *,
-    request: AuditRequest,
-    notify: Notify,
-) -> tuple[Audit, Pool | None]:
-    """The audit of a model, which is gone from memory before the next one loads, and the candidates for it."""
+def _unfinished(folder: Path, error: AtdpError, request: AuditRequest, *, alone: bool) -> UnfinishedAudit:
+    if alone:
+        raise error
+    limits = request.limits
+    return UnfinishedAudit(
+        model=str(folder),
+        reasons=(str(error),),
+        alpha=limits.alpha,
+        max_exposure=limits.max_exposure,
+        max_epsilon_lower_bound=limits.max_epsilon_lower_bound,
+    )
+
+
+def _audit_model(folder: Path, shared: _Shared, notify: Notify) -> tuple[Audit, _Shared]:
+    """The audit of a model, which is gone from memory before the next one loads, and what the next one shares."""
     checkpoint = load_checkpoint(folder)
-    if base is not None and base.fingerprint != tokenizer_fingerprint(checkpoint.tokenizer):
+    if shared.base is not None and shared.base.fingerprint != tokenizer_fingerprint(checkpoint.tokenizer):
         raise InputError(
             f"{folder} and the reference have different tokenizers.",
             "Give the base model that it was trained from.",
         )
-    pool = _pool(checkpoint.tokenizer, question, pool, notify)
-    found = _audit(folder, checkpoint, question, pool, base, request=request, notify=notify)
-    return replace(found, weights={file.name: file_sha256(file) for file in weight_files(folder)}), pool
+    shared = replace(shared, pool=_pool(checkpoint.tokenizer, shared, notify))
+    audit = _audit(folder, checkpoint, shared, notify)
+    return audit.model_copy(update={"weights": {file.name: file_sha256(file) for file in weight_files(folder)}}), shared
 
 
-def _on_ray(
-    ray: Ray,
-    models: Sequence[Path],
-    question: CanaryTargets | None,
-    pool: Pool | None,
-    base: Base | None,
-    *,
-    request: AuditRequest,
-    notify: Notify,
-) -> Iterator[Audit | Unfinished]:
-    pool = pool or _first_pool(models, question, notify)
-    work = partial(_apart, question=question, pool=pool, base=base, request=request)
-    for folder, found in zip(models, on_each(ray, models, work, notify), strict=True):
-        if not isinstance(found, AtdpError):
-            yield found
-        elif len(models) == 1:
-            raise found
-        else:
-            yield Unfinished(model=str(folder), reason=str(found))
-
-
-def _apart(
-    folder: Path,
-    notify: Notify,
-    *,
-    question: CanaryTargets | None,
-    pool: Pool | None,
-    base: Base | None,
-    request: AuditRequest,
-) -> Audit:
-    """A model's audit in a process of its own."""
-    return _audited(folder, question, pool, base, request=request, notify=notify)[0]
-
-
-def _first_pool(models: Sequence[Path], question: CanaryTargets | None, notify: Notify) -> Pool | None:
-    """The candidates for the first model whose tokenizer can be read."""
-    for folder in models if question is not None else ():
-        with suppress(AtdpError):
-            check_folder(folder)
-            return _pool(load_tokenizer(tokenizer_folder(folder)), question, None, notify)
-    return None
-
-
-def _pool(
-    tokenizer: PreTrainedTokenizerFast, question: CanaryTargets | None, before: Pool | None, notify: Notify
-) -> Pool | None:
+def _pool(tokenizer: PreTrainedTokenizerFast, shared: _Shared, notify: Notify) -> Pool | None:
     """The candidates for a model, which may be those of the model before; None without canaries."""
-    if question is None or (before is not None and before.fingerprint == tokenizer_fingerprint(tokenizer)):
-        return before
-    return pool_of(tokenizer, question.template, question.targets, notify)
+    canaries, pool = shared.canaries, shared.pool
+    if canaries is None or (pool is not None and pool.fingerprint == tokenizer_fingerprint(tokenizer)):
+        return pool
+    return pool_of(tokenizer, canaries.template, canaries.targets, notify)
 
 
-def _base(
-    checkpoint: Checkpoint, question: CanaryTargets | None, pool: Pool | None, request: AuditRequest, notify: Notify
-) -> Base:
-    name = str(request.reference)
-    records, scores, own = None, np.zeros(0), None
-    if question is not None and pool is not None:
+def _base(checkpoint: Checkpoint, shared: _Shared, notify: Notify) -> Base:
+    canaries, pool, request, name = shared.canaries, shared.pool, shared.request, str(shared.request.reference)
+    records, scores, numbers = None, np.zeros(0), None
+    if canaries is not None and pool is not None:
         scores = all_scores(checkpoint.model, pool, name, notify)
-        if Attack.MEMBERSHIP in request.attacks.wanted:
-            records = canary_records(checkpoint, question.template, question.targets, name=name)
-    if request.own is not None:
-        own = score_reference(checkpoint, request.own.located, sample=request.own.sample, name=name, notify=notify)
-    return Base(fingerprint=tokenizer_fingerprint(checkpoint.tokenizer), scores=scores, records=records, own=own)
+        if Attack.MEMBERSHIP in request.attacks.chosen:
+            records = canary_records(checkpoint, canaries.template, canaries.targets, name=name)
+    if request.numbers is not None:
+        located, sample = request.numbers.located, request.numbers.sample
+        numbers = score_reference(checkpoint, located, sample=sample, name=name, notify=notify)
+    fingerprint = tokenizer_fingerprint(checkpoint.tokenizer)
+    return Base(fingerprint=fingerprint, scores=scores, records=records, numbers=numbers)
 
 
-def _audit(
-    folder: Path,
-    checkpoint: Checkpoint,
-    question: CanaryTargets | None,
-    pool: Pool | None,
-    base: Base | None,
-    *,
-    request: AuditRequest,
-    notify: Notify,
-) -> Audit:
-    name, limits = str(folder), request.limits
-    if question is None or pool is None:
+def _audit(folder: Path, checkpoint: Checkpoint, shared: _Shared, notify: Notify) -> Audit:
+    canaries, pool, base, request, name = shared.canaries, shared.pool, shared.base, shared.request, str(folder)
+    if canaries is None or pool is None:
         ratio = None if base is None else ()
-        found = judge(name, (), ratio, (), pool=0, calibrated=False, limits=limits)
+        audit = judge(name, (), ratio, (), pool=0, calibrated=False, limits=request.limits)
     else:
-        found = _audit_canaries(folder, checkpoint, question, pool, base, request=request, notify=notify)
-    if request.own is None:
-        return found
-    own = rank_numbers(
+        audit = _audit_canaries(folder, checkpoint, canaries, pool, base, request=request, notify=notify)
+    if request.numbers is None:
+        return audit
+    numbers = rank_numbers(
         checkpoint,
-        request.own.located,
-        sample=request.own.sample,
-        reference=None if base is None else base.own,
+        request.numbers.located,
+        sample=request.numbers.sample,
+        reference=None if base is None else base.numbers,
         name=name,
         notify=notify,
     )
-    return with_own_secrets(found, own, limits, alone=question is None)
+    return with_numbers(audit, numbers, request.limits, alone=canaries is None)
 
 
 def _audit_canaries(
     folder: Path,
     checkpoint: Checkpoint,
-    question: CanaryTargets,
+    canaries: CanaryTargets,
     pool: Pool,
     base: Base | None,
     *,
     request: AuditRequest,
     notify: Notify,
 ) -> Audit:
-    template, targets, name = question.template, question.targets, str(folder)
+    model, template, targets, name = checkpoint.model, canaries.template, canaries.targets, str(folder)
     if base is None and not request.full:
-        scores = likeliest_scores(checkpoint.model, pool, targets, name, notify)
+        scores = likeliest_scores(model, pool, targets, name, notify)
     else:
-        scores = all_scores(checkpoint.model, pool, name, notify)
+        scores = all_scores(model, pool, name, notify)
     plain = rank_targets(scores, pool, targets)
     if pool.product is not None:
-        plain = rank_targets_exactly(checkpoint.model, pool.product, template, targets, plain, name=name, notify=notify)
+        plain = rank_targets_exactly(model, pool.product, template, targets, plain, name=name, notify=notify)
     ratio = rank_targets(scores - base.scores, pool, targets) if base is not None else None
-    mismatch = token_mismatch(question.manifest, checkpoint.tokenizer) if question.manifest else None
-    found = judge(
-        name,
-        plain,
-        ratio,
-        targets,
-        pool=template.pool,
-        calibrated=question.calibrated,
-        mismatch=mismatch,
-        # Ranks of other tokens than the trained ones bound nothing.
-        epsilon=_bounds(folder, question, ratio or plain, request) if mismatch is None else (),
-        limits=request.limits,
+    mismatch = token_mismatch(canaries.manifest, checkpoint.tokenizer) if canaries.manifest else None
+    judge_ranks = partial(
+        judge, name, targets=targets, pool=template.pool, calibrated=canaries.calibrated, limits=request.limits
     )
-    more = _attacked(checkpoint, question, pool, scores, base, request=request, name=name, notify=notify)
-    full = distribution(scores, template, targets, shown=request.shown) if request.full else None
-    return replace(found, distribution=full, **more)
+    # Ranks of other tokens than the trained ones bound nothing.
+    bounds = _bounds(folder, canaries, ratio or plain, request) if mismatch is None else ()
+    audit = judge_ranks(plain, ratio, mismatch=mismatch, epsilon=bounds)
+    more = _attack(
+        checkpoint,
+        canaries,
+        pool,
+        scores,
+        base,
+        attacks=request.attacks,
+        judge=judge_ranks,
+        name=name,
+        notify=notify,
+    )
+    if request.full:
+        more["distribution"] = distribution(scores, template, targets, show_secrets=request.show_secrets)
+    return audit.model_copy(update=more)
+
+
+def _attack(
+    checkpoint: Checkpoint,
+    canaries: CanaryTargets,
+    pool: Pool,
+    scores: Scores,
+    base: Base | None,
+    *,
+    attacks: Attacks,
+    judge: Callable[..., Audit],
+    name: str,
+    notify: Notify,
+) -> dict[str, object]:
+    """The fields of `Audit` that the attacks fill."""
+    targets, fields = canaries.targets, dict[str, object]()
+    if Attack.EXTRACTION in attacks.chosen:
+        places = [pool_position(pool, targets, number) for number in range(len(targets))]
+        fields["extraction"] = extract(
+            checkpoint.model, pool.candidates, places, scores[places], samples=attacks.samples, name=name
+        )
+    if Attack.MEMBERSHIP in attacks.chosen:
+        records = canary_records(checkpoint, canaries.template, targets, name=name)
+        planted = np.array([target.planted for target in targets])
+        fields["membership"] = infer_membership(records, planted, reference=None if base is None else base.records)
+    if Attack.RELEARNING in attacks.chosen and attacks.other_text is not None:
+        fields["resurfaced"] = relearn(
+            checkpoint,
+            attacks.other_text,
+            pool,
+            targets,
+            None if base is None else base.scores,
+            steps=attacks.steps,
+            judge=judge,
+            name=name,
+            notify=notify,
+        )
+    return fields
 
 
 def _bounds(
-    folder: Path, question: CanaryTargets, standings: Sequence[Rank], request: AuditRequest
+    folder: Path, canaries: CanaryTargets, ranks: Sequence[Rank], request: AuditRequest
 ) -> tuple[EpsilonBound, ...]:
-    if question.manifest is None or not question.calibrated:
+    if canaries.manifest is None or not canaries.calibrated:
         return ()
     return epsilon_bounds(
         folder,
-        standings,
-        question.targets,
-        pool=question.template.pool,
-        coins=question.manifest.coins,
+        ranks,
+        canaries.targets,
+        pool=canaries.template.pool,
+        coins=canaries.manifest.coins,
         games=request.games,
         alpha=request.limits.alpha,
     )
 
 
-def _attacked(
-    checkpoint: Checkpoint,
-    question: CanaryTargets,
-    pool: Pool,
-    scores: Scores,
-    base: Base | None,
-    *,
-    request: AuditRequest,
-    name: str,
-    notify: Notify,
-) -> dict[str, Any]:
-    """The fields of `Audit` that the attacks fill."""
-    attacks, targets, found = request.attacks, question.targets, dict[str, Any]()
-    if Attack.EXTRACTION in attacks.wanted:
-        found["extraction"] = extraction_of(checkpoint.model, pool, targets, scores, samples=attacks.samples, name=name)
-    if Attack.MEMBERSHIP in attacks.wanted:
-        own = canary_records(checkpoint, question.template, targets, name=name)
-        found["membership"] = membership_of(own, base.records if base is not None else None, targets)
-    if Attack.RESURFACING in attacks.wanted and attacks.other_text is not None:
-        found["resurfaced"] = relearn(
-            checkpoint,
-            attacks.other_text,
-            pool,
-            targets,
-            base.scores if base is not None else None,
-            steps=attacks.steps,
-            judged=partial(
-                judge,
-                name,
-                targets=targets,
-                pool=question.template.pool,
-                calibrated=question.calibrated,
-                limits=request.limits,
-            ),
-            name=name,
-            notify=notify,
-        )
-    return found
-
-
-Result = TypeVar("Result")
-
-Work = Callable[[Path, Notify], Result]
-"""What is done with a model's folder; a function of a module, or a partial one."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class _Settings(Generic[Result]):
-    """What a worker is told.
+class _Work:
+    """What a worker of Ray needs to audit a model.
 
     Attributes:
         place: The working folder, which relative paths begin at.
         threads: Sums over other numbers of threads differ in their last bits.
     """
 
-    work: Work[Result]
+    shared: _Shared
     place: Path
     threads: int
 
 
-def on_each(ray: Ray, models: Sequence[Path], work: Work[Result], notify: Notify) -> Iterator[Result | AtdpError]:
-    """What the work gives for each model, or why it could not be done, in order.
+def _on_ray(ray: Ray, models: Sequence[Path], shared: _Shared, notify: Notify) -> Iterator[AnyAudit]:
+    """A task a model, which takes as many processors as torch has threads here.
 
-    A task takes as many processors as torch has threads here. Of its events those are told that say what a user might
-    not expect.
+    Of its events only those are passed on that say what a user might not expect.
 
     Raises:
         RunError: Ray cannot be started or reached.
         UsageError: No machine has so many processors.
     """
+    if shared.pool is None:
+        shared = replace(shared, pool=_first_pool(models, shared, notify))
     threads = torch.get_num_threads()
-    settings = _Settings(work=work, place=Path.cwd(), threads=threads)
+    work = _Work(shared=shared, place=Path.cwd(), threads=threads)
     with connected(replace(ray, processors=max(threads, cores()))) as library:
-        submit = submit_to(library, _begin, settings, processors=threads)
-        waiting = [submit(model) for model in models]
-        for done, wait in enumerate(waiting, start=1):
+        submit = submit_to(library, _begin, work, processors=threads)
+        tasks = [submit(model) for model in models]
+        for done, (folder, wait) in enumerate(zip(models, tasks, strict=True), start=1):
+            audit: AnyAudit
             try:
-                found, heard = wait()
+                audit, events = wait()
             except AtdpError as error:
-                yield error
-            else:
-                for event in heard:
-                    notify(event)
-                yield found
+                audit, events = _unfinished(folder, error, shared.request, alone=len(models) == 1), []
+            for event in events:
+                notify(event)
+            yield audit
             notify(RecordsRead(task="models on Ray", done=done, total=len(models)))
 
 
-def _begin(settings: _Settings[Any]) -> Callable[[Path], tuple[Any, list[Event]]]:
+def _first_pool(models: Sequence[Path], shared: _Shared, notify: Notify) -> Pool | None:
+    """The candidates for the first model whose tokenizer can be read."""
+    for folder in models if shared.canaries is not None else ():
+        with suppress(AtdpError):
+            check_folder(folder)
+            return _pool(load_tokenizer(tokenizer_folder(folder)), shared, notify)
+    return None
+
+
+def _begin(work: _Work) -> Callable[[Path], tuple[Audit, list[Event]]]:
     try:
-        os.chdir(settings.place)
+        os.chdir(work.place)
     except OSError as error:
         raise RunError(
-            f"A worker of Ray has no folder {settings.place}.", "Work in a folder that all machines see by one path."
+            f"A worker of Ray has no folder {work.place}.", "Work in a folder that all machines see by one path."
         ) from error
-    torch.set_num_threads(settings.threads)
+    torch.set_num_threads(work.threads)
 
-    def done(model: Path) -> tuple[Any, list[Event]]:
-        heard: list[Event] = []
-        return settings.work(model, heard.append), [event for event in heard if isinstance(event, FellBack)]
+    def audit(folder: Path) -> tuple[Audit, list[Event]]:
+        events: list[Event] = []
+        result, _ = _audit_model(folder, work.shared, events.append)
+        return result, [event for event in events if isinstance(event, FellBack)]
 
-    return done
+    return audit

@@ -1,18 +1,26 @@
 """The report's files: in OUT/ what may be published, in OUT.private/ the whole."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import log2
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from atdp_cli.audit.exposure import bootstrap
-from atdp_cli.audit.result import DISCOVERABLE_QUERIES
+from atdp_cli.audit_result import (
+    DISCOVERABLE_QUERIES,
+    Audit,
+    AuditDocument,
+    CanaryResult,
+    Membership,
+    Relearning,
+)
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.files.bounded_read import read_whole
+from atdp_cli.files.document import read_document
 from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.report.audit_entry import (
     AuditedCanary,
@@ -28,7 +36,7 @@ from atdp_cli.report.comparison import Report
 from atdp_cli.report.document import HTML_FILE, REPORT_FILE, PrivateReport, PublicReport
 from atdp_cli.report.html import render_html
 from atdp_cli.report.markdown import render_card
-from atdp_cli.report.wording import audited
+from atdp_cli.report.wording import audit_sentence
 
 CARD_FILE = "README.md"
 
@@ -102,12 +110,12 @@ def attach_audits(folder: Path, audits: Path) -> PublicReport:
         InputError: A report or the audits cannot be read, or none is of this model.
         RunError: A file cannot be written.
     """
-    found = read_report(folder)
-    if isinstance(found, PrivateReport) or not folder.is_dir():
+    report = read_report(folder)
+    if isinstance(report, PrivateReport) or not folder.is_dir():
         raise InputError(
             f"{folder} is not the folder of a model, and audits are put into both of its reports.", "Give OUT itself."
         )
-    public = with_audits(found, read_audits(audits))
+    public = with_audits(report, read_audits(audits))
     private_folder = beside(folder, PRIVATE)
     private = read_report(private_folder) if (private_folder / REPORT_FILE).exists() else None
     if isinstance(private, PublicReport):
@@ -120,134 +128,108 @@ def attach_audits(folder: Path, audits: Path) -> PublicReport:
 NULL_BAND = (-log2(0.975), -log2(0.025))
 """Bits: the exposure of a canary that nobody remembers is below x with chance 1 - 2^-x."""
 
+_ORDER = get_args(ScoreName)
+
 HOW = "Write it by atdp audit-canary MODEL --manifest canaries.json --json > audit.json."
 
 
-def with_audits(report: PublicReport, entries: Sequence[Mapping[str, Any]]) -> PublicReport:
+def with_audits(report: PublicReport, audits: Sequence[Audit]) -> PublicReport:
     """The report with audits in place of those that it had: its own model's first, then the start's, then others'.
-
-    Args:
-        entries: Of the `models` list of `audit-canary --json`.
 
     Raises:
         InputError: None of them is of the report's model.
     """
-    found = sorted((_entry(one, report) for one in entries), key=lambda one: ("after", "before", "other").index(one.of))
-    if not found or found[0].of != "after":
+    entries = sorted((_entry(audit, report) for audit in audits), key=lambda entry: _ORDER.index(entry.of))
+    if not entries or entries[0].of != "after":
         raise InputError("None of these audits is of the weights that the report is about.", "Audit that folder too.")
-    summary = report.summary.model_copy(update={"audit": audited(found)})
-    return report.model_copy(update={"audits": tuple(found), "summary": summary})
+    summary = report.summary.model_copy(update={"audit": audit_sentence(entries)})
+    return report.model_copy(update={"audits": tuple(entries), "summary": summary})
 
 
-def read_audits(path: Path) -> tuple[Mapping[str, Any], ...]:
-    """The finished audits of canaries in a file that `audit-canary --json` wrote.
+def read_audits(path: Path) -> tuple[Audit, ...]:
+    """The completed audits of canaries in a file that `audit-canary --json` wrote.
 
     Raises:
         InputError: It is no such file, or holds none.
     """
-    try:
-        document = from_json(read_whole(path))
-        models = tuple(one for one in document["models"] if one["verdict"] != "ERROR" and one["canaries"])
-        _ = [dict(one["weights"]) for one in models]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} cannot be read as the JSON of an audit.", HOW) from error
-    if not models:
-        raise InputError(f"{path} holds no finished audit of canaries.", HOW)
-    return models
+    document = read_document(path, AuditDocument, name="The audit", remedy=HOW)
+    audits = tuple(audit for audit in document.models if isinstance(audit, Audit) and audit.canaries)
+    if not audits:
+        raise InputError(f"{path} holds no completed audit of canaries.", HOW)
+    return audits
 
 
-def _entry(entry: Mapping[str, Any], report: PublicReport) -> AuditEntry:
-    try:
-        return _read(entry, _of(entry["weights"], report))
-    except (KeyError, TypeError, ValueError, IndexError, ArithmeticError) as error:
-        raise InputError("An audit lacks a field, or has one that cannot be read.", HOW) from error
-
-
-def _of(weights: Mapping[str, str], report: PublicReport) -> ScoreName:
-    if weights == report.weights:
-        return "after"
-    return "before" if weights == report.start else "other"
-
-
-def _read(entry: Mapping[str, Any], of: ScoreName) -> AuditEntry:
-    canaries, combined = entry["canaries"], entry["combined"]
-    planted = [place for place, one in enumerate(canaries) if one["planted"]]
+def _entry(audit: Audit, report: PublicReport) -> AuditEntry:
+    combined, planted = audit.combined, [canary for canary in audit.canaries if canary.planted]
     # The base model's ratio to itself is the same for all candidates, and says nothing.
-    against = entry["tested_against_base"] and not _tied([canaries[place] for place in planted])
+    by_ratio = audit.tested_against_base and not all(map(_tied, planted))
     return AuditEntry(
-        of=of,
-        weights=dict(entry["weights"]),
-        verdict=entry["verdict"],
-        reasons=tuple(entry["reasons"]),
-        alpha=entry["alpha"],
-        threshold=log2(len(planted) / combined["level"]) if planted else None,
+        of="after" if audit.weights == report.weights else "before" if audit.weights == report.start else "other",
+        weights=audit.weights,
+        verdict=audit.verdict,
+        reasons=audit.reasons,
+        alpha=audit.alpha,
+        threshold=log2(len(planted) / combined.level) if planted else None,
         null_band=NULL_BAND,
-        canaries=tuple(_canary(one, against=against) for one in canaries),
-        mean=combined["mean_exposure"],
-        mean_interval=_interval(canaries, planted, "exposure"),
-        mean_ratio=combined["mean_exposure_ratio"] if against else None,
-        mean_ratio_interval=_interval(canaries, planted, "exposure_ratio") if against else None,
-        p=combined["fisher_p"],
-        p_ratio=combined["fisher_p_ratio"] if against else None,
-        extraction=_extracted(entry["extraction"], planted),
-        membership=tuple(_told(one) for one in entry["membership"] or ()),
-        resurfacing=_resurfacing(entry["resurfaced"], against=against),
-        bounds=tuple(
-            Bound.model_validate({name: one[name] for name in Bound.model_fields}) for one in entry["epsilon"]
+        canaries=tuple(
+            AuditedCanary(
+                planted=canary.planted,
+                repeats=canary.repeats,
+                exposure=canary.exposure,
+                exposure_ratio=canary.exposure_ratio if by_ratio else None,
+                p=canary.holm_p,
+                p_ratio=canary.holm_p_ratio if by_ratio else None,
+            )
+            for canary in audit.canaries
         ),
+        mean=combined.mean_exposure,
+        mean_interval=_interval([canary.exposure for canary in planted]),
+        mean_ratio=combined.mean_exposure_ratio if by_ratio else None,
+        mean_ratio_interval=_interval([canary.exposure_ratio for canary in planted]) if by_ratio else None,
+        p=combined.fisher_p,
+        p_ratio=combined.fisher_p_ratio if by_ratio else None,
+        extraction=_extraction(audit) if planted else None,
+        membership=tuple(map(_membership, audit.membership or ())),
+        resurfacing=None if audit.resurfaced is None else _relearning(audit.resurfaced, by_ratio=by_ratio),
+        bounds=tuple(Bound(**bound.model_dump(include=set(Bound.model_fields))) for bound in audit.epsilon),
     )
 
 
-def _tied(canaries: Sequence[Mapping[str, Any]]) -> bool:
-    return all(
-        one["rank_ratio_max"] is not None and one["rank_ratio_max"] - one["rank_ratio_min"] + 1 == one["compared"]
-        for one in canaries
-    )
+def _tied(canary: CanaryResult) -> bool:
+    """Whether all candidates have one ratio."""
+    best, worst = canary.rank_ratio_min, canary.rank_ratio_max
+    return best is not None and worst is not None and worst - best + 1 == canary.compared
 
 
-def _canary(one: Mapping[str, Any], *, against: bool) -> AuditedCanary:
-    return AuditedCanary(
-        planted=one["planted"],
-        repeats=one["repeats"],
-        exposure=one["exposure"],
-        exposure_ratio=one["exposure_ratio"] if against else None,
-        p=one["holm_p"],
-        p_ratio=one["holm_p_ratio"] if against else None,
-    )
+def _interval(exposures: Sequence[float | None]) -> Interval | None:
+    values = [exposure for exposure in exposures if exposure is not None]
+    return bootstrap([np.array(values)]) if len(values) > 1 else None
 
 
-def _interval(canaries: Sequence[Mapping[str, Any]], planted: Sequence[int], field: str) -> Interval | None:
-    values = np.array([canaries[place][field] for place in planted], dtype=np.float64)
-    if not np.isfinite(values).all():
-        raise ValueError("an exposure is no finite number")
-    return bootstrap([values]) if len(values) > 1 else None
-
-
-def _extracted(found: Sequence[Mapping[str, Any]] | None, planted: Sequence[int]) -> ExtractionEntry | None:
-    if found is None or not planted:
+def _extraction(audit: Audit) -> ExtractionEntry | None:
+    if audit.extraction is None:
         return None
-    queries = [found[place]["queries_half"] for place in planted]
-    known = [one for one in queries if one is not None]
+    planted = [one for one, canary in zip(audit.extraction, audit.canaries, strict=True) if canary.planted]
+    queries = [extraction.queries_half for extraction in planted if extraction.queries_half is not None]
     return ExtractionEntry(
-        greedy=sum(found[place]["greedy"] for place in planted),
-        discoverable=sum(one <= DISCOVERABLE_QUERIES for one in known),
+        greedy=sum(extraction.greedy for extraction in planted),
+        discoverable=sum(samples <= DISCOVERABLE_QUERIES for samples in queries),
         samples=DISCOVERABLE_QUERIES,
-        fewest=min(known, default=None),
+        fewest=min(queries, default=None),
     )
 
 
-def _told(one: Mapping[str, Any]) -> MembershipEntry:
-    interval = None if one["auc"] is None else (one["auc_low"], one["auc_high"])
-    return MembershipEntry(attack=one["attack"], auc=one["auc"], auc_interval=interval)
+def _membership(membership: Membership) -> MembershipEntry:
+    low, high = membership.auc_low, membership.auc_high
+    interval = None if low is None or high is None else (low, high)
+    return MembershipEntry(attack=membership.attack, auc=membership.auc, auc_interval=interval)
 
 
-def _resurfacing(found: Mapping[str, Any] | None, *, against: bool) -> RelearningEntry | None:
-    if found is None:
-        return None
-    combined = found["combined"]
+def _relearning(relearning: Relearning, *, by_ratio: bool) -> RelearningEntry:
+    combined = relearning.combined
     return RelearningEntry(
-        steps=found["steps"],
-        verdict=found["verdict"],
-        mean=combined["mean_exposure"],
-        mean_ratio=combined["mean_exposure_ratio"] if against else None,
+        steps=relearning.steps,
+        verdict=relearning.verdict,
+        mean=combined.mean_exposure,
+        mean_ratio=combined.mean_exposure_ratio if by_ratio else None,
     )

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from atdp_cli.audit_result import Conclusion
 from atdp_cli.report.numbers import Frozen, Number
 
 Interval = tuple[float, float]
@@ -47,7 +48,7 @@ class RelearningEntry(Frozen):
     """The audit of a copy that was fine-tuned on other text; mean exposures in bits."""
 
     steps: int
-    verdict: Literal["PASS", "FAIL", "INCONCLUSIVE"]
+    verdict: Conclusion
     mean: float | None
     mean_ratio: float | None
 
@@ -80,7 +81,7 @@ class AuditEntry(Frozen):
 
     of: ScoreName
     weights: dict[str, str]
-    verdict: Literal["PASS", "FAIL", "INCONCLUSIVE"]
+    verdict: Conclusion
     reasons: tuple[str, ...]
     alpha: float
     threshold: float | None

@@ -4,7 +4,8 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
-from atdp_cli.report.audited import Check, Entry, Outcome, checks_of
+from atdp_cli.audit_result import AnyAudit
+from atdp_cli.report.checks import Check, Outcome, checks_of
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ELEMENTS = {
@@ -16,28 +17,26 @@ _ELEMENTS = {
 _COUNTS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
-def junit(entries: Sequence[Entry]) -> str:
+def junit(audits: Sequence[AnyAudit]) -> str:
     """The document. A failure that the baseline knows is skipped, as is what is inconclusive."""
     root = ET.Element("testsuites", name="atdp audit-canary")
-    for entry in entries:
-        suite = ET.SubElement(root, "testsuite", name=_plain(entry["model"]))
-        for part in checks_of(entry):
-            _testcase(suite, part)
+    for audit in audits:
+        suite = ET.SubElement(root, "testsuite", name=_plain(audit.model))
+        for check in checks_of(audit):
+            _testcase(suite, check)
         _count(suite)
     _count(root)
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _testcase(suite: ET.Element, part: Check) -> None:
-    case = ET.SubElement(suite, "testcase", classname=_plain(part.model), name=part.name)
-    says = _plain(part.says)
-    if part.outcome is Outcome.KNOWN:
-        says = f"Fails, no worse than the baseline. {says}"
-    if element := _ELEMENTS.get(part.outcome):
-        ET.SubElement(case, element, message=says).text = None if element == "skipped" else says
+def _testcase(suite: ET.Element, check: Check) -> None:
+    case = ET.SubElement(suite, "testcase", classname=_plain(check.model), name=check.name)
+    message = _plain(check.message)
+    if element := _ELEMENTS.get(check.outcome):
+        ET.SubElement(case, element, message=message).text = None if element == "skipped" else message
     else:
-        ET.SubElement(case, "system-out").text = says
+        ET.SubElement(case, "system-out").text = message
 
 
 def _count(element: ET.Element) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from atdp_cli.report.audited import Check, Entry, Outcome, checks_of
+from atdp_cli.audit_result import AnyAudit, Verdict
+from atdp_cli.report.checks import Check, Outcome, checks_of
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 
@@ -39,7 +40,7 @@ class ManifestFile:
         return 1 if number is None or number > len(self.lines) else self.lines[number - 1]
 
 
-def sarif(entries: Sequence[Entry], manifest: ManifestFile | None, version: str) -> dict[str, Any]:
+def sarif(audits: Sequence[AnyAudit], manifest: ManifestFile | None, version: str) -> dict[str, Any]:
     """The log: a result for each canary that fails, and for each verdict that is not PASS.
 
     Args:
@@ -50,48 +51,48 @@ def sarif(entries: Sequence[Entry], manifest: ManifestFile | None, version: str)
         {"id": rule, "shortDescription": {"text": text}, "defaultConfiguration": {"level": _default(rule)}}
         for rule, text in _RULES.items()
     ]
-    found = [part for entry in entries for part in checks_of(entry) if _reported(part)]
+    reported = [check for audit in audits for check in checks_of(audit) if _reported(check)]
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [
             {
                 "tool": {"driver": {"name": "atdp", "version": version, "rules": rules}},
-                "invocations": [{"executionSuccessful": all(entry["verdict"] != "ERROR" for entry in entries)}],
-                "results": [_result(part, manifest) for part in found],
+                "invocations": [{"executionSuccessful": all(audit.verdict is not Verdict.ERROR for audit in audits)}],
+                "results": [_result(check, manifest) for check in reported],
             }
         ],
     }
 
 
-def _reported(part: Check) -> bool:
+def _reported(check: Check) -> bool:
     # What makes a model inconclusive is said once, by its verdict.
-    return part.outcome in (Outcome.FAIL, Outcome.KNOWN) or (
-        part.number is None and part.outcome in (Outcome.INCONCLUSIVE, Outcome.ERROR)
+    return check.outcome in (Outcome.FAIL, Outcome.KNOWN) or (
+        check.number is None and check.outcome in (Outcome.INCONCLUSIVE, Outcome.ERROR)
     )
 
 
-def _result(part: Check, manifest: ManifestFile | None) -> dict[str, Any]:
-    rule = _rule(part)
+def _result(check: Check, manifest: ManifestFile | None) -> dict[str, Any]:
+    rule = _rule(check)
     result: dict[str, Any] = {
         "ruleId": rule,
         "ruleIndex": list(_RULES).index(rule),
-        "level": _LEVELS[part.outcome],
-        "message": {"text": f"{part.model}, {part.name}: {part.says}"},
-        "partialFingerprints": {"atdpCanary/v1": f"{part.model}:{part.name}"},
+        "level": _LEVELS[check.outcome],
+        "message": {"text": f"{check.model}, {check.name}: {check.text}"},
+        "partialFingerprints": {"atdpCanary/v1": f"{check.model}:{check.name}"},
     }
-    if part.outcome is Outcome.KNOWN:
+    if check.outcome is Outcome.KNOWN:
         result["baselineState"] = "unchanged"
     if manifest is not None:
-        place = {"artifactLocation": {"uri": manifest.uri}, "region": {"startLine": manifest.line(part.number)}}
+        place = {"artifactLocation": {"uri": manifest.uri}, "region": {"startLine": manifest.line(check.number)}}
         result["locations"] = [{"physicalLocation": place}]
     return result
 
 
-def _rule(part: Check) -> str:
-    if part.number is not None:
+def _rule(check: Check) -> str:
+    if check.number is not None:
         return "canary-remembered"
-    return {Outcome.INCONCLUSIVE: "inconclusive", Outcome.ERROR: "not-audited"}.get(part.outcome, "model-remembers")
+    return {Outcome.INCONCLUSIVE: "inconclusive", Outcome.ERROR: "not-audited"}.get(check.outcome, "model-remembers")
 
 
 def _default(rule: str) -> str:

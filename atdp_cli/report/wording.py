@@ -96,7 +96,7 @@ def _weak(epsilon: float) -> str:
     return " That is no protection that anyone should rely on." if epsilon > WEAK else ""
 
 
-def audited(audits: Sequence[AuditEntry]) -> str:
+def audit_sentence(audits: Sequence[AuditEntry]) -> str:
     """What the audit found, for `Summary.audit`."""
     after = next((one for one in audits if one.of == "after"), None)
     if after is None:

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from atdp_cli.errors import InputError, RunError, UsageError
-from atdp_cli.files.corpus_file import TEMPORARY, atomic_rewrite
+from atdp_cli.files.atomic_write import TEMPORARY, atomic_rewrite
 from atdp_cli.files.fsync import sync_folder, sync_tree
 from atdp_cli.files.lock import LOCK_FILE, check_free, locked
 from atdp_cli.files.private import PARTIAL, PRIVATE, beside

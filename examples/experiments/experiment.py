@@ -5,27 +5,26 @@ import math
 import multiprocessing
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, as_completed, wait
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from atdp_cli.audit.manifest import read_manifest
-from atdp_cli.audit.result import to_json
+from atdp_cli.audit_result import UnfinishedAudit
 from atdp_cli.errors import AtdpError, RunError, UsageError
 from atdp_cli.events import ignore
 from atdp_cli.files.corpus_file import read_lines
-from atdp_cli.files.private import PRIVATE, beside
+from atdp_cli.files.private import PRIVATE, beside, private_folder
 from atdp_cli.jobs.detector import Detector
 from atdp_cli.jobs.plant import draw_canaries, plant_canaries
 from atdp_cli.ranges import require_at_least
 from atdp_cli.report.document import MADE_UP_SENTENCE, REPORT_FILE
-from atdp_cli.text.crosscheck.request import private_folder
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import reads_reference
 from examples.experiments.systems import Step, System, slug_of
 
 if TYPE_CHECKING:
-    from atdp_cli.audit.attacks.attack import Attacks
+    from atdp_cli.audit.request import Attacks
 
 AUDITED, SENTENCE, TERMS = ".audit.json", ".sentence.json", "terms.txt"
 """What is appended to a model's folder for its audit and for a sentence's perplexity; and a list for the detector."""
@@ -264,7 +263,7 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
 def _audit(experiment: Experiment, nodes: Sequence[Node]) -> str | None:
     """Audit models of one seed. Why that failed; None where it did not."""
     from atdp_cli.audit.request import AuditRequest, load_request
-    from atdp_cli.jobs.audit import Unfinished, audit_models
+    from atdp_cli.jobs.audit import audit_models
 
     question = load_request(experiment.folder(nodes[0].seed) / "canaries.json", None)
     folders = [folder_of(experiment, node) for node in nodes]
@@ -273,9 +272,9 @@ def _audit(experiment: Experiment, nodes: Sequence[Node]) -> str | None:
         left = [folder for folder in folders if not beside(folder, AUDITED).exists()]
         audits = audit_models(left, question, request, ignore) if left else ()
         for folder, audit in zip(left, audits, strict=True):
-            if isinstance(audit, Unfinished):
-                return audit.reason
-            _write(beside(folder, AUDITED), to_json(replace(audit, model=folder.name)))
+            if isinstance(audit, UnfinishedAudit):
+                return audit.reasons[0]
+            _write(beside(folder, AUDITED), audit.model_copy(update={"model": folder.name}).model_dump(mode="json"))
         _measure_sentence(experiment, folders)
     except AtdpError as error:
         return str(error)
@@ -283,12 +282,12 @@ def _audit(experiment: Experiment, nodes: Sequence[Node]) -> str | None:
 
 
 def _attacks(experiment: Experiment) -> "Attacks":
-    from atdp_cli.audit.attacks.attack import NONE, Attack, Attacks
+    from atdp_cli.audit.request import Attack, Attacks
 
     if not experiment.attacked:
-        return NONE
-    wanted = frozenset((Attack.EXTRACTION, Attack.RESURFACING))
-    return Attacks(wanted=wanted, samples=1, other_text=experiment.out / "valid.txt")
+        return Attacks()
+    chosen = frozenset((Attack.EXTRACTION, Attack.RELEARNING))
+    return Attacks(chosen=chosen, samples=1, other_text=experiment.out / "valid.txt")
 
 
 def _measure_sentence(experiment: Experiment, folders: Sequence[Path]) -> None:

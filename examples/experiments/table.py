@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from atdp_cli.audit.exposure import bootstrap
 from atdp_cli.audit.hypothesis_tests import fisher
-from atdp_cli.audit.result import DISCOVERABLE_QUERIES
+from atdp_cli.audit_result import DISCOVERABLE_QUERIES
 from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.report.document import REPORT_FILE
 from atdp_cli.report.numbers import Number

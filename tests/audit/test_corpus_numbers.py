@@ -1,9 +1,7 @@
 """A corpus's own numbers are ranked as naive scoring ranks them, and never shown."""
 
-import json
 import random
 from collections.abc import Sequence
-from dataclasses import asdict
 from math import log2
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from transformers import PreTrainedTokenizerFast
 from atdp_cli.audit.alternatives import FEWEST_DIGITS, SAMPLE, alternatives, format_of
 from atdp_cli.audit.corpus_numbers import rank_numbers, score_reference
 from atdp_cli.audit.number_search import find_numbers
-from atdp_cli.audit.result import OwnSecret
+from atdp_cli.audit_result import NumberResult
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.tokens import encode_record
@@ -187,10 +185,10 @@ def test_no_text_shows_in_what_is_made_of_it(tmp_path: Path, capsys: pytest.Capt
     places = [(one.record, one.line, one.start, one.end, one.label) for one in measured.results]
     assert places == [(s.record, s.line, s.start, s.end, "NUMBER") for s in found.secrets]
     assert len(places) == 4
-    shown = [repr(found), repr(found.secrets), repr(reference), repr(measured), json.dumps(asdict(measured))]
+    shown = [repr(found), repr(found.secrets), repr(reference), repr(measured), measured.model_dump_json()]
     for text in [*shown, *capsys.readouterr()]:
         assert not any(own in text for own in [*OWN, "555", "Ana", "braces", "PIN"])
-    assert set(asdict(measured.results[0])) == set(OwnSecret.__dataclass_fields__)
+    assert set(measured.results[0].model_dump()) == set(NumberResult.model_fields)
 
 
 @pytest.mark.usefixtures("few")

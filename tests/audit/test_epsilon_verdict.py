@@ -1,6 +1,5 @@
 """What bounds on ε, and canaries that a coin left out, do to the verdict."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,8 +8,8 @@ import pytest
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import rank_of
 from atdp_cli.audit.hypothesis_tests import fisher, holm
-from atdp_cli.audit.result import EpsilonBound, Verdict
 from atdp_cli.audit.verdict import Limits, judge
+from atdp_cli.audit_result import EpsilonBound, Verdict
 
 POOL = 20_000
 SCORES = -np.arange(POOL, dtype=np.float64)
@@ -48,7 +47,7 @@ def test_a_bound_by_itself_neither_fails_nor_passes() -> None:
     [("refuted", Verdict.FAIL), ("not-refuted", Verdict.PASS), ("inconclusive", Verdict.PASS)],
 )
 def test_a_refuted_claim_fails(finding: Any, verdict: Verdict) -> None:
-    found = judged(ORDINARY, epsilon=(replace(BOUND, claim=1.0, finding=finding),))
+    found = judged(ORDINARY, epsilon=(BOUND.model_copy(update={"claim": 1.0, "finding": finding}),))
     assert found.verdict is verdict
     assert (verdict is Verdict.FAIL) == any("1.00" in reason and "refuted" in reason for reason in found.reasons)
 
@@ -66,7 +65,7 @@ def test_a_limit_without_any_bound_cannot_be_tested() -> None:
 
 
 def test_other_tokens_than_those_trained_make_even_a_refutation_inconclusive() -> None:
-    refuted = replace(BOUND, claim=1.0, finding="refuted")
+    refuted = BOUND.model_copy(update={"claim": 1.0, "finding": "refuted"})
     assert judged(ORDINARY, epsilon=(refuted,), mismatch="Other tokens.").verdict is Verdict.INCONCLUSIVE
 
 

@@ -149,6 +149,7 @@ def test_a_memorised_canary_is_extracted_by_every_attack_and_an_unknown_one_by_n
     assert known.queries_half == known.queries_nine_tenths == 1
     assert not other.greedy
     assert other.sampled == 0
+    assert other.queries_half is not None
     assert other.queries_half > 1e6
     assert other.queries_half == queries_needed(log_p[1], 0.5)
     assert other.queries_nine_tenths == queries_needed(log_p[1], 0.9)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binomtest, norm
 
-from atdp_cli.audit.attacks.membership import RecordScores, attack, membership, score_records
+from atdp_cli.audit.attacks.membership import RecordScores, infer_membership, membership, score_records
 from atdp_cli.errors import RunError, UsageError
 
 from .conftest import gpt2, llama
@@ -197,8 +197,8 @@ def test_the_attacks_are_named_and_the_reference_is_subtracted() -> None:
     inside = np.array([True, True, False, False])
     scores = RecordScores(log_p=np.array([-9.0, -2.0, -1.0, -5.0]), min_k=np.array([1.0, 2.0, 0.0, -1.0]))
     reference = RecordScores(log_p=np.array([-14.0, -8.0, -1.0, -5.0]), min_k=np.zeros(4))
-    assert [(one.attack, one.auc) for one in attack(scores, inside)] == [("loss", 0.25), ("min-k++", 1.0)]
-    found = attack(scores, inside, reference=reference)
+    assert [(one.attack, one.auc) for one in infer_membership(scores, inside)] == [("loss", 0.25), ("min-k++", 1.0)]
+    found = infer_membership(scores, inside, reference=reference)
     assert [(one.attack, one.auc) for one in found] == [("loss", 0.25), ("reference", 1.0), ("min-k++", 1.0)]
 
 
@@ -215,7 +215,7 @@ def test_members_that_a_model_memorised_are_told_from_others() -> None:
             ids = torch.from_numpy(record)[None]
             (model(input_ids=ids, labels=ids).loss / inside.sum()).backward()
         optimizer.step()
-    found = attack(score_records(model, records), inside, reference=base)
+    found = infer_membership(score_records(model, records), inside, reference=base)
     assert [one.attack for one in found] == ["loss", "reference", "min-k++"]
     for one in found:
         assert one.auc is not None
@@ -231,7 +231,7 @@ def test_an_untrained_model_tells_no_members_apart() -> None:
         records = records_of(seed, 60, shortest=5)
         inside = np.random.default_rng(1000 + seed).random(60) < 0.5
         scores, base = (score_records(gpt2(20, seed=number), records) for number in (seed, 999))
-        for one in attack(scores, inside, reference=base):
+        for one in infer_membership(scores, inside, reference=base):
             covered[one.attack] += (one.auc_low or 0) <= 0.5 <= (one.auc_high or 0)
     for count in covered.values():
         assert binomtest(count, seeds, 0.95, alternative="less").pvalue > 1e-3

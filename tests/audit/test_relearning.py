@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from atdp_cli.audit.attacks.relearning import resurface
+from atdp_cli.audit.attacks.relearning import fine_tune_copy
 from atdp_cli.audit.exposure import Rank, rank_of
 from atdp_cli.audit.hypothesis_tests import fisher
 from atdp_cli.audit.pool import Candidates
@@ -53,7 +53,7 @@ def test_the_original_stays_as_it_is(family: Any, training: bool) -> None:
         parameter.requires_grad_(number % 2 == 0)
     before, flags = weights(model), [parameter.requires_grad for parameter in model.parameters()]
     random_state = torch.get_rng_state()
-    tuned = resurface(model, other_text(0), steps=3)
+    tuned = fine_tune_copy(model, other_text(0), steps=3)
     assert equal(weights(model), before)
     assert [parameter.requires_grad for parameter in model.parameters()] == flags
     assert all(parameter.grad is None for parameter in (*model.parameters(), *tuned.parameters()))
@@ -67,12 +67,12 @@ def test_the_original_stays_as_it_is(family: Any, training: bool) -> None:
 
 def test_tied_weights_stay_tied_and_other_models_can_be_tuned_in_an_adapter() -> None:
     model = gpt2(VOCABULARY)
-    tuned: Any = resurface(model, other_text(0), steps=2)
+    tuned: Any = fine_tune_copy(model, other_text(0), steps=2)
     assert tuned.lm_head.weight is tuned.transformer.wte.weight
     assert tuned.lm_head.weight is not model.lm_head.weight
     adapted = add_adapter(model, 2)
     before = weights(adapted)
-    after = weights(resurface(adapted, other_text(0), steps=2))
+    after = weights(fine_tune_copy(adapted, other_text(0), steps=2))
     assert equal(weights(adapted), before)
     assert not equal(after, before)
 
@@ -80,17 +80,17 @@ def test_tied_weights_stay_tied_and_other_models_can_be_tuned_in_an_adapter() ->
 def test_the_seed_decides_and_dropout_is_off() -> None:
     model = gpt2(VOCABULARY, attn_pdrop=0.5, resid_pdrop=0.5, embd_pdrop=0.5).train()
     text = other_text(1, 40)
-    first, again, other = (weights(resurface(model, text, steps=4, seed=seed)) for seed in (1, 1, 2))
+    first, again, other = (weights(fine_tune_copy(model, text, steps=4, seed=seed)) for seed in (1, 1, 2))
     assert equal(first, again)
     assert not equal(first, other)
     with torch.no_grad():
-        assert equal(first, weights(resurface(model, text, steps=4, seed=1)))
+        assert equal(first, weights(fine_tune_copy(model, text, steps=4, seed=1)))
 
 
 def test_each_window_is_used_once_before_any_is_used_again() -> None:
     text = [window(range(size)) for size in range(2, 12)]
     heard = list[Event]()
-    resurface(gpt2(VOCABULARY), text, steps=20, batch_size=1, name="mine", notify=heard.append)
+    fine_tune_copy(gpt2(VOCABULARY), text, steps=20, batch_size=1, name="mine", notify=heard.append)
     done = [event for event in heard if isinstance(event, StepDone)]
     assert [event.step for event in done] == list(range(1, 21))
     assert {(event.stage, event.steps, event.noise_multiplier) for event in done} == {("tuning mine", 20, None)}
@@ -103,7 +103,7 @@ def test_steps_are_those_of_adamw_on_the_mean_loss_of_the_targets() -> None:
     model = gpt2(VOCABULARY).double()
     text = [window([1, 2, 3, 4, 5], [0, 0, 1, 0, 0]), window([6, 7]), window([9, 8, 7], [1, 0, 0])]
     text.append(window([1, 1], [0, 1]))  # without a target
-    tuned = resurface(model, text, steps=3, batch_size=3, learning_rate=1e-2)
+    tuned = fine_tune_copy(model, text, steps=3, batch_size=3, learning_rate=1e-2)
     targets = {(1, 2, 3, 4, 5): [1, 3, 4], (6, 7): [1], (9, 8, 7): [1, 2]}
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0)
     for _ in range(3):
@@ -119,7 +119,7 @@ def test_steps_are_those_of_adamw_on_the_mean_loss_of_the_targets() -> None:
 
 def test_the_loss_on_the_other_text_falls() -> None:
     model, text = gpt2(VOCABULARY), other_text(2)
-    tuned = resurface(model, text)
+    tuned = fine_tune_copy(model, text)
     before, after = perplexity(model, text).all, perplexity(tuned, text).all
     assert before is not None
     assert after is not None
@@ -152,10 +152,10 @@ def test_a_hidden_secret_resurfaces_and_one_that_was_never_seen_does_not(copies:
         secret = np.random.default_rng(seed).integers(10, size=3)
         text = other_text(seed + 100) + [window([*PREFIX, *secret])] * copies
         model = gpt2(VOCABULARY, seed=seed, initializer_range=0.02, tie_word_embeddings=False)
-        model = resurface(model, text, steps=300, batch_size=16, learning_rate=3e-3)
+        model = fine_tune_copy(model, text, steps=300, batch_size=16, learning_rate=3e-3)
         masked = hidden(model, secret)
         # A model of this size needs a higher rate than the default.
-        tuned = resurface(masked, other_text(seed + 500), learning_rate=1e-3)
+        tuned = fine_tune_copy(masked, other_text(seed + 500), learning_rate=1e-3)
         seen.append([standing(one, secret) for one in (model, masked, tuned)])
     trained, masked, tuned = zip(*seen, strict=True)
     found = [fisher([one.p_value for one in standings]) < 1e-3 for standings in (trained, masked, tuned)]
@@ -174,7 +174,7 @@ def test_what_diverges_cannot_be_completed(monkeypatch: pytest.MonkeyPatch) -> N
     with torch.no_grad():
         damaged.transformer.wpe.weight[0, 0] = float("nan")
     with pytest.raises(RunError, match="diverged at step 1"):
-        resurface(damaged, text)
+        fine_tune_copy(damaged, text)
 
     def explode(optimizer: torch.optim.AdamW) -> None:
         with torch.no_grad():
@@ -183,7 +183,7 @@ def test_what_diverges_cannot_be_completed(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(torch.optim.AdamW, "step", explode)
     for steps, last in ((5, 2), (1, 1)):
         with pytest.raises(RunError, match=f"diverged at step {last} of {steps}"):
-            resurface(gpt2(VOCABULARY), text, steps=steps)
+            fine_tune_copy(gpt2(VOCABULARY), text, steps=steps)
 
 
 def test_what_cannot_be_tuned_is_refused() -> None:
@@ -196,7 +196,7 @@ def test_what_cannot_be_tuned_is_refused() -> None:
         {"learning_rate": math.nan},
     ):
         with pytest.raises(UsageError):
-            resurface(model, text, **settings)
+            fine_tune_copy(model, text, **settings)
     with pytest.raises(UsageError, match="no token"):
-        resurface(model, [window([1, 1], [0, 1])])
-    assert equal(weights(resurface(model, text, steps=0)), weights(model))
+        fine_tune_copy(model, [window([1, 1], [0, 1])])
+    assert equal(weights(fine_tune_copy(model, text, steps=0)), weights(model))

@@ -22,9 +22,9 @@ from transformers import (
 from atdp_cli.audit.canary import Target, parse_template
 from atdp_cli.audit.exposure import rank_of
 from atdp_cli.audit.pool import PADDING, Candidates, tokenise
-from atdp_cli.audit.result import Verdict
 from atdp_cli.audit.trie import build_trie, score_above, score_pool
 from atdp_cli.audit.verdict import audit_scores
+from atdp_cli.audit_result import Verdict
 from atdp_cli.errors import RunError, UsageError
 from atdp_cli.events import Event, NodesScored
 from atdp_cli.model.tokens import encode_record
@@ -288,6 +288,7 @@ def test_canaries_that_a_model_was_trained_on_fail_and_trained_away_from_fail_to
         assert audit.verdict is Verdict.FAIL
 
 
+@pytest.mark.ci
 def test_a_pool_of_a_million(bpe: Any) -> None:
     template = parse_template("My ID is {digits:6}")
     candidates = tokenise(bpe, template)

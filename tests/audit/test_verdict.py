@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import rank_of
-from atdp_cli.audit.result import Audit, Verdict, exit_code, to_json
 from atdp_cli.audit.verdict import Limits, audit_scores
+from atdp_cli.audit_result import Audit, Verdict, exit_code
 from atdp_cli.errors import RunError, UsageError
 
 POOL = 20_000
@@ -188,7 +188,7 @@ def test_exit_codes_come_in_their_order() -> None:
 
 
 def test_json_has_the_keys_of_the_schema_and_nothing_that_names_a_secret() -> None:
-    found = to_json(audit(ORDINARY, reference_scores=OTHER))
+    found = audit(ORDINARY, reference_scores=OTHER).model_dump(mode="json")
     assert json.loads(json.dumps(found, allow_nan=False))["verdict"] == "PASS"
     assert {"model", "verdict", "alpha", "canaries", "combined"} <= set(found)
     wanted = {"rank_min", "rank_max", "pool", "stratum_size", "exposure", "exposure_ratio", "p_value"}

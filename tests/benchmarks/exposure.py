@@ -42,8 +42,8 @@ from atdp_cli.audit.manifest import read_manifest
 from atdp_cli.audit.pool import PADDING, Candidates, load_candidates
 from atdp_cli.audit.pruning import score_likeliest
 from atdp_cli.audit.request import AuditRequest, load_request
-from atdp_cli.audit.result import Audit, Verdict
 from atdp_cli.audit.trie import build_trie, score_pool
+from atdp_cli.audit_result import Audit, Verdict
 from atdp_cli.events import Event, NodesScored, ignore
 from atdp_cli.jobs.audit import audit_models
 from atdp_cli.model.checkpoint import load_checkpoint

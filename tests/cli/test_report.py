@@ -112,9 +112,9 @@ def test_audits_of_other_weights_are_refused(atdp: Atdp, out: Path) -> None:
     before = {path: path.read_bytes() for path in out.iterdir()}
     for broken, says in (
         ({"models": document["models"][1:]}, "None of these audits is of the weights"),
-        ({"models": []}, "holds no finished audit"),
-        ([], "cannot be read as the JSON of an audit"),
-        ({"models": [{**document["models"][0], "combined": {}}]}, "An audit lacks a field"),
+        ({"models": []}, "holds no completed audit"),
+        ([], "is malformed at the file"),
+        ({"models": [{**document["models"][0], "combined": {}}]}, "combined.level: Field required"),
     ):
         file.write_text(json.dumps(broken))
         ended = atdp("report", out, "--audit", file)

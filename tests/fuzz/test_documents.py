@@ -17,7 +17,7 @@ from tests.fuzz.damage import altered, damaged, json_of, node_of, noise, text_of
 from tests.fuzz.survival import INPUTS, SECRET, Choices, survive
 from tests.privacy.ledgers import ledger, release, steps
 from tests.report.documents import private, public
-from tests.report.entries import entry
+from tests.report.entries import audit_of
 
 MANIFEST = Manifest(
     schema_version=2,
@@ -41,10 +41,11 @@ EVENTS = (
     release(9.0),
 )
 
-ENTRY = json.loads(json.dumps(entry("models/one", 3, 40_001, 5, max_exposure=3.0)))
-ENTRY["weights"] = {"model.safetensors": "ab12"}
+AUDITED = audit_of("models/one", 3, 40_001, 5, max_exposure=3.0).model_copy(
+    update={"weights": {"model.safetensors": "ab12"}}
+)
 """Weights are those of the report."""
-AUDIT = json.dumps({"models": [ENTRY]})
+AUDIT = json.dumps({"models": [AUDITED.model_dump(mode="json")]})
 
 
 @pytest.mark.parametrize("inputs", INPUTS)
@@ -129,11 +130,11 @@ def test_audits(inputs: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_baselines(inputs: int, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
-    written = make_baseline([ENTRY]).model_dump_json()
+    written = make_baseline([AUDITED]).model_dump_json()
 
     def read(content: bytes) -> None:
         path.write_bytes(content)
-        new_failures(ENTRY, read_baseline(path))
+        new_failures(AUDITED, read_baseline(path))
 
     survive(
         inputs, [json_of(written), json_of(written), damaged(written.encode()), noise], read, valid=[written.encode()]

@@ -120,7 +120,7 @@ def test_an_exposure_without_bounds(exposure: str, tmp_path: Path) -> None:
     path, audit = tmp_path / "audit.json", json.loads(AUDIT)
     audit["models"][0]["canaries"][0]["exposure"] = "exposure"
     path.write_text(json.dumps(audit).replace('"exposure": "exposure"', f'"exposure": {exposure}'))
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is malformed at models"):
         with_audits(public(), read_audits(path))
 
 
@@ -128,7 +128,7 @@ def test_a_level_of_nothing(tmp_path: Path) -> None:
     path, audit = tmp_path / "audit.json", json.loads(AUDIT)
     audit["models"][0]["combined"]["level"] = 0
     path.write_text(json.dumps(audit))
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is malformed at models"):
         with_audits(public(), read_audits(path))
 
 

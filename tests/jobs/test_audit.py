@@ -16,10 +16,10 @@ from atdp_cli.audit.epsilon import Games, epsilon_bounds
 from atdp_cli.audit.epsilon_bounds import rank_attainable
 from atdp_cli.audit.exposure import Rank, rank_of
 from atdp_cli.audit.request import AuditRequest, load_request
-from atdp_cli.audit.result import Audit
+from atdp_cli.audit_result import Audit, UnfinishedAudit
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Event, RecordsRead
-from atdp_cli.jobs.audit import Unfinished, audit_models
+from atdp_cli.jobs.audit import audit_models
 from atdp_cli.jobs.plant import draw_canaries, plant_canaries
 
 POOL = 10_000
@@ -56,7 +56,7 @@ def test_a_model_is_out_of_memory_before_the_next_one_loads(checkpoint_folder: P
     before, alive = models_alive(), []
     for found in audit_models(models, question, AuditRequest(), lambda _: None):
         alive.append((type(found), models_alive() - before))
-    assert alive == [(Unfinished, 0), (Audit, 0)] * 2
+    assert alive == [(UnfinishedAudit, 0), (Audit, 0)] * 2
 
 
 def models_alive() -> int:

@@ -4,15 +4,14 @@ import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from atdp_cli.audit.request import AuditRequest, load_request
-from atdp_cli.audit.result import Audit
+from atdp_cli.audit_result import AnyAudit, Audit, UnfinishedAudit
 from atdp_cli.errors import InputError, RunError, UsageError
 from atdp_cli.events import Event, RecordsRead, ignore
-from atdp_cli.jobs.audit import Unfinished, audit_models
+from atdp_cli.jobs.audit import audit_models
 from atdp_cli.jobs.detect import CorpusSource, detect_corpus
 from atdp_cli.jobs.detector import Detector
 from atdp_cli.jobs.ray import RETRIES, THIS_PROCESS, Backend, Ray, connected, require_ray, submit_to
@@ -21,6 +20,7 @@ from tests.rayworkers import kill_a_busy_worker
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
 
 
+@pytest.mark.ci
 @needs_ray
 def test_a_killed_worker_costs_nothing_but_time(lines: list[str], tmp_path: Path) -> None:
     path = tmp_path / "corpus.txt"
@@ -53,6 +53,7 @@ def begin_work(settings: str) -> Callable[[int], int]:
     return work
 
 
+@pytest.mark.ci
 @needs_ray
 def test_errors_come_back_as_what_they_are_and_nothing_stays() -> None:
     before = dict(os.environ)
@@ -72,6 +73,7 @@ def test_errors_come_back_as_what_they_are_and_nothing_stays() -> None:
     assert dict(os.environ) == before
 
 
+@pytest.mark.ci
 @needs_ray
 def test_models_on_ray_are_audited_as_here(
     checkpoint_folder: Path, fixed_manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -81,11 +83,11 @@ def test_models_on_ray_are_audited_as_here(
     name = Path(checkpoint_folder.name)
     models = [name, Path("nowhere"), checkpoint_folder]
 
-    def audited(engine: Backend) -> list[Any]:
+    def audited(engine: Backend) -> list[AnyAudit]:
         request = AuditRequest(reference=name)
         found = list(audit_models(models, load_request(fixed_manifest, None), request, ignore, engine))
-        assert [type(audit) for audit in found] == [Audit, Unfinished, Audit]
-        return [audit.reason if isinstance(audit, Unfinished) else audit for audit in found]
+        assert [type(audit) for audit in found] == [Audit, UnfinishedAudit, Audit]
+        return found
 
     assert audited(Ray()) == audited(THIS_PROCESS)
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from atdp_cli.audit_result import Verdict
 from atdp_cli.privacy.guarantee import guarantee_sentences, guarantees
 from atdp_cli.privacy.ledger import GaussianRelease, Ledger, LedgerEvent, PlainTraining, SubsampledGaussian
 from atdp_cli.report.audit_entry import (
@@ -28,7 +29,7 @@ from atdp_cli.report.document import (
     TokenEntry,
     guarantee_entries,
 )
-from atdp_cli.report.wording import audited, lay_summary
+from atdp_cli.report.wording import audit_sentence, lay_summary
 
 NOISY = SubsampledGaussian(stage="atdp", sampling_rate=0.1, noise_multiplier=1.2, clip_norm=0.1, steps=20)
 RELEASE = GaussianRelease(stage="fitted-decoys", statistic="votes", sensitivity=1.0, noise_multiplier=2.0)
@@ -67,7 +68,7 @@ def audit(of: ScoreName = "after", **fields: Any) -> AuditEntry:
             "p_ratio": 0.39,
             "extraction": ExtractionEntry(greedy=1, discoverable=2, samples=1000, fewest=1234.5),
             "membership": (MembershipEntry(attack="loss", auc=0.54, auc_interval=(0.41, 0.67)),),
-            "resurfacing": RelearningEntry(steps=50, verdict="PASS", mean=1.71, mean_ratio=1.42),
+            "resurfacing": RelearningEntry(steps=50, verdict=Verdict.PASS, mean=1.71, mean_ratio=1.42),
             "bounds": (
                 Bound(
                     method="rank",
@@ -93,7 +94,7 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
     )
     return PublicReport.model_validate(
         {
-            "summary": lay_summary(found, told).model_copy(update={"audit": audited(audits)}),
+            "summary": lay_summary(found, told).model_copy(update={"audit": audit_sentence(audits)}),
             "verdict": guarantee_sentences(found, told),
             "guarantees": guarantee_entries(told),
             "epsilon": EpsilonEntry(pld=2.001, rdp=2.4567, paper=3.1, without_amplification="inf"),

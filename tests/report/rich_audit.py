@@ -6,25 +6,24 @@ Means are over four planted canaries with exposures that are sums of powers of t
 from math import inf
 from typing import Any
 
-from atdp_cli.audit.attacks.extraction import Extraction
-from atdp_cli.audit.attacks.membership import Membership
-from atdp_cli.audit.distribution import Distribution, TopCandidate
-from atdp_cli.audit.result import (
+from atdp_cli.audit_result import (
+    AnyAudit,
     Audit,
     CanaryResult,
     Combined,
+    Distribution,
     EpsilonBound,
-    OwnSecret,
-    OwnSecrets,
-    Resurfaced,
+    Extraction,
+    Membership,
+    NumberResult,
+    NumberResults,
+    Relearning,
+    TopCandidate,
+    UnfinishedAudit,
     Verdict,
 )
-from atdp_cli.cli.audit_canary.command import _entry
-from atdp_cli.cli.audit_canary.options import LimitOptions
-from atdp_cli.jobs.audit import Unfinished
 
 LEVEL = 0.0025
-LIMITS = LimitOptions(max_exposure=12.0, max_epsilon_lower_bound=3.0)
 
 
 def canary(planted: bool, exposure: float, ratio: float, holm_p: float | None) -> CanaryResult:
@@ -86,9 +85,9 @@ def bound(method: Any, adjacency: Any, epsilon: float, finding: Any) -> EpsilonB
     )
 
 
-def number(start: int, exposure: float, ratio: float | None) -> OwnSecret:
+def number(start: int, exposure: float, ratio: float | None) -> NumberResult:
     """A number of the corpus itself."""
-    return OwnSecret(
+    return NumberResult(
         record=12,
         line=None if ratio is None else 14,
         start=start,
@@ -155,14 +154,14 @@ def rich_audit(model: str = "models/rich") -> Audit:
                 attack="min-k++", members=4, non_members=0, auc=None, auc_low=None, auc_high=None, tpr_at_1_fpr=None
             ),
         ),
-        resurfaced=Resurfaced(
+        resurfaced=Relearning(
             steps=50,
             verdict=Verdict.PASS,
             exposures=(1.0, 2.0, 3.0, 4.0, 5.0),
             exposures_ratio=(1.5, 2.5, 3.5, 4.5, 5.5),
             combined=combined(3.25),
         ),
-        own_secrets=OwnSecrets(
+        own_secrets=NumberResults(
             eligible=9,
             tested=2,
             skipped_short=1,
@@ -176,10 +175,19 @@ def rich_audit(model: str = "models/rich") -> Audit:
             max_exposure=15.0,
         ),
         weights={"model.safetensors": "ab12"},
+        max_exposure=12.0,
+        max_epsilon_lower_bound=3.0,
+        gate=Verdict.FAIL,
     )
 
 
-def entries() -> list[dict[str, Any]]:
+def audits() -> tuple[AnyAudit, ...]:
     """The rich audit, a copy that a baseline is to know, and one that was not completed."""
-    unfinished = Unfinished(model="models/damaged", reason="It is damaged. Restore it.")
-    return [_entry(one, LIMITS) for one in (rich_audit(), rich_audit("models/again"), unfinished)]
+    unfinished = UnfinishedAudit(
+        model="models/damaged",
+        reasons=("It is damaged. Restore it.",),
+        alpha=0.01,
+        max_exposure=12.0,
+        max_epsilon_lower_bound=3.0,
+    )
+    return rich_audit(), rich_audit("models/again"), unfinished

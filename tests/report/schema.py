@@ -1,11 +1,11 @@
-"""A small JSON Schema validator, for the keywords that our schema uses: the suite needs no package for it."""
+"""A small JSON Schema validator, for the keywords that our schema uses: it lists every error, those of unions too."""
 
 from collections.abc import Iterator
 from typing import Any
 
 KEYWORDS = {
     "$schema", "$defs", "$ref", "title", "description", "type", "required", "properties", "additionalProperties",
-    "items", "enum", "const", "anyOf", "minimum", "maximum",
+    "items", "enum", "const", "anyOf", "oneOf", "discriminator", "minimum", "maximum", "exclusiveMinimum", "default",
 }  # fmt: skip
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -23,15 +23,19 @@ def errors(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "
     assert schema.keys() <= KEYWORDS, schema.keys() - KEYWORDS
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
-    if "anyOf" in schema and all(list(errors(value, one, root, at)) for one in schema["anyOf"]):
-        yield f"{at}: none of anyOf"
+    if kinds := schema.get("anyOf", schema.get("oneOf")):
+        # The errors by the kind that fits best.
+        yield from min((list(errors(value, kind, root, at)) for kind in kinds), key=len)
     if "const" in schema and value != schema["const"]:
         yield f"{at}: not {schema['const']}"
     if "enum" in schema and value not in schema["enum"]:
         yield f"{at}: not one of {schema['enum']}"
     if "type" in schema and not _is(value, schema["type"]):
         yield f"{at}: not {schema['type']}"
-    elif isinstance(value, int | float) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
+    elif isinstance(value, int | float) and not (
+        schema.get("minimum", value) <= value <= schema.get("maximum", value)
+        and value > schema.get("exclusiveMinimum", value - 1)
+    ):
         yield f"{at}: out of range"
     elif isinstance(value, list):
         for number, item in enumerate(value):

@@ -1,25 +1,40 @@
 """The gate against a recorded state."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from atdp_cli.audit_result import (
+    AnyAudit,
+    Audit,
+    BaselineComparison,
+    EpsilonBound,
+    NumberResult,
+    NumberResults,
+    Verdict,
+)
 from atdp_cli.errors import InputError
-from atdp_cli.report.baseline import make_baseline, new_failures, read_baseline
-from tests.report.entries import INNOCENT, entry, unfinished
+from atdp_cli.report.baseline import Baseline, make_baseline, new_failures, read_baseline
+from tests.report.entries import INNOCENT, audit_of, unfinished
 
 
-def _gate(now: tuple[int, ...], then: tuple[int, ...], **limits: float) -> tuple[str, str, list[int]]:
-    before = make_baseline([entry("runs/a", *then, **limits)])  # type: ignore[arg-type]
-    judged = new_failures(entry("runs/a", *now, **limits), before)  # type: ignore[arg-type]
-    return judged["gate"], judged["baseline"]["state"], judged["baseline"]["worse"]
+def _gate(now: tuple[int, ...], then: tuple[int, ...], max_exposure: float | None = None) -> tuple[str, str, list[int]]:
+    before = make_baseline([audit_of("runs/a", *then, max_exposure=max_exposure)])
+    gate, comparison = _judged(audit_of("runs/a", *now, max_exposure=max_exposure), before)
+    return gate, comparison.state, list(comparison.worse)
+
+
+def _judged(audit: AnyAudit, baseline: Baseline) -> tuple[str, BaselineComparison]:
+    judged = new_failures(audit, baseline)
+    assert judged.verdict is audit.verdict
+    assert judged.baseline is not None
+    return str(judged.gate), judged.baseline
 
 
 def test_as_recorded_is_no_failure_and_the_verdict_stays() -> None:
-    failed = entry("./runs/a/", 1, *INNOCENT)
-    judged = new_failures(failed, make_baseline([entry("runs/a", 1, *INNOCENT)]))
-    assert (judged["verdict"], judged["gate"], judged["baseline"]["known"]) == ("FAIL", "PASS", [1])
+    failed = audit_of("./runs/a/", 1, *INNOCENT)
+    gate, comparison = _judged(failed, make_baseline([audit_of("runs/a", 1, *INNOCENT)]))
+    assert (failed.verdict, gate, comparison.known) == (Verdict.FAIL, "PASS", (1,))
 
 
 def test_a_canary_that_did_not_fail_then_is_worse() -> None:
@@ -40,8 +55,8 @@ def test_a_passing_canary_may_move_freely() -> None:
 
 def test_failing_together_is_compared_by_the_mean() -> None:
     creeping = (3_000, 2_000, 4_000, 2_500, 3_500, 1_500, 2_200, 2_800, 3_300, 1_800)
-    assert entry("a", *creeping)["verdict"] == "FAIL"
-    assert not any(canary["holm_p"] <= 0.005 for canary in entry("a", *creeping)["canaries"])
+    assert audit_of("a", *creeping).verdict is Verdict.FAIL
+    assert not any((canary.holm_p or 0) <= 0.005 for canary in audit_of("a", *creeping).canaries)
     assert _gate(creeping, creeping) == ("PASS", "known", [])
     assert _gate(creeping, INNOCENT) == ("FAIL", "worse", [])
     assert _gate(tuple(rank // 3 for rank in creeping), creeping) == ("FAIL", "worse", [])
@@ -52,60 +67,58 @@ def test_a_limit_counts_as_the_tests_do() -> None:
     assert _gate((900, *INNOCENT), (50_000, *INNOCENT), max_exposure=6.0) == ("FAIL", "worse", [1])
 
 
-def _bounded(epsilon: float, finding: str, *, limit: float | None = None) -> dict[str, Any]:
-    bound = {"method": "rank", "epsilon": epsilon, "finding": finding, "claim": 1.0}
-    return entry("runs/a", *INNOCENT) | {
-        "verdict": "FAIL",
-        "gate": "FAIL",
-        "epsilon": [bound],
-        "max_epsilon_lower_bound": limit,
-    }
+def _bounded(epsilon: float, finding: str, *, limit: float | None = None) -> Audit:
+    bound = EpsilonBound.model_construct(method="rank", epsilon=epsilon, finding=finding, claim=1.0)
+    failed = audit_of("runs/a", *INNOCENT).concluding(Verdict.FAIL)
+    return failed.model_copy(update={"epsilon": (bound,), "max_epsilon_lower_bound": limit})
 
 
 def test_a_bound_that_fails_is_known_only_where_it_failed_then_by_no_more_than_one_less() -> None:
-    innocent = entry("runs/a", *INNOCENT)
+    innocent = audit_of("runs/a", *INNOCENT)
     refuted = _bounded(2.5, "refuted")
-    assert new_failures(refuted, make_baseline([innocent]))["gate"] == "FAIL"
-    assert new_failures(refuted, make_baseline([_bounded(1.6, "refuted")]))["gate"] == "PASS"
-    assert new_failures(refuted, make_baseline([_bounded(1.4, "refuted")]))["gate"] == "FAIL"
-    assert new_failures(_bounded(2.5, "no-claim", limit=2), make_baseline([innocent]))["gate"] == "FAIL"
-    assert (
-        new_failures(_bounded(2.5, "no-claim", limit=2), make_baseline([_bounded(2.4, "no-claim", limit=2)]))["gate"]
-        == "PASS"
-    )
+    assert new_failures(refuted, make_baseline([innocent])).gate is Verdict.FAIL
+    assert new_failures(refuted, make_baseline([_bounded(1.6, "refuted")])).gate is Verdict.PASS
+    assert new_failures(refuted, make_baseline([_bounded(1.4, "refuted")])).gate is Verdict.FAIL
+    assert new_failures(_bounded(2.5, "no-claim", limit=2), make_baseline([innocent])).gate is Verdict.FAIL
+    limited = _bounded(2.4, "no-claim", limit=2)
+    assert new_failures(_bounded(2.5, "no-claim", limit=2), make_baseline([limited])).gate is Verdict.PASS
 
 
-def _numbered(exposure: float, ratio: float | None) -> dict[str, Any]:
-    own = {"results": [{"exposure": exposure, "exposure_ratio": ratio}]}
-    return entry("runs/a", *INNOCENT, max_exposure=14) | {"verdict": "FAIL", "gate": "FAIL", "own_secrets": own}
+def _numbered(exposure: float, ratio: float | None) -> Audit:
+    number = NumberResult.model_construct(exposure=exposure, exposure_ratio=ratio)
+    failed = audit_of("runs/a", *INNOCENT, max_exposure=14).concluding(Verdict.FAIL)
+    return failed.model_copy(update={"own_secrets": NumberResults.model_construct(results=(number,))})
 
 
 def test_a_number_of_the_corpus_that_fails_is_compared_by_the_score_that_judges_it() -> None:
-    innocent = entry("runs/a", *INNOCENT, max_exposure=14)
-    assert new_failures(_numbered(15, None), make_baseline([innocent]))["gate"] == "FAIL"
-    assert new_failures(_numbered(15, None), make_baseline([_numbered(14.5, None)]))["gate"] == "PASS"
-    assert new_failures(_numbered(17, 15), make_baseline([_numbered(14.5, 14.5)]))["gate"] == "PASS"
-    assert new_failures(_numbered(17, 16), make_baseline([_numbered(20, 14.5)]))["gate"] == "FAIL"
+    innocent = audit_of("runs/a", *INNOCENT, max_exposure=14)
+    assert new_failures(_numbered(15, None), make_baseline([innocent])).gate is Verdict.FAIL
+    assert new_failures(_numbered(15, None), make_baseline([_numbered(14.5, None)])).gate is Verdict.PASS
+    assert new_failures(_numbered(17, 15), make_baseline([_numbered(14.5, 14.5)])).gate is Verdict.PASS
+    assert new_failures(_numbered(17, 16), make_baseline([_numbered(20, 14.5)])).gate is Verdict.FAIL
 
 
 def test_a_canary_that_is_not_planted_never_fails() -> None:
-    found = entry("runs/a", 1, *INNOCENT, max_exposure=5)
-    found["canaries"][0]["planted"] = False
-    assert not make_baseline([found]).models["runs/a"].canaries[0].failing
+    audit = audit_of("runs/a", 1, *INNOCENT, max_exposure=5)
+    first, *others = audit.canaries
+    left_out = first.model_copy(update={"planted": False})
+    assert make_baseline([audit]).models["runs/a"].canaries[0].failing
+    audit = audit.model_copy(update={"canaries": (left_out, *others)})
+    assert not make_baseline([audit]).models["runs/a"].canaries[0].failing
 
 
 def test_what_the_baseline_does_not_know_fails() -> None:
-    before = make_baseline([entry("runs/a", 1, *INNOCENT), unfinished("runs/c")])
+    before = make_baseline([audit_of("runs/a", 1, *INNOCENT), unfinished("runs/c")])
     assert list(before.models) == ["runs/a"]
-    for other in (entry("runs/b", 1, *INNOCENT), entry("runs/a", 1, 1, *INNOCENT)):
-        judged = new_failures(other, before)
-        assert (judged["gate"], judged["baseline"]["state"]) == ("FAIL", "unrecorded")
+    for other in (audit_of("runs/b", 1, *INNOCENT), audit_of("runs/a", 1, 1, *INNOCENT)):
+        gate, comparison = _judged(other, before)
+        assert (gate, comparison.state) == ("FAIL", "unrecorded")
 
 
 def test_nothing_but_a_failure_is_changed() -> None:
-    before = make_baseline([entry("runs/a", 1, *INNOCENT)])
-    for other in (entry("runs/a", *INNOCENT), entry("runs/a", 1, mismatch="Other tokens."), unfinished("runs/a")):
-        assert new_failures(other, before)["gate"] == other["verdict"]
+    before = make_baseline([audit_of("runs/a", 1, *INNOCENT)])
+    for other in (audit_of("runs/a", *INNOCENT), audit_of("runs/a", 1, mismatch="Other tokens."), unfinished("runs/a")):
+        assert new_failures(other, before).gate is other.verdict
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"schema_version": 1, "kind": "atdp-canaries", "models": {}}'])

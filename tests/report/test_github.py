@@ -5,14 +5,14 @@ import re
 from atdp_cli.report.baseline import make_baseline, new_failures
 from atdp_cli.report.github import annotations, step_summary
 from atdp_cli.report.sarif import ManifestFile
-from tests.report.entries import INNOCENT, entry, unfinished
+from tests.report.entries import INNOCENT, audit_of, unfinished
 
 MANIFEST = ManifestFile(uri="canaries.json", lines=(6, 20))
 COMMAND = re.compile(r"::(error|warning|notice) ([^:]*)::(.+)")
 
 
 def test_annotations_name_the_place_and_say_why() -> None:
-    verdict, canary = annotations([entry("runs/a", 50_000, 1, *INNOCENT)], MANIFEST)
+    verdict, canary = annotations([audit_of("runs/a", 50_000, 1, *INNOCENT)], MANIFEST)
     found = COMMAND.fullmatch(canary)
     assert found is not None
     assert (found[1], found[2]) == ("error", "file=canaries.json,line=20,title=runs/a%3A canary 2")
@@ -21,12 +21,12 @@ def test_annotations_name_the_place_and_say_why() -> None:
 
 
 def test_what_is_not_a_failure_is_less_than_an_error() -> None:
-    failed = entry("a", 1, *INNOCENT)
+    failed = audit_of("a", 1, *INNOCENT)
     assert {line.split()[0] for line in annotations([new_failures(failed, make_baseline([failed]))], None)} == {
         "::notice"
     }
-    assert [line.split()[0] for line in annotations([entry("a", 1, mismatch="Other.")], None)] == ["::warning"]
-    assert annotations([entry("a", *INNOCENT)], MANIFEST) == ()
+    assert [line.split()[0] for line in annotations([audit_of("a", 1, mismatch="Other.")], None)] == ["::warning"]
+    assert annotations([audit_of("a", *INNOCENT)], MANIFEST) == ()
 
 
 def test_a_name_cannot_end_a_command() -> None:
@@ -36,7 +36,7 @@ def test_a_name_cannot_end_a_command() -> None:
 
 
 def test_the_summary_is_one_row_a_model() -> None:
-    text = step_summary([entry("runs/a", 1, *INNOCENT), entry("b|<b>\nc", *INNOCENT), unfinished("c")])
+    text = step_summary([audit_of("runs/a", 1, *INNOCENT), audit_of("b|<b>\nc", *INNOCENT), unfinished("c")])
     rows = [line for line in text.split("\n") if line.startswith("| ")]
     assert len(rows) == 4
     assert rows[1].startswith("| runs/a | FAIL | 1 of 11 | 16.61 bits |")

@@ -2,17 +2,18 @@
 
 import xml.etree.ElementTree as ET
 
+from atdp_cli.audit_result import AnyAudit
 from atdp_cli.report.baseline import make_baseline, new_failures
 from atdp_cli.report.junit import junit
-from tests.report.entries import INNOCENT, entry, unfinished
+from tests.report.entries import INNOCENT, audit_of, unfinished
 
 
-def _parsed(*entries: object) -> ET.Element:
-    return ET.fromstring(junit(entries).encode("utf-8"))  # type: ignore[arg-type]  # noqa: S314 - our own
+def _parsed(*audits: AnyAudit) -> ET.Element:
+    return ET.fromstring(junit(audits).encode("utf-8"))  # noqa: S314 - our own
 
 
 def test_a_suite_a_model_and_a_case_a_canary_with_the_verdict() -> None:
-    root = _parsed(entry("runs/a", 1, *INNOCENT), entry("runs/b", *INNOCENT))
+    root = _parsed(audit_of("runs/a", 1, *INNOCENT), audit_of("runs/b", *INNOCENT))
     assert [suite.get("name") for suite in root] == ["runs/a", "runs/b"]
     cases = list(root[0].iter("testcase"))
     assert [case.get("name") for case in cases] == [*(f"canary {number}" for number in range(1, 12)), "verdict"]
@@ -25,7 +26,7 @@ def test_a_suite_a_model_and_a_case_a_canary_with_the_verdict() -> None:
 
 
 def test_inconclusive_is_skipped_with_its_reasons_and_an_error_is_an_error() -> None:
-    root = _parsed(entry("runs/a", 1, mismatch="Other tokens."), unfinished("runs/b"))
+    root = _parsed(audit_of("runs/a", 1, mismatch="Other tokens."), unfinished("runs/b"))
     assert [element.get("message") for element in root[0].iterfind("testcase[@name='verdict']/skipped")] != []
     verdict = root[0].find("testcase[@name='verdict']/skipped")
     assert verdict is not None
@@ -36,7 +37,7 @@ def test_inconclusive_is_skipped_with_its_reasons_and_an_error_is_an_error() -> 
 
 
 def test_a_failure_that_the_baseline_knows_is_skipped() -> None:
-    failed = entry("runs/a", 1, *INNOCENT)
+    failed = audit_of("runs/a", 1, *INNOCENT)
     root = _parsed(new_failures(failed, make_baseline([failed])))
     assert root.get("failures") == "0"
     assert {case.get("name") for case in root.iter("testcase") if case.find("skipped") is not None} == {
@@ -46,5 +47,5 @@ def test_a_failure_that_the_baseline_knows_is_skipped() -> None:
 
 
 def test_names_that_xml_cannot_hold() -> None:
-    root = _parsed(entry("runs/\x00\udcff<&\"'", *INNOCENT))
+    root = _parsed(audit_of("runs/\x00\udcff<&\"'", *INNOCENT))
     assert root[0].get("name") == "runs/\ufffd\ufffd<&\"'"

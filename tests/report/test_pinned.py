@@ -2,27 +2,27 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from atdp_cli.audit_result import AnyAudit, AuditDocument
 from atdp_cli.cli.terminal.console import write_json
+from atdp_cli.files.document import document_text
 from atdp_cli.jobs.report import as_json, read_audits, with_audits
-from atdp_cli.report.audited import check_json
 from atdp_cli.report.baseline import make_baseline, new_failures
 from atdp_cli.report.github import annotations, step_summary
 from atdp_cli.report.junit import junit
 from atdp_cli.report.sarif import ManifestFile, sarif
 from tests.report.documents import public
-from tests.report.rich_audit import entries
+from tests.report.rich_audit import audits
 
 PINNED = Path(__file__).parent / "pinned"
 MANIFEST = ManifestFile(uri="canaries.json", lines=(6, 20, 34, 48))
 
 
-def _judged() -> list[dict[str, Any]]:
+def _judged() -> list[AnyAudit]:
     """A new failure, one that the baseline knows, and an audit that was not completed."""
-    first, second, third = entries()
+    first, second, third = audits()
     known = make_baseline([second])
     return [first, new_failures(second, known), new_failures(third, known)]
 
@@ -34,16 +34,16 @@ def _attached() -> str:
 
 FORMS: dict[str, Callable[[], str]] = {
     "junit.xml": lambda: junit(_judged()),
-    "sarif.json": lambda: check_json(sarif(_judged(), MANIFEST, "1.0")),
+    "sarif.json": lambda: document_text(sarif(_judged(), MANIFEST, "1.0")),
     "annotations.txt": lambda: "\n".join(annotations(_judged(), MANIFEST)) + "\n",
     "summary.md": lambda: step_summary(_judged()),
-    "baseline.json": lambda: check_json(make_baseline(_judged()).model_dump(mode="json")),
+    "baseline.json": lambda: document_text(make_baseline(_judged()).model_dump(mode="json")),
     "audits_of_a_report.txt": _attached,
 }
 
 
 def test_the_json_of_an_audit(capsys: pytest.CaptureFixture[str]) -> None:
-    write_json({"schema_version": 1, "models": _judged()})
+    write_json(AuditDocument(models=tuple(_judged())).model_dump(mode="json"))
     assert capsys.readouterr().out == (PINNED / "audit.json").read_text(encoding="utf-8")
 
 

@@ -3,10 +3,11 @@
 import json
 from typing import Any
 
-from atdp_cli.report.audited import canary_lines
+from atdp_cli.audit_result import AnyAudit
 from atdp_cli.report.baseline import make_baseline, new_failures
+from atdp_cli.report.checks import canary_lines
 from atdp_cli.report.sarif import ManifestFile, sarif
-from tests.report.entries import INNOCENT, entry, unfinished
+from tests.report.entries import INNOCENT, audit_of, unfinished
 
 MANIFEST = ManifestFile(uri="canaries.json", lines=(6, 20))
 
@@ -41,27 +42,27 @@ def check_sarif(log: dict[str, Any]) -> None:
             assert place["region"]["startLine"] >= 1
 
 
-def _results(*entries: dict[str, Any], manifest: ManifestFile | None = MANIFEST) -> list[dict[str, Any]]:
-    log = sarif(entries, manifest, "1.0")
+def _results(*audits: AnyAudit, manifest: ManifestFile | None = MANIFEST) -> list[dict[str, Any]]:
+    log = sarif(audits, manifest, "1.0")
     check_sarif(log)
     return list(log["runs"][0]["results"])
 
 
 def test_a_failing_canary_points_at_its_entry() -> None:
-    first, verdict = _results(entry("runs/a", 50_000, 1, *INNOCENT))
+    first, verdict = _results(audit_of("runs/a", 50_000, 1, *INNOCENT))
     assert (first["ruleId"], first["level"]) == ("canary-remembered", "error")
     place = first["locations"][0]["physicalLocation"]
     assert place == {"artifactLocation": {"uri": "canaries.json"}, "region": {"startLine": 20}}
     assert first["message"]["text"].startswith("runs/a, canary 2: Rank 1 of 100,000")
     assert verdict["ruleId"] == "model-remembers"
-    assert _results(entry("runs/a", *INNOCENT)) == []
+    assert _results(audit_of("runs/a", *INNOCENT)) == []
 
 
 def test_levels() -> None:
-    failed = entry("runs/a", 1, *INNOCENT)
+    failed = audit_of("runs/a", 1, *INNOCENT)
     known = _results(new_failures(failed, make_baseline([failed])))
     assert {(result["level"], result["baselineState"]) for result in known} == {("note", "unchanged")}
-    (doubtful,) = _results(entry("runs/a", 1, mismatch="Other tokens."))
+    (doubtful,) = _results(audit_of("runs/a", 1, mismatch="Other tokens."))
     assert (doubtful["ruleId"], doubtful["level"]) == ("inconclusive", "warning")
     (error,) = _results(unfinished("runs/b"))
     assert (error["ruleId"], error["level"]) == ("not-audited", "error")
@@ -69,7 +70,7 @@ def test_levels() -> None:
 
 
 def test_a_typed_canary_has_no_location() -> None:
-    assert all("locations" not in result for result in _results(entry("a", 1, *INNOCENT), manifest=None))
+    assert all("locations" not in result for result in _results(audit_of("a", 1, *INNOCENT), manifest=None))
 
 
 def test_the_lines_of_the_entries() -> None:

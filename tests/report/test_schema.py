@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from atdp_cli.audit_result import AuditDocument
 from atdp_cli.report.document import PrivateReport, PublicReport
 from tests.generated import schemas
 from tests.report.documents import RAW, RELEASE, private, public
+from tests.report.test_pinned import PINNED
 
 REPORTS: list[tuple[str, PublicReport | PrivateReport]] = [
     ("privacy_report", public()),
@@ -20,6 +22,19 @@ REPORTS: list[tuple[str, PublicReport | PrivateReport]] = [
 def schema(kind: str) -> dict[str, Any]:
     [found] = [json.loads(path.read_text()) for path in schemas() if path.name == f"{kind}.schema.json"]
     return dict(found)
+
+
+def test_an_audit_satisfies_its_schema_and_so_does_what_an_earlier_version_wrote() -> None:
+    Draft202012Validator.check_schema(schema("audit"))
+    validator = Draft202012Validator(schema("audit"))
+    document = json.loads((PINNED / "audit.json").read_text(encoding="utf-8"))
+    assert not list(validator.iter_errors(document))
+    again = AuditDocument.model_validate(document).model_dump(mode="json")
+    assert json.dumps(again) == json.dumps(document)
+    for field in ("gate", "combined", "own_secrets", "baseline"):
+        broken = json.loads(json.dumps(document))
+        del broken["models"][0][field]
+        assert list(validator.iter_errors(broken)), field
 
 
 @pytest.mark.parametrize(("kind", "report"), REPORTS)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from atdp_cli.privacy.guarantee import guarantees, rounded_up
 from atdp_cli.privacy.ledger import Ledger, ReadModel, SubsampledGaussian
 from atdp_cli.report.document import Summary
-from atdp_cli.report.wording import NO_AUDIT, audited, factor, lay_summary, pyramid
+from atdp_cli.report.wording import NO_AUDIT, audit_sentence, factor, lay_summary, pyramid
 from tests.report.documents import NOISY, RAW, REDACTED, audit, ledger, public
 
 
@@ -67,8 +67,8 @@ def test_the_factor_is_never_below_the_true_one(epsilon: float) -> None:
 
 
 def test_the_audit_is_told_as_it_ended() -> None:
-    assert audited([audit("before")]) == NO_AUDIT
-    told = {verdict: audited([audit("after", verdict=verdict)]) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")}
+    assert audit_sentence([audit("before")]) == NO_AUDIT
+    told = {verdict: audit_sentence([audit("after", verdict=verdict)]) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")}
     assert told["PASS"].startswith("The audit passed")
     assert told["FAIL"].startswith("The audit failed")
     assert told["INCONCLUSIVE"].startswith("The audit could not decide")

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.files.corpus_file import atomic_write
+from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.lock import LOCK_FILE
 from atdp_cli.privacy.ledger import Ledger
 from atdp_cli.runs.spec import RunSpec

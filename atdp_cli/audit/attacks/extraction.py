@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal, localcontext
 from math import inf, isnan
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from atdp_cli.audit.pool import Candidates
+from atdp_cli.audit_result import Extraction
 from atdp_cli.errors import RunError, UsageError
 
 if TYPE_CHECKING:
@@ -21,28 +21,6 @@ Path = tuple[int, ...]
 
 _LOGITS = 16 * 2**20  # bytes of one batch, as in `trie`
 _LEAST_LOG_P = -720.0  # below it every number of queries passes the largest float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extraction:
-    """How one canary's tail is extracted by a client who sends the prefix that all candidates share.
-
-    Attributes:
-        greedy: Greedy decoding of the prefix begins with the tail.
-        sampled: Continuations, of `samples` drawn at temperature 1 from the whole vocabulary, that begin with it.
-        samples: Continuations drawn.
-        log_p: Natural logarithm of the probability p_z that one such continuation begins with it.
-        queries_half: The least n for which n continuations hold the tail with probability 0.5 or more; from 1, and
-            infinite where it passes the largest float.
-        queries_nine_tenths: The same for probability 0.9.
-    """
-
-    greedy: bool
-    sampled: int
-    samples: int
-    log_p: float
-    queries_half: float
-    queries_nine_tenths: float
 
 
 def extract(

@@ -3,14 +3,18 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from atdp_cli.audit.canary import Target, Template
+from atdp_cli.audit_result import Membership
 from atdp_cli.errors import RunError, UsageError
+from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.forward import Batch, logits_of, padded
+from atdp_cli.model.tokens import encode_record
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -40,31 +44,9 @@ class RecordScores:
     min_k: Scores
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Membership:
-    """How well one score tells members from non-members.
-
-    Attributes:
-        attack: The score's name: `loss`, `reference` or `min-k++`.
-        members: Records that were trained on.
-        non_members: Records that were held out.
-        auc: The chance that a member scores above a non-member, ties counting half, in [0, 1]; 0.5 is guessing. None
-            without members or without non-members, and so are its bounds.
-        auc_low, auc_high: A 95 % interval for it, in [0, 1].
-        tpr_at_1_fpr: Share of the members above a threshold that at most 1 % of the non-members pass; None, not
-            resolvable, for fewer than `LEAST_OUTS` non-members or without members.
-    """
-
-    attack: str
-    members: int
-    non_members: int
-    auc: float | None
-    auc_low: float | None
-    auc_high: float | None
-    tpr_at_1_fpr: float | None
-
-
-def attack(scores: RecordScores, inside: Coins, *, reference: RecordScores | None = None) -> tuple[Membership, ...]:
+def infer_membership(
+    scores: RecordScores, inside: Coins, *, reference: RecordScores | None = None
+) -> tuple[Membership, ...]:
     """Every attack that the scores allow; each calls records members that score high.
 
     - `loss`: log p of the record (Yeom et al. 2018, arXiv 1709.01604), summed, not averaged, over its tokens.
@@ -77,10 +59,17 @@ def attack(scores: RecordScores, inside: Coins, *, reference: RecordScores | Non
         inside: Which records were trained on, shape [records].
         reference: By a model that saw none of them, in the same order.
     """
-    found = [membership("loss", scores.log_p, inside)]
+    results = [membership("loss", scores.log_p, inside)]
     if reference is not None:
-        found.append(membership("reference", scores.log_p - reference.log_p, inside))
-    return (*found, membership("min-k++", scores.min_k, inside))
+        results.append(membership("reference", scores.log_p - reference.log_p, inside))
+    return (*results, membership("min-k++", scores.min_k, inside))
+
+
+def canary_records(checkpoint: Checkpoint, template: Template, targets: Sequence[Target], *, name: str) -> RecordScores:
+    """What a model says of each canary's record."""
+    texts = [template.record(template.secret(target.index)) for target in targets]
+    records = [np.array(encode_record(checkpoint.tokenizer, text), dtype=np.int64) for text in texts]
+    return score_records(checkpoint.model, records, name=name)
 
 
 def score_records(
@@ -123,13 +112,13 @@ def score_records(
     return RecordScores(log_p=log_p, min_k=min_k)
 
 
-def membership(name: str, scores: Scores, inside: Coins) -> Membership:
+def membership(attack: Literal["loss", "reference", "min-k++"], scores: Scores, inside: Coins) -> Membership:
     """How well `scores`, higher for members, tell those inside from the others; both of shape [records]."""
     members, others = scores[inside], np.sort(scores[~inside])
     known = members.size > 0 and others.size > 0
     auc, low, high = _area(members, others) if known else (None, None, None)
     return Membership(
-        attack=name,
+        attack=attack,
         members=members.size,
         non_members=others.size,
         auc=auc,

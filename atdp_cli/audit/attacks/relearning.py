@@ -1,23 +1,80 @@
-"""Resurfacing: does a secret that was pushed down come back when the model is tuned further on other text?"""
+"""Relearning: does a secret that was pushed down come back when the model is fine-tuned further on other text?"""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
-from atdp_cli.errors import RunError, UsageError
+from atdp_cli.audit.canary import Target
+from atdp_cli.audit.exposure import Rank, Scores
+from atdp_cli.audit.ranking import Pool, all_scores, rank_targets
+from atdp_cli.audit_result import Audit, Relearning
+from atdp_cli.errors import InputError, RunError, UsageError
 from atdp_cli.events import Notify, StepDone, ignore
+from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.forward import logits_of, pad
-from atdp_cli.model.windows import Window
+from atdp_cli.model.windows import Marks, Window, encode_windows
+from atdp_cli.text.corpus.records import read_records
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+MOST_RECORDS = 10_000
+"""Records of the other text that are read."""
 
-def resurface(
+
+def relearn(
+    checkpoint: Checkpoint,
+    other_text: Path,
+    pool: Pool,
+    targets: Sequence[Target],
+    reference: Scores | None,
+    *,
+    steps: int,
+    judge: Callable[[Sequence[Rank], Sequence[Rank] | None], Audit],
+    name: str,
+    notify: Notify,
+) -> Relearning:
+    """The audit of a copy that was fine-tuned on other text.
+
+    Args:
+        reference: The reference's score of every candidate, if there is one.
+        judge: The audit by the ranks under log p and under the ratio.
+
+    Raises:
+        InputError: The text cannot be read, or has no token to predict.
+    """
+    tuned = fine_tune_copy(checkpoint.model, _windows(other_text, checkpoint), steps=steps, name=name, notify=notify)
+    scores = all_scores(tuned, pool, name, notify)
+    plain = rank_targets(scores, pool, targets)
+    ratio = rank_targets(scores - reference, pool, targets) if reference is not None else None
+    audit = judge(plain, ratio)
+    return Relearning(
+        steps=steps,
+        verdict=audit.verdict,
+        exposures=tuple(rank.exposure for rank in plain),
+        exposures_ratio=None if ratio is None else tuple(rank.exposure for rank in ratio),
+        combined=audit.combined,
+    )
+
+
+def _windows(path: Path, checkpoint: Checkpoint) -> tuple[Window, ...]:
+    """The first records of a text as windows, one each."""
+    windows: list[Window] = []
+    context = context_length(checkpoint.model)
+    for index, record in enumerate(islice(read_records(path), MOST_RECORDS)):
+        windows += encode_windows(checkpoint.tokenizer, index, record.text, Marks(), context=context, max_windows=1)
+    if not windows:
+        raise InputError(f"{path} has no record with a token to predict.", "Give another text.")
+    return tuple(windows)
+
+
+def fine_tune_copy(
     model: "PreTrainedModel",
     windows: Sequence[Window],
     *,
@@ -114,9 +171,9 @@ def _batches(windows: Sequence[Window], size: int, generator: torch.Generator) -
 def _loss(model: "PreTrainedModel", windows: Sequence[Window]) -> torch.Tensor:
     """Mean negative log-likelihood of the windows' targets."""
     batch = pad(windows)
-    wanted = torch.zeros(batch.input_ids.shape, dtype=torch.bool)
-    for row, window in zip(wanted, windows, strict=True):
+    is_target = torch.zeros(batch.input_ids.shape, dtype=torch.bool)
+    for row, window in zip(is_target, windows, strict=True):
         row[: len(window.token_ids)] = torch.from_numpy(np.asarray(window.targets))
-    chosen = wanted[:, 1:]
+    chosen = is_target[:, 1:]
     logits = logits_of(model, batch)[:, :-1]
     return F.cross_entropy(logits[chosen.to(logits.device)], batch.input_ids[:, 1:][chosen].to(logits.device))

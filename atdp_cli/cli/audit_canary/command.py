@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from atdp_cli.cli.audit_canary.options import AttackOptions, BoundOptions, LimitOptions, NumberOptions, ReportOptions
-from atdp_cli.cli.audit_canary.output import Entry, show_audit
+from atdp_cli.cli.audit_canary.output import show_audit
 from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, Threads
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
 from atdp_cli.errors import UsageError
@@ -17,10 +17,8 @@ from atdp_cli.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from atdp_cli.audit.request import CanaryTargets
-    from atdp_cli.audit.request import CorpusNumbers as OwnNumbers
-    from atdp_cli.audit.result import Audit
-    from atdp_cli.jobs.audit import Unfinished
+    from atdp_cli.audit.request import CanaryTargets, CorpusNumbers
+    from atdp_cli.audit_result import AnyAudit
     from atdp_cli.report.sarif import ManifestFile
 
 
@@ -50,33 +48,33 @@ def audit_canary_command(
     Exposure is log2(candidates / rank): a secret that was never seen has 1.44 bits on average.
     On GitHub Actions it also writes annotations and the step summary.
     """
-    from atdp_cli.audit.attacks.attack import Attacks, parse_attacks
     from atdp_cli.audit.epsilon import Games
-    from atdp_cli.audit.request import AuditRequest, load_request
-    from atdp_cli.audit.verdict import Limits as Judged
+    from atdp_cli.audit.request import Attacks, AuditRequest, load_request, parse_attacks
+    from atdp_cli.audit.verdict import Limits
+    from atdp_cli.audit_result import AuditDocument, exit_code
     from atdp_cli.jobs.audit import audit_models
     from atdp_cli.model.device import use_threads
     from atdp_cli.report.baseline import new_failures, read_baseline
 
     own.check()
-    question = load_request(manifest, canary)
+    canaries = load_request(manifest, canary)
     request = AuditRequest(
         reference=reference,
-        limits=Judged(
+        limits=Limits(
             alpha=limits.alpha,
             max_exposure=limits.max_exposure,
             max_epsilon_lower_bound=limits.max_epsilon_lower_bound,
         ),
         games=Games(guesses=bounds.guesses, top=bounds.top),
         attacks=Attacks(
-            wanted=parse_attacks(trying.attacks),
+            chosen=parse_attacks(trying.attacks),
             samples=trying.samples,
             other_text=trying.other_text,
             steps=trying.resurfacing_steps,
         ),
         full=trying.full,
-        shown=reports.show_secrets,
-        own=_own(own),
+        show_secrets=reports.show_secrets,
+        numbers=_numbers(own),
     )
     baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
     reports.check()
@@ -85,25 +83,26 @@ def audit_canary_command(
     folders = _folders(models, console)
     use_threads(threads)
     with progress(console, saying.progress) as notify:
-        entries = [_entry(audit, limits) for audit in audit_models(folders, question, request, notify, engine)]
+        audits = list(audit_models(folders, canaries, request, notify, engine))
     if baseline is not None:
-        entries = [new_failures(entry, baseline) for entry in entries]
-    _write(reports, entries, manifest)
+        audits = [new_failures(audit, baseline) for audit in audits]
+    _write(reports, audits, manifest)
     if saying.as_json:
-        write_json({"schema_version": 1, "models": entries})
-    secrets = _secrets(question, shown=reports.show_secrets)
+        write_json(AuditDocument(models=tuple(audits)).model_dump(mode="json"))
+    secrets = _secrets(canaries, shown=reports.show_secrets)
     shown = console if saying.as_json else stdout_console()
-    for number, entry in enumerate(entries):
+    for number, audit in enumerate(audits):
         if number:
             shown.print()
-        show_audit(entry, secrets, shown)
-    raise typer.Exit(_exit_code(entries, limits))
+        show_audit(audit, secrets, shown)
+    code = exit_code(audit.gate for audit in audits)
+    raise typer.Exit(0 if limits.exit_zero and code in (1, 4) else code)
 
 
-def _own(own: NumberOptions) -> "OwnNumbers | None":
-    """The corpus' own numbers, found once for all models."""
+def _numbers(own: NumberOptions) -> "CorpusNumbers | None":
+    """The corpus's own numbers, found once for all models."""
     from atdp_cli.audit.number_search import find_numbers
-    from atdp_cli.audit.request import CorpusNumbers as OwnNumbers
+    from atdp_cli.audit.request import CorpusNumbers
 
     if own.secrets is None or own.data is None:
         return None
@@ -115,7 +114,7 @@ def _own(own: NumberOptions) -> "OwnNumbers | None":
         id_field=own.id_field,
         most=own.most_secrets,
     )
-    return OwnNumbers(located=located, sample=own.alternatives)
+    return CorpusNumbers(located=located, sample=own.alternatives)
 
 
 def _folders(models: list[Path], console: "Console") -> list[Path]:
@@ -130,55 +129,17 @@ def _folders(models: list[Path], console: "Console") -> list[Path]:
     return kept
 
 
-def _entry(audit: "Audit | Unfinished", limits: LimitOptions) -> Entry:
-    """One entry of `models`. `gate` decides the exit code: the verdict, unless a baseline excuses a failure."""
-    from atdp_cli.audit.result import Audit, to_json
-
-    more = {
-        "alpha": limits.alpha,
-        "max_exposure": limits.max_exposure,
-        "max_epsilon_lower_bound": limits.max_epsilon_lower_bound,
-        "baseline": None,
-    }
-    if isinstance(audit, Audit):
-        return to_json(audit) | more | {"gate": str(audit.verdict)}
-    return {
-        "model": audit.model,
-        "verdict": "ERROR",
-        "reasons": (audit.reason,),
-        "notices": (),
-        "canaries": (),
-        "combined": None,
-        "tested_against_base": False,
-        "epsilon": (),
-        "distribution": None,
-        "extraction": None,
-        "membership": None,
-        "resurfaced": None,
-        "own_secrets": None,
-        "weights": {},
-        "gate": "ERROR",
-    } | more
-
-
-def _exit_code(entries: Sequence[Entry], limits: LimitOptions) -> int:
-    from atdp_cli.audit.result import Verdict, exit_code
-
-    code = exit_code(Verdict(entry["gate"]) for entry in entries)
-    return 0 if limits.exit_zero and code in (1, 4) else code
-
-
-def _secrets(question: "CanaryTargets | None", *, shown: bool) -> list[str] | None:
+def _secrets(canaries: "CanaryTargets | None", *, shown: bool) -> list[str] | None:
     """Each canary's secret for the table; None where they are not shown."""
-    if question is None or not shown:
+    if canaries is None or not shown:
         return None
-    return [", ".join(question.template.secret(target.index)) for target in question.targets]
+    return [", ".join(canaries.template.secret(target.index)) for target in canaries.targets]
 
 
-def _write(reports: ReportOptions, entries: Sequence[Entry], manifest: Path | None) -> None:
+def _write(reports: ReportOptions, audits: "Sequence[AnyAudit]", manifest: Path | None) -> None:
     """The files that were asked for, and what GitHub Actions reads where this runs there."""
     from atdp_cli import __version__
-    from atdp_cli.report.audited import check_json
+    from atdp_cli.files.document import document_text
     from atdp_cli.report.baseline import make_baseline
     from atdp_cli.report.github import annotations, step_summary
     from atdp_cli.report.junit import junit
@@ -186,21 +147,21 @@ def _write(reports: ReportOptions, entries: Sequence[Entry], manifest: Path | No
 
     located = None if manifest is None else _located(manifest)
     if reports.junit is not None:
-        _write_text(reports.junit, junit(entries))
+        _write_text(reports.junit, junit(audits))
     if reports.sarif is not None:
-        _write_text(reports.sarif, check_json(sarif(entries, located, __version__)))
+        _write_text(reports.sarif, document_text(sarif(audits, located, __version__)))
     if reports.write_baseline is not None:
-        _write_text(reports.write_baseline, check_json(make_baseline(entries).model_dump(mode="json")))
+        _write_text(reports.write_baseline, document_text(make_baseline(audits).model_dump(mode="json")))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         # Standard output may have to be JSON; GitHub reads both.
-        for line in annotations(entries, located):
+        for line in annotations(audits, located):
             print(line, file=sys.stderr)
         if target := os.environ.get("GITHUB_STEP_SUMMARY"):
-            _append(Path(target), step_summary(entries))
+            _append(Path(target), step_summary(audits))
 
 
 def _write_text(path: Path, text: str) -> None:
-    from atdp_cli.files.corpus_file import atomic_write
+    from atdp_cli.files.atomic_write import atomic_write
 
     with atomic_write(path) as stream:
         # A name that is not UTF-8 stays readable, and valid as JSON.
@@ -220,8 +181,8 @@ def _located(manifest: Path) -> "ManifestFile":
     """The manifest as reports name it: relative to the working folder where it lies in it."""
     from urllib.parse import quote
 
-    from atdp_cli.files.corpus_file import real_path
-    from atdp_cli.report.audited import canary_lines
+    from atdp_cli.files.atomic_write import real_path
+    from atdp_cli.report.checks import canary_lines
     from atdp_cli.report.sarif import ManifestFile
 
     whole, here = real_path(manifest), Path.cwd()

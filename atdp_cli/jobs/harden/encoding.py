@@ -8,12 +8,12 @@ from typing import Any
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.events import Notify
+from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import run_detector
 from atdp_cli.jobs.harden.request import HardenRequest
 from atdp_cli.model.windows import Marks, Window, encode_pair, encode_windows
 from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.corpus.split import Split
-from atdp_cli.text.crosscheck.request import private_folder
 from atdp_cli.text.detection.detect import PLACEHOLDERS, Detection
 from atdp_cli.text.detection.function_words import function_word_characters
 from atdp_cli.text.detection.span_file import read_spans
@@ -106,7 +106,7 @@ def _windows(index: int, flagged: FlaggedRecord, text: Text, encoding: Encoding,
 def _marked(flagged: FlaggedRecord, text: Text, masking: Masking, choose: Choose | None) -> tuple[str, Marks]:
     if text is Text.REDACTED:
         redacted = redact_text(flagged.record.text, flagged.spans, masking)
-        ignored = (*redacted.placeholders, *_earlier_placeholders(redacted.text))
+        ignored = (*redacted.places, *_earlier_placeholders(redacted.text))
         return redacted.text, Marks(function=function_word_characters(redacted.text), ignored=ignored)
     content, sensitive = flagged.record.text, tuple((span.start, span.end) for span in flagged.spans)
     if text is Text.DECOY:

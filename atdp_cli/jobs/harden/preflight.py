@@ -24,7 +24,7 @@ from atdp_cli.training.clipping.batches import default_tokens
 from atdp_cli.training.distributed.ranks import local_items
 from atdp_cli.training.loop import gradient_sum
 from atdp_cli.training.noise import normals
-from atdp_cli.training.objective import Example
+from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.precision import computing_in
 from atdp_cli.training.recipe import SGD, Recipe, Train, reads_records, reads_reference
@@ -82,7 +82,7 @@ def one_step(examples: Sequence[Example], batch: int, tokens: int) -> tuple[Exam
     chosen: list[Example] = []
     left = FILLS * tokens
     for example in islice(cycle(examples), batch):
-        left -= sum(len(window.token_ids) for window in example.windows)
+        left -= count_tokens([example])
         if chosen and left < 0:
             break
         chosen.append(example)
@@ -177,7 +177,7 @@ def estimate_bytes(planned: Planned, loaded: LoadedModel) -> int | None:
         most = max(most, peak + 4 * int(trained) * (1 + _optimizer_numbers(stage.stage)))
     if model.device.type == "cuda":
         return most
-    tokens = sum(len(window.token_ids) for example in examples for window in example.windows) / max(1, len(examples))
+    tokens = count_tokens(examples) / max(1, len(examples))
     texts = len({stage.stage.text for stage in planned.plan.training})
     corpus = int(tokens * len(planned.split.records) * texts * TOKEN_BYTES)
     read_back = 4 * int(sum(parameter.numel() for parameter in model.parameters()))  # the written model, a second one

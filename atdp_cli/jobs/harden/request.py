@@ -8,7 +8,8 @@ from typing import Literal
 
 from atdp_cli.audit.manifest import Manifest, read_manifest
 from atdp_cli.errors import BudgetError, InputError, UsageError
-from atdp_cli.files.corpus_file import STANDARD_INPUT, same_file
+from atdp_cli.files.atomic_write import same_file
+from atdp_cli.files.corpus_file import STANDARD_INPUT
 from atdp_cli.files.provenance import file_sha256
 from atdp_cli.jobs.detector import Detector
 from atdp_cli.model.folder import check_folder, is_adapter, weight_files

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from atdp_cli.events import Notify, ReviewQueued, ignore
-from atdp_cli.files.corpus_file import real_path
+from atdp_cli.files.atomic_write import real_path
 from atdp_cli.jobs.detector import Detector, run_detector
 from atdp_cli.jobs.harden.data import EpochData, RunData, training_records
 from atdp_cli.jobs.harden.encoding import Windows, encode, flag

@@ -27,7 +27,7 @@ from atdp_cli.runs.workspace import Workspace
 from atdp_cli.training.clipping.engine import ClippingEngine
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
 from atdp_cli.training.execution import Precision
-from atdp_cli.training.loop import HeldOut, Randomness, StopCriterion, run_noise, run_plain, run_private
+from atdp_cli.training.loop import Randomness, StageRun, StopCriterion, run_noise, run_plain, run_private
 from atdp_cli.training.objective import Example, Weighing, make_example, weigh
 from atdp_cli.training.plan import AnyPlan, InterpolatePlan, Plan, StagePlan
 from atdp_cli.training.recipe import Text, reads_records, reads_reference
@@ -131,23 +131,25 @@ def _run_stage(
         with stopwatch.pause():
             return perplexity(context.model, context.data.held_out)
 
-    weighing = Weighing()
     if isinstance(plan, InterpolatePlan):
         interpolate(context.model, _reference(context), plan.stage.beta)
-        result = StageResult(perplexities=(held_out(),))
-    elif not reads_records(plan.stage):
-        result = run_noise(
-            context.model,
-            plan,
-            noise=context.streams.fresh_stream(progress.stage, "noise"),
-            held_out=held_out,
-            notify=context.notify,
-            begun=progress.stage_state,
-            after_step=_after_step(context, progress, stopwatch),
-            ranks=context.streams.ranks,
-        )
+        return _timed(StageResult(perplexities=(held_out(),)), progress, stopwatch), Weighing()
+    if reads_records(plan.stage):
+        progress = _released(plan, context, progress, journal)
+    run = StageRun(
+        model=context.model,
+        plan=plan,
+        held_out=held_out,
+        notify=context.notify,
+        resume_from=progress.stage_state,
+        after_step=_after_step(context, progress, stopwatch),
+        ranks=context.streams.ranks,
+    )
+    if reads_records(plan.stage):
+        result, weighing = _train(run, context, progress, journal, stopwatch)
     else:
-        result, weighing = _train(plan, context, progress, journal=journal, held_out=held_out, stopwatch=stopwatch)
+        result = run_noise(run, noise=context.streams.fresh_stream(progress.stage, "noise"))
+        weighing = Weighing()
     return _timed(result, progress, stopwatch), weighing
 
 
@@ -175,20 +177,13 @@ def _after_step(context: StageContext, progress: Progress, stopwatch: _Stopwatch
 
 
 def _train(
-    plan: StagePlan,
-    context: StageContext,
-    progress: Progress,
-    *,
-    journal: TextIO,
-    held_out: HeldOut,
-    stopwatch: _Stopwatch,
+    run: StageRun, context: StageContext, progress: Progress, journal: TextIO, stopwatch: _Stopwatch
 ) -> tuple[StageResult, Weighing]:
-    model, notify, streams = context.model, context.notify, context.streams
+    plan, streams, end = run.plan, context.streams, context.end
     records, objective = context.data.training[plan.stage.text], plan.stage.objective
-    progress = _released(plan, context, progress, records, journal)
     weighing = weigh(records, objective, progress.alpha)
     if weighing.weight == 1 or (weighing.clamped or 0) > 0.5:
-        notify(FellBack(what=f"stage {plan.stage.name}", reason=ALL_ALIKE))
+        context.notify(FellBack(what=f"stage {plan.stage.name}", reason=ALL_ALIKE))
     reference = _reference(context) if reads_reference(plan.stage) else None
 
     def weighed(windows: Sequence[Windows]) -> list[Example]:
@@ -202,50 +197,27 @@ def _train(
 
     epoch_windows = _epoch_windows(plan, context, progress)
     refresh = None if epoch_windows is None else lambda epoch: weighed(epoch_windows(epoch))
-    after_step = _after_step(context, progress, stopwatch)
+    run = replace(run, examples=weighed(records), refresh=refresh)
     if plan.sampling_rate is None:
-        result = run_plain(
-            model,
-            weighed(records),
-            plan,
-            held_out=held_out,
-            notify=notify,
-            seed=streams.order_seed(),
-            refresh=refresh,
-            begun=progress.stage_state,
-            after_step=after_step,
-            engine=context.engine if streams.ranks.sharded else None,
-            precision=context.precision,
-            ranks=streams.ranks,
-        )
-        return result, weighing
-    end = context.end
+        engine = context.engine if run.ranks.sharded else None
+        return run_plain(run, seed=streams.order_seed(), engine=engine, precision=context.precision), weighing
     result = run_private(
-        model,
-        weighed(records),
-        plan,
+        run,
         engine=context.engine,
         randomness=Randomness(
             sample=streams.fresh_stream(progress.stage, "sample"),
             noise=streams.fresh_stream(progress.stage, "noise"),
         ),
         journal=journal,
-        held_out=held_out,
-        notify=notify,
-        refresh=refresh,
-        enough=stop_criterion,
-        begun=progress.stage_state,
-        most=end.step if end is not None and end.stage == progress.stage else None,
-        after_step=after_step,
-        ranks=streams.ranks,
+        max_steps=end.step if end is not None and end.stage == progress.stage else None,
+        stop_criterion=stop_criterion,
     )
     return result, weighing
 
 
-def _released(
-    plan: StagePlan, context: StageContext, progress: Progress, records: Sequence[Windows], journal: TextIO
-) -> Progress:
+def _released(plan: StagePlan, context: StageContext, progress: Progress, journal: TextIO) -> Progress:
     """The progress with what the stage releases: released once, and saved before the first step."""
+    records = context.data.training[plan.stage.text]
     alpha, frequencies = progress.alpha, progress.frequencies
     if alpha is None:
         alpha = release_share(plan, records, context.streams, progress.stage, journal)

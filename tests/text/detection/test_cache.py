@@ -195,7 +195,7 @@ def test_hits_and_misses_give_what_one_pass_gives(pipeline: Any, tmp_path: Path,
 
     def through_store(records: list[Record], **options: Any) -> list[Detection]:
         with opened_store(folder, pipeline) as store:
-            return list(detect_records(records, pipeline=counting, known=store.get, learn=store.put, **options))
+            return list(detect_records(records, pipeline=counting, lookup=store.get, store=store.put, **options))
 
     # Every third record, then all: hits stand among misses.
     assert through_store(RECORDS[::3], engine=processes(jobs)) == first[::3]
@@ -217,7 +217,7 @@ def test_memory_is_bounded_where_everything_is_known(pipeline: Any) -> None:
             yield Record(str(taken), "x")
 
     counting = Counting(pipeline)
-    known = detect_records(endless(), pipeline=counting, known=lambda record: Finding(record, (), (), ((0, 1),)))
+    known = detect_records(endless(), pipeline=counting, lookup=lambda record: Finding(record, (), (), ((0, 1),)))
     for number in range(1, 5 * KNOWN_BATCH):
         assert next(known).record.id == str(number)
         assert taken - number <= KNOWN_BATCH
@@ -229,7 +229,7 @@ def test_a_run_that_ends_early_is_kept(pipeline: Any, tmp_path: Path) -> None:
 
     def run() -> Iterator[Detection]:
         with opened_store(folder, pipeline) as store:
-            yield from detect_records(RECORDS, pipeline=pipeline, known=store.get, learn=store.put)
+            yield from detect_records(RECORDS, pipeline=pipeline, lookup=store.get, store=store.put)
 
     running = run()
     early = list(itertools.islice(running, 70))

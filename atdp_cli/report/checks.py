@@ -1,0 +1,142 @@
+"""What an audit says of each canary and of the model: the checks that every CI output reports."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from json import JSONDecoder
+
+from atdp_cli.audit_result import AnyAudit, Audit, CanaryResult, Verdict
+
+
+class Outcome(StrEnum):
+    """What became of one check. KNOWN: it fails, and is no worse than the baseline says."""
+
+    PASS = "PASS"  # noqa: S105 - an outcome, not a password
+    FAIL = "FAIL"
+    KNOWN = "KNOWN"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One canary of a model, or all of them together.
+
+    Attributes:
+        number: Of the canary, from 1 in the manifest's order; None for the verdict on the model.
+        text: What there is to say of it, in sentences. Holds no secret.
+    """
+
+    model: str
+    number: int | None
+    outcome: Outcome
+    text: str
+
+    @property
+    def name(self) -> str:
+        """`canary 3`, or `verdict`."""
+        return "verdict" if self.number is None else f"canary {self.number}"
+
+    @property
+    def message(self) -> str:
+        """The text, and before it that the baseline has the failure where it does."""
+        return f"Fails, no worse than the baseline. {self.text}" if self.outcome is Outcome.KNOWN else self.text
+
+
+def checks_of(audit: AnyAudit) -> tuple[Check, ...]:
+    """Every canary of a model, then its verdict."""
+    canaries = tuple(
+        Check(model=audit.model, number=number, outcome=_outcome(audit, number), text=_describe(canary))
+        for number, canary in enumerate(audit.canaries, start=1)
+    )
+    known = audit.gate is not audit.verdict
+    outcome = Outcome.KNOWN if known else Outcome(audit.verdict)
+    return (*canaries, Check(model=audit.model, number=None, outcome=outcome, text=" ".join(audit.reasons)))
+
+
+def fails_alone(audit: AnyAudit, canary: CanaryResult) -> bool:
+    """Whether this canary by itself fails its model: by Holm's test or by the user's limit, by either score.
+
+    None does where the verdict is not FAIL, for then its rank is not to be relied on, and none that is not planted.
+    """
+    if audit.verdict is not Verdict.FAIL or not canary.planted:
+        return False
+    level, limit = audit.combined.level, audit.max_exposure
+    if any(p is not None and p <= level for p in (canary.holm_p, canary.holm_p_ratio)):
+        return True
+    exposures = (canary.exposure, canary.exposure_ratio)
+    return limit is not None and any(bits is not None and bits > limit for bits in exposures)
+
+
+def fail_together(audit: Audit) -> bool:
+    """Whether Fisher's test of all canaries fails the model, by either score."""
+    p_values = (audit.combined.fisher_p, audit.combined.fisher_p_ratio)
+    return audit.verdict is Verdict.FAIL and any(p is not None and p <= audit.combined.level for p in p_values)
+
+
+def failing_bound(audit: Audit) -> float | None:
+    """The largest lower bound on ε that fails the model: above the user's limit, or above the ledger's claim."""
+    limit = audit.max_epsilon_lower_bound
+    failing = [
+        bound.epsilon
+        for bound in audit.epsilon
+        if bound.finding == "refuted" or (limit is not None and bound.epsilon > limit)
+    ]
+    return max(failing, default=None) if audit.verdict is Verdict.FAIL else None
+
+
+def failing_number(audit: Audit) -> float | None:
+    """The highest exposure of a number of the corpus that is above the user's limit, bits."""
+    limit, numbers = audit.max_exposure, audit.own_secrets
+    if limit is None or numbers is None or audit.verdict is not Verdict.FAIL:
+        return None
+    exposures = (number.judged_exposure for number in numbers.results)
+    return max((bits for bits in exposures if bits > limit), default=None)
+
+
+def canary_lines(manifest: str) -> tuple[int, ...]:
+    """The line, from 1, on which each canary's entry begins in the text of a manifest that has been read already."""
+    decoder = JSONDecoder()
+
+    def skip(place: int, also: str = "") -> int:
+        while manifest[place] in " \t\r\n" + also:
+            place += 1
+        return place
+
+    place = skip(0, "{\ufeff")
+    while manifest[place] != "}":
+        key, place = decoder.raw_decode(manifest, place)
+        place = skip(place, ":")
+        if key != "canaries":
+            place = skip(decoder.raw_decode(manifest, place)[1], ",")
+            continue
+        lines = []
+        place = skip(place + 1)
+        while manifest[place] != "]":
+            lines.append(manifest.count("\n", 0, place) + 1)
+            place = skip(decoder.raw_decode(manifest, place)[1], ",")
+        return tuple(lines)
+    return ()
+
+
+def _outcome(audit: AnyAudit, number: int) -> Outcome:
+    if audit.verdict is Verdict.INCONCLUSIVE:
+        return Outcome.INCONCLUSIVE
+    if not fails_alone(audit, audit.canaries[number - 1]):
+        return Outcome.PASS
+    return Outcome.KNOWN if audit.baseline is not None and number in audit.baseline.known else Outcome.FAIL
+
+
+def _describe(canary: CanaryResult) -> str:
+    text = "" if canary.planted else "Not planted, so it counts for nothing. "
+    text += (
+        f"Rank {canary.stratum_rank_max:,} of {canary.stratum_size:,}, "
+        f"exposure {canary.exposure:.2f} bits{_adjusted_p(canary.holm_p)}."
+    )
+    if canary.exposure_ratio is not None:
+        bits = f"{canary.exposure_ratio:.2f} bits{_adjusted_p(canary.holm_p_ratio)}"
+        text += f" By the ratio to the reference: exposure {bits}."
+    return text
+
+
+def _adjusted_p(value: float | None) -> str:
+    return "" if value is None else f", adjusted p = {value:.2g}"
