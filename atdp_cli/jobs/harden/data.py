@@ -1,7 +1,7 @@
 """What the stages of a run read: spans, windows, and the planted canaries among them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,9 +24,13 @@ from atdp_cli.text.corpus.split import Split
 from atdp_cli.text.detection.scan import load_pipeline
 from atdp_cli.text.redaction.decoys import WITHOUT, Choose, uniformly
 from atdp_cli.text.redaction.placeholders import Masking
+from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import Text, reads_records
 
 T = TypeVar("T")
+
+EpochData = Callable[[StagePlan, int, Choose], Sequence[Windows]]
+"""(stage, epoch, what decoys are drawn with) → the training records' windows as the current term lists flag them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
