@@ -117,7 +117,7 @@ class AccountRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """ε of a ledger's private events at its δ; None where nothing private ran, or where it was not wanted."""
+    """ε of a ledger's private events at its δ; None where nothing private ran, or where it was not requested."""
 
     epsilons: Epsilons | None
     group: float | None = None
@@ -200,7 +200,7 @@ def solve_hypothesis(unknown: Unknown, known: Parameters, target: float, delta: 
         except BudgetError:
             return math.inf
 
-    found = calibrate_noise(
+    value = calibrate_noise(
         cost,
         target,
         start=start,
@@ -209,12 +209,12 @@ def solve_hypothesis(unknown: Unknown, known: Parameters, target: float, delta: 
         tolerance=0.0 if unknown == "steps" else SOLVE_TOLERANCE,
         whole=unknown == "steps",
     )
-    if found is None:
+    if value is None:
         raise BudgetError(
             f"ε = {target:g} cannot be reached: with {unknown} at {cheapest:g}, ε is {cost(cheapest):.3g}.",
             "Ask for a larger ε, or change the other parameters.",
         )
-    return changed(found if unknown == "steps" else _shortened(found, up=unknown == "noise"))
+    return changed(value if unknown == "steps" else _shortened(value, up=unknown == "noise"))
 
 
 def _shortened(value: float, *, up: bool) -> float:
@@ -235,7 +235,7 @@ def _search(unknown: Unknown, known: Parameters) -> tuple[Callable[[float], Para
             return lambda value: replace(known, sample_rate=value), 0.01, LEAST_RATE_SOLVED, 1.0
 
 
-def figures(ledger: Ledger, wanted: AccountRequest) -> Figures:
+def figures(ledger: Ledger, request: AccountRequest) -> Figures:
     """Every figure about a ledger.
 
     Raises:
@@ -246,12 +246,12 @@ def figures(ledger: Ledger, wanted: AccountRequest) -> Figures:
         return Figures(epsilons=None)
     return Figures(
         epsilons=epsilons(private, delta, grid=grid),
-        group=None if wanted.group is None else _group(ledger, wanted.group),
-        replace_one=epsilon_pld(private, delta, grid=grid, adjacency="replace-one") if wanted.replace_one else None,
-        floor=epsilon_floor(private, delta) if wanted.floor else None,
-        cross_check=_cross_check(ledger) if wanted.cross_check else None,
-        over_delta=epsilon_over_delta(private, _deltas(ledger), grid=grid) if wanted.curves else (),
-        over_steps=epsilon_over_steps(private, delta, grid=grid) if wanted.curves else (),
+        group=None if request.group is None else _group(ledger, request.group),
+        replace_one=epsilon_pld(private, delta, grid=grid, adjacency="replace-one") if request.replace_one else None,
+        floor=epsilon_floor(private, delta) if request.floor else None,
+        cross_check=_cross_check(ledger) if request.cross_check else None,
+        over_delta=epsilon_over_delta(private, _deltas(ledger), grid=grid) if request.curves else (),
+        over_steps=epsilon_over_steps(private, delta, grid=grid) if request.curves else (),
     )
 
 

@@ -209,10 +209,10 @@ def _interval(exposures: Sequence[float | None]) -> Interval | None:
 def _extraction(audit: Audit) -> ExtractionEntry | None:
     if audit.extraction is None:
         return None
-    planted = [one for one, canary in zip(audit.extraction, audit.canaries, strict=True) if canary.planted]
-    queries = [extraction.queries_half for extraction in planted if extraction.queries_half is not None]
+    planted = audit.planted_extraction()
+    queries = [entry.queries_half for entry in planted if entry.queries_half is not None]
     return ExtractionEntry(
-        greedy=sum(extraction.greedy for extraction in planted),
+        greedy=sum(entry.greedy for entry in planted),
         discoverable=sum(samples <= DISCOVERABLE_QUERIES for samples in queries),
         samples=DISCOVERABLE_QUERIES,
         fewest=min(queries, default=None),

@@ -16,7 +16,7 @@ def render_card(report: PublicReport) -> str:
 
 def _finite(report: PublicReport) -> bool:
     """Whether an ε that anyone may rely on holds end to end."""
-    end_to_end = next(one.epsilon for one in report.guarantees if one.scope == "end_to_end")
+    end_to_end = next(guarantee.epsilon for guarantee in report.guarantees if guarantee.scope == "end_to_end")
     return isinstance(end_to_end, float) and not report.insecure_seed
 
 

@@ -1,4 +1,4 @@
-"""What a client of the model can make it say: canaries read off by greedy decoding, by sampling, and at what cost."""
+"""Extraction: which canaries a client of the model gets by greedy decoding and by sampling, and at what cost."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -65,11 +65,11 @@ def extract(
             greedy=decoded[: len(tail)] == tail,
             sampled=count,
             samples=samples,
-            log_p=float(own),
-            queries_half=queries_needed(float(own), 0.5),
-            queries_nine_tenths=queries_needed(float(own), 0.9),
+            log_p=float(target_log_p),
+            queries_half=queries_needed(float(target_log_p), 0.5),
+            queries_nine_tenths=queries_needed(float(target_log_p), 0.9),
         )
-        for tail, count, own in zip(tails, counts, log_p, strict=True)
+        for tail, count, target_log_p in zip(tails, counts, log_p, strict=True)
     )
 
 
@@ -126,7 +126,7 @@ def sample_continuations(
         generator: On the CPU, wherever the model is.
     """
     continued = {tail[:depth] for tail in tails for depth in range(len(tail))}
-    wanted = continued.union(tails)
+    counted = continued.union(tails)
     reached: Counter[Path] = Counter({(): samples})
     alive: list[Path] = [()] if () in continued else []
     while alive:
@@ -134,7 +134,7 @@ def sample_continuations(
         for path, probabilities in _next_tokens(model, prefix, alive, name):
             drawn = torch.multinomial(probabilities, reached[path], replacement=True, generator=generator)
             counts = Counter((*path, token) for token in drawn.tolist())
-            reached.update({child: count for child, count in counts.items() if child in wanted})
+            reached.update({child: count for child, count in counts.items() if child in counted})
             following += [child for child in counts if child in continued]
         alive = following
     return [reached[tail] for tail in tails]
