@@ -53,15 +53,6 @@ class Games:
 HALF_AND_ROOT = Games()
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Terms:
-    """What every bound of one audit shares; `ledger` is None where the model claims nothing."""
-
-    ledger: Ledger | None
-    delta: float
-    confidence: float
-
-
 def epsilon_bounds(
     folder: Path,
     ranks: Sequence[Rank],
@@ -89,36 +80,34 @@ def epsilon_bounds(
     if not (ranked or guessing):
         return ()
     ledger = _ledger(folder)
-    terms = _Terms(
-        ledger=ledger,
-        delta=DELTA if ledger is None else ledger.delta,
-        confidence=1 - alpha / (ranked + guessing),
-    )
+    delta, confidence = DELTA if ledger is None else ledger.delta, 1 - alpha / (ranked + guessing)
+    shared = {"delta": delta, "confidence": confidence}
     bounds = []
     if guessing:
-        bounds.append(_in_out(ranks, targets, games, terms))
+        bounds.append(_in_out(ranks, targets, games, ledger, shared))
     if ranked:
-        bounds.append(_rank([ranks[i] for i in planted], [targets[i] for i in planted], games, terms))
+        bounds.append(_rank([ranks[i] for i in planted], [targets[i] for i in planted], games, ledger, shared))
     return tuple(bounds)
 
 
-def _in_out(ranks: Sequence[Rank], targets: Sequence[Target], games: Games, terms: _Terms) -> EpsilonBound:
+def _in_out(
+    ranks: Sequence[Rank], targets: Sequence[Target], games: Games, ledger: Ledger | None, shared: dict[str, float]
+) -> EpsilonBound:
     m = len(targets)
     r = 2 * max(1, m // 4) if games.guesses is None else games.guesses
     if r > m:
         raise UsageError(f"{r} guesses cannot be made of {m} canaries.", "Lower --guesses.")
     guesses = guess_coins([rank.exposure for rank in ranks], r)
     correct = sum(targets[i].planted == inside for i, inside in guesses)
-    claim = _claim(terms.ledger, targets, "zero-out")
-    bound = in_out_bound(records=m, guesses=r, correct=correct, delta=terms.delta, confidence=terms.confidence)
-    attainable = in_out_attainable(records=m, guesses=r, delta=terms.delta, confidence=terms.confidence)
+    claim = _claim(ledger, targets, "zero-out")
+    bound = in_out_bound(records=m, guesses=r, correct=correct, **shared)
+    attainable = in_out_attainable(records=m, guesses=r, **shared)
     return EpsilonBound(
         method="in-out",
         adjacency="zero-out",
         epsilon=bound,
         attainable=attainable,
-        delta=terms.delta,
-        confidence=terms.confidence,
+        **shared,
         guesses=r,
         correct=correct,
         top=None,
@@ -127,7 +116,9 @@ def _in_out(ranks: Sequence[Rank], targets: Sequence[Target], games: Games, term
     )
 
 
-def _rank(ranks: Sequence[Rank], targets: Sequence[Target], games: Games, terms: _Terms) -> EpsilonBound:
+def _rank(
+    ranks: Sequence[Rank], targets: Sequence[Target], games: Games, ledger: Ledger | None, shared: dict[str, float]
+) -> EpsilonBound:
     pool = ranks[0].pool
     top = isqrt(pool) if games.top is None else games.top
     if top >= pool:
@@ -135,16 +126,15 @@ def _rank(ranks: Sequence[Rank], targets: Sequence[Target], games: Games, terms:
     # The auditor names the same share of each stratum, so K candidates at most.
     wins = sum(rank.stratum_rank_max <= top * rank.stratum_size // pool for rank in ranks)
     m = len(ranks)
-    claim = _claim(terms.ledger, targets, "replace-one")
-    bound = rank_bound(pool=pool, top=top, canaries=m, wins=wins, delta=terms.delta, confidence=terms.confidence)
-    attainable = rank_attainable(pool=pool, top=top, canaries=m, delta=terms.delta, confidence=terms.confidence)
+    claim = _claim(ledger, targets, "replace-one")
+    bound = rank_bound(pool=pool, top=top, canaries=m, wins=wins, **shared)
+    attainable = rank_attainable(pool=pool, top=top, canaries=m, **shared)
     return EpsilonBound(
         method="rank",
         adjacency="replace-one",
         epsilon=bound,
         attainable=attainable,
-        delta=terms.delta,
-        confidence=terms.confidence,
+        **shared,
         guesses=m,
         correct=wins,
         top=top,

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from atdp_cli.audit.canary import ALPHABETS, Characters, Secret, Template
 from atdp_cli.audit.exposure import Rank, Scores
 from atdp_cli.audit.pool import Candidates
-from atdp_cli.audit.trie import score_pool
-from atdp_cli.errors import RunError
+from atdp_cli.audit.trie import damaged_logits, score_pool
 from atdp_cli.events import NodesScored, Notify, ignore
 from atdp_cli.model.tokens import encode_record
 
@@ -206,9 +205,7 @@ def _children(model: "PreTrainedModel", product: ProductPool, paths: Tokens, nam
             ids = torch.from_numpy(rows[start : start + _BATCH]).to(model.device)
             logits = model(input_ids=ids, use_cache=False).logits[:, -1]
             if not torch.isfinite(logits).all():
-                raise RunError(
-                    f"{name} gives a logit that is NaN or infinite.", "Check the checkpoint: its weights are damaged."
-                )
+                raise damaged_logits(name)
             log_p = torch.log_softmax(logits.double(), dim=-1)
             log_ps.append(log_p[:, torch.from_numpy(product.steps[depth]).to(model.device)].cpu().numpy())
     return np.concatenate(log_ps)

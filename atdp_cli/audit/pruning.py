@@ -7,7 +7,7 @@ import numpy as np
 
 from atdp_cli.audit.exposure import Lengths, Scores
 from atdp_cli.audit.pool import Candidates
-from atdp_cli.audit.trie import Trie, build_trie, score_above, score_pool
+from atdp_cli.audit.trie import Trie, build_trie, score_pool
 from atdp_cli.events import Notify, ignore
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def score_likeliest(
     margin = _MARGIN
     while True:
         floor = needed - margin
-        scores = score_above(model, candidates, floor, trie=trie, name=name, batch_size=batch_size, notify=notify)
+        scores = score_pool(model, candidates, floor=floor, trie=trie, name=name, batch_size=batch_size, notify=notify)
         # Half of the margin is left for rounding here.
         if floor <= lowest_needed(scores[places], lengths, longest) - margin / 2:
             return scores

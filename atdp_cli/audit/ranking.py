@@ -13,7 +13,6 @@ from atdp_cli.audit.pool import Candidates, default_cache, load_candidates, samp
 from atdp_cli.audit.product_pool import ProductPool, exact_rank, product_pool
 from atdp_cli.audit.pruning import score_likeliest
 from atdp_cli.audit.trie import Trie, build_trie, score_pool
-from atdp_cli.audit.verdict import check_finite
 from atdp_cli.errors import RunError
 from atdp_cli.events import Notify
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
@@ -112,6 +111,19 @@ def rank_targets_exactly(
                 notify=notify,
             )
             for target, rank in zip(targets, sampled_ranks, strict=True)
+        )
+
+
+def check_finite(model: str, scores: Scores) -> None:
+    """Refuses scores that are no numbers, which a damaged model may give.
+
+    Raises:
+        RunError: One is infinite or NaN.
+    """
+    if not np.isfinite(scores).all():
+        raise RunError(
+            f"{model} gives a candidate a probability that is zero or not a number.",
+            "Check the checkpoint: its weights may be damaged.",
         )
 
 

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, log2
 
-import numpy as np
-
 from atdp_cli.audit.canary import Target
-from atdp_cli.audit.exposure import Lengths, Rank, Scores, rank_of
+from atdp_cli.audit.exposure import Rank
 from atdp_cli.audit.hypothesis_tests import fisher, holm, power
 from atdp_cli.audit_result import Audit, CanaryResult, Combined, Conclusion, EpsilonBound, NumberResults, Verdict
-from atdp_cli.errors import RunError, UsageError
+from atdp_cli.errors import UsageError
 
 MEMORISED_BITS = 5.0
 LEAST_POWER = 0.8
@@ -48,40 +46,6 @@ class Limits:
 
 
 DEFAULT = Limits()
-
-
-def audit_scores(
-    model: str,
-    scores: Scores,
-    lengths: Lengths,
-    targets: Sequence[Target],
-    *,
-    reference_scores: Scores | None = None,
-    calibrated: bool = True,
-    mismatch: str | None = None,
-    limits: Limits = DEFAULT,
-) -> Audit:
-    """Judges a model by the scores that it gives to every candidate: `judge` on where they place the canaries.
-
-    Args:
-        scores: log p of every candidate, shape [pool].
-        lengths: Tokens that each score sums over, shape [pool].
-        targets: The canaries, in the manifest's order.
-        reference_scores: log p_ref of every candidate, by the public starting model, shape [pool].
-
-    Raises:
-        RunError: A score is not finite.
-    """
-    check_finite(model, scores)
-    plain = tuple(rank_of(scores, lengths, target.index) for target in targets)
-    ratio: tuple[Rank, ...] | None = None
-    if reference_scores is not None:
-        check_finite("the reference", reference_scores)
-        ratios = scores - reference_scores
-        ratio = tuple(rank_of(ratios, lengths, target.index) for target in targets)
-    return judge(
-        model, plain, ratio, targets, pool=scores.size, calibrated=calibrated, mismatch=mismatch, limits=limits
-    )
 
 
 def judge(
@@ -176,19 +140,6 @@ def with_numbers(audit: Audit, numbers: NumberResults, limits: Limits, *, alone:
             f"No number can exceed the limit of {limit:g} bits: their alternatives give at most {reach:.2f}.",
         )
     return audit.concluding(Verdict.PASS, "No number of the corpus is above the limit.")
-
-
-def check_finite(model: str, scores: Scores) -> None:
-    """Refuses scores that are no numbers, which a damaged model may give.
-
-    Raises:
-        RunError: One is infinite or NaN.
-    """
-    if not np.isfinite(scores).all():
-        raise RunError(
-            f"{model} gives a candidate a probability that is zero or not a number.",
-            "Check the checkpoint: its weights may be damaged.",
-        )
 
 
 def _results(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import cache, reduce
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
 from atdp_cli.privacy.guarantee import rounded_up
@@ -84,11 +84,12 @@ def _bits(*values: float | str | None) -> float:
 
 @cache
 def environment() -> Environment:
-    """The templates of HTML; what comes from a report is escaped."""
+    """The templates; in those of HTML, what comes from a report is escaped."""
     templates = Environment(
         loader=PackageLoader("atdp_cli.report"),
         undefined=StrictUndefined,
-        autoescape=True,
+        # Nothing in a model card comes from a corpus, and escaping would garble it.
+        autoescape=select_autoescape(disabled_extensions=("md.j2",), default=True),
         trim_blocks=True,
         lstrip_blocks=True,
     )

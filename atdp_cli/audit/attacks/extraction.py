@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from atdp_cli.audit.pool import Candidates
+from atdp_cli.audit.trie import damaged_logits
 from atdp_cli.audit_result import Extraction
 from atdp_cli.errors import RunError, UsageError
 
@@ -153,7 +154,5 @@ def _next_tokens(
         with torch.inference_mode():
             logits = model(input_ids=ids, use_cache=False).logits[:, -1].cpu().double()
         if not torch.isfinite(logits).all():
-            raise RunError(
-                f"{name} gives a logit that is NaN or infinite.", "Check the checkpoint: its weights are damaged."
-            )
+            raise damaged_logits(name)
         yield from zip(part, logits.softmax(-1), strict=True)

@@ -10,8 +10,9 @@ import torch
 from numpy.typing import NDArray
 
 from atdp_cli.audit.canary import Target, Template
+from atdp_cli.audit.trie import damaged_logits
 from atdp_cli.audit_result import Membership
-from atdp_cli.errors import RunError, UsageError
+from atdp_cli.errors import UsageError
 from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.forward import Batch, logits_of, padded
 from atdp_cli.model.tokens import encode_record
@@ -148,9 +149,7 @@ def _token_scores(logits: torch.Tensor, ids: torch.Tensor, name: str) -> tuple[S
         following = ids[1:][start : start + room]
         part = logits[start : start + len(following)]
         if not torch.isfinite(part).all():
-            raise RunError(
-                f"{name} gives a logit that is NaN or infinite.", "Check the checkpoint: its weights are damaged."
-            )
+            raise damaged_logits(name)
         # Everything below the largest logit: sums see no large numbers, and a uniform distribution is exactly 0.
         below = part - part.amax(-1, keepdim=True)
         p = below.exp()

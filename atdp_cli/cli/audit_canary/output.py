@@ -125,7 +125,8 @@ def _membership(audit: Audit) -> Iterator[str]:
         few = f"not resolvable with {score.non_members} canaries left out"
         yield (
             f"Membership inference by {score.attack}: AUC {score.auc:.2f} "
-            f"({score.auc_low:.2f} to {score.auc_high:.2f}), true positives at 1 % false ones {few if rate is None else f'{rate:.0%}'}."
+            f"({score.auc_low:.2f} to {score.auc_high:.2f}), "
+            f"true positives at 1 % false ones {few if rate is None else f'{rate:.0%}'}."
         )
 
 
