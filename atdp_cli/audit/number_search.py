@@ -10,7 +10,7 @@ import numpy as np
 
 from atdp_cli.audit.alternatives import FEWEST_DIGITS, MOST_DIGITS
 from atdp_cli.errors import UsageError
-from atdp_cli.files.corpus_file import LONE_SURROGATE, Bad, kind_of, refuse
+from atdp_cli.files.corpus_file import LONE_SURROGATE, OnError, kind_of, raise_error
 from atdp_cli.text.corpus.records import Record, Unit, read_records
 from atdp_cli.text.corpus.split import BUILT_IN_UNITS
 from atdp_cli.text.detection.span_file import read_spans
@@ -67,7 +67,7 @@ def find_numbers(
     unit: Unit = "line",
     text_field: str = "text",
     id_field: str | None = None,
-    bad: Bad = refuse,
+    on_error: OnError = raise_error,
     most: int = MOST,
 ) -> LocatedNumbers:
     """Choose at most `most` of a corpus's numbers, uniformly and the same in every run.
@@ -77,7 +77,7 @@ def find_numbers(
 
     Args:
         spans: What `atdp detect` wrote for this corpus.
-        unit, text_field, id_field, bad: As for `read_records`, and as they were given to `atdp detect`.
+        unit, text_field, id_field, on_error: As for `read_records`, and as they were given to `atdp detect`.
 
     Raises:
         UsageError: `most` is below 1, or the unit does not go with the format.
@@ -86,7 +86,7 @@ def find_numbers(
     if most < 1:
         raise UsageError(f"{most} secrets cannot be tested.", "Ask for one or more.")
     tally: Counter[str] = Counter()
-    records = read_records(corpus, unit=unit, text_field=text_field, id_field=id_field, bad=bad)
+    records = read_records(corpus, unit=unit, text_field=text_field, id_field=id_field, on_error=on_error)
     numbered = unit in BUILT_IN_UNITS and id_field is None and kind_of(corpus) != "parquet"
     kept: list[LocatedNumber] = []
     generator = np.random.default_rng(_SEED)

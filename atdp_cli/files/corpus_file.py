@@ -1,20 +1,17 @@
-"""Corpus files as bytes: formats by suffix, compression, lines, and writing that is never half done."""
+"""Corpus files: formats by suffix, and lines of text with bounds on what a file may do to the memory."""
 
 import contextlib
 import functools
 import io
-import os
 import re
-import secrets
-import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Literal, Protocol
+from typing import IO, Literal
 
-from atdp_cli.errors import InputError, RunError, UsageError
-from atdp_cli.files.fsync import sync_folder
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.files.compression import BLOCK, compression_of, unpacked
 
 Kind = Literal["text", "jsonl", "csv", "tsv", "parquet"]
 
@@ -32,14 +29,7 @@ LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 """Half a character of UTF-16, which JSON can smuggle in and UTF-8 cannot write."""
 
 
-class Writable(Protocol):
-    """What a file is written through."""
-
-    def write(self, data: bytes, /) -> int:
-        """Write all of `data`."""
-
-
-Bad = Callable[[InputError], None]
+OnError = Callable[[InputError], None]
 """Is told of each line or row that cannot be read; it is skipped where this returns."""
 
 LONGEST_LINE = 1 << 26
@@ -49,30 +39,18 @@ MOST_PACKED, UNPACKED_ANYWAY = 200, 1 << 23
 """How many times its size a compressed file may unpack to, and the bytes up to which nobody counts. Text packs to a
 third, seldom to a twentieth; a file that unpacks to far more is made to fill a disk."""
 
-TEMPORARY = ".tmp"
-"""How a file ends that is being written; it begins with a dot."""
-
-_COMPRESSIONS = (".gz", ".zst")
 _KINDS: dict[str, Kind] = {".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
 _BOM = b"\xef\xbb\xbf"
-_BLOCK = 512
-"""Bytes of a zstd file that are unpacked at once: to 16 MiB at worst."""
 
 
-def refuse(error: InputError) -> None:
-    """The `Bad` that skips nothing."""
+def raise_error(error: InputError) -> None:
+    """The `OnError` that skips nothing."""
     raise error
 
 
 def display_name(path: Path) -> str:
     """The name of a corpus in messages: the path as the user gave it."""
     return "standard input" if path == STANDARD_INPUT else str(path)
-
-
-def compression_of(path: Path) -> str:
-    """`.gz`, `.zst`, or the empty string."""
-    suffix = path.suffix.lower()
-    return suffix if suffix in _COMPRESSIONS else ""
 
 
 def kind_of(path: Path) -> Kind:
@@ -102,25 +80,25 @@ def check_readable(path: Path) -> None:
     kind_of(path)
 
 
-def read_lines(path: Path, bad: Bad = refuse) -> Iterator[tuple[int, str, str]]:
+def read_lines(path: Path, on_error: OnError = raise_error) -> Iterator[tuple[int, str, str]]:
     """The lines of a file as (1-based number, text, ending), one in memory at a time.
 
     Only a line feed ends a line; the ending is "\\n", "\\r\\n", or "" on a last line without one. A
     byte order mark at the very start is left on the first text for the caller to set aside.
 
     Raises:
-        InputError: As for `raw_lines`; a line that is not UTF-8, unless `bad` skips it.
+        InputError: As for `raw_lines`; a line that is not UTF-8, unless `on_error` skips it.
     """
-    return decoded_lines(raw_lines(path), path, bad)
+    return decoded_lines(raw_lines(path), path, on_error)
 
 
-def decoded_lines(lines: Iterable[tuple[int, bytes]], path: Path, bad: Bad) -> Iterator[tuple[int, str, str]]:
+def decoded_lines(lines: Iterable[tuple[int, bytes]], path: Path, on_error: OnError) -> Iterator[tuple[int, str, str]]:
     """Lines of a file as `read_lines` gives them."""
     for number, raw in lines:
         try:
             line, ending = decoded(raw, path, number)
         except InputError as error:
-            bad(error)
+            on_error(error)
         else:
             yield number, line, ending
 
@@ -133,21 +111,22 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             that unpacks to far more than any text does.
     """
     check_readable(path)
-    number = unpacked = 0
-    counted = UNPACKED_ANYWAY
+    number = size = 0
+    checked = UNPACKED_ANYWAY
     try:
-        with _opened(path) as (lines, packed):
-            for raw in lines:
+        with _opened(path) as (stream, packed):
+            # A line that is too long is not read to its end.
+            for raw in iter(functools.partial(stream.readline, LONGEST_LINE + 1), b""):
                 number += 1
                 if len(raw) > LONGEST_LINE:
                     raise InputError(
                         f"{display_name(path)}: line {number} is longer than {LONGEST_LINE >> 20} MiB.",
                         "Check that it is the right file, and cut its lines.",
                     )
-                unpacked += len(raw)
-                if packed is not None and unpacked > counted:
-                    _refuse_bomb(path, unpacked, packed.tell())
-                    counted = unpacked + _BLOCK * MOST_PACKED
+                size += len(raw)
+                if packed is not None and size > checked:
+                    _refuse_bomb(path, size, packed.tell())
+                    checked = size + BLOCK * MOST_PACKED
                 yield number, raw
     except (EOFError, zlib.error) as error:
         raise _damaged(path, number) from error
@@ -157,8 +136,8 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise unreadable(path, error) from error
 
 
-def _refuse_bomb(path: Path, unpacked: int, packed: int) -> None:
-    if unpacked > MOST_PACKED * packed:
+def _refuse_bomb(path: Path, size: int, packed: int) -> None:
+    if size > MOST_PACKED * packed:
         raise InputError(
             f"{display_name(path)} unpacks to more than {MOST_PACKED} times its size, as no text does.",
             "If it is meant, unpack it first.",
@@ -205,162 +184,14 @@ def _damaged(path: Path, number: int) -> InputError:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[tuple[Iterator[bytes], IO[bytes] | None]]:
-    """The lines of a file, one that is too long not to its end, and where they are unpacked from the packed file."""
+def _opened(path: Path) -> Iterator[tuple[io.BufferedIOBase | IO[bytes], IO[bytes] | None]]:
+    """The content of a file, and the file where that is compressed."""
     if path == STANDARD_INPUT:
-        yield _lines_of(sys.stdin.buffer), None
+        yield sys.stdin.buffer, None
         return
-    with path.open("rb") as plain:
-        compression = compression_of(path)
-        if compression == ".gz":
-            import gzip
-
-            with gzip.GzipFile(fileobj=plain, mode="rb") as unpacked:
-                yield _lines_of(unpacked), plain
-        elif compression == ".zst":
-            yield _split_lines(_zstandard_blocks(plain)), plain
-        else:
-            yield _lines_of(plain), None
-
-
-def _lines_of(stream: io.BufferedIOBase | IO[bytes]) -> Iterator[bytes]:
-    return iter(functools.partial(stream.readline, LONGEST_LINE + 1), b"")
-
-
-def _zstandard_blocks(plain: IO[bytes]) -> Iterator[bytes]:
-    """Unpacked blocks of every frame; the library's own reader takes a cut-off frame for the end."""
-    import zstandard
-
-    frame = None
-    while block := plain.read(_BLOCK):
-        while block:
-            frame = frame or zstandard.ZstdDecompressor().decompressobj()
-            try:
-                yield frame.decompress(block)
-            except zstandard.ZstdError as error:
-                raise EOFError from error
-            block = b""
-            if frame.eof:
-                block, frame = frame.unused_data, None
-    if frame is not None:
-        raise EOFError
-
-
-def _split_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    waiting: list[bytes] = []
-    size = 0
-    for block in blocks:
-        first, found, rest = block.partition(b"\n")
-        waiting.append(first + found)
-        size += len(first)
-        if not found and size <= LONGEST_LINE:
-            continue
-        yield b"".join(waiting)
-        lines = rest.split(b"\n")
-        waiting = [lines.pop()]
-        size = len(waiting[0])
-        for line in lines:
-            yield line + b"\n"
-    if last := b"".join(waiting):
-        yield last
-
-
-@contextlib.contextmanager
-def atomic_write(target: Path, *, mode: int = 0o666) -> Iterator[Writable]:
-    """A binary stream that becomes `target` when the block ends without an error, and nothing otherwise.
-
-    The bytes go to a temporary file beside `target`, are flushed to disk and renamed into place.
-    Compressed as the suffix of `target` says; the same bytes in give the same file.
-
-    Args:
-        mode: Permissions of a new file, before the process's mask.
-
-    Raises:
-        InputError: The target's folder is missing, or the target is a folder or a device.
-        RunError: The disk is full or does not allow writing.
-    """
-    _check_replaceable(target)
-    temporary = target.with_name(f".{secrets.token_hex(8)}{TEMPORARY}")
-    try:
-        with open(temporary, "xb", opener=functools.partial(os.open, mode=mode)) as plain:
-            with _packed(plain, compression_of(target)) as stream:
-                yield stream
-            plain.flush()
-            os.fsync(plain.fileno())
-        temporary.replace(target)
-        sync_folder(target.parent)
-    except OSError as error:
-        raise RunError(
-            f"{target} could not be written ({error.strerror}).", "Check free space and permissions."
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _packed(plain: IO[bytes], compression: str) -> Iterator[Writable]:
-    if compression == ".gz":
-        import gzip
-
-        # No name and no time in the header: neither belongs to the corpus.
-        with gzip.GzipFile(filename="", fileobj=plain, mode="wb", mtime=0) as packed:
-            yield packed
-    elif compression == ".zst":
-        import zstandard
-
-        with zstandard.ZstdCompressor().stream_writer(plain, closefd=False) as packed:
-            yield packed
-    else:
-        yield plain
-
-
-def atomic_rewrite(target: Path, data: bytes) -> None:
-    """Replace a file's content, wholly or not at all; one that is new is its owner's alone.
-
-    Permissions stay, and a symbolic link goes on leading to the file.
-
-    Raises:
-        InputError: The target's folder is missing, or the target is a folder.
-        RunError: The disk is full or does not allow writing.
-    """
-    target = real_path(target)
-    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o600
-    with atomic_write(target, mode=mode) as stream:
-        stream.write(data)
-    # The process's mask may have taken away what the file allowed before.
-    target.chmod(mode)
-
-
-def check_new(path: Path, *, force: bool) -> None:
-    """Refuse to overwrite a file without `force`, or to write into a folder that is not there.
-
-    Raises:
-        UsageError: The file exists.
-        InputError: Its folder does not, or it is a folder or a device.
-    """
-    _check_replaceable(path)
-    if os.path.lexists(path) and not force:
-        raise UsageError(f"{path} exists.", "Use --force to replace it, or choose another name.")
-
-
-def _check_replaceable(path: Path) -> None:
-    """Refuse what a rename must not replace, and a name that no file can have."""
-    if not path.parent.is_dir():
-        raise InputError(f"{path.parent} is not a folder.", "Create it first.")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder.", "Name the file to write.")
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path} is no ordinary file, so it is not replaced.", "Name the file to write.")
-
-
-def real_path(path: Path) -> Path:
-    """The absolute path without symbolic links; those that lead in a circle stay."""
-    return Path(os.path.realpath(path))
-
-
-def same_file(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one place."""
-    return real_path(one) == real_path(other)
+    compression = compression_of(path)
+    with path.open("rb") as plain, unpacked(plain, compression) as stream:
+        yield stream, plain if compression else None
 
 
 def check_same_kind(source: Path, target: Path) -> None:

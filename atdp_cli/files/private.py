@@ -1,10 +1,11 @@
-"""Folders and key files that only their owner may read."""
+"""Folders and key files that only their owner may read, and the names of folders beside a corpus or a model."""
 
 import os
 import secrets
 from pathlib import Path
 
 from atdp_cli.files.bounded_read import read_whole
+from atdp_cli.files.corpus_file import STANDARD_INPUT
 
 KEY_BYTES = 32
 
@@ -58,3 +59,8 @@ its limit."""
 def beside(output: Path, suffix: str) -> Path:
     """`OUT` → `OUT.private`, whatever dots OUT has."""
     return output.with_name(output.name + suffix)
+
+
+def private_folder(corpus: Path) -> Path | None:
+    """`mail.txt` → `mail.txt.private` beside it; None for standard input, and for a path that has no name."""
+    return None if corpus == STANDARD_INPUT or not corpus.name else beside(corpus, PRIVATE)

@@ -8,13 +8,15 @@ from pathlib import Path
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify
-from atdp_cli.files.corpus_file import STANDARD_INPUT, Bad, atomic_write, check_new, real_path, refuse, same_file
+from atdp_cli.files.atomic_write import atomic_write, check_new, real_path, same_file
+from atdp_cli.files.corpus_file import STANDARD_INPUT, OnError, raise_error
+from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import Detector, run_detector
 from atdp_cli.text.corpus.records import Record, Unit, read_records
 from atdp_cli.text.corpus.rewriting import rewrite_corpus
 from atdp_cli.text.corpus.shards import Shard
 from atdp_cli.text.crosscheck.check import Counts
-from atdp_cli.text.crosscheck.request import check_crosscheck, private_folder
+from atdp_cli.text.crosscheck.request import check_crosscheck
 from atdp_cli.text.detection.detect import Detection
 from atdp_cli.text.detection.scan import load_pipeline
 from atdp_cli.text.detection.span_file import read_spans, spans_line
@@ -79,8 +81,8 @@ class DetectionCounts:
         return self.sensitive_tokens / self.tokens if self.tokens else 0.0
 
 
-Write = Callable[[str], None]
-"""Takes one line of output, its ending included."""
+Write = Callable[[str], object]
+"""Takes one line of output, its ending included; what it returns is not used."""
 
 
 def detect_corpus(
@@ -102,27 +104,27 @@ def detect_corpus(
     if review is not None:
         _check_queue(review, corpus)
     check_crosscheck(detector.crosscheck, queue=review is not None)
-    tally = _tally(detector)
-    detections = _found(_records(corpus, _bad(corpus, tally)), corpus, detector, notify, tally)
-    told = _told(detections, detector.tier, write, tally)
+    counts = _no_counts(detector)
+    detections = _detections(_records(corpus, _on_error(corpus, counts)), corpus, detector, notify, counts)
+    written = _written(detections, detector.tier, write, counts)
     if review is None:
-        deque(told, maxlen=0)
+        deque(written, maxlen=0)
     else:
         header = queue_header(corpus, detector.tier, review.rate)
-        tally.queued = write_queue(review.queue, told, header, random.SystemRandom())
-    return tally
+        counts.queued = write_queue(review.queue, written, header, random.SystemRandom())
+    return counts
 
 
-def _told(detections: Iterable[Detection], tier: Tier, write: Write, tally: DetectionCounts) -> Iterator[Detection]:
+def _written(detections: Iterable[Detection], tier: Tier, write: Write, counts: DetectionCounts) -> Iterator[Detection]:
     """The detections as they are, each counted and written on its way."""
-    for found in detections:
-        spans = merge(at_tier(found.spans, tier))
-        tally.records += 1
-        tally.tokens += len(found.tokens)
-        tally.sensitive_tokens += found.sensitive_tokens(tier)
-        tally.by_label.update(span.label for span in spans)
-        write(spans_line(found.record.id, spans) + "\n")
-        yield found
+    for detection in detections:
+        spans = merge(at_tier(detection.spans, tier))
+        counts.records += 1
+        counts.tokens += len(detection.tokens)
+        counts.sensitive_tokens += detection.sensitive_tokens(tier)
+        counts.by_label.update(span.label for span in spans)
+        write(spans_line(detection.record.id, spans) + "\n")
+        yield detection
 
 
 def queue_header(corpus: CorpusSource, tier: Tier, rate: float) -> Header:
@@ -164,9 +166,7 @@ def detect_to_file(
     if review is not None and same_file(review.queue, output):
         raise UsageError("--review and --output name the same file.", "Write the queue to another file.")
     with atomic_write(output) as stream:
-        return detect_corpus(
-            corpus, detector, lambda line: _discard(stream.write(line.encode("utf-8"))), notify, review
-        )
+        return detect_corpus(corpus, detector, lambda line: stream.write(line.encode()), notify, review)
 
 
 def redact_corpus(
@@ -200,25 +200,25 @@ def redact_corpus(
         _check_part(corpus, output, style, pseudonym_key)
     check_crosscheck(detector.crosscheck, spans=spans is not None)
     masking = _masking(style, pseudonym_key, output)
-    tally = _tally(detector)
+    counts = _no_counts(detector)
 
     def changes(records: Iterator[Record]) -> Iterator[Sequence[Edit]]:
         if spans is not None:
-            return (edits(record.text, known, masking) for record, known in read_spans(spans, records))
-        found = _found(records, corpus, detector, notify, tally)
-        return (edits(one.record.text, at_tier(one.spans, detector.tier), masking) for one in found)
+            return (edits(record.text, of_record, masking) for record, of_record in read_spans(spans, records))
+        detections = _detections(records, corpus, detector, notify, counts)
+        return (edits(each.record.text, at_tier(each.spans, detector.tier), masking) for each in detections)
 
-    tally.records = rewrite_corpus(
+    counts.records = rewrite_corpus(
         corpus.path,
         output,
         changes,
         unit=corpus.unit,
         text_field=corpus.text_field,
         id_field=corpus.id_field,
-        bad=_bad(corpus, tally),
+        on_error=_on_error(corpus, counts),
         shard=corpus.shard,
     )
-    return tally
+    return counts
 
 
 def _check_part(corpus: CorpusSource, output: Path, style: Style, pseudonym_key: Path | None) -> None:
@@ -243,22 +243,21 @@ def _masking(style: Style, pseudonym_key: Path | None, output: Path) -> Masking:
     return Masking(style, read_or_create_key(pseudonym_key))
 
 
-def _tally(detector: Detector) -> DetectionCounts:
+def _no_counts(detector: Detector) -> DetectionCounts:
     return DetectionCounts(crosscheck=None if detector.crosscheck is None else Counts())
 
 
-def _found(
-    records: Iterator[Record], corpus: CorpusSource, detector: Detector, notify: Notify, tally: DetectionCounts
+def _detections(
+    records: Iterator[Record], corpus: CorpusSource, detector: Detector, notify: Notify, counts: DetectionCounts
 ) -> Iterator[Detection]:
-    pipeline = load_pipeline(detector.pipeline)
     return run_detector(
         records,
         detector,
-        pipeline,
+        load_pipeline(detector.pipeline),
         notify,
         total=_count(corpus),
         folder=private_folder(corpus.path),
-        counts=tally.crosscheck,
+        counts=counts.crosscheck,
     )
 
 
@@ -269,30 +268,22 @@ def _count(corpus: CorpusSource) -> int | None:
     """
     if not corpus.path.is_file():
         return None
-    return sum(1 for _ in _records(corpus, _ignored if corpus.skip_bad else refuse))
+    return sum(1 for _ in _records(corpus, (lambda _: None) if corpus.skip_bad else raise_error))
 
 
-def _records(corpus: CorpusSource, bad: Bad) -> Iterator[Record]:
+def _records(corpus: CorpusSource, on_error: OnError) -> Iterator[Record]:
     return read_records(
         corpus.path,
         unit=corpus.unit,
         text_field=corpus.text_field,
         id_field=corpus.id_field,
-        bad=bad,
+        on_error=on_error,
         shard=corpus.shard,
     )
 
 
-def _ignored(_: InputError) -> None:
-    """`Bad` for a pass that counts: what cannot be read is told by the other one."""
-
-
-def _bad(corpus: CorpusSource, tally: DetectionCounts) -> Bad:
+def _on_error(corpus: CorpusSource, counts: DetectionCounts) -> OnError:
     def count(_: InputError) -> None:
-        tally.skipped += 1
+        counts.skipped += 1
 
-    return count if corpus.skip_bad else refuse
-
-
-def _discard(_: object) -> None:
-    """`Write` gives nothing back; a stream's `write` gives a count."""
+    return count if corpus.skip_bad else raise_error

@@ -62,24 +62,24 @@ def run_detector(
         counts: Counted up by the cross-check.
     """
 
-    def tell(event: Event) -> None:
+    def with_total(event: Event) -> None:
         notify(replace(event, total=total) if isinstance(event, RecordsRead) else event)
 
     allow = [term for file in detector.allow for term in read_terms(file)]
-    look = partial(
+    detect = partial(
         detect_records,
         records,
         pipeline=pipeline,
         engine=text_engine(detector.engine),
         allow=allow,
         deny=[term for file in detector.deny for term in read_terms(file)],
-        notify=tell,
+        notify=with_total,
     )
-    found = look() if detector.store is None else _kept(look, detector.store, pipeline, notify)
+    detections = detect() if detector.store is None else _stored(detect, detector.store, pipeline, notify)
     if detector.crosscheck is None:
-        return found
+        return detections
     return cross_checked(
-        found,
+        detections,
         detector.crosscheck,
         counts or Counts(),
         notify,
@@ -89,6 +89,8 @@ def run_detector(
     )
 
 
-def _kept(look: Callable[..., Iterator[Detection]], folder: Path, pipeline: Any, notify: Notify) -> Iterator[Detection]:
+def _stored(
+    detect: Callable[..., Iterator[Detection]], folder: Path, pipeline: Any, notify: Notify
+) -> Iterator[Detection]:
     with opened_store(folder, pipeline, notify) as store:
-        yield from look(known=store.get, learn=store.put)
+        yield from detect(lookup=store.get, store=store.put)

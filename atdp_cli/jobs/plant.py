@@ -9,15 +9,8 @@ from atdp_cli.audit.canary import Secret, Template, choice_files, parse_template
 from atdp_cli.audit.manifest import Manifest, make_manifest, read_manifest, write_manifest
 from atdp_cli.audit.planting import draw_secrets, plant, toss_coins
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.files.corpus_file import (
-    atomic_write,
-    check_new,
-    check_readable,
-    check_same_kind,
-    kind_of,
-    read_lines,
-    same_file,
-)
+from atdp_cli.files.atomic_write import atomic_write, check_new, same_file
+from atdp_cli.files.corpus_file import check_readable, check_same_kind, kind_of, read_lines
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.model.folder import check_folder
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.files.corpus_file import STANDARD_INPUT, check_readable, compression_of, real_path, refuse
+from atdp_cli.files.atomic_write import real_path
+from atdp_cli.files.compression import compression_of
+from atdp_cli.files.corpus_file import STANDARD_INPUT, check_readable, raise_error
 from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.detection.term_lists import literal
 from atdp_cli.text.review.queue_file import (
@@ -290,7 +292,7 @@ class _Records:
                 unit=header.unit,
                 text_field=header.text_field,
                 id_field=header.id_field,
-                bad=(lambda _: None) if header.skip_bad else refuse,
+                on_error=(lambda _: None) if header.skip_bad else raise_error,
             )
 
 

@@ -8,7 +8,7 @@ write a digest that fits.
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -217,16 +217,19 @@ def _parsed(path: Path, text: str) -> tuple[Ledger, object]:
     )
 
 
-def read_beside(folder: Path) -> Ledger | None:
+def read_beside(folder: Path, sha256: Callable[[Path], str] = file_sha256) -> Ledger | None:
     """The ledger beside a checkpoint, its seal compared with the weights; None where there is none.
+
+    Args:
+        sha256: Hashes a file.
 
     Raises:
         InputError: The ledger is malformed, or seals other weights than those beside it.
     """
-    return read_verified(folder) if (folder / LEDGER_FILE).exists() else None
+    return read_verified(folder, sha256) if (folder / LEDGER_FILE).exists() else None
 
 
-def read_verified(path: Path) -> Ledger:
+def read_verified(path: Path, sha256: Callable[[Path], str] = file_sha256) -> Ledger:
     """The ledger in a file or a folder, its seal compared with the weights where they lie beside it.
 
     Raises:
@@ -238,7 +241,7 @@ def read_verified(path: Path) -> Ledger:
     weights = {file.name for file in folder.glob("*.safetensors") if file.is_file()}
     for name in sorted(weights | set(ledger.seal)) if weights else ():
         # Only a file that was found in the folder is opened, whatever the seal names.
-        if name not in weights or ledger.seal.get(name) != file_sha256(folder / name):
+        if name not in weights or ledger.seal.get(name) != sha256(folder / name):
             raise InputError(
                 f"{path} does not fit the weights beside it: {name} is not what it sealed.",
                 "Restore the folder as it was written, or remove the ledger and take the past as unknown.",

@@ -1,24 +1,33 @@
 """Noise multipliers over a stage's epochs, drawn in full before training starts."""
 
-import math
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Annotated, Literal
 
-from atdp_cli.errors import UsageError
-from atdp_cli.ranges import LARGEST_NOISE, require_at_least, require_at_most, require_noise
+from pydantic import Field
+
+from atdp_cli.options import Option
+from atdp_cli.ranges import LARGEST_NOISE, contradiction, validated
+
+_PRIVACY = Option(panel="Privacy", public=True)
+
+NoiseMultiplier = Annotated[float, Field(gt=0, le=LARGEST_NOISE)]
+"""σ: the noise's standard deviation over what one record can change."""
+
+_FirstNoise = Annotated[
+    NoiseMultiplier, Field(description="σ₀: noise over clip norm in the first epoch. Default: 1."), _PRIVACY
+]
 
 
-@dataclass(frozen=True, kw_only=True)
+@validated
 class Constant:
     """The same noise multiplier in every epoch."""
 
-    noise_multiplier: float
-
-    def __post_init__(self) -> None:
-        require_noise("noise-multiplier", self.noise_multiplier)
+    kind: Literal["constant"] = "constant"
+    noise_multiplier: _FirstNoise
 
 
-@dataclass(frozen=True, kw_only=True)
+@validated
 class RiseReset:
     """The paper's Algorithm 1: σ ← σ·γ·ρ after each epoch; above the ceiling, back to σ₀.
 
@@ -29,23 +38,29 @@ class RiseReset:
         sigma_max: The ceiling ≥ σ₀; None means 4·σ₀.
     """
 
-    noise_multiplier: float
-    escalation: float = 1.2
-    jitter: tuple[float, float] = (0.9, 1.1)
-    sigma_max: float | None = None
+    kind: Literal["rise-reset"] = "rise-reset"
+    noise_multiplier: _FirstNoise
+    escalation: Annotated[float, Field(ge=1, description="γ: rise of σ an epoch. Default: 1.2."), _PRIVACY] = 1.2
+    jitter: Annotated[
+        tuple[float, float],
+        Field(description="Range of the rise's random factor. Default: 0.9,1.1."),
+        Option(panel="Privacy", metavar="LOW,HIGH", public=True),
+    ] = (0.9, 1.1)
+    sigma_max: Annotated[
+        float | None,
+        Field(le=4 * LARGEST_NOISE, description="Ceiling of σ; above it σ returns to σ₀. Default: 4·σ₀."),
+        _PRIVACY,
+    ] = None
 
     def __post_init__(self) -> None:
-        require_noise("noise-multiplier", self.noise_multiplier)
-        require_at_least("escalation", self.escalation, 1)
         low, high = self.jitter
-        if not (math.isfinite(high) and 0 < low <= high):
-            raise UsageError(f"jitter is {low},{high}.", "Give two numbers, LOW,HIGH, with 0 < LOW ≤ HIGH.")
-        if not (math.isfinite(self.ceiling) and self.ceiling >= self.noise_multiplier):
-            raise UsageError(
+        if not 0 < low <= high:
+            raise contradiction(f"jitter is {low},{high}.", "Give two numbers, LOW,HIGH, with 0 < LOW ≤ HIGH.")
+        if self.ceiling < self.noise_multiplier:
+            raise contradiction(
                 f"sigma-max is {self.sigma_max}, below the noise multiplier {self.noise_multiplier}.",
                 "Raise sigma-max or lower the noise multiplier.",
             )
-        require_at_most("sigma-max", self.ceiling, 4 * LARGEST_NOISE)
 
     @property
     def ceiling(self) -> float:
@@ -53,7 +68,7 @@ class RiseReset:
         return 4 * self.noise_multiplier if self.sigma_max is None else self.sigma_max
 
 
-Schedule = Constant | RiseReset
+Schedule = Annotated[Constant | RiseReset, Field(discriminator="kind")]
 
 
 def sigma_sequence(schedule: Schedule, epochs: int, *, position: int, jitter_seed: int = 0) -> tuple[float, ...]:

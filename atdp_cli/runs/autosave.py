@@ -1,4 +1,4 @@
-"""When a run saves its state: every so often, where a release or a stage would be lost, and when it is to stop."""
+"""When a run saves a checkpoint: every so often, where a release or a stage would be lost, and when it is to stop."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,31 +17,31 @@ from atdp_cli.training.distributed.collectives import all_reduce_any
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 
 StopRequested = Callable[[], bool]
-"""Whether somebody has asked the run to stop."""
+"""Whether the run is requested to stop."""
 
 StopSignal = Callable[[], AbstractContextManager[StopRequested]]
-"""As long as its context lasts, whoever asks for a stop is heard, and the run ends after a step."""
+"""While its context is open, requests to stop are noticed, and the run ends after a step."""
 
 
 def never_stop() -> AbstractContextManager[StopRequested]:
-    """The `StopSignal` of a run that nobody asks."""
+    """The `StopSignal` of a run that nobody stops."""
     return nullcontext(lambda: False)
 
 
 class Checkpointer(Protocol):
-    """Is told where a run stands, and may save it, or end the run."""
+    """Is called whenever a run's progress could be saved; may save it, or end the run."""
 
     def __call__(self, progress: Callable[[], Progress], *, between: bool) -> None:
-        """Take note.
+        """Save the progress if it is time to.
 
         Args:
-            progress: Where the run stands; costs something to ask.
-            between: Whether more would be lost than steps: a release, a stage, the whole training.
+            progress: Computes the progress, at some cost.
+            between: Whether more than steps would be lost: a release, a stage, the whole training.
         """
 
 
 def no_checkpoint(progress: Callable[[], Progress], *, between: bool) -> None:
-    """The `Checkpointer` of a run without states."""
+    """The `Checkpointer` of a run that saves nothing."""
 
 
 def autosave(
@@ -50,47 +50,46 @@ def autosave(
     parameters: Sequence[str],
     *,
     minutes: float,
-    since: Callable[[], float],
-    asked: StopRequested,
+    elapsed: Callable[[], float],
+    stop_requested: StopRequested,
     notify: Notify,
     ranks: Ranks = SINGLE_PROCESS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Checkpointer:
-    """Saves states in a run's folder.
+    """Saves checkpoints in a run's folder.
 
-    A state that cannot be written ends no run: the one before it stays, and the next is tried in its time.
+    A checkpoint that cannot be written does not end the run: the one before it stays, and the next is tried in time.
 
     Args:
         parameters: Names of those that the run may change.
-        minutes: Between two states; with 0, one is saved only when the run is to stop.
-        since: Seconds that the run has taken.
-        asked: Where it says so, the run ends with its state saved.
-        ranks: Of several processes the first writes, and all end if one of them is asked.
+        minutes: Between two checkpoints; with 0, one is saved only when the run is to stop.
+        elapsed: Seconds that the run has taken.
+        stop_requested: Whether the run is to save a checkpoint and end.
+        ranks: Of several processes the first writes, and all end if one of them is requested to.
         clock: In seconds; no jump of the system's time may move it.
 
     Raises (what it returns):
-        InterruptedRunError: The run was asked to stop.
+        InterruptedRunError: The run was requested to stop.
     """
     last = clock()
-    interrupted = InterruptedRunError("The run was interrupted.", "Nothing of it was saved.")
 
-    def keep(progress: Callable[[], Progress], *, between: bool) -> None:
+    def checkpointer(progress: Callable[[], Progress], *, between: bool) -> None:
         nonlocal last
         due = minutes > 0 and (between or clock() - last >= 60 * minutes)
-        stop, due = all_reduce_any(ranks, (asked(), due and ranks.first))
+        stop, due = all_reduce_any(ranks, (stop_requested(), due and ranks.first))
         if not (stop or due):
             return
-        found = replace(progress(), seconds=since())
-        complete = gather_tensors(ranks, state_tensors(found, model, parameters)) if ranks.sharded else None
+        now = replace(progress(), seconds=elapsed())
+        complete = gather_tensors(ranks, state_tensors(now, model, parameters)) if ranks.sharded else None
         if ranks.first:
             try:
-                save_state(work.root, found, model, parameters, journal=work.journal.stat().st_size, complete=complete)
+                save_state(work.root, now, model, parameters, journal=work.journal.stat().st_size, complete=complete)
             except OSError as error:
                 notify(FellBack(what="state", reason=f"not saved ({error.strerror}); the one before it stays"))
             else:
-                notify(StateSaved(stage=found.stage + 1, step=0 if found.underway is None else found.underway.step))
+                notify(StateSaved(stage=now.stage + 1, step=now.step))
         last = clock()
         if stop:
-            raise interrupted
+            raise InterruptedRunError("The run was interrupted.", "Nothing of it was saved.")
 
-    return keep
+    return checkpointer

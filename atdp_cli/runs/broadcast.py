@@ -1,9 +1,9 @@
-"""What several processes of one run agree on before they train: that it is one run, and where it stands."""
+"""What the processes of one run agree on before they train: that it is one run, and from where it resumes."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from pydantic import TypeAdapter
@@ -19,7 +19,7 @@ from atdp_cli.runs.checkpoint import (
     progress_tensors,
     serialize_progress,
 )
-from atdp_cli.runs.fingerprint import first_difference
+from atdp_cli.runs.fingerprint import Fingerprint, first_difference
 from atdp_cli.training.distributed.collectives import all_reduce_any, broadcast_, broadcast_bytes
 from atdp_cli.training.distributed.fsdp import full_tensor
 from atdp_cli.training.distributed.ranks import Ranks
@@ -27,11 +27,11 @@ from atdp_cli.training.distributed.ranks import Ranks
 
 @dataclass(frozen=True, kw_only=True)
 class RunState:
-    """Where a run goes on, as every process of it has to know.
+    """From where a run starts or resumes, as every process of it has to know.
 
     Attributes:
-        progress: Where it stands.
-        end: Before what it ends, as `allowance` has it; None where it may go to its end.
+        progress: What is done.
+        end: Where it has to end, as `allowance` has it; None where it may go to its end.
         session: How often it was interrupted before.
     """
 
@@ -40,79 +40,80 @@ class RunState:
     session: int = 0
 
 
-_PLACE: TypeAdapter[Cursor | None] = TypeAdapter(Cursor | None)
+_CURSOR: TypeAdapter[Cursor | None] = TypeAdapter(Cursor | None)
 
 
-def check_same_run(ranks: Ranks, identity: Mapping[str, str]) -> None:
-    """Refuse to train with processes that were given something else.
+def check_same_run(ranks: Ranks, fingerprint: Fingerprint) -> None:
+    """Refuse to train in processes that were given something else.
 
     Raises:
         RunError: Names the first thing in which this process differs from the first.
     """
     if ranks.size == 1:
         return
-    first = json.loads(broadcast_bytes(ranks, json.dumps(dict(identity)).encode()))
-    found = first_difference(first, identity)
-    (differs,) = all_reduce_any(ranks, (found is not None,))
-    if found is not None:
-        raise RunError(f"Process {ranks.rank} was given another run than process 0: {found}.", "Give all the same.")
+    first = json.loads(broadcast_bytes(ranks, json.dumps(dict(fingerprint)).encode()))
+    difference = first_difference(first, fingerprint)
+    (differs,) = all_reduce_any(ranks, (difference is not None,))
+    if difference is not None:
+        raise RunError(
+            f"Process {ranks.rank} was given another run than process 0: {difference}.", "Give all the same."
+        )
     if differs:
         raise RunError("Another process was given another run than process 0.", "Give all the same.")
 
 
 def broadcast_state(
-    ranks: Ranks, begun: RunState, parameters: Mapping[str, torch.Tensor], model: PreTrainedModel
+    ranks: Ranks, state: RunState, parameters: Mapping[str, torch.Tensor], model: PreTrainedModel
 ) -> RunState:
-    """Where the first process says the run stands, in all of them, and the model with it.
+    """The state of the first process in all of them, and its parameters in the model.
 
     Args:
-        begun, parameters: What the others give does not count.
-        parameters: As `read_state` has them; none where the model is as it was loaded.
+        state: Of the first process; what the others pass does not count.
+        parameters: As `read_state` has them, likewise; none where the model is as it was loaded.
 
     Raises:
         InputError: They are of another model.
     """
     if ranks.size == 1:
         load_tensors(model, parameters)
-        return begun
-    tensors = {**progress_tensors(begun.progress), **parameters} if ranks.first else {}
-    told = {
-        "progress": serialize_progress(begun.progress).decode(),
-        "end": _PLACE.dump_json(begun.end).decode(),
-        "session": begun.session,
-        "tensors": {name: [str(one.dtype).removeprefix("torch."), list(one.shape)] for name, one in tensors.items()},
+        return state
+    tensors = {**progress_tensors(state.progress), **parameters} if ranks.first else {}
+    header = {
+        "progress": serialize_progress(state.progress).decode(),
+        "end": _CURSOR.dump_json(state.end).decode(),
+        "session": state.session,
+        "tensors": {
+            name: [str(tensor.dtype).removeprefix("torch."), list(tensor.shape)] for name, tensor in tensors.items()
+        },
     }
-    said = json.loads(broadcast_bytes(ranks, json.dumps(told).encode()))
+    header = json.loads(broadcast_bytes(ranks, json.dumps(header).encode()))
     if not ranks.first:
-        tensors = {name: torch.empty(shape, dtype=getattr(torch, kind)) for name, (kind, shape) in _named(said)}
+        tensors = {
+            name: torch.empty(shape, dtype=getattr(torch, dtype)) for name, (dtype, shape) in header["tensors"].items()
+        }
     broadcast_(ranks, list(tensors.values()))
-    load_tensors(model, {name: one for name, one in tensors.items() if is_model_tensor(name)})
-    return replace(
-        begun,
-        progress=deserialize_progress(said["progress"].encode(), tensors),
-        end=_PLACE.validate_json(said["end"]),
-        session=said["session"],
+    load_tensors(model, {name: tensor for name, tensor in tensors.items() if is_model_tensor(name)})
+    return RunState(
+        progress=deserialize_progress(header["progress"].encode(), tensors),
+        end=_CURSOR.validate_json(header["end"]),
+        session=header["session"],
     )
 
 
-def _named(said: Mapping[str, Mapping[str, tuple[str, list[int]]]]) -> Iterator[tuple[str, tuple[str, list[int]]]]:
-    yield from said["tensors"].items()
-
-
 def gather_tensors(ranks: Ranks, tensors: Iterable[tuple[str, torch.Tensor]]) -> tuple[tuple[str, torch.Tensor], ...]:
-    """Tensors whole on the CPU of the first process, where each has a part of them; the others get none."""
-    found = ((name, full_tensor(tensor.detach())) for name, tensor in tensors)
-    return tuple((name, one.cpu()) for name, one in found if ranks.first)
+    """Whole tensors on the CPU of the first process, of which each process has a shard; the others get none."""
+    complete = ((name, full_tensor(tensor.detach())) for name, tensor in tensors)
+    return tuple((name, tensor.cpu()) for name, tensor in complete if ranks.first)
 
 
-def broadcast_flag(ranks: Ranks, said: bool) -> bool:
-    """What the first process answers."""
-    return all_reduce_any(ranks, (said and ranks.first,))[0]
+def broadcast_flag(ranks: Ranks, flag: bool) -> bool:
+    """The flag of the first process."""
+    return all_reduce_any(ranks, (flag and ranks.first,))[0]
 
 
 @contextmanager
 def main_process_first(ranks: Ranks) -> Iterator[None]:
-    """The first process goes ahead, the others follow when it has done: what it has found is then in the store."""
+    """The first process runs the block, then the others: what the first has stored is there for them."""
     if not ranks.first:
         all_reduce_any(ranks, ())
     yield

@@ -1,4 +1,4 @@
-"""How far a run that goes on may go: steps that are taken again are spent again, and ε has a limit. No torch here."""
+"""How far a resumed run may go: repeated steps are spent again, and ε has a limit. No torch here."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ WithinBudget = Callable[[Sequence[LedgerEvent]], bool]
 
 @dataclass(frozen=True, kw_only=True)
 class Cursor:
-    """A place in a plan.
+    """A position in a plan.
 
     Attributes:
         stage: The position of a stage in the recipe.
         step: How many of its steps are taken.
-        released: Whether what the stage releases before its first step was released.
+        released: Whether the stage's release, which comes before its first step, is made.
     """
 
     stage: int = 0
@@ -26,7 +26,7 @@ class Cursor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Left:
+class _Remaining:
     """Equal steps of a stage that are still to be taken, or a release that is still to be made.
 
     Attributes:
@@ -48,8 +48,8 @@ class _Left:
         return self.event
 
 
-def allowance(plan: Plan, at: Cursor, spent: Sequence[LedgerEvent], within: WithinBudget) -> Cursor | None:
-    """Before what a run has to end that stands at a place and has spent so much; None where it can go to its end.
+def allowance(plan: Plan, cursor: Cursor, spent: Sequence[LedgerEvent], within: WithinBudget) -> Cursor | None:
+    """Where a run at a position that has spent so much has to end; None where it can go to its end.
 
     `Cursor.step` is the last step of that stage that it can take. A stage that could release and take no step is not
     begun. Stages before it spend what they were planned to, or nothing.
@@ -57,53 +57,53 @@ def allowance(plan: Plan, at: Cursor, spent: Sequence[LedgerEvent], within: With
     Args:
         spent: What the run itself has spent, in events.
     """
-    left = tuple(_left(plan, at))
+    remaining = tuple(_remaining(plan, cursor))
 
     def fits(count: int) -> bool:
-        return within((*plan.before, *spent, *_first(left, count)))
+        return within((*plan.before, *spent, *_first(remaining, count)))
 
-    fitting, above = 0, sum(one.count for one in left)
+    fitting, above = 0, sum(part.count for part in remaining)
     if fits(above):
         return None
     while above - fitting > 1:
         middle = (fitting + above) // 2
         fitting, above = (middle, above) if fits(middle) else (fitting, middle)
-    return _behind(left, fitting)
+    return _cursor_after(remaining, fitting)
 
 
-def _first(left: Sequence[_Left], count: int) -> Iterator[PrivateEvent]:
-    for one in left:
+def _first(remaining: Sequence[_Remaining], count: int) -> Iterator[PrivateEvent]:
+    for part in remaining:
         if count < 1:
             return
-        yield one.first(count)
-        count -= one.count
+        yield part.first(count)
+        count -= part.count
 
 
-def _behind(left: Sequence[_Left], count: int) -> Cursor | None:
-    """Where the step or release belongs that comes behind the first so many; None where none does."""
-    for one in left:
-        if count < one.count:
-            return Cursor(stage=one.stage, step=one.taken + count)
-        count -= one.count
+def _cursor_after(remaining: Sequence[_Remaining], count: int) -> Cursor | None:
+    """Where the step or release belongs that comes after the first so many; None where none does."""
+    for part in remaining:
+        if count < part.count:
+            return Cursor(stage=part.stage, step=part.taken + count)
+        count -= part.count
     return None
 
 
-def _left(plan: Plan, at: Cursor) -> Iterator[_Left]:
+def _remaining(plan: Plan, cursor: Cursor) -> Iterator[_Remaining]:
     """What is still to be spent, in order."""
     for position, stage in enumerate(plan.stages):
-        if position < at.stage or not isinstance(stage, StagePlan):
+        if position < cursor.stage or not isinstance(stage, StagePlan):
             continue
-        here = at if position == at.stage else Cursor(stage=position)
+        start = cursor if position == cursor.stage else Cursor(stage=position)
         ended = 0
         for event in private_events(stage.events):
             if not isinstance(event, SubsampledGaussian):
-                if not here.released:
-                    yield _Left(stage=position, taken=0, event=event)
+                if not start.released:
+                    yield _Remaining(stage=position, taken=0, event=event)
                 continue
-            taken, ended = max(here.step, ended), ended + event.steps
+            taken, ended = max(start.step, ended), ended + event.steps
             if taken < ended:
                 steps = event.model_copy(update={"steps": ended - taken})
-                yield _Left(stage=position, taken=taken, event=steps)
+                yield _Remaining(stage=position, taken=taken, event=steps)
 
 
 def one_step_events(plan: Plan) -> tuple[LedgerEvent, ...]:

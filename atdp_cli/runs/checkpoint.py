@@ -1,7 +1,7 @@
-"""Saved states of a run: what it needs to go on after a crash, whole or not there. No key of a stream is among it.
+"""Checkpoints of a run: what it needs to resume after a crash, each whole or absent. No key of a stream is in them.
 
 `OUT.partial/state-7/` holds tensors as safetensors and everything else as JSON, with a SHA-256 of each file. It is
-written under another name and renamed. The one before it stays, for where the last turns out to be damaged.
+written under another name and renamed. The one before it stays, in case the last turns out to be damaged.
 """
 
 import hashlib
@@ -23,12 +23,12 @@ from atdp_cli.errors import InputError
 from atdp_cli.events import FellBack, Notify
 from atdp_cli.files.fsync import sync_folder
 from atdp_cli.runs.budget import Cursor
+from atdp_cli.runs.workspace import STATE, checkpoint_numbers
 from atdp_cli.text.redaction.frequencies import Frequencies
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
 from atdp_cli.training.objective import Weighing
 from atdp_cli.training.state import StageResult, StageState
 
-STATE = "state-"
 STATE_FILE = "state.json"
 DIGEST = "digest"
 
@@ -38,12 +38,12 @@ SHARD_BYTES = 512 * 2**20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Progress:
-    """Where a run stands, besides its model.
+    """How far a run is, besides its model.
 
     Attributes:
         stage: The position of the stage that runs or comes next; the number of stages where all are done.
         results: Of the stages before it.
-        underway: Where in it; None at its beginning.
+        stage_state: How far that stage is; None at its beginning.
         alpha: The corpus' share of sensitive tokens as the stage released it; None where it did not.
         frequencies: What the stage released to fit decoys; None where it did not.
         seconds: That the run had taken, by the clock.
@@ -51,13 +51,18 @@ class Progress:
 
     stage: int = 0
     results: tuple[tuple[StageResult, Weighing], ...] = ()
-    underway: StageState | None = None
+    stage_state: StageState | None = None
     alpha: float | None = None
     frequencies: Frequencies | None = None
     seconds: float = 0.0
 
+    @property
+    def step(self) -> int:
+        """Steps that the stage has taken."""
+        return 0 if self.stage_state is None else self.stage_state.step
 
-class _Underway(BaseModel):
+
+class _StageDocument(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
     step: int
@@ -65,8 +70,8 @@ class _Underway(BaseModel):
     seed: int | None
 
 
-class _State(BaseModel):
-    """What `state.json` says. `journal` is the journal's size in bytes at the time."""
+class _StateDocument(BaseModel):
+    """The content of `state.json`. `journal` is the journal's size in bytes at the time."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
@@ -74,7 +79,7 @@ class _State(BaseModel):
     kind: Literal["atdp-state"] = "atdp-state"
     stage: int
     results: tuple[tuple[StageResult, Weighing], ...]
-    underway: _Underway | None
+    underway: _StageDocument | None
     alpha: float | None
     frequencies: dict[str, tuple[int, ...]] | None
     seconds: float
@@ -84,37 +89,41 @@ class _State(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class SavedState:
-    """A state on the disk that was found whole."""
+    """A checkpoint on disk.
+
+    Attributes:
+        document: Its `state.json`.
+    """
 
     folder: Path
-    said: _State
+    document: _StateDocument
 
     @property
     def journal(self) -> int:
-        """The journal's size in bytes when the state was saved; it only grows."""
-        return self.said.journal
+        """The journal's size in bytes when the checkpoint was saved; it only grows."""
+        return self.document.journal
 
     @property
-    def place(self) -> Cursor:
-        """Where in the plan it is."""
-        said = self.said
-        step = 0 if said.underway is None else said.underway.step
-        return Cursor(stage=said.stage, step=step, released=said.alpha is not None or said.frequencies is not None)
+    def results(self) -> tuple[StageResult, ...]:
+        """Of the stages that were done."""
+        return tuple(result for result, _ in self.document.results)
 
-
-def checkpoint_numbers(root: Path) -> list[int]:
-    """Of the saved states in a folder, the newest first."""
-    names = (path.name.removeprefix(STATE) for path in root.glob(f"{STATE}*"))
-    return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
+    @property
+    def cursor(self) -> Cursor:
+        """Its position in the plan."""
+        document = self.document
+        step = 0 if document.underway is None else document.underway.step
+        released = document.alpha is not None or document.frequencies is not None
+        return Cursor(stage=document.stage, step=step, released=released)
 
 
 def newest_cursor(root: Path) -> Cursor | None:
-    """Where in the plan the newest state is whose description can be read; None where there is none."""
+    """The position of the newest checkpoint whose `state.json` can be read; None where there is none."""
     for number in checkpoint_numbers(root):
         folder = root / f"{STATE}{number}"
-        said = _said(folder)
-        if isinstance(said, _State):
-            return SavedState(folder=folder, said=said).place
+        document = _read_document(folder)
+        if isinstance(document, _StateDocument):
+            return SavedState(folder=folder, document=document).cursor
     return None
 
 
@@ -127,21 +136,21 @@ def save_state(
     journal: int,
     complete: Iterable[tuple[str, torch.Tensor]] | None = None,
 ) -> None:
-    """Write a state as the newest in a folder; of those before it the newest stays.
+    """Write a new checkpoint into a run's folder; of those before it the newest stays.
 
     Args:
         parameters: Names of those that the run may change.
         journal: The journal's size in bytes.
-        complete: What `state_tensors` gave, put together; None where no process but this has a part of it.
+        complete: The whole tensors of `state_tensors`; None where the model is not sharded.
 
     Raises:
         OSError: It cannot be written; those before it are as they were, or the newest of them is.
     """
-    found = checkpoint_numbers(root)
-    for older in found[1:]:
+    numbers = checkpoint_numbers(root)
+    for older in numbers[1:]:
         shutil.rmtree(root / f"{STATE}{older}")
-    number = found[0] + 1 if found else 1
-    part, place = root / f".{STATE}{number}.part", root / f"{STATE}{number}"
+    number = numbers[0] + 1 if numbers else 1
+    part, folder = root / f".{STATE}{number}.part", root / f"{STATE}{number}"
     shutil.rmtree(part, ignore_errors=True)
     try:
         part.mkdir(mode=0o700)
@@ -149,42 +158,36 @@ def save_state(
         for count, shard in enumerate(_shards(complete or state_tensors(progress, model, parameters))):
             name = f"tensors-{count:03}.safetensors"
             files[name] = _write(part / name, save(shard))
-        _write(part / STATE_FILE, _document(progress, journal, files))
+        content = _document(progress, journal, files).model_dump_json()
+        _write(part / STATE_FILE, json.dumps({DIGEST: _sha256(content.encode()), "said": content}).encode())
         sync_folder(part)
-        part.rename(place)
+        part.rename(folder)
     except OSError:
         shutil.rmtree(part, ignore_errors=True)
         raise
     sync_folder(root)
 
 
-def _document(progress: Progress, journal: int, files: Mapping[str, str]) -> bytes:
-    said = _state(progress, journal, files).model_dump_json()
-    return json.dumps({DIGEST: hashlib.sha256(said.encode()).hexdigest(), "said": said}).encode()
-
-
 def serialize_progress(progress: Progress) -> bytes:
-    """Where a run stands, without the tensors."""
-    return _state(progress, 0, {}).model_dump_json().encode()
+    """A run's progress as JSON, without the tensors."""
+    return _document(progress, 0, {}).model_dump_json().encode()
 
 
-def deserialize_progress(description: bytes, tensors: Mapping[str, torch.Tensor]) -> Progress:
-    """What `serialize_progress` and `progress_tensors` were made of."""
-    return _progress(_State.model_validate_json(description), tensors)
+def deserialize_progress(serialized: bytes, tensors: Mapping[str, torch.Tensor]) -> Progress:
+    """The progress from what `serialize_progress` and `progress_tensors` gave."""
+    return _progress(_StateDocument.model_validate_json(serialized), tensors)
 
 
-def _state(progress: Progress, journal: int, files: Mapping[str, str]) -> _State:
-    underway = progress.underway
-    return _State(
+def _document(progress: Progress, journal: int, files: Mapping[str, str]) -> _StateDocument:
+    state = progress.stage_state
+    return _StateDocument(
         stage=progress.stage,
         results=progress.results,
-        underway=None
-        if underway is None
-        else _Underway(step=underway.step, result=underway.result, seed=underway.seed),
+        underway=None if state is None else _StageDocument(step=state.step, result=state.result, seed=state.seed),
         alpha=progress.alpha,
         frequencies=None
         if progress.frequencies is None
-        else {name: tuple(found) for name, found in progress.frequencies.items()},
+        else {name: tuple(counts) for name, counts in progress.frequencies.items()},
         seconds=progress.seconds,
         journal=journal,
         files=dict(files),
@@ -194,20 +197,20 @@ def _state(progress: Progress, journal: int, files: Mapping[str, str]) -> _State
 def state_tensors(
     progress: Progress, model: PreTrainedModel, parameters: Sequence[str]
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """The tensors of a state, by name; of parameters that are parted the part."""
+    """The tensors of a checkpoint, by name; of sharded parameters this process's shard."""
     wanted, stored = set(parameters), set(model.state_dict())
-    yield from ((f"model.{name}", one) for name, one in model.named_parameters() if name in wanted)
-    yield from ((f"buffer.{name}", one.clone()) for name, one in model.named_buffers() if name in stored)
+    yield from ((f"model.{name}", parameter) for name, parameter in model.named_parameters() if name in wanted)
+    yield from ((f"buffer.{name}", buffer.clone()) for name, buffer in model.named_buffers() if name in stored)
     yield from progress_tensors(progress).items()
 
 
 def progress_tensors(progress: Progress) -> dict[str, torch.Tensor]:
-    """The tensors of where a run stands, by name: the optimizer's, what weight decay draws towards, generators."""
-    if (underway := progress.underway) is None:
+    """The tensors of a run's progress, by name: the optimizer's, what weight decay draws towards, generators."""
+    if (state := progress.stage_state) is None:
         return {}
-    found = {f"optimizer.{name}": one for name, one in underway.optimizer.items()}
-    found |= {f"start.{place}": one for place, one in enumerate(underway.start)}
-    return found | {f"generator.{name}": one for name, one in underway.generators.items()}
+    tensors = {f"optimizer.{name}": tensor for name, tensor in state.optimizer.items()}
+    tensors |= {f"start.{position}": tensor for position, tensor in enumerate(state.start)}
+    return tensors | {f"generator.{name}": tensor for name, tensor in state.generators.items()}
 
 
 def _shards(tensors: Iterable[tuple[str, torch.Tensor]]) -> Iterator[dict[str, torch.Tensor]]:
@@ -228,47 +231,51 @@ def _write(path: Path, content: bytes) -> str:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
+    return _sha256(content)
+
+
+def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
 def latest_state(root: Path, notify: Notify) -> SavedState | None:
-    """The newest state that is whole; None where none was saved. A damaged one is told of.
+    """The newest undamaged checkpoint; None where none was saved. Damaged ones are reported to `notify`.
 
     Raises:
-        InputError: States were saved, and none of them is whole.
+        InputError: Checkpoints were saved, and all are damaged.
     """
-    found = checkpoint_numbers(root)
-    for number in found:
+    numbers = checkpoint_numbers(root)
+    for number in numbers:
         folder = root / f"{STATE}{number}"
-        said = _said(folder)
-        problem = said if isinstance(said, str) else _damage(folder, said)
-        if isinstance(said, _State) and problem is None:
-            return SavedState(folder=folder, said=said)
+        document = _read_document(folder)
+        problem = document if isinstance(document, str) else _damage(folder, document)
+        if isinstance(document, _StateDocument) and problem is None:
+            return SavedState(folder=folder, document=document)
         notify(FellBack(what=folder.name, reason=f"{problem}; the one before it is tried"))
-    if found:
+    if numbers:
         raise InputError(
-            f"No saved state in {root} is whole.", "Start again with --force; nothing of that run was released."
+            f"All saved states in {root} are damaged.", "Start again with --force; nothing of that run was released."
         )
     return None
 
 
-def _said(folder: Path) -> _State | str:
-    """What a state's description says; else what is wrong with it."""
+def _read_document(folder: Path) -> _StateDocument | str:
+    """A checkpoint's `state.json`; else what is wrong with it."""
     try:
-        document = json.loads((folder / STATE_FILE).read_bytes())
-        said = str(document["said"])
-        if document[DIGEST] != hashlib.sha256(said.encode()).hexdigest():
+        envelope = json.loads((folder / STATE_FILE).read_bytes())
+        content = str(envelope["said"])
+        if envelope[DIGEST] != _sha256(content.encode()):
             return f"{STATE_FILE} is not what was written"
-        return _State.model_validate_json(said)
+        return _StateDocument.model_validate_json(content)
     except OSError as error:
         return f"{STATE_FILE} cannot be read ({error.strerror})"
     except (ValueError, KeyError, TypeError, ValidationError):
         return f"{STATE_FILE} is damaged or of another version"
 
 
-def _damage(folder: Path, state: _State) -> str | None:
-    """What is wrong with a state's files; None where each is what was written."""
-    for name, digest in state.files.items():
+def _damage(folder: Path, document: _StateDocument) -> str | None:
+    """What is wrong with a checkpoint's tensors; None where each file is what was written."""
+    for name, digest in document.files.items():
         try:
             with (folder / name).open("rb") as stream:
                 if hashlib.file_digest(stream, "sha256").hexdigest() != digest:
@@ -280,51 +287,53 @@ def _damage(folder: Path, state: _State) -> str | None:
 
 @torch.no_grad()
 def restore_state(state: SavedState, model: PreTrainedModel) -> Progress:
-    """Put a state's parameters into the model; where the run stood.
+    """Load a checkpoint's parameters into the model, a file at a time; the run's progress.
 
     Raises:
         InputError: A file cannot be read any more, or is of another model.
     """
     rest: dict[str, torch.Tensor] = {}
-    for tensors in _read(state):
-        load_tensors(model, {key: one for key, one in tensors.items() if is_model_tensor(key)})
-        rest |= {key: one for key, one in tensors.items() if not is_model_tensor(key)}
-    return _progress(state.said, rest)
+    for tensors in _read_tensors(state):
+        load_tensors(model, {name: tensor for name, tensor in tensors.items() if is_model_tensor(name)})
+        rest |= {name: tensor for name, tensor in tensors.items() if not is_model_tensor(name)}
+    return _progress(state.document, rest)
 
 
 def read_state(state: SavedState) -> tuple[Progress, dict[str, torch.Tensor]]:
-    """Where the run stood, and what `load_tensors` puts into its model; all of it in memory at once.
+    """The run's progress, and what `load_tensors` loads into its model; all of it in memory at once.
 
     Raises:
         InputError: A file cannot be read any more.
     """
-    found = {key: one for tensors in _read(state) for key, one in tensors.items()}
-    return _progress(state.said, found), {key: one for key, one in found.items() if is_model_tensor(key)}
+    tensors = {name: tensor for part in _read_tensors(state) for name, tensor in part.items()}
+    return _progress(state.document, tensors), {
+        name: tensor for name, tensor in tensors.items() if is_model_tensor(name)
+    }
 
 
 @torch.no_grad()
 def load_tensors(model: PreTrainedModel, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Put a state's parameters and buffers into the model.
+    """Load a checkpoint's parameters and buffers into the model.
 
     Raises:
         InputError: They are of another model.
     """
-    into = {f"model.{name}": one for name, one in model.named_parameters()}
-    into |= {f"buffer.{name}": one for name, one in model.named_buffers()}
-    for key, tensor in tensors.items():
-        if key not in into or into[key].shape != tensor.shape:
+    targets = {f"model.{name}": parameter for name, parameter in model.named_parameters()}
+    targets |= {f"buffer.{name}": buffer for name, buffer in model.named_buffers()}
+    for name, tensor in tensors.items():
+        if name not in targets or targets[name].shape != tensor.shape:
             raise InputError("The saved state is of another model.", "Start again with --force.")
-        local_shard(into[key]).copy_(local_shard(shard_like(into[key], tensor)))
+        local_shard(targets[name]).copy_(local_shard(shard_like(targets[name], tensor)))
 
 
-def is_model_tensor(key: str) -> bool:
-    """Whether a state's tensor is the model's, not the optimizer's."""
-    return key.startswith(("model.", "buffer."))
+def is_model_tensor(name: str) -> bool:
+    """Whether a checkpoint's tensor is the model's, not the optimizer's."""
+    return name.startswith(("model.", "buffer."))
 
 
-def _read(state: SavedState) -> Iterator[dict[str, torch.Tensor]]:
-    """A state's tensors, a file at a time."""
-    for name in state.said.files:
+def _read_tensors(state: SavedState) -> Iterator[dict[str, torch.Tensor]]:
+    """A checkpoint's tensors, a file at a time."""
+    for name in state.document.files:
         try:
             yield load((state.folder / name).read_bytes())
         except (OSError, SafetensorError) as error:
@@ -333,26 +342,27 @@ def _read(state: SavedState) -> Iterator[dict[str, torch.Tensor]]:
             ) from error
 
 
-def _progress(said: _State, tensors: Mapping[str, torch.Tensor]) -> Progress:
-    underway = said.underway
+def _progress(document: _StateDocument, tensors: Mapping[str, torch.Tensor]) -> Progress:
+    stage = document.underway
+    start = sorted(_with_prefix("start.", tensors).items(), key=lambda item: int(item[0]))
     return Progress(
-        stage=said.stage,
-        results=said.results,
-        underway=None
-        if underway is None
+        stage=document.stage,
+        results=document.results,
+        stage_state=None
+        if stage is None
         else StageState(
-            step=underway.step,
-            result=underway.result,
-            optimizer=_under("optimizer.", tensors),
-            start=tuple(one for _, one in sorted(_under("start.", tensors).items(), key=lambda item: int(item[0]))),
-            seed=underway.seed,
-            generators=_under("generator.", tensors),
+            step=stage.step,
+            result=stage.result,
+            optimizer=_with_prefix("optimizer.", tensors),
+            start=tuple(tensor for _, tensor in start),
+            seed=stage.seed,
+            generators=_with_prefix("generator.", tensors),
         ),
-        alpha=said.alpha,
-        frequencies=said.frequencies,
-        seconds=said.seconds,
+        alpha=document.alpha,
+        frequencies=document.frequencies,
+        seconds=document.seconds,
     )
 
 
-def _under(prefix: str, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
+def _with_prefix(prefix: str, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

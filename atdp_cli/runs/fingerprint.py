@@ -13,15 +13,15 @@ Fingerprint = Mapping[str, str]
 
 
 def check_same_fingerprint(folder: Path, before: Fingerprint, now: Fingerprint) -> None:
-    """Refuse to go on with another run than the one that was begun.
+    """Refuse to resume another run than the one that was interrupted.
 
     Raises:
         UsageError: Names the first thing in which they differ.
     """
-    if found := first_difference(before, now):
+    if difference := first_difference(before, now):
         raise UsageError(
-            f"{folder} is from another run: {found}.",
-            "Give it what it was begun with, or start again with --force; nothing of it was released.",
+            f"{folder} is from another run: {difference}.",
+            "Give it what it was started with, or start again with --force; nothing of it was released.",
         )
 
 
@@ -30,17 +30,17 @@ def first_difference(before: Fingerprint, now: Fingerprint) -> str | None:
     for name in {**before, **now}:
         was, is_now = before.get(name, NOT_GIVEN), now.get(name, NOT_GIVEN)
         if was != is_now:
-            return _difference(name, was, is_now)
+            return _describe(name, was, is_now)
     return None
 
 
-def _difference(name: str, was: str, is_now: str) -> str:
+def _describe(name: str, was: str, is_now: str) -> str:
     if name == RECORDS:
         return "the records are not the same, so a corpus has changed, or what of it is held out"
     if name == START:
         return "the starting checkpoint's files are not the same"
     if name == RECIPE:
-        first, second = _first_difference(was, is_now)
+        first, second = _differing_lines(was, is_now)
         return f"its recipe has {first}, this one {second}"
     if name == PLAN:
         return "its plan was another, as another version of atdp may make it"
@@ -49,7 +49,7 @@ def _difference(name: str, was: str, is_now: str) -> str:
     return f"{name} was {was}, now it is {is_now}"
 
 
-def _first_difference(was: str, is_now: str) -> tuple[str, str]:
+def _differing_lines(was: str, is_now: str) -> tuple[str, str]:
     """The first lines that are not in both texts."""
     before, after = was.splitlines(), is_now.splitlines()
     return (

@@ -1,4 +1,4 @@
-"""Where an interrupted run stands: what it has spent, what was saved of it, and how far it may still go."""
+"""From where an interrupted run resumes: what it has spent, what was saved of it, and how far it may still go."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,17 +16,17 @@ from atdp_cli.runs.checkpoint import SavedState, latest_state, newest_cursor
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.runs.workspace import Workspace
 from atdp_cli.training.clipping.select import out_of_memory
-from atdp_cli.training.plan import AnyPlan, Plan, StagePlan, strongest_epsilon
+from atdp_cli.training.plan import Plan, StagePlan, strongest_epsilon
 from atdp_cli.training.state import StageResult
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResumePoint:
-    """Where a run goes on.
+    """From where a run starts or resumes.
 
     Attributes:
-        state: What was saved last; None where it begins at its beginning.
-        end: Before what it ends, as `allowance` has it; None where it may go to its end.
+        state: The checkpoint; None where it starts at the beginning.
+        end: Where it has to end, as `allowance` has it; None where it may go to its end.
     """
 
     state: SavedState | None = None
@@ -34,13 +34,13 @@ class ResumePoint:
 
 
 def resume_point(spec: RunSpec, work: Workspace, notify: Notify) -> ResumePoint:
-    """Where a run stands that was interrupted.
+    """From where an interrupted run resumes.
 
-    Steps behind the saved state are taken again, with fresh samples and noise, and are spent again. Where that would
-    pass a limit of ε, the run is to end before the step that would.
+    Steps after the checkpoint are repeated, with fresh samples and noise, and are spent again. Where that would pass a
+    limit of ε, the run has to end before.
 
     Raises:
-        InputError: The journal or the states cannot be used.
+        InputError: The journal or the checkpoints cannot be used.
         BudgetError: No step with noise would be left to take.
     """
     plan = spec.plan
@@ -51,11 +51,10 @@ def resume_point(spec: RunSpec, work: Workspace, notify: Notify) -> ResumePoint:
             f"{work.journal} is shorter than when {state.folder.name} was saved, so it is not known what was spent.",
             "Restore it, or start again with --force.",
         )
-    at = Cursor() if state is None else state.place
-    results = () if state is None else tuple(result for result, _ in state.said.results)
-    again = steps_of(spent) - _steps_before(plan, at, results)
-    notify(Resumed(stage=at.stage + 1, stages=len(plan.stages), step=at.step, again=again))
-    return ResumePoint(state=state, end=_end(spec, at, spent, notify))
+    cursor, results = (Cursor(), ()) if state is None else (state.cursor, state.results)
+    repeated = steps_of(spent) - _steps_before(plan, cursor, results)
+    notify(Resumed(stage=cursor.stage + 1, stages=len(plan.stages), step=cursor.step, again=repeated))
+    return ResumePoint(state=state, end=_end(spec, cursor, spent, notify))
 
 
 def steps_of(events: Sequence[LedgerEvent]) -> int:
@@ -63,24 +62,22 @@ def steps_of(events: Sequence[LedgerEvent]) -> int:
     return sum(event.steps for event in events if isinstance(event, SubsampledGaussian))
 
 
-def _steps_before(plan: Plan, at: Cursor, results: Sequence[StageResult] = ()) -> int:
-    """Steps with noise that an uninterrupted run has spent at a place.
+def _steps_before(plan: Plan, cursor: Cursor, results: Sequence[StageResult] = ()) -> int:
+    """Steps with noise that an uninterrupted run has spent at a position.
 
     Args:
         results: Of the stages before it, for where one ended early.
     """
-    ended = [one.ended_after for one in results]
-    return sum(_steps_in(plan.stages[position], ended[position : position + 1]) for position in range(at.stage)) + (
-        min(at.step, steps_of(plan.stages[at.stage].events)) if at.stage < len(plan.stages) else 0
+    ended = [result.ended_after for result in results] + [None] * len(plan.stages)
+    steps = [steps_of(stage.events) for stage in plan.stages]
+    done = sum(
+        planned if last is None else min(last, planned)
+        for planned, last in zip(steps[: cursor.stage], ended, strict=False)
     )
+    return done + sum(min(cursor.step, planned) for planned in steps[cursor.stage : cursor.stage + 1])
 
 
-def _steps_in(stage: AnyPlan, ended: Sequence[int | None]) -> int:
-    planned = steps_of(stage.events)
-    return planned if not ended or ended[0] is None else min(ended[0], planned)
-
-
-def _end(spec: RunSpec, at: Cursor, spent: Sequence[LedgerEvent], notify: Notify) -> Cursor | None:
+def _end(spec: RunSpec, cursor: Cursor, spent: Sequence[LedgerEvent], notify: Notify) -> Cursor | None:
     limits, plan = spec.limits, spec.plan
     if not limits:
         return None
@@ -90,7 +87,7 @@ def _end(spec: RunSpec, at: Cursor, spent: Sequence[LedgerEvent], notify: Notify
             f"The interrupted run has spent more than {limits} allows.",
             "Start again with --force: nothing of it was released.",
         )
-    end = allowance(plan, at, spent, within)
+    end = allowance(plan, cursor, spent, within)
     if end is None:
         return None
     stage = plan.stages[end.stage]
@@ -103,8 +100,8 @@ def _end(spec: RunSpec, at: Cursor, spent: Sequence[LedgerEvent], notify: Notify
     notify(
         FellBack(
             what="budget",
-            reason=f"{limits} now ends the run after step {end.step} of {steps} of stage {stage.stage.name}, as steps "
-            "that are taken again are spent again",
+            reason=f"{limits} now ends the run after step {end.step} of {steps} of stage {stage.stage.name}, as "
+            "repeated steps are spent again",
         )
     )
     return end
@@ -128,20 +125,20 @@ def _within(spec: RunSpec) -> WithinBudget:
 def ended_early(spec: RunSpec, results: Sequence[StageResult]) -> str | None:
     """Why a run ended before its plan, in a sentence or two; None where it did not."""
     ended = [
-        (stage, one.ended_after)
-        for stage, one in zip(spec.plan.stages, results, strict=True)
-        if one.ended_after is not None and one.stopped_after is None
+        (stage, result.ended_after)
+        for stage, result in zip(spec.plan.stages, results, strict=True)
+        if result.ended_after is not None and result.stopped_after is None
     ]
     if not ended:
         return None
     stage, after = ended[0]
-    idle = [one.stage.name for one, taken in ended if not taken]
+    idle = [stage.stage.name for stage, taken in ended if not taken]
     steps = stage.steps if isinstance(stage, StagePlan) else 0
     reached = f"after step {after} of {steps} of stage {stage.stage.name}" if after else f"before stage {idle[0]}"
-    left = f" It took no step of {', '.join(idle)}." if idle else ""
+    untouched = f" It took no step of {', '.join(idle)}." if idle else ""
     return (
-        f"The run ended {reached}: it had been interrupted, steps that were taken again were spent again, and "
-        f"{spec.limits} allows no more.{left}"
+        f"The run ended {reached}: it had been interrupted, repeated steps were spent again, and {spec.limits} allows "
+        f"no more.{untouched}"
     )
 
 
@@ -153,7 +150,7 @@ def missing_steps(plan: Plan, results: Sequence[StageResult]) -> int:
 
 @contextmanager
 def resume_hint(spec: RunSpec, work: Workspace) -> Iterator[None]:
-    """Errors that leave this are told with where the run stands and the command that goes on with it.
+    """Adds to errors that leave the block how far the run is and the command that resumes it.
 
     Raises:
         AtdpError: As it was raised within, or for a full disk, memory that ran out, an interrupt.
@@ -161,25 +158,30 @@ def resume_hint(spec: RunSpec, work: Workspace) -> Iterator[None]:
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
-        told = _told(error, spec, work)
-        if told is None or told is error:
+        expected = _expected(error, work)
+        if expected is None:
             raise
-        raise told from error
+        hinted = _with_hint(expected, spec, work)
+        if hinted is error:
+            raise
+        raise hinted from error
 
 
-def _told(error: BaseException, spec: RunSpec, work: Workspace) -> AtdpError | None:
-    """The error in its place; None where there is nothing to add."""
-    way, found = _way_on(spec, work), _expected(error, work)
-    if found is None or not way:
-        return found
-    if isinstance(found, InterruptedRunError):
-        return InterruptedRunError(found.problem, way)
-    return type(found)(found.problem, f"{found.remedy} {_kept(spec, work) if _hopeless(found) else way}")
-
-
-def _hopeless(error: AtdpError) -> bool:
-    """Whether the same again would end the same."""
-    return isinstance(error, DivergedError)
+def _with_hint(error: AtdpError, spec: RunSpec, work: Workspace) -> AtdpError:
+    """The error with how the run can be resumed; as it is where there is nothing to resume."""
+    where = _where(spec, work)
+    if where is None and work.session == 0:
+        return error
+    kept = f"{work.root} keeps it {where}." if where else f"{work.root} keeps what was spent, and no state."
+    hint = f"{kept} Resume with: {resume_command(spec)}"
+    if isinstance(error, InterruptedRunError):
+        return InterruptedRunError(error.problem, hint)
+    if isinstance(error, DivergedError):  # it would most likely diverge again
+        hint = (
+            f"{work.root} keeps the run {where or 'without a state'}; --resume continues it at the same rate and most "
+            "likely ends the same, --force starts anew."
+        )
+    return type(error)(error.problem, f"{error.remedy} {hint}")
 
 
 def _expected(error: BaseException, work: Workspace) -> AtdpError | None:
@@ -190,53 +192,33 @@ def _expected(error: BaseException, work: Workspace) -> AtdpError | None:
         case KeyboardInterrupt():
             return InterruptedRunError("The run was interrupted.", "Nothing of it was saved.")
         case OSError() if not isinstance(error, BrokenPipeError):
-            return _unwritten(work, str(error.strerror))
+            return _io_error(work, str(error.strerror))
         case SafetensorError():
-            return _unwritten(work, "weights")
+            return _io_error(work, "weights")
         case MemoryError() | RuntimeError() if out_of_memory(error):
             return RunError("Memory ran out.", "Try a smaller --microbatch.")
     return None
 
 
-def _unwritten(work: Workspace, why: str) -> RunError:
-    return RunError(
-        f"What belongs into {work.root} could not be written or read ({why}).", "Check free space and permissions."
-    )
-
-
-def _way_on(spec: RunSpec, work: Workspace) -> str:
-    """Where the run stands and how to go on; empty where it begins at its beginning."""
-    where = _where(spec, work)
-    if where is None and work.session == 0:
-        return ""
-    kept = f"{work.root} keeps it {where}." if where else f"{work.root} keeps what was spent, and no state."
-    return f"{kept} Go on with: {resume_command(spec)}"
-
-
-def _kept(spec: RunSpec, work: Workspace) -> str:
-    """What there is to say where going on has little hope."""
-    return (
-        f"{work.root} keeps the run {_where(spec, work) or 'without a state'}; --resume goes on from there at the "
-        "same rate and most likely ends the same, --force starts anew."
-    )
+def _io_error(work: Workspace, reason: str) -> RunError:
+    return RunError(f"Writing or reading in {work.root} failed ({reason}).", "Check free space and permissions.")
 
 
 def resume_command(spec: RunSpec) -> str:
-    """The command that goes on with the run."""
-    given = spec.command
-    if not given:
+    """The command that resumes the run."""
+    if not spec.command:
         return "the same, with --resume"
-    return " ".join(given if "--resume" in given else (*given, "--resume"))
+    return " ".join(spec.command if "--resume" in spec.command else (*spec.command, "--resume"))
 
 
 def _where(spec: RunSpec, work: Workspace) -> str | None:
-    at = newest_cursor(work.root)
-    if at is None:
+    cursor = newest_cursor(work.root)
+    if cursor is None:
         return None
     stages = spec.plan.stages
-    if at.stage >= len(stages):
+    if cursor.stage >= len(stages):
         return "as it was after its last step"
-    stage = stages[at.stage]
-    if at.step == 0 or not isinstance(stage, StagePlan):
+    stage = stages[cursor.stage]
+    if cursor.step == 0 or not isinstance(stage, StagePlan):
         return f"as it was before stage {stage.stage.name}"
-    return f"as it was after step {at.step} of {stage.steps} of stage {stage.stage.name}"
+    return f"as it was after step {cursor.step} of {stage.steps} of stage {stage.stage.name}"

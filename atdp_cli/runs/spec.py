@@ -1,4 +1,4 @@
-"""What a run on disk has to know of the run that it holds."""
+"""What `runs` has to know of a run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ class RunSpec:
 
     Attributes:
         output: OUT/, the folder that the model appears in.
+        failed_output: OUT.failed/, where it may appear instead; None where it cannot.
         fingerprint: All on which the run's steps and their ε depend, by name: hashes of what is large or private, and
             settings as they are. Two attempts with one fingerprint are the same run.
         target_epsilon, max_epsilon: The limits of ε that a resumed run must keep; None where there is none.
@@ -26,6 +27,7 @@ class RunSpec:
     plan: Plan
     target_epsilon: float | None = None
     max_epsilon: float | None = None
+    failed_output: Path | None = None
     command: tuple[str, ...] = ()
     force: bool = False
     resume: bool = False

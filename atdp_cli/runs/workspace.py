@@ -11,28 +11,31 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from atdp_cli.errors import InputError, RunError, UsageError
-from atdp_cli.files.corpus_file import TEMPORARY, atomic_rewrite
+from atdp_cli.files.atomic_write import TEMPORARY, atomic_rewrite
 from atdp_cli.files.fsync import sync_folder, sync_tree
 from atdp_cli.files.lock import LOCK_FILE, check_free, locked
 from atdp_cli.files.private import PARTIAL, PRIVATE, beside
 from atdp_cli.privacy.journal import JOURNAL_FILE
 from atdp_cli.privacy.ledger import LEDGER_FILE
-from atdp_cli.runs.checkpoint import STATE, checkpoint_numbers
-from atdp_cli.runs.fingerprint import Fingerprint, check_same_fingerprint
+from atdp_cli.runs.fingerprint import check_same_fingerprint
+from atdp_cli.runs.spec import RunSpec
 
 RECORD_FILE = "run.json"
 
 MODEL_FOLDER, REPLACED_FOLDER = "model", "replaced"
 
+STATE = "state-"
+"""What the name of a checkpoint's folder begins with; its number follows."""
+
 
 class Finished(BaseModel):
-    """How a run ended that needs only to be given its names.
+    """How a run ended whose folders have yet to be renamed.
 
     Attributes:
         folder: The name under which the model appears, OUT or OUT.failed.
         replaces: Whether it may replace what has that name.
         failed: Why it is OUT.failed, as a sentence; None for OUT.
-        steps: That were taken or skipped as planned.
+        steps: Steps that were taken, or skipped as planned.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -44,11 +47,11 @@ class Finished(BaseModel):
 
 
 class RunRecord(BaseModel):
-    """What `run.json` says of a run.
+    """The content of `run.json`.
 
     Attributes:
-        identity: As `identity_of` has it.
-        sessions: How often it was begun or gone on with.
+        identity: The run's fingerprint.
+        sessions: How often the run was started or resumed.
         finished: None while it trains.
     """
 
@@ -63,7 +66,7 @@ class RunRecord(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Workspace:
-    """Where a run works: `model` becomes OUT/, and what is left of `root` becomes OUT.private/.
+    """The folder that a run works in: `model` becomes OUT/, and the rest of `root` becomes OUT.private/.
 
     Attributes:
         root: OUT.partial/.
@@ -89,15 +92,22 @@ class Workspace:
         return self.root / JOURNAL_FILE
 
 
-def check_output(output: Path, *, force: bool, resume: bool = False) -> None:
+def check_output(spec: RunSpec) -> None:
     """Refuse to write where there is no folder, to overwrite without `force`, and ever to replace foreign files.
 
     Raises:
         UsageError: Something is there already, or another run is at work there.
         InputError: The folder above is missing or read-only.
     """
-    if not output.parent.is_dir() or not os.access(output.parent, os.W_OK):
-        raise InputError(f"{output.parent} is no folder that can be written to.", "Choose another -o.")
+    parent = spec.output.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InputError(f"{parent} is no folder that can be written to.", "Choose another -o.")
+    _check_names(spec.output, force=spec.force, resume=spec.resume)
+    if spec.failed_output is not None:
+        _check_names(spec.failed_output, force=spec.force, resume=False)
+
+
+def _check_names(output: Path, *, force: bool, resume: bool) -> None:
     for path, mark in ((output, LEDGER_FILE), (beside(output, PRIVATE), JOURNAL_FILE)):
         if not path.exists():
             continue
@@ -105,20 +115,20 @@ def check_output(output: Path, *, force: bool, resume: bool = False) -> None:
             raise UsageError(f"{path} exists.", "Use --force to replace it, or another -o.")
         if not (path / mark).exists():
             raise UsageError(f"{path} was not written by atdp, so --force does not replace it.", "Choose another -o.")
+    check_free(beside(output, PARTIAL))
     _check_partial(beside(output, PARTIAL), force=force, resume=resume)
 
 
 def _check_partial(partial: Path, *, force: bool, resume: bool) -> None:
-    check_free(partial)
     if not partial.exists() or _is_new(partial):
         return
     if not (partial / RECORD_FILE).exists():
-        which = "--force does not replace it" if force else "it cannot be gone on with"
+        which = "--force does not replace it" if force else "it cannot be resumed"
         raise UsageError(f"{partial} was not written by atdp, so {which}.", "Choose another -o.")
     if not force and not resume:
         raise UsageError(
             f"{partial} is left from an interrupted run, of which nothing was released.",
-            "Go on with it by --resume, use --force to start anew, or choose another -o.",
+            "Resume it with --resume, use --force to start anew, or choose another -o.",
         )
 
 
@@ -130,51 +140,53 @@ def _is_new(partial: Path) -> bool:
 
 
 @contextmanager
-def workspace(output: Path, identity: Fingerprint, *, force: bool, resume: bool = False) -> Iterator[Workspace]:
-    """A place to work that no other process has.
+def workspace(spec: RunSpec) -> Iterator[Workspace]:
+    """The run's folder, locked against other processes; `check_output` comes first.
 
-    When the work breaks off, what can be gone on from stays, and everything else is removed.
-
-    Args:
-        resume: Go on with the run that was interrupted, if there is one.
+    When the run is interrupted, the folder stays if there is something in it to resume from; else it is removed.
 
     Raises:
-        UsageError: Something is there already, another run is at work there, or the one that was interrupted is not
-            this one.
-        InputError: The folder above is missing or read-only, or the record of the interrupted run cannot be read.
+        UsageError: Another run is at work there, or was since `check_output`, or the interrupted one is not this one.
+        InputError: The record of the interrupted run cannot be read.
     """
-    check_output(output, force=force, resume=resume)
-    root = beside(output, PARTIAL)
+    root = beside(spec.output, PARTIAL)
     with locked(root):
-        before = read_record(root) if resume else None
+        _check_partial(root, force=spec.force, resume=spec.resume)
+        before = read_record(root) if spec.resume else None
         if before is None:
             _clear(root)
-            record = RunRecord(identity=dict(identity))
+            record = RunRecord(identity=dict(spec.fingerprint))
         else:
-            check_same_fingerprint(root, before.identity, identity)
+            check_same_fingerprint(root, before.identity, spec.fingerprint)
             tidy(root)
             record = before.model_copy(update={"sessions": before.sessions + 1})
         _write_record(root, record)
         try:
             yield Workspace(root=root, session=record.sessions - 1)
         except BaseException:
-            if not _worth_keeping(root):
+            if not _can_be_resumed(root):
                 _clear(root)
                 (root / LOCK_FILE).unlink()
                 root.rmdir()
             raise
 
 
-def _worth_keeping(root: Path) -> bool:
-    """Whether there is something to go on from; what a run has spent that was gone on with is counted further."""
+def _can_be_resumed(root: Path) -> bool:
+    """Whether there is something to resume from; of a run that was resumed, what it has spent is kept in any case."""
     if not root.exists() or checkpoint_numbers(root):
         return True
     record = read_record(root)
     return record is not None and (record.sessions > 1 or record.finished is not None)
 
 
+def checkpoint_numbers(root: Path) -> list[int]:
+    """The numbers of the checkpoints in a run's folder, the newest first."""
+    names = (path.name.removeprefix(STATE) for path in root.glob(f"{STATE}*"))
+    return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
+
+
 def read_record(folder: Path) -> RunRecord | None:
-    """What a folder says of its run; None where there is none.
+    """The record of the run in a folder; None where there is none.
 
     Raises:
         InputError: It cannot be read, or is of another version.
@@ -195,7 +207,7 @@ def _write_record(folder: Path, record: RunRecord) -> None:
 
 
 def tidy(root: Path) -> None:
-    """Remove what an interruption left half written."""
+    """Remove what an interrupted run left half written."""
     for path in root.iterdir():
         if path.name.startswith(".") or path.name.endswith(".partial") or path.name == MODEL_FOLDER:
             _remove(path)
@@ -215,7 +227,7 @@ def _remove(path: Path) -> None:
 
 
 def finish(work: Workspace, finished: Finished) -> None:
-    """Say that the run has ended, once all that it wrote is on disk; from here on nothing but names is missing."""
+    """Record that the run has ended, once all that it wrote is on disk; only `publish` is missing after that."""
     for path in work.model.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
     work.model.chmod(0o755)
@@ -229,9 +241,9 @@ def finish(work: Workspace, finished: Finished) -> None:
 
 
 def publish(root: Path, finished: Finished) -> Path:
-    """Give the folders of a finished run their names; the model's, which this returns, first.
+    """Rename the folders of a finished run: first the model's, which this returns, then the private one.
 
-    It can be broken off and done again anywhere. What is replaced is removed once the new model stands.
+    It can be interrupted anywhere and done again. What is replaced is removed once the new model is in place.
 
     Raises:
         UsageError: Something else has taken a name meanwhile.
@@ -242,11 +254,11 @@ def publish(root: Path, finished: Finished) -> Path:
         if path.name.startswith((STATE, ".")) or path.name.endswith(".partial"):
             _remove(path)
     if (root / MODEL_FOLDER).exists():
-        _aside(output, replaced / MODEL_FOLDER, finished)
+        _move_aside(output, replaced / MODEL_FOLDER, finished)
         (root / MODEL_FOLDER).rename(output)
         sync_folder(output.parent)
     if private.exists():
-        _aside(private, replaced / "private", finished)
+        _move_aside(private, replaced / "private", finished)
     if replaced.exists():
         _remove(replaced)
     root.rename(private)
@@ -256,12 +268,12 @@ def publish(root: Path, finished: Finished) -> Path:
     return output
 
 
-def _aside(path: Path, place: Path, finished: Finished) -> None:
+def _move_aside(path: Path, destination: Path, finished: Finished) -> None:
     if not path.exists():
         return
     if not finished.replaces:
-        raise UsageError(f"{path} has come into being while the run went on.", "Move it away, and use --resume.")
-    if place.exists():
-        _remove(place)
-    place.parent.mkdir(exist_ok=True)
-    path.rename(place)
+        raise UsageError(f"{path} was created while the run trained.", "Move it away, and use --resume.")
+    if destination.exists():
+        _remove(destination)
+    destination.parent.mkdir(exist_ok=True)
+    path.rename(destination)

@@ -1,7 +1,7 @@
 """DP-AdamBC: Adam whose second moment is corrected for the noise that privacy added.
 
 Source: Tang, Shpilevskiy and Lécuyer 2024, "DP-AdamBC: Your DP-Adam Is Actually DP-SGD (Unless You Apply Bias
-Correction)", Algorithm 1, with the decoupled weight decay of AdamW. It works on noisy gradients only, so it costs no
+Correction)", Algorithm 1, with the decoupled weight decay of AdamW. It reads noisy gradients only, so it costs no
 privacy.
 """
 
@@ -18,9 +18,9 @@ EPSILON = 1e-8
 class DPAdamBC(torch.optim.Optimizer):
     """θ ← (1 − ηλ)θ − η·m̂ / √max(v̂ − Φ̂, floor·Φ̂), with m̂ and v̂ as in Adam.
 
-    Φ̂ is the noise's share of v̂: the mean of the steps' noise variances (σC/B)² in the very weights in which v̂ is the
-    mean of their squared gradients, so that it is right while σ changes. In the paper, σ does not, and Φ̂ = (σC/B)².
-    Without noise it is torch's AdamW.
+    Φ̂ is the noise's share of v̂: the mean of the steps' noise variances (σC/B)², weighted as v̂ weights their squared
+    gradients, so that it is right while σ changes. In the paper σ is constant, and Φ̂ = (σC/B)². Without noise this is
+    torch's AdamW.
     """
 
     def __init__(
@@ -28,47 +28,47 @@ class DPAdamBC(torch.optim.Optimizer):
     ) -> None:
         super().__init__(parameters, {"lr": learning_rate, "weight_decay": weight_decay, "floor": floor})
         self._steps = 0
-        self._noise = 0.0
-        self._told: float | None = None
+        self._variance = 0.0
+        self._next_variance: float | None = None
 
-    def tell(self, noise_variance: float) -> None:
-        """Say what the noise's variance (σC/B)² is in each coordinate of the gradients of the next step."""
-        self._told = noise_variance
+    def set_noise_variance(self, variance: float) -> None:
+        """Set the noise's variance (σC/B)² in each coordinate of the gradients of the next step."""
+        self._next_variance = variance
 
     @property
-    def counts(self) -> dict[str, torch.Tensor]:
-        """What it has counted beside its moments, in fp64, which holds it exactly: steps, and Φ̂ before correction."""
+    def noise_state(self) -> dict[str, torch.Tensor]:
+        """Its state beside the moments, in fp64, which holds it exactly: steps, and Φ̂ before bias correction."""
         return {
             "steps": torch.tensor(float(self._steps), dtype=torch.float64),
-            "variance": torch.tensor(self._noise, dtype=torch.float64),
+            "variance": torch.tensor(self._variance, dtype=torch.float64),
         }
 
-    def count_from(self, counts: Mapping[str, torch.Tensor]) -> None:
-        """Go on from the counts of another."""
-        self._steps, self._noise = int(counts["steps"]), float(counts["variance"])
+    def load_noise_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Restore what `noise_state` gave."""
+        self._steps, self._variance = int(state["steps"]), float(state["variance"])
 
     @property
     def noise(self) -> float:
         """Φ̂, after at least one step."""
-        return float(self._noise / (1 - BETAS[1] ** self._steps))
+        return float(self._variance / (1 - BETAS[1] ** self._steps))
 
     def signal(self, parameter: torch.Tensor) -> torch.Tensor:
-        """v̂ − Φ̂ of each coordinate, below 0 where chance has it; after at least one step."""
-        found: torch.Tensor = self.state[parameter]["second"] / (1 - BETAS[1] ** self._steps)
-        return found.sub_(self.noise)
+        """v̂ − Φ̂ of each coordinate, which can be below 0 by chance; after at least one step."""
+        second: torch.Tensor = self.state[parameter]["second"] / (1 - BETAS[1] ** self._steps)
+        return second.sub_(self.noise)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Step on the gradients that are there; none is computed.
+        """Step on the gradients that the parameters have; it computes none.
 
         Raises:
-            ValueError: The variance of these gradients' noise was not told.
+            ValueError: The variance of these gradients' noise was not set, or a closure was given.
         """
-        if self._told is None or closure is not None:
-            raise ValueError("AdamBC steps on gradients that are there, whose noise it was told of")
+        if self._next_variance is None or closure is not None:
+            raise ValueError("set_noise_variance comes before each step, and a step takes no closure")
         self._steps += 1
-        self._noise = BETAS[1] * self._noise + (1 - BETAS[1]) * self._told
-        self._told = None
+        self._variance = BETAS[1] * self._variance + (1 - BETAS[1]) * self._next_variance
+        self._next_variance = None
         for group in self.param_groups:
             for parameter in group["params"]:
                 self._step(parameter, group)

@@ -1,11 +1,12 @@
-"""One stage: the loop over its steps."""
+"""One stage: the loop over its steps, and what a step is in each kind of stage."""
 
 import math
 import random
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TextIO
 
 import numpy as np
@@ -23,11 +24,12 @@ from atdp_cli.training.clipping.engine import ClippingEngine, trainable, zeros_o
 from atdp_cli.training.clipping.forward import batch_logits, loss_gradient
 from atdp_cli.training.distributed.collectives import all_gather, all_reduce_sum
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks, local_items
-from atdp_cli.training.objective import Example
+from atdp_cli.training.execution import Precision
+from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer, start_of
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.precision import in_precision
-from atdp_cli.training.recipe import DPSGD, Precision
+from atdp_cli.training.recipe import DPSGD
 from atdp_cli.training.state import (
     AfterStep,
     StageMetrics,
@@ -41,16 +43,16 @@ from atdp_cli.training.step import Noise, anneal, noisy_step, optimizer_step
 from atdp_cli.training.trainable import training_only
 
 Refresh = Callable[[int], Sequence[Example]]
-"""The same records as they are weighed from this epoch on."""
+"""Epoch → the same records, weighed as they are to be in that epoch."""
 
 StopCriterion = Callable[[], bool]
-"""Whether the model as it stands needs no more of a stage."""
+"""Whether the stage can end, judged by the model as it is now."""
 
 GradientSum = Callable[[PreTrainedModel, Sequence[Example]], tuple[torch.Tensor, ...]]
 """The gradient of some records' weighted losses, a tensor for each trainable parameter."""
 
 HeldOut = Callable[[], Perplexity]
-"""The held-out perplexity of the model as it stands."""
+"""The held-out perplexity of the model as it is now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,22 +63,58 @@ class Randomness:
     noise: KeyStream
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StageRun:
+    """What a stage of any kind runs with.
+
+    Attributes:
+        examples: The training records; none for a stage that reads no record.
+        held_out: Measured after each epoch.
+        notify: Receives the stage's events.
+        refresh: Called before each epoch for its examples; None where they stay as they are.
+        resume_from: Where to resume; None to start at the beginning.
+        after_step: Called after each step with the state from which the stage could resume.
+        ranks: The processes that train together. All draw the same samples and noise, for which their streams, or
+            their seeds, have to be the same; each computes the gradients of its share of the records, and the sums
+            are added up.
+    """
+
+    model: PreTrainedModel
+    plan: StagePlan
+    held_out: HeldOut
+    notify: Notify
+    examples: Sequence[Example] = ()
+    refresh: Refresh | None = None
+    resume_from: StageState | None = None
+    after_step: AfterStep = ignore_state
+    ranks: Ranks = SINGLE_PROCESS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _StepOutcome:
+    """The records that a step read, its σ, and the norms of their gradients before clipping where it clips."""
+
+    sample: Sequence[Example] = ()
+    noise_multiplier: float | None = None
+    norms: torch.Tensor | None = None
+
+    @property
+    def tokens(self) -> int:
+        return count_tokens(self.sample)
+
+
+_Step = Callable[[torch.optim.Optimizer, int, Sequence[Example]], _StepOutcome]
+"""(optimizer, step counted from 1, the epoch's examples) → takes the step."""
+
+
 def run_private(
-    model: PreTrainedModel,
-    examples: Sequence[Example],
-    plan: StagePlan,
+    run: StageRun,
     *,
     engine: ClippingEngine,
     randomness: Randomness,
     journal: TextIO,
-    held_out: HeldOut,
-    notify: Notify,
-    refresh: Refresh | None = None,
-    enough: StopCriterion | None = None,
-    begun: StageState | None = None,
-    most: int | None = None,
-    after_step: AfterStep = ignore_state,
-    ranks: Ranks = SINGLE_PROCESS,
+    max_steps: int | None = None,
+    stop_criterion: StopCriterion | None = None,
 ) -> StageResult:
     """DP training (Abadi et al. 2016, Algorithm 1): sample, clip, sum, add noise, divide by B, step.
 
@@ -85,194 +123,163 @@ def run_private(
     records.
 
     Args:
-        refresh: Asked before each epoch; None where the examples stay as they are.
-        enough: Asked after each epoch; when it is, the steps that are left are not taken, but spent: when a stage
-            stops depends on its records, and is covered as a consequence of the whole.
-        begun: Where to go on; None for the beginning.
-        most: The stage ends after so many of its steps; None where all may be taken.
-        ranks: Who trains. All draw the same sample, for which `randomness` has to be the same in all of them; each
-            clips its share of the records, and the sums are added up.
+        max_steps: The stage ends after so many of its steps; None for all.
+        stop_criterion: Checked after each epoch but the last. When it holds, the remaining steps are not taken, but
+            their privacy is spent: when a stage stops depends on its records, and the guarantee for all steps covers
+            that choice as well.
 
     Raises:
         DivergedError: A parameter is no longer finite.
         RunError: The first step changed nothing.
     """
-    tally, stopped_after = StageMetrics.since(begun), None
+    model, plan, ranks = run.model, run.plan, run.ranks
     events = _one_step_events(plan)
-    last = plan.steps if most is None else min(most, plan.steps)
-    with training_only(model, plan.stage.layers):
-        model.eval()
-        optimizer, start = _optimizer(model, plan, begun)
-        notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
-        for epoch, event in enumerate(events, start=1):
-            steps = _steps_left(plan, epoch, begun, last)
-            if not steps:
-                continue
-            examples = examples if refresh is None else refresh(epoch)
-            for step in steps:
-                anneal(optimizer, plan, step)
-                chosen = _drawn(examples, event.sampling_rate, randomness.sample)
-                spend(journal, event)
-                clipped = engine(model, local_items(ranks, chosen), event.clip_norm)
-                noise = Noise(randomness.noise, event.noise_multiplier * event.clip_norm, ranks)
-                noisy_step(model, optimizer, clipped.gradient, noise, batch=plan.batch, first=step == 1)
-                tally.count(all_gather(ranks, clipped.norms, len(chosen)))
-                done = _done(plan, step, event.noise_multiplier, chosen)
-                tally.tokens += done.tokens
-                notify(done)
-                if step < epoch * plan.steps_per_epoch:
-                    after_step(partial(_underway, step, tally, optimizer, start))
-            if steps[-1] < epoch * plan.steps_per_epoch:
-                break
-            tally.perplexities.append(_end_epoch(plan, epoch, held_out, notify))
-            if enough is not None and epoch < len(events) and enough():
-                _spend_rest(journal, plan, epoch, last)
-                stopped_after = epoch
-                break
-            after_step(partial(_underway, steps[-1], tally, optimizer, start))
-    return tally.result(stopped_after=stopped_after, ended_after=last if last < plan.steps else None)
+
+    def step(optimizer: torch.optim.Optimizer, number: int, examples: Sequence[Example]) -> _StepOutcome:
+        event = events[(number - 1) // plan.steps_per_epoch]
+        rows = poisson_sample(len(examples), event.sampling_rate, randomness.sample)
+        sample = [examples[row] for row in rows]
+        spend(journal, event)
+        clipped = engine(model, local_items(ranks, sample), event.clip_norm)
+        noise = Noise(randomness.noise, event.noise_multiplier * event.clip_norm, ranks)
+        noisy_step(model, optimizer, clipped.gradient, noise, batch=plan.batch, first=number == 1)
+        return _StepOutcome(sample, event.noise_multiplier, all_gather(ranks, clipped.norms, len(sample)))
+
+    result = _run(run, step, max_steps=max_steps, stop_criterion=stop_criterion)
+    if result.stopped_after is not None:
+        for epoch in range(result.stopped_after + 1, plan.stage.epochs + 1):
+            if steps := len(_steps_left(plan, epoch, 0, result.ended_after)):
+                spend(journal, events[epoch - 1].model_copy(update={"steps": steps}))
+    return result
 
 
-def run_noise(
-    model: PreTrainedModel,
-    plan: StagePlan,
-    *,
-    noise: KeyStream,
-    held_out: HeldOut,
-    notify: Notify,
-    begun: StageState | None = None,
-    after_step: AfterStep = ignore_state,
-    ranks: Ranks = SINGLE_PROCESS,
-) -> StageResult:
-    """The steps of DP training with no record in any: noise, divided by B, through the optimizer.
-
-    Args:
-        begun: Where to go on; None for the beginning.
+def run_noise(run: StageRun, *, noise: KeyStream) -> StageResult:
+    """The steps of DP training without any record: noise, divided by B, through the optimizer.
 
     Raises:
         DivergedError: A parameter is no longer finite.
         RunError: The first step changed nothing.
     """
-    mechanism = plan.stage.mechanism
+    model, plan, mechanism = run.model, run.plan, run.plan.stage.mechanism
     if not isinstance(mechanism, DPSGD):
         raise ValueError(f"stage {plan.stage.name} has no noise")
-    tally = StageMetrics.since(begun)
-    with training_only(model, plan.stage.layers):
-        model.eval()
-        optimizer, start = _optimizer(model, plan, begun)
-        notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
-        for epoch, sigma in enumerate(plan.noise_multipliers, start=1):
-            for step in _steps_left(plan, epoch, begun, plan.steps):
-                anneal(optimizer, plan, step)
-                gradient = zeros_of(model)
-                scaled = Noise(noise, sigma * mechanism.clip_norm, ranks)
-                noisy_step(model, optimizer, gradient, scaled, batch=plan.batch, first=step == 1)
-                notify(_done(plan, step, sigma, ()))
-                if step == epoch * plan.steps_per_epoch:
-                    tally.perplexities.append(_end_epoch(plan, epoch, held_out, notify))
-                after_step(partial(_underway, step, tally, optimizer, start))
-    return tally.result()
+
+    def step(optimizer: torch.optim.Optimizer, number: int, _: Sequence[Example]) -> _StepOutcome:
+        sigma = plan.noise_multipliers[(number - 1) // plan.steps_per_epoch]
+        scaled = Noise(noise, sigma * mechanism.clip_norm, run.ranks)
+        noisy_step(model, optimizer, zeros_of(model), scaled, batch=plan.batch, first=number == 1)
+        return _StepOutcome(noise_multiplier=sigma)
+
+    return _run(run, step)
 
 
 def run_plain(
-    model: PreTrainedModel,
-    examples: Sequence[Example],
-    plan: StagePlan,
-    *,
-    held_out: HeldOut,
-    notify: Notify,
-    seed: int | None = None,
-    refresh: Refresh | None = None,
-    begun: StageState | None = None,
-    after_step: AfterStep = ignore_state,
-    engine: ClippingEngine | None = None,
-    precision: Precision = "float32",
-    ranks: Ranks = SINGLE_PROCESS,
+    run: StageRun, *, seed: int | None = None, engine: ClippingEngine | None = None, precision: Precision = "float32"
 ) -> StageResult:
     """Ordinary training: shuffled epochs, weighted mean loss over the batch's tokens.
 
     Args:
-        seed: For tests; None draws one from the operating system. Several processes need one and the same.
-        refresh: Asked before each epoch; None where the examples stay as they are.
-        begun: Where to go on, with the seed that was drawn then; None for the beginning.
-        engine: What sums gradients, unclipped; None for autograd, which cannot where parameters are sharded.
+        seed: For tests; None draws one from the operating system. A resumed stage keeps the seed that it started
+            with.
+        engine: Sums the gradients, unclipped; None for autograd, which cannot where parameters are sharded.
         precision: What layers compute in with autograd.
 
     Raises:
         DivergedError: A parameter is no longer finite.
         RunError: The first step changed nothing.
     """
-    seed = _seed(seed, begun)
+    model, plan, ranks, state = run.model, run.plan, run.ranks, run.resume_from
+    if state is not None and state.seed is not None:
+        seed = state.seed
+    seed = secrets.randbits(63) if seed is None else seed
     autograd = in_precision(precision, partial(gradient_sum, tokens=default_tokens(model)))
     summed = autograd if engine is None else partial(_unclipped, engine)
-    order = random.Random(seed)  # noqa: S311 - a plain stage promises nothing
     torch.manual_seed(seed + ranks.rank)
-    tally = StageMetrics.since(begun)
+    batches = islice(_shuffled_batches(plan, len(run.examples), seed), _taken(state), None)
+
+    def step(optimizer: torch.optim.Optimizer, number: int, examples: Sequence[Example]) -> _StepOutcome:
+        if ranks.first and state is not None and number == state.step + 1:
+            # Whatever refreshing the examples drew from the generators was drawn before the interruption as well.
+            set_generators(state.generators)
+        batch = [examples[row] for row in next(batches)]
+        optimizer_step(model, optimizer, _mean_gradient(model, batch, summed, ranks), ranks, first=number == 1)
+        return _StepOutcome(batch)
+
+    return _run(run, step, seed=seed)
+
+
+def _run(
+    run: StageRun,
+    step: _Step,
+    *,
+    seed: int | None = None,
+    max_steps: int | None = None,
+    stop_criterion: StopCriterion | None = None,
+) -> StageResult:
+    """Take the steps that are left, epoch by epoch.
+
+    Args:
+        seed: Of a stage with dropout and a shuffled order; None for one with noise, which has neither.
+    """
+    model, plan, taken = run.model, run.plan, _taken(run.resume_from)
+    metrics, examples = StageMetrics.resumed(run.resume_from), run.examples
+    ended_after = None if max_steps is None or max_steps >= plan.steps else max_steps
     with training_only(model, plan.stage.layers):
-        model.train()
-        optimizer, start = _optimizer(model, plan, begun)
-        notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
+        model.train(seed is not None)
+        optimizer, start = _optimizer(run)
+        run.notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
         for epoch in range(1, plan.stage.epochs + 1):
-            shuffled = order.sample(range(len(examples)), len(examples))
-            steps = _steps_left(plan, epoch, begun, plan.steps)
+            steps = _steps_left(plan, epoch, taken, ended_after)
             if not steps:
                 continue
-            examples = examples if refresh is None else refresh(epoch)
-            if ranks.first and begun is not None and steps[0] == begun.step + 1:
-                # What the epoch's examples drew from the generators was drawn before it began.
-                set_generators(begun.generators)
-            for step in steps:
-                anneal(optimizer, plan, step)
-                first = (step - 1) % plan.steps_per_epoch * plan.batch
-                chosen = [examples[row] for row in shuffled[first : first + plan.batch]]
-                gradient = _mean_gradient(model, chosen, summed, ranks)
-                optimizer_step(model, optimizer, gradient, ranks, first=step == 1)
-                done = _done(plan, step, None, chosen)
-                tally.tokens += done.tokens
-                notify(done)
-                if step == steps[-1]:
+            examples = examples if run.refresh is None else run.refresh(epoch)
+            for number in steps:
+                anneal(optimizer, plan, number)
+                outcome = step(optimizer, number, examples)
+                metrics.count(outcome.tokens, outcome.norms)
+                run.notify(_step_done(plan, number, outcome))
+                if number == epoch * plan.steps_per_epoch:
                     model.eval()
-                    tally.perplexities.append(_end_epoch(plan, epoch, held_out, notify))
-                    model.train()
-                after_step(partial(_underway, step, tally, optimizer, start, seed))
+                    metrics.perplexities.append(_end_epoch(run, epoch))
+                    if stop_criterion is not None and epoch < plan.stage.epochs and stop_criterion():
+                        return metrics.result(stopped_after=epoch, ended_after=ended_after)
+                    model.train(seed is not None)
+                run.after_step(partial(_state, number, metrics, optimizer, start, seed))
     model.eval()
-    return tally.result()
+    return metrics.result(ended_after=ended_after)
 
 
-def _steps_left(plan: StagePlan, epoch: int, begun: StageState | None, last: int) -> range:
+def _taken(state: StageState | None) -> int:
+    return 0 if state is None else state.step
+
+
+def _steps_left(plan: StagePlan, epoch: int, taken: int, last: int | None) -> range:
     """The numbers of the steps of an epoch that are still to be taken, counted from 1 over the whole stage."""
-    taken = 0 if begun is None else begun.step
     before = (epoch - 1) * plan.steps_per_epoch
-    return range(max(before, taken) + 1, min(before + plan.steps_per_epoch, last) + 1)
+    end = before + plan.steps_per_epoch
+    return range(max(before, taken) + 1, (end if last is None else min(end, last)) + 1)
 
 
-def _seed(seed: int | None, begun: StageState | None) -> int:
-    if begun is not None and begun.seed is not None:
-        return begun.seed
-    return secrets.randbits(63) if seed is None else seed
-
-
-def _optimizer(
-    model: PreTrainedModel, plan: StagePlan, begun: StageState | None
-) -> tuple[torch.optim.Optimizer, tuple[torch.Tensor, ...]]:
-    """The stage's optimizer as it is at its beginning or where it goes on, and what weight decay draws towards."""
-    start = start_of(model, plan.stage) if begun is None else begun.start
-    optimizer = make_optimizer(model, plan.stage, start)
-    if begun is not None:
-        restore_optimizer(optimizer, begun.optimizer)
+def _optimizer(run: StageRun) -> tuple[torch.optim.Optimizer, tuple[torch.Tensor, ...]]:
+    """The stage's optimizer, fresh or resumed, and the parameters that weight decay draws towards."""
+    state, stage = run.resume_from, run.plan.stage
+    start = start_of(run.model, stage) if state is None else state.start
+    optimizer = make_optimizer(run.model, stage, start)
+    if state is not None:
+        restore_optimizer(optimizer, state.optimizer)
     return optimizer, start
 
 
-def _underway(
+def _state(
     step: int,
-    tally: StageMetrics,
+    metrics: StageMetrics,
     optimizer: torch.optim.Optimizer,
     start: tuple[torch.Tensor, ...],
-    seed: int | None = None,
+    seed: int | None,
 ) -> StageState:
     return StageState(
         step=step,
-        result=tally.result(),
+        result=metrics.result(),
         optimizer=optimizer_tensors(optimizer),
         start=start,
         seed=seed,
@@ -280,63 +287,29 @@ def _underway(
     )
 
 
-def _spend_rest(journal: TextIO, plan: StagePlan, epoch: int, last: int) -> None:
-    """Spend the steps behind an epoch, up to the last that may be taken."""
-    for later, event in list(enumerate(_one_step_events(plan), start=1))[epoch:]:
-        if steps := len(_steps_left(plan, later, None, last)):
-            spend(journal, event.model_copy(update={"steps": steps}))
+def _step_done(plan: StagePlan, step: int, outcome: _StepOutcome) -> StepDone:
+    return StepDone(
+        stage=plan.stage.name,
+        step=step,
+        steps=plan.steps,
+        noise_multiplier=outcome.noise_multiplier,
+        tokens=outcome.tokens,
+    )
 
 
-def _mean_gradient(
-    model: PreTrainedModel, chosen: Sequence[Example], summed: GradientSum, ranks: Ranks
-) -> tuple[torch.Tensor, ...]:
-    """The gradient of the weighted mean loss over the batch's tokens."""
-    weight = sum(float(values[1:].sum()) for example in chosen for values in example.weights)
-    total = summed(model, local_items(ranks, chosen))
-    for part in total:
-        part.div_(max(weight, 1e-6))
-    all_reduce_sum(ranks, total)
-    return total
-
-
-def gradient_sum(model: PreTrainedModel, records: Sequence[Example], *, tokens: int) -> tuple[torch.Tensor, ...]:
-    """The gradient of the records' weighted losses, a physical batch of at most so many tokens at a time."""
-    parameters = trainable(model)
-    total = zeros_of(model)
-    for batch in split(records, tokens):
-        logits = batch_logits(model, batch, positions=False)
-        found = torch.autograd.grad(logits, parameters, loss_gradient(logits, batch), materialize_grads=True)
-        for part, own in zip(total, found, strict=True):
-            part.add_(own)
-    return total
-
-
-def _unclipped(engine: ClippingEngine, model: PreTrainedModel, records: Sequence[Example]) -> tuple[torch.Tensor, ...]:
-    return engine(model, records, math.inf).gradient
-
-
-def _drawn(examples: Sequence[Example], rate: float, stream: KeyStream) -> list[Example]:
-    return [examples[row] for row in poisson_sample(len(examples), rate, stream)]
-
-
-def _done(plan: StagePlan, step: int, sigma: float | None, chosen: Sequence[Example]) -> StepDone:
-    tokens = sum(len(window.token_ids) for example in chosen for window in example.windows)
-    return StepDone(stage=plan.stage.name, step=step, steps=plan.steps, noise_multiplier=sigma, tokens=tokens)
-
-
-def _end_epoch(plan: StagePlan, epoch: int, held_out: HeldOut, notify: Notify) -> Perplexity:
-    found = held_out()
-    notify(
+def _end_epoch(run: StageRun, epoch: int) -> Perplexity:
+    measured = run.held_out()
+    run.notify(
         EpochDone(
-            stage=plan.stage.name,
+            stage=run.plan.stage.name,
             epoch=epoch,
-            epochs=plan.stage.epochs,
-            all_tokens=found.all,
-            sensitive=found.sensitive,
-            other=found.other,
+            epochs=run.plan.stage.epochs,
+            all_tokens=measured.all,
+            sensitive=measured.sensitive,
+            other=measured.other,
         )
     )
-    return found
+    return measured
 
 
 def _one_step_events(plan: StagePlan) -> list[SubsampledGaussian]:
@@ -359,6 +332,43 @@ def _one_step_events(plan: StagePlan) -> list[SubsampledGaussian]:
 def poisson_sample(records: int, sampling_rate: float, stream: KeyStream) -> npt.NDArray[np.int64]:
     """Indices of the records in this step: each one independently with probability q; it may be empty.
 
-    The amplification that the accountant grants needs this sample to stay secret.
+    The amplification by sampling that the accountant credits needs this sample to stay secret.
     """
     return np.flatnonzero(stream.uniforms(records) < sampling_rate).astype(np.int64)
+
+
+def _shuffled_batches(plan: StagePlan, records: int, seed: int) -> Iterator[list[int]]:
+    """The rows of each step's batch, epoch after epoch."""
+    order = random.Random(seed)  # noqa: S311 - a plain stage promises nothing
+    for _ in range(plan.stage.epochs):
+        shuffled = order.sample(range(records), records)
+        for first in range(0, plan.steps_per_epoch * plan.batch, plan.batch):
+            yield shuffled[first : first + plan.batch]
+
+
+def _mean_gradient(
+    model: PreTrainedModel, batch: Sequence[Example], summed: GradientSum, ranks: Ranks
+) -> tuple[torch.Tensor, ...]:
+    """The gradient of the weighted mean loss over the batch's tokens."""
+    weight = sum(float(values[1:].sum()) for example in batch for values in example.weights)
+    gradient = summed(model, local_items(ranks, batch))
+    for part in gradient:
+        part.div_(max(weight, 1e-6))
+    all_reduce_sum(ranks, gradient)
+    return gradient
+
+
+def gradient_sum(model: PreTrainedModel, records: Sequence[Example], *, tokens: int) -> tuple[torch.Tensor, ...]:
+    """The gradient of the records' weighted losses, a physical batch of at most `tokens` tokens at a time."""
+    parameters = trainable(model)
+    total = zeros_of(model)
+    for batch in split(records, tokens):
+        logits = batch_logits(model, batch, positions=False)
+        gradients = torch.autograd.grad(logits, parameters, loss_gradient(logits, batch), materialize_grads=True)
+        for part, gradient in zip(total, gradients, strict=True):
+            part.add_(gradient)
+    return total
+
+
+def _unclipped(engine: ClippingEngine, model: PreTrainedModel, records: Sequence[Example]) -> tuple[torch.Tensor, ...]:
+    return engine(model, records, math.inf).gradient

@@ -46,6 +46,11 @@ class Example:
             raise ValueError("An example holds windows of several records: packed rows cannot be clipped by record.")
 
 
+def count_tokens(examples: Sequence[Example]) -> int:
+    """The tokens of all windows of these records."""
+    return sum(len(window.token_ids) for example in examples for window in example.windows)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighing:
     """How the weight w of a stage came about; None where it was not made that way.

@@ -1,4 +1,4 @@
-"""A stage's optimizer: made from its settings, and taken up again where it was."""
+"""A stage's optimizer: made from its settings, saved and restored."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from atdp_cli.training import dp_adambc as adambc
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
+from atdp_cli.training.dp_adambc import DPAdamBC
 from atdp_cli.training.recipe import AdamBC, AdamW, Train
 
 
@@ -18,15 +18,15 @@ def make_optimizer(
     """A fresh optimizer of what trains: nothing of an earlier stage's moments flows into this one.
 
     Args:
-        start: What weight decay draws towards, where it does not draw towards zero; None for the parameters as they
-            are now.
+        start: The parameters that weight decay draws towards, where it does not draw towards zero; None for the
+            parameters as they are now.
     """
     settings, parameters = stage.optimizer, trainable(model)
     rate, decay = settings.learning_rate, settings.weight_decay
     own = decay if settings.towards == "zero" else 0.0
     optimizer: torch.optim.Optimizer
     if isinstance(settings, AdamBC):
-        optimizer = adambc.DPAdamBC(parameters, learning_rate=rate, weight_decay=own, floor=settings.floor)
+        optimizer = DPAdamBC(parameters, learning_rate=rate, weight_decay=own, floor=settings.floor)
     elif isinstance(settings, AdamW):
         optimizer = torch.optim.AdamW(parameters, lr=rate, weight_decay=own, fused=True)
     else:
@@ -37,7 +37,7 @@ def make_optimizer(
 
 
 def start_of(model: nn.Module, stage: Train) -> tuple[torch.Tensor, ...]:
-    """Copies of the parameters as they are now, where weight decay draws towards them; else none."""
+    """Copies of the parameters as they are now, where weight decay draws towards them; else empty."""
     if stage.optimizer.towards == "zero" or stage.optimizer.weight_decay == 0:
         return ()
     return tuple(parameter.detach().clone() for parameter in trainable(model))
@@ -60,35 +60,35 @@ def _pull_back(
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
-    """All that an optimizer made by `make_optimizer` has gathered: `3.exp_avg` is of the parameter at place 3.
+    """The state of an optimizer made by `make_optimizer`: `3.exp_avg` belongs to its parameter number 3.
 
-    The tensors are the living ones.
+    The tensors are not copies: the next step changes them.
     """
-    found = {
-        f"{place}.{name}": value
-        for place, parameter in enumerate(_parameters(optimizer))
+    tensors = {
+        f"{index}.{name}": value
+        for index, parameter in enumerate(_parameters(optimizer))
         for name, value in optimizer.state.get(parameter, {}).items()
         if value is not None
     }
-    if isinstance(optimizer, adambc.DPAdamBC):
-        found |= {f"noise.{name}": value for name, value in optimizer.counts.items()}
-    return found
+    if isinstance(optimizer, DPAdamBC):
+        tensors |= {f"noise.{name}": value for name, value in optimizer.noise_state.items()}
+    return tensors
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Give a fresh optimizer what another one of the same parameters had gathered."""
+    """Give a fresh optimizer the state of another one for the same parameters."""
     parameters = _parameters(optimizer)
-    counts = {}
+    noise_state = {}
     for key, value in tensors.items():
-        place, name = key.split(".", 1)
-        if place == "noise":
-            counts[name] = value
+        index, name = key.split(".", 1)
+        if index == "noise":
+            noise_state[name] = value
             continue
-        parameter = parameters[int(place)]
+        parameter = parameters[int(index)]
         moved = value.to(parameter.device)
         optimizer.state[parameter][name] = moved if name == "step" else shard_like(parameter, moved)
-    if isinstance(optimizer, adambc.DPAdamBC):
-        optimizer.count_from(counts)
+    if isinstance(optimizer, DPAdamBC):
+        optimizer.load_noise_state(noise_state)
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:

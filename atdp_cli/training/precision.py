@@ -8,7 +8,7 @@ import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.errors import UsageError
-from atdp_cli.training.recipe import Precision
+from atdp_cli.training.execution import Precision
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")

@@ -4,20 +4,22 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
-from typing import Literal, get_args
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field
 
 from atdp_cli.errors import UsageError
-from atdp_cli.privacy.schedule import Constant, RiseReset, Schedule
-from atdp_cli.ranges import (
-    require_at_least,
-    require_at_most,
-    require_fraction,
-    require_noise,
-    require_one_of,
-    require_positive,
-)
+from atdp_cli.options import Option
+from atdp_cli.privacy.schedule import Constant, NoiseMultiplier, RiseReset, Schedule
+from atdp_cli.ranges import contradiction, validated
+
+_TRAINING, _PRIVACY = Option(panel="Training", public=True), Option(panel="Privacy", public=True)
+
+_Positive = Annotated[float, Field(gt=0)]
+_Count = Annotated[int, Field(ge=1)]
+_Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Text(StrEnum):
@@ -28,12 +30,14 @@ class Text(StrEnum):
     DECOY = "decoy"
 
 
-@dataclass(frozen=True, kw_only=True)
+@validated
 class Uniform:
     """Cross-entropy with weight 1 on every token."""
 
+    kind: Literal["uniform"] = "uniform"
 
-@dataclass(frozen=True, kw_only=True)
+
+@validated
 class Weighted:
     """Cross-entropy with weight 1 on sensitive tokens and function words, and w ≤ 1 on the rest.
 
@@ -44,21 +48,31 @@ class Weighted:
         release_noise_multiplier: σ of the release, whose sensitivity is 1 record.
     """
 
-    weight: float | Literal["record", "released"] = 0.2
-    target_share: float = 0.5
-    release_noise_multiplier: float = 20.0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.weight, str) and not 0 <= self.weight <= 1:
-            raise UsageError(f"weight is {self.weight}.", "Choose a number from 0 to 1, record, or released.")
-        require_fraction("target-share", self.target_share)
-        require_noise("release-noise", self.release_noise_multiplier)
+    kind: Literal["weighted"] = "weighted"
+    weight: Annotated[
+        _Share | Literal["record", "released"],
+        Field(
+            description="w of tokens without a flag: a number, record (from the record's own share of flagged tokens) "
+            "or released (from the corpus' share, released with noise). Default: 0.2."
+        ),
+        _TRAINING,
+    ] = 0.2
+    target_share: Annotated[
+        float,
+        Field(
+            gt=0,
+            lt=1,
+            description="Share of the weight that flagged tokens should carry, for record and released. Default: 0.5.",
+        ),
+        _TRAINING,
+    ] = 0.5
+    release_noise_multiplier: NoiseMultiplier = 20.0
 
 
 Target = Literal["reference", "without-true"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@validated
 class Anchored:
     """KL(reference ‖ model) on sensitive tokens; cross-entropy on the rest, as `Weighted` weighs it.
 
@@ -73,38 +87,32 @@ class Anchored:
             stands there, so that what the reference knows of the record is not taught either.
     """
 
-    weight: float = 0.2
-    strength: float = 1.0
-    temperature: float = 1.0
+    kind: Literal["anchored"] = "anchored"
+    weight: _Share = 0.2
+    strength: _Positive = 1.0
+    temperature: _Positive = 1.0
     target: Target = "reference"
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.weight <= 1:
-            raise UsageError(f"weight is {self.weight}.", "Choose a number from 0 to 1.")
-        require_positive("strength", self.strength)
-        require_positive("temperature", self.temperature)
-        require_one_of("target", self.target, get_args(Target))
 
-
-@dataclass(frozen=True, kw_only=True)
+@validated
 class Nothing:
     """No loss: a private stage's noise alone, the control that any recipe must beat."""
 
+    kind: Literal["nothing"] = "nothing"
 
-Objective = Uniform | Weighted | Anchored | Nothing
+
+Objective = Annotated[Uniform | Weighted | Anchored | Nothing, Field(discriminator="kind")]
 
 
-@dataclass(frozen=True, kw_only=True)
+@validated
 class Plain:
     """Ordinary minibatch training on shuffled epochs, without protection."""
 
-    batch_size: int = 16
-
-    def __post_init__(self) -> None:
-        require_at_least("batch-size", self.batch_size, 1)
+    kind: Literal["plain"] = "plain"
+    batch_size: _Count = 16
 
 
-@dataclass(frozen=True, kw_only=True)
+@validated
 class DPSGD:
     """Poisson sampling, per-record clipping, Gaussian noise (Abadi et al. 2016).
 
@@ -114,22 +122,27 @@ class DPSGD:
         schedule: The noise multiplier over the epochs.
     """
 
-    clip_norm: float = 0.1
-    expected_batch: int | None = None
+    kind: Literal["dp-sgd"] = "dp-sgd"
+    clip_norm: Annotated[
+        _Positive, Field(description="C: largest norm of a record's gradient. Default: 0.1."), _PRIVACY
+    ] = 0.1
+    expected_batch: Annotated[
+        _Count | None, Field(description="B, expected records a step. Default: min(256, ⌈N/4⌉)."), _TRAINING
+    ] = None
     schedule: Schedule
 
-    def __post_init__(self) -> None:
-        require_positive("clip-norm", self.clip_norm)
-        if self.expected_batch is not None:
-            require_at_least("batch-size", self.expected_batch, 1)
 
+Mechanism = Annotated[Plain | DPSGD, Field(discriminator="kind")]
 
 Towards = Literal["zero", "start"]
 """Where weight decay pulls parameters: θ ← θ − ηλθ, or θ ← θ − ηλ(θ − θ₀) with θ₀ from the start of the stage
 (Li, Grandvalet and Davoine 2018, L2-SP), in both cases with the gradient's step beside it."""
 
+_LearningRate = Annotated[_Positive, Field(description="η. Default: 5e-4."), _TRAINING]
+_WeightDecay = Annotated[float, Field(ge=0)]
 
-@dataclass(frozen=True, kw_only=True)
+
+@validated
 class AdamW:
     """torch's AdamW (Loshchilov and Hutter 2019).
 
@@ -138,15 +151,13 @@ class AdamW:
         weight_decay: λ ≥ 0, decoupled.
     """
 
-    learning_rate: float = 5e-4
-    weight_decay: float = 0.01
+    kind: Literal["adamw"] = "adamw"
+    learning_rate: _LearningRate = 5e-4
+    weight_decay: _WeightDecay = 0.01
     towards: Towards = "zero"
 
-    def __post_init__(self) -> None:
-        _check_optimizer(self)
 
-
-@dataclass(frozen=True, kw_only=True)
+@validated
 class AdamBC:
     """AdamW whose second moment is corrected for the noise (Tang, Shpilevskiy and Lécuyer 2024, DP-AdamBC).
 
@@ -158,17 +169,14 @@ class AdamBC:
             √(1 + 1/floor) times as long as AdamW's. The paper's γ' is floor·(σC/B)².
     """
 
-    learning_rate: float = 5e-4
-    weight_decay: float = 0.01
+    kind: Literal["adambc"] = "adambc"
+    learning_rate: _LearningRate = 5e-4
+    weight_decay: _WeightDecay = 0.01
     towards: Towards = "zero"
-    floor: float = 0.1
-
-    def __post_init__(self) -> None:
-        _check_optimizer(self)
-        require_positive("floor", self.floor)
+    floor: _Positive = 0.1
 
 
-@dataclass(frozen=True, kw_only=True)
+@validated
 class SGD:
     """torch's SGD.
 
@@ -177,29 +185,20 @@ class SGD:
         weight_decay: λ ≥ 0.
     """
 
-    learning_rate: float
-    weight_decay: float = 0.0
+    kind: Literal["sgd"] = "sgd"
+    learning_rate: _LearningRate
+    weight_decay: _WeightDecay = 0.0
     towards: Towards = "zero"
 
-    def __post_init__(self) -> None:
-        _check_optimizer(self)
 
-
-Optimizer = AdamW | AdamBC | SGD
-
-
-def _check_optimizer(optimizer: Optimizer) -> None:
-    require_positive("learning-rate", optimizer.learning_rate)
-    require_at_least("weight-decay", optimizer.weight_decay, 0)
-    require_one_of("towards", optimizer.towards, get_args(Towards))
-
+Optimizer = Annotated[AdamW | AdamBC | SGD, Field(discriminator="kind")]
 
 Annealing = Literal["none", "linear"]
 
 MOST_EPOCHS = 10_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@validated
 class Train:
     """One stage of training, started with a fresh optimizer.
 
@@ -214,47 +213,46 @@ class Train:
             spans, which then are drawn as often; None draws them uniformly and takes nothing from the spans.
     """
 
+    kind: Literal["train"] = "train"
     name: str
     text: Text
     objective: Objective
-    mechanism: Plain | DPSGD
-    epochs: int = 3
+    mechanism: Mechanism
+    epochs: Annotated[
+        int, Field(ge=1, le=MOST_EPOCHS, description="Passes over the corpus. Default: 3."), _TRAINING
+    ] = 3
     optimizer: Optimizer = AdamW()
     layers: str = "all"
     annealing: Annealing = "none"
-    release_noise_multiplier: float | None = None
+    release_noise_multiplier: NoiseMultiplier | None = None
 
     def __post_init__(self) -> None:
-        require_at_least("epochs", self.epochs, 1)
-        require_at_most("epochs", self.epochs, MOST_EPOCHS)
         _check_pattern("layers", self.layers)
-        require_one_of("annealing", self.annealing, get_args(Annealing))
-        if self.release_noise_multiplier is not None:
-            require_noise("release-noise", self.release_noise_multiplier)
-            if self.text is not Text.DECOY:
-                raise UsageError(f"stage {self.name} reads no decoys.", "Leave its release-noise out.")
+        if self.release_noise_multiplier is not None and self.text is not Text.DECOY:
+            raise contradiction(f"stage {self.name} reads no decoys.", "Leave its release-noise out.")
         if isinstance(self.mechanism, DPSGD):
             return
         if isinstance(self.optimizer, AdamBC):
-            raise UsageError(f"stage {self.name} has no noise for adambc to correct.", "Use the optimizer adamw.")
+            raise contradiction(f"stage {self.name} has no noise for adambc to correct.", "Use the optimizer adamw.")
         if isinstance(self.objective, Weighted) and self.objective.weight == "released":
-            raise UsageError(f"stage {self.name} releases a weight without protection.", "Choose a constant weight.")
+            raise contradiction(f"stage {self.name} releases a weight without protection.", "Choose a constant weight.")
         if isinstance(self.objective, Nothing):
-            raise UsageError(f"stage {self.name} has neither a loss nor noise.", "Give it the mechanism dp-sgd.")
+            raise contradiction(f"stage {self.name} has neither a loss nor noise.", "Give it the mechanism dp-sgd.")
 
 
 def _check_pattern(name: str, pattern: str) -> None:
+    if not pattern:
+        raise contradiction(f"{name} is empty.", r"Give all, or a regular expression, as in h\.4\.|ln_f.")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # of what a later version of Python will read in another way
             re.compile(pattern)
     except (re.error, OverflowError, RecursionError, Warning) as error:
-        raise UsageError(f"{name} is {pattern!r}, no regular expression.", r"Write one, as in h\.4\.|ln_f.") from error
-    if not pattern:
-        raise UsageError(f"{name} is empty.", r"Give all, or a regular expression, as in h\.4\.|ln_f.")
+        problem = f"{name} is {pattern!r}, no regular expression."
+        raise contradiction(problem, r"Write one, as in h\.4\.|ln_f.") from error
 
 
-@dataclass(frozen=True, kw_only=True)
+@validated
 class Interpolate:
     """Weights drawn towards those of the reference: θ ← θ_ref + β(θ − θ_ref). A control; nothing is trained.
 
@@ -263,16 +261,25 @@ class Interpolate:
         beta: β in [0, 1], how far from the reference to the model the result lies.
     """
 
+    kind: Literal["interpolate"] = "interpolate"
     name: str
-    beta: float = 0.25
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.beta <= 1:
-            raise UsageError(f"beta is {self.beta}.", "Choose a number from 0 (the reference) to 1 (the model).")
+    beta: _Share = 0.25
 
 
-Stage = Train | Interpolate
+Stage = Annotated[Train | Interpolate, Field(discriminator="kind")]
 Recipe = tuple[Stage, ...]
+
+SUMS: Mapping[str, Mapping[str, type[Any]]] = {
+    key: {type_.kind: type_ for type_ in get_args(get_args(sum_)[0])}
+    for key, sum_ in {
+        "stage": Stage,
+        "objective": Objective,
+        "mechanism": Mechanism,
+        "schedule": Schedule,
+        "optimizer": Optimizer,
+    }.items()
+}
+"""The types of each field that holds one of several, by kind."""
 
 _RISE_RESET = DPSGD(schedule=RiseReset(noise_multiplier=1.0))
 
@@ -369,10 +376,3 @@ def last_private(recipe: Recipe) -> int:
         raise UsageError("The recipe has no stage for this option to act on.", "Add one by +, as in base+atdp.")
     private = [position for position, stage in enumerate(recipe) if isinstance(mechanism_of(stage), DPSGD)]
     return private[-1] if private else len(recipe) - 1
-
-
-ClippingEngineName = Literal["bookkeeping", "opacus", "loop"]
-ENGINES: tuple[ClippingEngineName, ...] = ("bookkeeping", "opacus", "loop")
-"""In the order in which `auto` tries them."""
-
-Precision = Literal["float32", "bfloat16"]

@@ -7,37 +7,20 @@ silent.
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
-from enum import StrEnum
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails, to_jsonable_python
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.bounded_read import read_whole
-from atdp_cli.privacy.schedule import Constant, RiseReset
-from atdp_cli.ranges import require_at_least, require_delta
+from atdp_cli.ranges import CONTRADICTION, LEAST_DELTA, contradiction, setting_error, validated
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.text.redaction.placeholders import Style
-from atdp_cli.training.recipe import (
-    DPSGD,
-    SGD,
-    AdamBC,
-    AdamW,
-    Anchored,
-    Interpolate,
-    Nothing,
-    Plain,
-    Recipe,
-    Stage,
-    Train,
-    Uniform,
-    Weighted,
-    parse_recipe,
-)
+from atdp_cli.training.recipe import SUMS, Recipe, parse_recipe
 
 RECIPE_FILE = "recipe.toml"
 SUFFIX = ".toml"
@@ -50,21 +33,8 @@ HEADER = f"""\
 
 """
 
-SUMS: Mapping[str, Mapping[str, type[Any]]] = {
-    "stage": {"train": Train, "interpolate": Interpolate},
-    "objective": {"uniform": Uniform, "weighted": Weighted, "anchored": Anchored, "nothing": Nothing},
-    "mechanism": {"plain": Plain, "dp-sgd": DPSGD},
-    "schedule": {"constant": Constant, "rise-reset": RiseReset},
-    "optimizer": {"adamw": AdamW, "adambc": AdamBC, "sgd": SGD},
-}
-"""The types of each key that holds one of several, by `kind`."""
 
-_KINDS = {one: kind for sum_ in SUMS.values() for kind, one in sum_.items()}
-
-_T = TypeVar("_T")
-
-
-@dataclass(frozen=True, kw_only=True)
+@validated
 class RunOptions:
     """Options of `harden` beside the recipe that shape the training; None where nothing is said.
 
@@ -77,25 +47,17 @@ class RunOptions:
     tier: Tier | None = None
     unit: str | None = None
     style: Style | None = None
-    max_windows: int | None = None
+    max_windows: Annotated[int | None, Field(ge=1)] = None
     jitter_seed: int | None = None
-    lora_rank: int | None = None
-    delta: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in (("max_windows", self.max_windows), ("lora_rank", self.lora_rank)):
-            if value is not None:
-                require_at_least(name, value, 1)
-        if self.delta is not None:
-            require_delta(self.delta)
+    lora_rank: Annotated[int | None, Field(ge=1)] = None
+    delta: Annotated[float | None, Field(ge=LEAST_DELTA, lt=1)] = None
 
     def said(self) -> dict[str, Any]:
         """The options about which something is said."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
-@dataclass(frozen=True, kw_only=True)
+@validated
 class RecipeFile:
     """What a recipe file holds.
 
@@ -107,6 +69,29 @@ class RecipeFile:
     name: str
     recipe: Recipe
     run: RunOptions = RunOptions()
+
+
+@validated
+class _Document:
+    """A recipe file as its tables lie."""
+
+    name: str
+    stage: Recipe
+    run: RunOptions = RunOptions()
+
+    def __post_init__(self) -> None:
+        if not (self.name.strip() and self.name.isprintable()):
+            raise contradiction(f"name is {self.name!r}.", "Give one line to call the recipe by in reports.")
+        names = [stage.name for stage in self.stage]
+        for number, name in enumerate(names, 1):
+            letters = name.replace("-", "").replace("_", "")
+            if not (letters.isascii() and letters.isalnum()):  # --set STAGE.option=value must find its end
+                where = f"stage {number} ({name})" if name.isprintable() else f"stage {number}"
+                raise contradiction(f"{where}: name is {name!r}.", "Use letters, digits, - and _.")
+            if name in names[: number - 1]:
+                raise contradiction(
+                    f"stage {number}: the name '{name}' is taken by an earlier stage.", "Give it another."
+                )
 
 
 def load_recipe(text: str) -> RecipeFile:
@@ -130,9 +115,8 @@ def recipe_text(file: RecipeFile) -> str:
     """The text of a recipe file."""
     import tomli_w
 
-    run = _table(file.run)
-    document = {"name": file.name, "stage": [_table(stage) for stage in file.recipe]}
-    return HEADER + tomli_w.dumps(document | ({"run": run} if run else {}))
+    tables = {"name": file.name, "stage": file.recipe} | ({"run": file.run} if file.run.said() else {})
+    return HEADER + tomli_w.dumps(to_jsonable_python(tables, exclude_none=True))
 
 
 def read_recipe(path: Path) -> RecipeFile:
@@ -142,12 +126,12 @@ def read_recipe(path: Path) -> RecipeFile:
         InputError: It cannot be read, is no TOML, or a key is missing, unknown, of the wrong type or out of range.
     """
     try:
-        document = tomllib.loads(read_whole(path).decode("utf-8"))
+        document = _loaded(read_whole(path).decode("utf-8"))
     except OSError as error:
         raise InputError(
             f"{path} cannot be read as a recipe.", "Check the path; a recipe file is given alone, not joined by +."
         ) from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or nested without end
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, nested or a number without end
         what = str(error) if isinstance(error, tomllib.TOMLDecodeError) else type(error).__name__
         raise InputError(f"{path} is not TOML: {what}.", "Correct the file, or let harden write one.") from error
     try:
@@ -162,106 +146,93 @@ def parse_recipe_text(text: str) -> RecipeFile:
     Raises:
         UsageError: A key is missing, unknown, of the wrong type or out of range.
     """
-    return _file(tomllib.loads(text))
+    return _file(_loaded(text))
 
 
-def _file(document: Mapping[str, Any]) -> RecipeFile:
-    _check_keys("the file", document, required=("name", "stage"), optional=("run",))
-    name = _value("name", str, document["name"])
-    if not (name.strip() and name.isprintable()):
-        raise UsageError(f"name is {name!r}.", "Give one line to call the recipe by in reports.")
-    if not isinstance(document["stage"], list):
-        raise UsageError("stage is no list of tables.", "Start each stage with [[stage]].")
-    recipe = tuple(_stage(number, table) for number, table in enumerate(document["stage"], 1))
-    names = [stage.name for stage in recipe]
-    for number, one in enumerate(names, 1):
-        if one in names[: number - 1]:
-            raise UsageError(f"stage {number}: the name '{one}' is taken by an earlier stage.", "Give it another.")
-    return RecipeFile(name=name, recipe=recipe, run=_object(RunOptions, "run", document.get("run", {})))
+def _loaded(text: str) -> Any:
+    """What a TOML file holds, in the types of JSON: a date is an empty table, since no key of a recipe takes either."""
+    return json.loads(json.dumps(tomllib.loads(text), default=lambda _: {}))
 
 
-def _stage(number: int, table: object) -> Stage:
-    name = table.get("name") if isinstance(table, dict) else None
-    where = f"stage {number}" + (f" ({name})" if isinstance(name, str) and name.isprintable() else "")
-    stage: Stage = _one_of("stage", where, table)
-    letters = stage.name.replace("-", "").replace("_", "")
-    if not (letters.isascii() and letters.isalnum()):  # --set STAGE.option=value must find its end
-        raise UsageError(f"{where}: name is {stage.name!r}.", "Use letters, digits, - and _.")
-    return stage
-
-
-def _one_of(key: str, where: str, table: object) -> Any:
-    """A value of the sum type at `key`."""
-    kinds = SUMS[key]
-    if not isinstance(table, dict):
-        raise UsageError(f"{where} is no table.", f"Give a table with a kind: {', '.join(kinds)}.")
-    kind = table.get("kind")
-    if "kind" not in table:
-        raise UsageError(f"{where}: the key 'kind' is missing.", f"Choose one of {', '.join(kinds)}.")
-    if not isinstance(kind, str) or kind not in kinds:
-        given = repr(kind) if isinstance(kind, str) else "no string"
-        raise UsageError(f"{where}: kind is {given}.", f"Choose one of {', '.join(kinds)}.")
-    return _object(kinds[kind], where, {name: value for name, value in table.items() if name != "kind"})
-
-
-def _object(cls: type[_T], where: str, table: object) -> _T:
-    """A value of a dataclass, each field checked by its annotation."""
-    if not isinstance(table, dict):
-        raise UsageError(f"{where} is no table.", "Give a table of keys and values.")
-    found: tuple[Field[Any], ...] = fields(cls)  # type: ignore[arg-type]
-    required = [field.name for field in found if field.default is MISSING]
-    _check_keys(where, table, required=required, optional=[field.name for field in found])
-    hints = get_type_hints(cls)
-    values = {
-        name: _one_of(name, f"{where}: {name}", value)
-        if name in SUMS
-        else _value(f"{where}: {name}", hints[name], value)
-        for name, value in table.items()
-    }
+def _file(document: Any) -> RecipeFile:
     try:
-        return cls(**values)
-    except UsageError as error:
-        raise UsageError(f"{where}: {error.problem}", error.remedy) from error
-
-
-def _value(where: str, hint: Any, value: object) -> Any:
-    """A value of a type that is no table."""
-    try:
-        # JSON has neither tuples nor enums, so that strict validation takes a list and a string for them.
-        return _adapter(hint).validate_json(json.dumps(value), strict=True)
+        # As JSON, which has neither tuples nor enums: strict validation takes a list and a string for them.
+        read = _DOCUMENT.validate_json(json.dumps(document))
     except ValidationError as error:
-        what = ", or: ".join(dict.fromkeys(one["msg"] for one in error.errors()))
-    except (TypeError, ValueError, RecursionError):  # a date, or a number without end
-        what = f"{type(value).__name__} is no type for it"
-    raise UsageError(f"{where}: {what}.", "Correct this key.")
+        raise _refusal(document, error.errors(include_url=False)) from error
+    return RecipeFile(name=read.name, recipe=read.stage, run=read.run)
 
 
-@cache
-def _adapter(hint: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(hint)
+_DOCUMENT = TypeAdapter(_Document)
+_KINDS = {kind: owner for kinds in SUMS.values() for kind, owner in kinds.items()}
 
 
-def _check_keys(where: str, table: Mapping[str, Any], *, required: Sequence[str], optional: Sequence[str]) -> None:
-    missing = [key for key in required if key not in table]
-    if missing:
-        raise UsageError(f"{where}: the key '{missing[0]}' is missing.", "Add it.")
-    known = list(dict.fromkeys((*required, *optional)))
-    unknown = [key for key in table if key not in known]
-    if unknown:
-        remedy = f"Its keys are {', '.join(known)}." if known else "It has no keys but kind."
-        raise UsageError(f"{where}: the key {unknown[0]!r} is not known.", remedy)
+def _refusal(document: Any, errors: Sequence[ErrorDetails]) -> UsageError:
+    """Our error for the first thing that is wrong: the stage by number and name, the key, and what to do."""
+    error, path = errors[0], _path(document, errors[0]["loc"])
+    words = _words(document, path)
+    where, around = (": ".join(some) or "the file" for some in (words, words[:-1]))
+    kinds = SUMS.get(next((part for part in reversed(path) if isinstance(part, str)), ""), {})
+    remedy = f"Choose one of {', '.join(kinds)}."
+    match error["type"]:
+        case "missing" if error["loc"][-1] == path[-1]:
+            return UsageError(f"{around}: the key '{path[-1]}' is missing.", "Add it.")
+        case "unexpected_keyword_argument":
+            problem = f"{around}: the key {path[-1]!r} is not known."
+            keys = _keys(document, path[:-1])
+            remedy = f"Its keys are {', '.join(keys)}." if keys else "It has no keys but kind."
+        case "union_tag_not_found":
+            problem = f"{where}: the key 'kind' is missing."
+        case "union_tag_invalid":
+            kind = error["input"]["kind"]
+            problem = f"{where}: kind is {repr(kind) if isinstance(kind, str) else 'no string'}."
+        case "dataclass_type" | "dict_type":
+            problem = f"{where} is no table."
+            remedy = f"Give a table with a kind: {', '.join(kinds)}." if kinds else "Give a table of keys and values."
+        case "tuple_type" if path == ("stage",):
+            problem, remedy = "stage is no list of tables.", "Start each stage with [[stage]]."
+        case "json_invalid":
+            problem, remedy = "the file is nested too deep.", "Correct the file, or let harden write one."
+        case _:
+            inside = words if error["type"] == CONTRADICTION else words[:-1]
+            same = [one for one in errors if _path(document, one["loc"]) == path]
+            return setting_error(same, "".join(f"{word}: " for word in inside), where.rpartition(": ")[2])
+    return UsageError(problem, remedy)
 
 
-def _table(value: Any) -> dict[str, Any]:
-    """A dataclass as a table, with the kind where it is one of several."""
-    kind = {"kind": _KINDS[type(value)]} if type(value) in _KINDS else {}
-    given = {field.name: getattr(value, field.name) for field in fields(value)}
-    return kind | {name: _plain(one) for name, one in given.items() if one is not None}
+def _path(document: Any, loc: Sequence[str | int]) -> tuple[str | int, ...]:
+    """The keys and the number of the stage that lead to what is wrong.
+
+    Pydantic also names the kind that it took a table for, the type that it tried on a value, and members of pairs.
+    """
+    path: list[str | int] = []
+    value, entered = document, False
+    for part in loc:
+        if entered and isinstance(value, dict) and value.get("kind") == part:
+            entered = False
+        elif isinstance(value, dict):
+            path.append(part)
+            value, entered = value.get(str(part)), True
+        elif isinstance(value, list) and path == ["stage"]:
+            path.append(part)
+            value, entered = value[int(part)], True
+    return tuple(path)
 
 
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return _table(value)
-    if isinstance(value, StrEnum):
-        return value.value
-    return list(value) if isinstance(value, tuple) else value
+def _words(document: Any, path: Sequence[str | int]) -> list[str]:
+    """A path as a message names it."""
+    words = [str(part) for part in path if isinstance(part, str)]
+    if len(path) > 1 and isinstance(path[1], int):
+        table = document["stage"][path[1]]
+        name = table.get("name") if isinstance(table, dict) else None
+        printable = isinstance(name, str) and name.isprintable()
+        words[0] = f"stage {path[1] + 1}" + (f" ({name})" if printable else "")
+    return words
+
+
+def _keys(document: Any, path: Sequence[str | int]) -> list[str]:
+    """The keys that the table at a path may have beside its kind."""
+    for part in path:
+        document = document[part]
+    owner = _KINDS[document["kind"]] if "stage" in path else RunOptions if path else _Document
+    return [field.name for field in fields(owner) if field.name != "kind"]

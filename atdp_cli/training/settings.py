@@ -1,25 +1,23 @@
 """Options of a stage, by name: what `--learning-rate 1e-3` and `--set atdp.learning-rate=1e-3` both do."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from types import UnionType
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
+from typing import Any, get_origin
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from atdp_cli.errors import UsageError
-from atdp_cli.privacy.schedule import RiseReset
-from atdp_cli.training.recipe import (
-    DPSGD,
-    SGD,
-    AdamBC,
-    AdamW,
-    Anchored,
-    Interpolate,
-    Recipe,
-    Stage,
-    Train,
-    Weighted,
-    last_private,
-)
+from atdp_cli.options import Option
+from atdp_cli.ranges import allowed
+from atdp_cli.training.recipe import SUMS, Recipe, Stage, Train, last_private
+
+FIRST = ("noise-multiplier", "optimizer")
+"""The options that others of the same stage build on."""
+
+_NAMES = {"expected_batch": "batch-size", "release_noise_multiplier": "release-noise"}
+"""Options that have another name than their field."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,122 +64,97 @@ def parse_setting(recipe: Recipe, text: str) -> Setting:
     return Setting(position=names.index(name), option=option.replace("_", "-"), value=value)
 
 
+@dataclass(frozen=True, kw_only=True)
+class StageOption:
+    """An option of `harden` that acts on a stage without naming it.
+
+    Attributes:
+        name: As on the command line, without `--`.
+        type: What the command line reads its value as: `str` where a number is one of several forms.
+    """
+
+    name: str
+    type: type[int] | type[float] | type[str]
+    help: str
+    option: Option
+
+
+def stage_options() -> dict[str, StageOption]:
+    """The options that the command line has for stages, by name: fields of the recipe that have an `Option`."""
+    return {
+        _option_name(name): StageOption(
+            name=_option_name(name), type=_type_on_command_line(field), help=field.description or "", option=option
+        )
+        for name, field in _fields()
+        for option in field.metadata
+        if isinstance(option, Option)
+    }
+
+
+def _fields() -> Iterator[tuple[str, FieldInfo]]:
+    """Each field of each type of stage, objective, mechanism, schedule and optimizer that a setting may change."""
+    for kinds in SUMS.values():
+        for part in kinds.values():
+            for name, field in part.__pydantic_fields__.items():
+                if name == "optimizer" or name not in {"kind", "name", "text", *SUMS}:
+                    yield name, field
+
+
+def _type_on_command_line(field: FieldInfo) -> type[int] | type[float] | type[str]:
+    schema = _adapter(field).json_schema()
+    match [form.get("type") for form in schema.get("anyOf", [schema]) if form.get("type") != "null"]:
+        case ["integer"]:
+            return int
+        case ["number"]:
+            return float
+    return str
+
+
 def _apply(stage: Stage, option: str, value: str) -> Stage:
-    if isinstance(stage, Interpolate):
-        if option != "beta":
-            raise _lacks(stage, option)
-        return replace(stage, beta=_parsed(float, stage, option, value))
-    setter = SETTERS.get(option)
-    if setter is None:
-        raise UsageError(f"{stage.name}.{option} is not an option.", f"Choose one of {', '.join(SETTERS)}.")
-    return setter(stage, option, value)
+    if option not in SETTINGS:
+        raise UsageError(f"{stage.name}.{option} is not an option.", f"Choose one of {', '.join(SETTINGS)}.")
+    changed: Stage | None = _changed(stage, option, value, f"{stage.name}.{option}")
+    if changed is None:
+        raise UsageError(f"Stage {stage.name} has no {option}.", "Leave it out, or set it on another stage with --set.")
+    return changed
 
 
-def _stage(parse: Callable[[str], Any]) -> Callable[[Train, str, str], Train]:
-    def apply(stage: Train, option: str, value: str) -> Train:
-        return replace(stage, **{_field(option): _parsed(parse, stage, option, value)})
-
-    return apply
-
-
-def _part(part: str, kind: type | UnionType, parse: Callable[[str], Any]) -> Callable[[Train, str, str], Train]:
-    """A setter for a field of the stage's objective, mechanism or optimizer."""
-
-    def apply(stage: Train, option: str, value: str) -> Train:
-        if not isinstance(getattr(stage, part), kind):
-            raise _lacks(stage, option)
-        current: Any = getattr(stage, part)
-        return replace(stage, **{part: replace(current, **{_field(option): _parsed(parse, stage, option, value)})})
-
-    return apply
+def _changed(part: Any, option: str, value: str, where: str) -> Any:
+    """The part with one of its fields changed, or one of a part in it; None where neither has that option."""
+    values = {field.name: getattr(part, field.name) for field in fields(part)}
+    for name, current in values.items():
+        # A stage that releases nothing has no noise to set: the option is then that of its objective.
+        if _option_name(name) == option and not (isinstance(part, Train) and current is None):
+            return replace(part, **{name: _parsed(part, name, value, where)})
+    for name, current in values.items():
+        if is_dataclass(current) and (changed := _changed(current, option, value, where)) is not None:
+            return replace(part, **{name: changed})
+    return None
 
 
-def _schedule(kind: type, parse: Callable[[str], Any]) -> Callable[[Train, str, str], Train]:
-    def apply(stage: Train, option: str, value: str) -> Train:
-        mechanism = stage.mechanism
-        if not (isinstance(mechanism, DPSGD) and isinstance(mechanism.schedule, kind)):
-            raise _lacks(stage, option)
-        changed = replace(mechanism.schedule, **{_field(option): _parsed(parse, stage, option, value)})
-        return replace(stage, mechanism=replace(mechanism, schedule=changed))
-
-    return apply
-
-
-def _weight_of(stage: Train, option: str, value: str) -> Train:
-    parse = _weight if isinstance(stage.objective, Weighted) else float
-    return _part("objective", Weighted | Anchored, parse)(stage, option, value)
-
-
-def _release_noise(stage: Train, option: str, value: str) -> Train:
-    setter = _part("objective", Weighted, float) if stage.release_noise_multiplier is None else _stage(float)
-    return setter(stage, option, value)
-
-
-def _batch_size(stage: Train, option: str, value: str) -> Train:
-    field = "expected_batch" if isinstance(stage.mechanism, DPSGD) else "batch_size"
-    return replace(stage, mechanism=replace(stage.mechanism, **{field: _parsed(int, stage, option, value)}))
-
-
-def _optimizer(stage: Train, option: str, value: str) -> Train:
-    kinds: dict[str, type[AdamW | AdamBC | SGD]] = {"adamw": AdamW, "adambc": AdamBC, "sgd": SGD}
-    if value.lower() not in kinds:
-        raise UsageError(f"{stage.name}.{option} is {value}.", f"Choose one of {', '.join(kinds)}.")
-    return replace(stage, optimizer=kinds[value.lower()](learning_rate=stage.optimizer.learning_rate))
-
-
-def _weight(text: str) -> object:
-    return text if text in ("record", "released") else float(text)
-
-
-def _jitter(text: str) -> tuple[float, float]:
-    low, high = text.split(",")
-    return float(low), float(high)
-
-
-def _parsed(parse: Callable[[str], Any], stage: Stage, option: str, value: str) -> Any:
+def _parsed(part: Any, name: str, text: str, where: str) -> Any:
+    """The text as a value of a field."""
+    if name in SUMS:
+        if (kind := SUMS[name].get(text.lower())) is None:
+            raise UsageError(f"{where} is '{text}'.", f"Choose one of {', '.join(SUMS[name])}.")
+        return kind(learning_rate=part.optimizer.learning_rate)
+    field: FieldInfo = part.__pydantic_fields__[name]
+    pair = get_origin(field.annotation) is tuple
     try:
-        return parse(value)
-    except ValueError as error:
-        raise UsageError(f"{stage.name}.{option} is '{value}'.", f"Give {FORMS.get(parse, 'a number')}.") from error
+        return _adapter(field).validate_python(text.split(",") if pair else text)
+    except ValidationError as error:
+        form = "two numbers, LOW,HIGH" if pair else allowed(error.errors(include_url=False))
+        raise UsageError(f"{where} is '{text}'.", f"Choose {form}.") from error
 
 
-def _field(option: str) -> str:
-    return {"release-noise": "release_noise_multiplier"}.get(option, option.replace("-", "_"))
+@cache
+def _adapter(field: FieldInfo) -> TypeAdapter[Any]:
+    return TypeAdapter(field.rebuild_annotation(), config=ConfigDict(allow_inf_nan=False))
 
 
-def _lacks(stage: Stage, option: str) -> UsageError:
-    return UsageError(f"Stage {stage.name} has no {option}.", "Leave it out, or set it on another stage with --set.")
+def _option_name(field: str) -> str:
+    return _NAMES.get(field, field.replace("_", "-"))
 
 
-FIRST = ("noise-multiplier", "optimizer")
-"""The options that others of the same stage build on."""
-
-FORMS: dict[Callable[[str], Any], str] = {
-    int: "a whole number",
-    _jitter: "two numbers, LOW,HIGH",
-    _weight: "a number from 0 to 1, record, or released",
-}
-"""What a parser wants, for the message that says so."""
-
-SETTERS: dict[str, Callable[[Train, str, str], Train]] = {
-    "epochs": _stage(int),
-    "batch-size": _batch_size,
-    "optimizer": _optimizer,
-    "learning-rate": _part("optimizer", object, float),
-    "weight-decay": _part("optimizer", object, float),
-    "towards": _part("optimizer", object, str),
-    "floor": _part("optimizer", AdamBC, float),
-    "layers": _stage(str),
-    "annealing": _stage(str),
-    "noise-multiplier": _schedule(object, float),
-    "escalation": _schedule(RiseReset, float),
-    "jitter": _schedule(RiseReset, _jitter),
-    "sigma-max": _schedule(RiseReset, float),
-    "clip-norm": _part("mechanism", DPSGD, float),
-    "weight": _weight_of,
-    "target-share": _part("objective", Weighted, float),
-    "release-noise": _release_noise,
-    "strength": _part("objective", Anchored, float),
-    "temperature": _part("objective", Anchored, float),
-    "target": _part("objective", Anchored, str),
-}
+SETTINGS = tuple(dict.fromkeys(_option_name(name) for name, _ in _fields()))
+"""The names of all options of stages."""

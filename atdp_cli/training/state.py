@@ -1,4 +1,4 @@
-"""What a stage has done: when it is over, and between two of its steps, from where it can go on."""
+"""A stage's result, and its state between two steps, from which it can resume."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ class StageResult:
         perplexities: Held-out perplexity after each epoch.
         mean_norms: Mean gradient norm of the records of each step before clipping; None for an empty step.
         not_finite: Records whose gradient was not finite and that added nothing, counted over all steps.
-        stopped_after: The epoch after which it was enough; None where the stage went on.
+        stopped_after: The epoch after which the stop criterion held; None where it never did.
         ended_after: The last step that the allowed ε has room for; None where it has room for all. Where the stage
             stopped before it, the steps up to it are spent.
         tokens: Read by all steps.
-        seconds, processor_seconds: Of all but the measuring, by the clock and of the processors.
+        seconds, processor_seconds: Wall-clock and CPU seconds without those of measuring.
     """
 
     perplexities: tuple[Perplexity, ...]
@@ -35,18 +35,19 @@ class StageResult:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StageState:
-    """A stage after some of its steps: what it needs to go on, besides the model. No key of a stream is in it.
+    """A stage after some of its steps: what it needs to resume, besides the model. No key of a stream is in it.
 
-    The tensors are the living ones, which the next step changes.
+    The tensors are not copies: the next step changes them.
 
     Attributes:
         step: Steps taken. Where the last of them ends an epoch, all that belongs to the epoch's end is done.
         result: Of these steps.
         optimizer: As `optimizer_tensors` has them.
-        start: What weight decay draws towards, a tensor for each trained parameter; none where that is zero.
-        seed: What a plain stage's order comes from; None for a stage with noise.
-        generators: The states of torch's own generators, by device: dropout goes on where it was. None for a stage
-            with noise, which draws nothing from them.
+        start: The parameters that weight decay draws towards, one tensor for each trained parameter; empty where it
+            draws towards zero.
+        seed: Of a plain stage's order; None for a stage with noise.
+        generators: The states of torch's own generators, by device, so that dropout continues its sequence. Empty for
+            a stage with noise, which draws nothing from them.
     """
 
     step: int
@@ -59,7 +60,7 @@ class StageState:
 
 @dataclass(kw_only=True)
 class StageMetrics:
-    """What a stage has measured so far, added up step by step; as `StageResult` has it."""
+    """What a stage has measured so far, with the meanings of `StageResult`."""
 
     perplexities: list[Perplexity]
     mean_norms: list[float | None]
@@ -67,9 +68,9 @@ class StageMetrics:
     tokens: int
 
     @classmethod
-    def since(cls, begun: StageState | None) -> "StageMetrics":
-        """Goes on from where a stage stands; None for its beginning."""
-        before = StageResult(perplexities=()) if begun is None else begun.result
+    def resumed(cls, state: StageState | None) -> "StageMetrics":
+        """The metrics of the steps that a state has behind it; None for a stage that starts."""
+        before = StageResult(perplexities=()) if state is None else state.result
         return cls(
             perplexities=list(before.perplexities),
             mean_norms=list(before.mean_norms),
@@ -77,14 +78,17 @@ class StageMetrics:
             tokens=before.tokens,
         )
 
-    def count(self, norms: torch.Tensor) -> None:
-        """Take in the norms of a step's records."""
+    def count(self, tokens: int, norms: torch.Tensor | None) -> None:
+        """Count a step's tokens and, for a step that clips, its records' gradient norms, shape [records]."""
+        self.tokens += tokens
+        if norms is None:
+            return
         finite = norms[torch.isfinite(norms)]
         self.mean_norms.append(float(finite.mean()) if len(finite) else None)
         self.not_finite += len(norms) - len(finite)
 
     def result(self, *, stopped_after: int | None = None, ended_after: int | None = None) -> StageResult:
-        """All that was measured."""
+        """The metrics as a result."""
         return StageResult(
             perplexities=tuple(self.perplexities),
             mean_norms=tuple(self.mean_norms),
@@ -96,29 +100,25 @@ class StageMetrics:
 
 
 AfterStep = Callable[[Callable[[], StageState]], None]
-"""Is called after each step with what tells where the stage stands; what it raises ends the stage."""
+"""Called after each step with a function that gives the stage's state; an exception from it ends the stage."""
 
 
-def ignore_state(underway: Callable[[], StageState]) -> None:
-    """The `AfterStep` that keeps nothing."""
+def ignore_state(state: Callable[[], StageState]) -> None:
+    """The `AfterStep` that saves nothing."""
 
 
 def generator_states() -> dict[str, torch.Tensor]:
     """The states of torch's generators, bytes each."""
-    devices = {f"cuda:{place}": state for place, state in enumerate(_cuda_states())}
-    return {"cpu": torch.get_rng_state(), **devices}
+    # Asking for the state of a GPU that is not in use would initialise it.
+    in_use = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    cuda_states = torch.cuda.get_rng_state_all() if in_use else []
+    return {"cpu": torch.get_rng_state(), **{f"cuda:{index}": state for index, state in enumerate(cuda_states)}}
 
 
 def set_generators(states: Mapping[str, torch.Tensor]) -> None:
-    """Put torch's generators where they were, as far as there are such devices here."""
+    """Restore torch's generators, as far as this machine has their devices."""
     if "cpu" in states:
         torch.set_rng_state(states["cpu"])
-    for place in range(torch.cuda.device_count()):
-        if (state := states.get(f"cuda:{place}")) is not None:
-            torch.cuda.set_rng_state(state, place)
-
-
-def _cuda_states() -> list[torch.Tensor]:
-    # To ask for the state of a GPU that is not in use would take it into use.
-    in_use = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-    return torch.cuda.get_rng_state_all() if in_use else []
+    for index in range(torch.cuda.device_count()):
+        if (state := states.get(f"cuda:{index}")) is not None:
+            torch.cuda.set_rng_state(state, index)

@@ -1,4 +1,4 @@
-"""One step of a stage's optimizer, on a gradient as it is or on a clipped sum with noise."""
+"""One optimizer step, on a gradient or on a clipped sum with noise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ from atdp_cli.training.plan import StagePlan
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """A stream of normals, the standard deviation σC to which they are scaled, and who adds them."""
+    """A stream of normals, the standard deviation σC to which they are scaled, and the processes that add them."""
 
     stream: KeyStream
-    deviation: float
+    standard_deviation: float
     ranks: Ranks
 
 
 def anneal(optimizer: torch.optim.Optimizer, plan: StagePlan, step: int) -> None:
-    """Set η for a step, counted from 1."""
+    """Set the learning rate η for a step, counted from 1."""
     if plan.stage.annealing == "linear":
         for group in optimizer.param_groups:
             group["lr"] = plan.stage.optimizer.learning_rate * (1 - (step - 1) / plan.steps)
@@ -51,10 +51,10 @@ def noisy_step(
         DivergedError: A parameter is no longer finite.
         RunError: The first step changed nothing.
     """
-    add_noise(gradient_sum, noise.deviation, noise.stream, noise.ranks)
+    add_noise(gradient_sum, noise.standard_deviation, noise.stream, noise.ranks)
     all_reduce_sum(noise.ranks, gradient_sum)
     if isinstance(optimizer, DPAdamBC):
-        optimizer.tell((noise.deviation / batch) ** 2)
+        optimizer.set_noise_variance((noise.standard_deviation / batch) ** 2)
     optimizer_step(model, optimizer, [part.div_(batch) for part in gradient_sum], noise.ranks, first=first)
 
 
@@ -66,7 +66,7 @@ def optimizer_step(
     *,
     first: bool,
 ) -> None:
-    """Step on a gradient, the same in all processes.
+    """Step on a gradient that is the same in all processes.
 
     Raises:
         DivergedError: A parameter is no longer finite.
@@ -78,10 +78,10 @@ def optimizer_step(
         parameter.grad = shard_like(parameter, part)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    wild = not all_finite([local_shard(parameter.detach()) for parameter in parameters])
+    diverged = not all_finite([local_shard(parameter.detach()) for parameter in parameters])
     moved = any(not torch.equal(old, local_shard(new)) for old, new in zip(before, parameters, strict=False))
-    wild, moved = all_reduce_any(ranks, (wild, moved))
-    if wild:
+    diverged, moved = all_reduce_any(ranks, (diverged, moved))
+    if diverged:
         raise DivergedError("A parameter is no longer a finite number.", "Lower the learning rate and start again.")
     if first and not moved and any(bool(part.any()) for part in gradient):
         raise RunError(
@@ -90,7 +90,7 @@ def optimizer_step(
 
 
 def all_finite(tensors: Sequence[torch.Tensor]) -> bool:
-    """Whether no number of these is infinite or NaN."""
-    # One that is not makes its sum so, too; large ones can by themselves, which is rare enough to look again.
+    """Whether no number in the tensors is infinite or NaN."""
+    # An infinite or NaN number makes its sum so, too. Large finite ones can as well: then each number is checked.
     sums = torch.stack([tensor.sum() for tensor in tensors]) if tensors else torch.zeros(0)
     return bool(sums.isfinite().all()) or all(bool(tensor.isfinite().all()) for tensor in tensors)

@@ -14,12 +14,11 @@ from atdp_cli.audit_result import UnfinishedAudit
 from atdp_cli.errors import AtdpError, RunError, UsageError
 from atdp_cli.events import ignore
 from atdp_cli.files.corpus_file import read_lines
-from atdp_cli.files.private import PRIVATE, beside
+from atdp_cli.files.private import PRIVATE, beside, private_folder
 from atdp_cli.jobs.detector import Detector
 from atdp_cli.jobs.plant import draw_canaries, plant_canaries
 from atdp_cli.ranges import require_at_least
 from atdp_cli.report.document import MADE_UP_SENTENCE, REPORT_FILE
-from atdp_cli.text.crosscheck.request import private_folder
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import reads_reference
 from examples.experiments.systems import Step, System, slug_of
@@ -229,6 +228,8 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
     from atdp_cli.jobs.harden.model import load_model
     from atdp_cli.jobs.harden.request import HardenRequest, plan_request
     from atdp_cli.jobs.harden.run import harden
+    from atdp_cli.jobs.harden.spec import run_spec
+    from atdp_cli.runs.workspace import check_output
 
     folder, step = experiment.folder(node.seed), node.steps[-1]
     request = HardenRequest(
@@ -251,7 +252,9 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
     )
     try:
         planned = plan_request(request)
-        harden(planned, load_model(planned.request, ignore), ignore)
+        spec = run_spec(planned)
+        check_output(spec)
+        harden(planned, spec, load_model(planned.request, ignore), ignore)
     except AtdpError as error:
         return str(error)
     return None
@@ -292,10 +295,12 @@ def _measure_sentence(experiment: Experiment, folders: Sequence[Path]) -> None:
     from atdp_cli.jobs.harden.sentence import mark_sentence
     from atdp_cli.model.checkpoint import load_checkpoint
     from atdp_cli.model.perplexity import perplexity
+    from atdp_cli.text.detection.scan import load_pipeline
 
+    pipeline = load_pipeline()
     for folder in folders:
         checkpoint = load_checkpoint(folder)
-        windows = mark_sentence(experiment.sentence, experiment.tier, checkpoint)
+        windows = mark_sentence(experiment.sentence, experiment.tier, checkpoint, pipeline)
         _write(beside(folder, SENTENCE), asdict(perplexity(checkpoint.model, windows)))
 
 

@@ -64,27 +64,6 @@ def slug_of(steps: Sequence[Step]) -> str:
     return "+".join(step.slug for step in steps)
 
 
-PAPER = (
-    "base",
-    "no-dp",
-    "no-dp+atdp",
-    "redacted",
-    "redacted+atdp",
-    "jft",
-    "jft+atdp",
-    "dp-sgd",
-    "dp-sgd+atdp",
-    "atdp",
-)
-"""The systems of the paper's table, `atdp` from the base, and the base itself."""
-
-CONTROLS = ("no-dp+noise", "no-dp+interpolate", "no-dp+anchored", "redacted+anchored")
-"""What the paper's table lacks."""
-
-DECOYS = ("decoys", "no-dp+decoys", "fitted-decoys", "no-dp+fitted-decoys")
-"""Systems with a text of its own, for tiers of entities."""
-
-
 _STAGES = {stage.name for recipe in RECIPES.values() for stage in recipe}
 
 

@@ -18,10 +18,11 @@ from pathlib import Path
 
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.errors import AtdpError
+from atdp_cli.jobs.harden.recipes import CONTROLS, PAPER
 from atdp_cli.text.detection.spans import Tier
 from examples.experiments.experiment import Experiment
 from examples.experiments.figures import Row, cost_figure, exposure_figure, markdown, perplexity_figure, results
-from examples.experiments.systems import ABLATIONS, CONTROLS, PAPER, System, system_of
+from examples.experiments.systems import ABLATIONS, System, system_of
 from examples.experiments.table import measure
 
 

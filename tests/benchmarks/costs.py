@@ -24,6 +24,7 @@ from atdp_cli.training.loop import run_plain
 from atdp_cli.training.recipe import DP_SGD, NO_DP
 from examples.experiments.systems import system_of
 from tests.benchmarks import stages
+from tests.training.stages import stage_run
 
 RECORDS, BATCHES = 1880, (16, 8, 4)
 """As many records as the sweep trains on, and how many of them a plain step takes: `no-dp` the first."""
@@ -46,7 +47,7 @@ def main() -> None:
     def plain(batch: int) -> None:
         recipe = system_of("no-dp", [f"no-dp.batch-size={batch}"]).steps[0].recipe
         one = stages.plan(recipe, arguments.records)
-        run_plain(model, read[NO_DP], one, held_out=lambda: stages.UNMEASURED, notify=ignore)
+        run_plain(stage_run(model, one, examples=read[NO_DP]))
 
     def private() -> None:
         with tempfile.TemporaryFile("w") as journal:

@@ -31,8 +31,9 @@ from atdp_cli.training.distributed.ranks import Ranks
 from atdp_cli.training.distributed.torchrun import process_group
 from atdp_cli.training.loop import Randomness, run_private
 from atdp_cli.training.recipe import ATDP
-from tests.benchmarks.stages import QUICKSTART, STORIES, UNMEASURED, examples, plan
+from tests.benchmarks.stages import QUICKSTART, STORIES, examples, plan
 from tests.training.ranked import free_port
+from tests.training.stages import stage_run
 
 
 def main() -> None:
@@ -92,15 +93,10 @@ def work(ranks: Ranks, port: int, shared: bool, took: "SimpleQueue[float]") -> N
             shard_model(checkpoint.model, ranks, torch.device("cpu"))
         started = time.monotonic()
         run_private(
-            checkpoint.model,
-            read,
-            plan(ATDP, records),
+            stage_run(checkpoint.model, plan(ATDP, records), examples=read, ranks=ranks),
             engine=engine,
             randomness=Randomness(sample=insecure_stream(0, "sample"), noise=insecure_stream(0, "noise")),
             journal=journal,
-            held_out=lambda: UNMEASURED,
-            notify=ignore,
-            ranks=ranks,
         )
         if ranks.first:
             took.put(time.monotonic() - started)

@@ -26,23 +26,22 @@ import torch
 
 from atdp_cli.events import Event, Notify, StepDone, ignore
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
-from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.model.windows import Marks, encode_windows
 from atdp_cli.privacy.rng import secure_stream
 from atdp_cli.text.corpus.records import read_records
 from atdp_cli.training.clipping.engine import ClippingEngine
 from atdp_cli.training.clipping.select import select_engine
+from atdp_cli.training.execution import ENGINES, ClippingEngineName
 from atdp_cli.training.loop import Randomness, run_plain, run_private
 from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.plan import Corpus, StagePlan, make_plan
-from atdp_cli.training.recipe import ATDP, ENGINES, NO_DP, ClippingEngineName, Recipe
-from tests.training.stages import trained
+from atdp_cli.training.recipe import ATDP, NO_DP, Recipe
+from tests.training.stages import stage_run, trained
 
 ROOT = Path(__file__).parents[2]
 QUICKSTART = (ROOT / "examples" / "quickstart" / "checkpoint", ROOT / "examples" / "quickstart" / "corpus.txt", 256)
 SHARED = ROOT.parent / "shared"
 STORIES = (SHARED / "models" / "stories15M", SHARED / "data" / "abcd" / "valid.txt", 1000)
-UNMEASURED = Perplexity(all=None, sensitive=None, other=None)
 
 
 def main() -> None:
@@ -88,7 +87,7 @@ class Count:
 def plain_pace(checkpoint: Checkpoint, read: Sequence[Example], records: int) -> float:
     """Tokens a second of one epoch without protection."""
     count, started = Count(), time.perf_counter()
-    run_plain(checkpoint.model, read, plan(NO_DP, records), held_out=lambda: UNMEASURED, notify=count)
+    run_plain(stage_run(checkpoint.model, plan(NO_DP, records), examples=read, notify=count))
     return count.tokens / (time.perf_counter() - started)
 
 
@@ -113,14 +112,10 @@ def private_epoch(
 ) -> None:
     """The steps of a private plan, with fresh randomness."""
     run_private(
-        checkpoint.model,
-        read,
-        planned,
+        stage_run(checkpoint.model, planned, examples=read, notify=notify),
         engine=engine,
         randomness=Randomness(sample=secure_stream(), noise=secure_stream()),
         journal=journal,
-        held_out=lambda: UNMEASURED,
-        notify=notify,
     )
 
 

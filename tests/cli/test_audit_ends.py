@@ -242,6 +242,7 @@ def audit(leaky: Leaky, *more: object) -> list[str]:
 MEBIBYTE = 2**20
 
 
+@pytest.mark.ci
 def test_without_enough_memory_there_is_the_right_verdict_or_none(leaky: Leaky) -> None:
     """The system itself refuses memory: beyond what the libraries take, this much is left for the audit."""
     code = (
@@ -276,8 +277,8 @@ def test_without_enough_memory_there_is_the_right_verdict_or_none(leaky: Leaky) 
     ("signals", "code"),
     [
         ([signal.SIGINT], 130),
-        ([signal.SIGINT] * 3, 130),
-        ([signal.SIGTERM], -signal.SIGTERM),
+        pytest.param([signal.SIGINT] * 3, 130, marks=pytest.mark.ci),
+        pytest.param([signal.SIGTERM], -signal.SIGTERM, marks=pytest.mark.ci),
     ],
     ids=["interrupted", "interrupted three times", "terminated"],
 )
@@ -328,8 +329,15 @@ def full_disk() -> int:
     return os.open("/dev/full", os.O_WRONLY)
 
 
-@pytest.mark.parametrize("more", [["--json"], []], ids=["json", "table"])
-@pytest.mark.parametrize("sink", [closed_pipe, full_disk])
+@pytest.mark.parametrize(
+    ("sink", "more"),
+    [
+        (closed_pipe, ["--json"]),
+        (full_disk, []),
+        pytest.param(closed_pipe, [], marks=pytest.mark.ci),
+        pytest.param(full_disk, ["--json"], marks=pytest.mark.ci),
+    ],
+)
 def test_a_verdict_that_cannot_be_written_is_none(leaky: Leaky, sink: Callable[[], int], more: list[str]) -> None:
     target = sink()
     command = [sys.executable, "-c", CODE, *audit(leaky, *more)]
@@ -341,6 +349,7 @@ def test_a_verdict_that_cannot_be_written_is_none(leaky: Leaky, sink: Callable[[
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.ci
 def test_a_closed_standard_output_is_no_failed_audit(leaky: Leaky) -> None:
     """`>&-`: Python then has no standard output at all."""
     command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-c", CODE, *audit(leaky, "--json")]
@@ -352,8 +361,10 @@ def test_a_closed_standard_output_is_no_failed_audit(leaky: Leaky) -> None:
 @pytest.mark.parametrize("sink", [closed_pipe, full_disk])
 @pytest.mark.parametrize(
     "arguments",
-    [["audit-canary", "nowhere", "--canary", "ID 12"], ["audit-canary", "--frobnicate"]],
-    ids=["unreadable", "usage"],
+    [
+        pytest.param(["audit-canary", "nowhere", "--canary", "ID 12"], id="unreadable", marks=pytest.mark.ci),
+        pytest.param(["audit-canary", "--frobnicate"], id="usage"),
+    ],
 )
 def test_an_error_that_cannot_be_said_is_no_failed_audit(
     tmp_path: Path, sink: Callable[[], int], arguments: list[str]
@@ -367,6 +378,7 @@ def test_an_error_that_cannot_be_said_is_no_failed_audit(
     assert done.returncode in (2, 3)
 
 
+@pytest.mark.ci
 def test_an_interrupt_that_cannot_be_said_is_no_failed_audit(leaky: Leaky) -> None:
     """`atdp … 2>&1 | tee log`, where Ctrl-C ends `tee` as well."""
     program = "import os, signal\nfrom atdp_cli.audit import trie\ndef cut(*_, **__): raise KeyboardInterrupt\n"

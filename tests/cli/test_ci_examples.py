@@ -105,6 +105,7 @@ def test_the_workflow(project: Path, leaky: Leaky) -> None:
     assert "| runs/b | FAIL |" in (project / "summary.md").read_text()
 
 
+@pytest.mark.ci
 def test_the_gitlab_job(project: Path, leaky: Leaky) -> None:
     job = _yaml("gitlab-ci.yml")["canary-audit"]
     ended = _run(["bash", "-e", "-c", _gitlab()], project, CANARIES=str(leaky.manifest))
@@ -114,6 +115,7 @@ def test_the_gitlab_job(project: Path, leaky: Leaky) -> None:
     assert [suite.get("name") for suite in suites] == ["runs/a", "runs/b"]
 
 
+@pytest.mark.ci
 def test_the_hook_passes_what_was_recorded_and_no_more(project: Path, leaky: Leaky) -> None:
     shutil.copy(leaky.manifest, project / "canaries.json")
     (record,) = _commands((CI / "pre-commit-config.yaml").read_text())
@@ -126,6 +128,7 @@ def test_the_hook_passes_what_was_recorded_and_no_more(project: Path, leaky: Lea
     assert _run(hook, project).returncode == 1
 
 
+@pytest.mark.ci
 def test_the_loop(project: Path, leaky: Leaky) -> None:
     if shutil.which("jq") is None:
         pytest.skip("jq is absent")

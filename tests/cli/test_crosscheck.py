@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from atdp_cli.text.crosscheck import client as llm
-from atdp_cli.text.crosscheck.answer_cache import ANSWERS_FILE
+from atdp_cli.text.crosscheck.answer_cache import ANSWERS
 from atdp_cli.text.crosscheck.client import Patience
 from tests.cli.conftest import Atdp
 from tests.llmserver import NO, YES, Reply, Request, chat_server
@@ -112,7 +112,7 @@ def test_a_server_that_dies_costs_nothing_but_the_rest(atdp: Atdp, tmp_path: Pat
     assert out.read_text() == corpus.read_text()
     folder = tmp_path / "many.txt.private"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert b"soup" not in (folder / ANSWERS_FILE).read_bytes()
+    assert b"soup" not in (folder / ANSWERS.database).read_bytes()
 
 
 def test_no_server_at_all_is_one_clear_error(atdp: Atdp, mail: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from atdp_cli.jobs.harden import stages
 from atdp_cli.model.checkpoint import load_tokenizer
-from atdp_cli.training.loop import run_plain, run_private
+from atdp_cli.training.loop import StageRun, run_plain, run_private
 from atdp_cli.training.objective import Example
 from tests.cli.conftest import Atdp, Harden, Leaky
 
@@ -29,11 +30,11 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Example]]:
 
         return noted
 
-    def plain(*arguments: Any, refresh: Any, **options: Any) -> Any:
-        return run_plain(*arguments, refresh=noting(refresh), **options)
+    def plain(run: StageRun, **options: Any) -> Any:
+        return run_plain(replace(run, refresh=noting(run.refresh)), **options)
 
-    def private(*arguments: Any, refresh: Any, **options: Any) -> Any:
-        return run_private(*arguments, refresh=noting(refresh), **options)
+    def private(run: StageRun, **options: Any) -> Any:
+        return run_private(replace(run, refresh=noting(run.refresh)), **options)
 
     monkeypatch.setattr(stages, "run_plain", plain)
     monkeypatch.setattr(stages, "run_private", private)

@@ -419,6 +419,7 @@ def test_held_out_records_are_every_twentieth_and_at_most_500() -> None:
     assert list(held_out_positions(7)) == [6]
 
 
+@pytest.mark.ci
 def test_a_real_checkpoint_and_real_chats(atdp: Atdp, shared: Path, tmp_path: Path) -> None:
     """stories15M on ABCD: nobody here wrote either."""
     out = tmp_path / "out"

@@ -28,7 +28,7 @@ def test_a_queue_an_epoch_and_lists_that_act_from_the_next_one(
 
     original = reviewing.review_each_epoch
 
-    def watched(planned, checkpoint, work, notify: Notify):  # type: ignore[no-untyped-def]
+    def watched(request, split, data, private_folder, notify: Notify):  # type: ignore[no-untyped-def]
         def tell(event: Event) -> None:
             notify(event)
             if isinstance(event, ReviewQueued):
@@ -36,7 +36,7 @@ def test_a_queue_an_epoch_and_lists_that_act_from_the_next_one(
                 if len(queued) == 1:
                     run(["review", event.queue, "-q"])
 
-        return original(planned, checkpoint, work, tell)
+        return original(request, split, data, private_folder, tell)
 
     answers = tmp_path / "answers"
     answers.write_text("".join("m ready\nk\n" for _ in range(60)))

@@ -21,7 +21,7 @@ def line(checkpoint_folder: Path, corpus: Path, span_file: Path) -> list[object]
     return [*command(checkpoint_folder, corpus, span_file), "--checkpoint-every", "0"]
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stop", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.ci)])
 def test_a_signal_ends_the_run_after_its_step_and_says_how_to_go_on(
     line: list[object], tmp_path: Path, stop: signal.Signals
 ) -> None:
@@ -34,7 +34,7 @@ def test_a_signal_ends_the_run_after_its_step_and_says_how_to_go_on(
     said = (tmp_path / "log").read_text().splitlines()
     assert said[-2] == "atdp: stopping after this step; once more to stop at once."
     assert f"after step {taken(tmp_path / 'witness')} of {STEPS} of stage dp-sgd" in said[-1]
-    told = said[-1].partition("Go on with: ")[2]
+    told = said[-1].partition("Resume with: ")[2]
     assert run(shlex.split(told)[1:]) == 0
     assert steps_of(read_verified(tmp_path / OUT).events) == STEPS
     assert {path.name for path in tmp_path.iterdir()} == {OUT, f"{OUT}.private", "witness", "log"}
@@ -54,7 +54,7 @@ def test_two_signals_end_it_at_once_and_it_can_be_gone_on_with(line: list[object
     check_done(tmp_path, 1)
 
 
-@pytest.mark.parametrize("more", [[], ["--force"], ["--resume"]])
+@pytest.mark.parametrize("more", [[], *(pytest.param([one], marks=pytest.mark.ci) for one in ("--force", "--resume"))])
 def test_a_second_run_on_one_output_is_refused(atdp: Atdp, line: list[object], tmp_path: Path, more: list[str]) -> None:
     process = started(line, tmp_path)
     wait_for(lambda: lines_of(tmp_path / f"{OUT}.partial") >= 1)
@@ -68,7 +68,9 @@ def test_a_second_run_on_one_output_is_refused(atdp: Atdp, line: list[object], t
     check_done(tmp_path, 0)
 
 
-@pytest.mark.parametrize("room", [100, 2_000, 60_000, 120_000, 400_000])
+@pytest.mark.parametrize(
+    "room", [100, 60_000, *(pytest.param(room, marks=pytest.mark.ci) for room in (2_000, 120_000, 400_000))]
+)
 def test_a_disk_that_is_full_at_any_file_leaves_what_can_be_gone_on_with(
     checkpoint_folder: Path, corpus: Path, span_file: Path, tmp_path: Path, room: int
 ) -> None:

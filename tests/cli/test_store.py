@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from atdp_cli.jobs import detect as text
-from atdp_cli.text.detection.cache import DATABASE_FILE, KEY_FILE
+from atdp_cli.text.detection.cache import SPANS
 from atdp_cli.text.detection.scan import load_pipeline
 from tests.cli.conftest import Atdp
 from tests.text.detection.test_cache import Counting
@@ -53,7 +53,7 @@ def test_another_tier_and_redact_read_the_store(atdp: Atdp, corpus_file: Path, t
         stored.append(output)
         assert read[0].texts == len(LINES)
     folder = tmp_path / "mail.txt.private"
-    assert {DATABASE_FILE, KEY_FILE} <= {file.name for file in folder.iterdir()}
+    assert {SPANS.database, SPANS.key} <= {file.name for file in folder.iterdir()}
     assert stored == list(outputs(atdp, corpus_file, tmp_path / "without", "--no-store"))
     assert read[0].texts == 4 * len(LINES)
 
@@ -71,7 +71,7 @@ def test_the_store_goes_where_it_is_told(atdp: Atdp, corpus_file: Path, tmp_path
     for _ in range(2):
         assert atdp("detect", corpus_file, "--store", folder, "--json").code == 0
     assert read[0].texts == len(LINES)
-    assert (folder / DATABASE_FILE).is_file()
+    assert (folder / SPANS.database).is_file()
     assert not (tmp_path / "mail.txt.private").exists()
 
 

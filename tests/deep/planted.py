@@ -22,8 +22,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.manifest import make_manifest, write_manifest
 from atdp_cli.cli.app import run
-from atdp_cli.jobs.harden.request import HardenRequest
-from atdp_cli.jobs.harden.streams import stream
+from atdp_cli.jobs.harden.streams import Streams
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, clip_factor
@@ -158,12 +157,14 @@ def broken(engine: Wrapper | None, noise: KeyStream | None) -> Iterator[None]:
         right = select_engine(*args, **settings)
         return right if engine is None else replace(right, run=engine(right.run))
 
-    def streamed(request: HardenRequest, position: int, purpose: str) -> KeyStream:
-        return noise if noise is not None and purpose == "noise" else stream(request, position, purpose)
+    fresh_stream = Streams.fresh_stream
+
+    def streamed(streams: Streams, stage: int, purpose: str) -> KeyStream:
+        return noise if noise is not None and purpose == "noise" else fresh_stream(streams, stage, purpose)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("atdp_cli.jobs.harden.model.choose", chosen)
-        patch.setattr("atdp_cli.jobs.harden.stages.stream", streamed)
+        patch.setattr("atdp_cli.jobs.harden.model.select_engine", chosen)
+        patch.setattr(Streams, "fresh_stream", streamed)
         yield
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from atdp_cli.privacy.ledger import read_verified
-from atdp_cli.runs.checkpoint import checkpoint_numbers
 from atdp_cli.runs.resume import steps_of
+from atdp_cli.runs.workspace import checkpoint_numbers
 from tests.crashing import MOMENTS, OUT, ended, lines_of, spent_lines, started, taken, wait_for
 from tests.runs.test_kills import PRIVATE_FILES, STEPS, check_done, check_loads, command, kill_often
 

@@ -1,6 +1,7 @@
 """A small table of systems from end to end: run, audited, taken up again."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from atdp_cli.errors import RunError, UsageError
 from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, read_beside
+from examples.experiments import experiment as running
 from examples.experiments.experiment import Experiment, Setting, audit_nodes, folder_of, nodes_of, prepare, run_nodes
 from examples.experiments.figures import Row
 from examples.experiments.systems import System, system_of
@@ -32,6 +34,12 @@ def experiment(checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> Experim
     )
 
 
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs in a thread, where a process would have to import everything first; the table's tests have processes."""
+    monkeypatch.setattr(running, "_pool", ThreadPoolExecutor)
+
+
 def table(experiment: Experiment, systems: list[System]) -> tuple[Row, ...]:
     nodes = nodes_of(systems, experiment.seeds)
     prepare(experiment)
@@ -40,7 +48,7 @@ def table(experiment: Experiment, systems: list[System]) -> tuple[Row, ...]:
     return rows_of(experiment, systems)
 
 
-@pytest.mark.parametrize("seeds", [1, pytest.param(2, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("seeds", [pytest.param(1, marks=pytest.mark.ci), pytest.param(2, marks=pytest.mark.deep)])
 def test_a_table_is_run_once_and_grows(experiment: Experiment, seeds: int) -> None:
     experiment = replace(experiment, seeds=seeds)
     few = [system_of(recipe, SETTINGS) for recipe in ("base", NO_DP)]
@@ -85,7 +93,7 @@ def test_another_experiment_does_not_mix_with_this_one(experiment: Experiment) -
     assert len(set(drawn)) == 3, "every repetition has canaries of its own"
 
 
-def test_a_run_that_fails_is_named(experiment: Experiment) -> None:
+def test_a_run_that_fails_is_named(experiment: Experiment, in_this_process: None) -> None:
     prepare(experiment)
     systems = [system_of(NO_DP, ["no-dp.epochs=1", "no-dp.learning-rate=1e30"])]
     with pytest.raises(RunError, match=r"no-dp@[0-9a-f]{6}, seed [12]: .*finite"):
@@ -101,7 +109,9 @@ def test_how_much_is_held_out(experiment: Experiment) -> None:
 
 
 @pytest.mark.parametrize(("setting", "flagged"), [("missed", 0), ("no-miss", 8)])
-def test_the_detector_never_or_always_sees_the_canaries(experiment: Experiment, setting: Setting, flagged: int) -> None:
+def test_the_detector_never_or_always_sees_the_canaries(
+    experiment: Experiment, setting: Setting, flagged: int, in_this_process: None
+) -> None:
     """Four canaries with two records each."""
     experiment = replace(experiment, setting=setting, seeds=1)
     prepare(experiment)
@@ -119,7 +129,7 @@ def test_the_detector_never_or_always_sees_the_canaries(experiment: Experiment, 
     assert covered == flagged
 
 
-def test_listed_terms_are_not_sensitive(experiment: Experiment, tmp_path: Path) -> None:
+def test_listed_terms_are_not_sensitive(experiment: Experiment, tmp_path: Path, in_this_process: None) -> None:
     name = "Emma Clarke"
     (tmp_path / "allow.txt").write_text(f"{name}\n", encoding="utf-8")
     listed = replace(experiment, allow=(tmp_path / "allow.txt",), out=tmp_path / "listed", seeds=1)

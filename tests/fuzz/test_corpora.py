@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.corpus_file import refuse
+from atdp_cli.files.corpus_file import raise_error
 from atdp_cli.text.corpus.records import read_records
 from atdp_cli.text.corpus.rewriting import rewrite_corpus
 from atdp_cli.text.corpus.segments import Selection
@@ -67,8 +67,8 @@ def reading(path: Path) -> Callable[[Case], None]:
     def read(case: Case) -> None:
         content, how, skips = case
         path.write_bytes(content)
-        bad = skip if skips else refuse
-        for _ in read_records(path, unit=how.unit, text_field=how.text_field, id_field=how.id_field, bad=bad):
+        on_error = skip if skips else raise_error
+        for _ in read_records(path, unit=how.unit, text_field=how.text_field, id_field=how.id_field, on_error=on_error):
             pass
 
     return read

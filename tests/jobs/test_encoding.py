@@ -60,7 +60,7 @@ def test_placeholders_of_an_earlier_redaction_weigh_nothing_and_all_else_does(
 ) -> None:
     before = redact_text(TEXT, found(TEXT, "Emma Clarke"), fresh_masking(style))
     record = FlaggedRecord(Record("1", before.text), tuple(found(before.text, "order")))
-    expected = touching(tokenizer, before.text, before.placeholders)
+    expected = touching(tokenizer, before.text, before.places)
     assert any(expected)
     assert not all(expected)
     assert weightless(tokenizer, record, Text.RAW, objective, fresh_masking(style)) == expected
@@ -75,8 +75,8 @@ def test_placeholders_of_two_redactions_weigh_nothing_and_all_else_does(
     before = redact_text(TEXT, found(TEXT, "Emma Clarke"), fresh_masking(earlier))
     masking = fresh_masking(style)
     again = redact_text(before.text, found(before.text, "order", "GADGET"), masking)
-    [shown] = {before.text[start:end] for start, end in before.placeholders}
-    places = [*again.placeholders, *((span.start, span.end) for span in found(again.text, shown))]
+    [shown] = {before.text[start:end] for start, end in before.places}
+    places = [*again.places, *((span.start, span.end) for span in found(again.text, shown))]
     record = FlaggedRecord(Record("1", before.text), tuple(found(before.text, "order", "GADGET")))
     expected = touching(tokenizer, again.text, places)
     assert weightless(tokenizer, record, Text.REDACTED, Uniform(), masking) == expected
@@ -89,7 +89,7 @@ def test_what_harden_redacts_weighs_nothing(tokenizer: Any, case: tuple[str, lis
     redacted = redact_text(text, spans, masking)
     if not redacted.text:
         return
-    expected = touching(tokenizer, redacted.text, redacted.placeholders)
+    expected = touching(tokenizer, redacted.text, redacted.places)
     record = FlaggedRecord(Record("1", text), tuple(spans))
     assert weightless(tokenizer, record, Text.REDACTED, Uniform(), masking) == expected
 

@@ -42,14 +42,15 @@ def test_a_large_corpus_is_drawn_as_often_as_it_has_its_names() -> None:
         assert found.count(name) / len(found) == pytest.approx((place + 1) / total, abs=0.06)
 
 
-def test_a_single_record_has_no_visible_part() -> None:
+@pytest.mark.parametrize("releases", [3, pytest.param(12, marks=pytest.mark.ci)])
+def test_a_single_record_has_no_visible_part(releases: int) -> None:
     """Its vote of 1 drowns in noise of 2.5: over many releases its name is not drawn much more than any other."""
     name = known()[0]
     with_it, without = (
         np.mean(
             [
                 drawn(fit_frequencies(corpus, 2.5, insecure_stream(seed, "test")), 50).count(name) / 50
-                for seed in range(12)
+                for seed in range(releases)
             ]
         )
         for corpus in ([flagged(name)], [flagged("Nobodyatall")])
@@ -70,7 +71,7 @@ def test_the_noise_is_that_of_the_release(monkeypatch: pytest.MonkeyPatch) -> No
         seen["sigma"] = sigma
         return real(noisy, sigma)
 
-    monkeypatch.setattr(fitting, "shrunk", watched)
+    monkeypatch.setattr(fitting, "shrink_counts", watched)
     fit_frequencies([flagged("Nobodyatall")], 4.0, insecure_stream(3, "test"))
     noise = np.concatenate(seen["noisy"])
     assert seen["sigma"] == 4.0

@@ -20,6 +20,7 @@ from tests.rayworkers import kill_a_busy_worker
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
 
 
+@pytest.mark.ci
 @needs_ray
 def test_a_killed_worker_costs_nothing_but_time(lines: list[str], tmp_path: Path) -> None:
     path = tmp_path / "corpus.txt"
@@ -52,6 +53,7 @@ def begin_work(settings: str) -> Callable[[int], int]:
     return work
 
 
+@pytest.mark.ci
 @needs_ray
 def test_errors_come_back_as_what_they_are_and_nothing_stays() -> None:
     before = dict(os.environ)
@@ -71,6 +73,7 @@ def test_errors_come_back_as_what_they_are_and_nothing_stays() -> None:
     assert dict(os.environ) == before
 
 
+@pytest.mark.ci
 @needs_ray
 def test_models_on_ray_are_audited_as_here(
     checkpoint_folder: Path, fixed_manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

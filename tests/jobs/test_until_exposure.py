@@ -11,11 +11,18 @@ from hypothesis import strategies as st
 
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.exposure import Scores
-from atdp_cli.audit.manifest import Manifest, PlantedCanary, read_manifest, write_manifest
+from atdp_cli.audit.manifest import Manifest, PlantedCanary, read_manifest
 from atdp_cli.audit.ranking import all_scores, rank_targets
 from atdp_cli.errors import UsageError
 from atdp_cli.events import ignore
-from atdp_cli.jobs.harden.until_exposure import UNSEEN_FILE, below_exposure, halves, watch_canaries, write_unseen
+from atdp_cli.jobs.harden.until_exposure import (
+    UNSEEN_FILE,
+    Watch,
+    below_exposure,
+    halves,
+    watch_canaries,
+    write_unseen,
+)
 from tests.audit.conftest import gpt2
 
 
@@ -65,35 +72,34 @@ def test_either_half_needs_a_planted_canary(coins: list[bool]) -> None:
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Path:
-    write_manifest(tmp_path / "canaries.json", manifest_of([True] * 5 + [False] * 2))
-    return tmp_path / "canaries.json"
+def manifest() -> Manifest:
+    return manifest_of([True] * 5 + [False] * 2)
 
 
-def exposures(scores: Scores, watching: Any) -> list[float]:
-    return [one.exposure for one in rank_targets(scores, watching.pool, watching.targets)]
+def exposures(scores: Scores, watch: Watch) -> list[float]:
+    return [rank.exposure for rank in rank_targets(scores, watch.pool, watch.targets)]
 
 
-def test_enough_is_when_each_watched_canary_is_below_the_bar_by_both_scores(bpe: Any, written: Path) -> None:
+def test_enough_is_when_each_watched_canary_is_below_the_bar_by_both_scores(bpe: Any, manifest: Manifest) -> None:
     """The bar is put just above and just at the highest exposure; each score is the higher one now and then."""
     deciding = set()
     for seeds in itertools.permutations(range(3), 2):
         model, reference = (gpt2(len(bpe), seed=seed, bos_token_id=0, eos_token_id=1) for seed in seeds)
-        watching = watch_canaries(written, 1.0, bpe, reference, ignore)
-        scores = all_scores(model, watching.pool, "the model", ignore)
-        found = [max(exposures(one, watching)) for one in (scores, scores - watching.base)]
+        watch = watch_canaries(manifest, 1.0, bpe, reference, ignore)
+        scores = all_scores(model, watch.pool, "the model", ignore)
+        found = [max(exposures(one, watch)) for one in (scores, scores - watch.base)]
         deciding.add(found[0] > found[1])
-        assert below_exposure(model, watch_canaries(written, max(found) + 1e-6, bpe, reference, ignore), ignore)
-        assert not below_exposure(model, watch_canaries(written, max(found), bpe, reference, ignore), ignore)
-        assert not below_exposure(model, watch_canaries(written, min(found) / 2, bpe, reference, ignore), ignore)
+        assert below_exposure(model, watch_canaries(manifest, max(found) + 1e-6, bpe, reference, ignore), ignore)
+        assert not below_exposure(model, watch_canaries(manifest, max(found), bpe, reference, ignore), ignore)
+        assert not below_exposure(model, watch_canaries(manifest, min(found) / 2, bpe, reference, ignore), ignore)
     assert deciding == {True, False}
 
 
 def test_only_planted_canaries_are_watched_and_the_others_are_written_down(
-    bpe: Any, written: Path, tmp_path: Path
+    bpe: Any, manifest: Manifest, tmp_path: Path
 ) -> None:
-    watching = watch_canaries(written, math.inf, bpe, gpt2(len(bpe), bos_token_id=0, eos_token_id=1), ignore)
-    assert [target.index for target in watching.targets] == [0, 14, 28]
-    write_unseen(watching, tmp_path)
-    assert read_manifest(tmp_path / UNSEEN_FILE) == halves(read_manifest(written))[1]
+    watch = watch_canaries(manifest, math.inf, bpe, gpt2(len(bpe), bos_token_id=0, eos_token_id=1), ignore)
+    assert [target.index for target in watch.targets] == [0, 14, 28]
+    write_unseen(watch, tmp_path)
+    assert read_manifest(tmp_path / UNSEEN_FILE) == halves(manifest)[1]
     assert (tmp_path / UNSEEN_FILE).stat().st_mode & 0o777 == 0o600

@@ -48,6 +48,16 @@ def test_ends_of_the_range() -> None:
     assert calibrate_noise(lambda x: 1 / x, 1e-3, start=1.0, cheapest=100, dearest=0.5, tolerance=1e-3) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "records", "epochs", "share", "seed"), [("atdp", 1000, 3, 2.0, 7), ("redacted+dp-sgd", 400, 2, 0.5, 0)]
+)
+def test_the_noise_of_a_recipe_meets_its_target_and_never_passes_it(
+    name: str, records: int, epochs: int, share: float, seed: int
+) -> None:
+    check_noise(name, records, epochs, share, seed)
+
+
+@pytest.mark.ci
 @settings(max_examples=8, deadline=None)
 @given(
     st.builds(
@@ -63,6 +73,12 @@ def test_ends_of_the_range() -> None:
 def test_the_noise_of_any_recipe_meets_its_target_and_never_passes_it(
     name: str, records: int, epochs: int, share: float, seed: int
 ) -> None:
+    check_noise(name, records, epochs, share, seed)
+
+
+def check_noise(name: str, records: int, epochs: int, share: float, seed: int) -> None:
+    """The noise that is found spends the target, or a thousandth less."""
+
     def plan_with(recipe: Recipe) -> Plan:
         corpus = Corpus(records=records, unit="line", masks="stable")
         return make_plan(recipe, corpus, delta=DELTA, prior="public", reference=PUBLIC, jitter_seed=seed)

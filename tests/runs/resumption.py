@@ -1,4 +1,4 @@
-"""Runs that are asked to stop after so many steps, and gone on with."""
+"""Runs that are stopped after so many steps, and resumed."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -17,7 +17,9 @@ from atdp_cli.jobs.harden.model import load_model
 from atdp_cli.jobs.harden.request import HardenRequest, plan_request
 from atdp_cli.jobs.harden.result import HardenResult
 from atdp_cli.jobs.harden.run import harden
+from atdp_cli.jobs.harden.spec import open_run
 from atdp_cli.runs.autosave import StopRequested
+from atdp_cli.runs.spec import RunSpec
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import DPSGD, Plain, Recipe, Train, parse_recipe
 
@@ -66,10 +68,13 @@ def sized_privately(mechanism: DPSGD) -> DPSGD:
 
 
 def run(request: HardenRequest, *, stop: int | None = None, notify: Notify = ignore) -> HardenResult | None:
-    """The run; None where it was asked to stop, after so many steps and other occasions to ask."""
+    """The run; None where it was stopped, after so many steps and other occasions to ask."""
     planned = plan_request(request)
+    spec = open_run(planned)
+    if not isinstance(spec, RunSpec):
+        return spec
     try:
-        return harden(planned, load_model(planned.request, ignore), notify, lambda: asking(stop))
+        return harden(planned, spec, load_model(planned.request, ignore), notify, lambda: asking(stop))
     except InterruptedRunError:
         assert stop is not None
         return None
@@ -89,7 +94,7 @@ def asking(stop: int | None) -> Iterator[StopRequested]:
 
 
 def broken_up(request: HardenRequest, stops: Callable[[int], int | None]) -> tuple[HardenResult, int]:
-    """The run gone on with after each stop, and how often it was; `stops` says when each session is to stop."""
+    """The run resumed after each stop, and how often it was; `stops` returns when each session is to stop."""
     session = 0
     while (done := run(replace(request, resume=True), stop=stops(session))) is None:
         session += 1

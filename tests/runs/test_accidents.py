@@ -20,10 +20,10 @@ from atdp_cli.jobs.harden.model import load_model
 from atdp_cli.jobs.harden.preflight import state_bytes
 from atdp_cli.jobs.harden.request import plan_request
 from atdp_cli.jobs.harden.run import harden
+from atdp_cli.jobs.harden.spec import run_spec
 from atdp_cli.privacy.journal import read_journal
-from atdp_cli.runs.checkpoint import checkpoint_numbers
 from atdp_cli.runs.resume import steps_of
-from atdp_cli.runs.workspace import read_record
+from atdp_cli.runs.workspace import checkpoint_numbers, read_record
 from atdp_cli.training import loop as stage
 from atdp_cli.training.recipe import AdamW, Train, parse_recipe
 from tests.runs.resumption import Place, equal, finished, report, run, weights
@@ -78,8 +78,8 @@ def test_a_microbatch_that_memory_does_not_hold_has_spent_its_step(place: Place)
     """Its line was on the disk before; the step is taken again, and counted again."""
     request = place.request(checkpoint_every=1e-9)
     planned = plan_request(request)
-    opened, calls = load_model(planned.request, ignore), 0
-    engine = opened.engine.run
+    loaded, calls = load_model(planned.request, ignore), 0
+    engine = loaded.engine.run
 
     def tight(*arguments: Any) -> Any:
         nonlocal calls
@@ -88,9 +88,9 @@ def test_a_microbatch_that_memory_does_not_hold_has_spent_its_step(place: Place)
             raise torch.OutOfMemoryError("out of memory")
         return engine(*arguments)
 
-    crowded = replace(opened, engine=replace(opened.engine, run=tight))
+    crowded = replace(loaded, engine=replace(loaded.engine, run=tight))
     with pytest.raises(RunError, match="after step 3 of 6 of stage dp-sgd"):
-        harden(planned, crowded, ignore)
+        harden(planned, run_spec(planned), crowded, ignore)
     root = place.folder / "out.partial"
     assert steps_of(read_journal(root / "journal.jsonl")) == 4
     assert (len(checkpoint_numbers(root)), list(root.glob(".*")), (root / "model").exists()) == (2, [], False)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from atdp_cli.errors import InterruptedRunError
 from atdp_cli.events import Event, StateSaved, ignore
 from atdp_cli.runs.autosave import autosave
-from atdp_cli.runs.checkpoint import Progress, checkpoint_numbers
-from atdp_cli.runs.workspace import Workspace
+from atdp_cli.runs.checkpoint import Progress
+from atdp_cli.runs.workspace import Workspace, checkpoint_numbers
 
 MODEL: Any = torch.nn.Linear(2, 2)
 
@@ -47,8 +47,8 @@ def test_states_are_as_far_apart_as_was_asked_for(
         MODEL,
         ("weight",),
         minutes=minutes,
-        since=lambda: now,
-        asked=lambda: False,
+        elapsed=lambda: now,
+        stop_requested=lambda: False,
         notify=heard.append,
         clock=lambda: now,
     )
@@ -70,8 +70,8 @@ def test_who_asks_for_a_stop_gets_a_state_and_the_end(work: Workspace, minutes: 
         MODEL,
         ("weight",),
         minutes=minutes,
-        since=lambda: 1.0,
-        asked=lambda: next(asked),
+        elapsed=lambda: 1.0,
+        stop_requested=lambda: next(asked),
         notify=ignore,
         clock=lambda: 0.0,
     )

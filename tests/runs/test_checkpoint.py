@@ -21,12 +21,12 @@ from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.runs import checkpoint as states
 from atdp_cli.runs.checkpoint import (
     Progress,
-    checkpoint_numbers,
     latest_state,
     newest_cursor,
     restore_state,
     save_state,
 )
+from atdp_cli.runs.workspace import checkpoint_numbers
 from atdp_cli.training.objective import Weighing
 from atdp_cli.training.state import StageResult, StageState
 
@@ -69,7 +69,7 @@ progresses = st.builds(
     Progress,
     stage=st.integers(0, 5),
     results=st.lists(st.tuples(results, weighings), max_size=3).map(tuple),
-    underway=st.none() | underways,
+    stage_state=st.none() | underways,
     alpha=figures,
     frequencies=st.none() | st.dictionaries(st.text(max_size=5), st.lists(st.integers(0, 2**41)).map(tuple)),
     seconds=st.floats(0, 1e9),
@@ -122,12 +122,12 @@ def test_what_was_saved_is_what_is_restored(progress: Progress, shard: int) -> N
         state = latest_state(root, silent)
         assert state is not None
         found = restore_state(state, other)
-        assert newest_cursor(root) == state.place
+        assert newest_cursor(root) == state.cursor
         assert [path.name for path in root.iterdir()] == ["state-1"]
     assert state.journal == 17
     assert (found.stage, found.results, found.alpha) == (progress.stage, progress.results, progress.alpha)
     assert (found.frequencies, found.seconds) == (progress.frequencies, progress.seconds)
-    assert same_underway(found.underway, progress.underway)
+    assert same_underway(found.stage_state, progress.stage_state)
     assert all(same(dict(other.named_parameters())[name], dict(model.named_parameters())[name]) for name in TRAINED)
     assert other.two.weight is other.one.weight
     assert same(other.counted, model.counted)
@@ -136,7 +136,7 @@ def test_what_was_saved_is_what_is_restored(progress: Progress, shard: int) -> N
 
 PROGRESS = Progress(
     stage=1,
-    underway=StageState(
+    stage_state=StageState(
         step=3,
         result=StageResult(perplexities=(Perplexity(all=math.inf, sensitive=None, other=1.5),)),
         optimizer={"0.exp_avg": torch.ones(3, 3)},
@@ -154,7 +154,7 @@ def silent(event: Event) -> None:
 def two_states(root: Path) -> tuple[bytes, ...]:
     """The content of every file of the newest of two states."""
     for stage in (0, 1):
-        save_state(root, Progress(stage=stage, underway=PROGRESS.underway), tied(stage), TRAINED, journal=0)
+        save_state(root, Progress(stage=stage, stage_state=PROGRESS.stage_state), tied(stage), TRAINED, journal=0)
     return tuple(path.read_bytes() for path in files(root))
 
 
@@ -191,9 +191,9 @@ def test_a_state_with_any_damage_is_not_taken_and_the_one_before_it_is(data: st.
         # A space more or less in the JSON changes nothing that is said.
         if state.folder.name == "state-2":
             assert path.name == "state.json"
-            assert state.place.stage == 1
+            assert state.cursor.stage == 1
             return
-        assert (state.folder.name, state.place.stage) == ("state-1", 0)
+        assert (state.folder.name, state.cursor.stage) == ("state-1", 0)
         assert [event.what for event in heard if isinstance(event, FellBack)] == ["state-2"]
         model = tied(7)
         restore_state(state, model)

@@ -9,19 +9,18 @@ import pytest
 
 from atdp_cli.errors import BudgetError
 from atdp_cli.events import Event, Resumed, StepDone
-from atdp_cli.jobs.harden import review_each_epoch as reviewing
 from atdp_cli.jobs.harden.request import HardenRequest, plan_request
 from atdp_cli.jobs.harden.result import HardenResult
 from atdp_cli.jobs.review import lists_beside
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import read_beside
-from atdp_cli.runs.checkpoint import checkpoint_numbers, latest_state
+from atdp_cli.runs.checkpoint import latest_state
 from atdp_cli.runs.resume import ended_early, missing_steps, steps_of
 from atdp_cli.runs.spec import RunSpec
+from atdp_cli.runs.workspace import checkpoint_numbers
 from atdp_cli.training.recipe import AdamW, Recipe, Train, parse_recipe
 from atdp_cli.training.state import StageResult
-from tests.runs.conftest import pipeline
 from tests.runs.resumption import Place, broken_up, equal, finished, report, run, weights
 
 PLAIN = "no-dp+redacted+decoys"
@@ -94,12 +93,12 @@ def test_a_release_is_paid_once_and_never_made_again(place: Place) -> None:
     assert run(request, stop=3) is None
     state = latest_state(place.folder / "out.partial", lambda _: None)
     assert state is not None
-    kept = state.said.frequencies
+    kept = state.document.frequencies
     assert kept
     assert run(replace(request, resume=True), stop=3) is None
     again = latest_state(place.folder / "out.partial", lambda _: None)
     assert again is not None
-    assert again.said.frequencies == kept
+    assert again.document.frequencies == kept
     done = finished(replace(request, resume=True))
     planned = plan_request(request).plan.ledger
     assert done.ledger.events == planned.events
@@ -108,7 +107,6 @@ def test_a_release_is_paid_once_and_never_made_again(place: Place) -> None:
 def test_lists_that_people_wrote_before_an_interruption_act_behind_it(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reviewing, "load_pipeline", pipeline)
     request = place.request(spans=None, review=0.9)
     # The end of the first epoch, whose queue somebody goes through while nothing runs.
     assert run(request, stop=3) is None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from atdp_cli.files.corpus_file import atomic_write
+from atdp_cli.files.atomic_write import atomic_write
 from tests.cli.badinput.case import line
 from tests.cli.conftest import Atdp, atdp
 

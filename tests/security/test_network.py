@@ -45,6 +45,7 @@ COMMAND_LINES = (
 )
 
 
+@pytest.mark.ci
 def test_no_command_asks_for_a_connection(tmp_path: Path, checkpoint_folder: Path, lines: list[str]) -> None:
     """Also where there is no way out: in a network namespace without routes, where the system allows one."""
     assert {command[0] for command in COMMAND_LINES} == set(COMMANDS)

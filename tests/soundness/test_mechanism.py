@@ -23,10 +23,11 @@ from atdp_cli.privacy.ledger import SubsampledGaussian
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.training.clipping.engine import ClippingEngine, trainable
 from atdp_cli.training.clipping.select import select_engine
+from atdp_cli.training.execution import ENGINES, ClippingEngineName
 from atdp_cli.training.loop import poisson_sample
 from atdp_cli.training.noise import add_noise
 from atdp_cli.training.objective import Example
-from atdp_cli.training.recipe import ENGINES, ClippingEngineName, Weighted
+from atdp_cli.training.recipe import Weighted
 from tests.soundness.broken import Everyone, window_by_window
 from tests.soundness.rates import best_threshold, epsilon_bound, firing_rates
 from tests.soundness.tiny import EMPTY, llama, pairs

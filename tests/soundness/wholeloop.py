@@ -15,7 +15,6 @@ import torch
 
 from atdp_cli.audit.epsilon_bounds import in_out_bound
 from atdp_cli.events import Event, StepDone, ignore
-from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.journal import open_journal, read_journal
 from atdp_cli.privacy.ledger import private_events
@@ -28,7 +27,7 @@ from atdp_cli.training.objective import Example
 from atdp_cli.training.plan import Corpus, Plan, make_plan, solve_noise
 from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, Recipe
 from tests.soundness.tiny import EMPTY, llama, pairs
-from tests.training.stages import trained
+from tests.training.stages import stage_run, trained
 
 RECORDS = 1000
 EACH_WAY = 100
@@ -41,8 +40,6 @@ EPOCHS = 30
 CLIP = 0.1
 LEARNING_RATE = 0.1
 VOCABULARY, WIDTH = 1024, 16
-
-UNMEASURED = Perplexity(all=None, sensitive=None, other=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,17 +121,14 @@ def audit(
             visited.append(_flat(trainable(model)))
 
     with open_journal(folder / f"journal-{seed}") as journal:
+        records = [one if coin else EMPTY for one, coin in zip(records_of(name, windows), coins, strict=True)]
         run_private(
-            model,
-            [one if coin else EMPTY for one, coin in zip(records_of(name, windows), coins, strict=True)],
-            stage,
+            stage_run(model, stage, examples=records, notify=watch),
             engine=engine or right_engine(),
             randomness=Randomness(
                 sample=sample or insecure_stream(seed, "sample"), noise=noise or insecure_stream(seed, "noise")
             ),
             journal=journal,
-            held_out=lambda: UNMEASURED,
-            notify=watch,
         )
     events = private_events(read_journal(folder / f"journal-{seed}"))
     sigmas = np.repeat(stage.noise_multipliers, stage.steps_per_epoch)

@@ -16,7 +16,6 @@ from atdp_cli.events import ignore
 from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, encode
 from atdp_cli.jobs.harden.stages import interpolate
 from atdp_cli.model.adapter import add_adapter
-from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.journal import open_journal
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.text.corpus.records import Record
@@ -24,15 +23,14 @@ from atdp_cli.text.detection.spans import Span, Tier
 from atdp_cli.text.redaction.decoys import uniformly
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
 from atdp_cli.training.clipping.select import select_engine
+from atdp_cli.training.execution import ENGINES, ClippingEngineName
 from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
 from atdp_cli.training.objective import Example, make_example, weigh
 from atdp_cli.training.plan import AnyPlan, Corpus, InterpolatePlan, Reference, StagePlan, make_plan
 from atdp_cli.training.recipe import (
     DPSGD,
-    ENGINES,
     RECIPES,
     Anchored,
-    ClippingEngineName,
     Plain,
     Recipe,
     Stage,
@@ -42,6 +40,7 @@ from atdp_cli.training.recipe import (
     parse_recipe,
     reads_records,
 )
+from tests.training.stages import stage_run
 from tests.training.test_clipping import distance
 
 CLIP = 0.1
@@ -50,8 +49,6 @@ RELEASED = 0.3
 """The corpus' share of sensitive tokens as it was released, the same in both worlds."""
 
 PUBLIC = Reference(ledger=None, weights={})
-
-UNMEASURED = Perplexity(all=None, sensitive=None, other=None)
 
 Rule = float | Literal["record", "released"]
 RULES: tuple[Rule, ...] = (0.2, "record", "released")
@@ -245,10 +242,9 @@ def _pass(plan: AnyPlan, current: Any, tokenizer: Any) -> None:
     if isinstance(plan, InterpolatePlan):
         interpolate(current, reference(len(tokenizer)), plan.stage.beta)
     elif not reads_records(plan.stage):
-        run_noise(current, plan, noise=insecure_stream(0, "noise"), held_out=lambda: UNMEASURED, notify=ignore)
+        run_noise(stage_run(current, plan), noise=insecure_stream(0, "noise"))
     else:
-        examples = examples_of(CORPUS, plan.stage, tokenizer)
-        run_plain(current, examples, plan, held_out=lambda: UNMEASURED, notify=ignore, seed=0)
+        run_plain(stage_run(current, plan, examples=examples_of(CORPUS, plan.stage, tokenizer)), seed=0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -292,14 +288,10 @@ class Comparing:
 def _run(current: Any, examples: list[Example], plan: StagePlan, engine: ClippingEngine, folder: Path) -> None:
     with open_journal(folder / "journal") as journal:
         run_private(
-            current,
-            examples,
-            plan,
+            stage_run(current, plan, examples=examples),
             engine=engine,
             randomness=Randomness(sample=insecure_stream(0, "sample"), noise=insecure_stream(0, "noise")),
             journal=journal,
-            held_out=lambda: UNMEASURED,
-            notify=ignore,
         )
 
 

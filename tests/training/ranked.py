@@ -15,7 +15,6 @@ from safetensors.torch import save_file
 
 from atdp_cli.events import ignore
 from atdp_cli.model.adapter import add_adapter
-from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.journal import open_journal
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.privacy.schedule import RiseReset
@@ -39,6 +38,7 @@ from atdp_cli.training.recipe import (
     Uniform,
 )
 from atdp_cli.training.state import StageResult
+from tests.training.stages import stage_run
 from tests.training.test_clipping import CLIP, example, gpt2, llama
 
 RECORDS = 13
@@ -86,15 +86,10 @@ def _private(plan: StagePlan) -> Callable[[Any, Ranks, ClippingEngine, Path], St
     def run(model: Any, ranks: Ranks, engine: ClippingEngine, journal: Path) -> StageResult:
         with open_journal(journal) as lines:
             return run_private(
-                model,
-                EXAMPLES,
-                plan,
+                stage_run(model, plan, examples=EXAMPLES, ranks=ranks),
                 engine=engine,
                 randomness=Randomness(sample=insecure_stream(0, "sample"), noise=insecure_stream(0, "noise")),
                 journal=lines,
-                held_out=_unmeasured,
-                notify=ignore,
-                ranks=ranks,
             )
 
     return run
@@ -102,24 +97,12 @@ def _private(plan: StagePlan) -> Callable[[Any, Ranks, ClippingEngine, Path], St
 
 def _noise(model: Any, ranks: Ranks, engine: ClippingEngine, journal: Path) -> StageResult:
     plan, stream = plan_of(PULLED, nothing=True), insecure_stream(0, "noise")
-    return run_noise(model, plan, noise=stream, held_out=_unmeasured, notify=ignore, ranks=ranks)
+    return run_noise(stage_run(model, plan, ranks=ranks), noise=stream)
 
 
 def _plain(model: Any, ranks: Ranks, engine: ClippingEngine, journal: Path) -> StageResult:
-    return run_plain(
-        model,
-        EXAMPLES,
-        plain_plan(),
-        held_out=_unmeasured,
-        notify=ignore,
-        seed=7,
-        engine=engine if ranks.sharded else None,
-        ranks=ranks,
-    )
-
-
-def _unmeasured() -> Perplexity:
-    return Perplexity(all=None, sensitive=None, other=None)
+    run = stage_run(model, plain_plan(), examples=EXAMPLES, ranks=ranks)
+    return run_plain(run, seed=7, engine=engine if ranks.sharded else None)
 
 
 STAGES = {

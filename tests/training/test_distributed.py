@@ -63,9 +63,15 @@ def test_the_rare_stage_has_samples_that_leave_processes_without_a_record() -> N
     assert 1 in sizes
 
 
-@pytest.mark.parametrize("size", [2, 4])
-def test_several_processes_leave_the_weights_of_one(tmp_path: Path, size: int) -> None:
-    runs = [*WHOLE, *PARTED]
+SOME = [("private", "tied", False), ("rare", "tied", False), ("private", "untied", True), ("plain", "tied", True)]
+
+
+@pytest.mark.parametrize(
+    ("size", "runs"), [(2, SOME), *(pytest.param(size, [*WHOLE, *PARTED], marks=pytest.mark.ci) for size in (2, 4))]
+)
+def test_several_processes_leave_the_weights_of_one(
+    tmp_path: Path, size: int, runs: list[tuple[str, str, bool]]
+) -> None:
     together(size, tmp_path, runs)
     by_one = {pair: alone(*pair, tmp_path) for pair in dict.fromkeys((stage, model) for stage, model, _ in runs)}
     for stage, model, sharded in runs:

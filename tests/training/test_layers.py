@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.errors import RunError, UsageError
-from atdp_cli.events import ignore
 from atdp_cli.training.clipping import bookkeeping, opacus
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.loop import record_gradient
@@ -20,9 +19,9 @@ from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import NO_DP, SGD, Nothing, Recipe
 from atdp_cli.training.trainable import selected, training_only
 from tests.training.clipping.models import build, norm_error, oracle, record, relative, untouched
-from tests.training.stages import trained
+from tests.training.stages import stage_run, trained
 from tests.training.test_clipping import CLIP, example, gpt2
-from tests.training.test_loop import NOTHING, STEEP, plan_for, private_recipe, run, streams, whole_noise
+from tests.training.test_loop import STEEP, plan_for, private_recipe, run, streams, whole_noise
 
 TOLERANCE = 1e-5
 SUBSETS = {
@@ -161,10 +160,10 @@ def test_a_stage_moves_what_its_layers_say_and_nothing_else(tmp_path: Path, kind
     if kind == "private":
         run(model, examples, only(private_recipe(), pattern), tmp_path / "journal")
     elif kind == "plain":
-        run_plain(model, examples, plan_of(only(NO_DP, pattern)), held_out=lambda: NOTHING, notify=ignore, seed=1)
+        run_plain(stage_run(model, plan_of(only(NO_DP, pattern)), examples=examples), seed=1)
     else:
         plan = plan_of(only(private_recipe(objective=Nothing()), pattern))
-        run_noise(model, plan, noise=streams().noise, held_out=lambda: NOTHING, notify=ignore)
+        run_noise(stage_run(model, plan), noise=streams().noise)
     for name, parameter in model.named_parameters():
         assert torch.equal(parameter, before[name]) == (re.search(pattern, name) is None)
         assert parameter.requires_grad
@@ -179,7 +178,7 @@ def test_noise_falls_on_trained_parameters_alone() -> None:
     pattern = r"ln_f|h\.0\.mlp"
     plan = plan_of(only(private_recipe(objective=Nothing(), optimizer=SGD(learning_rate=0.5), schedule=STEEP), pattern))
     model, twin = gpt2(), gpt2()
-    run_noise(model, plan, noise=streams(4).noise, held_out=lambda: NOTHING, notify=ignore)
+    run_noise(stage_run(model, plan), noise=streams(4).noise)
     noise = streams(4).noise
     with torch.no_grad():
         for sigma in plan.noise_multipliers:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import torch
 from scipy import stats
 
 from atdp_cli.errors import RunError
-from atdp_cli.events import EpochDone, Event, StepDone, ignore
-from atdp_cli.model.perplexity import Perplexity, perplexity
+from atdp_cli.events import EpochDone, Event, StepDone
+from atdp_cli.model.perplexity import perplexity
 from atdp_cli.privacy.journal import open_journal, read_journal
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.privacy.schedule import Constant, RiseReset, Schedule
@@ -38,10 +39,8 @@ from atdp_cli.training.recipe import (
     Uniform,
 )
 from atdp_cli.training.state import StageResult
-from tests.training.stages import trained
+from tests.training.stages import stage_run, trained
 from tests.training.test_clipping import CLIP, VOCABULARY, distance, example, gpt2, norm
-
-NOTHING = Perplexity(all=None, sensitive=None, other=None)
 
 
 def private_recipe(
@@ -81,19 +80,15 @@ def run(
     *,
     seed: int = 0,
     engine: Any = clipped_sum,
-    enough: StopCriterion | None = None,
+    stop_criterion: StopCriterion | None = None,
 ) -> StageResult:
     with open_journal(path) as journal:
         return run_private(
-            model,
-            examples,
-            plan_for(recipe, len(examples)).training[0],
+            stage_run(model, plan_for(recipe, len(examples)).training[0], examples=examples),
             engine=engine,
             randomness=streams(seed),
             journal=journal,
-            held_out=lambda: NOTHING,
-            notify=ignore,
-            enough=enough,
+            stop_criterion=stop_criterion,
         )
 
 
@@ -214,7 +209,9 @@ def test_plain_training_learns_and_reports(tmp_path: Path) -> None:
     stage = plan_for(NO_DP, 30).training[0]
     heard: list[Event] = []
     windows = [window for one in examples for window in one.windows]
-    result = run_plain(model, examples, stage, held_out=lambda: perplexity(model, windows), notify=heard.append, seed=1)
+    measured = partial(perplexity, model, windows)
+    watched = stage_run(model, stage, examples=examples, held_out=measured, notify=heard.append)
+    result = run_plain(watched, seed=1)
     found = [one.all for one in result.perplexities]
     assert found == [event.all_tokens for event in heard if isinstance(event, EpochDone)]
     assert len(found) == 3
@@ -237,19 +234,21 @@ def after(epoch: int) -> tuple[StopCriterion, list[bool]]:
     """A rule that is content after this epoch, and its answers so far."""
     answers: list[bool] = []
 
-    def enough() -> bool:
+    def criterion() -> bool:
         answers.append(len(answers) + 1 >= epoch)
         return answers[-1]
 
-    return enough, answers
+    return criterion, answers
 
 
 @pytest.mark.parametrize("epoch", [1, 2, 3])
 def test_a_stage_that_did_enough_is_one_of_fewer_epochs(tmp_path: Path, epoch: int) -> None:
     examples = [example(5, seed=seed) for seed in range(10)]
     model, twin = gpt2(), gpt2()
-    enough, answers = after(epoch)
-    result = run(model, examples, private_recipe(epochs=4, schedule=STEEP), tmp_path / "stopped", enough=enough)
+    criterion, answers = after(epoch)
+    result = run(
+        model, examples, private_recipe(epochs=4, schedule=STEEP), tmp_path / "stopped", stop_criterion=criterion
+    )
     shorter = run(twin, examples, private_recipe(epochs=epoch, schedule=STEEP), tmp_path / "short")
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
     assert result.stopped_after == epoch
@@ -262,7 +261,7 @@ def test_a_stage_that_did_enough_is_one_of_fewer_epochs(tmp_path: Path, epoch: i
 def test_what_is_not_trained_is_spent(tmp_path: Path) -> None:
     examples = [example(5, seed=seed) for seed in range(10)]
     recipe = private_recipe(epochs=4, schedule=STEEP)
-    run(gpt2(), examples, recipe, tmp_path / "journal", enough=after(2)[0])
+    run(gpt2(), examples, recipe, tmp_path / "journal", stop_criterion=after(2)[0])
     events = plan_for(recipe, 10).ledger.events
     assert len(events) == 4
     assert read_journal(tmp_path / "journal") == events
@@ -272,8 +271,8 @@ def test_the_rule_is_not_asked_after_the_last_epoch_and_changes_nothing_when_nev
     examples = [example(5, seed=seed) for seed in range(10)]
     recipe = private_recipe(epochs=3, schedule=STEEP)
     model, twin = gpt2(), gpt2()
-    enough, answers = after(99)
-    result = run(model, examples, recipe, tmp_path / "asked", enough=enough)
+    criterion, answers = after(99)
+    result = run(model, examples, recipe, tmp_path / "asked", stop_criterion=criterion)
     run(twin, examples, recipe, tmp_path / "unasked")
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
     assert (tmp_path / "asked").read_text() == (tmp_path / "unasked").read_text()
@@ -289,7 +288,7 @@ def noise_plan(*, optimizer: AdamW | SGD, epochs: int = 3) -> StagePlan:
 
 
 def shaken(model: Any, plan: StagePlan, heard: list[Event], *, seed: int = 0) -> StageResult:
-    return run_noise(model, plan, noise=streams(seed).noise, held_out=lambda: NOTHING, notify=heard.append)
+    return run_noise(stage_run(model, plan, notify=heard.append), noise=streams(seed).noise)
 
 
 def test_noise_alone_is_a_walk_of_scaled_normals() -> None:
@@ -328,8 +327,6 @@ def test_noise_alone_is_training_on_empty_records(tmp_path: Path) -> None:
 
 def test_noise_alone_needs_noise_and_ends_like_any_stage() -> None:
     with pytest.raises(ValueError, match="has no noise"):
-        run_noise(
-            gpt2(), plan_for(NO_DP, 10).training[0], noise=streams().noise, held_out=lambda: NOTHING, notify=ignore
-        )
+        run_noise(stage_run(gpt2(), plan_for(NO_DP, 10).training[0]), noise=streams().noise)
     with pytest.raises(RunError, match="finite"):
         shaken(gpt2(), replace(noise_plan(optimizer=SGD(learning_rate=1e38)), noise_multipliers=(1e4,)), [])

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from atdp_cli.events import ignore
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.loop import clipped_sum
 from atdp_cli.training.dp_adambc import BETAS, DPAdamBC
@@ -21,8 +20,9 @@ from atdp_cli.training.loop import poisson_sample, run_noise, run_plain
 from atdp_cli.training.optimizers import make_optimizer
 from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamW, Nothing, Optimizer, Plain, Text, Towards, Train, Uniform
 from atdp_cli.training.recipe import AdamBC as Corrected
+from tests.training.stages import stage_run
 from tests.training.test_clipping import CLIP, distance, example, gpt2, norm
-from tests.training.test_loop import NOTHING, STEEP, plan_for, private_recipe, run, streams, whole_noise
+from tests.training.test_loop import STEEP, plan_for, private_recipe, run, streams, whole_noise
 
 Numbers = npt.NDArray[np.float64]
 
@@ -54,7 +54,7 @@ def walk(
 def stepped(optimizer: Any, parameter: nn.Parameter, gradient: torch.Tensor, variance: float | None = None) -> None:
     parameter.grad = gradient.clone()
     if variance is not None:
-        optimizer.tell(variance)
+        optimizer.set_noise_variance(variance)
     optimizer.step()
 
 
@@ -144,14 +144,14 @@ def test_no_step_is_longer_than_the_floor_allows_and_none_depends_on_the_scale(
 def test_it_must_know_the_noise_of_every_step() -> None:
     parameter = nn.Parameter(torch.zeros(3))
     optimizer = DPAdamBC([parameter], learning_rate=1.0, weight_decay=0.0, floor=0.1)
-    with pytest.raises(ValueError, match="told"):
+    with pytest.raises(ValueError, match="set_noise_variance"):
         stepped(optimizer, parameter, torch.ones(3))
     stepped(optimizer, parameter, torch.ones(3), 1.0)
-    with pytest.raises(ValueError, match="told"):
+    with pytest.raises(ValueError, match="set_noise_variance"):
         stepped(optimizer, parameter, torch.ones(3))
 
 
-def test_a_stage_tells_it_the_noise_of_each_step(tmp_path: Path) -> None:
+def test_a_stage_sets_the_noise_of_each_step(tmp_path: Path) -> None:
     """A private stage whose σ rises, beside the sums in fp64 over the same samples and noise."""
     settings = Corrected(learning_rate=1e-3, weight_decay=0.1, floor=0.3)
     recipe = private_recipe(epochs=3, optimizer=settings, schedule=STEEP)
@@ -180,10 +180,10 @@ def test_a_stage_tells_it_the_noise_of_each_step(tmp_path: Path) -> None:
     assert np.abs(flat(trainable(model)) - expected).max() <= 1e-3 * moved
 
 
-def test_noise_alone_tells_it_too() -> None:
+def test_noise_alone_sets_it_too() -> None:
     recipe = private_recipe(epochs=2, optimizer=Corrected(learning_rate=1e-3), objective=Nothing(), schedule=STEEP)
     plan, model = plan_for(recipe, 10).training[0], gpt2()
-    run_noise(model, plan, noise=streams(1).noise, held_out=lambda: NOTHING, notify=ignore)
+    run_noise(stage_run(model, plan), noise=streams(1).noise)
     twin, noise = gpt2(), streams(1).noise
     gradients, variances = [], []
     for sigma in plan.noise_multipliers:
@@ -261,7 +261,7 @@ def test_a_plain_stage_with_much_of_it_stays_near_its_start() -> None:
         model = gpt2()
         optimizer = AdamW(learning_rate=5e-3, weight_decay=decay, towards="start")
         plan = plan_for(tuple(changed_optimizer(optimizer)), 30).training[0]
-        run_plain(model, examples, plan, held_out=lambda: NOTHING, notify=ignore, seed=1)
+        run_plain(stage_run(model, plan, examples=examples), seed=1)
         went.append(distance(trainable(model), trainable(gpt2())))
     assert went[2] < 0.5 * went[0]
     assert went[2] < went[1] < went[0] < norm(trainable(gpt2()))

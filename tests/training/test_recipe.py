@@ -26,7 +26,7 @@ from atdp_cli.training.recipe import (
     parse_recipe,
     reads_reference,
 )
-from atdp_cli.training.settings import SETTERS, apply_settings, parse_setting, stage_setting
+from atdp_cli.training.settings import SETTINGS, apply_settings, parse_setting, stage_setting
 from tests.training.stages import trained
 
 NAMES = st.lists(st.sampled_from(sorted(RECIPES)), min_size=1, max_size=3)
@@ -136,7 +136,7 @@ def test_a_setting_that_names_nothing_is_refused(text: str) -> None:
         parse_setting(ATDP, text)
 
 
-@pytest.mark.parametrize("option", SETTERS)
+@pytest.mark.parametrize("option", SETTINGS)
 def test_every_option_refuses_nonsense(option: str) -> None:
     nonsense = {"optimizer": ("", "adamax"), "layers": ("", "(", "*", "[")}.get(option, ("", "many", "nan", "-1"))
     corrected = changed(ATDP, optimizer="adambc")

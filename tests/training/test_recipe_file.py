@@ -21,6 +21,7 @@ from atdp_cli.training.recipe import (
     MOST_EPOCHS,
     RECIPES,
     SGD,
+    SUMS,
     AdamBC,
     AdamW,
     Anchored,
@@ -35,7 +36,6 @@ from atdp_cli.training.recipe import (
     parse_recipe,
 )
 from atdp_cli.training.recipe_file import (
-    SUMS,
     RecipeFile,
     RunOptions,
     load_recipe,
@@ -225,7 +225,7 @@ WRONG = {
     "missing key": ("noise_multiplier = 1.0\n", "", "mechanism: schedule: the key 'noise_multiplier' is missing"),
     "text for a number": ("clip_norm = 0.1", 'clip_norm = "0.1"', "mechanism: clip_norm: Input should be a valid num"),
     "truth for a number": ("epochs = 3", "epochs = true", "stage 1 (redacted): epochs: Input should be a valid int"),
-    "a date": ("epochs = 3", "epochs = 1979-05-27", "stage 1 (redacted): epochs: date is no type for it"),
+    "a date": ("epochs = 3", "epochs = 1979-05-27", "stage 1 (redacted): epochs: Input should be a valid int"),
     "a fraction of an epoch": ("epochs = 3", "epochs = 2.5", "epochs: Input should be a valid int"),
     "a number beyond all": ("clip_norm = 0.1", "clip_norm = 1" + "0" * 400, "mechanism"),
     "no such text": ('text = "raw"', 'text = "rew"', "(atdp): text: Input should be 'raw', 'redacted' or 'decoy'"),
@@ -234,8 +234,12 @@ WRONG = {
     "no such pull": ('towards = "zero"', 'towards = "one"', "optimizer: towards: Input should be 'zero' or 'start'"),
     "no expression": ('layers = "all"', 'layers = "("', "stage 1 (redacted): layers is '(', no regular expression."),
     "nothing to correct": ('kind = "adamw"', 'kind = "adambc"', "stage redacted has no noise for adambc to correct"),
-    "out of range": ("clip_norm = 0.1", "clip_norm = -1", "stage 2 (atdp): mechanism: clip-norm is -1.0. Choose a"),
-    "not finite": ("clip_norm = 0.1", "clip_norm = inf", "stage 2 (atdp): mechanism: clip-norm is inf"),
+    "out of range": (
+        "clip_norm = 0.1",
+        "clip_norm = -1",
+        "stage 2 (atdp): mechanism: clip_norm is -1. Choose a num",
+    ),
+    "not finite": ("clip_norm = 0.1", "clip_norm = inf", "stage 2 (atdp): mechanism: clip_norm is inf"),
     "not a number": ("beta = 0.25", "beta = nan", "stage 3 (interpolate): beta is nan"),
     "a stage without protection": (
         'kind = "uniform"',
@@ -246,7 +250,7 @@ WRONG = {
     "unknown key of run": ("tier = ", "data = 3\ntier = ", "run: the key 'data' is not known. Its keys are tier, unit"),
     "no such tier": ('tier = "low-entity"', 'tier = "low"', "run: tier: Input should be 'low-entity'"),
     "run out of range": ("max_windows = 8", "max_windows = 0", "run: max_windows is 0"),
-    "delta out of range": ("delta = 1e-06", "delta = 1", "run: delta is 1.0"),
+    "delta out of range": ("delta = 1e-06", "delta = 1", "run: delta is 1. Choose"),
     "nested without end": ('name = "redacted+atdp+interpolate"', "name = " + "[" * 9999, "is not TOML"),
 }
 

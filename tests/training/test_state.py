@@ -11,7 +11,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.events import ignore
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.journal import open_journal, read_journal
 from atdp_cli.privacy.ledger import SubsampledGaussian
@@ -19,13 +18,14 @@ from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.loop import clipped_sum
-from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
+from atdp_cli.training.dp_adambc import DPAdamBC
+from atdp_cli.training.loop import Randomness, StopCriterion, run_noise, run_plain, run_private
 from atdp_cli.training.objective import Example
 from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer
 from atdp_cli.training.plan import Corpus, StagePlan, make_plan
 from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamBC, AdamW, Nothing, Optimizer, Plain, Text, Train, Uniform
 from atdp_cli.training.state import StageResult, StageState
-from tests.training.stages import trained
+from tests.training.stages import stage_run, trained
 from tests.training.test_clipping import CLIP, example, gpt2
 
 RECORDS, EPOCHS, STEPS = 10, 3, 9
@@ -93,7 +93,7 @@ def interrupted(stage: Stage, step: int) -> tuple[StageResult, Any]:
     other = gpt2()
     other.load_state_dict(left)
     torch.manual_seed(12345)  # another process
-    return stage(other, begun=held[0]), other
+    return stage(other, resume_from=held[0]), other
 
 
 def same(result: StageResult, other: StageResult, model: Any, twin: Any) -> None:
@@ -110,18 +110,17 @@ def private(optimizer: Optimizer, folder: Path) -> Stage:
     """A private stage whose streams go on where they are, as no real run's do: then nothing in it is random."""
     sample, noise = insecure_stream(0, "sample"), insecure_stream(0, "noise")
 
-    def run(model: Any, **settings: Any) -> StageResult:
+    def run(
+        model: Any, max_steps: int | None = None, stop_criterion: StopCriterion | None = None, **resuming: Any
+    ) -> StageResult:
         with open_journal(folder / "journal") as journal:
             return run_private(
-                model,
-                EXAMPLES,
-                stage_plan(optimizer),
+                stage_run(model, stage_plan(optimizer), examples=EXAMPLES, held_out=held_out(model), **resuming),
                 engine=clipped_sum,
                 randomness=Randomness(sample=sample, noise=noise),
                 journal=journal,
-                held_out=held_out(model),
-                notify=ignore,
-                **settings,
+                max_steps=max_steps,
+                stop_criterion=stop_criterion,
             )
 
     return run
@@ -143,12 +142,13 @@ def test_a_private_stage_goes_on_where_it_was(tmp_path: Path, name: str, step: i
 def test_a_plain_stage_goes_on_where_it_was_with_its_order_and_its_dropout(step: int) -> None:
     """gpt2() drops out a tenth of everything, so a generator that is not where it was shows at once."""
 
-    def stage(model: Any, **settings: Any) -> StageResult:
-        return run_plain(model, EXAMPLES, plain_plan(), held_out=held_out(model), notify=ignore, **settings)
+    def stage(model: Any, **resuming: Any) -> StageResult:
+        run = stage_run(model, plain_plan(), examples=EXAMPLES, held_out=held_out(model), **resuming)
+        return run_plain(run, seed=7)
 
     twin = gpt2()
-    whole = stage(twin, seed=7)
-    result, model = interrupted(lambda model, **settings: stage(model, seed=7, **settings), step)
+    whole = stage(twin)
+    result, model = interrupted(stage, step)
     same(result, whole, model, twin)
 
 
@@ -171,9 +171,9 @@ def test_a_plain_stage_goes_on_in_the_order_that_was_drawn_for_it() -> None:
 
     watched, plan = Watched(EXAMPLES), plain_plan()
     with pytest.raises(BrokenOffError):
-        run_plain(gpt2(), watched, plan, held_out=held_out(gpt2()), notify=ignore, after_step=after_step)
+        run_plain(stage_run(gpt2(), plan, examples=watched, after_step=after_step))
     session = 1
-    run_plain(gpt2(), watched, plan, held_out=held_out(gpt2()), notify=ignore, begun=held[-1])
+    run_plain(stage_run(gpt2(), plan, examples=watched, resume_from=held[-1]))
     read = seen[0] + seen[1]
     assert len(read) == EPOCHS * RECORDS
     assert all(sorted(read[start : start + RECORDS]) == list(range(RECORDS)) for start in range(0, len(read), RECORDS))
@@ -183,8 +183,8 @@ def test_a_plain_stage_goes_on_in_the_order_that_was_drawn_for_it() -> None:
 def test_noise_alone_goes_on_where_it_was(step: int) -> None:
     def stage(noise: KeyStream) -> Stage:
         plan = stage_plan(OPTIMIZERS["adambc"], nothing=True)
-        return lambda model, **settings: run_noise(
-            model, plan, noise=noise, held_out=held_out(model), notify=ignore, **settings
+        return lambda model, **resuming: run_noise(
+            stage_run(model, plan, held_out=held_out(model), **resuming), noise=noise
         )
 
     twin = gpt2()
@@ -195,7 +195,7 @@ def test_noise_alone_goes_on_where_it_was(step: int) -> None:
 
 @pytest.mark.parametrize("most", range(STEPS + 1))
 def test_a_stage_takes_no_more_steps_than_it_may(tmp_path: Path, most: int) -> None:
-    result = private(OPTIMIZERS["sgd"], tmp_path)(gpt2(), most=most)
+    result = private(OPTIMIZERS["sgd"], tmp_path)(gpt2(), max_steps=most)
     events = [event for event in read_journal(tmp_path / "journal") if isinstance(event, SubsampledGaussian)]
     assert sum(event.steps for event in events) == most == len(result.mean_norms)
     assert result.ended_after == (None if most == STEPS else most)
@@ -204,7 +204,7 @@ def test_a_stage_takes_no_more_steps_than_it_may(tmp_path: Path, most: int) -> N
 
 @pytest.mark.parametrize(("most", "spent"), [(STEPS, 9), (7, 7), (4, 4), (3, 3)])
 def test_a_stage_that_did_enough_spends_what_it_might_have_taken(tmp_path: Path, most: int, spent: int) -> None:
-    result = private(OPTIMIZERS["sgd"], tmp_path)(gpt2(), most=most, enough=lambda: True)
+    result = private(OPTIMIZERS["sgd"], tmp_path)(gpt2(), max_steps=most, stop_criterion=lambda: True)
     events = [event for event in read_journal(tmp_path / "journal") if isinstance(event, SubsampledGaussian)]
     assert sum(event.steps for event in events) == spent
     sigmas = stage_plan(OPTIMIZERS["sgd"]).noise_multipliers
@@ -227,8 +227,8 @@ def test_an_optimizer_that_was_restored_steps_as_the_other(name: str, before: in
         for one, its in pairs:
             for parameter, gradient in zip(trainable(one), gradients, strict=True):
                 parameter.grad = gradient.clone()
-            if hasattr(its, "tell"):
-                its.tell(0.01)
+            if isinstance(its, DPAdamBC):
+                its.set_noise_variance(0.01)
             its.step()
 
     for _ in range(before):

@@ -161,7 +161,7 @@ def _write(reports: ReportOptions, audits: "Sequence[AnyAudit]", manifest: Path 
 
 
 def _write_text(path: Path, text: str) -> None:
-    from atdp_cli.files.corpus_file import atomic_write
+    from atdp_cli.files.atomic_write import atomic_write
 
     with atomic_write(path) as stream:
         # A name that is not UTF-8 stays readable, and valid as JSON.
@@ -181,7 +181,7 @@ def _located(manifest: Path) -> "ManifestFile":
     """The manifest as reports name it: relative to the working folder where it lies in it."""
     from urllib.parse import quote
 
-    from atdp_cli.files.corpus_file import real_path
+    from atdp_cli.files.atomic_write import real_path
     from atdp_cli.report.checks import canary_lines
     from atdp_cli.report.sarif import ManifestFile
 

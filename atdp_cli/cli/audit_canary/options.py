@@ -166,7 +166,7 @@ class ReportOptions:
             UsageError: A file exists, or two are the same.
             InputError: A folder does not exist.
         """
-        from atdp_cli.files.corpus_file import check_new, real_path
+        from atdp_cli.files.atomic_write import check_new, real_path
 
         given = [path for path in (self.junit, self.sarif, self.write_baseline) if path is not None]
         if len({real_path(path) for path in given}) < len(given):

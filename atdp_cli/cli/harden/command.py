@@ -19,6 +19,7 @@ from atdp_cli.ranges import require_positive
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from atdp_cli.jobs.harden.model import LoadedModel
     from atdp_cli.jobs.harden.request import HardenRequest, Planned
     from atdp_cli.jobs.harden.result import HardenResult
     from atdp_cli.training.distributed.ranks import Ranks
@@ -95,28 +96,10 @@ def _harden(
     planned, minutes = plan_request(request), training.minutes
     if minutes is not None and (begun := with_resumed_epochs(planned)) is not None:
         planned, minutes = begun, None
-    if not running.dry_run and _over(planned, console, saying):
-        return
-    _run(planned, console, saying, minutes=minutes, dry_run=running.dry_run, threads=running.threads)
-
-
-def _over(planned: "Planned", console: "Console", saying: ProgressOptions) -> bool:
-    """Whether the run is over already, as --resume may find; then it is shown. Otherwise it has room to begin."""
-    from atdp_cli.files.private import FAILED, beside
-    from atdp_cli.jobs.harden.result import completed_run
-    from atdp_cli.runs.broadcast import broadcast_flag
-    from atdp_cli.runs.workspace import check_output
-
-    request = planned.request
-    before = completed_run(planned) if request.resume and request.ranks.first else None
-    over = broadcast_flag(request.ranks, before is not None) if request.resume else False
-    if before is not None:
-        _finish(planned, before, console, saying)
-    if not over and request.ranks.first:
-        check_output(request.output, force=request.force, resume=request.resume)
-        if request.max_increase is not None:
-            check_output(beside(request.output, FAILED), force=request.force)
-    return over
+    if running.dry_run:
+        _load(planned, console, saying, minutes=minutes, dry_run=True, threads=running.threads)
+    else:
+        _run(planned, console, saying, minutes=minutes, threads=running.threads)
 
 
 def _chosen(
@@ -250,6 +233,35 @@ def default_output(model: Path) -> Path:
 
 
 def _run(
+    planned: "Planned", console: "Console", saying: ProgressOptions, *, minutes: float | None, threads: int | None
+) -> None:
+    """Harden, unless the run to resume is over already; show the result."""
+    from atdp_cli.jobs.harden.spec import open_run, with_plan
+    from atdp_cli.runs.spec import RunSpec
+
+    spec = open_run(planned)
+    if spec is None:
+        return
+    if not isinstance(spec, RunSpec):
+        _finish(planned, spec, console, saying)
+        return
+    fitted, model = _load(planned, console, saying, minutes=minutes, dry_run=False, threads=threads)
+    if fitted is not planned:
+        planned, spec = fitted, with_plan(spec, fitted)
+
+    from atdp_cli.cli.terminal.signals import sigterm_interrupts, stop_on_interrupt
+    from atdp_cli.jobs.harden.run import harden, harden_worker
+
+    if not planned.request.ranks.first:
+        with sigterm_interrupts():
+            harden_worker(planned, spec, model, stop_on_interrupt)
+        return
+    with sigterm_interrupts(), progress(console, saying.progress) as notify:
+        result = harden(planned, spec, model, notify, stop_on_interrupt)
+    _finish(planned, result, console, saying)
+
+
+def _load(
     planned: "Planned",
     console: "Console",
     saying: ProgressOptions,
@@ -257,38 +269,28 @@ def _run(
     minutes: float | None,
     dry_run: bool,
     threads: int | None,
-) -> None:
-    from atdp_cli.cli.terminal.signals import sigterm_interrupts, stop_on_interrupt
+) -> "tuple[Planned, LoadedModel]":
+    """Load the model and show the plan, with as many epochs as fit into `minutes`."""
     from atdp_cli.jobs.harden.auto import fit_epochs
     from atdp_cli.jobs.harden.model import load_model
     from atdp_cli.jobs.harden.preflight import estimate_bytes, estimate_seconds
-    from atdp_cli.jobs.harden.run import harden as run
-    from atdp_cli.jobs.harden.run import harden_worker
     from atdp_cli.model.device import training_threads, use_threads
 
+    first = planned.request.ranks.first
     use_threads(threads)
-    with progress(console, saying.progress if planned.request.ranks.first else ProgressOption.AUTO) as notify:
-        opened = load_model(planned.request, notify)
+    with progress(console, saying.progress if first else ProgressOption.AUTO) as notify:
+        model = load_model(planned.request, notify)
     if threads is None:
-        use_threads(training_threads(opened.checkpoint.model.num_parameters()))
-    seconds = estimate_seconds(planned, opened)
+        use_threads(training_threads(model.checkpoint.model.num_parameters()))
+    seconds = estimate_seconds(planned, model)
     if minutes is not None:
         planned = fit_epochs(planned, seconds, minutes)
-        seconds = estimate_seconds(planned, opened)
-    needs = Needs(seconds=seconds, memory=estimate_bytes(planned, opened) if dry_run else None)
-    show_plan(planned, opened.engine.name, needs, console)
-    first = planned.request.ranks.first
-    if dry_run:
-        if saying.as_json and first:
-            write_json(plan_json(planned, opened.engine.name, needs))
-        return
-    if not first:
-        with sigterm_interrupts():
-            harden_worker(planned, opened, stop_on_interrupt)
-        return
-    with sigterm_interrupts(), progress(console, saying.progress) as notify:
-        finished = run(planned, opened, notify, stop_on_interrupt)
-    _finish(planned, finished, console, saying)
+        seconds = estimate_seconds(planned, model)
+    needs = Needs(seconds=seconds, memory=estimate_bytes(planned, model) if dry_run else None)
+    show_plan(planned, model.engine.name, needs, console)
+    if dry_run and saying.as_json and first:
+        write_json(plan_json(planned, model.engine.name, needs))
+    return planned, model
 
 
 def _finish(planned: "Planned", finished: "HardenResult", console: "Console", saying: ProgressOptions) -> None:

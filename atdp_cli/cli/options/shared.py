@@ -280,7 +280,7 @@ class DetectionOptions:
         )
 
     def _store(self, corpus: Path) -> Path | None:
-        from atdp_cli.text.crosscheck.request import private_folder
+        from atdp_cli.files.private import private_folder
 
         if self.store is None:
             return None if self.no_store else private_folder(corpus)

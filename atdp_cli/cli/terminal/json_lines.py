@@ -2,23 +2,16 @@
 
 import json
 import math
-import re
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import fields
 from enum import StrEnum
 from typing import Any
 
-from atdp_cli.events import Event, NodesScored, RecordsRead, Resumed, StepDone
+from atdp_cli.events import Event, NodesScored, RecordsRead, StepDone
 
 INTERVAL = 0.1
 """Seconds between two lines of one task, at least: loops can step thousands of times a second."""
-
-NAMES: dict[type[Event], str] = {Resumed: "gone_on"}
-"""Events whose name in JSON is older than that of their class."""
-
-_CAPITAL = re.compile("(?<!^)(?=[A-Z])")
 
 
 class ProgressOption(StrEnum):
@@ -30,9 +23,8 @@ class ProgressOption(StrEnum):
 
 def event_line(event: Event) -> str:
     """The event as one line of JSON, in ASCII, so that no locale can spoil it; without the line's end."""
-    values = {field.name: _value(getattr(event, field.name)) for field in fields(event)}
-    name = NAMES.get(type(event)) or _CAPITAL.sub("_", type(event).__name__).lower()
-    return json.dumps({"event": name, "schema_version": 1, **values}, allow_nan=False)
+    values = {name: _value(value) for name, value in vars(event).items()}
+    return json.dumps({"event": event.name, "schema_version": 1, **values}, allow_nan=False)
 
 
 def _value(value: Any) -> Any:

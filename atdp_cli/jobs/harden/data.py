@@ -1,23 +1,31 @@
 """What the stages of a run read: spans, windows, and the planted canaries among them."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
 
 from transformers import PreTrainedTokenizerFast
 
-from atdp_cli.audit.manifest import read_manifest, token_mismatch
+from atdp_cli.audit.manifest import Manifest, token_mismatch
 from atdp_cli.errors import InputError
 from atdp_cli.events import FellBack, Notify
 from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, Windows, encode, flag_corpus
 from atdp_cli.jobs.harden.request import HardenRequest, Planned
-from atdp_cli.jobs.harden.streams import integer_draws, stream
+from atdp_cli.jobs.harden.sentence import mark_sentence
+from atdp_cli.jobs.harden.streams import Streams, integer_draws
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
+from atdp_cli.report.document import MADE_UP_SENTENCE
 from atdp_cli.runs.broadcast import main_process_first
+from atdp_cli.text.corpus.split import Split
+from atdp_cli.text.detection.scan import load_pipeline
 from atdp_cli.text.redaction.decoys import WITHOUT, Choose, uniformly
 from atdp_cli.text.redaction.placeholders import KEY_BYTES, Masking
 from atdp_cli.training.recipe import Text, reads_records
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,88 +33,112 @@ class RunData:
     """What the stages read, one entry a training record for each text, and the held-out windows.
 
     Attributes:
+        pipeline: The spaCy pipeline; None where the run reads spans from a file and needs none.
         flagged: All records, the held-out ones too, with their spans.
         trained: Those of the training records.
-        decoys: Draws decoys for the training records; no two epochs have the same.
+        training: Their windows, by text.
+        planted: How many training records carry each canary; None where there is no manifest or no raw text is read.
+        sentence: The made-up sentence; none for a model that reads one text and writes another.
     """
 
+    pipeline: Any
+    encoding: Encoding
     flagged: tuple[FlaggedRecord, ...]
     trained: tuple[FlaggedRecord, ...]
-    pipeline: str | None
     training: Mapping[Text, Sequence[Windows]]
-    decoys: Callable[[Choose], Sequence[Windows]]
     held_out: Sequence[Window]
     planted: tuple[int, ...] | None
+    sentence: Windows
+
+    def decoys(self, choose: Choose) -> Sequence[Windows]:
+        """The training records with decoys; each epoch draws its own."""
+        return encode(self.trained, Text.DECOY, self.encoding, choose)
 
     @property
     def unread(self) -> int:
         """Training records of which no text has a token to learn from."""
-        return sum(not any(found) for found in zip(*self.training.values(), strict=True))
+        return sum(not any(windows) for windows in zip(*self.training.values(), strict=True))
 
 
-def prepare_data(planned: Planned, checkpoint: Checkpoint, notify: Notify) -> RunData:
+def prepare_data(planned: Planned, checkpoint: Checkpoint, streams: Streams, notify: Notify) -> RunData:
     """Find the spans, cut every record into windows, and check that planted canaries are among them.
 
     Raises:
         InputError: No held-out record has a token, the manifest was made for other tokens, or decoys are wanted for
             spans of a contextual tier.
     """
-    request, split = planned.request, planned.split
-    check_alignment(checkpoint.tokenizer)
-    encoding = encoding_of(planned, checkpoint)
+    request, split, tokenizer = planned.request, planned.split, checkpoint.tokenizer
+    check_alignment(tokenizer)
+    encoding = _encoding(request, checkpoint, streams)
+    with_sentence = not checkpoint.model.config.is_encoder_decoder
+    pipeline = load_pipeline(request.detector.pipeline) if with_sentence or request.spans is None else None
     with main_process_first(request.ranks):
-        spotted = flag_corpus(split, request, notify)
-    training = tuple(one for place, one in enumerate(spotted.records) if place not in split.held_out)
-    measured = tuple(one for place, one in enumerate(spotted.records) if place in split.held_out)
+        flagged = flag_corpus(split, request, pipeline, notify)
+    trained = training_records(flagged, split)
     texts = {stage.stage.text for stage in planned.plan.training if reads_records(stage.stage)}
     if Text.DECOY in texts:
-        _check_decoys(spotted.records)
+        _check_decoys(flagged)
     # These decoys are weighed, and never trained on: each epoch draws its own.
-    choose = uniformly(integer_draws(stream(request, 0, "decoys")))
-    encoded = {text: encode(training, text, encoding, choose) for text in sorted(texts)}
-    held_out = [window for windows in encode(measured, Text.RAW, encoding) for window in windows]
-    if not any(window.targets.any() for window in held_out):
-        raise InputError("No held-out record has a token to predict.", "Give another --valid file, or more records.")
+    choose = uniformly(integer_draws(streams.stream(0, "decoys")))
+    training = {text: encode(trained, text, encoding, choose) for text in sorted(texts)}
+    held_out = _held_out(flagged, split, encoding)
     return RunData(
-        flagged=spotted.records,
-        trained=training,
-        pipeline=spotted.pipeline,
-        training=encoded,
-        decoys=lambda choose: encode(training, Text.DECOY, encoding, choose),
+        pipeline=pipeline,
+        encoding=encoding,
+        flagged=flagged,
+        trained=trained,
+        training=training,
         held_out=held_out,
-        planted=_planted(request, encoded.get(Text.RAW, ()), checkpoint.tokenizer, notify),
+        planted=None
+        if planned.manifest is None
+        else _planted(planned.manifest, request.manifest, training.get(Text.RAW, ()), tokenizer, notify),
+        sentence=mark_sentence(MADE_UP_SENTENCE, request.detector.tier, checkpoint, pipeline) if with_sentence else (),
     )
 
 
-def encoding_of(planned: Planned, checkpoint: Checkpoint) -> Encoding:
+def training_records(records: Sequence[T], split: Split) -> tuple[T, ...]:
+    """Those of all records, in their order, that are not held out."""
+    return tuple(record for position, record in enumerate(records) if position not in split.held_out)
+
+
+def _held_out(flagged: Sequence[FlaggedRecord], split: Split, encoding: Encoding) -> list[Window]:
+    records = [record for position, record in enumerate(flagged) if position in split.held_out]
+    windows = [window for windows in encode(records, Text.RAW, encoding) for window in windows]
+    if not any(window.targets.any() for window in windows):
+        raise InputError("No held-out record has a token to predict.", "Give another --valid file, or more records.")
+    return windows
+
+
+def _encoding(request: HardenRequest, checkpoint: Checkpoint, streams: Streams) -> Encoding:
     """How this run's records become windows; pseudonyms have a key of their own in every run."""
-    request, config = planned.request, checkpoint.model.config
+    config = checkpoint.model.config
     return Encoding(
         tokenizer=checkpoint.tokenizer,
         context=context_length(checkpoint.model),
         windows=request.max_windows,
-        masking=Masking(request.style, stream(request, 0, "pseudonyms").uniforms(KEY_BYTES // 8).tobytes()),
+        masking=Masking(request.style, streams.stream(0, "pseudonyms").uniforms(KEY_BYTES // 8).tobytes()),
         start=config.decoder_start_token_id if config.is_encoder_decoder else None,
     )
 
 
 def _check_decoys(records: Sequence[FlaggedRecord]) -> None:
     """A file of spans may come from any tier."""
-    found = sorted({span.label for one in records for span in one.spans} & WITHOUT)
-    if found:
+    contextual = sorted({span.label for record in records for span in record.spans} & WITHOUT)
+    if contextual:
         raise InputError(
-            f"The spans hold words of a contextual tier ({', '.join(found)}), and decoys stand for entities.",
+            f"The spans hold words of a contextual tier ({', '.join(contextual)}), and decoys stand for entities.",
             "Write them again by atdp detect --tier high-entity.",
         )
 
 
 def _planted(
-    request: HardenRequest, training: Sequence[Windows], tokenizer: PreTrainedTokenizerFast, notify: Notify
+    manifest: Manifest,
+    path: Path | None,
+    training: Sequence[Windows],
+    tokenizer: PreTrainedTokenizerFast,
+    notify: Notify,
 ) -> tuple[int, ...] | None:
     """How many training records carry each canary, token for token; None where the raw text is not read."""
-    if request.manifest is None:
-        return None
-    manifest = read_manifest(request.manifest)
     if problem := token_mismatch(manifest, tokenizer):
         raise InputError(problem, "Plant the canaries again with --tokenizer of this model.")
     if not training:
@@ -118,12 +150,12 @@ def _planted(
     absent = sum(canary.planted and not count for canary, count in zip(manifest.canaries, counts, strict=True))
     if absent:
         raise InputError(
-            f"{absent} of {len(counts)} canaries in {request.manifest} are in no training record of this corpus.",
+            f"{absent} of {len(counts)} canaries in {path} are in no training record of this corpus.",
             "Give the whole corpus that plant-canary wrote; with few repeats, hold out another file by --valid.",
         )
     if any(count and canary.token_ids not in inside for canary, count in zip(manifest.canaries, counts, strict=True)):
         raise InputError(
-            f"A canary whose coin left it out of the corpus, in {request.manifest}, is in its training records.",
+            f"A canary whose coin left it out of the corpus, in {path}, is in its training records.",
             "Give the corpus and the manifest that one plant-canary wrote together.",
         )
     repeats = sum(canary.repeats * canary.planted for canary in manifest.canaries)

@@ -1,6 +1,6 @@
 """From records to windows: detection, redaction and tokens, each record on its own."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -8,17 +8,16 @@ from typing import Any
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.events import Notify
+from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import run_detector
 from atdp_cli.jobs.harden.request import HardenRequest
 from atdp_cli.model.windows import Marks, Window, encode_pair, encode_windows
 from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.corpus.split import Split
-from atdp_cli.text.crosscheck.request import private_folder
-from atdp_cli.text.detection.detect import PLACEHOLDERS
+from atdp_cli.text.detection.detect import PLACEHOLDERS, Detection
 from atdp_cli.text.detection.function_words import function_word_characters
-from atdp_cli.text.detection.scan import load_pipeline, pipeline_name
 from atdp_cli.text.detection.span_file import read_spans
-from atdp_cli.text.detection.spans import Range, Span, at_tier
+from atdp_cli.text.detection.spans import Range, Span, Tier, at_tier
 from atdp_cli.text.redaction.decoys import Choose, decoy
 from atdp_cli.text.redaction.edits import BY_LABEL, redact_text
 from atdp_cli.text.redaction.placeholders import Masking
@@ -42,9 +41,9 @@ class Encoding:
 
     Attributes:
         context: The longest window, in tokens.
-        windows: How many of them a record may have.
-        masking: How placeholders look in redacted text.
-        start: The token that the decoder of an encoder-decoder model begins with; None for other models.
+        windows: How many windows a record may have.
+        masking: The placeholders of redacted text.
+        start: The token that the decoder of an encoder-decoder model starts with; None for other models.
     """
 
     tokenizer: PreTrainedTokenizerFast
@@ -54,38 +53,28 @@ class Encoding:
     start: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class FlaggedCorpus:
-    """Every record with its sensitive spans at the run's tier, and the pipeline that found them."""
-
-    records: tuple[FlaggedRecord, ...]
-    pipeline: str | None
-
-
-def flag_corpus(split: Split, request: HardenRequest, notify: Notify) -> FlaggedCorpus:
-    """The sensitive spans of each record, detected or read from a file, in the order of the records."""
-    records = split.records
+def flag_corpus(split: Split, request: HardenRequest, pipeline: Any, notify: Notify) -> tuple[FlaggedRecord, ...]:
+    """Each record with its sensitive spans, detected or read from a file, in the order of the records."""
     if request.spans is not None:
         # The spans file covers the whole corpus, also where --max-records takes only its beginning.
         corpus = read_records(request.data[0], unit=request.unit, text_field=request.text_field)
-        found_before = islice(read_spans(request.spans, corpus), len(records))
-        return FlaggedCorpus(records=tuple(FlaggedRecord(*one) for one in found_before), pipeline=None)
-    pipeline = load_pipeline(request.detector.pipeline)
-    flagged = _flagged(records, request, pipeline, notify)
-    if split.sources is not None:
-        sources = _flagged(split.sources, request, pipeline, notify)
-        flagged = tuple(replace(one, source=source) for one, source in zip(flagged, sources, strict=True))
-    return FlaggedCorpus(records=flagged, pipeline=pipeline_name(pipeline))
+        return tuple(FlaggedRecord(*pair) for pair in islice(read_spans(request.spans, corpus), len(split.records)))
+
+    def detect(records: Sequence[Record]) -> Iterator[Detection]:
+        folder = private_folder(request.data[0])
+        return run_detector(records, request.detector, pipeline, notify, total=len(records), folder=folder)
+
+    return flag(detect(split.records), None if split.sources is None else detect(split.sources), request.detector.tier)
 
 
-def _flagged(
-    records: Sequence[Record], request: HardenRequest, pipeline: Any, notify: Notify
-) -> tuple[FlaggedRecord, ...]:
-    detector = request.detector
-    found = run_detector(
-        records, detector, pipeline, notify, total=len(records), folder=private_folder(request.data[0])
+def flag(detections: Iterable[Detection], sources: Iterable[Detection] | None, tier: Tier) -> tuple[FlaggedRecord, ...]:
+    """Records with their spans up to a tier, and where they have sources these likewise."""
+    flagged = tuple(FlaggedRecord(found.record, at_tier(found.spans, tier)) for found in detections)
+    if sources is None:
+        return flagged
+    return tuple(
+        replace(record, source=source) for record, source in zip(flagged, flag(sources, None, tier), strict=True)
     )
-    return tuple(FlaggedRecord(one.record, at_tier(one.spans, detector.tier)) for one in found)
 
 
 def encode(
@@ -99,34 +88,35 @@ def encode(
     Args:
         choose: What decoys are drawn with, for text that has them.
     """
-    return tuple(_windows(index, one, text, encoding, choose) for index, one in enumerate(flagged))
+    return tuple(_windows(index, record, text, encoding, choose) for index, record in enumerate(flagged))
 
 
-def _windows(index: int, one: FlaggedRecord, text: Text, encoding: Encoding, choose: Choose | None) -> Windows:
-    content, marks = _marked(one, text, encoding.masking, choose)
-    if one.source is None or encoding.start is None:
+def _windows(index: int, flagged: FlaggedRecord, text: Text, encoding: Encoding, choose: Choose | None) -> Windows:
+    content, marks = _marked(flagged, text, encoding.masking, choose)
+    if flagged.source is None or encoding.start is None:
         return encode_windows(
             encoding.tokenizer, index, content, marks, context=encoding.context, max_windows=encoding.windows
         )
-    source, _ = _marked(one.source, text, encoding.masking, choose)
+    source, _ = _marked(flagged.source, text, encoding.masking, choose)
     return encode_pair(
         encoding.tokenizer, index, source, content, marks, start=encoding.start, context=encoding.context
     )
 
 
-def _marked(one: FlaggedRecord, text: Text, masking: Masking, choose: Choose | None) -> tuple[str, Marks]:
+def _marked(flagged: FlaggedRecord, text: Text, masking: Masking, choose: Choose | None) -> tuple[str, Marks]:
     if text is Text.REDACTED:
-        redacted = redact_text(one.record.text, one.spans, masking)
-        ignored = (*redacted.placeholders, *_earlier(redacted.text))
+        redacted = redact_text(flagged.record.text, flagged.spans, masking)
+        ignored = (*redacted.places, *_earlier_placeholders(redacted.text))
         return redacted.text, Marks(function=function_word_characters(redacted.text), ignored=ignored)
-    content, sensitive = one.record.text, tuple((span.start, span.end) for span in one.spans)
+    content, sensitive = flagged.record.text, tuple((span.start, span.end) for span in flagged.spans)
     if text is Text.DECOY:
         if choose is None:
             raise ValueError("decoys need something to draw them with")
-        decoyed = decoy(content, one.spans, choose)
+        decoyed = decoy(content, flagged.spans, choose)
         content, sensitive = decoyed.text, decoyed.places
-    return content, Marks(sensitive=sensitive, function=function_word_characters(content), ignored=_earlier(content))
+    ignored = _earlier_placeholders(content)
+    return content, Marks(sensitive=sensitive, function=function_word_characters(content), ignored=ignored)
 
 
-def _earlier(text: str) -> list[Range]:
-    return [match.span() for match in PLACEHOLDERS.finditer(text)]
+def _earlier_placeholders(text: str) -> tuple[Range, ...]:
+    return tuple(match.span() for match in PLACEHOLDERS.finditer(text))

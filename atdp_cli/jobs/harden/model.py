@@ -23,12 +23,13 @@ from atdp_cli.training.clipping.select import SelectedEngine, random_records, re
 from atdp_cli.training.distributed.collectives import all_reduce_sum, broadcast_
 from atdp_cli.training.distributed.fsdp import shard_model
 from atdp_cli.training.distributed.ranks import local_items
+from atdp_cli.training.execution import Precision
 from atdp_cli.training.precision import check_precision
-from atdp_cli.training.recipe import Interpolate, Precision, Train
+from atdp_cli.training.recipe import Interpolate, Train
 from atdp_cli.training.trainable import selected
 
-PARTED_TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "bfloat16": 5e-2}
-"""Between gradients of a whole and of a parted model, relative to their length."""
+SHARDED_TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "bfloat16": 5e-2}
+"""Between gradients of a whole and of a sharded model, relative to their length."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,7 +37,7 @@ class LoadedModel:
     """A checkpoint ready to train, and the clipping engine that agreed with `loop` on it.
 
     Attributes:
-        reference: The model that some stages read, or that canaries are compared with; frozen, in eval mode.
+        reference: The public model that some stages read, or that canaries are compared with; frozen, in eval mode.
     """
 
     checkpoint: Checkpoint
@@ -58,9 +59,9 @@ def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
     # The adapter comes after the move: one that was made before it can train and change nothing.
     device = find_device(request.device)
     check_precision(request.precision, device)
-    # A model that is to be parted may be too large for the device; its parts are moved.
+    # A model that is to be sharded may be too large for the device; its shards are moved.
     model = checkpoint.model if request.ranks.sharded else checkpoint.model.to(device)
-    reference = None if request.reference is None else _open_reference(request, request.reference, checkpoint)
+    reference = None if request.reference is None else _load_reference(request, request.reference, checkpoint)
     if request.lora_rank is not None:
         with _seeded(request.insecure_seed):
             model = add_adapter(model, request.lora_rank)
@@ -68,7 +69,7 @@ def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
         if isinstance(stage, Train):
             selected(model, stage.layers)  # refused here, not after hours of the stages before
         # Its random numbers are those of the first process.
-        broadcast_(request.ranks, [one.detach() for one in trainable(model)])
+        broadcast_(request.ranks, [parameter.detach() for parameter in trainable(model)])
     engine = select_engine(
         model,
         request.engine,
@@ -83,29 +84,25 @@ def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
 
 
 def _shard(model: PreTrainedModel, engine: SelectedEngine, request: HardenRequest, device: torch.device) -> None:
-    """Part the model among the processes, and see that gradients of random tokens are what they were before."""
+    """Shard the model among the processes, and check that gradients of random tokens are what they were before."""
     records = random_records(model)
     before = engine.run(model, records, math.inf)
     shard_model(model, request.ranks, device)
     after = engine.run(model, local_items(request.ranks, records), math.inf)
     all_reduce_sum(request.ranks, after.gradient)
-    if relative_distance(after.gradient, before.gradient) > PARTED_TOLERANCE[request.precision]:
+    if relative_distance(after.gradient, before.gradient) > SHARDED_TOLERANCE[request.precision]:
         raise InputError(
-            f"{request.model} has other gradients once it is parted, so --shard-model does not fit it.",
+            f"{request.model} has other gradients once it is sharded, so --shard-model does not fit it.",
             "Leave --shard-model out.",
         )
 
 
 def unshard(request: HardenRequest, checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint with its model whole again, in the first process; the others get it as it was.
-
-    Where no parameter was parted it is the same.
-    """
+    """The checkpoint with its model whole again in the first process; in the others, or if not sharded, as it was."""
     if not request.ranks.sharded:
         return checkpoint
-    complete = gather_tensors(
-        request.ranks, ((f"model.{name}", one) for name, one in checkpoint.model.named_parameters())
-    )
+    sharded = ((f"model.{name}", parameter) for name, parameter in checkpoint.model.named_parameters())
+    complete = gather_tensors(request.ranks, sharded)
     if not request.ranks.first:
         return checkpoint
     fresh = load_checkpoint(request.model)
@@ -114,35 +111,35 @@ def unshard(request: HardenRequest, checkpoint: Checkpoint) -> Checkpoint:
     return replace(checkpoint, model=model)
 
 
-def _open_reference(request: HardenRequest, folder: Path, checkpoint: Checkpoint) -> PreTrainedModel:
-    found = load_checkpoint(folder)
-    if tokenizer_fingerprint(found.tokenizer) != tokenizer_fingerprint(checkpoint.tokenizer):
+def _load_reference(request: HardenRequest, folder: Path, checkpoint: Checkpoint) -> PreTrainedModel:
+    reference = load_checkpoint(folder)
+    if tokenizer_fingerprint(reference.tokenizer) != tokenizer_fingerprint(checkpoint.tokenizer):
         raise InputError(
             f"{folder} and {request.model} have different tokenizers.", "Give the base model that was fine-tuned."
         )
-    theirs, ours = _vocabulary(found.model), _vocabulary(checkpoint.model)
+    theirs, ours = _vocabulary(reference.model), _vocabulary(checkpoint.model)
     if theirs != ours:
         raise InputError(
             f"{folder} predicts {theirs:,} tokens, {request.model} {ours:,}.",
             "Give the base model that was fine-tuned.",
         )
-    if found.model.config.is_encoder_decoder != checkpoint.model.config.is_encoder_decoder:
+    if reference.model.config.is_encoder_decoder != checkpoint.model.config.is_encoder_decoder:
         raise InputError(f"Only one of {folder} and {request.model} has an encoder.", "Give the base model.")
-    if context_length(found.model) < context_length(checkpoint.model):
+    if context_length(reference.model) < context_length(checkpoint.model):
         raise InputError(
-            f"{folder} reads {context_length(found.model):,} tokens at a time, {request.model} "
+            f"{folder} reads {context_length(reference.model):,} tokens at a time, {request.model} "
             f"{context_length(checkpoint.model):,}.",
             "Give a reference that reads as many.",
         )
     if any(isinstance(stage, Interpolate) for stage in request.recipe):
         if request.lora_rank is not None:
             raise UsageError("An adapter cannot be interpolated with a whole model.", "Leave --lora-rank out.")
-        if _shapes(found.model) != _shapes(checkpoint.model):
+        if _shapes(reference.model) != _shapes(checkpoint.model):
             raise InputError(
                 f"{folder} and {request.model} have different weights, between which nothing lies.",
                 "Give the base model that was fine-tuned.",
             )
-    return found.model.to(find_device(request.device)).requires_grad_(False)
+    return reference.model.to(find_device(request.device)).requires_grad_(False)
 
 
 def _vocabulary(model: PreTrainedModel) -> int:

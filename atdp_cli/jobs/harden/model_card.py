@@ -21,16 +21,16 @@ def inherited_card(folder: Path, *, encoder: bool, adapter: bool) -> CardEntry:
         encoder: Whether the model has an encoder and a decoder.
         adapter: Whether a LoRA adapter is written and not a whole model.
     """
-    said = _metadata(folder / CARD)
-    link = said.get("license_link")
+    metadata = _metadata(folder / CARD)
+    link = metadata.get("license_link")
     return CardEntry(
         loader=_loader(encoder=encoder, adapter=adapter),
-        pipeline_tag=_name(said.get("pipeline_tag")) or (None if encoder else "text-generation"),
-        base_model=tuple(name for name in _several(said.get("base_model")) if _repository(name)),
-        license=_name(said.get("license")),
-        license_name=_name(said.get("license_name")),
+        pipeline_tag=_name(metadata.get("pipeline_tag")) or (None if encoder else "text-generation"),
+        base_model=tuple(name for name in _several(metadata.get("base_model")) if _repository(name)),
+        license=_name(metadata.get("license")),
+        license_name=_name(metadata.get("license_name")),
         license_link=link if isinstance(link, str) and re.fullmatch(r"https://[!-~]{1,200}", link) else None,
-        language=tuple(name for name in _several(said.get("language")) if _name(name)),
+        language=tuple(name for name in _several(metadata.get("language")) if _name(name)),
     )
 
 
@@ -46,15 +46,15 @@ def _metadata(card: Path) -> Mapping[str, Any]:
     from yaml import YAMLError
 
     try:
-        found = metadata_load(card) if card.is_file() else None
+        metadata = metadata_load(card) if card.is_file() else None
     except (OSError, ValueError, YAMLError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def _several(value: Any) -> list[str]:
     values = value if isinstance(value, list) else [value]
-    return [one for one in values if isinstance(one, str)]
+    return [name for name in values if isinstance(name, str)]
 
 
 def _name(value: Any) -> str | None:

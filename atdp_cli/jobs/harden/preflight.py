@@ -1,4 +1,4 @@
-"""How long a plan will take, from a few timed batches of random tokens."""
+"""What a plan will need, before it starts: time, from a few timed batches of random tokens, memory, and disk."""
 
 import math
 import shutil
@@ -19,19 +19,19 @@ from atdp_cli.model.folder import is_adapter
 from atdp_cli.model.tokens import encode_record
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.rng import secure_stream
-from atdp_cli.runs.checkpoint import STATE
+from atdp_cli.runs.workspace import STATE
 from atdp_cli.training.clipping.batches import default_tokens
 from atdp_cli.training.distributed.ranks import local_items
 from atdp_cli.training.loop import gradient_sum
 from atdp_cli.training.noise import normals
-from atdp_cli.training.objective import Example
+from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.precision import computing_in
 from atdp_cli.training.recipe import SGD, Recipe, Train, reads_records, reads_reference
 from atdp_cli.training.trainable import selected, training_only
 
-LOOKED_AT = 64
-"""Records of the corpus whose length is looked at, spread over it."""
+SAMPLED_RECORDS = 64
+"""Records of the corpus whose length is measured, spread over it."""
 
 FILLS = 2
 """Physical batches that are timed, where a step has so many."""
@@ -39,28 +39,42 @@ FILLS = 2
 TIMED_NORMALS = 1 << 18
 TIMED_PARAMETERS = 1 << 20
 
+PIPELINE_BYTES = 250 << 20
+"""Of the detector's small pipeline, loaded once in every run."""
 
-def estimate_seconds(planned: Planned, opened: LoadedModel) -> float:
+TOKEN_BYTES = 15
+"""Of a token of the corpus for each text that a stage reads: its id, its marks and its weight."""
+
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+SLACK_BYTES = 32 << 20
+"""On disk for reports, tokenizer, spans and the journal."""
+
+STATES = 2
+"""At a time: the last one, and the one before it or the one that is being written."""
+
+
+def estimate_seconds(planned: Planned, loaded: LoadedModel) -> float:
     """About how long the stages take: a part of a step of each is timed, and multiplied.
 
     Detection, measuring and writing are not in it.
     """
-    examples = random_corpus(planned, opened)
-    return sum(_stage_seconds(stage, planned, opened, examples) for stage in planned.plan.training)
+    examples = random_corpus(planned, loaded)
+    return sum(_stage_seconds(stage, planned.request, loaded, examples) for stage in planned.plan.training)
 
 
-def random_corpus(planned: Planned, opened: LoadedModel) -> tuple[Example, ...]:
+def random_corpus(planned: Planned, loaded: LoadedModel) -> tuple[Example, ...]:
     """Records of random tokens, as long as some of the corpus are, in random order."""
-    records = planned.split.records
-    some = records[:: max(1, len(records) // LOOKED_AT)][:LOOKED_AT]
-    tokenizer, limit = opened.checkpoint.tokenizer, context_length(opened.checkpoint.model)
-    draw = np.random.default_rng(0)
-    vocabulary = opened.checkpoint.model.get_input_embeddings().weight.shape[0]
-    found = []
-    for record in some:
-        length = max(2, min(len(encode_record(tokenizer, record.text)), limit * planned.request.max_windows))
-        found.append(_random_example(length, limit, vocabulary, draw, source=planned.split.sources is not None))
-    return tuple(found[place] for place in draw.permutation(len(found)))
+    records, model = planned.split.records, loaded.checkpoint.model
+    limit = context_length(model)
+    random = np.random.default_rng(0)
+    vocabulary = model.get_input_embeddings().weight.shape[0]
+    examples = []
+    for record in records[:: max(1, len(records) // SAMPLED_RECORDS)][:SAMPLED_RECORDS]:
+        tokens = len(encode_record(loaded.checkpoint.tokenizer, record.text))
+        length = max(2, min(tokens, limit * planned.request.max_windows))
+        examples.append(_random_example(length, limit, vocabulary, random, source=planned.split.sources is not None))
+    return tuple(examples[position] for position in random.permutation(len(examples)))
 
 
 def one_step(examples: Sequence[Example], batch: int, tokens: int) -> tuple[Example, ...]:
@@ -68,36 +82,43 @@ def one_step(examples: Sequence[Example], batch: int, tokens: int) -> tuple[Exam
     chosen: list[Example] = []
     left = FILLS * tokens
     for example in islice(cycle(examples), batch):
-        left -= sum(len(window.token_ids) for window in example.windows)
+        left -= count_tokens([example])
         if chosen and left < 0:
             break
         chosen.append(example)
     return tuple(chosen)
 
 
-def _stage_seconds(stage: StagePlan, planned: Planned, opened: LoadedModel, examples: Sequence[Example]) -> float:
-    model, ranks = opened.checkpoint.model, planned.request.ranks
+def _sample(
+    stage: StagePlan, request: HardenRequest, model: PreTrainedModel, examples: Sequence[Example]
+) -> tuple[Example, ...]:
+    if not reads_records(stage.stage):
+        return ()
+    return one_step(examples, stage.batch, request.microbatch or default_tokens(model))
+
+
+def _stage_seconds(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, examples: Sequence[Example]) -> float:
+    model, ranks = loaded.checkpoint.model, request.ranks
     with training_only(model, stage.stage.layers):
         parameters = sum(parameter.numel() for parameter in selected(model, stage.stage.layers))
         step = parameters * _seconds_a_parameter()
         if stage.noise_multipliers:
             step += parameters * _seconds_a_normal() / ranks.size
-        if reads_records(stage.stage):
-            sample = one_step(examples, stage.batch, planned.request.microbatch or default_tokens(model))
+        if sample := _sample(stage, request, model, examples):
             # A reference runs forwards only, which is a third of a step.
-            read = 4 / 3 if reads_reference(stage.stage) else 1.0
+            passes = 4 / 3 if reads_reference(stage.stage) else 1.0
             own = local_items(ranks, sample)
-            step += read * _seconds(lambda: _gradient(stage, planned, opened, own)) * stage.batch / len(sample)
+            step += passes * _seconds(lambda: _gradient(stage, request, loaded, own)) * stage.batch / len(sample)
     return stage.steps * step
 
 
-def _gradient(stage: StagePlan, planned: Planned, opened: LoadedModel, sample: Sequence[Example]) -> object:
-    model = opened.checkpoint.model
+def _gradient(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, sample: Sequence[Example]) -> object:
+    model = loaded.checkpoint.model
     if stage.noise_multipliers:
-        return opened.engine.run(model, sample, 1.0)
-    if planned.request.ranks.sharded:
-        return opened.engine.run(model, sample, math.inf)
-    with computing_in(model, planned.request.precision):
+        return loaded.engine.run(model, sample, 1.0)
+    if request.ranks.sharded:
+        return loaded.engine.run(model, sample, math.inf)
+    with computing_in(model, request.precision):
         return gradient_sum(model, sample, tokens=default_tokens(model))
 
 
@@ -119,11 +140,11 @@ def _seconds_a_parameter() -> float:
     return _seconds(step) / TIMED_PARAMETERS
 
 
-def _random_example(length: int, limit: int, vocabulary: int, draw: np.random.Generator, *, source: bool) -> Example:
+def _random_example(length: int, limit: int, vocabulary: int, random: np.random.Generator, *, source: bool) -> Example:
     windows, weights = [], []
     for start in range(0, length, limit):
         size = min(limit, length - start)
-        ids, nothing = draw.integers(0, vocabulary, size), np.zeros(size, dtype=np.bool_)
+        ids, nothing = random.integers(0, vocabulary, size), np.zeros(size, dtype=np.bool_)
         windows.append(Window(0, ids, nothing, nothing, nothing, ids if source else None))
         values = np.ones(size, dtype=np.float32)
         values[0] = 0
@@ -132,83 +153,57 @@ def _random_example(length: int, limit: int, vocabulary: int, draw: np.random.Ge
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    took = []
+    seconds = []
     for _ in range(2):
         started = time.monotonic()
         work()
-        took.append(time.monotonic() - started)
-    return min(took)
+        seconds.append(time.monotonic() - started)
+    return min(seconds)
 
 
-PIPELINE = 250 << 20
-"""Bytes of the detector's small pipeline, loaded once in every run."""
-
-A_TOKEN = 15
-"""Bytes of a token of the corpus for each text that a stage reads: its id, its marks and its weight."""
-
-STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-
-
-def estimate_bytes(planned: Planned, opened: LoadedModel) -> int | None:
+def estimate_bytes(planned: Planned, loaded: LoadedModel) -> int | None:
     """About the most memory that the run will have, bytes: of the GPU where it trains on one, else of the process.
 
-    None where the system does not tell what a process has.
+    None where the system does not show what a process has.
     """
-    model, examples = opened.checkpoint.model, random_corpus(planned, opened)
-    whole = sum(parameter.numel() for parameter in model.parameters())
-    graphics = model.device.type == "cuda"
+    model, examples = loaded.checkpoint.model, random_corpus(planned, loaded)
     most = 0
     for stage in planned.plan.training:
-        found = _peak(stage, planned, opened, examples)
-        if found is None:
+        peak = _peak(stage, planned.request, loaded, examples)
+        if peak is None:
             return None
         trained = sum(parameter.numel() for parameter in selected(model, stage.stage.layers))
-        most = max(most, found + trained * _kept(stage))
-    if graphics:
-        return int(most)
-    tokens = sum(len(window.token_ids) for example in examples for window in example.windows) / max(1, len(examples))
+        # The first step is compared with what was before it.
+        most = max(most, peak + 4 * int(trained) * (1 + _optimizer_numbers(stage.stage)))
+    if model.device.type == "cuda":
+        return most
+    tokens = count_tokens(examples) / max(1, len(examples))
     texts = len({stage.stage.text for stage in planned.plan.training})
-    corpus = int(tokens * len(planned.split.records) * texts * A_TOKEN)
-    read_back = 4 * whole  # at the end the written model lies beside the first
-    return int(max(most, (_resident() or 0) + read_back) + corpus + PIPELINE)
+    corpus = int(tokens * len(planned.split.records) * texts * TOKEN_BYTES)
+    read_back = 4 * int(sum(parameter.numel() for parameter in model.parameters()))  # the written model, a second one
+    return max(most, (_process_bytes("VmRSS") or 0) + read_back) + corpus + PIPELINE_BYTES
 
 
-def _kept(stage: StagePlan) -> int:
-    """Bytes for each trained parameter that the first step allocates beyond the sum of gradients."""
-    settings = stage.stage.optimizer
-    moments = 0 if isinstance(settings, SGD) else 8
-    start = 4 if settings.towards == "start" and settings.weight_decay else 0
-    compared = 4  # the first step is compared with what was before it
-    return moments + start + compared
+def _optimizer_numbers(stage: Train) -> int:
+    """Numbers that are kept of each trained parameter besides its own: moments, and where it started."""
+    moments = 0 if isinstance(stage.optimizer, SGD) else 2
+    return moments + (stage.optimizer.towards == "start" and stage.optimizer.weight_decay > 0)
 
 
-def _peak(stage: StagePlan, planned: Planned, opened: LoadedModel, examples: Sequence[Example]) -> int | None:
+def _peak(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, examples: Sequence[Example]) -> int | None:
     """The most bytes while a part of a step is computed."""
-    model = opened.checkpoint.model
-    tokens = planned.request.microbatch or default_tokens(model)
-    sample = one_step(examples, stage.batch, tokens) if reads_records(stage.stage) else ()
-    _forget(model.device)
-    with training_only(model, stage.stage.layers):
-        opened.engine.run(model, sample, 1.0)
-    return _most(model.device)
-
-
-def _forget(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
+    model = loaded.checkpoint.model
+    graphics = model.device.type == "cuda"
+    if graphics:
+        torch.cuda.reset_peak_memory_stats(model.device)
     elif CLEAR.exists():
         CLEAR.write_text("5")
+    with training_only(model, stage.stage.layers):
+        loaded.engine.run(model, _sample(stage, request, model, examples), 1.0)
+    return int(torch.cuda.max_memory_allocated(model.device)) if graphics else _process_bytes("VmHWM")
 
 
-def _most(device: torch.device) -> int | None:
-    return int(torch.cuda.max_memory_allocated(device)) if device.type == "cuda" else _said("VmHWM")
-
-
-def _resident() -> int | None:
-    return _said("VmRSS")
-
-
-def _said(name: str) -> int | None:
+def _process_bytes(name: str) -> int | None:
     if not STATUS.exists():
         return None
     for line in STATUS.read_text().splitlines():
@@ -217,56 +212,41 @@ def _said(name: str) -> int | None:
     return None
 
 
-SLACK = 32 * 2**20
-"""For reports, tokenizer, spans and the journal."""
-
-STATES = 2
-"""At a time: the last one, and the one before it or the one that is being written."""
-
-
-def check_room(request: HardenRequest, opened: LoadedModel, root: Path) -> None:
+def check_room(request: HardenRequest, loaded: LoadedModel, root: Path) -> None:
     """Refuse a run whose files the disk has no room for.
 
     Args:
         root: OUT.partial/, whose states it will replace.
 
     Raises:
-        RunError: Says how much is missing.
+        RunError: States how much is missing.
     """
-    model = opened.checkpoint.model
-    written = _written(model, request, opened.checkpoint.stored_dtype)
+    model = loaded.checkpoint.model
+    written = _written_bytes(model, request, loaded.checkpoint.stored_dtype) + SLACK_BYTES
     states = STATES * state_bytes(model, request.recipe) if request.checkpoint_every else 0
-    there = sum(path.stat().st_size for path in root.glob(f"{STATE}*/*"))
-    free = shutil.disk_usage(root).free + there
-    if written + states + SLACK <= free:
+    replaced = sum(path.stat().st_size for path in root.glob(f"{STATE}*/*"))
+    free = shutil.disk_usage(root).free + replaced
+    if written + states <= free:
         return
-    without = f", or --checkpoint-every 0, which takes {_amount(written + SLACK)}" if states else ""
+    without = f", or --checkpoint-every 0, which takes {_amount(written)}" if states else ""
     raise RunError(
-        f"The disk of {root.parent} has room for {_amount(free)}; the run needs up to "
-        f"{_amount(written + states + SLACK)}.",
+        f"The disk of {root.parent} has room for {_amount(free)}; the run needs up to {_amount(written + states)}.",
         f"Free some, or choose another -o{without}.",
     )
 
 
 def state_bytes(model: PreTrainedModel, recipe: Recipe) -> int:
-    """How large a saved state can become: parameters, and what the optimizer has gathered of them."""
-    trained = sum(int(one.numel()) for one in model.parameters() if one.requires_grad)
+    """How large a saved state can become: parameters, and what the optimizer keeps of them."""
+    trained = sum(int(parameter.numel()) for parameter in model.parameters() if parameter.requires_grad)
     stages = [stage for stage in recipe if isinstance(stage, Train)]
-    return 4 * trained * (1 + max((_gathered(stage) for stage in stages), default=0))
+    return 4 * trained * (1 + max((_optimizer_numbers(stage) for stage in stages), default=0))
 
 
-def _gathered(stage: Train) -> int:
-    """Numbers that are kept of each parameter besides its own."""
-    moments = 0 if isinstance(stage.optimizer, SGD) else 2
-    return moments + (stage.optimizer.towards == "start" and stage.optimizer.weight_decay > 0)
-
-
-def _written(model: PreTrainedModel, request: HardenRequest, stored_dtype: str) -> int:
-    adapted = request.lora_rank is not None or is_adapter(request.model)
-    whole = request.merge_adapter or not adapted
-    numbers = sum(int(one.numel()) for one in model.parameters() if whole or one.requires_grad)
+def _written_bytes(model: PreTrainedModel, request: HardenRequest, stored_dtype: str) -> int:
+    adapter = (request.lora_rank is not None or is_adapter(request.model)) and not request.merge_adapter
+    numbers = sum(int(parameter.numel()) for parameter in model.parameters() if parameter.requires_grad or not adapter)
     dtype: torch.dtype = getattr(torch, request.dtype or stored_dtype)
-    return numbers * int(dtype.itemsize)
+    return numbers * dtype.itemsize
 
 
 def _amount(size: int) -> str:

@@ -25,7 +25,26 @@ from atdp_cli.training.recipe import (
     reads_reference,
 )
 from atdp_cli.training.recipe_file import RecipeFile, RunOptions
-from examples.experiments.systems import CONTROLS, DECOYS, PAPER
+
+PAPER = (
+    "base",
+    "no-dp",
+    "no-dp+atdp",
+    "redacted",
+    "redacted+atdp",
+    "jft",
+    "jft+atdp",
+    "dp-sgd",
+    "dp-sgd+atdp",
+    "atdp",
+)
+"""The systems of the paper's table, `atdp` from the base, and the base itself."""
+
+CONTROLS = ("no-dp+noise", "no-dp+interpolate", "no-dp+anchored", "redacted+anchored")
+"""Those that the paper's table lacks."""
+
+DECOY_SYSTEMS = ("decoys", "no-dp+decoys", "fitted-decoys", "no-dp+fitted-decoys")
+"""Those with a text of their own, for tiers of entities."""
 
 # What holds does not depend on the sizes; masks are those of an entity tier.
 _HYPOTHETICAL = Corpus(records=10_000, unit="line", masks="stable")
@@ -47,7 +66,7 @@ class RecipeSummary:
     unknown: str
 
 
-def recipe_summaries(names: Sequence[str] = (*PAPER, *CONTROLS, *DECOYS)) -> tuple[RecipeSummary, ...]:
+def recipe_summaries(names: Sequence[str] = (*PAPER, *CONTROLS, *DECOY_SYSTEMS)) -> tuple[RecipeSummary, ...]:
     """What each of the recipes does and guarantees; references are taken as public."""
     return tuple(_row(name, parse_recipe(name)) for name in names)
 

@@ -1,24 +1,30 @@
 """The reports of a run, from its plan, its ledger and what was measured."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import BaseModel
+
+from atdp_cli.jobs.harden.model_card import inherited_card
 from atdp_cli.jobs.harden.request import HardenRequest, Planned, corrected
-from atdp_cli.model.perplexity import Perplexity
+from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
+from atdp_cli.jobs.harden.sentence import compare_surprise, surprise
+from atdp_cli.jobs.machine import hardware
+from atdp_cli.model.checkpoint import Checkpoint
+from atdp_cli.model.folder import is_adapter, weight_files
 from atdp_cli.privacy.accountant import epsilons, moments
-from atdp_cli.privacy.guarantee import POISSON, Guarantee, guarantee_sentences
+from atdp_cli.privacy.guarantee import POISSON, guarantee_sentences
 from atdp_cli.privacy.ledger import Ledger, ReadModel, private_events
 from atdp_cli.report.document import (
     CROSSCHECKED,
     NOT_COVERED,
     REVIEWED,
     BeforeAfter,
-    CardEntry,
     CrossCheckEntry,
     DetectorEntry,
     EpsilonEntry,
     EpsilonPoint,
-    HardwareEntry,
     PerplexityEntry,
     PrivateReport,
     PublicReport,
@@ -26,16 +32,19 @@ from atdp_cli.report.document import (
     SamplingEntry,
     StageEntry,
     StagePrivate,
-    TokenEntry,
     guarantee_entries,
 )
 from atdp_cli.report.numbers import json_numbers
 from atdp_cli.report.wording import lay_summary
+from atdp_cli.runs.resume import missing_steps, steps_of
+from atdp_cli.runs.workspace import Workspace
 from atdp_cli.text.crosscheck.request import public_name
+from atdp_cli.text.detection.scan import pipeline_name
+from atdp_cli.text.detection.term_lists import read_terms
 from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.clipping.select import SelectedEngine
-from atdp_cli.training.objective import Weighing
-from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan
+from atdp_cli.training.objective import Weighing, sensitive_share
+from atdp_cli.training.plan import AnyPlan, InterpolatePlan, Plan, StagePlan
 from atdp_cli.training.recipe import (
     DPSGD,
     AdamBC,
@@ -51,6 +60,11 @@ from atdp_cli.training.recipe import (
 )
 from atdp_cli.training.state import StageResult
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Entry = TypeVar("Entry", bound=BaseModel)
+
 _ENGINE_CHECK = {
     False: "agreed with clipping one record at a time, on random tokens, before the first step",
     True: "clips one record at a time",
@@ -65,56 +79,25 @@ HIDDEN_SAMPLE = (
 SEEDED_SAMPLE = "Poisson, from a seed: whoever knows it knows every sample."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measurements:
-    """What a run measured, and what it found on its way.
-
-    Attributes:
-        start: SHA-256 of each weight file of the starting checkpoint.
-        flagged_spans: Of the training records.
-        unread_records: Training records without a token to learn from.
-        listed_terms: Terms of the lists that corrected the detector, as they are at the end.
-        interruptions: How often the run was interrupted and gone on with.
-        repeated_steps: Steps with noise that were taken again for it.
-        ended_early: Why the run took fewer steps than planned, as a sentence; None where it did not.
-    """
-
-    before: Perplexity
-    after: Perplexity
-    results: Sequence[StageResult]
-    seconds: float
-    sensitive_share: float
-    pipeline: str | None
-    planted: tuple[int, ...] | None
-    weighings: Sequence[Weighing]
-    engine: SelectedEngine
-    start: Mapping[str, str]
-    sentence: tuple[TokenEntry, ...]
-    hardware: HardwareEntry
-    card: CardEntry
-    flagged_spans: int
-    unread_records: int
-    listed_terms: int
-    interruptions: int = 0
-    repeated_steps: int = 0
-    ended_early: str | None = None
-
-
 def _engine_check(engine: SelectedEngine) -> str:
     return _ENGINE_CHECK[engine.name == "loop"] + (_IN_HALF if engine.precision == "bfloat16" else "")
 
 
-def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], measured: Measurements) -> PublicReport:
-    """The part that may be published with the model."""
-    request = planned.request
+def public_report(
+    planned: Planned, trained: TrainedRun, result: HardenResult, written: Checkpoint, work: Workspace
+) -> PublicReport:
+    """The part that may be published with the model.
+
+    Args:
+        written: The model as it was loaded again.
+    """
+    request, plan, ledger = planned.request, planned.plan, result.ledger
     private = private_events(ledger.events)
     return PublicReport(
-        summary=lay_summary(ledger, found),
-        verdict=guarantee_sentences(ledger, found),
-        guarantees=guarantee_entries(found),
-        epsilon=EpsilonEntry.model_validate(json_numbers(asdict(epsilons(private, ledger.delta, grid=ledger.grid))))
-        if private
-        else None,
+        summary=lay_summary(ledger, result.guarantees),
+        verdict=guarantee_sentences(ledger, result.guarantees),
+        guarantees=guarantee_entries(result.guarantees),
+        epsilon=_as(EpsilonEntry, epsilons(private, ledger.delta, grid=ledger.grid)) if private else None,
         delta=ledger.delta,
         unit=ledger.unit,
         records=planned.split.training,
@@ -124,62 +107,59 @@ def public_report(planned: Planned, ledger: Ledger, found: Sequence[Guarantee], 
         references=_references(ledger),
         recipe=request.recipe_name,
         stages=tuple(
-            stage_entry(stage, request.style).model_copy(
-                update={
-                    "released_share": one.alpha,
-                    "released_weight": one.weight,
-                    "stopped_after": result.stopped_after,
-                    "ended_after": result.ended_after if result.stopped_after is None else None,
-                }
-            )
-            for stage, one, result in zip(planned.plan.stages, measured.weighings, measured.results, strict=True)
+            _trained_entry(stage, request.style, *stage_result)
+            for stage, stage_result in zip(plan.stages, trained.stages, strict=True)
         ),
-        detector=_detector_entry(request, measured.pipeline),
-        engine=measured.engine.name,
-        engines_refused=measured.engine.refused,
-        engine_check=_engine_check(measured.engine),
-        sampling=_sampling(planned, ledger),
+        detector=_detector_entry(request, trained.data.pipeline),
+        engine=trained.engine.name,
+        engines_refused=trained.engine.refused,
+        engine_check=_engine_check(trained.engine),
+        sampling=_sampling(plan, ledger),
         noise_source="insecure seed: nothing is protected"
         if ledger.insecure_seed
         else "AES-256-CTR keyed by the operating system",
         insecure_seed=ledger.insecure_seed,
         epsilon_over_steps=tuple(
-            EpsilonPoint.model_validate(json_numbers(asdict(one)))
-            for one in (moments(private, ledger.delta, grid=ledger.grid) if private else ())
+            _as(EpsilonPoint, point) for point in (moments(private, ledger.delta, grid=ledger.grid) if private else ())
         ),
-        sentence=measured.sentence,
-        passes=_passes(planned, measured.results),
-        repeated_steps=measured.repeated_steps,
-        ended_early=measured.ended_early,
-        start=dict(measured.start),
+        sentence=compare_surprise(trained.surprise, surprise(written, trained.data.sentence)),
+        passes=_passes(plan, trained.results),
+        repeated_steps=steps_of(ledger.events) - steps_of(plan.ledger.events) + missing_steps(plan, trained.results),
+        ended_early=result.ended_early,
+        start={file.name: planned.sha256(file) for file in weight_files(request.model)},
         weights=ledger.seal,
         software=ledger.software,
-        hardware=measured.hardware,
+        hardware=hardware(trained.device),
         command=request.command_without_paths,
-        card=measured.card,
+        card=inherited_card(
+            request.model,
+            encoder=bool(trained.checkpoint.model.config.is_encoder_decoder),
+            adapter=is_adapter(work.model),
+        ),
         created=ledger.created or "",
         not_covered=_not_covered(request),
     )
 
 
-def _passes(planned: Planned, results: Sequence[StageResult]) -> float:
+def _as(entry: type[Entry], figures: "DataclassInstance") -> Entry:
+    """Figures as the report lists them."""
+    return entry.model_validate(json_numbers(asdict(figures)))
+
+
+def _passes(plan: Plan, results: Sequence[StageResult]) -> float:
     """How often a record is read by all training stages together, on average."""
-    reading = [
-        (stage, stage.steps if result.ended_after is None else result.ended_after)
-        for stage, result in zip(planned.plan.stages, results, strict=True)
-        if isinstance(stage, StagePlan) and reads_records(stage.stage)
-    ]
-    return float(
-        sum(
-            stage.stage.epochs * steps / stage.steps if stage.sampling_rate is None else steps * stage.sampling_rate
-            for stage, steps in reading
-        )
-    )
+    passes = 0.0
+    for stage, result in zip(plan.stages, results, strict=True):
+        if isinstance(stage, StagePlan) and reads_records(stage.stage):
+            steps = stage.steps if result.ended_after is None else result.ended_after
+            rate = stage.sampling_rate
+            passes += stage.stage.epochs * steps / stage.steps if rate is None else steps * rate
+    return passes
 
 
-def _sampling(planned: Planned, ledger: Ledger) -> SamplingEntry | None:
+def _sampling(plan: Plan, ledger: Ledger) -> SamplingEntry | None:
     """None where no stage draws records in secret."""
-    if not any(stage.sampling_rate is not None and reads_records(stage.stage) for stage in planned.plan.training):
+    if not any(stage.sampling_rate is not None and reads_records(stage.stage) for stage in plan.training):
         return None
     return SamplingEntry(assumed=POISSON, run=SEEDED_SAMPLE if ledger.insecure_seed else HIDDEN_SAMPLE)
 
@@ -195,47 +175,64 @@ def _not_covered(request: HardenRequest) -> tuple[str, ...]:
     return (*NOT_COVERED, *crosschecked, *reviewed)
 
 
-def _detector_entry(request: HardenRequest, pipeline: str | None) -> DetectorEntry:
-    asked = request.detector.crosscheck
+def _detector_entry(request: HardenRequest, pipeline: Any) -> DetectorEntry:
+    crosscheck = request.detector.crosscheck
     return DetectorEntry(
         tier=request.detector.tier,
-        pipeline=pipeline,
+        pipeline=None if request.spans is not None else pipeline_name(pipeline),
         lists=corrected(request),
-        crosscheck=None if asked is None else CrossCheckEntry(model=public_name(asked), masked=asked.masked),
+        crosscheck=None
+        if crosscheck is None
+        else CrossCheckEntry(model=public_name(crosscheck), masked=crosscheck.masked),
     )
 
 
-def private_report(public: PublicReport, measured: Measurements, command: tuple[str, ...] = ()) -> PrivateReport:
+def private_report(
+    request: HardenRequest, trained: TrainedRun, result: HardenResult, public: PublicReport, *, interruptions: int
+) -> PrivateReport:
     """The whole report, for the owner of the records.
 
     Args:
-        command: The whole command line.
+        interruptions: How often the run was interrupted.
     """
+    data = trained.data
     return PrivateReport(
         public=public,
-        seconds=measured.seconds,
-        perplexity=BeforeAfter(before=perplexity_entry(measured.before), after=perplexity_entry(measured.after)),
-        sensitive_share=measured.sensitive_share,
+        seconds=result.seconds,
+        perplexity=BeforeAfter(before=_as(PerplexityEntry, result.before), after=_as(PerplexityEntry, result.after)),
+        sensitive_share=sensitive_share(data.held_out),
         stages=tuple(
             StagePrivate(
                 name=entry.name,
-                perplexities=tuple(perplexity_entry(one) for one in result.perplexities),
-                mean_norms=result.mean_norms,
-                not_finite=result.not_finite,
-                seconds=result.seconds,
-                processor_seconds=result.processor_seconds,
-                tokens=result.tokens,
+                perplexities=tuple(_as(PerplexityEntry, epoch) for epoch in stage.perplexities),
+                mean_norms=stage.mean_norms,
+                not_finite=stage.not_finite,
+                seconds=stage.seconds,
+                processor_seconds=stage.processor_seconds,
+                tokens=stage.tokens,
                 clamped=weighing.clamped,
                 sensitive_weight=weighing.share,
             )
-            for entry, result, weighing in zip(public.stages, measured.results, measured.weighings, strict=True)
+            for entry, (stage, weighing) in zip(public.stages, trained.stages, strict=True)
         ),
-        planted_canaries=measured.planted,
-        flagged_spans=measured.flagged_spans,
-        unread_records=measured.unread_records,
-        listed_terms=measured.listed_terms,
-        interruptions=measured.interruptions,
-        command=command,
+        planted_canaries=data.planted,
+        flagged_spans=sum(len(flagged.spans) for flagged in data.trained),
+        unread_records=data.unread,
+        listed_terms=sum(len(read_terms(file)) for file in (*request.detector.allow, *request.detector.deny)),
+        interruptions=interruptions,
+        command=request.command,
+    )
+
+
+def _trained_entry(plan: AnyPlan, style: Style, result: StageResult, weighing: Weighing) -> StageEntry:
+    """A stage as the report lists it once it is trained."""
+    return stage_entry(plan, style).model_copy(
+        update={
+            "released_share": weighing.alpha,
+            "released_weight": weighing.weight,
+            "stopped_after": result.stopped_after,
+            "ended_after": result.ended_after if result.stopped_after is None else None,
+        }
     )
 
 
@@ -263,11 +260,6 @@ def stage_entry(plan: AnyPlan, style: Style) -> StageEntry:
     )
 
 
-def perplexity_entry(found: Perplexity) -> PerplexityEntry:
-    """A perplexity as the report lists it."""
-    return PerplexityEntry.model_validate(json_numbers(asdict(found)))
-
-
 def describe_optimizer(stage: Train) -> str:
     """A stage's optimizer with its settings, and which parameters it trains if not all."""
     optimizer = stage.optimizer
@@ -282,7 +274,7 @@ def describe_optimizer(stage: Train) -> str:
 
 
 def _pull(objective: Anchored) -> tuple[str, ...]:
-    """What of an anchored objective is not as usual."""
+    """The settings of an anchored objective that are not the default."""
     usual = Anchored()
     return (
         *(("the true token left out",) if objective.target == "without-true" else ()),
@@ -292,7 +284,7 @@ def _pull(objective: Anchored) -> tuple[str, ...]:
 
 
 def describe_objective(objective: Objective) -> str:
-    """What a stage asks of the tokens, and how the weight w was chosen."""
+    """A stage's objective, and how the weight w was chosen."""
     match objective:
         case Uniform():
             return "uniform"

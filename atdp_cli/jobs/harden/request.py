@@ -1,13 +1,15 @@
 """What a run of `harden` was asked for, and the plan that answers it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from atdp_cli.audit.manifest import read_manifest
+from atdp_cli.audit.manifest import Manifest, read_manifest
 from atdp_cli.errors import BudgetError, InputError, UsageError
-from atdp_cli.files.corpus_file import STANDARD_INPUT, same_file
+from atdp_cli.files.atomic_write import same_file
+from atdp_cli.files.corpus_file import STANDARD_INPUT
 from atdp_cli.files.provenance import file_sha256
 from atdp_cli.jobs.detector import Detector
 from atdp_cli.model.folder import check_folder, is_adapter, weight_files
@@ -22,12 +24,11 @@ from atdp_cli.text.detection.spans import Tier
 from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.text.review.sampling import check_rate
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
+from atdp_cli.training.execution import ClippingEngineName, Precision
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, solve_noise
 from atdp_cli.training.recipe import (
     DPSGD,
-    ClippingEngineName,
     Plain,
-    Precision,
     Recipe,
     Text,
     Train,
@@ -102,7 +103,10 @@ class HardenRequest:
 class Planned:
     """A request that was found sound: its records, its plan, and what that guarantees.
 
-    `inherited` is the ledger that lay beside the starting checkpoint.
+    Attributes:
+        inherited: The ledger beside the starting checkpoint.
+        manifest: Of the planted canaries.
+        sha256: Hashes a file, each once a run.
     """
 
     request: HardenRequest
@@ -110,6 +114,8 @@ class Planned:
     plan: Plan
     inherited: Ledger | None
     guarantees: tuple[Guarantee, ...]
+    manifest: Manifest | None
+    sha256: Callable[[Path], str]
 
 
 def plan_request(request: HardenRequest) -> Planned:
@@ -122,7 +128,9 @@ def plan_request(request: HardenRequest) -> Planned:
     """
     _check(request)
     check_folder(request.model)
-    inherited, reference = read_beside(request.model), _reference(request)
+    manifest = None if request.manifest is None else read_manifest(request.manifest)
+    sha256 = cache(file_sha256)
+    inherited, reference = read_beside(request.model, sha256), _reference(request, sha256)
     split = load_split(
         request.data,
         unit=request.unit,
@@ -159,18 +167,20 @@ def plan_request(request: HardenRequest) -> Planned:
         plan=plan,
         inherited=inherited,
         guarantees=found,
+        manifest=manifest,
+        sha256=sha256,
     )
 
 
-def _reference(request: HardenRequest) -> Reference | None:
+def _reference(request: HardenRequest, sha256: Callable[[Path], str]) -> Reference | None:
     """The reference with its ledger, once its folder was found sound; None where nothing reads one."""
     if request.reference is None:
         return None
     if request.until_exposure is None and not any(reads_reference(stage) for stage in request.recipe):
         raise UsageError(f"No stage of recipe {request.recipe_name} reads a model.", "Leave --reference out.")
     check_folder(request.reference)
-    weights = {file.name: file_sha256(file) for file in weight_files(request.reference)}
-    return Reference(ledger=read_beside(request.reference), weights=weights)
+    weights = {file.name: sha256(file) for file in weight_files(request.reference)}
+    return Reference(ledger=read_beside(request.reference, sha256), weights=weights)
 
 
 def corrected(request: HardenRequest) -> bool:
@@ -216,8 +226,6 @@ def _check_paths(request: HardenRequest) -> None:
     for one in named:
         if one is not None and not one.is_file():
             raise InputError(f"{one} is no file.", "Check the path.")
-    if request.manifest is not None:
-        read_manifest(request.manifest)
     if not request.output.name:
         raise UsageError(f"-o {request.output} names no new folder.", "Choose another folder with -o.")
     if same_file(request.output, request.model):

@@ -1,22 +1,59 @@
-"""A finished run: what it tells its caller, and one that was finished before and has only its names to get."""
+"""A trained run, a finished run, and one that was finished before."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from atdp_cli.errors import InputError
 from atdp_cli.files.lock import LOCK_FILE, locked
 from atdp_cli.files.private import FAILED, PARTIAL, PRIVATE, beside
-from atdp_cli.jobs.harden.request import Planned
-from atdp_cli.jobs.harden.spec import fingerprint
+from atdp_cli.jobs.harden.data import RunData
+from atdp_cli.jobs.harden.sentence import Surprise
 from atdp_cli.jobs.report import read_report
+from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, read_ledger
 from atdp_cli.report.document import PerplexityEntry, PrivateReport
-from atdp_cli.report.numbers import Number
 from atdp_cli.runs.fingerprint import check_same_fingerprint
+from atdp_cli.runs.spec import RunSpec
 from atdp_cli.runs.workspace import Finished, publish, read_record
+from atdp_cli.training.clipping.select import SelectedEngine
+from atdp_cli.training.objective import Weighing
+from atdp_cli.training.state import StageResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedRun:
+    """A run after its last step, before anything of it is written.
+
+    Attributes:
+        checkpoint: The trained model, whole.
+        before: Held-out perplexity of the model as it was loaded.
+        surprise: How surprising it found the made-up sentence.
+        stages: The result of each stage.
+        seconds: That the run has taken so far, whenever it is called.
+        created: When it started.
+        device: That it trained on.
+    """
+
+    checkpoint: Checkpoint
+    engine: SelectedEngine
+    data: RunData
+    before: Perplexity
+    surprise: Surprise
+    stages: tuple[tuple[StageResult, Weighing], ...]
+    seconds: Callable[[], float]
+    created: str
+    device: torch.device
+
+    @property
+    def results(self) -> tuple[StageResult, ...]:
+        """The result of each stage without its weighing."""
+        return tuple(result for result, _ in self.stages)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +62,9 @@ class HardenResult:
 
     Attributes:
         output: Where the model is: OUT/, or OUT.failed/ where its perplexity rose above the limit.
-        steps: That were taken, each once.
-        failed: Why it is there, as a sentence.
-        ended_early: Why it took fewer steps than planned, as a sentence.
+        steps: Steps that were taken; repeated ones count once.
+        failed: Why the model is in OUT.failed/, as a sentence.
+        ended_early: Why the run took fewer steps than planned, as a sentence.
     """
 
     output: Path
@@ -41,29 +78,27 @@ class HardenResult:
     ended_early: str | None = None
 
 
-def completed_run(planned: Planned) -> HardenResult | None:
-    """This run, if it is over; what a crash left to do of giving it its names is done. None where it is not over.
+def completed_run(spec: RunSpec) -> HardenResult | None:
+    """The result of the run if it is over; None where it is not. What a crash left undone of `publish` is done.
 
     Raises:
         UsageError: The run that is over is another one, or another process is at work there.
         InputError: What it left cannot be read.
     """
-    output = planned.request.output
-    partial = beside(output, PARTIAL)
-    left = read_record(partial)
-    if left is not None and left.finished is not None:
+    partial = beside(spec.output, PARTIAL)
+    record = read_record(partial)
+    if record is not None and record.finished is not None:
         with locked(partial):
-            check_same_fingerprint(partial, left.identity, fingerprint(planned))
-            return _read(publish(partial, left.finished), left.finished)
-    if left is not None:
+            check_same_fingerprint(partial, record.identity, spec.fingerprint)
+            return _read(publish(partial, record.finished), record.finished)
+    if record is not None:
         return None
-    for folder in (output, beside(output, FAILED)):
-        record = read_record(beside(folder, PRIVATE))
-        if folder.exists() and record is not None and record.finished is not None:
-            if record.identity != fingerprint(planned):
-                continue
+    for folder in (spec.output, beside(spec.output, FAILED)):
+        private = beside(folder, PRIVATE)
+        record = read_record(private)
+        if folder.exists() and record and record.finished and record.identity == spec.fingerprint:
             with suppress(FileNotFoundError):
-                (beside(folder, PRIVATE) / LOCK_FILE).unlink()
+                (private / LOCK_FILE).unlink()
             return _read(folder, record.finished)
     return None
 
@@ -86,8 +121,4 @@ def _read(folder: Path, finished: Finished) -> HardenResult:
 
 
 def _perplexity(entry: PerplexityEntry) -> Perplexity:
-    return Perplexity(all=_figure(entry.all), sensitive=_figure(entry.sensitive), other=_figure(entry.other))
-
-
-def _figure(value: Number) -> float | None:
-    return None if value is None else float(value)
+    return Perplexity(**{name: None if value is None else float(value) for name, value in entry})

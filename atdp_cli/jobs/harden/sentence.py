@@ -1,11 +1,12 @@
-"""One made-up sentence, looked at token by token: the same for every model, so that it tells nothing of a corpus."""
+"""One made-up sentence, token by token: the same for every model, so that it reveals nothing of a corpus."""
 
 from dataclasses import dataclass
 from math import log
+from typing import Any
 
 import torch
 
-from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, Windows, encode
+from atdp_cli.jobs.harden.encoding import Encoding, Windows, encode, flag
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.forward import pad
 from atdp_cli.model.perplexity import token_losses
@@ -13,17 +14,16 @@ from atdp_cli.report.document import TokenEntry
 from atdp_cli.report.numbers import json_number
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.detect import detect_records
-from atdp_cli.text.detection.scan import load_pipeline
-from atdp_cli.text.detection.spans import Tier, at_tier
+from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import Text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Surprise:
-    """What a model makes of each token of a sentence, flagged as the detector would, in bits.
+    """How surprising each token of a sentence is to a model, in bits, flagged as the detector would.
 
     Attributes:
-        bits: -log₂ of each token's probability; None for the first one where nothing stands before it.
+        bits: -log₂ of each token's probability; None for the first one where nothing precedes it.
     """
 
     tokens: tuple[str, ...]
@@ -31,12 +31,15 @@ class Surprise:
     bits: tuple[float | None, ...]
 
 
-def mark_sentence(text: str, tier: Tier, checkpoint: Checkpoint, *, pipeline: str | None = None) -> Windows:
-    """The windows of a sentence, with what the detector flags in it by itself."""
-    record = Record(id="1", text=text)
-    [found] = detect_records([record], pipeline=load_pipeline(pipeline))
+def mark_sentence(text: str, tier: Tier, checkpoint: Checkpoint, pipeline: Any) -> Windows:
+    """The windows of a sentence, with what the detector flags in it without term lists.
+
+    Args:
+        pipeline: From `load_pipeline`.
+    """
+    flagged = flag(detect_records([Record(id="1", text=text)], pipeline=pipeline), None, tier)
     encoding = Encoding(tokenizer=checkpoint.tokenizer, context=context_length(checkpoint.model), windows=1)
-    [windows] = encode([FlaggedRecord(record, at_tier(found.spans, tier))], Text.RAW, encoding)
+    [windows] = encode(flagged, Text.RAW, encoding)
     return windows
 
 
@@ -49,11 +52,11 @@ def surprise(checkpoint: Checkpoint, windows: Windows) -> Surprise:
     losses = token_losses(checkpoint.model, pad([window]))[0].cpu().double() / log(2)
     special = set(checkpoint.tokenizer.all_special_ids)
     ids = window.token_ids.tolist()
-    places = [place for place, token in enumerate(ids) if token not in special]
+    positions = [position for position, token in enumerate(ids) if token not in special]
     return Surprise(
-        tokens=tuple(checkpoint.tokenizer.decode([ids[place]]) for place in places),
-        sensitive=tuple(bool(window.sensitive[place]) for place in places),
-        bits=tuple(float(losses[place - 1]) if place else None for place in places),
+        tokens=tuple(checkpoint.tokenizer.decode([ids[position]]) for position in positions),
+        sensitive=tuple(bool(window.sensitive[position]) for position in positions),
+        bits=tuple(float(losses[position - 1]) if position else None for position in positions),
     )
 
 

@@ -1,22 +1,52 @@
-"""The specification of a run of `harden`: its fingerprint, and what its folders have to know."""
+"""The specification of a run of `harden`, and whether it can begin. Imports no torch before that is known."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from atdp_cli.files.provenance import file_sha256
+from atdp_cli.files.private import FAILED, beside
 from atdp_cli.jobs.harden.recipes import resolved_recipe
 from atdp_cli.jobs.harden.request import HardenRequest, Planned
 from atdp_cli.model.folder import base_of, is_adapter, tokenizer_folder, weight_files
 from atdp_cli.runs.fingerprint import NOT_GIVEN, PLAN, RECIPE, RECORDS, START
 from atdp_cli.runs.spec import RunSpec
+from atdp_cli.runs.workspace import check_output
 from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.corpus.split import Split
 from atdp_cli.training.recipe_file import recipe_text
+
+if TYPE_CHECKING:
+    from atdp_cli.jobs.harden.result import HardenResult
+
+
+def open_run(planned: Planned) -> "RunSpec | HardenResult | None":
+    """The specification of a run that can begin: nothing is in the way of its folders.
+
+    Returns:
+        Where the run to resume is over already, its result; None in its place in all processes but the first.
+
+    Raises:
+        UsageError: Something is in the way, or another run is at work there.
+        InputError: A file cannot be read.
+    """
+    spec, ranks = run_spec(planned), planned.request.ranks
+    if spec.resume:
+        from atdp_cli.jobs.harden.result import completed_run  # loads torch
+        from atdp_cli.runs.broadcast import broadcast_flag
+
+        result = completed_run(spec) if ranks.first else None
+        if broadcast_flag(ranks, result is not None):
+            return result
+    if ranks.first:
+        check_output(spec)
+    return spec
 
 
 def run_spec(planned: Planned) -> RunSpec:
-    """What the folders of the run have to know of it.
+    """What the run's folders, journal and checkpoints have to know of it.
 
     Raises:
         InputError: A file cannot be read.
@@ -28,10 +58,16 @@ def run_spec(planned: Planned) -> RunSpec:
         plan=planned.plan,
         target_epsilon=request.target_epsilon,
         max_epsilon=request.max_epsilon,
+        failed_output=None if request.max_increase is None else beside(request.output, FAILED),
         command=request.command,
         force=request.force,
         resume=request.resume,
     )
+
+
+def with_plan(spec: RunSpec, planned: Planned) -> RunSpec:
+    """The specification of the same run with another plan."""
+    return replace(spec, plan=planned.plan, fingerprint={**spec.fingerprint, **_plan(planned)})
 
 
 def fingerprint(planned: Planned) -> dict[str, str]:
@@ -42,61 +78,65 @@ def fingerprint(planned: Planned) -> dict[str, str]:
     Raises:
         InputError: A file cannot be read.
     """
-    request = planned.request
-    found = {
-        RECORDS: _records(planned),
-        START: _model(request.model),
-        RECIPE: recipe_text(resolved_recipe(planned)),
+    request, sha256, plan = planned.request, planned.sha256, _plan(planned)
+    parts = {
+        RECORDS: _records(planned.split),
+        START: _model(request.model, sha256),
+        RECIPE: plan[RECIPE],
         "--prior": request.prior,
         "--target-epsilon": _given(request.target_epsilon),
         "--max-epsilon": _given(request.max_epsilon),
-        "--reference": NOT_GIVEN if request.reference is None else _model(request.reference),
+        "--reference": NOT_GIVEN if request.reference is None else _model(request.reference, sha256),
         "--until-exposure": _given(request.until_exposure),
-        "--manifest": _file(request.manifest),
-        "--spans": _file(request.spans),
-        "--allow": _files(request.detector.allow),
-        "--deny": _files(request.detector.deny),
+        "--manifest": _file(request.manifest, sha256),
+        "--spans": _file(request.spans, sha256),
+        "--allow": _files(request.detector.allow, sha256),
+        "--deny": _files(request.detector.deny, sha256),
         "--spacy-pipeline": _given(request.detector.pipeline),
         "--crosscheck": _crosscheck(request),
         "--review-each-epoch": _given(request.review),
         "--insecure-seed": _given(request.insecure_seed),
     }
-    spent = [event.model_copy(update={"run": None}).model_dump(mode="json") for event in planned.plan.ledger.events]
-    return found | {PLAN: _digest([json.dumps(spent)])}
+    return parts | plan
 
 
-def _records(planned: Planned) -> str:
-    split = planned.split
+def _plan(planned: Planned) -> dict[str, str]:
+    """The parts of the fingerprint that change with the plan."""
+    events = [event.model_copy(update={"run": None}).model_dump(mode="json") for event in planned.plan.ledger.events]
+    return {RECIPE: recipe_text(resolved_recipe(planned)), PLAN: _digest([json.dumps(events)])}
+
+
+def _records(split: Split) -> str:
     held_out = json.dumps(sorted(split.held_out))
-    return _digest([held_out, *_told(split.records), "sources", *_told(split.sources or ())])
+    return _digest([held_out, *_contents(split.records), "sources", *_contents(split.sources or ())])
 
 
-def _told(records: Iterable[Record]) -> Iterable[str]:
+def _contents(records: Iterable[Record]) -> Iterable[str]:
     return (json.dumps([record.id, record.text]) for record in records)
 
 
-def _model(folder: Path) -> str:
+def _model(folder: Path, sha256: Callable[[Path], str]) -> str:
     files = [*weight_files(folder), tokenizer_folder(folder) / "tokenizer.json"]
     if is_adapter(folder):
         files += weight_files(base_of(folder))
-    return _digest(file_sha256(file) for file in files)
+    return _digest(map(sha256, files))
 
 
 def _crosscheck(request: HardenRequest) -> str:
-    asked = request.detector.crosscheck
-    return NOT_GIVEN if asked is None else f"{asked.model}, {'masked' if asked.masked else 'unmasked'}"
+    crosscheck = request.detector.crosscheck
+    return NOT_GIVEN if crosscheck is None else f"{crosscheck.model}, {'masked' if crosscheck.masked else 'unmasked'}"
 
 
 def _given(value: object) -> str:
     return NOT_GIVEN if value is None else str(value)
 
 
-def _file(path: Path | None) -> str:
-    return NOT_GIVEN if path is None else file_sha256(path)
+def _file(path: Path | None, sha256: Callable[[Path], str]) -> str:
+    return NOT_GIVEN if path is None else sha256(path)
 
 
-def _files(paths: Sequence[Path]) -> str:
-    return _digest(file_sha256(path) for path in paths) if paths else NOT_GIVEN
+def _files(paths: Sequence[Path], sha256: Callable[[Path], str]) -> str:
+    return _digest(map(sha256, paths)) if paths else NOT_GIVEN
 
 
 def _digest(parts: Iterable[str]) -> str:

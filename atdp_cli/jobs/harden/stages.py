@@ -16,8 +16,7 @@ from transformers import PreTrainedModel
 from atdp_cli.events import FellBack, Notify
 from atdp_cli.jobs.harden.data import RunData
 from atdp_cli.jobs.harden.encoding import FlaggedRecord, Windows
-from atdp_cli.jobs.harden.request import HardenRequest, Planned
-from atdp_cli.jobs.harden.streams import integer_draws, order_seed, stream
+from atdp_cli.jobs.harden.streams import Streams, integer_draws
 from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import PlainTraining, ReadModel
@@ -31,7 +30,9 @@ from atdp_cli.text.redaction.decoys import Choose
 from atdp_cli.text.redaction.frequencies import Frequencies, Table, by_frequency, frequencies, items, tables, votes
 from atdp_cli.training.clipping.engine import ClippingEngine
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
-from atdp_cli.training.loop import HeldOut, Randomness, StopCriterion, run_noise, run_plain, run_private
+from atdp_cli.training.distributed.ranks import Ranks
+from atdp_cli.training.execution import Precision
+from atdp_cli.training.loop import HeldOut, Randomness, StageRun, StopCriterion, run_noise, run_plain, run_private
 from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example, Weighing, make_example, sensitive_share, weigh
 from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan, frequencies_event, release_event
@@ -44,7 +45,7 @@ ALL_ALIKE = (
 )
 
 EpochData = Callable[[StagePlan, int, Choose], Sequence[Windows]]
-"""(stage, epoch, what decoys are drawn with) → the training records' windows as the lists of that moment flag them."""
+"""(stage, epoch, what decoys are drawn with) → the training records' windows as the current term lists flag them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,34 +54,33 @@ class StageContext:
 
     Attributes:
         reference: The model that some stages read.
-        reread: None where the detector's lists are read once.
-        enough: Asked after each epoch of a DP stage; None where all run to their end.
-        session: How often the run was interrupted before.
-        end: Before what the run ends, as `allowance` has it; None where it may go to its end.
-        keep: Is told where the run stands.
+        epoch_data: The records of each epoch; None where term lists are read once.
+        stop_criterion: Checked after each epoch of a DP stage; None where all run to their end.
+        end: Where the run has to end, as `allowance` has it; None where it may go to its end.
     """
 
-    request: HardenRequest
     model: PreTrainedModel
     reference: PreTrainedModel | None
-    material: RunData
+    data: RunData
+    streams: Streams
     engine: ClippingEngine
-    reread: EpochData | None
-    enough: StopCriterion | None
+    epoch_data: EpochData | None
+    stop_criterion: StopCriterion | None
     notify: Notify
-    session: int = 0
+    ranks: Ranks
+    precision: Precision
     end: Cursor | None = None
-    keep: Checkpointer = no_checkpoint
+    checkpointer: Checkpointer = no_checkpoint
 
 
 class _Stopwatch:
-    """Seconds since it was made, by the clock and of the processors, without those in which it was held."""
+    """Seconds since it was made, by the clock and of the processors, without those in which it was paused."""
 
     def __init__(self) -> None:
         self._since = _now()
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         before = _now()
         try:
             yield
@@ -97,215 +97,162 @@ def _now() -> npt.NDArray[np.float64]:
 
 
 def fold(
-    planned: Planned, bench: StageContext, work: Workspace, begun: Progress
+    stages: Sequence[AnyPlan], context: StageContext, work: Workspace, start: Progress
 ) -> tuple[tuple[StageResult, Weighing], ...]:
-    """Run the stages that are left in order on one model, the journal ahead of each step.
+    """Run the remaining stages in order on one model, the journal ahead of each step.
 
     Args:
-        begun: Where the run stands, and the model with it.
+        start: From where to continue; the model is there already.
     """
-    results = list(begun.results)
+    results = list(start.results)
     with open_journal(work.journal) as journal:
-        said = read_journal(work.journal)
-        for position, stage in enumerate(planned.plan.stages):
-            if position < begun.stage:
+        spent = read_journal(work.journal)
+        for position, stage in enumerate(stages):
+            if position < start.stage:
                 continue
-            if _is_behind(position, bench.end):
+            if context.end is not None and (position, 1) > (context.end.stage, context.end.step):
                 results.append((StageResult(perplexities=(), ended_after=0), Weighing()))
                 continue
-            here = begun if position == begun.stage else Progress(stage=position, results=tuple(results))
-            if here is not begun:
-                bench.keep(partial(replace, here), between=True)
+            progress = start
+            if position > start.stage:
+                progress = Progress(stage=position, results=tuple(results))
+                context.checkpointer(partial(replace, progress), between=True)
             for event in stage.events:
-                if isinstance(event, ReadModel | PlainTraining) and event not in said:
+                if isinstance(event, ReadModel | PlainTraining) and event not in spent:
                     spend(journal, event)
-            results.append(_run_stage(stage, bench, here, journal=journal))
-        over = Progress(stage=len(planned.plan.stages), results=tuple(results))
-        bench.keep(partial(replace, over), between=True)
+            results.append(_run_stage(stage, context, progress, journal))
+        done = Progress(stage=len(stages), results=tuple(results))
+        context.checkpointer(partial(replace, done), between=True)
     return tuple(results)
 
 
-def _is_behind(position: int, end: Cursor | None) -> bool:
-    """Whether a stage takes no step because the run ends before it."""
-    return end is not None and (position, 1) > (end.stage, end.step)
-
-
-def _run_stage(plan: AnyPlan, bench: StageContext, here: Progress, *, journal: TextIO) -> tuple[StageResult, Weighing]:
-    watch = _Stopwatch()
+def _run_stage(
+    plan: AnyPlan, context: StageContext, progress: Progress, journal: TextIO
+) -> tuple[StageResult, Weighing]:
+    stopwatch = _Stopwatch()
 
     def held_out() -> Perplexity:
-        with watch.hold():
-            return perplexity(bench.model, bench.material.held_out)
+        with stopwatch.pause():
+            return perplexity(context.model, context.data.held_out)
 
     weighing = Weighing()
     if isinstance(plan, InterpolatePlan):
-        interpolate(bench.model, _reference(bench), plan.stage.beta)
+        interpolate(context.model, _reference(context), plan.stage.beta)
         result = StageResult(perplexities=(held_out(),))
     elif not reads_records(plan.stage):
-        result = run_noise(
-            bench.model,
-            plan,
-            noise=stream(bench.request, here.stage, _anew("noise", bench)),
+        run = StageRun(
+            model=context.model,
+            plan=plan,
             held_out=held_out,
-            notify=bench.notify,
-            begun=here.underway,
-            after_step=_keeping(bench, here, watch),
-            ranks=bench.request.ranks,
+            notify=context.notify,
+            resume_from=progress.stage_state,
+            after_step=_after_step(context, progress, stopwatch),
+            ranks=context.ranks,
         )
+        result = run_noise(run, noise=context.streams.fresh_stream(progress.stage, "noise"))
     else:
-        result, weighing = _train(plan, bench, here, journal=journal, held_out=held_out, watch=watch)
-    return _timed(result, here, watch), weighing
+        result, weighing = _train(plan, context, progress, journal=journal, held_out=held_out, stopwatch=stopwatch)
+    return _timed(result, progress, stopwatch), weighing
 
 
-def _timed(result: StageResult, here: Progress, watch: _Stopwatch) -> StageResult:
+def _timed(result: StageResult, progress: Progress, stopwatch: _Stopwatch) -> StageResult:
     """The result with the seconds of all sessions."""
-    seconds, processor_seconds = watch.read()
-    before = StageResult(perplexities=()) if here.underway is None else here.underway.result
-    return replace(
-        result,
-        seconds=before.seconds + seconds,
-        processor_seconds=before.processor_seconds + processor_seconds,
-    )
+    seconds, processor_seconds = stopwatch.read()
+    if progress.stage_state is not None:
+        seconds += progress.stage_state.result.seconds
+        processor_seconds += progress.stage_state.result.processor_seconds
+    return replace(result, seconds=seconds, processor_seconds=processor_seconds)
 
 
-def _keeping(bench: StageContext, here: Progress, watch: _Stopwatch) -> AfterStep:
-    """Tells `bench.keep` after each step where the run stands."""
+def _after_step(context: StageContext, progress: Progress, stopwatch: _Stopwatch) -> AfterStep:
+    """Calls the checkpointer after each step."""
 
-    def after_step(underway: Callable[[], StageState]) -> None:
-        def progress() -> Progress:
-            found = underway()
-            return replace(here, underway=replace(found, result=_timed(found.result, here, watch)))
+    def after_step(stage_state: Callable[[], StageState]) -> None:
+        def now() -> Progress:
+            state = stage_state()
+            return replace(progress, stage_state=replace(state, result=_timed(state.result, progress, stopwatch)))
 
-        with watch.hold():
-            bench.keep(progress, between=False)
+        with stopwatch.pause():
+            context.checkpointer(now, between=False)
 
     return after_step
 
 
-def _anew(purpose: str, bench: StageContext) -> str:
-    """What a stream is for: after an interruption even one from --insecure-seed is another."""
-    return purpose if bench.session == 0 else f"{purpose} after interruption {bench.session}"
-
-
 def _train(
-    plan: StagePlan, bench: StageContext, here: Progress, *, journal: TextIO, held_out: HeldOut, watch: _Stopwatch
+    plan: StagePlan,
+    context: StageContext,
+    progress: Progress,
+    *,
+    journal: TextIO,
+    held_out: HeldOut,
+    stopwatch: _Stopwatch,
 ) -> tuple[StageResult, Weighing]:
-    request, model, notify, position = bench.request, bench.model, bench.notify, here.stage
-    records, objective = bench.material.training[plan.stage.text], plan.stage.objective
-    here = _released(plan, bench, here, records, journal)
-    weighing = weigh(records, objective, here.alpha)
+    model, notify, ranks, streams = context.model, context.notify, context.ranks, context.streams
+    records, objective = context.data.training[plan.stage.text], plan.stage.objective
+    progress = _released(plan, context, progress, records, journal)
+    weighing = weigh(records, objective, progress.alpha)
     if weighing.weight == 1 or (weighing.clamped or 0) > 0.5:
         notify(FellBack(what=f"stage {plan.stage.name}", reason=ALL_ALIKE))
-    reference = _reference(bench) if reads_reference(plan.stage) else None
+    reference = _reference(context) if reads_reference(plan.stage) else None
 
     def weighed(windows: Sequence[Windows]) -> list[Example]:
         return [
             make_example(record, objective, released_weight=weighing.weight, reference=reference) for record in windows
         ]
 
-    def enough() -> bool:
-        with watch.hold():
-            return bench.enough is not None and bench.enough()
+    def stop_criterion() -> bool:
+        with stopwatch.pause():
+            return context.stop_criterion is not None and context.stop_criterion()
 
-    again = _again(position, plan, bench, here.frequencies or {})
-    refresh = None if again is None else lambda epoch: weighed(again(epoch))
-    after_step = _keeping(bench, here, watch)
-    if plan.sampling_rate is None:
-        result = run_plain(
-            model,
-            weighed(records),
-            plan,
-            held_out=held_out,
-            notify=notify,
-            seed=order_seed(request),
-            refresh=refresh,
-            begun=here.underway,
-            after_step=after_step,
-            engine=bench.engine if request.ranks.sharded else None,
-            precision=request.precision,
-            ranks=request.ranks,
-        )
-        return result, weighing
-    result = run_private(
-        model,
-        weighed(records),
-        plan,
-        engine=bench.engine,
-        randomness=Randomness(
-            sample=stream(request, position, _anew("sample", bench)),
-            noise=stream(request, position, _anew("noise", bench)),
-        ),
-        journal=journal,
+    epoch_windows = _epoch_windows(plan, context, progress)
+    refresh = None if epoch_windows is None else lambda epoch: weighed(epoch_windows(epoch))
+    run = StageRun(
+        model=model,
+        plan=plan,
+        examples=weighed(records),
         held_out=held_out,
         notify=notify,
         refresh=refresh,
-        enough=enough,
-        begun=here.underway,
-        most=bench.end.step if bench.end is not None and bench.end.stage == position else None,
-        after_step=after_step,
-        ranks=request.ranks,
+        resume_from=progress.stage_state,
+        after_step=_after_step(context, progress, stopwatch),
+        ranks=ranks,
+    )
+    if plan.sampling_rate is None:
+        summing = context.engine if ranks.sharded else None
+        return run_plain(run, seed=streams.order_seed(), engine=summing, precision=context.precision), weighing
+    end = context.end
+    result = run_private(
+        run,
+        engine=context.engine,
+        randomness=Randomness(
+            sample=streams.fresh_stream(progress.stage, "sample"),
+            noise=streams.fresh_stream(progress.stage, "noise"),
+        ),
+        journal=journal,
+        max_steps=end.step if end is not None and end.stage == progress.stage else None,
+        stop_criterion=stop_criterion,
     )
     return result, weighing
 
 
 def _released(
-    plan: StagePlan, bench: StageContext, here: Progress, records: Sequence[Windows], journal: TextIO
+    plan: StagePlan, context: StageContext, progress: Progress, records: Sequence[Windows], journal: TextIO
 ) -> Progress:
-    """Where the run stands once the stage has released what it needs: once, and kept before the first step."""
-    alpha, frequencies = here.alpha, here.frequencies
+    """The progress with what the stage releases: released once, and saved before the first step."""
+    alpha, frequencies = progress.alpha, progress.frequencies
     if alpha is None:
-        alpha = _release(here.stage, plan, bench, records, journal)
+        alpha = _release_share(plan, context, progress.stage, records, journal)
     if frequencies is None:
-        frequencies = _fit(here.stage, plan, bench, journal)
-    if (alpha, frequencies) == (here.alpha, here.frequencies):
-        return here
-    found = replace(here, alpha=alpha, frequencies=frequencies)
-    bench.keep(partial(replace, found), between=True)
-    return found
+        frequencies = _release_frequencies(plan, context, progress.stage, journal)
+    if (alpha, frequencies) == (progress.alpha, progress.frequencies):
+        return progress
+    released = replace(progress, alpha=alpha, frequencies=frequencies)
+    context.checkpointer(partial(replace, released), between=True)
+    return released
 
 
-def _fit(position: int, plan: StagePlan, bench: StageContext, journal: TextIO) -> Frequencies | None:
-    """What decoys are drawn by, if the stage has them fitted; paid for first."""
-    if plan.stage.release_noise_multiplier is None:
-        return None
-    event = frequencies_event(plan.stage)
-    spend(journal, event)
-    source = stream(bench.request, position, _anew("frequencies", bench))
-    return fit_frequencies(bench.material.trained, event.noise_multiplier * event.sensitivity, source)
-
-
-def _again(
-    position: int, plan: StagePlan, bench: StageContext, frequencies: Frequencies
-) -> Callable[[int], Sequence[Windows]] | None:
-    """What the stage reads from an epoch on; None where that is what it has read before."""
-    if bench.reread is None and plan.stage.text is not Text.DECOY:
-        return None
-
-    def windows(epoch: int) -> Sequence[Windows]:
-        draw = integer_draws(stream(bench.request, position, f"decoys of epoch {epoch}"))
-        choose = by_frequency(draw, frequencies)
-        return bench.material.decoys(choose) if bench.reread is None else bench.reread(plan, epoch, choose)
-
-    return windows
-
-
-def _reference(bench: StageContext) -> PreTrainedModel:
-    if bench.reference is None:
-        raise ValueError("the plan has no reference")
-    return bench.reference
-
-
-@torch.no_grad()
-def interpolate(model: PreTrainedModel, reference: PreTrainedModel, beta: float) -> None:
-    """θ ← θ_ref + β(θ − θ_ref), in place; both have the same parameters."""
-    towards = dict(reference.named_parameters())
-    for name, parameter in model.named_parameters():
-        origin = local_shard(shard_like(parameter, towards[name].to(device=parameter.device, dtype=parameter.dtype)))
-        local_shard(parameter).copy_(torch.lerp(origin, local_shard(parameter), beta))
-
-
-def _release(
-    position: int, plan: StagePlan, bench: StageContext, records: Sequence[Windows], journal: TextIO
+def _release_share(
+    plan: StagePlan, context: StageContext, position: int, records: Sequence[Windows], journal: TextIO
 ) -> float | None:
     """The corpus' share of sensitive tokens with noise, if the stage's weight asks for it; paid for first."""
     objective = plan.stage.objective
@@ -313,14 +260,56 @@ def _release(
         return None
     event = release_event(plan.stage.name, objective)
     spend(journal, event)
-    draw = float(normals(stream(bench.request, position, _anew("release", bench)), 1)[0])
-    return released_share([sensitive_share(record) for record in records], event.noise_multiplier * draw)
+    noise = float(normals(context.streams.fresh_stream(position, "release"), 1)[0])
+    return released_share([sensitive_share(record) for record in records], event.noise_multiplier * noise)
 
 
-def fit_frequencies(records: Sequence[FlaggedRecord], sigma: float, source: KeyStream) -> Frequencies:
+def _release_frequencies(plan: StagePlan, context: StageContext, position: int, journal: TextIO) -> Frequencies | None:
+    """How often decoys are drawn, if the stage has them fitted; paid for first."""
+    if plan.stage.release_noise_multiplier is None:
+        return None
+    event = frequencies_event(plan.stage)
+    spend(journal, event)
+    noise = context.streams.fresh_stream(position, "frequencies")
+    return fit_frequencies(context.data.trained, event.noise_multiplier * event.sensitivity, noise)
+
+
+def _epoch_windows(
+    plan: StagePlan, context: StageContext, progress: Progress
+) -> Callable[[int], Sequence[Windows]] | None:
+    """The stage's records of an epoch; None where every epoch reads the same."""
+    data, epoch_data = context.data, context.epoch_data
+    if epoch_data is None and plan.stage.text is not Text.DECOY:
+        return None
+
+    def windows(epoch: int) -> Sequence[Windows]:
+        draw = integer_draws(context.streams.stream(progress.stage, f"decoys of epoch {epoch}"))
+        choose = by_frequency(draw, progress.frequencies or {})
+        return data.decoys(choose) if epoch_data is None else epoch_data(plan, epoch, choose)
+
+    return windows
+
+
+def _reference(context: StageContext) -> PreTrainedModel:
+    if context.reference is None:
+        raise ValueError("the plan has no reference")
+    return context.reference
+
+
+@torch.no_grad()
+def interpolate(model: PreTrainedModel, reference: PreTrainedModel, beta: float) -> None:
+    """θ ← θ_ref + β(θ − θ_ref), in place; both have the same parameters."""
+    origins = dict(reference.named_parameters())
+    for name, parameter in model.named_parameters():
+        origin = origins[name].to(device=parameter.device, dtype=parameter.dtype)
+        shard = local_shard(parameter)
+        shard.copy_(torch.lerp(local_shard(shard_like(parameter, origin)), shard, beta))
+
+
+def fit_frequencies(records: Sequence[FlaggedRecord], sigma: float, noise: KeyStream) -> Frequencies:
     """How often each public item stands in the flagged spans of the records, from one release with noise σ > 0."""
-    total = clipped_votes((_votes(one) for one in records), items())
-    noisy = total + sigma * normals(source, len(total)).numpy()
+    total = clipped_votes((_votes(record) for record in records), items())
+    noisy = total + sigma * normals(noise, len(total)).numpy()
     return frequencies({name: _estimated(noisy, table, sigma) for name, table in tables().items()})
 
 
@@ -331,10 +320,10 @@ def _estimated(noisy: Floats, table: Table, sigma: float) -> list[float]:
     return [float(count) for group in groups for count in shrink_counts(group, sigma)]
 
 
-def _votes(one: FlaggedRecord) -> dict[int, float]:
-    """Of the record, together with what its encoder reads."""
-    found = votes(one.record.text, one.spans)
-    if one.source is not None:
-        for item, count in _votes(one.source).items():
-            found[item] = found.get(item, 0.0) + count
-    return found
+def _votes(flagged: FlaggedRecord) -> dict[int, float]:
+    """Of the record, together with its source."""
+    counts = votes(flagged.record.text, flagged.spans)
+    if flagged.source is not None:
+        for item, count in _votes(flagged.source).items():
+            counts[item] = counts.get(item, 0.0) + count
+    return counts

@@ -1,40 +1,54 @@
 """The random streams of a run, each for one purpose."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from atdp_cli.jobs.harden.request import HardenRequest
 from atdp_cli.privacy.rng import KeyStream, insecure_stream, new_key, secure_stream
 from atdp_cli.text.redaction.decoys import Draw
 from atdp_cli.training.distributed.collectives import broadcast_bytes
+from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 
 _BLOCK = 4096
 
 
-def stream(request: HardenRequest, position: int, purpose: str) -> KeyStream:
-    """A stream of its own for a purpose of the stage at `position`, keyed by the operating system.
+@dataclass(frozen=True, kw_only=True)
+class Streams:
+    """Makes the streams of a run.
 
-    Several processes share the key: the first draws it and tells the others. With --insecure-seed it is reproducible,
-    and protects nobody.
+    Attributes:
+        seed: With a seed the streams are reproducible, and protect nobody; None to key them by the operating system.
+        ranks: Several processes share each key: the first draws it and broadcasts it.
+        session: How often the run was interrupted before.
     """
-    if request.insecure_seed is None:
-        return secure_stream() if request.ranks.size == 1 else KeyStream(broadcast_bytes(request.ranks, new_key()))
-    return insecure_stream(request.insecure_seed, f"{purpose} of stage {position}")
+
+    seed: int | None
+    ranks: Ranks = SINGLE_PROCESS
+    session: int = 0
+
+    def stream(self, stage: int, purpose: str) -> KeyStream:
+        """A stream of its own for a purpose of the stage at a position."""
+        if self.seed is not None:
+            return insecure_stream(self.seed, f"{purpose} of stage {stage}")
+        return secure_stream() if self.ranks.size == 1 else KeyStream(broadcast_bytes(self.ranks, new_key()))
+
+    def fresh_stream(self, stage: int, purpose: str) -> KeyStream:
+        """The same, but after an interruption even one from a seed is another."""
+        return self.stream(stage, f"{purpose} after interruption {self.session}" if self.session else purpose)
+
+    def order_seed(self) -> int | None:
+        """A seed for the order of a plain stage that all processes share; None where the stage draws its own."""
+        if self.seed is not None or self.ranks.size == 1:
+            return self.seed
+        return int.from_bytes(broadcast_bytes(self.ranks, new_key())[:7], "big")
 
 
-def order_seed(request: HardenRequest) -> int | None:
-    """A seed for the order of a plain stage that all processes share; None where the stage draws its own."""
-    if request.insecure_seed is not None or request.ranks.size == 1:
-        return request.insecure_seed
-    return int.from_bytes(broadcast_bytes(request.ranks, new_key())[:7], "big")
-
-
-def integer_draws(source: KeyStream) -> Draw:
+def integer_draws(stream: KeyStream) -> Draw:
     """Draws from 0, …, n−1 for n far below 2⁵³, uniform up to the stream's 53 bits."""
-    uniforms = _uniforms(source)
+    uniforms = _uniforms(stream)
     # A uniform can round up to 1.
     return lambda n: min(int(next(uniforms) * n), n - 1)
 
 
-def _uniforms(source: KeyStream) -> Iterator[float]:
+def _uniforms(stream: KeyStream) -> Iterator[float]:
     while True:
-        yield from source.uniforms(_BLOCK).tolist()
+        yield from stream.uniforms(_BLOCK).tolist()

@@ -1,4 +1,4 @@
-"""When a DP stage has done enough: a part of the planted canaries is watched, the rest is left for the audit."""
+"""When a DP stage can stop: half of the planted canaries is watched, the other half is left for the audit."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +7,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import Scores
-from atdp_cli.audit.manifest import Manifest, read_manifest, write_manifest
+from atdp_cli.audit.manifest import Manifest, write_manifest
 from atdp_cli.audit.ranking import Pool, all_scores, pool_of, rank_targets
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify
@@ -17,12 +17,12 @@ UNSEEN_FILE = "canaries_unseen.json"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Watch:
-    """Canaries that say when a model is clean enough.
+    """The canaries whose exposure ends a stage.
 
     Attributes:
-        bar: Bits of exposure that each planted one has to be below, by log p and by its ratio to the reference.
-        unseen: The manifest of all that are not watched.
-        targets: The planted ones of those that are.
+        bar: Bits of exposure that each of them has to be below, by log p and by its ratio to the reference.
+        unseen: The manifest of all canaries that are not watched.
+        targets: The planted canaries among the watched.
         base: log p of every candidate under the reference.
     """
 
@@ -42,7 +42,7 @@ def halves(manifest: Manifest) -> tuple[Manifest, Manifest]:
         UsageError: One of the halves has no planted canary.
     """
     seen, unseen = (manifest.model_copy(update={"canaries": manifest.canaries[start::2]}) for start in (0, 1))
-    if not all(any(one.planted for one in half.canaries) for half in (seen, unseen)):
+    if not all(any(canary.planted for canary in half.canaries) for half in (seen, unseen)):
         raise UsageError(
             "--until-exposure watches every second canary and leaves the others for the audit; one of the halves has "
             "none that is planted.",
@@ -52,15 +52,15 @@ def halves(manifest: Manifest) -> tuple[Manifest, Manifest]:
 
 
 def watch_canaries(
-    manifest: Path, bar: float, tokenizer: PreTrainedTokenizerFast, reference: PreTrainedModel, notify: Notify
+    manifest: Manifest, bar: float, tokenizer: PreTrainedTokenizerFast, reference: PreTrainedModel, notify: Notify
 ) -> Watch:
-    """What `below_exposure` needs, the reference's scores among it.
+    """The watched half of the manifest's canaries, scored by the reference.
 
     Raises:
         UsageError: Too few canaries.
         RunError: The reference cannot be run.
     """
-    seen, unseen = halves(read_manifest(manifest))
+    seen, unseen = halves(manifest)
     targets = tuple(target for target in seen.targets() if target.planted)
     pool = pool_of(tokenizer, seen.slots(), targets, notify)
     return Watch(
@@ -68,20 +68,20 @@ def watch_canaries(
     )
 
 
-def below_exposure(model: PreTrainedModel, watching: Watch, notify: Notify) -> bool:
+def below_exposure(model: PreTrainedModel, watch: Watch, notify: Notify) -> bool:
     """Whether every watched canary is below the bar by both scores; the model is in eval mode.
 
     Raises:
         RunError: The model cannot be run.
     """
-    scores = all_scores(model, watching.pool, "the model", notify)
-    return all(_below(one, watching) for one in (scores, scores - watching.base))
+    scores = all_scores(model, watch.pool, "the model", notify)
+    return all(
+        rank.exposure < watch.bar
+        for score in (scores, scores - watch.base)
+        for rank in rank_targets(score, watch.pool, watch.targets)
+    )
 
 
-def _below(scores: Scores, watching: Watch) -> bool:
-    return all(one.exposure < watching.bar for one in rank_targets(scores, watching.pool, watching.targets))
-
-
-def write_unseen(watching: Watch, folder: Path) -> None:
+def write_unseen(watch: Watch, folder: Path) -> None:
     """Write the manifest of the canaries with which the finished model is to be audited."""
-    write_manifest(folder / UNSEEN_FILE, watching.unseen)
+    write_manifest(folder / UNSEEN_FILE, watch.unseen)

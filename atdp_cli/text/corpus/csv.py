@@ -14,7 +14,7 @@ from pathlib import Path
 from atdp_cli.errors import InputError
 from atdp_cli.files.corpus_file import (
     LONGEST_LINE,
-    Bad,
+    OnError,
     decoded,
     display_name,
     kind_of,
@@ -23,7 +23,7 @@ from atdp_cli.files.corpus_file import (
     without_mark,
 )
 from atdp_cli.text.corpus.segments import Segment, Selection, record_numbers
-from atdp_cli.text.corpus.shards import bytes_of, those_in
+from atdp_cli.text.corpus.shards import bytes_of, in_range
 
 MOST_LINES = 1_000_000
 """Of a row."""
@@ -53,8 +53,8 @@ class _Row:
     error: InputError | None
 
 
-def separated_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[Segment]:
-    """See `layouts.read_segments`. Faults of the header, and a quote that stays open, are never skipped."""
+def separated_segments(path: Path, selection: Selection, on_error: OnError) -> Iterator[Segment]:
+    """See `formats.read_segments`. Faults of the header, and a quote that stays open, are never skipped."""
     delimiter = "\t" if kind_of(path) == "tsv" else ","
     rows = _rows(path, delimiter)
     header = next(rows, None)
@@ -66,7 +66,7 @@ def separated_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[S
     key = None if selection.key is None else column_of(names, selection.key, path)
     before = header.before + header.text + header.ending
     if selection.shard is not None:
-        rows = those_in(((row.place, row) for row in rows), bytes_of(path, selection.shard))
+        rows = in_range(((row.place, row) for row in rows), bytes_of(path, selection.shard))
         before = before if selection.shard.number == 1 else ""
     record = record_numbers(selection)
     for row in rows:
@@ -76,7 +76,7 @@ def separated_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[S
         try:
             spans = _fields(row, delimiter, display_name(path), len(names))
         except InputError as error:
-            bad(error)
+            on_error(error)
             continue
         start, end = spans[column]
         written = row.text[start:end]
@@ -170,8 +170,8 @@ def _open_after(line: str, delimiter: str, within: bool) -> bool:
 
 def _end_of_quoted(text: str, position: int) -> int:
     """The place after the quote that closes; beyond the end where none does."""
-    found = _WITHIN.match(text, position)
-    return (found.end() if found else position) + 1
+    match = _WITHIN.match(text, position)
+    return (match.end() if match else position) + 1
 
 
 def _fields(row: _Row, delimiter: str, name: str, count: int | None) -> list[tuple[int, int]]:

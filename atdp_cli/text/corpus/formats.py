@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.files.corpus_file import NAMES, Bad, Kind, check_readable, display_name, kind_of, refuse
+from atdp_cli.files.corpus_file import NAMES, Kind, OnError, check_readable, display_name, kind_of, raise_error
 from atdp_cli.text.corpus.csv import separated_segments
 from atdp_cli.text.corpus.jsonl import json_segments
 from atdp_cli.text.corpus.parquet import parquet_segments
 from atdp_cli.text.corpus.plain_text import text_segments
 from atdp_cli.text.corpus.segments import Segment, Selection, streams
 
-_LAYOUTS: dict[Kind, Callable[[Path, Selection, Bad], Iterator[Segment]]] = {
+_LAYOUTS: dict[Kind, Callable[[Path, Selection, OnError], Iterator[Segment]]] = {
     "text": text_segments,
     "jsonl": json_segments,
     "csv": separated_segments,
@@ -23,10 +23,10 @@ _LAYOUTS: dict[Kind, Callable[[Path, Selection, Bad], Iterator[Segment]]] = {
 }
 
 
-def read_segments(path: Path, selection: Selection, bad: Bad = refuse) -> Iterator[Segment]:
+def read_segments(path: Path, selection: Selection, on_error: OnError = raise_error) -> Iterator[Segment]:
     """All segments in file order, ending with one whose text is None.
 
-    Checks the path and the selection at once, the content while iterating. What `bad` skips is in no
+    Checks the path and the selection at once, the content while iterating. What `on_error` skips is in no
     segment, neither as text nor as what stands before one.
     A shard may have no records; a whole corpus must have some.
 
@@ -38,7 +38,7 @@ def read_segments(path: Path, selection: Selection, bad: Bad = refuse) -> Iterat
     kind = kind_of(path)
     _check_unit(path, selection)
     _check_shard(path, selection)
-    segments = _LAYOUTS[kind](path, selection, bad)
+    segments = _LAYOUTS[kind](path, selection, on_error)
     if selection.shard is not None:
         return segments
     return _nonempty(segments, path, "" if kind == "text" else f" in the field {selection.text_field}")
@@ -82,11 +82,11 @@ def _check_shard(path: Path, selection: Selection) -> None:
 
 
 def _nonempty(segments: Iterator[Segment], path: Path, where: str) -> Iterator[Segment]:
-    found = False
+    empty = True
     for segment in segments:
-        if segment.text is None and not found:
+        if segment.text is None and empty:
             raise InputError(
                 f"{display_name(path)} holds no records: no text{where}.", "Check that it is the right file."
             )
-        found = True
+        empty = False
         yield segment

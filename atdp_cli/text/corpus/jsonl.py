@@ -1,23 +1,24 @@
 """The layout of JSON Lines: one object a line, the text in one of its fields."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.corpus_file import LONE_SURROGATE, Bad, decoded_lines, display_name, without_mark
+from atdp_cli.files.corpus_file import LONE_SURROGATE, OnError, decoded_lines, display_name, without_mark
 from atdp_cli.text.corpus.segments import Segment, Selection, record_numbers
 from atdp_cli.text.corpus.shards import lines_of
 
-_WHITESPACE = " \t\n\r"
+_WHITESPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 
 
-def json_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[Segment]:
-    """See `layouts.read_segments`."""
+def json_segments(path: Path, selection: Selection, on_error: OnError) -> Iterator[Segment]:
+    """See `formats.read_segments`."""
     before = ""
     record = record_numbers(selection)
-    for number, line, ending in decoded_lines(lines_of(path, selection.shard), path, bad):
+    for number, line, ending in decoded_lines(lines_of(path, selection.shard), path, on_error):
         mark, text = without_mark(number, line)
         before += mark
         if not text.strip():
@@ -26,7 +27,7 @@ def json_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[Segmen
         try:
             value, start, end, id_ = _json_record(text, f"{display_name(path)}: line {number}", selection, number)
         except InputError as error:
-            bad(error)
+            on_error(error)
             continue
         yield Segment(before + text[:start], value, record(id_), id_, text[start:end], _spelled)
         before = text[end:] + ending
@@ -36,7 +37,7 @@ def json_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[Segmen
 def _spelled(text: str) -> str:
     # A lone surrogate has no UTF-8; JSON can only write it as an escape.
     quoted = json.dumps(text, ensure_ascii=False)
-    return LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
+    return LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted)
 
 
 def _json_record(line: str, where: str, selection: Selection, number: int) -> tuple[str, int, int, str]:
@@ -82,42 +83,34 @@ def _members(line: str, where: str) -> list[tuple[str, object, int, int]]:
 
 
 def _scan_object(line: str) -> list[tuple[str, object, int, int]] | None:
-    position = _skip(line, 0)
-    if line[position : position + 1] != "{":
+    if not line.startswith("{", _skip(line, 0)):
         json.loads(line)
         return None
     members: list[tuple[str, object, int, int]] = []
-    position = _skip(line, position + 1)
-    closed = line[position : position + 1] == "}"
-    while not closed:
-        _expect(line, position, '"')
-        key, position = _value(line, position)
-        position = _skip(line, position)
-        _expect(line, position, ":")
-        start = _skip(line, position + 1)
-        value, end = _value(line, start)
-        members.append((str(key), value, start, end))
+    position = _after(line, 0, "{")
+    while not line.startswith("}", position):
+        position = _after(line, position, ",") if members else position
+        if not line.startswith('"', position):
+            raise ValueError
+        key, position = _DECODER.raw_decode(line, position)
+        start = _after(line, position, ":")
+        value, end = _DECODER.raw_decode(line, start)
+        members.append((key, value, start, end))
         position = _skip(line, end)
-        closed = line[position : position + 1] == "}"
-        if not closed:
-            _expect(line, position, ",")
-            position = _skip(line, position + 1)
-    if _skip(line, position + 1) != len(line):
+    if _after(line, position, "}") != len(line):
         raise ValueError
     return members
 
 
-def _value(line: str, position: int) -> tuple[object, int]:
-    value, end = _DECODER.raw_decode(line, position)
-    return value, end
-
-
 def _skip(line: str, position: int) -> int:
-    while position < len(line) and line[position] in _WHITESPACE:
-        position += 1
-    return position
+    """The place of the next character that is not white space."""
+    white = _WHITESPACE.match(line, position)
+    return white.end() if white else position
 
 
-def _expect(line: str, position: int, character: str) -> None:
-    if line[position : position + 1] != character:
+def _after(line: str, position: int, character: str) -> int:
+    """The place after the next character, which must be this one."""
+    position = _skip(line, position)
+    if not line.startswith(character, position):
         raise ValueError
+    return _skip(line, position + 1)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from atdp_cli.errors import InputError, RunError
-from atdp_cli.files.corpus_file import Bad, Writable, display_name, unreadable
+from atdp_cli.files.compression import Writable
+from atdp_cli.files.corpus_file import OnError, display_name, unreadable
 from atdp_cli.text.corpus.csv import column_of
 from atdp_cli.text.corpus.segments import Segment, Selection, record_numbers
 
@@ -16,8 +17,8 @@ _ROWS = 8192
 """Rows decoded at a time, and the most in a row group of a rewritten file."""
 
 
-def parquet_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[Segment]:
-    """See `layouts.read_segments`. Faults of the schema and damage of the file are never skipped."""
+def parquet_segments(path: Path, selection: Selection, on_error: OnError) -> Iterator[Segment]:
+    """See `formats.read_segments`. Faults of the schema and damage of the file are never skipped."""
     record = record_numbers(selection)
     with _opened(path) as file:
         _check_columns(path, file.schema_arrow, selection)
@@ -34,7 +35,7 @@ def parquet_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[Seg
                         row if keys is None else _cell(keys, at, f"{display_name(path)}: row {row}", selection.key)
                     )
                 except InputError as error:
-                    bad(error)
+                    on_error(error)
                     continue
                 yield Segment("", text, record(id_), id_, row=row - 1)
     yield Segment("", None)

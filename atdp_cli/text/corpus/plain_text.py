@@ -4,20 +4,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.corpus_file import Bad, decoded, decoded_lines, read_lines, without_mark
+from atdp_cli.files.corpus_file import OnError, decoded, decoded_lines, read_lines, without_mark
 from atdp_cli.text.corpus.segments import Segment, Selection
-from atdp_cli.text.corpus.shards import GoesOn, lines_of
+from atdp_cli.text.corpus.shards import Continues, lines_of
 
 
-def text_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[Segment]:
-    """See `layouts.read_segments`."""
+def text_segments(path: Path, selection: Selection, on_error: OnError) -> Iterator[Segment]:
+    """See `formats.read_segments`."""
     unit, shard = selection.unit, selection.shard
     if unit == "document":
-        yield from _document(path, bad)
+        yield from _document(path, on_error)
         return
     lines = lines_of(path, shard) if unit == "line" else lines_of(path, shard, _paragraphs(path))
     before, record, id_, within = "", -1, "", False
-    for number, line, ending in decoded_lines(lines, path, bad):
+    for number, line, ending in decoded_lines(lines, path, on_error):
         mark, text = without_mark(number, line)
         if not text.strip():
             before += line + ending
@@ -30,11 +30,11 @@ def text_segments(path: Path, selection: Selection, bad: Bad) -> Iterator[Segmen
     yield Segment(before, None)
 
 
-def _paragraphs(path: Path) -> GoesOn:
-    """Whether a line goes on the paragraph of the line before; one that cannot be read leaves things as they are."""
+def _paragraphs(path: Path) -> Continues:
+    """Whether a line continues the paragraph of the line before; one that cannot be read changes nothing."""
     within = False
 
-    def goes_on(number: int, raw: bytes) -> bool:
+    def continues(number: int, raw: bytes) -> bool:
         nonlocal within
         try:
             line, _ = decoded(raw, path, number)
@@ -43,15 +43,15 @@ def _paragraphs(path: Path) -> GoesOn:
         before, within = within, bool(without_mark(number, line)[1].strip())
         return before and within
 
-    return goes_on
+    return continues
 
 
-def _document(path: Path, bad: Bad) -> Iterator[Segment]:
+def _document(path: Path, on_error: OnError) -> Iterator[Segment]:
     pieces: list[str] = []
     mark = ending = ""
-    for number, line, line_ending in read_lines(path, bad):
-        found, text = without_mark(number, line)
-        mark = mark or found
+    for number, line, line_ending in read_lines(path, on_error):
+        here, text = without_mark(number, line)
+        mark = mark or here
         pieces += (ending, text)
         ending = line_ending
     text = "".join(pieces)

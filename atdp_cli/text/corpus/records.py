@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from atdp_cli.files.corpus_file import Bad, refuse
+from atdp_cli.files.corpus_file import OnError, raise_error
 from atdp_cli.text.corpus.formats import read_segments
 from atdp_cli.text.corpus.segments import Segment, Selection, streams
 from atdp_cli.text.corpus.shards import Shard
@@ -34,7 +34,7 @@ def read_records(
     unit: Unit = "line",
     text_field: str = "text",
     id_field: str | None = None,
-    bad: Bad = refuse,
+    on_error: OnError = raise_error,
     shard: Shard | None = None,
 ) -> Iterator[Record]:
     """The records of a corpus, in file order.
@@ -57,7 +57,7 @@ def read_records(
         unit: What one record is.
         text_field: The field or column that holds the text, a string.
         id_field: The field or column that holds the id, a string or whole number.
-        bad: Is told of each line, object or row that cannot be read: raises, or skips it by returning.
+        on_error: Is told of each line, object or row that cannot be read: raises, or skips it by returning.
         shard: Only the records that begin in this part of the file, with the ids that they have in the whole.
 
     Raises:
@@ -66,7 +66,7 @@ def read_records(
             object, a missing or ill-typed field, a row that is not as wide as the header, or no records at all.
     """
     selection = Selection(unit, text_field, id_field, shard)
-    groups = grouped(read_segments(path, selection, bad), selection)
+    groups = grouped(read_segments(path, selection, on_error), selection)
     return (record_of(group) for group in groups if group[0].text is not None)
 
 

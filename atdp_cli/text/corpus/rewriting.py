@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from atdp_cli.files.corpus_file import Bad, atomic_write, check_same_kind, kind_of, refuse
+from atdp_cli.files.atomic_write import atomic_write
+from atdp_cli.files.corpus_file import OnError, check_same_kind, kind_of, raise_error
 from atdp_cli.text.corpus.formats import read_segments
 from atdp_cli.text.corpus.parquet import write_rows
 from atdp_cli.text.corpus.records import Record, Unit, grouped, record_of
@@ -25,7 +26,7 @@ def rewrite_corpus(
     unit: Unit = "line",
     text_field: str = "text",
     id_field: str | None = None,
-    bad: Bad = refuse,
+    on_error: OnError = raise_error,
     shard: Shard | None = None,
 ) -> int:
     """Write `source` with edited record texts to `target`, and return the number of records.
@@ -34,7 +35,7 @@ def rewrite_corpus(
     mark) is kept; where an edit spans two lines of a paragraph the ending between them goes with it. JSON
     Lines, CSV and TSV: everything but the text field's value is kept, also a field's quotes; an edit that
     spans two grouped objects or rows goes to the first of them. Parquet: schema, metadata, row order, the
-    other columns' values and the codecs are kept. Compressed as the target's suffix says. What `bad` skips is
+    other columns' values and the codecs are kept. Compressed as the target's suffix says. What `on_error` skips is
     left out. The target appears whole or not at all, and may be the source. Streams like `read_records`:
     `edits` may look ahead, the rest is not held. Of shards 1 to N the files one after another are the file of the
     whole, in bytes or, where compressed, in content: a CSV's header is in the first. Each of Parquet is a file of
@@ -44,7 +45,7 @@ def rewrite_corpus(
         source: The corpus, or `-`.
         target: The file to write.
         edits: See `Edits`.
-        unit, text_field, id_field, bad, shard: As for `read_records`.
+        unit, text_field, id_field, on_error, shard: As for `read_records`.
 
     Raises:
         UsageError: Source and target differ in format, or the unit does not go with it.
@@ -53,7 +54,7 @@ def rewrite_corpus(
     """
     check_same_kind(source, target)
     selection = Selection(unit, text_field, id_field, shard)
-    segments = read_segments(source, selection, bad)
+    segments = read_segments(source, selection, on_error)
     edited = (_one_by_one if streams(selection) else _all_at_once)(segments, selection, edits)
     count = 0
 

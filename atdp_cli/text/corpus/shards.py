@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from atdp_cli.errors import UsageError
-from atdp_cli.files.corpus_file import compression_of, raw_lines
+from atdp_cli.files.compression import compression_of
+from atdp_cli.files.corpus_file import raw_lines
 
 Item = TypeVar("Item")
 
-GoesOn = Callable[[int, bytes], bool]
-"""Says of each line in turn, by number and bytes, whether it goes on the record of the line before."""
+Continues = Callable[[int, bytes], bool]
+"""Says of each line in turn, by number and bytes, whether it continues the record of the line before."""
 
 _WRITTEN = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 
@@ -45,10 +46,10 @@ def parse_shard(written: str) -> Shard:
     Raises:
         UsageError: It is none.
     """
-    found = _WRITTEN.fullmatch(written)
-    if found is None:
+    match = _WRITTEN.fullmatch(written)
+    if match is None:
         raise UsageError(f"--shard {written} is no part.", "Give I/N with 1 ≤ I ≤ N, such as 3/64.")
-    return Shard(int(found[1]), int(found[2]))
+    return Shard(int(match[1]), int(match[2]))
 
 
 def bytes_of(path: Path, shard: Shard) -> range:
@@ -61,7 +62,9 @@ def bytes_of(path: Path, shard: Shard) -> range:
     return shard.stretch(size)
 
 
-def lines_of(path: Path, shard: Shard | None, goes_on: GoesOn = lambda _, __: False) -> Iterator[tuple[int, bytes]]:
+def lines_of(
+    path: Path, shard: Shard | None, continues: Continues = lambda _, __: False
+) -> Iterator[tuple[int, bytes]]:
     """The lines of a file, or of those records of it that begin in the shard; numbers are the whole file's.
 
     Raises:
@@ -69,19 +72,19 @@ def lines_of(path: Path, shard: Shard | None, goes_on: GoesOn = lambda _, __: Fa
     """
     if shard is None:
         return raw_lines(path)
-    return those_in(_placed(raw_lines(path), goes_on), bytes_of(path, shard))
+    return in_range(_placed(raw_lines(path), continues), bytes_of(path, shard))
 
 
-def _placed(lines: Iterable[tuple[int, bytes]], goes_on: GoesOn) -> Iterator[tuple[int, tuple[int, bytes]]]:
+def _placed(lines: Iterable[tuple[int, bytes]], continues: Continues) -> Iterator[tuple[int, tuple[int, bytes]]]:
     place = begins = 0
     for number, raw in lines:
-        if not goes_on(number, raw):
+        if not continues(number, raw):
             begins = place
         yield begins, (number, raw)
         place += len(raw)
 
 
-def those_in(placed: Iterable[tuple[int, Item]], stretch: range) -> Iterator[Item]:
+def in_range(placed: Iterable[tuple[int, Item]], stretch: range) -> Iterator[Item]:
     """The items whose place, which never falls, lies in the stretch; nothing behind it is read."""
     for place, item in placed:
         if place >= stretch.stop:

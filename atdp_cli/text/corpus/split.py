@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.files.corpus_file import real_path
+from atdp_cli.files.atomic_write import real_path
 from atdp_cli.text.corpus.records import Record, Unit, read_records
 
 BUILT_IN_UNITS = ("line", "paragraph", "document")
@@ -66,8 +66,8 @@ def load_split(
         raise UsageError(f"max-records is {max_records}.", "Choose a whole number of at least 2.")
 
     def read(files: Iterable[Path], field: str, most: int | None) -> tuple[Record, ...]:
-        found = (record for path in files for record in read_records(path, unit=unit, text_field=field))
-        return tuple(islice(found, most if most is None else min(most, sys.maxsize)))
+        records = (record for path in files for record in read_records(path, unit=unit, text_field=field))
+        return tuple(islice(records, most if most is None else min(most, sys.maxsize)))
 
     def read_all(field: str) -> tuple[Record, ...]:
         return read(paths, field, max_records) + (read([valid], field, None) if valid is not None else ())

@@ -1,5 +1,6 @@
 """The cross-check: a language model is asked, sentence by sentence, what the detector may have missed."""
 
+import bisect
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from atdp_cli.files.corpus_file import LONE_SURROGATE
 from atdp_cli.files.regexes import Pattern
 from atdp_cli.text.crosscheck.answer_cache import Answers
-from atdp_cli.text.crosscheck.threads import Wait, Worker, thread_pool
+from atdp_cli.text.crosscheck.threads import Submit, Wait, thread_pool
 from atdp_cli.text.detection.detect import PLACEHOLDERS, Detection
 from atdp_cli.text.detection.spans import Range, Span, Tier, at_tier, merge
 from atdp_cli.text.redaction.edits import redact_text
@@ -96,11 +97,11 @@ def crosscheck(
     """
     waiting: deque[_Waiting] = deque()
     sentences = 0
-    with thread_pool(REQUESTS) as hand:
-        inquiry = _Inquiry(ask, answers, counts, hand)
+    with thread_pool(REQUESTS) as submit:
+        inquiry = _Inquiry(ask, answers, counts, submit)
         for detection in detections:
-            asked = questions(detection, tier, masked=masked, allow=allow)
-            pending = tuple((one, inquiry.answer(one.text)) for one in asked)
+            about = questions(detection, tier, masked=masked, allow=allow)
+            pending = tuple((question, inquiry.answer(question.text)) for question in about)
             waiting.append(_Waiting(detection, pending))
             sentences += len(pending)
             while waiting and (sentences > LOOK_AHEAD or waiting[0].answered):
@@ -145,13 +146,11 @@ def _pieces(text: str, sentences: Iterable[Range]) -> Iterator[Range]:
 
 def _inside(spans: Sequence[Span], first: int, start: int, end: int) -> tuple[Span, ...]:
     """The parts of the sorted spans, from `first` on, that lie in a range, counted from its start."""
-    found = []
-    for at in range(first, len(spans)):
-        span = spans[at]
-        if span.start >= end:
-            break
-        found.append(replace(span, start=max(span.start, start) - start, end=min(span.end, end) - start))
-    return tuple(found)
+    last = bisect.bisect_left(spans, end, lo=first, key=lambda span: span.start)
+    return tuple(
+        replace(span, start=max(span.start, start) - start, end=min(span.end, end) - start)
+        for span in spans[first:last]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +174,7 @@ class _Inquiry:
     ask: Ask
     answers: Answers
     counts: Counts
-    hand: Worker
+    submit: Submit
     open: dict[bytes, "Future[Answer]"] = field(default_factory=dict)
 
     def answer(self, text: str) -> "Future[Answer]":
@@ -185,12 +184,12 @@ class _Inquiry:
             self.counts.known += 1
             return future
         future = Future()
-        if (known := self.answers.get(text)) is not None:
+        if (answer := self.answers.get(text)) is not None:
             self.counts.known += 1
-            future.set_result(known)
+            future.set_result(answer)
             return future
         self.counts.asked += 1
-        self.open[digest] = future = self.hand(lambda wait: self._asked(text, digest, wait))
+        self.open[digest] = future = self.submit(lambda wait: self._asked(text, digest, wait))
         return future
 
     def _asked(self, text: str, digest: bytes, wait: Wait) -> Answer:

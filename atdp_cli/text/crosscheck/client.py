@@ -116,21 +116,21 @@ def parsed(reply: str) -> Answer:
     >>> parsed('{"sensitive": true}'), parsed("No, nothing."), parsed("I cannot say.")
     (True, False, None)
     """
-    said = _without_thoughts(reply)
-    answers = {answer for found in _OBJECT.finditer(said) if (answer := _in_object(found.group())) is not None}
+    text = _without_thoughts(reply)
+    answers = {_in_object(match.group()) for match in _OBJECT.finditer(text)} - {None}
     if answers:
         return answers.pop() if len(answers) == 1 else None
-    word = _FIRST_WORD.match(said)
+    word = _FIRST_WORD.match(text)
     return word.group(1).lower() in ("yes", "true") if word else None
 
 
 def _without_thoughts(reply: str) -> str:
     """A reply without what stands between the marks of thinking; in linear time, which a regular expression is not."""
-    kept, at = [], 0
+    pieces, at = [], 0
     while (start := reply.find(_THOUGHT, at)) >= 0 and (end := reply.find(_THOUGHT_ENDS, start)) >= 0:
-        kept.append(reply[at:start])
+        pieces.append(reply[at:start])
         at = end + len(_THOUGHT_ENDS)
-    return "".join((*kept, reply[at:]))
+    return "".join((*pieces, reply[at:]))
 
 
 def _in_object(source: str) -> Answer:
@@ -196,8 +196,8 @@ def _accepted(settings: dict[str, Any], error: Any) -> dict[str, Any] | None:
     """The settings without one that the server complains about; None where it complains about something else."""
     if error.status_code not in (400, 422):
         return None
-    said = f"{error.param} {error.message} {error.body}"
-    refused = next((name for name in settings if name in said), None)
+    complaint = f"{error.param} {error.message} {error.body}"
+    refused = next((name for name in settings if name in complaint), None)
     return None if refused is None else {name: value for name, value in settings.items() if name != refused}
 
 
@@ -222,23 +222,18 @@ def _silent(server: Server, *, timed_out: bool) -> RunError:
 
 
 def _refused(server: Server, status: int) -> RunError:
-    if status in (401, 403):
-        return RunError(
-            f"The server at {server.url} refuses the key ({status}).",
-            f"Check --llm-key-file or OPENAI_API_KEY. {_KEPT}",
-        )
-    if status == 404:
-        return RunError(
-            f"The server at {server.url} has no model {server.model}, or no API at this URL (404).",
-            "Check --crosscheck and --crosscheck-url, which mostly ends with /v1.",
-        )
-    if status == 429:
-        return RunError(
-            f"The server at {server.url} lets no more requests through (429).", f"Wait, or raise the limit. {_KEPT}"
-        )
-    if _transient(status):
-        return RunError(f"The server at {server.url} fails ({status}).", f"Look at its log. {_KEPT}")
-    return RunError(f"The server at {server.url} does not take the request ({status}).", f"Look at its log. {_KEPT}")
+    match status:
+        case 401 | 403:
+            problem, remedy = "refuses the key", f"Check --llm-key-file or OPENAI_API_KEY. {_KEPT}"
+        case 404:
+            problem = f"has no model {server.model}, or no API at this URL"
+            remedy = "Check --crosscheck and --crosscheck-url, which mostly ends with /v1."
+        case 429:
+            problem, remedy = "lets no more requests through", f"Wait, or raise the limit. {_KEPT}"
+        case _:
+            problem = "fails" if _transient(status) else "does not take the request"
+            remedy = f"Look at its log. {_KEPT}"
+    return RunError(f"The server at {server.url} {problem} ({status}).", remedy)
 
 
 def _foreign(server: Server) -> RunError:

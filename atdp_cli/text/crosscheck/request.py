@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import CrossChecked, Notify
 from atdp_cli.files.bounded_read import read_whole
-from atdp_cli.files.corpus_file import STANDARD_INPUT
 from atdp_cli.files.regexes import Pattern
 from atdp_cli.text.crosscheck.answer_cache import opened_answers
 from atdp_cli.text.crosscheck.check import Counts, crosscheck
@@ -44,7 +43,7 @@ class CrossCheck:
 
 def cross_checked(
     detections: Iterable[Detection],
-    asked: CrossCheck,
+    check: CrossCheck,
     counts: Counts,
     notify: Notify,
     *,
@@ -56,7 +55,7 @@ def cross_checked(
 
     Args:
         detections: What the detector found.
-        asked: Whom to ask.
+        check: Whom to ask.
         counts: Counted up.
         notify: Told the counts at the end.
         tier: What counts as found.
@@ -68,31 +67,31 @@ def cross_checked(
         InputError: The key file cannot be used.
         RunError: While iterating: the model cannot be asked, or answers cannot be kept.
     """
-    server = server_of(asked)
+    server = server_of(check)
 
     def checked() -> Iterator[Detection]:
-        scope = (PROMPT_VERSION, server.url, server.model, asked.masked)
-        with opened_answers(folder, *scope) as answers, opened_server(server, masked=asked.masked) as ask:
+        scope = (PROMPT_VERSION, server.url, server.model, check.masked)
+        with opened_answers(folder, *scope) as answers, opened_server(server, masked=check.masked) as ask:
             yield from crosscheck(
                 detections,
                 ask,
                 answers,
                 counts,
                 tier=tier,
-                masked=asked.masked,
+                masked=check.masked,
                 allow=allow,
-                dispute=asked.review,
+                dispute=check.review,
             )
         notify(CrossChecked(**asdict(counts)))
 
     return checked()
 
 
-def check_crosscheck(asked: CrossCheck | None, *, queue: bool = False, spans: bool = False) -> None:
+def check_crosscheck(check: CrossCheck | None, *, queue: bool = False, spans: bool = False) -> None:
     """Refuse what cannot be done, before anything is read.
 
     Args:
-        asked: Whom to ask, if anybody.
+        check: Whom to ask, if anybody.
         queue: Whether a review queue is written.
         spans: Whether spans are read from a file, in place of the detector.
 
@@ -100,9 +99,9 @@ def check_crosscheck(asked: CrossCheck | None, *, queue: bool = False, spans: bo
         UsageError: Options contradict each other, or as for `server_of`.
         InputError: As for `server_of`.
     """
-    if asked is None:
+    if check is None:
         return
-    if asked.review and not queue:
+    if check.review and not queue:
         raise UsageError(
             "--on-disagreement review needs the queue that atdp detect --review writes.",
             "Add --review FILE to atdp detect; elsewhere leave it out.",
@@ -111,21 +110,16 @@ def check_crosscheck(asked: CrossCheck | None, *, queue: bool = False, spans: bo
         raise UsageError(
             "--crosscheck checks the detector, in whose place --spans was given.", "Leave one of them out."
         )
-    server_of(asked)
+    server_of(check)
 
 
-def private_folder(corpus: Path) -> Path | None:
-    """`mail.txt` → `mail.txt.private` beside it; None for standard input, and for a path that has no name."""
-    return None if corpus == STANDARD_INPUT or not corpus.name else corpus.with_name(corpus.name + ".private")
-
-
-def public_name(asked: CrossCheck) -> str:
+def public_name(check: CrossCheck) -> str:
     """The model's name for what is published; of a path only its last part."""
-    is_path = asked.model.startswith(("/", ".", "~")) or "\\" in asked.model
-    return re.split(r"[\\/]", asked.model.rstrip("\\/"))[-1] if is_path else asked.model
+    is_path = check.model.startswith(("/", ".", "~")) or "\\" in check.model
+    return re.split(r"[\\/]", check.model.rstrip("\\/"))[-1] if is_path else check.model
 
 
-def server_of(asked: CrossCheck) -> Server:
+def server_of(check: CrossCheck) -> Server:
     """The server with its key.
 
     Raises:
@@ -133,12 +127,12 @@ def server_of(asked: CrossCheck) -> Server:
         InputError: The key file cannot be used.
     """
     require_client()
-    if not asked.model.strip():
+    if not check.model.strip():
         raise UsageError("--crosscheck names no model.", "Give the model's name at the server.")
-    url = asked.url or os.environ.get("OPENAI_BASE_URL")
+    url = check.url or os.environ.get("OPENAI_BASE_URL")
     if url is not None:
         _check_url(url)
-    key = _read_key(asked.key_file) if asked.key_file else os.environ.get("OPENAI_API_KEY", "").strip()
+    key = _read_key(check.key_file) if check.key_file else os.environ.get("OPENAI_API_KEY", "").strip()
     if not key and url is None:
         raise UsageError(
             "--crosscheck has neither a server nor a key.",
@@ -146,7 +140,7 @@ def server_of(asked: CrossCheck) -> Server:
         )
     if not _sendable(key or NO_KEY):
         raise UsageError("OPENAI_API_KEY is no key.", "A key has no white space and ASCII characters only.")
-    return Server(model=asked.model, url=(url or DEFAULT_URL).rstrip("/"), key=key or NO_KEY)
+    return Server(model=check.model, url=(url or DEFAULT_URL).rstrip("/"), key=key or NO_KEY)
 
 
 def _check_url(url: str) -> None:

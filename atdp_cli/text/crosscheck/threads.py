@@ -12,7 +12,7 @@ Wait = Callable[[float], None]
 Job = Callable[[Wait], bool | None]
 """Answers a question, or says by None that there is no answer."""
 
-Worker = Callable[[Job], "Future[bool | None]"]
+Submit = Callable[[Job], "Future[bool | None]"]
 """Hands a job to the threads."""
 
 
@@ -21,7 +21,7 @@ class StoppedError(Exception):
 
 
 @contextmanager
-def thread_pool(size: int) -> Iterator[Worker]:
+def thread_pool(size: int) -> Iterator[Submit]:
     """Threads that do the jobs handed to them until the block ends or a job fails.
 
     The first failure stops all jobs that have not begun or that wait, and is what the block raises, whichever
@@ -39,8 +39,8 @@ def thread_pool(size: int) -> Iterator[Worker]:
             raise StoppedError
 
     def work() -> None:
-        while (handed := jobs.get()) is not None:
-            job, future = handed
+        while (submitted := jobs.get()) is not None:
+            job, future = submitted
             try:
                 wait(0)
                 result = job(wait)
@@ -52,7 +52,7 @@ def thread_pool(size: int) -> Iterator[Worker]:
             else:
                 future.set_result(result)
 
-    def hand(job: Job) -> "Future[bool | None]":
+    def submit(job: Job) -> "Future[bool | None]":
         future: Future[bool | None] = Future()
         jobs.put((job, future))
         return future
@@ -60,7 +60,7 @@ def thread_pool(size: int) -> Iterator[Worker]:
     for _ in range(size):
         threading.Thread(target=work, daemon=True).start()
     try:
-        yield hand
+        yield submit
     except StoppedError:
         raise failures[0] from None
     finally:

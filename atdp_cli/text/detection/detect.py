@@ -10,8 +10,8 @@ from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.executor import OpenExecutor, in_process
 from atdp_cli.text.detection.identifiers import LABELS as IDENTIFIER_LABELS
 from atdp_cli.text.detection.identifiers import RECOGNISERS, Recogniser
-from atdp_cli.text.detection.scan import Finding, Known, Learn, discard, no_cache, scan
-from atdp_cli.text.detection.spans import Range, Span, Tier, at_tier
+from atdp_cli.text.detection.scan import Finding, Lookup, Store, scan
+from atdp_cli.text.detection.spans import Range, Tier, at_tier
 from atdp_cli.text.detection.term_lists import allowed, denied
 from atdp_cli.text.redaction.placeholders import pattern_of
 
@@ -28,21 +28,13 @@ PLACEHOLDERS = pattern_of(LABELS)
 
 
 @dataclass(frozen=True, slots=True)
-class Detection:
-    """What is sensitive in a record.
+class Detection(Finding):
+    """What is sensitive in a record: a finding after corrections. `spans.at_tier` filters, `spans.merge` joins.
 
     Attributes:
-        record: The record.
-        spans: The spans of all tiers, sorted; they may overlap. `spans.at_tier` filters, `spans.merge` joins.
-        tokens: The places of spaCy's tokens, white space left out.
-        sentences: The places of its sentences: disjoint, in order, and together the whole text.
         disputed: Places that a cross-check leaves for people to decide, sorted.
     """
 
-    record: Record
-    spans: tuple[Span, ...]
-    tokens: tuple[Range, ...]
-    sentences: tuple[Range, ...]
     disputed: tuple[Range, ...] = ()
 
     def sensitive_tokens(self, tier: Tier) -> int:
@@ -61,8 +53,8 @@ def detect_records(
     allow: Sequence[Pattern] = (),
     deny: Sequence[Pattern] = (),
     recognisers: Sequence[Recogniser] = RECOGNISERS,
-    known: Known = no_cache,
-    learn: Learn = discard,
+    lookup: Lookup = lambda _: None,
+    store: Store = lambda _: None,
     notify: Notify = ignore,
 ) -> Iterator[Detection]:
     """Find the sensitive spans of every record, in order, a few batches in memory at a time.
@@ -80,17 +72,11 @@ def detect_records(
         allow: Patterns whose matches are not sensitive.
         deny: Patterns whose matches are sensitive at every tier; they win over `allow`.
         recognisers: The structured identifiers to look for.
-        known: What an earlier pass found; corrections are applied to it afresh.
-        learn: Is given what this pass finds, before corrections.
+        lookup: Gives what an earlier pass found; corrections are applied to it afresh.
+        store: Is given what this pass finds, before corrections.
         notify: Told how many records are done.
     """
-    findings = scan(records, pipeline=pipeline, engine=engine, recognisers=recognisers, known=known, learn=learn)
-    return _told(findings, allow, deny, notify)
-
-
-def _told(
-    findings: Iterable[Finding], allow: Sequence[Pattern], deny: Sequence[Pattern], notify: Notify
-) -> Iterator[Detection]:
+    findings = scan(records, pipeline=pipeline, engine=engine, recognisers=recognisers, lookup=lookup, store=store)
     for done, finding in enumerate(findings, start=1):
         yield correct(finding, allow, deny)
         notify(RecordsRead(task="detect", done=done, total=None))
@@ -99,7 +85,7 @@ def _told(
 def correct(finding: Finding, allow: Sequence[Pattern], deny: Sequence[Pattern]) -> Detection:
     """A finding after people's corrections; `deny` wins over `allow`, and neither reaches into placeholders."""
     text = finding.record.text
-    wanted = [*allowed(text, finding.spans, allow), *denied(text, deny)]
+    corrected = [*allowed(text, finding.spans, allow), *denied(text, deny)]
     # What an earlier redaction put there hides nothing any more.
-    spans = sorted(set(allowed(text, wanted, (PLACEHOLDERS,))))
+    spans = sorted(set(allowed(text, corrected, (PLACEHOLDERS,))))
     return Detection(finding.record, tuple(spans), finding.tokens, finding.sentences)

@@ -46,27 +46,28 @@ class Executor:
 
 
 OpenExecutor = Callable[[Any, Sequence[Recogniser]], AbstractContextManager[Executor]]
-"""Opens hands that read with a pipeline and recognisers; work begins with the first batch, and ends with the block."""
+"""Opens an executor for a pipeline and recognisers; work begins with the first batch, and ends with the block."""
 
 
-def readings(batches: Iterable[TextBatch[Item]], hands: Executor) -> Iterator[tuple[TextBatch[Item], list[Reading]]]:
+def readings(batches: Iterable[TextBatch[Item]], executor: Executor) -> Iterator[tuple[TextBatch[Item], list[Reading]]]:
     """Each batch with the readings of its pieces, in order; a few batches are taken ahead.
 
     Raises:
         RunError: A process ended before its work was done.
     """
     waiting: deque[tuple[TextBatch[Item], Callable[[], list[Reading]]]] = deque()
+
+    def first() -> tuple[TextBatch[Item], list[Reading]]:
+        batch, wait = waiting.popleft()
+        return batch, wait()
+
     for batch in batches:
-        waiting.append((batch, hands.submit(batch.pieces) if batch.pieces else list))
+        waiting.append((batch, executor.submit(batch.pieces) if batch.pieces else list))
         # What is known already waits for what stands before it only.
-        while waiting and (not waiting[0][0].pieces or len(waiting) > hands.ahead()):
-            yield _done(*waiting.popleft())
+        while waiting and (not waiting[0][0].pieces or len(waiting) > executor.ahead()):
+            yield first()
     while waiting:
-        yield _done(*waiting.popleft())
-
-
-def _done(batch: TextBatch[Item], wait: Callable[[], list[Reading]]) -> tuple[TextBatch[Item], list[Reading]]:
-    return batch, wait()
+        yield first()
 
 
 @contextlib.contextmanager
@@ -121,7 +122,7 @@ def _result(future: Future[list[Reading]]) -> list[Reading]:
 
 
 def picklable(recognisers: Sequence[Recogniser]) -> Sequence[Recogniser] | None:
-    """Recognisers as another process is told of them: the default ones are closures, which cannot be sent."""
+    """Recognisers as they are sent to another process: the default ones are closures, which cannot be sent."""
     return None if recognisers is RECOGNISERS else recognisers
 
 

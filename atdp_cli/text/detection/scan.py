@@ -52,10 +52,10 @@ class Finding:
     sentences: tuple[Range, ...]
 
 
-Known = Callable[[Record], Finding | None]
+Lookup = Callable[[Record], Finding | None]
 """Gives what an earlier pass found in a record, or None where it has to be read."""
 
-Learn = Callable[[Finding], None]
+Store = Callable[[Finding], None]
 """Keeps what this pass found in a record."""
 
 
@@ -71,7 +71,7 @@ def load_pipeline(name: str | None = None) -> Any:
     import spacy
 
     if name is None:
-        name = next((known for known in PIPELINES if spacy.util.is_package(known)), None)
+        name = next(filter(spacy.util.is_package, PIPELINES), None)
     if name is None:
         raise InputError(
             "No English spaCy pipeline is installed.",
@@ -99,23 +99,14 @@ def pipeline_name(pipeline: Any) -> str:
     return f"{pipeline.meta['lang']}_{pipeline.meta['name']} {pipeline.meta['version']}"
 
 
-def no_cache(record: Record) -> Finding | None:  # noqa: ARG001 - the signature of `Known`
-    """The `Known` of a first pass."""
-    return None
-
-
-def discard(finding: Finding) -> None:
-    """The `Learn` of a pass that nothing follows."""
-
-
 def scan(
     records: Iterable[Record],
     *,
     pipeline: Any,
     engine: OpenExecutor = in_process,
     recognisers: Sequence[Recogniser] = RECOGNISERS,
-    known: Known = no_cache,
-    learn: Learn = discard,
+    lookup: Lookup = lambda _: None,
+    store: Store = lambda _: None,
 ) -> Iterator[Finding]:
     """What is in every record, in order, a few batches in memory at a time.
 
@@ -124,41 +115,39 @@ def scan(
         pipeline: From `load_pipeline`.
         engine: Where to read.
         recognisers: The structured identifiers to look for.
-        known: What need not be read again.
-        learn: Is given each finding that was read, before it is handed on.
+        lookup: Gives what need not be read again.
+        store: Is given each finding that was read, before it is handed on.
 
     Raises:
         RunError: A process ended before its work was done.
     """
-    with engine(pipeline, recognisers) as hands:
-        yield from _findings(readings(_batches(_items(records, known)), hands), learn)
+    with engine(pipeline, recognisers) as executor:
+        yield from _findings(readings(_batches(_items(records, lookup)), executor), store)
 
 
 def _findings(
-    batches: Iterable[tuple[TextBatch["Finding | _Unread"], list[Reading]]], learn: Learn
+    batches: Iterable[tuple[TextBatch["Finding | _Unread"], list[Reading]]], store: Store
 ) -> Iterator[Finding]:
-    found: list[Mark] = []
+    marks: list[Mark] = []
     tokens: list[Range] = []
     ends: list[int] = []
-    for batch, read in batches:
-        of_pieces = iter(read)
+    for batch, batch_readings in batches:
+        remaining = iter(batch_readings)
         for item in batch.items:
             if isinstance(item, Finding):
                 yield item
                 continue
-            marks, places, stops, identifiers = next(of_pieces)
-            found += (
-                ((item.start + mark[0], item.start + mark[1], *mark[2:]) for mark in marks) if item.start else marks
-            )
-            found += ((start, end, label, "pattern", Tier.LOW_ENTITY) for start, end, label in identifiers)
-            tokens += ((item.start + start, item.start + end) for start, end in places) if item.start else places
-            ends += (item.start + stop for stop in stops)
+            reading, at = next(remaining), item.start
+            marks += ((at + mark[0], at + mark[1], *mark[2:]) for mark in reading.marks) if at else reading.marks
+            marks += ((start, end, label, "pattern", Tier.LOW_ENTITY) for start, end, label in reading.identifiers)
+            tokens += ((at + start, at + end) for start, end in reading.tokens) if at else reading.tokens
+            ends += (at + end for end in reading.ends)
             if item.last:
                 record = item.record
-                spans = tuple(Span(*mark) for mark in sorted(found))
+                spans = tuple(Span(*mark) for mark in sorted(marks))
                 finding = Finding(record, spans, tuple(tokens), split_sentences(ends, len(record.text)))
-                found, tokens, ends = [], [], []
-                learn(finding)
+                marks, tokens, ends = [], [], []
+                store(finding)
                 yield finding
 
 
@@ -172,9 +161,9 @@ class _Unread:
     last: bool
 
 
-def _items(records: Iterable[Record], known: Known) -> Iterator[Finding | _Unread]:
+def _items(records: Iterable[Record], lookup: Lookup) -> Iterator[Finding | _Unread]:
     for record in records:
-        if (finding := known(record)) is not None:
+        if (finding := lookup(record)) is not None:
             yield finding
             continue
         text = LONE_SURROGATE.sub("\ufffd", record.text)
@@ -184,20 +173,20 @@ def _items(records: Iterable[Record], known: Known) -> Iterator[Finding | _Unrea
 
 def _batches(items: Iterable[Finding | _Unread]) -> Iterator[TextBatch[Finding | _Unread]]:
     """Items side by side, as many as memory allows, with the pieces among them."""
-    together: list[Finding | _Unread] = []
+    batch: list[Finding | _Unread] = []
     pieces: list[Piece] = []
     size = 0
     for item in items:
-        together.append(item)
+        batch.append(item)
         if isinstance(item, _Unread):
             # A record is given to the recognisers whole: an identifier may lie across a cut.
             pieces.append((item.text, "" if item.start else item.record.text))
             size += len(item.text)
-        if len(pieces) == BATCH or size >= SIZE or len(together) == KNOWN_BATCH:
-            yield TextBatch(together, pieces)
-            together, pieces, size = [], [], 0
-    if together:
-        yield TextBatch(together, pieces)
+        if len(pieces) == BATCH or size >= SIZE or len(batch) == KNOWN_BATCH:
+            yield TextBatch(batch, pieces)
+            batch, pieces, size = [], [], 0
+    if batch:
+        yield TextBatch(batch, pieces)
 
 
 def split_sentences(ends: Iterable[int], length: int) -> tuple[Range, ...]:
@@ -209,11 +198,8 @@ def split_sentences(ends: Iterable[int], length: int) -> tuple[Range, ...]:
 def _cuts(text: str) -> tuple[int, ...]:
     """Positions from 0 to len(text) that cut a text into the pieces that spaCy is given."""
     cuts = [0]
-    forced = (
-        word.end()
-        for word in _WORD.finditer(text)
-        if word.end() - word.start() == LONGEST_WORD and not text[word.end() : word.end() + 1].isspace()
-    )
+    words = ((word.start(), word.end()) for word in _WORD.finditer(text))
+    forced = (end for start, end in words if end - start == LONGEST_WORD and not text[end : end + 1].isspace())
     for stop in (*forced, len(text)):
         while stop - cuts[-1] > PIECE:
             end = cuts[-1] + PIECE

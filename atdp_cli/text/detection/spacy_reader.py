@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from atdp_cli.text.detection.identifiers.found import IdentifierMatch
+from atdp_cli.text.detection.identifiers.recogniser import IdentifierMatch
 from atdp_cli.text.detection.spans import Range, Tier
 
 # PER is what pipelines of other languages call a person.

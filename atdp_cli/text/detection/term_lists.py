@@ -90,7 +90,7 @@ def _without(text: str, span: Span, holes: Sequence[tuple[int, int]]) -> Iterabl
     starts = [span.start, *(end for _, end in holes[first:last])]
     ends = [*(start for start, _ in holes[first:last]), span.end]
     for start, end in zip(starts, ends, strict=True):
-        kept = text[start:end] if start < end else ""
-        if trimmed := kept.strip():
-            at = start + len(kept) - len(kept.lstrip())
+        rest = text[start:end] if start < end else ""
+        if trimmed := rest.strip():
+            at = start + len(rest) - len(rest.lstrip())
             yield Span(at, at + len(trimmed), span.label, span.source, span.tier)

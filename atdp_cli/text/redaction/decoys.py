@@ -2,7 +2,7 @@
 
 What stands for a span is drawn anew each time and depends on its shape alone, never on which digit, letter or word was
 there, so texts that differ only within shapes have decoys of the same distribution. Public lists say which words may
-stand at a place; text/frequencies.py draws them as often as a corpus has them.
+stand at a place; text/redaction/frequencies.py draws them as often as a corpus has them.
 """
 
 import re
@@ -15,8 +15,8 @@ from importlib.resources import files
 from itertools import product
 from typing import NamedTuple
 
-from atdp_cli.text.detection.spans import Range, Span, merge
-from atdp_cli.text.redaction.edits import Edit, apply_edits
+from atdp_cli.text.detection.spans import Span, merge
+from atdp_cli.text.redaction.edits import Edit, EditedText, apply_edits
 
 Draw = Callable[[int], int]
 """n → a uniform draw from 0, …, n−1, for n ≥ 1."""
@@ -83,18 +83,6 @@ _CHARACTERS = re.compile(".", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class DecoyedText:
-    """A text with decoys in it.
-
-    Attributes:
-        places: Their (start, end) in `text`, sorted and disjoint.
-    """
-
-    text: str
-    places: tuple[Range, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class WordList:
     """Public words, capitalised.
 
@@ -107,7 +95,7 @@ class WordList:
     more: Choices
 
 
-def decoy(text: str, spans: Iterable[Span], choose: Choose) -> DecoyedText:
+def decoy(text: str, spans: Iterable[Span], choose: Choose) -> EditedText:
     """Replace every span by a decoy; overlapping spans are merged first.
 
     Args:
@@ -116,10 +104,8 @@ def decoy(text: str, spans: Iterable[Span], choose: Choose) -> DecoyedText:
         choose: The source of all randomness; at which places it is asked depends on the shapes alone.
     """
     merged = merge(spans)
-    shapes = (shape(span.label, text[span.start : span.end]) for span in merged)
-    changes = [Edit(span.start, span.end, fill(one, choose)) for span, one in zip(merged, shapes, strict=True)]
-    changed = apply_edits(text, changes)
-    return DecoyedText(changed.text, changed.placeholders)
+    decoys = (fill(shape(span.label, text[span.start : span.end]), choose) for span in merged)
+    return apply_edits(text, [Edit(span.start, span.end, fake) for span, fake in zip(merged, decoys, strict=True)])
 
 
 def uniformly(draw: Draw) -> Choose:
@@ -204,7 +190,7 @@ def _capitals(letters: int) -> DecoySlot:
 @cache
 def abbreviations(letters: int) -> Choices:
     """All of so many capital letters."""
-    return tuple("".join(one) for one in product(UPPER, repeat=letters))
+    return tuple("".join(capitals) for capitals in product(UPPER, repeat=letters))
 
 
 @cache
@@ -233,17 +219,17 @@ def _words(name: str, case: str) -> DecoySlot:
 @cache
 def lists() -> Mapping[str, WordList]:
     """The public lists that words are drawn from."""
-    found: dict[str, list[str]] = {}
+    sections: dict[str, list[str]] = {}
     name = ""
     for line in files("atdp_cli.text.redaction").joinpath("decoy_words.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
             name = line.strip("[]")
         elif line and not line.startswith("#"):
-            found.setdefault(name, []).extend(line.split())
-    words = WordList(common=(), more=tuple(found.pop(f"words{MORE}")))
+            sections.setdefault(name, []).extend(line.split())
+    words = WordList(common=(), more=tuple(sections.pop(f"words{MORE}")))
     named = {
-        name: WordList(common=tuple(listed), more=tuple(found.get(f"{name}{MORE}", ())))
-        for name, listed in found.items()
+        name: WordList(common=tuple(listed), more=tuple(sections.get(f"{name}{MORE}", ())))
+        for name, listed in sections.items()
         if not name.endswith(MORE)
     }
     names = [named[name] for name in NAMES]

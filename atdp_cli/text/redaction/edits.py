@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from atdp_cli.text.detection.spans import Span, merge
+from atdp_cli.text.detection.spans import Range, Span, merge
 from atdp_cli.text.redaction.placeholders import Masking, placeholders
 
 BY_LABEL = Masking()
@@ -20,16 +20,15 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Redacted:
-    """A redacted text.
+class EditedText:
+    """A text after edits.
 
     Attributes:
-        text: The text with its placeholders.
-        placeholders: Their (start, end) in `text`, sorted and disjoint; training gives them no weight.
+        places: Where the texts of the edits (placeholders or decoys) ended up in `text`, sorted and disjoint.
     """
 
     text: str
-    placeholders: tuple[tuple[int, int], ...]
+    places: tuple[Range, ...]
 
 
 def edits(text: str, spans: Iterable[Span], masking: Masking = BY_LABEL) -> tuple[Edit, ...]:
@@ -39,23 +38,22 @@ def edits(text: str, spans: Iterable[Span], masking: Masking = BY_LABEL) -> tupl
     return tuple(Edit(span.start, span.end, placeholder) for span, placeholder in named)
 
 
-def apply_edits(text: str, changes: Sequence[Edit]) -> Redacted:
+def apply_edits(text: str, changes: Sequence[Edit]) -> EditedText:
     """`text` after sorted, disjoint edits, and where their texts ended up."""
     pieces: list[str] = []
-    places: list[tuple[int, int]] = []
-    kept_to = length = 0
+    places: list[Range] = []
+    position = length = 0
     for change in changes:
-        kept = text[kept_to : change.start]
-        pieces += (kept, change.text)
-        start = length + len(kept)
+        start = length + change.start - position
         length = start + len(change.text)
+        pieces += (text[position : change.start], change.text)
         places.append((start, length))
-        kept_to = change.end
-    pieces.append(text[kept_to:])
-    return Redacted("".join(pieces), tuple(places))
+        position = change.end
+    pieces.append(text[position:])
+    return EditedText("".join(pieces), tuple(places))
 
 
-def redact_text(text: str, spans: Iterable[Span], masking: Masking = BY_LABEL) -> Redacted:
+def redact_text(text: str, spans: Iterable[Span], masking: Masking = BY_LABEL) -> EditedText:
     """Replace every span by a placeholder; overlapping spans are merged first.
 
     Args:

@@ -69,25 +69,25 @@ def items() -> int:
 
 def votes(text: str, spans: Iterable[Span]) -> dict[int, float]:
     """A record's votes, by item."""
-    found: dict[int, float] = {}
+    by_item: dict[int, float] = {}
     for span in merge(spans):
         for place, stands in places(span.label, text[span.start : span.end]):
             if place.table and (at := _index(place.table).get(stands.casefold())) is not None:
                 item = tables()[place.table].start + at
-                found[item] = found.get(item, 0.0) + (1.0 if place.table in lists() else LIGHT_VOTE)
-    return found
+                by_item[item] = by_item.get(item, 0.0) + (1.0 if place.table in lists() else LIGHT_VOTE)
+    return by_item
 
 
 def frequencies(counts: Mapping[str, Sequence[float]]) -> Frequencies:
     """What places are drawn by, from estimated counts ≥ 0, one a choice for each table; 0 gives a table none."""
-    return {name: _cumulative(name, found) for name, found in counts.items() if sum(found) > 0}
+    return {name: _cumulative(name, of_table) for name, of_table in counts.items() if sum(of_table) > 0}
 
 
-def by_frequency(draw: Draw, found: Frequencies) -> Choose:
+def by_frequency(draw: Draw, shares: Frequencies) -> Choose:
     """Places are drawn by their table's frequencies; those without one uniformly from their common choices."""
 
     def choose(place: DecoySlot) -> str:
-        cumulative = found.get(place.table)
+        cumulative = shares.get(place.table)
         if cumulative is None:
             return place.choices[draw(place.common)]
         return place.choices[bisect_right(cumulative, draw(cumulative[-1]))]

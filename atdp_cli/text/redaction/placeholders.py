@@ -111,14 +111,14 @@ def pattern_of(labels: Iterable[str]) -> re.Pattern[str]:
 def _numbered(text: str, spans: Sequence[Span]) -> list[str]:
     last = _last_numbers(text, spans)
     numbers: dict[tuple[str, str], int] = {}
-    found: list[str] = []
+    names: list[str] = []
     for span in spans:
         name = (span.label, normalised(text[span.start : span.end]))
         if name not in numbers:
             last[span.label] += 1
             numbers[name] = last[span.label]
-        found.append(f"[{span.label}_{numbers[name]}]")
-    return found
+        names.append(f"[{span.label}_{numbers[name]}]")
+    return names
 
 
 def _last_numbers(text: str, spans: Sequence[Span]) -> Counter[str]:

@@ -1,7 +1,7 @@
 """Review queues: sampled sentences with their spans masked, and what people decided about each."""
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self, TypeVar
@@ -9,7 +9,8 @@ from typing import Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.corpus_file import LONE_SURROGATE, atomic_rewrite, atomic_write, display_name, read_lines
+from atdp_cli.files.atomic_write import atomic_rewrite, atomic_write
+from atdp_cli.files.corpus_file import LONE_SURROGATE, display_name, read_lines
 from atdp_cli.text.detection.detect import Detection
 from atdp_cli.text.detection.spans import Range, Span, Tier
 from atdp_cli.text.review.sampling import Drawn, check_rate, sample_sentences, sentences_of
@@ -66,7 +67,7 @@ class Masked(QueuePosition):
 
 
 class Decision(_Line):
-    """What a person said about a sentence.
+    """What a person decided about a sentence.
 
     Attributes:
         verdict: Whether they looked at it or passed it by.
@@ -121,12 +122,12 @@ class Entry(_Line):
 
     def pieces(self) -> tuple[str, ...]:
         """What stands before, between and after the masks."""
-        found, at = [], 0
+        pieces, at = [], 0
         for number, (start, end) in enumerate(_between(self.start, self.end, self.spans), start=1):
-            found.append(self.masked[at : at + end - start])
+            pieces.append(self.masked[at : at + end - start])
             at += end - start
             at += len(mask_of(number, self.spans[number - 1].label)) if number <= len(self.spans) else 0
-        return tuple(found)
+        return tuple(pieces)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,8 +155,8 @@ def masked(text: str, start: int, end: int, spans: Iterable[Span | Masked]) -> s
     """Characters `start` to `end` of a record's text with sorted, disjoint spans masked."""
     spans = tuple(spans)
     masks = [mask_of(number, span.label) for number, span in enumerate(spans, start=1)]
-    kept = [text[start:end] for start, end in _between(start, end, spans)]
-    return writable("".join(piece + mask for piece, mask in zip(kept, [*masks, ""], strict=True)))
+    pieces = [text[start:end] for start, end in _between(start, end, spans)]
+    return writable("".join(piece + mask for piece, mask in zip(pieces, [*masks, ""], strict=True)))
 
 
 def _between(start: int, end: int, spans: Iterable[Span | Masked]) -> list[Range]:
@@ -231,15 +232,10 @@ def read_queue(path: Path) -> Queue:
     lines = ((f"{display_name(path)}: line {number}", line) for number, line, _ in read_lines(path))
     where, first = next(lines, (f"{display_name(path)}: line 1", ""))
     header = _parsed(Header, where, first)
-    entries = tuple(_entries(lines))
+    entries = tuple(_parsed(Entry, where, line) for where, line in lines)
     if len({(entry.record, entry.start, entry.end) for entry in entries}) < len(entries):
         raise InputError(f"{display_name(path)} has a sentence twice.", "Give the file that detect --review wrote.")
     return Queue(header=header, entries=entries)
-
-
-def _entries(lines: Iterator[tuple[str, str]]) -> Iterator[Entry]:
-    for where, line in lines:
-        yield _parsed(Entry, where, line)
 
 
 _L = TypeVar("_L", bound=_Line)

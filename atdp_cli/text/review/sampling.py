@@ -56,17 +56,17 @@ class _Reservoir:
 
     def take(self, number: int) -> list[Drawn]:
         number = min(number, len(self.kept))
-        return [Drawn(one, self.seen / number) for one in self.draw.sample(self.kept, number)]
+        return [Drawn(sentence, self.seen / number) for sentence in self.draw.sample(self.kept, number)]
 
 
 def sentences_of(detections: Iterable[Detection], tier: Tier) -> Iterator[Sentence]:
     """The sentences that have a letter or a digit, in order, with the spans that `tier` flags in them."""
-    for position, found in enumerate(detections):
-        spans = merge(at_tier(found.spans, tier))
-        for start, end in found.sentences:
-            place = _trimmed(found.record.text, start, end)
-            if any(map(str.isalnum, found.record.text[slice(*place)])):
-                yield Sentence(found.record, position, place, _touching(spans, place), _disputed(found, place))
+    for position, detection in enumerate(detections):
+        record, spans = detection.record, merge(at_tier(detection.spans, tier))
+        for start, end in detection.sentences:
+            place = _trimmed(record.text, start, end)
+            if any(map(str.isalnum, record.text[slice(*place)])):
+                yield Sentence(record, position, place, _touching(spans, place), _is_disputed(detection, place))
 
 
 def _trimmed(text: str, start: int, end: int) -> Range:
@@ -80,10 +80,10 @@ def _touching(spans: tuple[Span, ...], place: Range) -> tuple[Span, ...]:
     return spans[first:last]
 
 
-def _disputed(found: Detection, place: Range) -> bool:
+def _is_disputed(detection: Detection, place: Range) -> bool:
     """Whether a disputed place begins in a sentence."""
-    at = bisect.bisect_left(found.disputed, (place[0], 0))
-    return at < len(found.disputed) and found.disputed[at][0] < place[1]
+    at = bisect.bisect_left(detection.disputed, (place[0], 0))
+    return at < len(detection.disputed) and detection.disputed[at][0] < place[1]
 
 
 def check_rate(rate: float) -> None:
@@ -130,4 +130,4 @@ def _sample(sentences: Iterable[Sentence], rate: float, draw: random.Random) -> 
 def _taken(flagged: _Reservoir, unflagged: _Reservoir, certain: list[Drawn]) -> list[Drawn]:
     each = 1 if flagged.seen and unflagged.seen else 2
     drawn = [*certain, *flagged.take(each), *unflagged.take(each)]
-    return sorted(drawn, key=lambda one: (one.sentence.position, one.sentence.place))
+    return sorted(drawn, key=lambda each: (each.sentence.position, each.sentence.place))

@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from atdp_cli.files.corpus_file import atomic_rewrite, raw_lines
+from atdp_cli.files.atomic_write import atomic_rewrite
+from atdp_cli.files.corpus_file import LONE_SURROGATE, raw_lines
 from atdp_cli.text.detection.term_lists import literal, read_terms
 
 
@@ -11,7 +12,7 @@ def term_line(term: str) -> str:
     """The line of a list that stands for a literal term, whatever it looks like; see `read_terms`."""
     line = " ".join(term.split())
     misread = line.startswith(("#", "\ufeff")) or (len(line) > 2 and line[0] == line[-1] == "/")
-    return _expression(literal(term).pattern) if misread or not _fits(line) else line
+    return _expression(literal(term).pattern) if misread or LONE_SURROGATE.search(line) else line
 
 
 def line_at(text: str, start: int, end: int) -> str | None:
@@ -30,16 +31,8 @@ def line_at(text: str, start: int, end: int) -> str | None:
     return _expression(gap.join(map(re.escape, term.split())))
 
 
-def _fits(line: str) -> bool:
-    try:
-        line.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _expression(pattern: str) -> str:
-    plain = "".join(one if _fits(one) else f"\\u{ord(one):04x}" for one in pattern)
+    plain = LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", pattern)
     return f"/(?i){plain}/"
 
 
@@ -64,9 +57,9 @@ def add_line(path: Path, line: str) -> bytes:
 
 
 def _says(content: str, line: str) -> bool:
-    present = [one.strip() for one in content.split("\n")]
+    present = [term.strip() for term in content.split("\n")]
     expression = len(line) > 2 and line[0] == line[-1] == "/"
-    return line in present or (not expression and any(literal(one).fullmatch(line) for one in present))
+    return line in present or (not expression and any(literal(term).fullmatch(line) for term in present))
 
 
 def take_back(path: Path, added: bytes) -> None:

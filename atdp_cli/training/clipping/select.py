@@ -20,9 +20,9 @@ from atdp_cli.training.clipping.batches import default_tokens
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, trainable
 from atdp_cli.training.clipping.layer_rules import UnknownLayerError
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
-from atdp_cli.training.objective import Example
+from atdp_cli.training.execution import ENGINES, ClippingEngineName, Precision
+from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.precision import computing_in, in_precision
-from atdp_cli.training.recipe import ENGINES, ClippingEngineName, Precision
 
 PROBE_TOKENS = 64
 
@@ -245,14 +245,10 @@ def shrink_on_out_of_memory(engine: Sized, tokens: int, notify: Notify) -> Clipp
                     ) from error
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
-            limit = max(1, min(limit, _tokens(records)) // 2)
+            limit = max(1, min(limit, count_tokens(records)) // 2)
             notify(FellBack(what="microbatch", reason=f"out of memory; going on with {limit} tokens at a time"))
 
     return run
-
-
-def _tokens(records: Sequence[Example]) -> int:
-    return sum(len(window.token_ids) for record in records for window in record.windows)
 
 
 def out_of_memory(error: BaseException) -> bool:

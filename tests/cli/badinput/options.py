@@ -75,9 +75,9 @@ CASES = (
     Case(
         name="setting unknown",
         command=(*HARDEN, "--set", "atdp.magic=1"),
-        said="atdp.magic is not an option. Choose one of epochs, batch-size, optimizer, learning-rate, "
-        "weight-decay, towards, floor, layers, annealing, noise-multiplier, escalation, jitter, sigma-max, "
-        "clip-norm, weight, target-share, release-noise, strength, temperature, target.",
+        said="atdp.magic is not an option. Choose one of epochs, optimizer, layers, annealing, release-noise, beta, "
+        "weight, target-share, strength, temperature, target, batch-size, clip-norm, noise-multiplier, escalation, "
+        "jitter, sigma-max, learning-rate, weight-decay, towards, floor.",
     ),
     Case(
         name="automatic and a recipe",

@@ -12,7 +12,7 @@ from typer.models import OptionInfo
 
 from atdp_cli.cli.app import COMMANDS
 from atdp_cli.cli.options.groups import expand_groups
-from atdp_cli.training.settings import SETTERS
+from atdp_cli.training.settings import SETTINGS
 from tests.cli.badinput.case import SECRET, line
 from tests.cli.conftest import Atdp
 
@@ -119,7 +119,7 @@ def test_an_option_takes_or_refuses_every_number(
     assert not list(place.glob("out*"))
 
 
-@pytest.mark.parametrize("setting", SETTERS)
+@pytest.mark.parametrize("setting", SETTINGS)
 def test_a_setting_of_a_stage_takes_or_refuses_every_number(
     setting: str, place: Path, atdp: Atdp, monkeypatch: pytest.MonkeyPatch
 ) -> None:

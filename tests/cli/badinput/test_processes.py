@@ -1,11 +1,8 @@
 """Inputs that would fill the memory or never end, and rows of the table, in processes of their own."""
 
 import gzip
-import resource
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,22 +10,16 @@ import zstandard
 
 from tests.cli.badinput.case import SECRET, Case, Make, line
 from tests.cli.badinput.test_table import CASES, listing
+from tests.forked import run_forked
 
 MEMORY = 3 << 30
 """Bytes of address space that a command may take, its libraries and their threads' stacks included."""
 
 SECONDS = 10.0
-"""Of processor time, beyond what a good command takes to start."""
+"""Of processor time, without what starting takes, which the server has done."""
 
 PATIENCE = 120
 """Seconds by the clock after which a command hangs, on a machine that does other things as well."""
-
-COMMAND = f"""
-import resource, sys
-resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))
-from atdp_cli.cli.app import main
-main()
-"""
 
 MEBIBYTE = b"x" * (1 << 20)
 
@@ -202,56 +193,37 @@ def names_and_sizes(place: Path) -> dict[Path, int]:
     return {file: file.stat().st_size for file in place.rglob("*") if file.is_file()}
 
 
-def processor_time() -> float:
-    """What all processes that this one has waited for have taken."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+@pytest.fixture
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a command's output goes."""
+    return tmp_path_factory.mktemp("printed")
 
 
-def ended(command: Sequence[str], place: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command as a user would, with little memory."""
-    return subprocess.run(
-        [sys.executable, "-c", COMMAND, *command],
-        cwd=place,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-
-
-@pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: Path) -> float:
-    """How long this machine takes for a command to which nothing bad was given: mostly for loading libraries."""
-    folder = tmp_path_factory.mktemp("start")
-    (folder / "corpus.txt").write_text("Emma is here.\n" * 40)
-    began = processor_time()
-    good = ["harden", str(checkpoint_folder), "--data", "corpus.txt", "--dry-run", "--no-store"]
-    assert ended(good, folder).returncode == 0
-    return processor_time() - began
-
-
-def check(case: Case, place: Path, look: Callable[[Path], object], start: float) -> None:
+def check(case: Case, place: Path, files: Path, look: Callable[[Path], object]) -> None:
     """Run the case, and hold it to its row."""
     case.make(place)
-    before, began = look(place), processor_time()
-    found = ended(case.command, place)
-    took = processor_time() - began
-    assert found.stderr == f"atdp: {case.said}\n"
-    assert found.returncode == case.code
-    assert found.stdout == ""
-    assert took < start + SECONDS
+    before = look(place)
+    found = run_forked(case.command, place, files, memory=MEMORY, patience=PATIENCE)
+    assert found.err == f"atdp: {case.said}\n"
+    assert found.code == case.code
+    assert found.out == ""
+    assert found.seconds < SECONDS
     assert look(place) == before
 
 
+def test_a_good_command_has_memory_enough(place: Path, files: Path) -> None:
+    good = ["harden", "model", "--data", "corpus.txt", "--dry-run", "--no-store"]
+    assert run_forked(good, place, files, memory=MEMORY, patience=PATIENCE).code == 0
+
+
 @pytest.mark.parametrize("case", LARGE, ids=lambda case: case.name)
-def test_what_would_fill_the_memory_is_refused(case: Case, place: Path, start: float) -> None:
-    check(case, place, names_and_sizes, start)
+def test_what_would_fill_the_memory_is_refused(case: Case, place: Path, files: Path) -> None:
+    check(case, place, files, names_and_sizes)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.name in SOME], ids=lambda case: case.name)
-def test_a_row_of_the_table_in_a_process_of_its_own(case: Case, place: Path, start: float) -> None:
-    check(case, place, listing, start)
+def test_a_row_of_the_table_in_a_process_of_its_own(case: Case, place: Path, files: Path) -> None:
+    check(case, place, files, listing)
 
 
 def test_the_rows_that_are_run_again_are_there() -> None:

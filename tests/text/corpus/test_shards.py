@@ -79,9 +79,9 @@ def read(path: Path, shard: Shard | None, **options: Any) -> Read:
             yield [Edit(0, 1, f"[{record.id}]")]
 
     counted = rewrite_corpus(
-        path, target, marked, bad=lambda error: skipped.append(error.problem), shard=shard, **options
+        path, target, marked, on_error=lambda error: skipped.append(error.problem), shard=shard, **options
     )
-    listed = [(r.id, r.text) for r in read_records(path, bad=lambda _: None, shard=shard, **options)]
+    listed = [(r.id, r.text) for r in read_records(path, on_error=lambda _: None, shard=shard, **options)]
     assert listed == seen
     return Read(target.read_bytes(), seen, skipped, counted)
 

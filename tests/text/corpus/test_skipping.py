@@ -47,10 +47,10 @@ def test_what_is_skipped_is_told_and_left_out(
     source, target = tmp_path / name, tmp_path / f"out.{name}"
     source.write_bytes(content)
     errors: list[InputError] = []
-    records = list(read_records(source, unit=unit, bad=errors.append))
+    records = list(read_records(source, unit=unit, on_error=errors.append))
     assert [error.problem.partition("line ")[2].strip(".").split()[0].strip(":") for error in errors] == numbers
     again: list[InputError] = []
-    assert rewrite_corpus(source, target, nothing, unit=unit, bad=again.append) == len(records)
+    assert rewrite_corpus(source, target, nothing, unit=unit, on_error=again.append) == len(records)
     assert list(map(str, again)) == list(map(str, errors))
     assert target.read_bytes() == kept
     assert [record.text for record in read_records(target, unit=unit)] == [record.text for record in records]
@@ -62,7 +62,7 @@ def test_rows_of_parquet(tmp_path: Path, unit: str) -> None:
     source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
     pq.write_table(table, source, row_group_size=2)
     errors: list[InputError] = []
-    rewrite_corpus(source, target, nothing, unit=unit, bad=errors.append)
+    rewrite_corpus(source, target, nothing, unit=unit, on_error=errors.append)
     kept = [0, 2, 3] if unit == "line" else [0, 2]
     assert len(errors) == 4 - len(kept)
     assert pq.read_table(target).equals(table.take(kept))
@@ -82,4 +82,4 @@ def test_rows_of_parquet(tmp_path: Path, unit: str) -> None:
 def test_what_concerns_the_whole_file_is_not_skipped(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
-        list(read_records(tmp_path / name, bad=lambda _: None))
+        list(read_records(tmp_path / name, on_error=lambda _: None))

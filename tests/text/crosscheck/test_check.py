@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import RunError
 from atdp_cli.text.corpus.records import Record
-from atdp_cli.text.crosscheck.answer_cache import ANSWERS_FILE, KEY_FILE, InMemory, opened_answers
+from atdp_cli.text.crosscheck.answer_cache import ANSWERS, Answers, opened_answers
 from atdp_cli.text.crosscheck.check import LONGEST, Answer, Counts, crosscheck, questions
 from atdp_cli.text.crosscheck.client import Patience, Server, opened_server
 from atdp_cli.text.crosscheck.threads import StoppedError, Wait, thread_pool
@@ -232,13 +232,13 @@ def test_kept_answers_hold_no_text_and_are_for_the_owner_alone(tmp_path: Path) -
     with chat_server(always(YES)) as server:
         checked(server, [detection("Rex barks loudly")], folder=folder)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    for name in (ANSWERS_FILE, KEY_FILE):
+    for name in (ANSWERS.database, ANSWERS.key):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
         assert b"Rex" not in (folder / name).read_bytes()
-    assert len((folder / KEY_FILE).read_bytes()) == 32
+    assert len((folder / ANSWERS.key).read_bytes()) == 32
 
 
-@pytest.mark.parametrize("name", [ANSWERS_FILE, KEY_FILE])
+@pytest.mark.parametrize("name", [ANSWERS.database, ANSWERS.key])
 def test_damaged_answers_are_one_clear_error(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"this is neither a database nor a key, but something else")
     with pytest.raises(RunError, match=name), opened_answers(tmp_path, "scope") as answers:
@@ -249,7 +249,7 @@ def test_an_answer_that_comes_after_the_end_is_no_error(tmp_path: Path) -> None:
     with opened_answers(tmp_path, "scope") as answers:
         pass
     answers.put("late", True)
-    with sqlite3.connect(tmp_path / ANSWERS_FILE) as database:
+    with sqlite3.connect(tmp_path / ANSWERS.database) as database:
         assert database.execute("SELECT count(*) FROM answers").fetchone() == (0,)
     database.close()
 
@@ -270,7 +270,7 @@ def test_leaving_early_waits_for_nobody() -> None:
         return False
 
     found = [detection("first"), detection("second")]
-    run = crosscheck(found, ask, InMemory(), Counts(), tier=Tier.LOW_ENTITY)
+    run = crosscheck(found, ask, Answers(), Counts(), tier=Tier.LOW_ENTITY)
     started = time.monotonic()
     assert next(run).record.text == "first"
     run.close()  # type: ignore[attr-defined]

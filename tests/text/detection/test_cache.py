@@ -20,7 +20,7 @@ from atdp_cli.events import Event, FellBack
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection import cache as packing
 from atdp_cli.text.detection import identity
-from atdp_cli.text.detection.cache import DATABASE_FILE, KEY_FILE, Store, opened_store, pack, unpack
+from atdp_cli.text.detection.cache import SPANS, SpanStore, opened_store, pack, unpack
 from atdp_cli.text.detection.detect import Detection, detect_records
 from atdp_cli.text.detection.executor import processes
 from atdp_cli.text.detection.identity import detector_identity
@@ -125,19 +125,19 @@ def test_the_folder_is_private_and_holds_no_text(small: Any, tmp_path: Path) -> 
     with opened_store(folder, small) as store:
         store.put(found(secret))
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {file.name for file in folder.iterdir()} == {".gitignore", DATABASE_FILE, KEY_FILE}
+    assert {file.name for file in folder.iterdir()} == {".gitignore", SPANS.database, SPANS.key}
     assert (folder / ".gitignore").read_text() == "*\n"
     for file in folder.iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert not any(word.encode() in file.read_bytes() for word in secret.split() if len(word) > 3)
-    with sqlite3.connect(folder / DATABASE_FILE) as database:
+    with sqlite3.connect(folder / SPANS.database) as database:
         [[key]] = database.execute("SELECT key FROM findings")
     shutil.copytree(folder, tmp_path / "twin.private")
-    (tmp_path / "twin.private" / DATABASE_FILE).unlink()
-    (tmp_path / "twin.private" / KEY_FILE).unlink()
+    (tmp_path / "twin.private" / SPANS.database).unlink()
+    (tmp_path / "twin.private" / SPANS.key).unlink()
     with opened_store(tmp_path / "twin.private", small) as store:
         store.put(found(secret))
-    with sqlite3.connect(tmp_path / "twin.private" / DATABASE_FILE) as database:
+    with sqlite3.connect(tmp_path / "twin.private" / SPANS.database) as database:
         assert database.execute("SELECT key FROM findings").fetchone() != (key,)
 
 
@@ -167,7 +167,7 @@ def test_the_identity_changes_with_every_part(small: Any, tmp_path: Path, monkey
     shutil.copytree(Path(packing.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(identity, "files", lambda package: copy)
     assert detector_identity(small) in seen
-    for name in ("scan.py", "reading.py", "identifiers/__init__.py", "identifiers/numbers.py"):
+    for name in ("scan.py", "spacy_reader.py", "identifiers/__init__.py", "identifiers/numbers.py"):
         (copy / name).write_text((copy / name).read_text() + "#")
         is_new()
     (copy / "identifiers" / "numbers.py").rename(copy / "identifiers" / "more.py")
@@ -195,7 +195,7 @@ def test_hits_and_misses_give_what_one_pass_gives(pipeline: Any, tmp_path: Path,
 
     def through_store(records: list[Record], **options: Any) -> list[Detection]:
         with opened_store(folder, pipeline) as store:
-            return list(detect_records(records, pipeline=counting, known=store.get, learn=store.put, **options))
+            return list(detect_records(records, pipeline=counting, lookup=store.get, store=store.put, **options))
 
     # Every third record, then all: hits stand among misses.
     assert through_store(RECORDS[::3], engine=processes(jobs)) == first[::3]
@@ -217,7 +217,7 @@ def test_memory_is_bounded_where_everything_is_known(pipeline: Any) -> None:
             yield Record(str(taken), "x")
 
     counting = Counting(pipeline)
-    known = detect_records(endless(), pipeline=counting, known=lambda record: Finding(record, (), (), ((0, 1),)))
+    known = detect_records(endless(), pipeline=counting, lookup=lambda record: Finding(record, (), (), ((0, 1),)))
     for number in range(1, 5 * KNOWN_BATCH):
         assert next(known).record.id == str(number)
         assert taken - number <= KNOWN_BATCH
@@ -229,7 +229,7 @@ def test_a_run_that_ends_early_is_kept(pipeline: Any, tmp_path: Path) -> None:
 
     def run() -> Iterator[Detection]:
         with opened_store(folder, pipeline) as store:
-            yield from detect_records(RECORDS, pipeline=pipeline, known=store.get, learn=store.put)
+            yield from detect_records(RECORDS, pipeline=pipeline, lookup=store.get, store=store.put)
 
     running = run()
     early = list(itertools.islice(running, 70))
@@ -281,10 +281,10 @@ def test_a_damaged_database_never_gives_wrong_spans(
     with opened_store(folder, small) as store:
         for finding in kept:
             store.put(finding)
-    content = bytearray((folder / DATABASE_FILE).read_bytes())
+    content = bytearray((folder / SPANS.database).read_bytes())
     for place in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=40)):
         content[place] ^= data.draw(st.integers(1, 255))
-    (folder / DATABASE_FILE).write_bytes(content[: data.draw(st.sampled_from([len(content), 0, 1, 5_000]))])
+    (folder / SPANS.database).write_bytes(content[: data.draw(st.sampled_from([len(content), 0, 1, 5_000]))])
     # What cannot be used is gone after one run at the latest.
     for _ in range(2):
         with opened_store(folder, small) as store:
@@ -295,24 +295,24 @@ def test_a_damaged_database_never_gives_wrong_spans(
 
 
 def _lost_key(folder: Path) -> None:
-    (folder / KEY_FILE).unlink()
+    (folder / SPANS.key).unlink()
 
 
 def _another_key(folder: Path) -> None:
-    (folder / KEY_FILE).write_bytes(bytes(32))
+    (folder / SPANS.key).write_bytes(bytes(32))
 
 
 def _half_a_key(folder: Path) -> None:
-    (folder / KEY_FILE).write_bytes(bytes(16))
+    (folder / SPANS.key).write_bytes(bytes(16))
 
 
 def _another_version(folder: Path) -> None:
-    with sqlite3.connect(folder / DATABASE_FILE) as database:
+    with sqlite3.connect(folder / SPANS.database) as database:
         database.execute("PRAGMA user_version = 99")
 
 
 def _no_database(folder: Path) -> None:
-    (folder / DATABASE_FILE).write_text("This is no database." * 500)
+    (folder / SPANS.database).write_text("This is no database." * 500)
 
 
 @pytest.mark.parametrize(
@@ -350,9 +350,8 @@ def test_a_folder_that_cannot_be_used_is_done_without(small: Any, tmp_path: Path
 
 def test_trouble_in_the_middle_is_told_once(small: Any, tmp_path: Path) -> None:
     folder, heard = tmp_path / "a.private", list[Event]()
-    store = Store(folder, heard.append)
-    store.open(lambda: detector_identity(small))
-    (folder / DATABASE_FILE).write_bytes(b"nothing" * 3_000)
+    store = SpanStore(folder, small, heard.append)
+    (folder / SPANS.database).write_bytes(b"nothing" * 3_000)
     for number in range(600):
         store.put(found(f"{number}"))
         assert store.get(Record("1", f"{number}")) in (None, found(f"{number}"))

@@ -141,16 +141,20 @@ def test_offsets_are_code_points(pipeline: Any) -> None:
     assert text[span.start : span.end] == "jo@x.com"
 
 
-def test_long_texts_are_cut_at_white_space_and_offsets_shifted(pipeline: Any) -> None:
+@pytest.mark.parametrize("piece", [5_000, pytest.param(PIECE, marks=pytest.mark.ci)])
+def test_long_texts_are_cut_at_white_space_and_offsets_shifted(
+    pipeline: Any, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "PIECE", piece)
     sentence = "Maria Garcia went to Berlin. "
-    text = sentence * (PIECE // len(sentence) + 40)
+    text = sentence * (piece // len(sentence) + 40)
     found = one(text, pipeline)
     assert len(found.tokens) == len(pipeline.make_doc(text))
     places = [s.start for s in at_tier(found.spans, Tier.LOW_ENTITY) if text[s.start : s.end] == "Berlin"]
     expected = [match.start() for match in re.finditer("Berlin", text)]
     assert len(set(expected) & set(places)) > 0.98 * len(expected)
     assert {place % len(sentence) for place in places} == {sentence.index("Berlin")}
-    assert [place for place in places if place > PIECE]
+    assert [place for place in places if place > piece]
 
 
 def test_an_identifier_across_a_cut_is_found(pipeline: Any) -> None:
@@ -160,9 +164,10 @@ def test_an_identifier_across_a_cut_is_found(pipeline: Any) -> None:
     assert "212 456 7890" in found
 
 
+@pytest.mark.parametrize("length", [3_000, pytest.param(8_000, marks=pytest.mark.ci)])
 @pytest.mark.parametrize("seed", ["(", "'", "a", "é", " ", "a-", "\u2028"])
-def test_words_without_end_do_not_hang(pipeline: Any, seed: str) -> None:
-    text = (seed * 8_000)[:8_000]
+def test_words_without_end_do_not_hang(pipeline: Any, seed: str, length: int) -> None:
+    text = (seed * length)[:length]
     found = one(text, pipeline)
     assert len(found.tokens) <= len(text)
     assert all(span.end <= len(text) for span in found.spans)

@@ -16,7 +16,7 @@ from atdp_cli.text.detection.detect import detect_records
 from atdp_cli.text.detection.executor import processes
 from atdp_cli.text.detection.identifiers import RECOGNISERS, Recognisers, pattern
 from atdp_cli.text.detection.identifiers.density import density
-from atdp_cli.text.detection.identifiers.found import IdentifierMatch
+from atdp_cli.text.detection.identifiers.recogniser import IdentifierMatch
 from atdp_cli.text.detection.scan import BATCH
 
 RECORDS = [Record(str(n), f"Maria {n} met Tom Jones on May {n % 28 + 1}; jo{n}@x.com.") for n in range(3 * BATCH)]
@@ -36,7 +36,7 @@ def test_a_process_that_ends_is_an_error_and_no_hang(pipeline: Any) -> None:
         list(detect_records(RECORDS, pipeline=pipeline, engine=processes(2), recognisers=[ends_its_process]))
 
 
-@pytest.mark.parametrize("recognisers", [RECOGNISERS, (names_maria,)])
+@pytest.mark.parametrize("recognisers", [RECOGNISERS, pytest.param((names_maria,), marks=pytest.mark.ci)])
 def test_processes_that_start_afresh_give_the_same(
     pipeline: Any, recognisers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """The four tiers by their definitions: which labels, parts of speech and dependencies each flags."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import pytest
@@ -71,13 +72,19 @@ def test_a_sentence_for_each_dependency(pipeline: Any, dependency: str, text: st
     assert (text.index(word), text.index(word) + len(word), label, LOW_CONTEXTUAL) in places
 
 
+@cache
+def blank() -> Any:
+    """A pipeline without a model."""
+    return spacy.blank("en")
+
+
 def flagged(**annotations: Sequence[str]) -> dict[Tier, str | None]:
     """The label that each tier gives the middle one of three words, None where it is not flagged; no other word is.
 
     They are annotated by hand, so that no model's guess enters.
     """
     plain = {"pos": ["ADV", "NOUN", "ADV"], "deps": ["ROOT", "dep", "advmod"], "ents": ["O", "O", "O"]}
-    by_hand = spacy.blank("en")
+    by_hand = blank()
     by_hand.tokenizer = lambda text: Doc(by_hand.vocab, words=text.split(), heads=[0, 0, 0], **plain | annotations)
     [found] = detect_records([Record("1", "here thing now")], pipeline=by_hand)
     assert {(span.start, span.end) for span in found.spans} <= {(5, 10)}

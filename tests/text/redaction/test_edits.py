@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.text.detection.detect import PLACEHOLDERS
 from atdp_cli.text.detection.spans import Span, Tier, merge
-from atdp_cli.text.redaction.edits import Edit, Redacted, apply_edits, edits, redact_text
+from atdp_cli.text.redaction.edits import Edit, EditedText, apply_edits, edits, redact_text
 from atdp_cli.text.redaction.placeholders import Masking, Style
 from tests.text.strategies import flagged_texts, maskings
 
@@ -20,7 +20,7 @@ def person(start: int, end: int) -> Span:
 def test_an_example_in_every_style() -> None:
     text = "Emma met EMMA in Berlin."
     spans = [person(0, 4), person(9, 13), Span(17, 23, "GPE", "ner", Tier.LOW_ENTITY)]
-    assert redact_text(text, spans) == Redacted("[PERSON] met [PERSON] in [GPE].", ((0, 8), (13, 21), (25, 30)))
+    assert redact_text(text, spans) == EditedText("[PERSON] met [PERSON] in [GPE].", ((0, 8), (13, 21), (25, 30)))
     assert redact_text(text, spans, Masking(Style.ANGLE)).text == "<PERSON> met <PERSON> in <GPE>."
     assert redact_text(text, spans, Masking(Style.NUMBERED)).text == "[PERSON_1] met [PERSON_1] in [GPE_1]."
     # As OpenSSL and coreutils' base32 give it under 32 zero bytes for PERSON\0emma and GPE\0berlin.
@@ -34,9 +34,9 @@ def test_nothing_but_flagged_characters_changes(case: tuple[str, list[Span]], ma
     text, spans = case
     redacted = redact_text(text, spans, masking)
     merged = merge(spans)
-    assert len(redacted.placeholders) == len(merged)
+    assert len(redacted.places) == len(merged)
     restored, kept_to = "", 0
-    for (start, end), span in zip(redacted.placeholders, merged, strict=True):
+    for (start, end), span in zip(redacted.places, merged, strict=True):
         restored += redacted.text[kept_to:start] + text[span.start : span.end]
         kept_to = end
     assert restored + redacted.text[kept_to:] == text
@@ -47,8 +47,8 @@ def test_every_placeholder_is_recognised_at_its_place(case: tuple[str, list[Span
     """Whatever stands around it; and it begins with its span's label."""
     text, spans = case
     redacted = redact_text(text, spans, masking)
-    assert set(redacted.placeholders) <= {match.span() for match in PLACEHOLDERS.finditer(redacted.text)}
-    for (start, end), span in zip(redacted.placeholders, merge(spans), strict=True):
+    assert set(redacted.places) <= {match.span() for match in PLACEHOLDERS.finditer(redacted.text)}
+    for (start, end), span in zip(redacted.places, merge(spans), strict=True):
         assert redacted.text[start + 1 : end - 1].split("_")[0] == span.label
 
 
@@ -68,7 +68,7 @@ def replaced(text: str, spans: list[Span], surfaces: list[str]) -> tuple[str, li
     result = apply_edits(text, [Edit(s.start, s.end, new) for s, new in zip(merged, surfaces, strict=True)])
     moved = [
         Span(start, end, span.label, span.source, span.tier)
-        for (start, end), span in zip(result.placeholders, merged, strict=True)
+        for (start, end), span in zip(result.places, merged, strict=True)
     ]
     return result.text, moved
 
@@ -89,7 +89,7 @@ def test_linking_styles_tell_which_flagged_texts_are_equal_and_no_more(
 ) -> None:
     text, spans = case
     redacted = redact_text(text, spans, masking)
-    shown = [redacted.text[start:end] for start, end in redacted.placeholders]
+    shown = [redacted.text[start:end] for start, end in redacted.places]
     values = told(text, spans)
     if masking.style.links:
         assert pattern([(one, "") for one in shown]) == pattern(values)
@@ -98,7 +98,7 @@ def test_linking_styles_tell_which_flagged_texts_are_equal_and_no_more(
     renamed = [fresh[at % len(fresh)] + str(at) for at in pattern(values)]
     again = redact_text(*replaced(text, spans, renamed), masking)
     if masking.style is Style.PSEUDONYM:
-        assert pattern([(again.text[a:b], "") for a, b in again.placeholders]) == pattern(values)
+        assert pattern([(again.text[a:b], "") for a, b in again.places]) == pattern(values)
     else:
         assert again == redacted
 
@@ -106,7 +106,7 @@ def test_linking_styles_tell_which_flagged_texts_are_equal_and_no_more(
 @given(flagged_texts())
 def test_numbers_count_from_one_for_each_label(case: tuple[str, list[Span]]) -> None:
     redacted = redact_text(*case, Masking(Style.NUMBERED))
-    shown = dict.fromkeys(redacted.text[start + 1 : end - 1] for start, end in redacted.placeholders)
+    shown = dict.fromkeys(redacted.text[start + 1 : end - 1] for start, end in redacted.places)
     for label, group in itertools.groupby(sorted(one.rsplit("_", 1) for one in shown), key=lambda pair: pair[0]):
         numbers = [int(number) for _, number in group]
         assert sorted(numbers) == list(range(1, len(numbers) + 1)), label
@@ -126,14 +126,14 @@ def test_redacting_placeholders_again_changes_nothing(case: tuple[str, list[Span
     once = redact_text(text, spans, Masking(style))
     again = [
         Span(start, end, span.label, "ner", Tier.LOW_ENTITY)
-        for (start, end), span in zip(once.placeholders, merge(spans), strict=True)
+        for (start, end), span in zip(once.places, merge(spans), strict=True)
     ]
     assert redact_text(once.text, again, Masking(style)) == once
 
 
 @given(st.text(), maskings)
 def test_without_spans_the_text_stays(text: str, masking: Masking) -> None:
-    assert redact_text(text, [], masking) == Redacted(text, ())
+    assert redact_text(text, [], masking) == EditedText(text, ())
 
 
 @given(flagged_texts(), maskings)

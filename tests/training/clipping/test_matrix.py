@@ -20,9 +20,9 @@ from atdp_cli.training.clipping.batches import split
 from atdp_cli.training.clipping.bookkeeping import clipped_sum
 from atdp_cli.training.clipping.engine import ClippedSum
 from atdp_cli.training.clipping.loop import clipped_sum as loop
+from atdp_cli.training.execution import Precision
 from atdp_cli.training.objective import Example
 from atdp_cli.training.precision import in_precision
-from atdp_cli.training.recipe import Precision
 from tests.training.clipping import models
 from tests.training.clipping.models import EOS, ISSUE, OWN_PAD, build, norm_error, oracle, pairwise, record, relative
 from tests.training.test_clipping import norm

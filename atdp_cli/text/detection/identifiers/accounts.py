@@ -3,26 +3,13 @@
 import re
 
 from atdp_cli.text.detection.function_words import function_words
-from atdp_cli.text.detection.identifiers.found import pattern
+from atdp_cli.text.detection.identifiers.recogniser import pattern
 
 # What a sentence goes on with after "username is" where it names none.
 _PREDICATES = frozenset(
-    {
-        "already",
-        "always",
-        "available",
-        "blank",
-        "case",
-        "correct",
-        "different",
-        "empty",
-        "hidden",
-        "incorrect",
-        "invalid",
-        "known",
-    }
-    | {"missing", "needed", "optional", "required", "right", "sensitive", "taken", "unique", "unknown", "valid"}
-    | {"never", "please", "visible", "wrong"}
+    {"already", "always", "available", "blank", "case", "correct", "different", "empty", "hidden", "incorrect"}
+    | {"invalid", "known", "missing", "needed", "never", "optional", "please", "required", "right", "sensitive"}
+    | {"taken", "unique", "unknown", "valid", "visible", "wrong"}
 )
 
 

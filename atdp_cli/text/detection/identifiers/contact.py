@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 from atdp_cli.text.detection.function_words import function_words
-from atdp_cli.text.detection.identifiers.found import IdentifierMatch, pattern
+from atdp_cli.text.detection.identifiers.recogniser import pattern, recogniser
+from atdp_cli.text.detection.spans import Range
 
 email = pattern(
     "EMAIL",
@@ -42,7 +43,8 @@ _STRETCH = re.compile(rf"(?<!\w)[+(]{{0,2}}\d(?:{_SEPARATOR}|[+\d]){{5,58}}\d{_E
 _DECIMALS = re.compile(r"\d[.,]\Z")
 
 
-def phone(text: str) -> Iterator[IdentifierMatch]:
+@recogniser("PHONE")
+def phone(text: str) -> Iterator[Range]:
     """Numbers that are valid in the United States or, with a country code, anywhere."""
     for stretch in _STRETCH.finditer(text):
         if sum(character.isdigit() for character in stretch[0]) < 7:
@@ -51,7 +53,7 @@ def phone(text: str) -> Iterator[IdentifierMatch]:
 
         for match in phonenumbers.PhoneNumberMatcher(stretch[0], "US"):
             if not _DECIMALS.search(stretch[0], 0, match.start):
-                yield stretch.start() + match.start, stretch.start() + match.end, "PHONE"
+                yield stretch.start() + match.start, stretch.start() + match.end
 
 
 # Area codes that were never assigned still look like a phone number to a reader, and stand for one.

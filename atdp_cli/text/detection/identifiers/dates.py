@@ -2,7 +2,7 @@
 
 import re
 
-from atdp_cli.text.detection.identifiers.found import pattern
+from atdp_cli.text.detection.identifiers.recogniser import pattern
 
 
 def _in_a_year(match: re.Match[str]) -> bool:

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from atdp_cli.text.detection.identifiers.found import IdentifierMatch, pattern
+from atdp_cli.text.detection.identifiers.recogniser import pattern, recogniser
+from atdp_cli.text.detection.spans import Range
 
 # Major issuers' first digits: Maestro, Visa, Mastercard, Discover, UnionPay, Diners, JCB, American Express.
 _ISSUER = re.compile(r"2[2-7]|[3-6]|1800|2131")
@@ -12,7 +13,8 @@ _DIGITS = re.compile(r"\d+")
 _FRACTION = re.compile(r"\.\d")
 
 
-def payment_card(text: str) -> Iterator[IdentifierMatch]:
+@recogniser("CREDIT_CARD")
+def payment_card(text: str) -> Iterator[Range]:
     """12 to 19 digits that pass Luhn's check, in one run or in groups of at most six that begin with four."""
     for stretch in _CARD_STRETCH.finditer(text):
         groups = list(_DIGITS.finditer(text, *stretch.span()))
@@ -22,20 +24,20 @@ def payment_card(text: str) -> Iterator[IdentifierMatch]:
             if last is None or _FRACTION.match(text, groups[last].end()):
                 first += 1
                 continue
-            yield groups[first].start(), groups[last].end(), "CREDIT_CARD"
+            yield groups[first].start(), groups[last].end()
             first = last + 1
 
 
 def _card_end(groups: list[re.Match[str]], first: int) -> int | None:
     """The last of the groups that make a card number from `first` on, the longest such number."""
-    digits, found = "", None
+    digits, last = "", None
     for number, group in enumerate(groups[first : first + 6]):
         digits += group[0]
         if len(digits) > 19 or (number > 0 and not _grouped(groups[first], group)):
             break
         if len(digits) >= _shortest(digits) and _ISSUER.match(digits) and luhn(digits):
-            found = first + number
-    return found
+            last = first + number
+    return last
 
 
 def _shortest(digits: str) -> int:
@@ -63,14 +65,15 @@ payment_card_dotted = pattern(
 _IBAN_STRETCH = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){11,30}")
 
 
-def iban(text: str) -> Iterator[IdentifierMatch]:
+@recogniser("IBAN")
+def iban(text: str) -> Iterator[Range]:
     """International bank account numbers, by length and structure of the country and check digits."""
     position = 0
     while stretch := _IBAN_STRETCH.search(text, position):
         end = _iban_end(text, stretch)
         position = stretch.start() + 4 if end is None else end
         if end is not None:
-            yield stretch.start(), end, "IBAN"
+            yield stretch.start(), end
 
 
 def _iban_end(text: str, stretch: re.Match[str]) -> int | None:

@@ -4,7 +4,7 @@ import re
 from importlib import import_module
 from typing import NamedTuple
 
-from atdp_cli.text.detection.identifiers.found import Recogniser, pattern
+from atdp_cli.text.detection.identifiers.recogniser import Recogniser, pattern
 
 _BEFORE, _AFTER = 64, 20  # how far from the number the word that names it may stand, that word included
 
@@ -139,8 +139,8 @@ def identity_number(row: NationalId) -> Recogniser:
         )
 
     def holds(match: re.Match[str]) -> bool:
-        told = alone.fullmatch(match["value"]) if telling or not words else None
-        return (told is not None or named(match)) and bool(import_module(f"stdnum.{module}").is_valid(match["value"]))
+        telling_shape = (telling or not words) and alone.fullmatch(match["value"]) is not None
+        return (telling_shape or named(match)) and bool(import_module(f"stdnum.{module}").is_valid(match["value"]))
 
     expression = rf"(?<![\w.,/$€£-]) (?P<value>{shape}) (?![\w/-] | [.,:]\w)"
     return pattern("NATIONAL_ID", expression, flags=re.IGNORECASE, check=holds)

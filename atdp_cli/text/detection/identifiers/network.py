@@ -4,7 +4,8 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from atdp_cli.text.detection.identifiers.found import IdentifierMatch, pattern
+from atdp_cli.text.detection.identifiers.recogniser import pattern, recogniser
+from atdp_cli.text.detection.spans import Range
 
 _BEFORE_A_VERSION = re.compile(
     r"(?:version|ver|v|release|build|firmware|section|chapter|clause)\.?[ ]\Z", re.IGNORECASE
@@ -32,7 +33,8 @@ _IPV6_STRETCH = re.compile(r"[0-9A-Fa-f:.]{2,45}+(?![0-9A-Fa-f:.])")
 _AFTER_IPV6 = re.compile(r"(?:%[\w.-]{0,15}\w)?(?:/\d{1,3}(?![\w.]))?")
 
 
-def ipv6(text: str) -> Iterator[IdentifierMatch]:
+@recogniser("IP_ADDRESS")
+def ipv6(text: str) -> Iterator[Range]:
     """IPv6 addresses that hold a digit; without one, `add::bad` could be code."""
     if text.count(":") < 2:
         return
@@ -45,11 +47,11 @@ def ipv6(text: str) -> Iterator[IdentifierMatch]:
             if any(c.isalnum() or c == "_" for c in around) or not any(c.isdigit() for c in candidate):
                 continue
             if _is_ipv6(candidate):
-                yield start, _AFTER_IPV6.match(text, end).end(), "IP_ADDRESS"  # type: ignore[union-attr]
+                yield start, _AFTER_IPV6.match(text, end).end()  # type: ignore[union-attr]
                 break
 
 
-def _trimmed(stretch: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _trimmed(stretch: re.Match[str]) -> Iterator[Range]:
     """The stretch as it is, then without the punctuation of the sentence around it."""
     start, end = stretch.span()
     left = 1 if stretch[0][0] in ":." else 0

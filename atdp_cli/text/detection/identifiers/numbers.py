@@ -1,6 +1,6 @@
 """Numbers that are too long to mean a quantity."""
 
-from atdp_cli.text.detection.identifiers.found import pattern
+from atdp_cli.text.detection.identifiers.recogniser import pattern
 
 digits = pattern("NUMBER", r"\d{5,}+")
 

@@ -3,7 +3,7 @@
 import re
 
 from atdp_cli.text.detection.function_words import function_words
-from atdp_cli.text.detection.identifiers.found import pattern
+from atdp_cli.text.detection.identifiers.recogniser import pattern
 
 
 def _issued(match: re.Match[str]) -> bool:

@@ -3,7 +3,7 @@
 import re
 
 from atdp_cli.text.detection.function_words import function_words
-from atdp_cli.text.detection.identifiers.found import pattern
+from atdp_cli.text.detection.identifiers.recogniser import pattern
 
 _STATE_CODES = (
     "AL|AK|AZ|AR|CA|CO|CT|DE|DC|FL|GA|HI|IA|ID|IL|IN|KS|KY|LA|MA|MD|ME|MI|MN|MO|MS|MT|NC|ND|NE|NH|NJ|NM|NV"

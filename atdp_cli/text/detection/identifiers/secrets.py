@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from atdp_cli.text.detection.identifiers.found import IdentifierMatch, Recogniser, pattern
+from atdp_cli.text.detection.identifiers.recogniser import Recogniser, pattern, recogniser
+from atdp_cli.text.detection.spans import Range
 
 
 def _is_varied(match: re.Match[str]) -> bool:
@@ -79,7 +80,8 @@ _BODY = re.compile(rf"(?:{_HEADER}|[A-Za-z0-9+/=\s]|\\[nr])*+")
 _END = re.compile(rf"-----END[ ]{_KEY}-----|----[ ]END[ ]{_KEY}[ ]----")
 
 
-def private_key(text: str) -> Iterator[IdentifierMatch]:
+@recogniser("PRIVATE_KEY")
+def private_key(text: str) -> Iterator[Range]:
     """PEM blocks of private keys (RFC 7468) and those of SSH, also where the end is missing."""
     position = 0
     while begin := _BEGIN.search(text, position):
@@ -87,7 +89,7 @@ def private_key(text: str) -> Iterator[IdentifierMatch]:
         position = body.end() if body else begin.end()
         if end := _END.match(text, position):
             position = end.end()
-        yield begin.start(), begin.start() + len(text[begin.start() : position].rstrip()), "PRIVATE_KEY"
+        yield begin.start(), begin.start() + len(text[begin.start() : position].rstrip())
 
 
 # The part of a PuTTY key file that is secret.

@@ -1,9 +1,11 @@
-"""What a recogniser is, and how to make one from a pattern."""
+"""What a recogniser is, and how to make one from a pattern or a function."""
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
 
 from atdp_cli.text.detection.identifiers.density import ANYTHING, DIGIT, Density, density
+from atdp_cli.text.detection.spans import Range
 
 IdentifierMatch = tuple[int, int, str]
 """(start, end, label): code points of the text, end exclusive."""
@@ -11,7 +13,24 @@ IdentifierMatch = tuple[int, int, str]
 Recogniser = Callable[[str], Iterable[IdentifierMatch]]
 """Takes a text and gives what it found, in any order. Time must be linear in the text's length."""
 
+REGISTERED: list[tuple[str, Recogniser]] = []
+"""Every recogniser that was made so far, with the label that it gives."""
+
 _DENSITIES: dict[Recogniser, Density] = {}
+
+
+def recogniser(label: str) -> Callable[[Callable[[str], Iterator[Range]]], Recogniser]:
+    """A decorator: a function that gives the places of one kind of identifier becomes their recogniser."""
+
+    def decorate(places: Callable[[str], Iterator[Range]]) -> Recogniser:
+        @functools.wraps(places)
+        def recognise(text: str) -> Iterator[IdentifierMatch]:
+            return ((start, end, label) for start, end in places(text))
+
+        REGISTERED.append((label, recognise))
+        return recognise
+
+    return decorate
 
 
 def pattern(
@@ -43,6 +62,7 @@ def pattern(
         return ((*match.span(group), label) for match in compiled.finditer(text) if check is None or check(match))
 
     _DENSITIES[recognise] = density(compiled)
+    REGISTERED.append((label, recognise))
     return recognise
 
 
@@ -51,9 +71,9 @@ class Recognisers:
 
     def __init__(self, recognisers: Iterable[Recogniser]) -> None:
         self._by_digits: dict[int, list[tuple[int, Recogniser]]] = {}
-        for recogniser in recognisers:
-            digits, width = _DENSITIES.get(recogniser, ANYTHING)
-            self._by_digits.setdefault(digits, []).append((width, recogniser))
+        for recognise in recognisers:
+            digits, width = _DENSITIES.get(recognise, ANYTHING)
+            self._by_digits.setdefault(digits, []).append((width, recognise))
 
     def __call__(self, text: str) -> Iterator[IdentifierMatch]:
         """What all of them find, in no order."""

@@ -1,0 +1,97 @@
+"""Files that appear whole or not at all, and what may be written over."""
+
+import contextlib
+import functools
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from atdp_cli.errors import InputError, RunError, UsageError
+from atdp_cli.files.compression import Writable, compressed, compression_of
+from atdp_cli.files.fsync import sync_folder
+
+TEMPORARY = ".tmp"
+"""How a file ends that is being written; it begins with a dot."""
+
+
+@contextlib.contextmanager
+def atomic_write(target: Path, *, mode: int = 0o666) -> Iterator[Writable]:
+    """A binary stream that becomes `target` when the block ends without an error, and nothing otherwise.
+
+    The bytes go to a temporary file beside `target`, are flushed to disk and renamed into place.
+    Compressed as the suffix of `target` says; the same bytes in give the same file.
+
+    Args:
+        mode: Permissions of a new file, before the process's mask.
+
+    Raises:
+        InputError: The target's folder is missing, or the target is a folder or a device.
+        RunError: The disk is full or does not allow writing.
+    """
+    _check_replaceable(target)
+    temporary = target.with_name(f".{secrets.token_hex(8)}{TEMPORARY}")
+    try:
+        with open(temporary, "xb", opener=functools.partial(os.open, mode=mode)) as plain:
+            with compressed(plain, compression_of(target)) as stream:
+                yield stream
+            plain.flush()
+            os.fsync(plain.fileno())
+        temporary.replace(target)
+        sync_folder(target.parent)
+    except OSError as error:
+        raise RunError(
+            f"{target} could not be written ({error.strerror}).", "Check free space and permissions."
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def atomic_rewrite(target: Path, data: bytes) -> None:
+    """Replace a file's content, wholly or not at all; one that is new is its owner's alone.
+
+    Permissions stay, and a symbolic link goes on leading to the file.
+
+    Raises:
+        InputError: The target's folder is missing, or the target is a folder.
+        RunError: The disk is full or does not allow writing.
+    """
+    target = real_path(target)
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o600
+    with atomic_write(target, mode=mode) as stream:
+        stream.write(data)
+    # The process's mask may have taken away what the file allowed before.
+    target.chmod(mode)
+
+
+def check_new(path: Path, *, force: bool) -> None:
+    """Refuse to overwrite a file without `force`, or to write into a folder that is not there.
+
+    Raises:
+        UsageError: The file exists.
+        InputError: Its folder does not, or it is a folder or a device.
+    """
+    _check_replaceable(path)
+    if os.path.lexists(path) and not force:
+        raise UsageError(f"{path} exists.", "Use --force to replace it, or choose another name.")
+
+
+def _check_replaceable(path: Path) -> None:
+    """Refuse what a rename must not replace, and a name that no file can have."""
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is not a folder.", "Create it first.")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder.", "Name the file to write.")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is no ordinary file, so it is not replaced.", "Name the file to write.")
+
+
+def real_path(path: Path) -> Path:
+    """The absolute path without symbolic links; those that lead in a circle stay."""
+    return Path(os.path.realpath(path))
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one place."""
+    return real_path(one) == real_path(other)

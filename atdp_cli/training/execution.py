@@ -1,0 +1,10 @@
+"""How the training of a stage is computed, whatever its recipe. Never imports torch."""
+
+from typing import Literal
+
+ClippingEngineName = Literal["bookkeeping", "opacus", "loop"]
+ENGINES: tuple[ClippingEngineName, ...] = ("bookkeeping", "opacus", "loop")
+"""In the order in which `auto` tries them."""
+
+Precision = Literal["float32", "bfloat16"]
+"""What layers compute in."""
