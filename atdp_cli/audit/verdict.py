@@ -45,7 +45,7 @@ class Limits:
                 raise UsageError(f"The {what} is {value}{unit}, and it must be 0 or more.", "Give a number from 0.")
 
 
-DEFAULT = Limits()
+DEFAULT_LIMITS = Limits()
 
 
 def judge(
@@ -58,7 +58,7 @@ def judge(
     calibrated: bool = True,
     mismatch: str | None = None,
     epsilon: tuple[EpsilonBound, ...] = (),
-    limits: Limits = DEFAULT,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Audit:
     """Judges a model by the ranks of its canaries.
 

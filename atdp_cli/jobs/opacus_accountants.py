@@ -1,4 +1,4 @@
-"""Opacus' two accountants as a second opinion. Loads torch, as Opacus does."""
+"""Opacus' two accountants as a second opinion. Torch is loaded when they are used, as Opacus needs it."""
 
 import math
 import warnings

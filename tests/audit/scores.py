@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import Lengths, Rank, Scores, rank_of
 from atdp_cli.audit.ranking import check_finite
-from atdp_cli.audit.verdict import DEFAULT, Limits, judge
+from atdp_cli.audit.verdict import DEFAULT_LIMITS, Limits, judge
 from atdp_cli.audit_result import Audit
 
 
@@ -18,7 +18,7 @@ def audit_scores(
     reference_scores: Scores | None = None,
     calibrated: bool = True,
     mismatch: str | None = None,
-    limits: Limits = DEFAULT,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Audit:
     """Judges a model by the scores that it gives to every candidate: `judge` on where they place the canaries.
 
