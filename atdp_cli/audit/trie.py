@@ -163,8 +163,8 @@ def score_pool(
     if trie.levels[0].ends[0]:
         scores[0] = 0  # a tail of no tokens: an empty sum
     done, total, room = 0, trie.inner_nodes, batch_size
-    one = np.zeros(1, dtype=np.int64)
-    root = Visit(depth=0, nodes=one, scores=np.zeros(1), parents=one, cache=None)
+    first = np.zeros(1, dtype=np.int64)
+    root = Visit(depth=0, nodes=first, scores=np.zeros(1), parents=first, cache=None)
     waiting = [root] if total else []
     with torch.inference_mode():
         while waiting:

@@ -28,7 +28,7 @@ from atdp_cli.audit.ranking import (
     rank_targets,
     rank_targets_exactly,
 )
-from atdp_cli.audit.request import Attack, Attacks, AuditRequest, CanaryTargets, check_request
+from atdp_cli.audit.request import Attack, AuditRequest, CanaryTargets, check_request
 from atdp_cli.audit.verdict import judge, with_numbers
 from atdp_cli.audit_result import AnyAudit, Audit, EpsilonBound, UnfinishedAudit
 from atdp_cli.errors import AtdpError, InputError, RunError
@@ -209,59 +209,31 @@ def _audit_canaries(
     # Ranks of other tokens than the trained ones bound nothing.
     bounds = _bounds(folder, canaries, ratio or plain, request) if mismatch is None else ()
     audit = judge_ranks(plain, ratio, mismatch=mismatch, epsilon=bounds)
-    more = _attack(
-        checkpoint,
-        canaries,
-        pool,
-        scores,
-        reference,
-        attacks=request.attacks,
-        judge=judge_ranks,
-        name=name,
-        notify=notify,
-    )
-    if request.full:
-        more["distribution"] = distribution(scores, template, targets, show_secrets=request.show_secrets)
-    return audit.model_copy(update=more)
-
-
-def _attack(
-    checkpoint: Checkpoint,
-    canaries: CanaryTargets,
-    pool: Pool,
-    scores: Scores,
-    reference: ReferenceScores | None,
-    *,
-    attacks: Attacks,
-    judge: Callable[..., Audit],
-    name: str,
-    notify: Notify,
-) -> dict[str, object]:
-    """The fields of `Audit` that the attacks fill."""
-    targets, fields = canaries.targets, dict[str, object]()
+    attacks, fields = request.attacks, dict[str, object]()
     if Attack.EXTRACTION in attacks.chosen:
         places = [pool_position(pool, targets, number) for number in range(len(targets))]
         fields["extraction"] = extract(
-            checkpoint.model, pool.candidates, places, scores[places], samples=attacks.samples, name=name
+            model, pool.candidates, places, scores[places], samples=attacks.samples, name=name
         )
     if Attack.MEMBERSHIP in attacks.chosen:
-        records = canary_records(checkpoint, canaries.template, targets, name=name)
+        records = canary_records(checkpoint, template, targets, name=name)
         planted = np.array([target.planted for target in targets])
-        reference_records = None if reference is None else reference.records
-        fields["membership"] = infer_membership(records, planted, reference=reference_records)
+        fields["membership"] = infer_membership(records, planted, reference=reference.records if reference else None)
     if Attack.RELEARNING in attacks.chosen and attacks.other_text is not None:
         fields["resurfaced"] = relearn(
             checkpoint,
             attacks.other_text,
             pool,
             targets,
-            None if reference is None else reference.scores,
+            reference.scores if reference else None,
             steps=attacks.steps,
-            judge=judge,
+            judge=judge_ranks,
             name=name,
             notify=notify,
         )
-    return fields
+    if request.full:
+        fields["distribution"] = distribution(scores, template, targets, show_secrets=request.show_secrets)
+    return audit.model_copy(update=fields)
 
 
 def _bounds(

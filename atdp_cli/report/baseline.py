@@ -124,10 +124,7 @@ def _recorded(audit: Audit) -> RecordedModel:
         own_number=failing_number(audit),
         canaries=tuple(
             RecordedCanary(
-                repeats=canary.repeats,
-                pool=canary.pool,
-                exposure=canary.exposure,
-                exposure_ratio=canary.exposure_ratio,
+                **canary.model_dump(include={"repeats", "pool", "exposure", "exposure_ratio"}),
                 failing=fails_alone(audit, canary),
             )
             for canary in audit.canaries

@@ -1,6 +1,7 @@
 """The privacy report as data. `privacy_report.json` in OUT/ is its public part; OUT.private/ has the whole."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Literal, Self
 
 from pydantic import model_validator
@@ -320,13 +321,6 @@ class PrivateReport(Frozen):
 def guarantee_entries(guarantees: Sequence[Guarantee]) -> tuple[GuaranteeEntry, ...]:
     """Guarantees in the form of the JSON."""
     return tuple(
-        GuaranteeEntry(
-            scope=guarantee.scope,
-            epsilon=json_number(guarantee.epsilon),
-            delta=guarantee.delta,
-            adjacency=guarantee.adjacency,
-            accountant=guarantee.accountant,
-            assumptions=guarantee.assumptions,
-        )
+        GuaranteeEntry.model_validate(asdict(guarantee) | {"epsilon": json_number(guarantee.epsilon)})
         for guarantee in guarantees
     )

@@ -10,10 +10,10 @@ from atdp_cli.report.checks import Check, Outcome, checks_of
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 
 _RULES = {
-    "canary-remembered": "The model remembers a planted canary.",
-    "model-remembers": "The model fails the audit of its planted canaries.",
-    "inconclusive": "The audit can neither pass nor fail the model.",
-    "not-audited": "The audit of the model could not be completed.",
+    "canary-remembered": ("The model remembers a planted canary.", "error"),
+    "model-remembers": ("The model fails the audit of its planted canaries.", "error"),
+    "inconclusive": ("The audit can neither pass nor fail the model.", "warning"),
+    "not-audited": ("The audit of the model could not be completed.", "error"),
 }
 _LEVELS = {
     Outcome.FAIL: "error",
@@ -48,8 +48,8 @@ def sarif(audits: Sequence[AnyAudit], manifest: ManifestFile | None, version: st
         version: Of atdp.
     """
     rules = [
-        {"id": rule, "shortDescription": {"text": text}, "defaultConfiguration": {"level": _default(rule)}}
-        for rule, text in _RULES.items()
+        {"id": rule, "shortDescription": {"text": text}, "defaultConfiguration": {"level": level}}
+        for rule, (text, level) in _RULES.items()
     ]
     reported = [check for audit in audits for check in checks_of(audit) if _reported(check)]
     return {
@@ -93,7 +93,3 @@ def _rule(check: Check) -> str:
     if check.number is not None:
         return "canary-remembered"
     return {Outcome.INCONCLUSIVE: "inconclusive", Outcome.ERROR: "not-audited"}.get(check.outcome, "model-remembers")
-
-
-def _default(rule: str) -> str:
-    return "warning" if rule == "inconclusive" else "error"
