@@ -294,6 +294,7 @@ def watched(atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, tmp_path: Path) -
     return run
 
 
+@pytest.mark.ci
 def test_a_stage_stops_where_its_canaries_are_clean_and_spends_all_the_same(
     atdp: Atdp, watched: Harden, leaky: Leaky, checkpoint_folder: Path, tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ def test_a_signal_ends_the_run_after_its_step_and_says_how_to_go_on(
     assert run(shlex.split(told)[1:]) == 0
 
 
+@pytest.mark.ci
 def test_two_signals_end_it_at_once_and_it_can_be_gone_on_with(line: list[object], tmp_path: Path) -> None:
     process = started(line, tmp_path)
     wait_for(lambda: lines_of(tmp_path / f"{OUT}.partial") >= 2)

@@ -58,7 +58,8 @@ def line(checkpoint_folder: Path, corpus: Path, span_file: Path) -> list[object]
     return [*command(checkpoint_folder, corpus, span_file), "--insecure-seed", 1, "--dtype", "float32"]
 
 
-@pytest.mark.parametrize("sharded", [False, pytest.param(True, marks=pytest.mark.ci)])
+@pytest.mark.ci
+@pytest.mark.parametrize("sharded", [False, True])
 def test_two_processes_write_the_model_of_one(line: list[object], tmp_path: Path, sharded: bool) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()
