@@ -5,8 +5,9 @@ is a slip, and would run for days, fill the memory or leave the range of floats.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, TypeVar, cast, dataclass_transform
 
 import pydantic.dataclasses
@@ -44,10 +45,11 @@ _T = TypeVar("_T")
 def validated(cls: type[_T]) -> type[_T]:
     """A frozen dataclass whose fields are checked by their annotations, and whose constructor raises `UsageError`.
 
-    Types are strict: no text is read as a number, and no truth value is one. `__post_init__` checks what concerns
+    Types are strict: no text is read as a number, and no truth value is one. The docstring under a field is its help.
+    `__post_init__` checks what concerns
     several fields, and raises `contradiction`.
     """
-    config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
     made: Any = pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=config)(cls)
     construct = made.__init__
 
@@ -56,10 +58,7 @@ def validated(cls: type[_T]) -> type[_T]:
         try:
             construct(self, **values)
         except ValidationError as error:
-            first, *others = error.errors(include_url=False)
-            name = str(next(iter(first["loc"]), ""))
-            same = [one for one in others if one["loc"][:1] == first["loc"][:1]]
-            raise setting_error([first, *same], "", name.replace("_", "-")) from error
+            raise usage_error(error) from error
 
     made.__init__ = checked
     return cast("type[_T]", made)
@@ -70,28 +69,39 @@ def contradiction(problem: str, remedy: str) -> PydanticCustomError:
     return PydanticCustomError(CONTRADICTION, "{problem}", {"problem": problem, "remedy": remedy})
 
 
-def setting_error(errors: Sequence[ErrorDetails], where: str, name: str) -> UsageError:
+def usage_error(error: ValidationError, names: Mapping[str, str] = MappingProxyType({})) -> UsageError:
+    """Our error for the first field that pydantic found wrong.
+
+    Args:
+        error: What pydantic raised.
+        names: What a message calls the fields; others by their names with hyphens.
+    """
+    details = error.errors(include_url=False)
+    place = details[0]["loc"][:1]
+    name = "".join(names.get(str(field), str(field).replace("_", "-")) for field in place)
+    return setting_error([detail for detail in details if detail["loc"][:1] == place], "", name)
+
+
+def setting_error(details: Sequence[ErrorDetails], where: str, name: str) -> UsageError:
     """Our error for what pydantic found wrong with one value.
 
     Args:
-        errors: At least one, all at the same place.
+        details: At least one, all at the same place.
         where: What the message begins with.
         name: What it calls the setting. The value is shown only where it is a number out of range.
     """
-    first = errors[0]
+    first = details[0]
     if first["type"] == CONTRADICTION:
         return UsageError(f"{where}{first['ctx']['problem']}", first["ctx"]["remedy"])
     if first["type"] in _RANGES:
-        return UsageError(f"{where}{name} is {_shown(first['input'])}.", f"Choose {allowed(errors)}.")
-    what = ", or: ".join(dict.fromkeys(one["msg"] for one in errors))
+        return UsageError(f"{where}{name} is {_shown(first['input'])}.", f"Choose {allowed_values(details)}.")
+    what = ", or: ".join(dict.fromkeys(detail["msg"] for detail in details))
     return UsageError(f"{where}{name}: {what}.", "Correct this key.")
 
 
-def allowed(errors: Sequence[ErrorDetails]) -> str:
+def allowed_values(details: Sequence[ErrorDetails]) -> str:
     """What to give instead of a value that pydantic refused."""
-    forms = [
-        _FORMS[one["type"]].format_map(one.get("ctx", {})) if one["type"] in _FORMS else one["msg"] for one in errors
-    ]
+    forms = [_FORMS.get(each["type"], "{msg}").format(msg=each["msg"], **each.get("ctx", {})) for each in details]
     return ", or ".join(dict.fromkeys(forms))
 
 

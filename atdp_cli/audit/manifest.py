@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 from atdp_cli.audit.canary import Choice, Secret, Target, Template, parse_template
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write
-from atdp_cli.files.bounded_read import LARGEST
+from atdp_cli.files.bounded_read import LARGEST_FILE
 from atdp_cli.files.document import read_document
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 
@@ -180,7 +180,7 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
         RunError: It cannot be written.
     """
     content = (manifest.model_dump_json(indent=1) + "\n").encode("utf-8")
-    if len(content) > LARGEST:
-        raise UsageError(f"The manifest would be larger than {LARGEST >> 20} MiB.", "Plant fewer canaries.")
+    if len(content) > LARGEST_FILE:
+        raise UsageError(f"The manifest would be larger than {LARGEST_FILE >> 20} MiB.", "Plant fewer canaries.")
     with atomic_write(path, mode=0o600) as file:
         file.write(content)

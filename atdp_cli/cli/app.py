@@ -12,7 +12,7 @@ from atdp_cli.cli import detect, plant_canary, redact, review
 from atdp_cli.cli.account import command as account
 from atdp_cli.cli.audit_canary import command as audit_canary
 from atdp_cli.cli.harden import command as harden
-from atdp_cli.cli.options.groups import expand_groups
+from atdp_cli.cli.options.generate import generate_options
 from atdp_cli.cli.report import command as report
 from atdp_cli.cli.terminal.exit import INCOMPLETE, exit_on_interrupt, flush, one_line, unexpected_error, write_error
 from atdp_cli.errors import AtdpError
@@ -38,7 +38,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "report": report.report_command,
 }
 for name, command in COMMANDS.items():
-    app.command(name)(exit_on_interrupt(expand_groups(command)))
+    app.command(name)(exit_on_interrupt(generate_options(command)))
 
 
 def _version(wanted: bool) -> None:

@@ -6,18 +6,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from pydantic import Field
 
 from atdp_cli.cli.options.shared import (
     BackendOptions,
     CorpusArgument,
-    DetectionOptions,
-    Force,
     ProgressOptions,
-    ReadingOptions,
+    corpus_source,
+    make_detector,
 )
 from atdp_cli.cli.terminal.console import progress, say_skipped, write_json
 from atdp_cli.errors import UsageError
+from atdp_cli.options import Option, Options
+from atdp_cli.text.options import OUTPUT, DetectionOptions, ReadingOptions, ReplacingOptions
 
 if TYPE_CHECKING:
     from atdp_cli.jobs.detect import Sampling
@@ -25,30 +26,32 @@ if TYPE_CHECKING:
 REVIEW = "Review"
 
 
+class SpansFileOptions(Options):
+    """Where spans go."""
+
+    output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"))] = None
+    """Spans file. Default: standard output."""
+
+
+class QueueOptions(Options):
+    """What people are to review."""
+
+    review: Annotated[Path | None, Option(REVIEW)] = None
+    """Also draw sentences for people to review, spans masked, and write them to this file for atdp review."""
+
+    sample: Annotated[Annotated[float, Field(gt=0, le=1)] | None, Option(REVIEW)] = None
+    """The share of the sentences to draw, half of them flagged. Default: 0.01."""
+
+
 def detect_command(
     corpus: CorpusArgument,
-    detecting: DetectionOptions,
-    working: BackendOptions,
+    detection: DetectionOptions,
+    backend: BackendOptions,
     reading: ReadingOptions,
-    saying: ProgressOptions,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Spans file. Default: standard output.", rich_help_panel="Output"),
-    ] = None,
-    force: Force = False,
-    review: Annotated[
-        Path | None,
-        typer.Option(
-            help="Also draw sentences for people to review, spans masked, and write them to this file for atdp review.",
-            rich_help_panel=REVIEW,
-        ),
-    ] = None,
-    sample: Annotated[
-        float | None,
-        typer.Option(
-            help="The share of the sentences to draw, half of them flagged. Default: 0.01.", rich_help_panel=REVIEW
-        ),
-    ] = None,
+    printing: ProgressOptions,
+    writing: SpansFileOptions,
+    replacing: ReplacingOptions,
+    queue: QueueOptions,
 ) -> None:
     """Find what is sensitive. One JSON line a record; positions count code points from 0, the end exclusive.
 
@@ -56,15 +59,15 @@ def detect_command(
     """
     from atdp_cli.jobs.detect import detect_corpus, detect_to_file
 
-    sampling = _sampling(review, sample, force=force)
-    corpus_read, detector = reading.corpus(corpus), detecting.detector(corpus, working)
-    console = saying.console()
-    with progress(console, saying.progress) as notify:
-        if output is not None:
-            tally = detect_to_file(corpus_read, output, detector, notify, force=force, review=sampling)
+    sampling = _sampling(queue, force=replacing.force)
+    source, detector = corpus_source(reading, corpus), make_detector(detection, corpus, backend)
+    console = printing.console()
+    with progress(console, printing.progress) as notify:
+        if writing.output is not None:
+            tally = detect_to_file(source, writing.output, detector, notify, force=replacing.force, review=sampling)
         else:
-            tally = detect_corpus(corpus_read, detector, _discard if saying.as_json else _print, notify, sampling)
-    if saying.as_json:
+            tally = detect_corpus(source, detector, _discard if printing.as_json else _print, notify, sampling)
+    if printing.as_json:
         write_json(
             {
                 "schema_version": 1,
@@ -76,7 +79,7 @@ def detect_command(
                 "sensitive_share": tally.sensitive_share,
                 "by_label": dict(tally.by_label.most_common()),
                 "crosscheck": None if tally.crosscheck is None else asdict(tally.crosscheck),
-                "review": None if tally.queued is None else {"queue": str(review), **asdict(tally.queued)},
+                "review": None if tally.queued is None else {"queue": str(queue.review), **asdict(tally.queued)},
             }
         )
     console.print(
@@ -87,19 +90,20 @@ def detect_command(
     if tally.queued is not None:
         console.print(
             f"Sentences to review: {tally.queued.flagged:,} flagged, {tally.queued.unflagged:,} unflagged. "
-            f"Next: atdp review {shlex.quote(str(review))}",
+            f"Next: atdp review {shlex.quote(str(queue.review))}",
             soft_wrap=True,
         )
 
 
-def _sampling(queue: Path | None, rate: float | None, *, force: bool) -> "Sampling | None":
+def _sampling(options: QueueOptions, *, force: bool) -> "Sampling | None":
     from atdp_cli.jobs.detect import Sampling
 
-    if queue is None:
-        if rate is not None:
+    if options.review is None:
+        if options.sample is not None:
             raise UsageError("--sample goes with --review.", "Name the queue to write, or leave it out.")
         return None
-    return Sampling(queue=queue, force=force) if rate is None else Sampling(queue=queue, rate=rate, force=force)
+    rate = {} if options.sample is None else {"rate": options.sample}
+    return Sampling(queue=options.review, force=force, **rate)
 
 
 def _print(line: str) -> None:

@@ -4,51 +4,51 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from atdp_cli.cli.options.shared import (
     BackendOptions,
     CorpusArgument,
-    DetectionOptions,
-    Force,
     ProgressOptions,
-    ReadingOptions,
+    corpus_source,
+    make_detector,
 )
 from atdp_cli.cli.terminal.console import progress, say_skipped, write_json
+from atdp_cli.options import Option, Options
+from atdp_cli.text.options import DETECTION, OUTPUT, DetectionOptions, ReadingOptions, ReplacingOptions
 from atdp_cli.text.redaction.placeholders import Style
+
+
+class RedactedOutputOptions(Options):
+    """Where the redacted corpus goes."""
+
+    output: Annotated[Path, Option(OUTPUT, flags=("--output", "-o"))]
+    """The redacted corpus, in the same format."""
+
+
+class PlaceholderOptions(Options):
+    """What is replaced, and by what."""
+
+    spans: Annotated[Path | None, Option(DETECTION)] = None
+    """Spans of atdp detect, in place of the detector."""
+
+    style: Annotated[Style, Option(OUTPUT, metavar="STYLE")] = Style.LABEL
+    """Placeholders: label, as [PERSON]; angle, <PERSON>; numbered, [PERSON_1], equal texts of a record alike;
+    pseudonym, [PERSON_k7f2q4xa], equal texts of all records alike, by a keyed hash. Numbered leaks which mentions of a
+    record are the same (equality and co-reference), pseudonym which of the whole corpus."""
+
+    pseudonym_key: Annotated[Path | None, Option(OUTPUT)] = None
+    """File of the key for pseudonyms, 32 bytes or more, created if it does not exist. Corpora with one key share their
+    pseudonyms; who has it can test guesses. Default: a random key, thrown away."""
 
 
 def redact_command(
     corpus: CorpusArgument,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The redacted corpus, in the same format.", rich_help_panel="Output")
-    ],
-    detecting: DetectionOptions,
-    working: BackendOptions,
+    writing: RedactedOutputOptions,
+    detection: DetectionOptions,
+    backend: BackendOptions,
     reading: ReadingOptions,
-    saying: ProgressOptions,
-    spans: Annotated[
-        Path | None, typer.Option(help="Spans of atdp detect, in place of the detector.", rich_help_panel="Detection")
-    ] = None,
-    style: Annotated[
-        Style,
-        typer.Option(
-            metavar="STYLE",
-            help="Placeholders: label, as [PERSON]; angle, <PERSON>; numbered, [PERSON_1], equal texts of a record "
-            "alike; pseudonym, [PERSON_k7f2q4xa], equal texts of all records alike, by a keyed hash. Numbered leaks "
-            "which mentions of a record are the same (equality and co-reference), pseudonym which of the whole corpus.",
-            rich_help_panel="Output",
-        ),
-    ] = Style.LABEL,
-    pseudonym_key: Annotated[
-        Path | None,
-        typer.Option(
-            help="File of the key for pseudonyms, 32 bytes or more, created if it does not exist. Corpora with one "
-            "key share their pseudonyms; who has it can test guesses. Default: a random key, thrown away.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
-    force: Force = False,
+    printing: ProgressOptions,
+    placeholders: PlaceholderOptions,
+    replacing: ReplacingOptions,
 ) -> None:
     """Replace what is sensitive by placeholders; everything else stays byte for byte, in Parquet value for value.
 
@@ -56,27 +56,25 @@ def redact_command(
     """
     from atdp_cli.jobs.detect import redact_corpus
 
-    console = saying.console()
-    with progress(console, saying.progress) as notify:
+    console = printing.console()
+    with progress(console, printing.progress) as notify:
         tally = redact_corpus(
-            reading.corpus(corpus),
-            output,
-            detecting.detector(corpus, working),
+            corpus_source(reading, corpus),
+            writing.output,
+            make_detector(detection, corpus, backend),
             notify,
-            style=style,
-            pseudonym_key=pseudonym_key,
-            spans=spans,
-            force=force,
+            force=replacing.force,
+            **dict(placeholders),
         )
-    if saying.as_json:
+    if printing.as_json:
         write_json(
             {
                 "schema_version": 1,
-                "output": str(output),
+                "output": str(writing.output),
                 "records": tally.records,
                 "skipped": tally.skipped,
                 "crosscheck": None if tally.crosscheck is None else asdict(tally.crosscheck),
             }
         )
-    console.print(f"Records redacted into {output}: {tally.records:,}.", soft_wrap=True)
+    console.print(f"Records redacted into {writing.output}: {tally.records:,}.", soft_wrap=True)
     say_skipped(console, tally.skipped)

@@ -12,12 +12,13 @@ import typer
 from atdp_cli.cli.options.shared import OutputOptions
 from atdp_cli.cli.terminal.console import stderr_console, write_json
 from atdp_cli.errors import InputError, UsageError
+from atdp_cli.options import Option, Options
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from atdp_cli.jobs.review import Review, ReviewSummary
-    from atdp_cli.text.review.queue_file import Entry
+    from atdp_cli.text.review.queue_file import QueueEntry
 
 KEYS = "k  right as it stands, next     s  skip     u  undo     q  quit, go on later"
 MASK_KEYS = "d N  drop mask N     r N  reveal mask N     m TEXT  mark a term that was missed"
@@ -29,31 +30,27 @@ _NUMBERED = re.compile(r"([dr])((?:[\s,]*[0-9]{1,6})+)", re.IGNORECASE)
 _JOINERS = "\u200c\u200d"
 
 
+class ReviewOptions(Options):
+    """What is reviewed, and where decisions go."""
+
+    data: Annotated[tuple[Path, ...], Option()] = ()
+    """The corpus, if it is no longer where it was; only dropping and revealing read it. Repeat for several files, in
+    the order in which they were read."""
+
+    allow: Annotated[Path | None, Option(LISTS)] = None
+    """The list that dropped terms are added to. Default: queue.allow.txt beside queue.jsonl."""
+
+    deny: Annotated[Path | None, Option(LISTS)] = None
+    """The list that missed terms are added to. Default: queue.deny.txt beside queue.jsonl."""
+
+    skipped: Annotated[bool, Option()] = False
+    """Ask again about what was skipped."""
+
+
 def review_command(
-    queue: Annotated[Path, typer.Argument(metavar="QUEUE", help="What atdp detect --review_command wrote.")],
-    saying: OutputOptions,
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="The corpus, if it is no longer where it was; only dropping and revealing read it. Repeat for "
-            "several files, in the order in which they were read."
-        ),
-    ] = None,
-    allow: Annotated[
-        Path | None,
-        typer.Option(
-            help="The list that dropped terms are added to. Default: queue.allow.txt beside queue.jsonl.",
-            rich_help_panel=LISTS,
-        ),
-    ] = None,
-    deny: Annotated[
-        Path | None,
-        typer.Option(
-            help="The list that missed terms are added to. Default: queue.deny.txt beside queue.jsonl.",
-            rich_help_panel=LISTS,
-        ),
-    ] = None,
-    skipped: Annotated[bool, typer.Option("--skipped", help="Ask again about what was skipped.")] = False,
+    queue: Annotated[Path, typer.Argument(metavar="QUEUE", help="What atdp detect --review wrote.")],
+    printing: OutputOptions,
+    options: ReviewOptions,
 ) -> None:
     """Go through a sample of sentences: say which masks are wrong and what is missing. Answers come a line each.
 
@@ -61,13 +58,13 @@ def review_command(
     """
     from atdp_cli.jobs.review import open_review, summarise
 
-    walk = open_review(queue, data=data or (), allow=allow, deny=deny, skipped=skipped)
-    console = stderr_console(quiet=saying.quiet)
+    walk = open_review(queue, **dict(options))
+    console = stderr_console(quiet=printing.quiet)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     _walk(walk, console)
     summary = summarise(walk.queue)
-    if saying.as_json:
+    if printing.as_json:
         write_json(_summary_json(walk, summary))
     _say_summary(console, walk, summary)
 
@@ -136,7 +133,7 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() or one in _JOINERS else " " if one.isspace() else "\ufffd" for one in text)
 
 
-def _keys(entry: "Entry | None") -> str:
+def _keys(entry: "QueueEntry | None") -> str:
     if entry is None:
         return LAST
     return f"{KEYS}\n{MASK_KEYS if entry.spans else TERM_KEYS}"
@@ -150,7 +147,7 @@ def _show(console: "Console", walk: "Review") -> None:
         console.print(_pending(walk), soft_wrap=True)
 
 
-def _show_sentence(console: "Console", walk: "Review", entry: "Entry") -> None:
+def _show_sentence(console: "Console", walk: "Review", entry: "QueueEntry") -> None:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -170,7 +167,7 @@ def _show_sentence(console: "Console", walk: "Review", entry: "Entry") -> None:
         console.print(Padding(Text(printable(f"Found by: {found}"), style="dim"), (1, 0, 0, 2), expand=False))
 
 
-def _by_source(entry: "Entry") -> list[str]:
+def _by_source(entry: "QueueEntry") -> list[str]:
     """Such as `ner 1, 3`, each source where its first mask stands."""
     numbers: dict[str, list[str]] = {}
     for at, span in enumerate(entry.spans, start=1):

@@ -34,8 +34,9 @@ from atdp_cli.audit_result import AnyAudit, Audit, EpsilonBound, UnfinishedAudit
 from atdp_cli.errors import AtdpError, InputError, RunError
 from atdp_cli.events import Event, FellBack, Notify, RecordsRead
 from atdp_cli.files.provenance import file_sha256
+from atdp_cli.jobs.backend import THIS_PROCESS, Backend
 from atdp_cli.jobs.machine import cores
-from atdp_cli.jobs.ray import THIS_PROCESS, Backend, Ray, connected, submit_to
+from atdp_cli.jobs.ray import Ray, connected, submit_to
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
 from atdp_cli.model.folder import check_folder, tokenizer_folder, weight_files
 from atdp_cli.model.tokens import tokenizer_fingerprint

@@ -49,23 +49,11 @@ class Weighted:
     """
 
     kind: Literal["weighted"] = "weighted"
-    weight: Annotated[
-        _Share | Literal["record", "released"],
-        Field(
-            description="w of tokens without a flag: a number, record (from the record's own share of flagged tokens) "
-            "or released (from the corpus' share, released with noise). Default: 0.2."
-        ),
-        _TRAINING,
-    ] = 0.2
-    target_share: Annotated[
-        float,
-        Field(
-            gt=0,
-            lt=1,
-            description="Share of the weight that flagged tokens should carry, for record and released. Default: 0.5.",
-        ),
-        _TRAINING,
-    ] = 0.5
+    weight: Annotated[_Share | Literal["record", "released"], _TRAINING] = 0.2
+    """w of tokens without a flag: a number, record (from the record's own share of flagged tokens) or released (from
+    the corpus' share, released with noise). Default: 0.2."""
+    target_share: Annotated[float, Field(gt=0, lt=1), _TRAINING] = 0.5
+    """Share of the weight that flagged tokens should carry, for record and released. Default: 0.5."""
     release_noise_multiplier: NoiseMultiplier = 20.0
 
 
@@ -123,12 +111,10 @@ class DPSGD:
     """
 
     kind: Literal["dp-sgd"] = "dp-sgd"
-    clip_norm: Annotated[
-        _Positive, Field(description="C: largest norm of a record's gradient. Default: 0.1."), _PRIVACY
-    ] = 0.1
-    expected_batch: Annotated[
-        _Count | None, Field(description="B, expected records a step. Default: min(256, ⌈N/4⌉)."), _TRAINING
-    ] = None
+    clip_norm: Annotated[_Positive, _PRIVACY] = 0.1
+    """C: largest norm of a record's gradient. Default: 0.1."""
+    expected_batch: Annotated[_Count | None, _TRAINING] = None
+    """B, expected records a step. Default: min(256, ⌈N/4⌉)."""
     schedule: Schedule
 
 
@@ -218,9 +204,8 @@ class Train:
     text: Text
     objective: Objective
     mechanism: Mechanism
-    epochs: Annotated[
-        int, Field(ge=1, le=MOST_EPOCHS, description="Passes over the corpus. Default: 3."), _TRAINING
-    ] = 3
+    epochs: Annotated[int, Field(ge=1, le=MOST_EPOCHS), _TRAINING] = 3
+    """Passes over the corpus. Default: 3."""
     optimizer: Optimizer = AdamW()
     layers: str = "all"
     annealing: Annealing = "none"
@@ -269,18 +254,13 @@ class Interpolate:
 Stage = Annotated[Train | Interpolate, Field(discriminator="kind")]
 Recipe = tuple[Stage, ...]
 
+_UNIONS = {"stage": Stage, "objective": Objective, "mechanism": Mechanism, "schedule": Schedule, "optimizer": Optimizer}
 SUMS: Mapping[str, Mapping[str, type[Any]]] = {
-    key: {type_.kind: type_ for type_ in get_args(get_args(sum_)[0])}
-    for key, sum_ in {
-        "stage": Stage,
-        "objective": Objective,
-        "mechanism": Mechanism,
-        "schedule": Schedule,
-        "optimizer": Optimizer,
-    }.items()
+    field: {part.kind: part for part in get_args(get_args(union)[0])} for field, union in _UNIONS.items()
 }
 """The types of each field that holds one of several, by kind."""
 
+_CONSTANT = DPSGD(schedule=Constant(noise_multiplier=1.0))
 _RISE_RESET = DPSGD(schedule=RiseReset(noise_multiplier=1.0))
 
 NO_DP: Recipe = (Train(name="no-dp", text=Text.RAW, objective=Uniform(), mechanism=Plain()),)
@@ -297,14 +277,7 @@ FITTED_DECOYS: Recipe = (
         release_noise_multiplier=2.5,
     ),
 )
-DP_SGD: Recipe = (
-    Train(
-        name="dp-sgd",
-        text=Text.RAW,
-        objective=Uniform(),
-        mechanism=DPSGD(schedule=Constant(noise_multiplier=1.0)),
-    ),
-)
+DP_SGD: Recipe = (Train(name="dp-sgd", text=Text.RAW, objective=Uniform(), mechanism=_CONSTANT),)
 ATDP: Recipe = (Train(name="atdp", text=Text.RAW, objective=Weighted(), mechanism=_RISE_RESET),)
 
 ANCHORED: Recipe = (Train(name="anchored", text=Text.RAW, objective=Anchored(), mechanism=_RISE_RESET),)

@@ -8,18 +8,16 @@ silent.
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, to_jsonable_python
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.bounded_read import read_whole
-from atdp_cli.ranges import CONTRADICTION, LEAST_DELTA, contradiction, setting_error, validated
-from atdp_cli.text.detection.spans import Tier
-from atdp_cli.text.redaction.placeholders import Style
+from atdp_cli.ranges import CONTRADICTION, contradiction, setting_error, validated
+from atdp_cli.training.options import NO_OPTIONS, RunOptions
 from atdp_cli.training.recipe import SUMS, Recipe, parse_recipe
 
 RECIPE_FILE = "recipe.toml"
@@ -35,29 +33,6 @@ HEADER = f"""\
 
 
 @validated
-class RunOptions:
-    """Options of `harden` beside the recipe that shape the training; None where nothing is said.
-
-    Attributes:
-        max_windows: Of `--max-windows-per-unit`, at least 1.
-        lora_rank: At least 1; None also trains the whole model.
-        delta: In (0, 1).
-    """
-
-    tier: Tier | None = None
-    unit: str | None = None
-    style: Style | None = None
-    max_windows: Annotated[int | None, Field(ge=1)] = None
-    jitter_seed: int | None = None
-    lora_rank: Annotated[int | None, Field(ge=1)] = None
-    delta: Annotated[float | None, Field(ge=LEAST_DELTA, lt=1)] = None
-
-    def said(self) -> dict[str, Any]:
-        """The options about which something is said."""
-        return {name: value for name, value in vars(self).items() if value is not None}
-
-
-@validated
 class RecipeFile:
     """What a recipe file holds.
 
@@ -68,7 +43,7 @@ class RecipeFile:
 
     name: str
     recipe: Recipe
-    run: RunOptions = RunOptions()
+    run: RunOptions = NO_OPTIONS
 
 
 @validated
@@ -77,7 +52,7 @@ class _Document:
 
     name: str
     stage: Recipe
-    run: RunOptions = RunOptions()
+    run: RunOptions = NO_OPTIONS
 
     def __post_init__(self) -> None:
         if not (self.name.strip() and self.name.isprintable()):
@@ -86,8 +61,7 @@ class _Document:
         for number, name in enumerate(names, 1):
             letters = name.replace("-", "").replace("_", "")
             if not (letters.isascii() and letters.isalnum()):  # --set STAGE.option=value must find its end
-                where = f"stage {number} ({name})" if name.isprintable() else f"stage {number}"
-                raise contradiction(f"{where}: name is {name!r}.", "Use letters, digits, - and _.")
+                raise contradiction(f"{_stage_words(number, name)}: name is {name!r}.", "Use letters, digits, - and _.")
             if name in names[: number - 1]:
                 raise contradiction(
                     f"stage {number}: the name '{name}' is taken by an earlier stage.", "Give it another."
@@ -115,7 +89,7 @@ def recipe_text(file: RecipeFile) -> str:
     """The text of a recipe file."""
     import tomli_w
 
-    tables = {"name": file.name, "stage": file.recipe} | ({"run": file.run} if file.run.said() else {})
+    tables = {"name": file.name, "stage": file.recipe} | ({"run": file.run} if file.run.given() else {})
     return HEADER + tomli_w.dumps(to_jsonable_python(tables, exclude_none=True))
 
 
@@ -157,82 +131,70 @@ def _loaded(text: str) -> Any:
 def _file(document: Any) -> RecipeFile:
     try:
         # As JSON, which has neither tuples nor enums: strict validation takes a list and a string for them.
-        read = _DOCUMENT.validate_json(json.dumps(document))
+        read = _DOCUMENT.validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
         raise _refusal(document, error.errors(include_url=False)) from error
     return RecipeFile(name=read.name, recipe=read.stage, run=read.run)
 
 
 _DOCUMENT = TypeAdapter(_Document)
-_KINDS = {kind: owner for kinds in SUMS.values() for kind, owner in kinds.items()}
+_KINDS = {kind: part for kinds in SUMS.values() for kind, part in kinds.items()}
 
 
 def _refusal(document: Any, errors: Sequence[ErrorDetails]) -> UsageError:
     """Our error for the first thing that is wrong: the stage by number and name, the key, and what to do."""
-    error, path = errors[0], _path(document, errors[0]["loc"])
-    words = _words(document, path)
-    where, around = (": ".join(some) or "the file" for some in (words, words[:-1]))
-    kinds = SUMS.get(next((part for part in reversed(path) if isinstance(part, str)), ""), {})
+    error = errors[0]
+    place, table = _place(document, error["loc"])
+    where, around = (": ".join(words) or "the file" for words in (place, place[:-1]))
+    key = place[-1] if place else ""
+    kinds = SUMS.get(key.partition(" ")[0], {})  # the place of a stage is its number
     remedy = f"Choose one of {', '.join(kinds)}."
     match error["type"]:
-        case "missing" if error["loc"][-1] == path[-1]:
-            return UsageError(f"{around}: the key '{path[-1]}' is missing.", "Add it.")
-        case "unexpected_keyword_argument":
-            problem = f"{around}: the key {path[-1]!r} is not known."
-            keys = _keys(document, path[:-1])
-            remedy = f"Its keys are {', '.join(keys)}." if keys else "It has no keys but kind."
+        case "missing" if error["loc"][-1] == key:
+            problem, remedy = f"{around}: the key '{key}' is missing.", "Add it."
+        case "unexpected_keyword_argument" | "extra_forbidden":
+            problem = f"{around}: the key {key!r} is not known."
+            owner: Any = _Document if place == [key] else RunOptions if place[0] == "run" else _KINDS[table["kind"]]
+            known = [name for name in owner.__pydantic_fields__ if name != "kind"]
+            remedy = f"Its keys are {', '.join(known)}." if known else "It has no keys but kind."
         case "union_tag_not_found":
             problem = f"{where}: the key 'kind' is missing."
         case "union_tag_invalid":
             kind = error["input"]["kind"]
             problem = f"{where}: kind is {repr(kind) if isinstance(kind, str) else 'no string'}."
-        case "dataclass_type" | "dict_type":
+        case "dataclass_type" | "model_type" | "dict_type":
             problem = f"{where} is no table."
             remedy = f"Give a table with a kind: {', '.join(kinds)}." if kinds else "Give a table of keys and values."
-        case "tuple_type" if path == ("stage",):
+        case "tuple_type" if key == "stage":
             problem, remedy = "stage is no list of tables.", "Start each stage with [[stage]]."
         case "json_invalid":
             problem, remedy = "the file is nested too deep.", "Correct the file, or let harden write one."
-        case _:
-            inside = words if error["type"] == CONTRADICTION else words[:-1]
-            same = [one for one in errors if _path(document, one["loc"]) == path]
-            return setting_error(same, "".join(f"{word}: " for word in inside), where.rpartition(": ")[2])
+        case kind:
+            prefix = "".join(f"{word}: " for word in (place if kind == CONTRADICTION else place[:-1]))
+            same = [other for other in errors if _place(document, other["loc"])[0] == place]
+            return setting_error(same, prefix, key)
     return UsageError(problem, remedy)
 
 
-def _path(document: Any, loc: Sequence[str | int]) -> tuple[str | int, ...]:
-    """The keys and the number of the stage that lead to what is wrong.
+def _place(document: Any, loc: Sequence[str | int]) -> tuple[list[str], Any]:
+    """What is wrong as a message names it, a word a table and one for the key; and the table around it.
 
     Pydantic also names the kind that it took a table for, the type that it tried on a value, and members of pairs.
     """
-    path: list[str | int] = []
-    value, entered = document, False
+    words: list[str] = []
+    around, value, entered = document, document, False
     for part in loc:
         if entered and isinstance(value, dict) and value.get("kind") == part:
             entered = False
         elif isinstance(value, dict):
-            path.append(part)
-            value, entered = value.get(str(part)), True
-        elif isinstance(value, list) and path == ["stage"]:
-            path.append(part)
+            words.append(str(part))
+            around, value, entered = value, value.get(str(part)), True
+        elif isinstance(value, list) and words == ["stage"]:
             value, entered = value[int(part)], True
-    return tuple(path)
+            name = value.get("name") if isinstance(value, dict) else None
+            words = [_stage_words(int(part) + 1, name)]
+    return words, around
 
 
-def _words(document: Any, path: Sequence[str | int]) -> list[str]:
-    """A path as a message names it."""
-    words = [str(part) for part in path if isinstance(part, str)]
-    if len(path) > 1 and isinstance(path[1], int):
-        table = document["stage"][path[1]]
-        name = table.get("name") if isinstance(table, dict) else None
-        printable = isinstance(name, str) and name.isprintable()
-        words[0] = f"stage {path[1] + 1}" + (f" ({name})" if printable else "")
-    return words
-
-
-def _keys(document: Any, path: Sequence[str | int]) -> list[str]:
-    """The keys that the table at a path may have beside its kind."""
-    for part in path:
-        document = document[part]
-    owner = _KINDS[document["kind"]] if "stage" in path else RunOptions if path else _Document
-    return [field.name for field in fields(owner) if field.name != "kind"]
+def _stage_words(number: int, name: object) -> str:
+    return f"stage {number} ({name})" if isinstance(name, str) and name.isprintable() else f"stage {number}"

@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from atdp_cli.errors import UsageError
 from atdp_cli.options import Option
-from atdp_cli.ranges import allowed
+from atdp_cli.ranges import allowed_values
 from atdp_cli.training.recipe import SUMS, Recipe, Stage, Train, last_private
 
 FIRST = ("noise-multiplier", "optimizer")
@@ -83,7 +83,10 @@ def stage_options() -> dict[str, StageOption]:
     """The options that the command line has for stages, by name: fields of the recipe that have an `Option`."""
     return {
         _option_name(name): StageOption(
-            name=_option_name(name), type=_type_on_command_line(field), help=field.description or "", option=option
+            name=_option_name(name),
+            type=_type_on_command_line(field),
+            help=" ".join((field.description or "").split()),
+            option=option,
         )
         for name, field in _fields()
         for option in field.metadata
@@ -143,7 +146,7 @@ def _parsed(part: Any, name: str, text: str, where: str) -> Any:
     try:
         return _adapter(field).validate_python(text.split(",") if pair else text)
     except ValidationError as error:
-        form = "two numbers, LOW,HIGH" if pair else allowed(error.errors(include_url=False))
+        form = "two numbers, LOW,HIGH" if pair else allowed_values(error.errors(include_url=False))
         raise UsageError(f"{where} is '{text}'.", f"Choose {form}.") from error
 
 

@@ -73,7 +73,7 @@ class Experiment:
         require_at_least("held_out_every", self.held_out_every, 2)
         if self.corpus.suffix != ".txt":
             raise UsageError(
-                f"{self.corpus} is not plain text.", "Canaries are planted in .txt corpora, a record a line."
+                f"{self.corpus} is not plain text.", "Canaries are planted in .txt corpora, one record a line."
             )
 
     def folder(self, seed: int) -> Path:
@@ -248,6 +248,7 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
         lora_rank=step.lora_rank,
         merge_adapter=step.lora_rank is not None,
         dtype="float32",
+        checkpoint_every=0,
         force=True,
     )
     try:

@@ -159,6 +159,7 @@ def test_spans_from_a_file_have_decoys(
     assert not any("Emma" in text for text in read)
 
 
+@pytest.mark.ci
 def test_canaries_that_the_detector_sees_stay_unlearnt(
     atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, tmp_path: Path
 ) -> None:

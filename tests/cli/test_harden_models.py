@@ -13,6 +13,7 @@ from atdp_cli.privacy.ledger import SubsampledGaussian, read_verified
 from tests.cli.conftest import Atdp
 
 QUICK = ["--epochs", "2", "--tier", "low-entity", "--no-store", "-q"]
+FEW = [*QUICK, "--max-records", "60"]
 
 
 @pytest.fixture(scope="module")
@@ -90,15 +91,15 @@ def test_an_adapter_is_trained_written_and_hardened_again(
 ) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     lora = ("--lora-rank", "2", "--learning-rate", "0.01")
-    assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", first, *lora, *QUICK).code == 0
+    assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", first, *lora, *FEW).code == 0
     assert (first / "adapter_model.safetensors").is_file()
     assert not (first / "model.safetensors").exists()
-    assert atdp("harden", first, "--data", corpus, "-o", second, *QUICK).code == 0
+    assert atdp("harden", first, "--data", corpus, "-o", second, *FEW).code == 0
     assert private_steps(second) == 2 * private_steps(first)
     base, hardened = load_checkpoint(checkpoint_folder), load_checkpoint(second)
     ids = torch.arange(8)[None]
     assert not torch.allclose(base.model(ids).logits, hardened.model(ids).logits, atol=1e-4)
-    ended = atdp("harden", first, "--data", corpus, "-o", tmp_path / "third", "--lora-rank", "2", *QUICK)
+    ended = atdp("harden", first, "--data", corpus, "-o", tmp_path / "third", "--lora-rank", "2", *FEW)
     assert ended.code == 2
     assert "adapter already" in ended.err
 
@@ -107,7 +108,7 @@ def test_a_merged_adapter_is_a_whole_model_that_says_the_same(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
     apart, whole = tmp_path / "apart", tmp_path / "whole"
-    options = ("--lora-rank", "2", "--learning-rate", "0.01", "--insecure-seed", "4", *QUICK)
+    options = ("--lora-rank", "2", "--learning-rate", "0.01", "--insecure-seed", "4", *FEW)
     assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", apart, *options).code == 0
     assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", whole, "--merge-adapter", *options).code == 0
     assert (whole / "model.safetensors").is_file()
@@ -127,10 +128,10 @@ def test_an_adapter_without_its_model_says_so(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", out, "--lora-rank", "1", *QUICK).code == 0
+    assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", out, "--lora-rank", "1", *FEW).code == 0
     config = json.loads((out / "adapter_config.json").read_text())
     (out / "adapter_config.json").write_text(json.dumps(config | {"base_model_name_or_path": "gone/away"}))
-    ended = atdp("harden", out, "--data", corpus, "-o", tmp_path / "again", *QUICK)
+    ended = atdp("harden", out, "--data", corpus, "-o", tmp_path / "again", *FEW)
     assert ended.code == 2
     assert "gone/away" in ended.err
 
@@ -154,7 +155,7 @@ def test_every_engine_gives_the_same_model(atdp: Atdp, checkpoint_folder: Path, 
     weights = []
     for engine, tokens in (("loop", "auto"), ("bookkeeping", "auto"), ("bookkeeping", "40"), ("opacus", "100")):
         out = tmp_path / f"{engine}{tokens}"
-        options = ("--engine", engine, "--microbatch", tokens, "--insecure-seed", "9", "--dtype", "float32", *QUICK)
+        options = ("--engine", engine, "--microbatch", tokens, "--insecure-seed", "9", "--dtype", "float32", *FEW)
         assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", out, *options).code == 0
         assert json.loads((out / "privacy_report.json").read_text())["engine"] == engine
         weights.append(flat(out))
@@ -170,7 +171,7 @@ def test_layers_may_compute_in_bfloat16(
     moved = {}
     for precision in ("float32", "bfloat16"):
         out = tmp_path / precision
-        options = ("--recipe", recipe, "--precision", precision, "--insecure-seed", "9", "--dtype", "float32", *QUICK)
+        options = ("--recipe", recipe, "--precision", precision, "--insecure-seed", "9", "--dtype", "float32", *FEW)
         assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", out, *options).code == 0
         check = json.loads((out / "privacy_report.json").read_text())["engine_check"]
         assert ("layers compute in bfloat16" in check) == (precision == "bfloat16")

@@ -95,7 +95,7 @@ def written(atdp: Atdp, model: Path, corpus: Path, out: Path, *options: object) 
     shared = ["--data", corpus, "-o", out, "--max-records", "60", "--force", "--threads", "1"]
     ended = atdp("harden", model, *shared, *options)
     assert ended.code == 0, ended.err
-    return read_recipe(out / "recipe.toml").run.said()
+    return read_recipe(out / "recipe.toml").run.given()
 
 
 def test_options_of_the_file_apply_where_the_command_line_is_silent(
@@ -104,7 +104,7 @@ def test_options_of_the_file_apply_where_the_command_line_is_silent(
     corpus = tmp_path / "paragraphs.txt"
     corpus.write_text("\n\n".join(lines[:60]) + "\n")
     file = run_file(tmp_path, UNUSUAL)
-    expected = read_recipe(file).run.said()
+    expected = read_recipe(file).run.given()
     assert len(expected) == len(UNUSUAL)
     assert written(atdp, checkpoint_folder, corpus, tmp_path / "o", "--recipe", file) == expected
     assert json.loads((tmp_path / "o" / "privacy_report.json").read_text())["recipe"] == "of my own"

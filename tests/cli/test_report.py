@@ -5,6 +5,8 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -26,13 +28,9 @@ def audited(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: Path, l
     assert run([str(part) for part in ["harden", leaky.model, *options, "-o", out]]) == 0
     arguments = ["audit-canary", out, leaky.model, checkpoint_folder, "--manifest", leaky.manifest]
     options = ["--reference", checkpoint_folder, "--attacks", "extraction", "--json", "-q"]
-    found = subprocess.run(
-        [sys.executable, "-m", "atdp_cli", *map(str, [*arguments, *options])],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    (out.parent / "audit.json").write_text(found.stdout, encoding="utf-8")
+    with redirect_stdout(StringIO()) as printed:
+        run([str(part) for part in [*arguments, *options]])
+    (out.parent / "audit.json").write_text(printed.getvalue(), encoding="utf-8")
     return out
 
 

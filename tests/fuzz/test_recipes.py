@@ -8,6 +8,7 @@ from atdp_cli.audit.canary import choice_files, find_template, parse_template
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.text.redaction.placeholders import Style
+from atdp_cli.training.options import RunOptions
 from atdp_cli.training.recipe import (
     DPSGD,
     RECIPES,
@@ -19,7 +20,7 @@ from atdp_cli.training.recipe import (
     Train,
     parse_recipe,
 )
-from atdp_cli.training.recipe_file import RecipeFile, RunOptions, read_recipe, recipe_text
+from atdp_cli.training.recipe_file import RecipeFile, read_recipe, recipe_text
 from tests.fuzz.damage import VALUES, damaged, noise
 from tests.fuzz.survival import INPUTS, NUMBER, SECRET, Choices, Make, survive
 

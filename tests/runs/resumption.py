@@ -50,6 +50,7 @@ class Place:
             "detector": Detector(tier=Tier.LOW_ENTITY),
             "max_records": 60,
             "insecure_seed": 1,
+            "checkpoint_every": 0,
             "device": "cpu",
         }
         return HardenRequest(**asked | settings)
@@ -96,7 +97,7 @@ def asking(stop: int | None) -> Iterator[StopRequested]:
 def broken_up(request: HardenRequest, stops: Callable[[int], int | None]) -> tuple[HardenResult, int]:
     """The run resumed after each stop, and how often it was; `stops` returns when each session is to stop."""
     session = 0
-    while (done := run(replace(request, resume=True), stop=stops(session))) is None:
+    while (done := run(request.replace(resume=True), stop=stops(session))) is None:
         session += 1
     return done, session
 

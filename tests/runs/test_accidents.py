@@ -69,7 +69,7 @@ def test_memory_that_runs_out_leaves_what_can_be_gone_on_with(place: Place, monk
         run(request)
     assert "after step 3 of 6 of stage no-dp" in str(ended.value)
     assert "atdp harden model --resume" in str(ended.value)
-    done = finished(replace(request, resume=True))
+    done = finished(request.replace(resume=True))
     monkeypatch.setattr(stage, "_mean_gradient", original)
     assert equal(weights(done), weights(finished(place.request("no-dp", out="whole"))))
 
@@ -94,7 +94,7 @@ def test_a_microbatch_that_memory_does_not_hold_has_spent_its_step(place: Place)
     root = place.folder / "out.partial"
     assert steps_of(read_journal(root / "journal.jsonl")) == 4
     assert (len(checkpoint_numbers(root)), list(root.glob(".*")), (root / "model").exists()) == (2, [], False)
-    done = finished(replace(request, resume=True))
+    done = finished(request.replace(resume=True))
     assert (done.steps, steps_of(done.ledger.events), report(done)["public"]["repeated_steps"]) == (6, 7, 1)
 
 
@@ -126,7 +126,7 @@ def test_a_parameter_that_is_no_number_after_some_step_is_in_no_state_and_no_mod
     with poisoned(step), pytest.raises(DivergedError, match=f"after step {step - 1} of 6 of stage {recipe}"):
         run(request)
     assert not (place.folder / "out").exists()
-    done = finished(replace(request, resume=True))
+    done = finished(request.replace(resume=True))
     assert (done.steps, steps_of(done.ledger.events)) == (6, spent)
     assert all(bool(tensor.isfinite().all()) for tensor in weights(done).values())
 
@@ -163,16 +163,16 @@ def test_a_file_whose_reading_fails_is_refused_or_the_state_before_it_is_taken(p
     path.symlink_to("/proc/self/mem")
     heard: list[Event] = []
     if path.parent == newest:
-        done = run(replace(request, resume=True), notify=heard.append)
+        done = run(request.replace(resume=True), notify=heard.append)
         assert done is not None
         assert any(f"{newest.name}" == getattr(event, "what", "") for event in heard)
         assert steps_of(done.ledger.events) == 7
         return
     with pytest.raises(InputError, match="cannot be read"):
-        run(replace(request, resume=True))
+        run(request.replace(resume=True))
     path.unlink()
     kept.rename(path)
-    done = finished(replace(request, resume=True))
+    done = finished(request.replace(resume=True))
     assert steps_of(done.ledger.events) == 6
 
 
@@ -188,7 +188,7 @@ def test_a_corpus_that_changes_under_a_run_changes_nothing_of_it_and_is_refused_
 
     def attempt(stop: int | None) -> Any:
         corpus.write_bytes(original)
-        request = replace(place.request(), data=(corpus,), force=True)
+        request = place.request().replace(data=(corpus,), force=True)
         return run(request, stop=stop, notify=changing)
 
     done = attempt(None)
@@ -196,7 +196,7 @@ def test_a_corpus_that_changes_under_a_run_changes_nothing_of_it_and_is_refused_
     shutil.rmtree(done.output)
     assert attempt(4) is None
     with pytest.raises(UsageError, match="records are not the same"):
-        run(replace(place.request(), data=(corpus,), force=True, resume=True))
+        run(place.request().replace(data=(corpus,), force=True, resume=True))
 
 
 def test_a_run_that_fails_before_it_has_a_state_leaves_nothing(place: Place) -> None:
@@ -224,7 +224,7 @@ def test_the_room_that_is_asked_for_is_what_states_take(place: Place) -> None:
     assert isinstance(stage, Train)
     for recipe in ((stage,), (replace(stage, optimizer=pulled),)):
         request = place.request(recipe)
-        assert run(replace(request, force=True), stop=3) is None
+        assert run(request.replace(force=True), stop=3) is None
         taken = sum(path.stat().st_size for path in (place.folder / "out.partial" / "state-1").iterdir())
         model = load_model(request, ignore).checkpoint.model
         assert 0.95 * taken < state_bytes(model, request.recipe) <= taken
@@ -235,7 +235,7 @@ def test_states_are_numbered_and_two_stay(place: Place) -> None:
     assert run(request, stop=4) is None
     root = place.folder / "out.partial"
     assert checkpoint_numbers(root) == [4, 3]
-    assert run(replace(request, resume=True), stop=1) is None
+    assert run(request.replace(resume=True), stop=1) is None
     assert checkpoint_numbers(root) == [5, 4]
     record = read_record(root)
     assert record is not None

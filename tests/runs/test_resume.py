@@ -78,7 +78,7 @@ def test_the_state_is_the_models_and_the_keys_are_nowhere(place: Place, monkeypa
     monkeypatch.setattr(secrets, "token_bytes", watched)
     request = place.request("atdp", insecure_seed=None, checkpoint_every=1e-9)
     for stop in (4, 2):
-        assert run(replace(request, resume=True), stop=stop) is None
+        assert run(request.replace(resume=True), stop=stop) is None
         left = [path.read_bytes() for path in (place.folder / "out.partial").rglob("*") if path.is_file()]
         assert len(left) > 4
         assert not any(key in content or key.hex().encode() in content for key in drawn for content in left)
@@ -95,11 +95,11 @@ def test_a_release_is_paid_once_and_never_made_again(place: Place) -> None:
     assert state is not None
     kept = state.document.frequencies
     assert kept
-    assert run(replace(request, resume=True), stop=3) is None
+    assert run(request.replace(resume=True), stop=3) is None
     again = latest_state(place.folder / "out.partial", lambda _: None)
     assert again is not None
     assert again.document.frequencies == kept
-    done = finished(replace(request, resume=True))
+    done = finished(request.replace(resume=True))
     planned = plan_request(request).plan.ledger
     assert done.ledger.events == planned.events
 
@@ -107,7 +107,7 @@ def test_a_release_is_paid_once_and_never_made_again(place: Place) -> None:
 def test_lists_that_people_wrote_before_an_interruption_act_behind_it(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = place.request(spans=None, review=0.9)
+    request = place.request(spans=None, review_each_epoch=True, sample=0.9)
     # The end of the first epoch, whose queue somebody goes through while nothing runs.
     assert run(request, stop=3) is None
     folder = place.folder / "out.partial" / "review"
@@ -115,7 +115,7 @@ def test_lists_that_people_wrote_before_an_interruption_act_behind_it(
     assert any("ready" in line for line in masked(queue))
     lists_beside(queue).deny.write_text("ready\n")
     (folder / ".2-dp-sgd-epoch-2.jsonl.0123456789ab.tmp").touch()
-    done = finished(replace(request, resume=True))
+    done = finished(request.replace(resume=True))
     kept = done.output.with_name("out.private") / "review"
     names = ["1-dp-sgd-epoch-1.deny.txt", "1-dp-sgd-epoch-1.jsonl", "2-dp-sgd-epoch-2.jsonl"]
     assert sorted(path.name for path in kept.iterdir()) == names
@@ -146,7 +146,7 @@ def test_steps_that_are_taken_again_are_counted_again(place: Place, torn: bool) 
     assert run(request, stop=3) is None
     lose(place.folder / "out.partial", 2, torn=torn)
     heard: list[Event] = []
-    done = run(replace(request, resume=True), notify=heard.append)
+    done = run(request.replace(resume=True), notify=heard.append)
     assert done is not None
     assert [event for event in heard if isinstance(event, Resumed)] == [
         Resumed(stage=1, stages=1, step=3, again=2 + torn)
@@ -172,11 +172,11 @@ def test_a_run_ends_before_the_step_that_would_pass_its_epsilon(place: Place, op
     # A plan's own ε is a limit that leaves no room.
     limit = 3.0 if option == "target_epsilon" else planned_increment(request)
     limited = (
-        replace(request, target_epsilon=limit) if option == "target_epsilon" else replace(request, max_epsilon=limit)
+        request.replace(target_epsilon=limit) if option == "target_epsilon" else request.replace(max_epsilon=limit)
     )
     assert run(limited, stop=3) is None
     lose(place.folder / "out.partial", lost)
-    done = finished(replace(limited, resume=True))
+    done = finished(limited.replace(resume=True))
     assert done.steps == 6 - lost
     assert epsilon(done) <= limit
     assert steps_of(done.ledger.events) == 6
@@ -194,7 +194,7 @@ def planned_increment(request: HardenRequest) -> float:
 
 
 def test_a_budget_that_is_used_up_without_a_state_is_refused_and_force_begins_anew(place: Place) -> None:
-    request = replace(place.request(), max_epsilon=planned_increment(place.request()))
+    request = place.request().replace(max_epsilon=planned_increment(place.request()))
     assert run(request, stop=1) is None
     root = place.folder / "out.partial"
     for number in checkpoint_numbers(root):
@@ -203,15 +203,15 @@ def test_a_budget_that_is_used_up_without_a_state_is_refused_and_force_begins_an
         (root / f"state-{number}").rmdir()
     lose(root, 5)
     with pytest.raises(BudgetError, match="--force"):
-        run(replace(request, resume=True))
-    done = finished(replace(request, force=True))
+        run(request.replace(resume=True))
+    done = finished(request.replace(force=True))
     assert (done.steps, epsilon(done)) == (6, request.max_epsilon)
 
 
 def test_stages_behind_the_end_do_not_run_and_an_end_is_remembered(place: Place) -> None:
     """Also where the run is broken off once more after it."""
     request = place.request("dp-sgd+dp-sgd")
-    limited = replace(request, target_epsilon=9.0)
+    limited = request.replace(target_epsilon=9.0)
     planned = plan_request(limited).plan
     assert run(limited, stop=2) is None
     # All of the first stage, and a step of the second, which is the first to be dear enough.
@@ -227,7 +227,7 @@ def test_stages_behind_the_end_do_not_run_and_an_end_is_remembered(place: Place)
 
 def test_a_stage_that_stopped_by_itself_within_less_than_its_plan_is_counted_as_it_was_spent(place: Place) -> None:
     """Canaries were low after the first epoch, and ε had room for five of six steps."""
-    request = replace(place.request("dp-sgd+dp-sgd"), target_epsilon=9.0)
+    request = place.request("dp-sgd+dp-sgd").replace(target_epsilon=9.0)
     plan = plan_request(request).plan
     spec = RunSpec(output=request.output, fingerprint={}, plan=plan, target_epsilon=9.0)
     stopped = StageResult(perplexities=(), stopped_after=1, ended_after=5)

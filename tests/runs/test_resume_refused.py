@@ -30,10 +30,10 @@ def test_another_run_is_refused_and_says_what_differs(place: Place, change: dict
     request = place.request()
     assert run(request, stop=2) is None
     with pytest.raises(UsageError) as refused:
-        run(replace(request, resume=True, **change))
+        run(request.replace(resume=True, **change))
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
-    assert finished(replace(request, resume=True)).steps == 6
+    assert finished(request.replace(resume=True)).steps == 6
 
 
 def test_other_steps_are_another_run(place: Place) -> None:
@@ -43,29 +43,29 @@ def test_other_steps_are_another_run(place: Place) -> None:
     assert isinstance(stage, Train)
     assert isinstance(stage.mechanism, DPSGD)
     with pytest.raises(UsageError, match="`epochs = 2`, this one `epochs = 3`"):
-        run(replace(request, resume=True, recipe=(replace(stage, epochs=3),)))
+        run(request.replace(resume=True, recipe=(replace(stage, epochs=3),)))
 
 
 def test_what_only_changes_how_a_run_goes_may_change(place: Place) -> None:
     request = place.request()
     assert run(request, stop=2) is None
-    done = finished(replace(request, resume=True, microbatch=64, dtype="bfloat16", checkpoint_every=5.0))
+    done = finished(request.replace(resume=True, microbatch=64, dtype="bfloat16", checkpoint_every=5.0))
     assert {tensor.dtype for tensor in weights(done).values()} == {torch.bfloat16}
 
 
 def test_a_corpus_that_has_changed_is_refused_and_not_quoted(place: Place, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_bytes(place.corpus.read_bytes())
-    request = replace(place.request(), data=(corpus,))
+    request = place.request().replace(data=(corpus,))
     assert run(request, stop=2) is None
     content = corpus.read_bytes()
     corpus.write_bytes(content.replace(b"Emma", b"Anna", 1))
     with pytest.raises(AtdpError) as refused:
-        run(replace(request, resume=True))
+        run(request.replace(resume=True))
     assert "Anna" not in str(refused.value)
     assert "Emma" not in str(refused.value)
     corpus.write_bytes(content)
-    assert finished(replace(request, resume=True)).steps == 6
+    assert finished(request.replace(resume=True)).steps == 6
 
 
 def test_another_checkpoint_is_refused(place: Place, tmp_path: Path, lines: Sequence[str]) -> None:
@@ -73,7 +73,7 @@ def test_another_checkpoint_is_refused(place: Place, tmp_path: Path, lines: Sequ
     assert run(request, stop=2) is None
     other = write_checkpoint(tmp_path / "other", list(lines), seed=8)
     with pytest.raises(UsageError, match="starting checkpoint's files are not the same"):
-        run(replace(request, resume=True, model=other))
+        run(request.replace(resume=True, model=other))
 
 
 def test_a_journal_that_lost_lines_is_refused(place: Place) -> None:
@@ -82,10 +82,10 @@ def test_a_journal_that_lost_lines_is_refused(place: Place) -> None:
     journal = place.folder / "out.partial" / "journal.jsonl"
     journal.write_bytes(b"\n".join(journal.read_bytes().splitlines()[:1]) + b"\n")
     with pytest.raises(InputError, match="not known what was spent"):
-        run(replace(request, resume=True))
+        run(request.replace(resume=True))
     journal.unlink()
     with pytest.raises(InputError, match="not known what was spent"):
-        run(replace(request, resume=True))
+        run(request.replace(resume=True))
 
 
 def test_without_resume_or_force_nothing_is_touched(place: Place) -> None:
@@ -96,13 +96,13 @@ def test_without_resume_or_force_nothing_is_touched(place: Place) -> None:
         run(request)
     after = {path: path.read_bytes() for path in (place.folder / "out.partial").rglob("*") if path.is_file()}
     assert after == before
-    done = finished(replace(request, force=True))
+    done = finished(request.replace(force=True))
     assert steps_of(done.ledger.events) == 6
     assert report(done)["interruptions"] == 0
 
 
 def test_resume_without_a_run_begins_one_and_after_one_says_that_it_is_over(place: Place) -> None:
-    request = replace(place.request(), resume=True)
+    request = place.request().replace(resume=True)
     done = finished(request)
     before = {path: path.read_bytes() for path in place.folder.rglob("*") if path.is_file()}
     again = finished(request)
@@ -112,4 +112,4 @@ def test_resume_without_a_run_begins_one_and_after_one_says_that_it_is_over(plac
     )
     assert {path: path.read_bytes() for path in place.folder.rglob("*") if path.is_file()} == before
     with pytest.raises(UsageError, match="exists"):
-        run(replace(request, prior="public"))
+        run(request.replace(prior="public"))

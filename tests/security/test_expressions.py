@@ -52,12 +52,12 @@ def ours() -> dict[str, re.Pattern[str]]:
 OURS = ours()
 
 
-AT_THE_START = {"text.llm._FIRST_WORD", "jobs.onray._HOST_PORT"}
+AT_THE_START = {"text.crosscheck.client._FIRST_WORD", "jobs.ray._HOST_PORT"}
 """Matched at the start of a text alone, and not looked for in it."""
 
 
 def test_expressions_are_found() -> None:
-    assert {"text.detector.PLACEHOLDERS", "text.identifiers.contact._STRETCH"} <= set(OURS)
+    assert {"text.detection.detect.PLACEHOLDERS", "text.detection.identifiers.contact._STRETCH"} <= set(OURS)
 
 
 @pytest.mark.parametrize("name", OURS)

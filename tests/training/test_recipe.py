@@ -1,5 +1,6 @@
 """Recipes, settings and the plan."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
 
@@ -18,15 +19,17 @@ from atdp_cli.training.recipe import (
     NO_DP,
     RECIPES,
     REDACTED,
+    SGD,
     AdamBC,
     Anchored,
+    Plain,
     Recipe,
     Weighted,
     last_private,
     parse_recipe,
     reads_reference,
 )
-from atdp_cli.training.settings import SETTINGS, apply_settings, parse_setting, stage_setting
+from atdp_cli.training.settings import SETTINGS, apply_settings, parse_setting, stage_options, stage_setting
 from tests.training.stages import trained
 
 NAMES = st.lists(st.sampled_from(sorted(RECIPES)), min_size=1, max_size=3)
@@ -152,6 +155,39 @@ def test_the_settings_of_the_pull_reach_their_stage() -> None:
     [stage] = trained(found)
     assert stage.objective == Anchored(weight=0.1, strength=3.0, temperature=0.5, target="without-true")
     assert stage.layers == r"h\.1\."
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Weighted(weight=1.5), "weight is 1.5. Choose a number of at most 1, or 'record' or 'released'."),
+        (lambda: Anchored(temperature=0), "temperature is 0. Choose a number above 0."),
+        (lambda: Anchored(strength=float("nan")), "strength is nan. Choose a finite number."),
+        (lambda: Plain(batch_size=True), "batch-size: Input should be a valid integer. Correct this key."),
+        (lambda: Plain(batch_size=0), "batch-size is 0. Choose a number of at least 1."),
+        (lambda: SGD(learning_rate="1"), "learning-rate: Input should be a valid number. Correct this key."),  # type: ignore[arg-type]
+        (lambda: replace(trained(NO_DP)[0], epochs=10**30), "epochs is a number of 31 digits. Choose a number of at "),
+        (
+            lambda: replace(trained(NO_DP)[0], layers="("),
+            r"layers is '(', no regular expression. Write one, as in h",
+        ),
+    ],
+)
+def test_what_code_builds_wrong_is_refused_in_one_line(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        make()
+    assert str(caught.value).startswith(message)
+
+
+def test_bare_options_are_fields_with_their_help() -> None:
+    rows = stage_options()
+    assert {name: row.type for name, row in rows.items()} == {
+        **{"epochs": int, "learning-rate": float, "batch-size": int, "weight": str, "target-share": float},
+        **{"noise-multiplier": float, "clip-norm": float, "escalation": float, "jitter": str, "sigma-max": float},
+    }
+    assert set(rows) < set(SETTINGS)
+    assert all(row.help and row.option.panel in ("Training", "Privacy") for row in rows.values())
+    assert rows["jitter"].option.metavar == "LOW,HIGH"
 
 
 def test_an_optimizer_takes_its_settings_in_any_order() -> None:

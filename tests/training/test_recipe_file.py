@@ -1,7 +1,6 @@
 """Recipe files: what is written reads back, and what is wrong is named."""
 
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.cli.harden.options import DataOptions, PrivacyOptions, TrainingOptions
-from atdp_cli.cli.options.shared import DetectionOptions
+from atdp_cli.cli.harden.options import HardenOptions
 from atdp_cli.errors import InputError, UsageError
+from atdp_cli.options import declared
 from atdp_cli.privacy.schedule import Constant, RiseReset
 from atdp_cli.ranges import LARGEST_NOISE, LEAST_DELTA
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.text.redaction.placeholders import Style
+from atdp_cli.training.options import MOST_RANK, RunOptions
 from atdp_cli.training.recipe import (
     DPSGD,
     MOST_EPOCHS,
@@ -37,7 +37,6 @@ from atdp_cli.training.recipe import (
 )
 from atdp_cli.training.recipe_file import (
     RecipeFile,
-    RunOptions,
     load_recipe,
     read_recipe,
     recipe_text,
@@ -128,7 +127,7 @@ RUNS = st.builds(
     style=st.none() | st.sampled_from(Style),
     max_windows=st.none() | COUNTS,
     jitter_seed=st.none() | st.integers(),
-    lora_rank=st.none() | COUNTS,
+    lora_rank=st.none() | st.integers(1, MOST_RANK),
     delta=st.none() | st.floats(min_value=LEAST_DELTA, max_value=1, exclude_max=True),
 )
 
@@ -165,12 +164,8 @@ def test_every_type_of_the_recipe_has_a_kind() -> None:
 
 
 def test_every_option_of_a_file_is_one_of_the_command() -> None:
-    options = [
-        field.name
-        for group in (DataOptions, TrainingOptions, PrivacyOptions, DetectionOptions)
-        for field in fields(group)
-    ]
-    assert all(options.count(field.name) == 1 for field in fields(RunOptions))
+    options = [name for name, _, _ in declared(HardenOptions)]
+    assert all(options.count(name) == 1 for name in RunOptions.model_fields)
 
 
 def test_what_is_left_out_takes_its_default(tmp_path: Path) -> None:
@@ -188,7 +183,7 @@ def test_what_is_left_out_takes_its_default(tmp_path: Path) -> None:
             mechanism=DPSGD(schedule=RiseReset(noise_multiplier=2.0)),
         ),
     )
-    assert found.run.said() == {}
+    assert found.run.given() == {}
 
 
 GOOD = recipe_text(
@@ -248,6 +243,20 @@ WRONG = {
     ),
     "run of another type": (GOOD, 'name = "x"\nstage = []\nrun = 3', "run is no table"),
     "unknown key of run": ("tier = ", "data = 3\ntier = ", "run: the key 'data' is not known. Its keys are tier, unit"),
+    "text for a number of run": (
+        "max_windows = 8",
+        'max_windows = "8"',
+        "run: max_windows: Input should be a valid i",
+    ),
+    "kind of run": ("tier = ", "kind = []\ntier = ", "run: the key 'kind' is not known. Its keys are tier, unit"),
+    "half a pair": ("    1.1,\n", "", "stage 2 (atdp): mechanism: schedule: jitter: Field required"),
+    "a pair as text": (
+        "jitter = [\n    0.9,\n    1.1,\n]",
+        'jitter = "0.9,1.1"',
+        "jitter: Input should be a valid a",
+    ),
+    "weight out of range": ("weight = 0.2", "weight = 2", "objective: weight is 2. Choose a number of at most 1, or"),
+    "deep in a run": (GOOD, 'name = "x"\nstage = []\nrun.' + ".".join("a" * 300) + " = 1", "nested too deep"),
     "no such tier": ('tier = "low-entity"', 'tier = "low"', "run: tier: Input should be 'low-entity'"),
     "run out of range": ("max_windows = 8", "max_windows = 0", "run: max_windows is 0"),
     "delta out of range": ("delta = 1e-06", "delta = 1", "run: delta is 1. Choose"),

@@ -6,8 +6,9 @@ import pytest
 
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.text.redaction.placeholders import Style
+from atdp_cli.training.options import RunOptions
 from atdp_cli.training.recipe import parse_recipe
-from atdp_cli.training.recipe_file import RecipeFile, RunOptions, read_recipe, recipe_text
+from atdp_cli.training.recipe_file import RecipeFile, read_recipe, recipe_text
 from atdp_cli.training.settings import apply_settings, parse_setting
 
 FOLDER = Path(__file__).with_name("recipes")

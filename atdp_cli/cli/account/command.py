@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from atdp_cli.cli.account.options import FigureOptions, LedgerOptions, PlanOptions, Unknown
-from atdp_cli.cli.options.command_line import fill_defaults, not_given
-from atdp_cli.cli.options.shared import Force, OutputOptions
+from atdp_cli.cli.options.shared import OutputOptions
 from atdp_cli.cli.terminal.console import stdout_console, write_json
 from atdp_cli.errors import UsageError
+from atdp_cli.text.options import ReplacingOptions
 
 if TYPE_CHECKING:
     from atdp_cli.jobs.account import Figures, Parameters
@@ -39,11 +39,10 @@ class Subject:
 
 
 def account_command(
-    context: typer.Context,
-    asked: LedgerOptions,
+    ledger: LedgerOptions,
     planning: PlanOptions,
     figuring: FigureOptions,
-    saying: OutputOptions,
+    printing: OutputOptions,
     ledgers: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -51,7 +50,8 @@ def account_command(
             help="Hardened models' folders, or privacy_ledger.json files; several compose, what they share once.",
         ),
     ] = None,
-    force: Force = False,
+    *,
+    replacing: ReplacingOptions,
 ) -> None:
     """Say what ε runs have spent, or would spend: by PLD (the figure to quote), by RDP, and the paper's way.
 
@@ -61,11 +61,10 @@ def account_command(
     from atdp_cli.privacy.guarantee import advice, guarantee_sentences, guarantees
     from atdp_cli.training.recipe_file import load_recipe
 
-    _check_curve(figuring.curve, force=force)
+    _check_curve(figuring.curve, force=replacing.force)
     recipe = None if planning.recipe is None else load_recipe(planning.recipe)
     if recipe is not None:
-        beside_it = not_given(context, recipe.run.said())
-        planning, figuring = fill_defaults(planning, beside_it), fill_defaults(figuring, beside_it)
+        planning, figuring = planning.fill(recipe.run.given()), figuring.fill(recipe.run.given())
     wanted = AccountRequest(
         group=figuring.group,
         replace_one=figuring.replace_one,
@@ -73,7 +72,7 @@ def account_command(
         cross_check=figuring.cross_check,
         curves=figuring.curve is not None,
     )
-    subject = _subject(ledgers or [], asked, planning, None if recipe is None else recipe.recipe, figuring.delta)
+    subject = _subject(ledgers or [], ledger, planning, None if recipe is None else recipe.recipe, figuring.delta)
     told = guarantees(subject.ledger, models=max(1, len(subject.parts)))
     if subject.parameters is not None:
         # Parameters have neither a past nor a corpus, so nothing can be said of records.
@@ -81,11 +80,11 @@ def account_command(
     found = figures(subject.ledger, wanted)
     if figuring.curve is not None:
         figuring.curve.write_text(_drawn(subject.ledger, found), encoding="utf-8")
-    if saying.as_json:
+    if printing.as_json:
         write_json(_answer(subject, told, found, wanted.group))
         return
     console = stdout_console()
-    if asked.solve is not None:
+    if ledger.solve is not None:
         console.print(_solution(subject))
     if found.epsilons is not None:
         console.print(_table(subject, found, wanted.group))
@@ -116,7 +115,7 @@ def _subject(
 
 
 def _planned(planning: PlanOptions) -> tuple[object, ...]:
-    return (planning.recipe, planning.records, planning.epochs, planning.batch_size, planning.set_)
+    return (planning.recipe, planning.records, planning.epochs, planning.batch_size, planning.set_ or None)
 
 
 def _of_recipe(stages: "Recipe", asked: LedgerOptions, planning: PlanOptions, delta: float | None) -> Subject:
@@ -137,11 +136,11 @@ def _of_recipe(stages: "Recipe", asked: LedgerOptions, planning: PlanOptions, de
         "noise-multiplier": asked.noise_multiplier,
     }
     settings = [stage_setting(stages, option, value) for option, value in given.items() if value is not None]
-    settings += [parse_setting(stages, text) for text in planning.set_ or ()]
+    settings += [parse_setting(stages, text) for text in planning.set_]
     hypothesis = Hypothesis(
         recipe=apply_settings(stages, settings),
         records=planning.records,
-        prior=planning.prior.value,
+        prior=planning.prior,
         jitter_seed=planning.jitter_seed,
     )
     plan = plan_hypothesis(hypothesis, DEFAULT_DELTA if delta is None else delta, asked.target_epsilon)

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atdp_cli.cli.audit_canary.options import AttackOptions, BoundOptions, LimitOptions, NumberOptions, ReportOptions
+from atdp_cli.cli.audit_canary.options import (
+    AttackOptions,
+    BoundOptions,
+    CorpusNumberOptions,
+    LimitOptions,
+    ReportOptions,
+    TargetOptions,
+)
 from atdp_cli.cli.audit_canary.output import show_audit
-from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, Threads
+from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadOptions
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
 from atdp_cli.errors import UsageError
 
@@ -26,21 +33,13 @@ def audit_canary_command(
     limits: LimitOptions,
     bounds: BoundOptions,
     trying: AttackOptions,
-    own: NumberOptions,
+    own: CorpusNumberOptions,
     working: BackendOptions,
     reports: ReportOptions,
     saying: ProgressOptions,
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
-    manifest: Annotated[Path | None, typer.Option(help="The manifest that plant-canary wrote.")] = None,
-    canary: Annotated[
-        str | None,
-        typer.Option(help="A sentence with its number, if there is no manifest: rank and exposure, no p-value."),
-    ] = None,
-    reference: Annotated[
-        Path | None,
-        typer.Option(help="The public base model: also test against an attacker who holds it."),
-    ] = None,
-    threads: Threads = None,
+    targets: TargetOptions,
+    threads: ThreadOptions,
 ) -> None:
     """Ask how well each model remembers planted secrets: their exact rank among all alternatives.
 
@@ -57,9 +56,9 @@ def audit_canary_command(
     from atdp_cli.report.baseline import new_failures, read_baseline
 
     own.check()
-    canaries = load_request(manifest, canary)
+    canaries = load_request(targets.manifest, targets.canary)
     request = AuditRequest(
-        reference=reference,
+        reference=targets.reference,
         limits=Limits(
             alpha=limits.alpha,
             max_exposure=limits.max_exposure,
@@ -78,15 +77,15 @@ def audit_canary_command(
     )
     baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
     reports.check()
-    engine = working.chosen(processes=1)
+    engine = working.backend(processes=1)
     console = saying.console()
     folders = _folders(models, console)
-    use_threads(threads)
+    use_threads(threads.threads)
     with progress(console, saying.progress) as notify:
         audits = list(audit_models(folders, canaries, request, notify, engine))
     if baseline is not None:
         audits = [new_failures(audit, baseline) for audit in audits]
-    _write(reports, audits, manifest)
+    _write(reports, audits, targets.manifest)
     if saying.as_json:
         write_json(AuditDocument(models=tuple(audits)).model_dump(mode="json"))
     secrets = _secrets(canaries, shown=reports.show_secrets)
@@ -99,7 +98,7 @@ def audit_canary_command(
     raise typer.Exit(0 if limits.exit_zero and code in (1, 4) else code)
 
 
-def _numbers(own: NumberOptions) -> "CorpusNumbers | None":
+def _numbers(own: CorpusNumberOptions) -> "CorpusNumbers | None":
     """The corpus's own numbers, found once for all models."""
     from atdp_cli.audit.number_search import find_numbers
     from atdp_cli.audit.request import CorpusNumbers

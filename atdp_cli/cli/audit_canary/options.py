@@ -1,125 +1,84 @@
 """The options of `atdp audit-canary`, by subject."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from atdp_cli.cli.options.shared import Force, IdField, TextField, UnitOption
 from atdp_cli.errors import UsageError
+from atdp_cli.options import Option, Options
+from atdp_cli.text.options import OUTPUT, IdOptions, ReplacingOptions
 
-LIMITS, BOUNDS, OUTPUT = "Limits", "Lower bounds on ε", "Output"
+LIMITS, BOUNDS = "Limits", "Lower bounds on ε"
 ATTACKS, OWN = "Beyond ranks", "The corpus's own numbers"
 
 
-@dataclass(frozen=True, kw_only=True)
-class LimitOptions:
+class LimitOptions(Options):
     """What fails a model."""
 
-    alpha: Annotated[
-        float, typer.Option(help="Chance of failing a model that remembers nothing.", rich_help_panel=LIMITS)
-    ] = 0.01
-    max_exposure: Annotated[
-        float | None, typer.Option(help="Fail above this exposure of any canary, in bits.", rich_help_panel=LIMITS)
-    ] = None
-    max_epsilon_lower_bound: Annotated[
-        float | None,
-        typer.Option(
-            help="Fail when the canaries prove a larger ε than this, for all records of a canary together.",
-            rich_help_panel=LIMITS,
-        ),
-    ] = None
-    baseline: Annotated[
-        Path | None,
-        typer.Option(
-            help="Fail only what is worse than this file of --write-baseline records: a model or other canaries that "
-            "it does not know, a canary or test that did not fail then, or an exposure that has risen by more than "
-            "1 bit. Models are known by their paths as given.",
-            rich_help_panel=LIMITS,
-        ),
-    ] = None
-    exit_zero: Annotated[
-        bool,
-        typer.Option(
-            "--exit-zero", help="Exit with 0 in place of 1 and of 4; 2, 3 and 130 stay.", rich_help_panel=LIMITS
-        ),
-    ] = False
+    alpha: Annotated[float, Option(LIMITS)] = 0.01
+    """Chance of failing a model that remembers nothing."""
+
+    max_exposure: Annotated[float | None, Option(LIMITS)] = None
+    """Fail above this exposure of any canary, in bits."""
+
+    max_epsilon_lower_bound: Annotated[float | None, Option(LIMITS)] = None
+    """Fail when the canaries prove a larger ε than this, for all records of a canary together."""
+
+    baseline: Annotated[Path | None, Option(LIMITS)] = None
+    """Fail only what is worse than this file of --write-baseline records: a model or other canaries that it does not
+    know, a canary or test that did not fail then, or an exposure that has risen by more than 1 bit. Models are known
+    by their paths as given."""
+
+    exit_zero: Annotated[bool, Option(LIMITS)] = False
+    """Exit with 0 in place of 1 and of 4; 2, 3 and 130 stay."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BoundOptions:
+class BoundOptions(Options):
     """What the auditor of ε may do. Choose before you look at any model: the bounds do not hold otherwise."""
 
-    guesses: Annotated[
-        int | None,
-        typer.Option(
-            help="How many coins of --in-out to guess, an even number; half of the canaries unless given.",
-            rich_help_panel=BOUNDS,
-        ),
-    ] = None
-    top: Annotated[
-        int | None,
-        typer.Option(
-            help="A canary within this rank counts as found; the square root of the candidates unless given.",
-            rich_help_panel=BOUNDS,
-        ),
-    ] = None
+    guesses: Annotated[int | None, Option(BOUNDS)] = None
+    """How many coins of --in-out to guess, an even number; half of the canaries unless given."""
+
+    top: Annotated[int | None, Option(BOUNDS)] = None
+    """A canary within this rank counts as found; the square root of the candidates unless given."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AttackOptions:
+class AttackOptions(Options):
     """What else is tried on each model. None of it changes the verdict."""
 
-    attacks: Annotated[
-        str,
-        typer.Option(
-            help="Some of extraction,membership,resurfacing, with commas between them.", rich_help_panel=ATTACKS
-        ),
-    ] = ""
-    samples: Annotated[int, typer.Option(help="Continuations that extraction draws.", rich_help_panel=ATTACKS)] = 1000
-    other_text: Annotated[
-        Path | None,
-        typer.Option(
-            help="For resurfacing: text without the canaries that a copy is fine-tuned on and then audited again.",
-            rich_help_panel=ATTACKS,
-        ),
-    ] = None
-    resurfacing_steps: Annotated[int, typer.Option(help="Steps of that fine-tuning.", rich_help_panel=ATTACKS)] = 50
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full",
-            help="Describe all candidates: a histogram of log p, and the likeliest with their probabilities.",
-            rich_help_panel=ATTACKS,
-        ),
-    ] = False
+    attacks: Annotated[str, Option(ATTACKS)] = ""
+    """Some of extraction,membership,resurfacing, with commas between them."""
+
+    samples: Annotated[int, Option(ATTACKS)] = 1000
+    """Continuations that extraction draws."""
+
+    other_text: Annotated[Path | None, Option(ATTACKS)] = None
+    """For resurfacing: text without the canaries that a copy is fine-tuned on and then audited again."""
+
+    resurfacing_steps: Annotated[int, Option(ATTACKS)] = 50
+    """Steps of that fine-tuning."""
+
+    full: Annotated[bool, Option(ATTACKS)] = False
+    """Describe all candidates: a histogram of log p, and the likeliest with their probabilities."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class NumberOptions:
+class NumberOptions(Options):
     """The corpus' own numbers."""
 
-    secrets: Annotated[
-        Path | None,
-        typer.Option(
-            help="What atdp detect wrote for --data: rank the corpus's own numbers among others of their format.",
-            rich_help_panel=OWN,
-        ),
-    ] = None
-    data: Annotated[Path | None, typer.Option(help="The corpus of --secrets.", rich_help_panel=OWN)] = None
-    most_secrets: Annotated[
-        int, typer.Option(help="How many of the corpus's numbers to test, at most.", rich_help_panel=OWN)
-    ] = 50
-    alternatives: Annotated[
-        int,
-        typer.Option(
-            help="How many alternatives to draw for a number of a format with over 20,000.", rich_help_panel=OWN
-        ),
-    ] = 1000
-    unit: UnitOption = "line"
-    text_field: TextField = "text"
-    id_field: IdField = None
+    secrets: Annotated[Path | None, Option(OWN)] = None
+    """What atdp detect wrote for --data: rank the corpus's own numbers among others of their format."""
+
+    data: Annotated[Path | None, Option(OWN)] = None
+    """The corpus of --secrets."""
+
+    most_secrets: Annotated[int, Option(OWN)] = 50
+    """How many of the corpus's numbers to test, at most."""
+
+    alternatives: Annotated[int, Option(OWN)] = 1000
+    """How many alternatives to draw for a number of a format with over 20,000."""
+
+
+class CorpusNumberOptions(NumberOptions, IdOptions):
+    """The same, and what a record of the corpus is."""
 
     def check(self) -> None:
         """Refuse one of --secrets and --data without the other.
@@ -131,33 +90,24 @@ class NumberOptions:
             raise UsageError("--secrets and --data go together.", "Give the corpus, and what atdp detect wrote for it.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportOptions:
+class ReportFileOptions(Options):
     """The files to write, and what is shown. The files never hold a secret."""
 
-    junit: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write JUnit XML: a suite a model, a case a canary and one for the verdict.", rich_help_panel=OUTPUT
-        ),
-    ] = None
-    sarif: Annotated[
-        Path | None,
-        typer.Option(help="Write SARIF 2.1.0; its locations are lines of the manifest.", rich_help_panel=OUTPUT),
-    ] = None
-    write_baseline: Annotated[
-        Path | None,
-        typer.Option(help="Record what was found, for --baseline in later runs.", rich_help_panel=OUTPUT),
-    ] = None
-    show_secrets: Annotated[
-        bool,
-        typer.Option(
-            "--show-secrets",
-            help="Add the secrets to what is printed, in --full's JSON too. No other JSON and no file holds them.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False
-    force: Force = False
+    junit: Annotated[Path | None, Option(OUTPUT)] = None
+    """Write JUnit XML: a suite a model, a case a canary and one for the verdict."""
+
+    sarif: Annotated[Path | None, Option(OUTPUT)] = None
+    """Write SARIF 2.1.0; its locations are lines of the manifest."""
+
+    write_baseline: Annotated[Path | None, Option(OUTPUT)] = None
+    """Record what was found, for --baseline in later runs."""
+
+    show_secrets: Annotated[bool, Option(OUTPUT)] = False
+    """Add the secrets to what is printed, in --full's JSON too. No other JSON and no file holds them."""
+
+
+class ReportOptions(ReportFileOptions, ReplacingOptions):
+    """The same, and whether they may be there already."""
 
     def check(self) -> None:
         """Refuse, before anything is scored, to write where something is or over one another.
@@ -175,3 +125,16 @@ class ReportOptions:
             )
         for path in given:
             check_new(path, force=self.force)
+
+
+class TargetOptions(Options):
+    """What is looked for, and in comparison with what."""
+
+    manifest: Annotated[Path | None, Option()] = None
+    """The manifest that plant-canary wrote."""
+
+    canary: Annotated[str | None, Option()] = None
+    """A sentence with its number, if there is no manifest: rank and exposure, no p-value."""
+
+    reference: Annotated[Path | None, Option()] = None
+    """The public base model: also test against an attacker who holds it."""

@@ -1,17 +1,14 @@
-"""The command line as a report tells it: as it was given, and without what could name a file or quote a text."""
+"""The command line as a report shows it: as it was given, and without what could name a file or quote a text."""
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import typer
 
-PUBLIC_TEXT = frozenset(
-    {"set_", "target_share", "weight", "max_increase", "microbatch", "dtype", "jitter", "recipe", "unit"}
-)
-"""Options of free text whose values the report has among its stages and its unit, or that are plain settings."""
+from atdp_cli.cli.options.generate import is_given
+from atdp_cli.options import Options, declared
 
 FILE = ".toml"
 """How a recipe ends that is a file."""
@@ -22,14 +19,16 @@ def full_command(context: typer.Context) -> tuple[str, ...]:
     return tuple(_words(context, lambda _, value: shlex.quote(_text(value))))
 
 
-def without_paths(context: typer.Context) -> tuple[str, ...]:
-    """The same with the option's name in capitals for every value that is no number and no choice of the tool's."""
-    return tuple(_words(context, _masked))
+def without_paths(context: typer.Context, options: type[Options]) -> tuple[str, ...]:
+    """The same with the option's name in capitals for every value that is no number, no choice and not public."""
+    public = {name for name, _, option in declared(options) if option.public}
+    choices = {str(each.name) for each in context.command.params if hasattr(getattr(each, "type", None), "choices")}
 
+    def masked(name: str, value: Any) -> str:
+        harmless = isinstance(value, bool | int | float) or name in public | choices
+        return _text(value) if harmless and not _text(value).endswith(FILE) else name.strip("_").upper()
 
-def _masked(name: str, value: Any) -> str:
-    harmless = isinstance(value, bool | int | float | Enum) or name in PUBLIC_TEXT
-    return _text(value) if harmless and not _text(value).endswith(FILE) else name.strip("_").upper()
+    return tuple(_words(context, masked))
 
 
 def _words(context: typer.Context, spelt: Callable[[str, Any], str]) -> Iterator[str]:
@@ -38,37 +37,15 @@ def _words(context: typer.Context, spelt: Callable[[str, Any], str]) -> Iterator
     yield str(context.info_name)
     for parameter in context.command.params:
         name = str(parameter.name)
-        source = context.get_parameter_source(name)
-        if source is None or source.name in ("DEFAULT", "DEFAULT_MAP"):
+        if not is_given(context, name):
             continue
-        value = context.params[name]
-        for one in value if isinstance(value, list | tuple) else (value,):
+        values = context.params[name]
+        for value in values if isinstance(values, list | tuple) else (values,):
             if parameter.param_type_name != "argument":
                 yield max(parameter.opts, key=len)
-            if not isinstance(one, bool):
-                yield spelt(name, one)
+            if not isinstance(value, bool):
+                yield spelt(name, value)
 
 
 def _text(value: Any) -> str:
     return str(value.value if isinstance(value, Enum) else value)
-
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-    Group = TypeVar("Group", bound=DataclassInstance)
-
-
-def not_given(context: typer.Context, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the values, by parameter, those of options that the command line leaves at their default."""
-    return {name: value for name, value in values.items() if not _given(context, name)}
-
-
-def _given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
-
-
-def fill_defaults(group: "Group", values: Mapping[str, Any]) -> "Group":
-    """A group of options with those of the values that belong to it."""
-    return replace(group, **{field.name: values[field.name] for field in fields(group) if field.name in values})

@@ -1,141 +1,24 @@
-"""Options that several commands share."""
+"""Options of the command line that several commands share, and what the jobs make of them."""
 
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from atdp_cli.cli.options.crosscheck import (
-    CrosscheckModel,
-    CrosscheckUrl,
-    LlmKeyFile,
-    OnDisagreement,
-    SendUnmasked,
-    cross_check,
-)
 from atdp_cli.cli.terminal.console import stderr_console
 from atdp_cli.cli.terminal.json_lines import ProgressOption
 from atdp_cli.errors import UsageError
-from atdp_cli.text.detection.spans import Tier
+from atdp_cli.options import Option, Options
+from atdp_cli.text.options import OUTPUT, RUNNING, CrosscheckOptions, DetectionOptions, FindingOptions, ReadingOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from atdp_cli.jobs.backend import Backend
     from atdp_cli.jobs.detect import CorpusSource
     from atdp_cli.jobs.detector import Detector
-    from atdp_cli.jobs.ray import Backend
+    from atdp_cli.text.crosscheck.request import CrossCheck
 
-Json = Annotated[
-    bool, typer.Option("--json", help="Print the result as JSON on standard output.", rich_help_panel="Output")
-]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Say nothing but errors on standard error.", rich_help_panel="Output")
-]
-ProgressHow = Annotated[
-    ProgressOption,
-    typer.Option(
-        help="auto: bars on a terminal, else lines. json: each event as a line of JSON on standard error, and nothing "
-        "else there but errors. As the screen, the events of harden tell perplexities of held-out text.",
-        rich_help_panel="Output",
-    ),
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.", rich_help_panel="Output")]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        help="Threads for the arithmetic. Default: as torch chooses; one to harden under 10 million parameters.",
-        rich_help_panel="Running",
-    ),
-]
-Jobs = Annotated[int, typer.Option(help="Processes for the detector.", rich_help_panel="Running")]
-
-
-class BackendName(StrEnum):
-    """Where work is done."""
-
-    LOCAL = "local"
-    RAY = "ray"
-
-
-BackendOption = Annotated[
-    BackendName,
-    typer.Option(
-        help="local: on this machine. ray: as tasks of Ray, begun again where a worker ends; what is written is the "
-        "same. Batches of private text, or of an audit the secrets, go to its workers. Needs pip install 'atdp[ray]'.",
-        rich_help_panel="Running",
-    ),
-]
-RayAddress = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HOST:PORT",
-        help="The cluster of --engine ray; auto on one of its machines. Default: Ray is started here for the run.",
-        rich_help_panel="Running",
-    ),
-]
-TierOption = Annotated[
-    Tier,
-    typer.Option(
-        metavar="TIER",
-        help="What counts as sensitive, each with all before it: low-entity (names, dates, places, identifiers), "
-        "high-entity (every named entity), low-contextual (also subjects, objects, pronouns), high-contextual (also "
-        "verbs).",
-        rich_help_panel="Detection",
-    ),
-]
-Allow = Annotated[
-    list[Path] | None,
-    typer.Option(
-        help="Terms that are not sensitive, one a line; /…/ is a regular expression. Repeatable.",
-        rich_help_panel="Detection",
-    ),
-]
-Deny = Annotated[
-    list[Path] | None,
-    typer.Option(
-        help="Terms that always are sensitive; they win over --allow. Repeatable.", rich_help_panel="Detection"
-    ),
-]
-UnitOption = Annotated[
-    str,
-    typer.Option(
-        help="What one record, the unit of privacy, is: line, paragraph, document, or the field (JSON Lines) or "
-        "column (CSV, Parquet) whose equal values make one record.",
-        rich_help_panel="Data",
-    ),
-]
-TextField = Annotated[
-    str,
-    typer.Option(help="JSON Lines, CSV, Parquet: the field or column that holds the text.", rich_help_panel="Data"),
-]
-IdField = Annotated[
-    str | None,
-    typer.Option(
-        help="JSON Lines, CSV, Parquet: the field or column that holds the id. Default: the line or row number.",
-        rich_help_panel="Data",
-    ),
-]
-SkipBad = Annotated[
-    bool,
-    typer.Option(
-        "--skip-bad",
-        help="Count and skip lines and rows that cannot be read (not UTF-8, bad JSON, no text, wrong number of "
-        "fields) in place of an error. A redacted corpus leaves them out.",
-        rich_help_panel="Data",
-    ),
-]
-ShardOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="I/N",
-        help="Read only the I-th of N parts of about equal size, I from 1; a record is in the part where it begins. "
-        "Ids are those of the whole, counts those of the part. The outputs of all parts, in order, make the output of "
-        "the whole: joined with cat, but for Parquet, of which each is a file.",
-        rich_help_panel="Data",
-    ),
-]
 CorpusArgument = Annotated[
     Path,
     typer.Argument(
@@ -143,41 +26,28 @@ CorpusArgument = Annotated[
         help="Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet; - for standard input, plain text.",
     ),
 ]
-SpacyPipeline = Annotated[
-    str | None,
-    typer.Option(
-        help="A spaCy pipeline with tagger, parser and ner: a package or a folder. Default: en_core_web_sm.",
-        rich_help_panel="Detection",
-    ),
-]
-Store = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder, ending in .private, to keep what was found in, so that another tier, other lists or an "
-        "interrupted run need not read the corpus again. It holds no text, but stays with you. Default: "
-        "CORPUS.private beside the corpus.",
-        rich_help_panel="Detection",
-    ),
-]
-NoStore = Annotated[
-    bool,
-    typer.Option("--no-store", help="Keep no findings for later runs, and look none up.", rich_help_panel="Detection"),
-]
 
 
-@dataclass(frozen=True, kw_only=True)
-class OutputOptions:
+class JsonOptions(Options):
+    """Whether the result is for a program."""
+
+    as_json: Annotated[bool, Option(OUTPUT, flags=("--json",), fingerprint=False)] = False
+    """Print the result as JSON on standard output."""
+
+
+class OutputOptions(JsonOptions):
     """What a command prints."""
 
-    as_json: Json = False
-    quiet: Quiet = False
+    quiet: Annotated[bool, Option(OUTPUT, flags=("--quiet", "-q"), fingerprint=False)] = False
+    """Say nothing but errors on standard error."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProgressOptions(OutputOptions):
     """What a command prints that tells how far it is."""
 
-    progress: ProgressHow = ProgressOption.AUTO
+    progress: Annotated[ProgressOption, Option(OUTPUT, fingerprint=False)] = ProgressOption.AUTO
+    """auto: bars on a terminal, else lines. json: each event as a line of JSON on standard error, and nothing else
+    there but errors. As the screen, the events of harden tell perplexities of held-out text."""
 
     def console(self) -> "Console":
         """The console for people; a silent one where standard error is a machine's.
@@ -191,47 +61,33 @@ class ProgressOptions(OutputOptions):
         return stderr_console(quiet=self.quiet or as_events)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReadingOptions:
-    """How a corpus becomes records."""
+class ThreadOptions(Options):
+    """How many threads compute."""
 
-    unit: UnitOption = "line"
-    text_field: TextField = "text"
-    id_field: IdField = None
-    skip_bad: SkipBad = False
-    shard: ShardOption = None
-
-    def corpus(self, path: Path) -> "CorpusSource":
-        """The same for the jobs."""
-        from atdp_cli.jobs.detect import CorpusSource
-        from atdp_cli.text.corpus.shards import parse_shard
-
-        return CorpusSource(
-            path=path,
-            unit=self.unit,
-            text_field=self.text_field,
-            id_field=self.id_field,
-            skip_bad=self.skip_bad,
-            shard=None if self.shard is None else parse_shard(self.shard),
-        )
+    threads: Annotated[int | None, Option(RUNNING, fingerprint=False)] = None
+    """Threads for the arithmetic. Default: as torch chooses; one to harden under 10 million parameters."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BackendOptions:
+class BackendOptions(Options):
     """Where work is done."""
 
-    engine: BackendOption = BackendName.LOCAL
-    ray_address: RayAddress = None
+    engine: Annotated[Literal["local", "ray"], Option(RUNNING, fingerprint=False)] = "local"
+    """local: on this machine. ray: as tasks of Ray, begun again where a worker ends; what is written is the same.
+    Batches of private text, or of an audit the secrets, go to its workers. Needs pip install 'atdp[ray]'."""
 
-    def chosen(self, processes: int) -> "Backend":
+    ray_address: Annotated[str | None, Option(RUNNING, metavar="HOST:PORT", fingerprint=False)] = None
+    """The cluster of --engine ray; auto on one of its machines. Default: Ray is started here for the run."""
+
+    def backend(self, processes: int) -> "Backend":
         """The same for the jobs, with as many processes as are started here.
 
         Raises:
             UsageError: Options contradict each other, or Ray is not installed.
         """
-        from atdp_cli.jobs.ray import Local, Ray, require_ray
+        from atdp_cli.jobs.backend import Local
+        from atdp_cli.jobs.ray import Ray, require_ray
 
-        if self.engine is BackendName.RAY:
+        if self.engine == "ray":
             require_ray()
             return Ray(address=self.ray_address, processors=processes)
         if self.ray_address is not None:
@@ -239,56 +95,65 @@ class BackendOptions:
         return Local(jobs=processes)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DetectionOptions:
-    """How the detector looks at the records."""
+def corpus_source(options: ReadingOptions, path: Path) -> "CorpusSource":
+    """A corpus as the jobs read it."""
+    from atdp_cli.jobs.detect import CorpusSource
+    from atdp_cli.text.corpus.shards import parse_shard
 
-    tier: TierOption = Tier.HIGH_CONTEXTUAL
-    allow: Allow = None
-    deny: Deny = None
-    spacy_pipeline: SpacyPipeline = None
-    store: Store = None
-    no_store: NoStore = False
-    jobs: Jobs = 1
-    crosscheck: CrosscheckModel = None
-    crosscheck_url: CrosscheckUrl = None
-    send_unmasked: SendUnmasked = False
-    on_disagreement: OnDisagreement = None
-    llm_key_file: LlmKeyFile = None
+    settings = dict(options) | {"shard": None if options.shard is None else parse_shard(options.shard)}
+    return CorpusSource(path=path, **settings)
 
-    def detector(self, corpus: Path, working: BackendOptions = BackendOptions()) -> "Detector":
-        """The same for the jobs, on this corpus."""
-        from atdp_cli.jobs.detector import Detector
 
-        if working.ray_address is not None and self.jobs != 1:
-            raise UsageError("--jobs is about this machine, and --ray-address about others.", "Leave one of them out.")
+def make_detector(options: DetectionOptions, corpus: Path, backend: BackendOptions | None = None) -> "Detector":
+    """The detector as the jobs take it, on this corpus.
 
-        return Detector(
-            tier=self.tier,
-            allow=tuple(self.allow or ()),
-            deny=tuple(self.deny or ()),
-            pipeline=self.spacy_pipeline,
-            engine=working.chosen(self.jobs),
-            store=self._store(corpus),
-            crosscheck=cross_check(
-                self.crosscheck,
-                self.crosscheck_url,
-                send_unmasked=self.send_unmasked,
-                on_disagreement=self.on_disagreement,
-                key_file=self.llm_key_file,
-            ),
+    Raises:
+        UsageError: Options contradict each other, or Ray is not installed.
+    """
+    from atdp_cli.jobs.detector import Detector
+
+    backend = backend or BackendOptions()
+    if backend.ray_address is not None and options.jobs != 1:
+        raise UsageError("--jobs is about this machine, and --ray-address about others.", "Leave one of them out.")
+    return Detector(
+        tier=options.tier,
+        allow=options.allow,
+        deny=options.deny,
+        pipeline=options.spacy_pipeline,
+        engine=backend.backend(options.jobs),
+        store=_store(options, corpus),
+        crosscheck=_crosscheck(options),
+    )
+
+
+def _store(options: FindingOptions, corpus: Path) -> Path | None:
+    from atdp_cli.files.private import private_folder
+
+    if options.store is None:
+        return None if options.no_store else private_folder(corpus)
+    if options.no_store:
+        raise UsageError("--store and --no-store contradict each other.", "Leave one of them out.")
+    if options.store.suffix != ".private":
+        raise UsageError(
+            f"--store {options.store} does not end in .private.",
+            f"What was found says something about the records and stays with you; call it {options.store}.private.",
         )
+    return options.store
 
-    def _store(self, corpus: Path) -> Path | None:
-        from atdp_cli.files.private import private_folder
 
-        if self.store is None:
-            return None if self.no_store else private_folder(corpus)
-        if self.no_store:
-            raise UsageError("--store and --no-store contradict each other.", "Leave one of them out.")
-        if self.store.suffix != ".private":
-            raise UsageError(
-                f"--store {self.store} does not end in .private.",
-                f"What was found says something about the records and stays with you; call it {self.store}.private.",
-            )
-        return self.store
+def _crosscheck(options: CrosscheckOptions) -> "CrossCheck | None":
+    from atdp_cli.text.crosscheck.request import CrossCheck
+
+    if options.crosscheck is None:
+        for name in ("crosscheck_url", "send_unmasked", "on_disagreement", "llm_key_file"):
+            if getattr(options, name) not in (None, False):
+                option = "--" + name.replace("_", "-")
+                raise UsageError(f"{option} goes with --crosscheck.", "Name a model by --crosscheck, or leave it out.")
+        return None
+    return CrossCheck(
+        model=options.crosscheck,
+        url=options.crosscheck_url,
+        key_file=options.llm_key_file,
+        masked=not options.send_unmasked,
+        review=options.on_disagreement == "review",
+    )

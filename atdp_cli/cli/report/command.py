@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atdp_cli.cli.options.shared import Force, Json
+from atdp_cli.cli.options.shared import JsonOptions
 from atdp_cli.cli.terminal.console import stderr_console, stdout_console
 from atdp_cli.errors import InputError, UsageError
+from atdp_cli.options import Option, Options
+from atdp_cli.text.options import OUTPUT, ReplacingOptions
 
 if TYPE_CHECKING:
     from atdp_cli.report.comparison import Report
@@ -23,29 +25,38 @@ class ReportFormat(StrEnum):
     MARKDOWN = "markdown"
 
 
+class HtmlOptions(Options):
+    """The report as a page."""
+
+    html: Annotated[bool, Option(OUTPUT)] = False
+    """As one HTML file."""
+
+
+class ReportCommandOptions(Options):
+    """What is shown beside the report, and where."""
+
+    markdown: Annotated[bool, Option(OUTPUT)] = False
+    """As the model card."""
+
+    compare: Annotated[Path | None, Option(metavar="OUT2")] = None
+    """Show another run's report beside this one."""
+
+    audit: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Put what audit-canary --json wrote into OUT's reports, and write all of them again."""
+
+    output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"))] = None
+    """File to write. Default: standard output."""
+
+
 def report_command(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="OUT", help="Folder that harden wrote; OUT.private for the whole report_command."),
+        typer.Argument(metavar="OUT", help="Folder that harden wrote; OUT.private for the whole report."),
     ],
-    html: Annotated[bool, typer.Option("--html", help="As one HTML file.", rich_help_panel="Output")] = False,
-    json: Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As the model card.", rich_help_panel="Output")] = False,
-    compare: Annotated[
-        Path | None, typer.Option(metavar="OUT2", help="Show another run's report_command beside this one.")
-    ] = None,
-    audit: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Put what audit-canary --json wrote into OUT's reports, and write all of them again.",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write. Default: standard output.", rich_help_panel="Output"),
-    ] = None,
-    force: Force = False,
+    page: HtmlOptions,
+    printing: JsonOptions,
+    options: ReportCommandOptions,
+    replacing: ReplacingOptions,
 ) -> None:
     """Show a run's privacy report again, from its JSON alone.
 
@@ -53,8 +64,15 @@ def report_command(
     """
     from atdp_cli.jobs.report import attach_audits, read_report
 
-    form = _form({ReportFormat.HTML: html, ReportFormat.JSON: json, ReportFormat.MARKDOWN: markdown})
-    _check(form, compare, output, force=force)
+    audit, compare, output = options.audit, options.compare, options.output
+    form = _form(
+        {
+            ReportFormat.HTML: page.html,
+            ReportFormat.JSON: printing.as_json,
+            ReportFormat.MARKDOWN: options.markdown,
+        }
+    )
+    _check(form, compare, output, force=replacing.force)
     found = read_report(folder) if audit is None else attach_audits(folder, audit)
     if audit is not None:
         stderr_console().print(f"The audits are in the reports of {folder}.", soft_wrap=True)

@@ -1,6 +1,5 @@
 """What --auto chooses from what a user has, and when to say that it would serve better. Reasons: docs/choosing.md."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from atdp_cli.errors import UsageError
@@ -34,7 +33,7 @@ def start_from_reference(request: HardenRequest) -> HardenRequest:
     if request.reference is None:
         return request
     known = (request.reference / LEDGER_FILE).exists()
-    return replace(request, model=request.reference, reference=None, prior=request.prior if known else "public")
+    return request.replace(model=request.reference, reference=None, prior=request.prior if known else "public")
 
 
 def learning_rate(width: int) -> float:
@@ -57,7 +56,7 @@ def with_learning_rate(request: HardenRequest) -> HardenRequest:
     if width is None:
         return request
     rate = stage_setting(request.recipe, "learning-rate", learning_rate(width))
-    return replace(request, recipe=apply_settings(request.recipe, [rate]))
+    return request.replace(recipe=apply_settings(request.recipe, [rate]))
 
 
 def start_notice(request: HardenRequest, model: Path) -> str:
@@ -96,7 +95,7 @@ def fit_epochs(planned: Planned, seconds: float, minutes: float) -> Planned:
     if fitting >= epochs:
         return planned
     recipe = apply_settings(planned.request.recipe, [stage_setting(planned.request.recipe, "epochs", fitting)])
-    return plan_request(replace(planned.request, recipe=recipe))
+    return plan_request(planned.request.replace(recipe=recipe))
 
 
 def with_resumed_epochs(planned: Planned) -> Planned | None:
@@ -115,7 +114,7 @@ def with_resumed_epochs(planned: Planned) -> Planned | None:
     was, is_now = (_epochs(one) for one in (parse_recipe_text(begun).recipe, recipe))
     if was is None or was == is_now:
         return planned
-    return plan_request(replace(planned.request, recipe=apply_settings(recipe, [stage_setting(recipe, "epochs", was)])))
+    return plan_request(planned.request.replace(recipe=apply_settings(recipe, [stage_setting(recipe, "epochs", was)])))
 
 
 def _epochs(recipe: Recipe) -> int | None:

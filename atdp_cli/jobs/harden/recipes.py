@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from atdp_cli.jobs.harden.request import Planned
+from atdp_cli.jobs.harden.request import Planned, options_of
 from atdp_cli.privacy.guarantee import no_end_to_end, selective_void
 from atdp_cli.privacy.ledger import Ledger, Prior, private_events
 from atdp_cli.privacy.schedule import Constant
+from atdp_cli.training.options import RunOptions
 from atdp_cli.training.plan import AnyPlan, Corpus, Reference, StagePlan, make_plan
 from atdp_cli.training.recipe import (
     DPSGD,
@@ -24,7 +25,7 @@ from atdp_cli.training.recipe import (
     reads_records,
     reads_reference,
 )
-from atdp_cli.training.recipe_file import RecipeFile, RunOptions
+from atdp_cli.training.recipe_file import RecipeFile
 
 PAPER = (
     "base",
@@ -85,19 +86,11 @@ def resolved_recipe(planned: Planned) -> RecipeFile:
 
     It names no file and says nothing of the checkpoint's past, which is for the next run to state.
     """
-    request = planned.request
+    request, values = planned.request, options_of(planned.request)
     return RecipeFile(
         name=request.recipe_name,
         recipe=tuple(_sized(plan) for plan in planned.plan.stages),
-        run=RunOptions(
-            tier=request.detector.tier,
-            unit=request.unit,
-            style=request.style,
-            max_windows=request.max_windows,
-            jitter_seed=request.jitter_seed,
-            lora_rank=request.lora_rank,
-            delta=request.delta,
-        ),
+        run=RunOptions(**{name: values[name] for name in RunOptions.model_fields}),
     )
 
 

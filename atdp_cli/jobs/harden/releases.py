@@ -7,8 +7,8 @@ from typing import TextIO
 from atdp_cli.jobs.harden.encoding import FlaggedRecord, Windows
 from atdp_cli.jobs.harden.streams import Streams, integer_draws
 from atdp_cli.privacy.journal import spend
-from atdp_cli.privacy.release import Floats, clipped_votes, released_share, shrink_counts
-from atdp_cli.privacy.rng import KeyStream
+from atdp_cli.privacy.release import clipped_votes, released_share, shrink_counts
+from atdp_cli.privacy.rng import Floats, KeyStream
 from atdp_cli.text.redaction.decoys import Choose
 from atdp_cli.text.redaction.frequencies import Frequencies, Table, by_frequency, frequencies, items, tables, votes
 from atdp_cli.training.noise import normals

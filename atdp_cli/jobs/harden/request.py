@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from atdp_cli.audit.manifest import Manifest, read_manifest
 from atdp_cli.errors import BudgetError, InputError, UsageError
@@ -14,17 +14,14 @@ from atdp_cli.files.provenance import file_sha256
 from atdp_cli.jobs.detector import Detector
 from atdp_cli.model.folder import check_folder, is_adapter, weight_files
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
-from atdp_cli.privacy.ledger import Ledger, Masks, Prior, read_beside
+from atdp_cli.privacy.ledger import Ledger, Masks, read_beside
 from atdp_cli.privacy.schedule import RiseReset
-from atdp_cli.ranges import require_at_least, require_at_most, require_positive
-from atdp_cli.text.corpus.records import Unit
 from atdp_cli.text.corpus.split import Split, load_split
 from atdp_cli.text.crosscheck.request import check_crosscheck
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.text.redaction.placeholders import Style
-from atdp_cli.text.review.sampling import check_rate
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
-from atdp_cli.training.execution import ClippingEngineName, Precision
+from atdp_cli.training.options import TrainingRunOptions
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, solve_noise
 from atdp_cli.training.recipe import (
     DPSGD,
@@ -39,64 +36,46 @@ from atdp_cli.training.recipe import (
     reads_reference,
 )
 
-WRITTEN_DTYPES = ("float32", "float16", "bfloat16")
-
-MOST_RANK = 65_536
-
 STABLE_TIERS = (Tier.LOW_ENTITY, Tier.HIGH_ENTITY)
 """Tiers whose masks follow entities; those of contextual tiers move with the sentence."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class HardenRequest:
-    """One run. The fields are the options of `atdp harden`; the recipe has its settings applied.
+class HardenRequest(TrainingRunOptions):
+    """One run: the options of `atdp harden`, with its recipe and detector as they are to be used.
 
     Attributes:
-        resume: Go on with the run that was interrupted, if there is one.
-        checkpoint_every: Minutes between saved states; 0 saves one only when the run is asked to stop.
+        recipe: The stages with their settings applied.
         ranks: Which of several processes of the run this one is.
         command: The command line as it was given, for the private report.
         command_without_paths: The same with nothing in it that names a file or is text of the user's own.
     """
 
     model: Path
-    data: tuple[Path, ...]
-    output: Path
+    output: Path  # no longer None: the default depends on the model
     recipe_name: str
     recipe: Recipe
     detector: Detector
-    unit: Unit = "line"
-    text_field: str = "text"
-    source_field: str | None = None
-    delta: float = 1e-6
-    prior: Prior = "unknown"
-    target_epsilon: float | None = None
-    max_epsilon: float | None = None
-    spans: Path | None = None
-    style: Style = Style.LABEL
-    review: float | None = None
-    manifest: Path | None = None
-    max_records: int | None = None
-    valid: Path | None = None
-    max_windows: int = 8
-    dtype: str | None = None
-    engine: ClippingEngineName | Literal["auto"] = "auto"
-    microbatch: int | None = None
-    precision: Precision = "float32"
-    device: str = "auto"
-    lora_rank: int | None = None
-    reference: Path | None = None
-    until_exposure: float | None = None
-    max_increase: float | None = None
-    merge_adapter: bool = False
-    jitter_seed: int = 0
-    insecure_seed: int | None = None
-    force: bool = False
-    resume: bool = False
-    checkpoint_every: float = 0.0
     ranks: Ranks = SINGLE_PROCESS
     command: tuple[str, ...] = ()
     command_without_paths: tuple[str, ...] = ()
+
+    @property
+    def review(self) -> float | None:
+        """The share of the sentences that people review before each epoch; None for no review."""
+        return self.sample if self.review_each_epoch else None
+
+
+def options_of(request: HardenRequest) -> dict[str, Any]:
+    """The value of every option on which steps depend, by its field's name."""
+    detector = request.detector
+    return dict(request) | {
+        "review_each_epoch": request.review,
+        "tier": detector.tier,
+        "allow": detector.allow,
+        "deny": detector.deny,
+        "spacy_pipeline": detector.pipeline,
+        "crosscheck": detector.crosscheck,
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +141,7 @@ def plan_request(request: HardenRequest) -> Planned:
     found = guarantees(plan.ledger)
     _check_budget(request, plan, found)
     return Planned(
-        request=replace(request, recipe=recipe),
+        request=request.replace(recipe=recipe),
         split=split,
         plan=plan,
         inherited=inherited,
@@ -204,17 +183,13 @@ def _check(request: HardenRequest) -> None:
     ):
         raise UsageError(f"No stage of recipe {request.recipe_name} reads redacted text.", "Leave --style out.")
     _check_decoys(request)
-    if request.review is not None:
-        check_rate(request.review)
     check_crosscheck(request.detector.crosscheck, spans=request.spans is not None)
     if request.target_epsilon is not None:
         _check_scaled(request.recipe)
-    if request.max_epsilon is not None:
-        require_positive("max-epsilon", request.max_epsilon)
-    _check_running(request)
+    if request.merge_adapter and request.lora_rank is None and not is_adapter(request.model):
+        raise UsageError("There is no adapter to merge.", "Use --merge-adapter with --lora-rank.")
     _check_ranks(request)
     _check_watched(request)
-    require_at_least("max-windows-per-unit", request.max_windows, 1)
     _check_paths(request)
 
 
@@ -244,19 +219,6 @@ def _check_decoys(request: HardenRequest) -> None:
             )
 
 
-def _check_running(request: HardenRequest) -> None:
-    if request.dtype not in (None, *WRITTEN_DTYPES):
-        raise UsageError(f"dtype is '{request.dtype}'.", f"Choose one of {', '.join(WRITTEN_DTYPES)}.")
-    require_at_least("checkpoint-every", request.checkpoint_every, 0)
-    if request.microbatch is not None:
-        require_at_least("microbatch", request.microbatch, 1)
-    if request.lora_rank is not None:
-        require_at_least("lora-rank", request.lora_rank, 1)
-        require_at_most("lora-rank", request.lora_rank, MOST_RANK)
-    if request.merge_adapter and request.lora_rank is None and not is_adapter(request.model):
-        raise UsageError("There is no adapter to merge.", "Use --merge-adapter with --lora-rank.")
-
-
 def _check_ranks(request: HardenRequest) -> None:
     """What only one process can do."""
     if request.ranks.size == 1:
@@ -268,12 +230,9 @@ def _check_ranks(request: HardenRequest) -> None:
 
 
 def _check_watched(request: HardenRequest) -> None:
-    """What --until-exposure and --max-perplexity-increase need."""
-    if request.max_increase is not None:
-        require_at_least("max-perplexity-increase", request.max_increase, 0)
+    """What --until-exposure needs."""
     if request.until_exposure is None:
         return
-    require_positive("until-exposure", request.until_exposure)
     if request.manifest is None or request.reference is None:
         raise UsageError(
             "--until-exposure ranks the planted canaries by log p and by its ratio to a public model.",

@@ -2,20 +2,24 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from atdp_cli.files.private import FAILED, beside
 from atdp_cli.jobs.harden.recipes import resolved_recipe
-from atdp_cli.jobs.harden.request import HardenRequest, Planned
+from atdp_cli.jobs.harden.request import Planned, options_of
 from atdp_cli.model.folder import base_of, is_adapter, tokenizer_folder, weight_files
+from atdp_cli.options import declared, flags
 from atdp_cli.runs.fingerprint import NOT_GIVEN, PLAN, RECIPE, RECORDS, START
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.runs.workspace import check_output
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.corpus.split import Split
+from atdp_cli.text.crosscheck.request import CrossCheck
+from atdp_cli.text.options import DetectionOptions
+from atdp_cli.training.options import TrainingRunOptions
 from atdp_cli.training.recipe_file import recipe_text
 
 if TYPE_CHECKING:
@@ -79,25 +83,14 @@ def fingerprint(planned: Planned) -> dict[str, str]:
         InputError: A file cannot be read.
     """
     request, sha256, plan = planned.request, planned.sha256, _plan(planned)
-    parts = {
-        RECORDS: _records(planned.split),
-        START: _model(request.model, sha256),
-        RECIPE: plan[RECIPE],
-        "--prior": request.prior,
-        "--target-epsilon": _given(request.target_epsilon),
-        "--max-epsilon": _given(request.max_epsilon),
-        "--reference": NOT_GIVEN if request.reference is None else _model(request.reference, sha256),
-        "--until-exposure": _given(request.until_exposure),
-        "--manifest": _file(request.manifest, sha256),
-        "--spans": _file(request.spans, sha256),
-        "--allow": _files(request.detector.allow, sha256),
-        "--deny": _files(request.detector.deny, sha256),
-        "--spacy-pipeline": _given(request.detector.pipeline),
-        "--crosscheck": _crosscheck(request),
-        "--review-each-epoch": _given(request.review),
-        "--insecure-seed": _given(request.insecure_seed),
+    start = {RECORDS: _records(planned.split), START: _model(request.model, sha256), RECIPE: plan[RECIPE]}
+    values = options_of(request)
+    options = {
+        flags(name, option)[0]: _text(values[name], sha256)
+        for name, _, option in declared(TrainingRunOptions, DetectionOptions)
+        if option.fingerprint is True
     }
-    return parts | plan
+    return start | options | plan
 
 
 def _plan(planned: Planned) -> dict[str, str]:
@@ -122,21 +115,19 @@ def _model(folder: Path, sha256: Callable[[Path], str]) -> str:
     return _digest(map(sha256, files))
 
 
-def _crosscheck(request: HardenRequest) -> str:
-    crosscheck = request.detector.crosscheck
-    return NOT_GIVEN if crosscheck is None else f"{crosscheck.model}, {'masked' if crosscheck.masked else 'unmasked'}"
-
-
-def _given(value: object) -> str:
-    return NOT_GIVEN if value is None else str(value)
-
-
-def _file(path: Path | None, sha256: Callable[[Path], str]) -> str:
-    return NOT_GIVEN if path is None else sha256(path)
-
-
-def _files(paths: Sequence[Path], sha256: Callable[[Path], str]) -> str:
-    return _digest(map(sha256, paths)) if paths else NOT_GIVEN
+def _text(value: object, sha256: Callable[[Path], str]) -> str:
+    """A setting as the fingerprint has it: of files and folders a hash, so that they may move."""
+    match value:
+        case None | ():
+            return NOT_GIVEN
+        case Path():
+            return _model(value, sha256) if value.is_dir() else sha256(value)
+        case tuple():
+            return _digest(map(sha256, value))
+        case CrossCheck():
+            return f"{value.model}, {'masked' if value.masked else 'unmasked'}"
+        case _:
+            return str(value)
 
 
 def _digest(parts: Iterable[str]) -> str:

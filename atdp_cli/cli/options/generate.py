@@ -1,0 +1,96 @@
+"""The options of a command, made from the pydantic models in which they are declared."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import typer
+from pydantic import BeforeValidator
+from pydantic.fields import FieldInfo
+
+from atdp_cli.options import Option, Options, declared, flags
+
+
+@dataclass(frozen=True)
+class Eager:
+    """Marks an option that is handled before all others, as `--list-recipes`.
+
+    Attributes:
+        callback: Does it, and ends the command.
+    """
+
+    callback: Callable[[typer.Context, bool], None]
+
+
+def generate_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with each parameter whose type is a group of options replaced by those options.
+
+    Typer reads the new signature; the command still gets the groups, in which `model_fields_set` are the options that
+    the command line has. Parameters are keyword-only, so their order is free.
+    """
+    groups: dict[str, type[Options]] = {}
+    parameters: dict[str, inspect.Parameter] = {}
+    for parameter in inspect.signature(command).parameters.values():
+        kind = parameter.annotation
+        if isinstance(kind, type) and issubclass(kind, Options):
+            groups[parameter.name] = kind
+            parameters |= {name: _parameter(name, field, option) for name, field, option in declared(kind)}
+        else:
+            parameters[parameter.name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+    takes_context = "context" in parameters
+    parameters["context"] = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+
+    @functools.wraps(command)
+    def run(context: typer.Context, **values: Any) -> None:
+        for name, group in groups.items():
+            fields = {field: values.pop(field) for field in group.model_fields}
+            values[name] = group(**{field: value for field, value in fields.items() if is_given(context, field)})
+        command(**values | ({"context": context} if takes_context else {}))
+
+    # Typer looks at both; without __wrapped__ neither leads back to the groups.
+    del run.__wrapped__
+    run.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
+    run.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
+    return run
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether the command line has this option."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
+
+
+def _parameter(name: str, field: FieldInfo, option: Option) -> inspect.Parameter:
+    callback = next((part.callback for part in field.metadata if isinstance(part, Eager)), None)
+    typed = typer.Option(
+        *flags(name, option),
+        help=" ".join((field.description or "").split()),
+        metavar=option.metavar,
+        rich_help_panel=option.panel,
+        callback=callback,
+        is_eager=callback is not None,
+    )
+    default = None if field.default == () else option.shown or field.default
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if field.is_required() else default,
+        annotation=Annotated[_kind(field), typed],
+    )
+
+
+def _kind(field: FieldInfo) -> Any:
+    """The type by which Typer reads the option: text where the model reads it itself, a list for a tuple."""
+    kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)]
+    is_union = get_origin(field.annotation) in (Union, UnionType)
+    kind: Any = kinds[0] if is_union and len(kinds) == 1 else field.annotation
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    if any(isinstance(part, BeforeValidator) for part in field.metadata):
+        kind = str
+    elif get_origin(kind) is tuple:
+        kind = list[get_args(kind)[0]]  # type: ignore[misc]
+    return kind | None if field.default in (None, ()) else kind

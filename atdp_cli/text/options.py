@@ -1,0 +1,98 @@
+"""The options by which a corpus is read, and by which the detector looks at it."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from atdp_cli.options import Option, Options
+from atdp_cli.text.detection.spans import Tier
+
+DATA, DETECTION, CROSSCHECK, OUTPUT, RUNNING = "Data", "Detection", "Cross-check", "Output", "Running"
+
+
+class RecordOptions(Options):
+    """What a record is."""
+
+    unit: Annotated[str, Option(DATA, fingerprint="recipe", public=True)] = "line"
+    """What one record, the unit of privacy, is: line, paragraph, document, or the field (JSON Lines) or column (CSV,
+    Parquet) whose equal values make one record."""
+
+    text_field: Annotated[str, Option(DATA, fingerprint="records")] = "text"
+    """JSON Lines, CSV, Parquet: the field or column that holds the text."""
+
+
+class IdOptions(RecordOptions):
+    """What a record is, and what it is called."""
+
+    id_field: Annotated[str | None, Option(DATA)] = None
+    """JSON Lines, CSV, Parquet: the field or column that holds the id. Default: the line or row number."""
+
+
+class ReadingOptions(IdOptions):
+    """How a corpus becomes records."""
+
+    skip_bad: Annotated[bool, Option(DATA)] = False
+    """Count and skip lines and rows that cannot be read (not UTF-8, bad JSON, no text, wrong number of fields) in
+    place of an error. A redacted corpus leaves them out."""
+
+    shard: Annotated[str | None, Option(DATA, metavar="I/N")] = None
+    """Read only the I-th of N parts of about equal size, I from 1; a record is in the part where it begins. Ids are
+    those of the whole, counts those of the part. The outputs of all parts, in order, make the output of the whole:
+    joined with cat, but for Parquet, of which each is a file."""
+
+
+class CrosscheckOptions(Options):
+    """Whom to ask about what the detector may have missed."""
+
+    crosscheck: Annotated[str | None, Option(CROSSCHECK, metavar="MODEL")] = None
+    """Ask this language model about each sentence, spans masked; sentences where it finds something else are sensitive
+    as a whole. ε says nothing about it."""
+
+    crosscheck_url: Annotated[str | None, Option(CROSSCHECK, metavar="URL", fingerprint=False)] = None
+    """An OpenAI-compatible server, such as http://127.0.0.1:8000/v1. Default: OPENAI_BASE_URL, or OpenAI."""
+
+    send_unmasked: Annotated[bool, Option(CROSSCHECK, fingerprint="--crosscheck")] = False
+    """Send the sentences as they are, secrets and all; then any difference from the detector counts."""
+
+    on_disagreement: Annotated[Literal["sensitive", "review"] | None, Option(CROSSCHECK, fingerprint=False)] = None
+    """Flag the whole sentence, or leave its spans and put it into the queue of detect --review. Default: sensitive."""
+
+    llm_key_file: Annotated[Path | None, Option(CROSSCHECK, fingerprint=False)] = None
+    """File with the server's key in its first line. Default: OPENAI_API_KEY."""
+
+
+class FindingOptions(Options):
+    """What counts as sensitive, and where what is found is kept."""
+
+    tier: Annotated[Tier, Option(DETECTION, metavar="TIER", fingerprint="recipe", public=True)] = Tier.HIGH_CONTEXTUAL
+    """What counts as sensitive, each with all before it: low-entity (names, dates, places, identifiers), high-entity
+    (every named entity), low-contextual (also subjects, objects, pronouns), high-contextual (also verbs)."""
+
+    allow: Annotated[tuple[Path, ...], Option(DETECTION)] = ()
+    """Terms that are not sensitive, one a line; /…/ is a regular expression. Repeatable."""
+
+    deny: Annotated[tuple[Path, ...], Option(DETECTION)] = ()
+    """Terms that always are sensitive; they win over --allow. Repeatable."""
+
+    spacy_pipeline: Annotated[str | None, Option(DETECTION)] = None
+    """A spaCy pipeline with tagger, parser and ner: a package or a folder. Default: en_core_web_sm."""
+
+    store: Annotated[Path | None, Option(DETECTION, fingerprint=False)] = None
+    """Folder, ending in .private, to keep what was found in, so that another tier, other lists or an interrupted run
+    need not read the corpus again. It holds no text, but stays with you. Default: CORPUS.private beside the corpus."""
+
+    no_store: Annotated[bool, Option(DETECTION, fingerprint=False)] = False
+    """Keep no findings for later runs, and look none up."""
+
+    jobs: Annotated[int, Option(RUNNING, fingerprint=False)] = 1
+    """Processes for the detector."""
+
+
+class DetectionOptions(FindingOptions, CrosscheckOptions):
+    """How the detector looks at the records."""
+
+
+class ReplacingOptions(Options):
+    """What may be overwritten."""
+
+    force: Annotated[bool, Option(OUTPUT, fingerprint=False)] = False
+    """Replace what is there already."""

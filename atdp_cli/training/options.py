@@ -1,0 +1,259 @@
+"""The options of a run of `harden`. A recipe file's table `run` has those among them that shape the training."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, create_model
+
+from atdp_cli.options import Option, Options, declared
+from atdp_cli.privacy.ledger import Prior
+from atdp_cli.ranges import LEAST_DELTA, contradiction
+from atdp_cli.text.options import (
+    DATA,
+    DETECTION,
+    OUTPUT,
+    RUNNING,
+    DetectionOptions,
+    RecordOptions,
+    ReplacingOptions,
+)
+from atdp_cli.text.redaction.placeholders import Style
+from atdp_cli.training.execution import ClippingEngineName, Precision
+
+PRIVACY, TRAINING = "Privacy", "Training"
+MOST_RANK = 65_536
+
+
+def _share(text: object) -> object:
+    """`3%` or 0.03."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return float(text.removesuffix("%")) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise contradiction(
+            "max-perplexity-increase is not a share.", "Give a percentage, as 3%, or a share, as 0.03."
+        ) from None
+
+
+def _tokens(text: object) -> object:
+    """`auto` or a number."""
+    if not isinstance(text, str):
+        return text
+    if text != "auto" and not (text.isascii() and text.isdigit()):
+        raise contradiction("microbatch is not a number of tokens.", "Give auto or a number of tokens.")
+    return None if text == "auto" else int(text)
+
+
+class CorpusOptions(Options):
+    """What is trained on."""
+
+    data: Annotated[tuple[Path, ...], Option(DATA, fingerprint="records")]
+    """Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet. Repeatable."""
+
+
+class DataOptions(Options):
+    """Which of the records are trained and measured on, and how much of each."""
+
+    source_field: Annotated[str | None, Option(DATA, fingerprint="records")] = None
+    """Encoder-decoder models: the field or column that the encoder reads; --text-field is then what the decoder learns
+    to say."""
+
+    max_records: Annotated[int | None, Option(DATA, fingerprint="records")] = None
+    """Take the first so many records."""
+
+    valid: Annotated[Path | None, Option(DATA, fingerprint="records")] = None
+    """Held-out corpus. Default: every twentieth record of --data, at most 500."""
+
+    max_windows: Annotated[
+        int, Field(ge=1), Option(DATA, flags=("--max-windows-per-unit",), fingerprint="recipe", public=True)
+    ] = 8
+    """Windows of a long record; the rest is left out."""
+
+    manifest: Annotated[Path | None, Option(DATA)] = None
+    """Canaries of plant-canary: check that they are trained on, token for token."""
+
+
+class MaskOptions(Options):
+    """What people say about the spans, and what stands in their place."""
+
+    review_each_epoch: Annotated[bool, Option(DETECTION)] = False
+    """Before each epoch, queue a sample of the sentences for atdp review in OUT.private/review/ (until the run ends in
+    OUT.partial/review/), and read the lists beside the queues anew. What people decide is not covered by ε."""
+
+    sample: Annotated[float, Field(gt=0, le=1), Option(DETECTION, fingerprint="--review-each-epoch")] = 0.01
+    """Share of the sentences in a queue of --review-each-epoch."""
+
+    spans: Annotated[Path | None, Option(DETECTION)] = None
+    """Spans of atdp detect, in place of the detector."""
+
+    style: Annotated[Style, Option(DETECTION, metavar="STYLE", fingerprint="recipe", public=True)] = Style.LABEL
+    """Placeholders in stages on redacted text, as for atdp redact: label, angle, numbered or pseudonym. The last two
+    tell which flagged texts are equal (within a record; in the whole run), so no selective guarantee holds."""
+
+
+class AdapterOptions(Options):
+    """Which parameters are trained."""
+
+    lora_rank: Annotated[
+        Annotated[int, Field(ge=1, le=MOST_RANK)] | None, Option(TRAINING, fingerprint="recipe", public=True)
+    ] = None
+    """Train a LoRA adapter of this rank on the linear layers, not the whole model: faster, with less noise in all. The
+    adapter is what is written."""
+
+
+class ReferenceOptions(Options):
+    """What the trained model is compared with."""
+
+    reference: Annotated[Path | None, Option(TRAINING)] = None
+    """A public model that never saw the corpus, as the base of MODEL: what anchored pulls sensitive tokens to,
+    interpolate the weights. A ledger beside it is composed in."""
+
+    until_exposure: Annotated[PositiveFloat | None, Option(TRAINING, metavar="BITS")] = None
+    """Stop a DP stage after the epoch in which every second of the canaries of --manifest is below this exposure, by
+    log p and by its ratio to --reference. The others' manifest is put into OUT.private/ for the audit. ε stays that of
+    the whole plan."""
+
+    max_increase: Annotated[
+        NonNegativeFloat | None,
+        BeforeValidator(_share),
+        Option(TRAINING, flags=("--max-perplexity-increase",), metavar="SHARE", fingerprint=False, public=True),
+    ] = None
+    """Exit with 1 if held-out perplexity rises by more, as 3%; the model is then in OUT.failed/."""
+
+
+class BudgetOptions(Options):
+    """What the noise shall cost at most."""
+
+    target_epsilon: Annotated[PositiveFloat | None, Option(PRIVACY)] = None
+    """Choose σ₀ so that the strongest finite guarantee has at most this ε."""
+
+    max_epsilon: Annotated[PositiveFloat | None, Option(PRIVACY)] = None
+    """Refuse a plan whose DP stages, or a stage without noise, spend more than this ε."""
+
+    delta: Annotated[float, Field(ge=LEAST_DELTA, lt=1), Option(PRIVACY, fingerprint="recipe", public=True)] = 1e-06
+    """δ of the guarantees; below 1/N."""
+
+
+class PriorOptions(Options):
+    """What is public of the plan, and what is known of the checkpoint's past."""
+
+    jitter_seed: Annotated[int, Option(PRIVACY, fingerprint="recipe", public=True)] = 0
+    """Seed of the jitter; public, and part of the plan."""
+
+    prior: Annotated[Prior, Option(PRIVACY)] = "unknown"
+    """public: the first checkpoint, before any run that its ledger lists, never saw the corpus."""
+
+
+class WritingOptions(Options):
+    """What is written."""
+
+    output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"), fingerprint=False)] = None
+    """Folder to write. Default: MODEL-hardened."""
+
+    dtype: Annotated[
+        Literal["float32", "float16", "bfloat16"] | None,
+        Option(OUTPUT, metavar="DTYPE", fingerprint=False, public=True),
+    ] = None
+    """float32, float16 or bfloat16. Default: as the checkpoint."""
+
+    merge_adapter: Annotated[bool, Option(OUTPUT, fingerprint=False)] = False
+    """Write the whole model, the adapter added to its weights."""
+
+
+class EngineOptions(Options):
+    """What computes, and in which numbers."""
+
+    engine: Annotated[Literal["auto", ClippingEngineName], Option(RUNNING, metavar="ENGINE", fingerprint=False)] = (
+        "auto"
+    )
+    """How records are clipped: many at once (bookkeeping), by Opacus' hooks (opacus), one at a time (loop). auto takes
+    the first that agrees with loop on random tokens."""
+
+    microbatch: Annotated[
+        PositiveInt | None,
+        BeforeValidator(_tokens),
+        Option(RUNNING, metavar="auto|TOKENS", shown="auto", fingerprint=False, public=True),
+    ] = None
+    """Tokens in memory at a time. auto goes by the vocabulary and shrinks when memory runs out."""
+
+    precision: Annotated[Precision, Option(RUNNING, metavar="float32|bfloat16", fingerprint=False)] = "float32"
+    """What layers compute in while training. Weights, norms, sums and noise are in float32 or better, and perplexities
+    are measured in it. bfloat16 is for GPUs."""
+
+    device: Annotated[Literal["auto", "cpu", "cuda"], Option(RUNNING, fingerprint=False)] = "auto"
+    """auto takes the GPU where there is one."""
+
+    shard_model: Annotated[bool, Option(RUNNING, fingerprint=False)] = False
+    """Under torchrun: each process holds a part of every parameter (FSDP2), for models that fit no device."""
+
+
+class ResumingOptions(Options):
+    """How an interrupted run goes on."""
+
+    resume: Annotated[bool, Option(OUTPUT, fingerprint=False)] = False
+    """Go on with the run that was interrupted, from its last saved state in OUT.partial/; where there is none, begin.
+    Steps that are taken again are spent again."""
+
+    checkpoint_every: Annotated[float, Field(ge=0), Option(RUNNING, metavar="MINUTES", fingerprint=False)] = 10.0
+    """How often the state of the run is saved in OUT.partial/. 0: only on Ctrl-C or SIGTERM."""
+
+
+class SeedOptions(Options):
+    """What tests set."""
+
+    insecure_seed: Annotated[int | None, Option(RUNNING)] = None
+    """Tests only: reproducible noise, which protects nobody."""
+
+
+class TrainingRunOptions(
+    CorpusOptions,
+    RecordOptions,
+    DataOptions,
+    MaskOptions,
+    AdapterOptions,
+    ReferenceOptions,
+    BudgetOptions,
+    PriorOptions,
+    WritingOptions,
+    EngineOptions,
+    ReplacingOptions,
+    ResumingOptions,
+    SeedOptions,
+):
+    """All of them, but for those of the detector and of single stages."""
+
+
+FIRST_WRITTEN = ("tier", "unit", "style", "max_windows", "jitter_seed", "lora_rank", "delta")
+"""The order in which recipe files have these. The fingerprint of a run has the text of one, so it stays."""
+
+
+def _shown_by_recipe() -> dict[str, Any]:
+    """The options that shape the training, without their defaults.
+
+    Raises:
+        TypeError: One of them is not public, and would be written to OUT/.
+    """
+    fields = {}
+    for name, field, option in declared(DetectionOptions, TrainingRunOptions):
+        if option.fingerprint == "recipe":
+            if not option.public:
+                raise TypeError(f"{name} is not public.")
+            fields[name] = (Annotated[field.annotation, *field.metadata] | None, None)
+    return {name: fields[name] for name in (*FIRST_WRITTEN, *(fields.keys() - set(FIRST_WRITTEN)))}
+
+
+_Fields: Any = create_model("_Fields", __base__=Options, **_shown_by_recipe())
+
+
+class RunOptions(_Fields):  # type: ignore[misc]  # its fields are known when it runs
+    """A recipe file's table `run`: options of `harden` beside the recipe, and None where it says nothing."""
+
+    model_config = ConfigDict(strict=True)
+
+    def given(self) -> dict[str, Any]:
+        """The options about which something is said."""
+        return {name: value for name, value in self if value is not None}
+
+
+NO_OPTIONS = RunOptions()
