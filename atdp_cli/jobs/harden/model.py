@@ -154,7 +154,7 @@ def _check_source(request: HardenRequest, checkpoint: Checkpoint) -> None:
     reads = checkpoint.model.config.is_encoder_decoder
     if reads and request.source_field is None:
         raise UsageError(
-            f"{request.model} is an encoder-decoder model: it reads one text and says another.",
+            f"{request.model} is an encoder-decoder model: it reads one text and writes another.",
             "Name both fields: --source-field source --text-field target.",
         )
     if request.source_field is not None and not reads:
