@@ -362,6 +362,11 @@ class Audit(_Result):
             raise ValueError("There is not one extraction a canary.")
         return self
 
+    def planted_extraction(self) -> tuple[Extraction, ...]:
+        """The extraction of each canary that was planted; none where it was not tried."""
+        pairs = zip(self.extraction or (), self.canaries, strict=False)
+        return tuple(extraction for extraction, canary in pairs if canary.planted)
+
     def concluding(self, verdict: Conclusion, *reasons: str) -> Self:
         """The audit with another verdict, for these reasons."""
         return self.model_copy(update={"verdict": verdict, "gate": verdict, "reasons": reasons})

@@ -9,7 +9,7 @@ LONGEST, LONGEST_REMEDY = 500, 4000
 def plain_line(text: str, longest: int = LONGEST) -> str:
     """The text as one line that is safe on a terminal: keys and names in a message come from files of others."""
     line = text if len(text) <= longest else f"{text[: longest // 2]}…{text[-longest // 2 :]}"
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in line)
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)
 
 
 class AtdpError(Exception):

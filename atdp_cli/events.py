@@ -77,7 +77,7 @@ class CrossChecked(Event):
 
     Attributes:
         asked: Sentences that were sent.
-        known: Sentences whose answer was at hand.
+        known: Sentences whose answer was known.
         disagreements: Sentences about which it disagrees with the detector.
         unusable: Sentences without a usable answer; they count as disagreements.
     """
@@ -98,7 +98,7 @@ class FellBack(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewQueued(Event):
-    """Sentences for people to review were written while the run goes on."""
+    """Sentences for people to review were written during the run."""
 
     queue: str
     sentences: int

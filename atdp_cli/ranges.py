@@ -45,10 +45,11 @@ _T = TypeVar("_T")
 def validated(cls: type[_T]) -> type[_T]:
     """A frozen dataclass whose fields are checked by their annotations, and whose constructor raises `UsageError`.
 
-    Types are strict: no text is read as a number, and no truth value is one. `__post_init__` checks what concerns
+    Types are strict: no text is read as a number, and no truth value is one. The docstring under a field is its help.
+    `__post_init__` checks what concerns
     several fields, and raises `contradiction`.
     """
-    config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
     made: Any = pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=config)(cls)
     construct = made.__init__
 
@@ -75,10 +76,10 @@ def usage_error(error: ValidationError, names: Mapping[str, str] = MappingProxyT
         error: What pydantic raised.
         names: What a message calls the fields; others by their names with hyphens.
     """
-    first, *others = error.errors(include_url=False)
-    field = str(next(iter(first["loc"]), ""))
-    same = [other for other in others if other["loc"][:1] == first["loc"][:1]]
-    return setting_error([first, *same], "", names.get(field, field.replace("_", "-")))
+    details = error.errors(include_url=False)
+    place = details[0]["loc"][:1]
+    name = "".join(names.get(str(field), str(field).replace("_", "-")) for field in place)
+    return setting_error([detail for detail in details if detail["loc"][:1] == place], "", name)
 
 
 def setting_error(details: Sequence[ErrorDetails], where: str, name: str) -> UsageError:

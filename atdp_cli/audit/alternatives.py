@@ -41,10 +41,10 @@ def format_of(text: str) -> tuple[Template, Secret] | None:
 
 
 def alternatives(template: Template, secret: Secret, seed: Sequence[int], sample: int) -> tuple[list[str], int]:
-    """What could have stood in a number's place, the number among it, and at which place of the list it stands.
+    """What could have stood in a number's place, the number among it, and its position in the list.
 
     Up to `LARGEST_POOL` these are all numbers of the format, in order. Above it they are `sample` of them, uniform
-    and with replacement, and then the number itself, which so stands among n + 1.
+    and with replacement, and then the number itself: n + 1 in all.
 
     Args:
         template: Of digits alone, as `format_of` gives it.
@@ -71,11 +71,11 @@ def tokenise_after(
     Args:
         before: The record up to the number, without lone surrogates.
         texts: The alternatives.
-        place: Where the number itself stands among them.
+        place: The position of the number itself among them.
         context: The longest window, at least 2 tokens.
 
     Returns:
-        None where the candidates run over the end of a window, where no token stands before them, or where no cut
+        None where the candidates run over the end of a window, where no token comes before them, or where no cut
         through a long text in front of them leaves its tokens as they are.
     """
     spread = [texts[i] for i in {*np.linspace(0, len(texts) - 1, _SPREAD).astype(int).tolist(), place}]

@@ -44,7 +44,7 @@ class Characters:
         return "".join(reversed(letters))
 
     def place(self, filling: str) -> int | None:
-        """Where a filling stands, the inverse of `filling`; None if it does not fit."""
+        """The index of a filling, the inverse of `filling`; None if it does not fit."""
         alphabet = ALPHABETS[self.kind]
         if len(filling) != self.length or any(letter not in alphabet for letter in filling):
             return None
@@ -83,7 +83,7 @@ class Choice:
         return self.options[index]
 
     def place(self, filling: str) -> int | None:
-        """Where a filling stands; None if it is none of them."""
+        """The index of a filling; None if it is none of them."""
         return self.options.index(filling) if filling in self.options else None
 
     def fillings(self) -> Iterator[str]:
@@ -99,7 +99,7 @@ class Template:
     """A record with slots for the secret, written like `My ID is {digits:6}`.
 
     Attributes:
-        texts: What stands before, between and after the slots: one more than there are slots.
+        texts: The text before, between and after the slots: one more than there are slots.
         slots: At least one.
     """
 
@@ -118,8 +118,8 @@ class Template:
         """The secret at `index` (from 0), the last slot's filling changing fastest."""
         fillings = []
         for slot in reversed(self.slots):
-            index, own = divmod(index, slot.size)
-            fillings.append(slot.filling(own))
+            index, filling = divmod(index, slot.size)
+            fillings.append(slot.filling(filling))
         return tuple(reversed(fillings))
 
     def index_of(self, secret: Secret) -> int:
@@ -173,7 +173,7 @@ def parse_template(text: str, choices: Mapping[str, tuple[str, ...]] | None = No
         UsageError: No slot or more than `MOST_SLOTS`, an unknown kind, a length below 1 or above
             `LONGEST_SLOT`, more than one line, or one candidate alone.
     """
-    slots = tuple(_slot(found[1], found[2], choices or {}) for found in _SLOT.finditer(text))
+    slots = tuple(_slot(match[1], match[2], choices or {}) for match in _SLOT.finditer(text))
     if not 1 <= len(slots) <= MOST_SLOTS:
         raise UsageError(
             f"The canary template has {len(slots)} slots, and it must have 1 to {MOST_SLOTS}.",
@@ -216,7 +216,7 @@ def _slot(kind: str, detail: str, choices: Mapping[str, tuple[str, ...]]) -> Slo
     if kind in ALPHABETS:
         return _characters(kind, detail)
     if kind != "choice":
-        known = ", ".join(f"{{{one}:n}}" for one in ALPHABETS)
+        known = ", ".join(f"{{{alphabet}:n}}" for alphabet in ALPHABETS)
         raise UsageError(
             f"The canary template has a slot of unknown kind '{kind}'.", f"Use {known} or {{choice:FILE}}."
         )

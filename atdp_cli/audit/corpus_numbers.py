@@ -32,7 +32,7 @@ class NumberPool:
     """A number's alternatives as one tokenizer and context give them. Its tokens are private.
 
     Attributes:
-        place: Where the number stands among the candidates.
+        place: The position of the number among the candidates.
         size: Numbers of its format.
     """
 
@@ -78,7 +78,7 @@ def score_reference(
     pools = _pools(checkpoint, located, sample, notify)
     announced = _announced(pools.pools, name, notify)
     return NumberReference(
-        pools=pools, scores=tuple(all_scores(checkpoint.model, own.pool, name, ignore) for own in announced)
+        pools=pools, scores=tuple(all_scores(checkpoint.model, number.pool, name, ignore) for number in announced)
     )
 
 
@@ -93,7 +93,7 @@ def rank_numbers(
 ) -> NumberResults:
     """Rank each number among its alternatives by what a model says of them after the record's text before them.
 
-    Without a reference only those alternatives are scored that may stand before the number, so that a remembered
+    Without a reference only those alternatives are scored that may rank before the number, so that a remembered
     number costs little.
 
     Args:
@@ -110,11 +110,11 @@ def rank_numbers(
         _check_alike(checkpoint, reference.pools, name)
     pools = _pools(checkpoint, located, sample, notify) if reference is None else reference.pools
     results = []
-    for number, own in enumerate(_announced(pools.pools, name, notify)):
-        base = None if reference is None else reference.scores[number]
-        results.append(_result(checkpoint.model, own, base, name))
-    plain = [one.exposure for one in results]
-    ratio = [one.exposure_ratio for one in results if one.exposure_ratio is not None]
+    for index, number in enumerate(_announced(pools.pools, name, notify)):
+        base = None if reference is None else reference.scores[index]
+        results.append(_result(checkpoint.model, number, base, name))
+    plain = [result.exposure for result in results]
+    ratio = [result.exposure_ratio for result in results if result.exposure_ratio is not None]
     return NumberResults(
         eligible=located.eligible,
         tested=len(results),
@@ -130,22 +130,22 @@ def rank_numbers(
     )
 
 
-def _result(model: PreTrainedModel, own: NumberPool, base: Scores | None, name: str) -> NumberResult:
-    target = [Target(index=own.place, repeats=1)]
+def _result(model: PreTrainedModel, number: NumberPool, base: Scores | None, name: str) -> NumberResult:
+    target = [Target(index=number.place, repeats=1)]
     if base is None:
-        scores = likeliest_scores(model, own.pool, target, name, ignore)
+        scores = likeliest_scores(model, number.pool, target, name, ignore)
     else:
-        scores = all_scores(model, own.pool, name, ignore)
-    [plain] = rank_targets(scores, own.pool, target)
-    [ratio] = [None] if base is None else rank_targets(scores - base, own.pool, target)
-    secret = own.secret
+        scores = all_scores(model, number.pool, name, ignore)
+    [plain] = rank_targets(scores, number.pool, target)
+    [ratio] = [None] if base is None else rank_targets(scores - base, number.pool, target)
+    located = number.secret
     return NumberResult(
-        record=secret.record,
-        line=secret.line,
-        start=secret.start,
-        end=secret.end,
-        label=secret.label,
-        pool=own.size,
+        record=located.record,
+        line=located.line,
+        start=located.start,
+        end=located.end,
+        label=located.label,
+        pool=number.size,
         compared=plain.pool,
         rank_min=plain.rank_min,
         rank_max=plain.rank_max,
@@ -170,11 +170,11 @@ def _pools(checkpoint: Checkpoint, located: LocatedNumbers, sample: int, notify:
     pools: list[NumberPool] = []
     skipped: Counter[str] = Counter()
     for done, secret in enumerate(located.secrets, start=1):
-        found = _pool(tokenizer, fingerprint, secret, sample, context)
-        if isinstance(found, NumberPool):
-            pools.append(found)
+        pool = _pool(tokenizer, fingerprint, secret, sample, context)
+        if isinstance(pool, NumberPool):
+            pools.append(pool)
         else:
-            skipped[found] += 1
+            skipped[pool] += 1
         notify(RecordsRead(task="tokenising alternatives", done=done, total=len(located.secrets)))
     return NumberPools(
         fingerprint=fingerprint,
@@ -218,7 +218,7 @@ def _check_alike(checkpoint: Checkpoint, reference: NumberPools, name: str) -> N
 
 
 def _announced(pools: Sequence[NumberPool], name: str, notify: Notify) -> Iterator[NumberPool]:
-    """The pools one by one; `notify` hears of each when it is done with."""
+    """The pools one by one; `notify` hears of each when it has been used."""
     for done, pool in enumerate(pools, start=1):
         yield pool
         notify(RecordsRead(task=f"ranking by {Path(name).name}", done=done, total=len(pools)))

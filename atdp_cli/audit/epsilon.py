@@ -53,18 +53,9 @@ class Games:
 HALF_AND_ROOT = Games()
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Terms:
-    """What every bound of one audit shares; `ledger` is None where the model claims nothing."""
-
-    ledger: Ledger | None
-    delta: float
-    confidence: float
-
-
 def epsilon_bounds(
     folder: Path,
-    standings: Sequence[Rank],
+    ranks: Sequence[Rank],
     targets: Sequence[Target],
     *,
     pool: int,
@@ -76,7 +67,7 @@ def epsilon_bounds(
 
     Args:
         folder: Of the model; a ledger in it makes the claim.
-        standings: By the score that is judged: the ratio where there is a reference, else log p.
+        ranks: By the score that is judged: the ratio where there is a reference, else log p.
         pool: Candidates that the template has. Ranks within a sample of them bound nothing.
         coins: Whether fair coins decided which canaries were planted.
 
@@ -84,41 +75,39 @@ def epsilon_bounds(
         UsageError: There are fewer canaries, or candidates, than the games were set for.
     """
     planted = [i for i, target in enumerate(targets) if target.planted]
-    ranked = bool(planted) and all(standing.pool == pool for standing in standings)
+    ranked = bool(planted) and all(rank.pool == pool for rank in ranks)
     guessing = coins and len(targets) >= 2
     if not (ranked or guessing):
         return ()
     ledger = _ledger(folder)
-    terms = _Terms(
-        ledger=ledger,
-        delta=DELTA if ledger is None else ledger.delta,
-        confidence=1 - alpha / (ranked + guessing),
-    )
-    found = []
+    delta, confidence = DELTA if ledger is None else ledger.delta, 1 - alpha / (ranked + guessing)
+    shared = {"delta": delta, "confidence": confidence}
+    bounds = []
     if guessing:
-        found.append(_in_out(standings, targets, games, terms))
+        bounds.append(_in_out(ranks, targets, games, ledger, shared))
     if ranked:
-        found.append(_rank([standings[i] for i in planted], [targets[i] for i in planted], games, terms))
-    return tuple(found)
+        bounds.append(_rank([ranks[i] for i in planted], [targets[i] for i in planted], games, ledger, shared))
+    return tuple(bounds)
 
 
-def _in_out(standings: Sequence[Rank], targets: Sequence[Target], games: Games, terms: _Terms) -> EpsilonBound:
+def _in_out(
+    ranks: Sequence[Rank], targets: Sequence[Target], games: Games, ledger: Ledger | None, shared: dict[str, float]
+) -> EpsilonBound:
     m = len(targets)
     r = 2 * max(1, m // 4) if games.guesses is None else games.guesses
     if r > m:
         raise UsageError(f"{r} guesses cannot be made of {m} canaries.", "Lower --guesses.")
-    guesses = guess_coins([standing.exposure for standing in standings], r)
+    guesses = guess_coins([rank.exposure for rank in ranks], r)
     correct = sum(targets[i].planted == inside for i, inside in guesses)
-    claim = _claim(terms.ledger, targets, "zero-out")
-    bound = in_out_bound(records=m, guesses=r, correct=correct, delta=terms.delta, confidence=terms.confidence)
-    attainable = in_out_attainable(records=m, guesses=r, delta=terms.delta, confidence=terms.confidence)
+    claim = _claim(ledger, targets, "zero-out")
+    bound = in_out_bound(records=m, guesses=r, correct=correct, **shared)
+    attainable = in_out_attainable(records=m, guesses=r, **shared)
     return EpsilonBound(
         method="in-out",
         adjacency="zero-out",
         epsilon=bound,
         attainable=attainable,
-        delta=terms.delta,
-        confidence=terms.confidence,
+        **shared,
         guesses=r,
         correct=correct,
         top=None,
@@ -127,24 +116,25 @@ def _in_out(standings: Sequence[Rank], targets: Sequence[Target], games: Games, 
     )
 
 
-def _rank(standings: Sequence[Rank], targets: Sequence[Target], games: Games, terms: _Terms) -> EpsilonBound:
-    pool = standings[0].pool
+def _rank(
+    ranks: Sequence[Rank], targets: Sequence[Target], games: Games, ledger: Ledger | None, shared: dict[str, float]
+) -> EpsilonBound:
+    pool = ranks[0].pool
     top = isqrt(pool) if games.top is None else games.top
     if top >= pool:
         raise UsageError(f"{top} of {pool} candidates cannot be named.", "Lower --top.")
     # The auditor names the same share of each stratum, so K candidates at most.
-    wins = sum(standing.stratum_rank_max <= top * standing.stratum_size // pool for standing in standings)
-    m = len(standings)
-    claim = _claim(terms.ledger, targets, "replace-one")
-    bound = rank_bound(pool=pool, top=top, canaries=m, wins=wins, delta=terms.delta, confidence=terms.confidence)
-    attainable = rank_attainable(pool=pool, top=top, canaries=m, delta=terms.delta, confidence=terms.confidence)
+    wins = sum(rank.stratum_rank_max <= top * rank.stratum_size // pool for rank in ranks)
+    m = len(ranks)
+    claim = _claim(ledger, targets, "replace-one")
+    bound = rank_bound(pool=pool, top=top, canaries=m, wins=wins, **shared)
+    attainable = rank_attainable(pool=pool, top=top, canaries=m, **shared)
     return EpsilonBound(
         method="rank",
         adjacency="replace-one",
         epsilon=bound,
         attainable=attainable,
-        delta=terms.delta,
-        confidence=terms.confidence,
+        **shared,
         guesses=m,
         correct=wins,
         top=top,

@@ -1,4 +1,4 @@
-"""Where one secret stands among all the candidates: rank, exposure in bits, and the calibrated p-value."""
+"""The rank of one secret among all the candidates, its exposure in bits, and the calibrated p-value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,15 +60,15 @@ def rank_of(scores: Scores, lengths: Lengths, index: int) -> Rank:
     exposure is close to exponential with mean 1 / ln 2 = 1.44 bits.
 
     Args:
-        scores: Higher is likelier: log p, or log p - log p_ref. Finite, or -inf where a candidate is known to stand
+        scores: Higher is likelier: log p, or log p - log p_ref. Finite, or -inf where a candidate is known to rank
             behind the secret by the sum and by the mean (`score_likeliest`). Shape [pool].
         lengths: Tokens that each score sums over, shape [pool], from 0 (an empty sum scores 0).
         index: The secret's place in the pool.
     """
-    own = scores[index]
-    rank_min, rank_max = _ranks(scores, own)
+    score = scores[index]
+    rank_min, rank_max = _ranks(scores, score)
     stratum = scores[lengths == lengths[index]]
-    stratum_rank_min, stratum_rank_max = _ranks(stratum, own)
+    stratum_rank_min, stratum_rank_max = _ranks(stratum, score)
     at_most = stratum.size - stratum_rank_min + 1
     means = scores / np.maximum(lengths, 1)
     return Rank(
@@ -86,9 +86,9 @@ def rank_of(scores: Scores, lengths: Lengths, index: int) -> Rank:
     )
 
 
-def _ranks(scores: Scores, own: np.float64) -> tuple[int, int]:
-    """The best and the worst rank that a candidate of score `own` can claim among `scores`."""
-    return int(np.count_nonzero(scores > own)) + 1, int(np.count_nonzero(scores >= own))
+def _ranks(scores: Scores, score: np.float64) -> tuple[int, int]:
+    """The best and the worst rank that a candidate of this score can claim among `scores`."""
+    return int(np.count_nonzero(scores > score)) + 1, int(np.count_nonzero(scores >= score))
 
 
 RESAMPLES = 10_000
@@ -106,10 +106,10 @@ def bootstrap(clusters: Sequence[Floats], *, resamples: int = RESAMPLES) -> Inte
     Args:
         clusters: One array a repetition, all of one length.
     """
-    dice = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     values = np.stack(clusters)
     seeds, canaries = values.shape
-    chosen = dice.integers(seeds, size=(resamples, seeds, 1))
-    within = dice.integers(canaries, size=(resamples, seeds, canaries))
+    chosen = generator.integers(seeds, size=(resamples, seeds, 1))
+    within = generator.integers(canaries, size=(resamples, seeds, canaries))
     low, high = np.percentile(values[chosen, within].mean(axis=(1, 2)), [2.5, 97.5])
     return float(low), float(high)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 from atdp_cli.audit.canary import Choice, Secret, Target, Template, parse_template
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write
-from atdp_cli.files.bounded_read import LARGEST
+from atdp_cli.files.bounded_read import LARGEST_FILE
 from atdp_cli.files.document import read_document
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 
@@ -38,7 +38,7 @@ class PlantedCanary(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What was planted, where, and for which tokenizer. It holds the secrets, so it is to be kept like one.
+    """What was planted, where, and for which tokenizer. It holds the secrets, so keep it like one.
 
     Attributes:
         schema_version: Of the file format.
@@ -86,7 +86,7 @@ class Manifest(BaseModel):
         """The template with its choices.
 
         Raises:
-            UsageError: It is not one.
+            UsageError: It is malformed.
         """
         return parse_template(self.template, self.choices)
 
@@ -94,8 +94,8 @@ class Manifest(BaseModel):
         """The canaries as the audit takes them, in the manifest's order."""
         template = self.slots()
         return tuple(
-            Target(index=template.index_of(one.secret), repeats=one.repeats, planted=one.planted)
-            for one in self.canaries
+            Target(index=template.index_of(canary.secret), repeats=canary.repeats, planted=canary.planted)
+            for canary in self.canaries
         )
 
     @property
@@ -149,7 +149,7 @@ def make_manifest(
 
 
 def token_mismatch(manifest: Manifest, tokenizer: "PreTrainedTokenizerFast") -> str | None:
-    """Why the tokens planted are not those that `tokenizer` would audit; None if they are.
+    """Why the planted tokens are not those that `tokenizer` would audit; None if they are.
 
     Training appends the end token to a record; the comparison, like the audit, is of what comes before it.
     """
@@ -180,7 +180,7 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
         RunError: It cannot be written.
     """
     content = (manifest.model_dump_json(indent=1) + "\n").encode("utf-8")
-    if len(content) > LARGEST:
-        raise UsageError(f"The manifest would be larger than {LARGEST >> 20} MiB.", "Plant fewer canaries.")
+    if len(content) > LARGEST_FILE:
+        raise UsageError(f"The manifest would be larger than {LARGEST_FILE >> 20} MiB.", "Plant fewer canaries.")
     with atomic_write(path, mode=0o600) as file:
         file.write(content)

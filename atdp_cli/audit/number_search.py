@@ -27,7 +27,7 @@ class LocatedNumber:
 
     Attributes:
         record: Which record of the corpus, from 1: the line of the spans file.
-        line: The line of the corpus on which the record begins, from 1; None where the corpus has none to tell.
+        line: The line of the corpus on which the record begins, from 1; None where the corpus has no lines.
         start, end: Code points of the record's text, end exclusive.
         label: What the detector took it for.
         text: The whole record's, lone surrogates replaced.
@@ -46,11 +46,11 @@ class LocatedNumbers:
     """The numbers to test, and how many others there are.
 
     Attributes:
-        secrets: In the corpus's order, at most as many as were asked for.
+        secrets: In the corpus's order, at most as many as were requested.
         eligible: Numbers that could be tested, of which `secrets` are a uniform sample.
-        skipped_short: Spans of fewer than `FEWEST_DIGITS` digits: too few alternatives to say anything.
+        skipped_short: Spans of fewer than `FEWEST_DIGITS` digits: too few alternatives for a meaningful rank.
         skipped_long: Spans of more than `MOST_DIGITS` digits.
-        skipped_repeated: Spans whose text stands in the same record before: copying it takes no memory.
+        skipped_repeated: Spans whose text is in the same record before: copying it takes no memory.
     """
 
     secrets: tuple[LocatedNumber, ...]
@@ -105,10 +105,10 @@ def find_numbers(
 
 
 def _eligible(
-    found: Iterable[tuple[Record, Sequence[Span]]], tally: Counter[str], *, numbered: bool
+    records: Iterable[tuple[Record, Sequence[Span]]], tally: Counter[str], *, numbered: bool
 ) -> Iterator[LocatedNumber]:
     """The numbers that can be tested; counts them, and what is skipped."""
-    for number, (record, spans) in enumerate(found, start=1):
+    for number, (record, spans) in enumerate(records, start=1):
         for span in merge(spans):
             kind = _kind(record.text, span)
             if kind is not None:
@@ -126,12 +126,12 @@ def _eligible(
 
 def _kind(text: str, span: Span) -> str | None:
     """What becomes of a span: `eligible`, or why it is skipped; None if it is no number."""
-    own = text[span.start : span.end]
-    digits = sum(letter in string.digits for letter in own)
+    number = text[span.start : span.end]
+    digits = sum(letter in string.digits for letter in number)
     if digits == 0:
         return None
     if digits < FEWEST_DIGITS:
         return "short"
     if digits > MOST_DIGITS:
         return "long"
-    return "repeated" if own in text[: span.start] else "eligible"
+    return "repeated" if number in text[: span.start] else "eligible"

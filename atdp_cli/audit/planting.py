@@ -93,9 +93,9 @@ def _random_positions(lines: Sequence[str], counts: Sequence[int]) -> tuple[tupl
             line += 1
             places[owner[slot]].append(line)
         else:
-            here = next(records)
-            line += here + 1 - read
-            read = here + 1
+            number = next(records)
+            line += number + 1 - read
+            read = number + 1
     return tuple(tuple(group) for group in places)
 
 

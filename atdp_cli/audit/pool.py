@@ -121,8 +121,8 @@ def with_records(
     for place, record in enumerate(records, start=n):
         rows[place, : len(record)] = record
     start = 0 if tokenizer.bos_token_id is None else 1
-    own = np.array([len(record) for record in records], dtype=np.int32)
-    sizes = np.concatenate([candidates.lengths + candidates.prefix.size, own]) - start
+    lengths = np.array([len(record) for record in records], dtype=np.int32)
+    sizes = np.concatenate([candidates.lengths + candidates.prefix.size, lengths]) - start
     return _split_rows(rows[:, start:], sizes.astype(np.int32), tuple(rows[0, :start].tolist()))
 
 

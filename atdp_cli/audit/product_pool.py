@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from atdp_cli.audit.canary import ALPHABETS, Characters, Secret, Template
 from atdp_cli.audit.exposure import Rank, Scores
 from atdp_cli.audit.pool import Candidates
-from atdp_cli.audit.trie import score_pool
-from atdp_cli.errors import RunError
+from atdp_cli.audit.trie import damaged_logits, score_pool
 from atdp_cli.events import NodesScored, Notify, ignore
 from atdp_cli.model.tokens import encode_record
 
@@ -39,7 +38,7 @@ class ProductPool:
 
     Attributes:
         prefix: What all records begin with, the beginning token included, shape [k].
-        steps: For each later position the tokens that may stand there; one alone for what does not vary.
+        steps: For each later position the tokens that may come there; one alone for what does not vary.
         places: Which character of the secret decides at each position, None where none does.
         characters: The character of each token in `steps`.
     """
@@ -78,10 +77,10 @@ def product_pool(tokenizer: "PreTrainedTokenizerFast", template: Template) -> Pr
     whole = split(base)
     tables: dict[int, tuple[int, dict[str, int]]] = {}
     for place, alphabet in enumerate(alphabets):
-        found = _learn(split, base, place, alphabet)
-        if found is None or found[0] in tables:
+        learnt = _learn(split, base, place, alphabet)
+        if learnt is None or learnt[0] in tables:
             return None
-        tables[found[0]] = place, found[1]
+        tables[learnt[0]] = place, learnt[1]
     first = min(tables)
     product = ProductPool(
         prefix=np.array(whole[:first], dtype=np.int64),
@@ -105,23 +104,23 @@ def exact_rank(
     name: str = "the model",
     notify: Notify = ignore,
 ) -> Rank:
-    """A standing with the exact rank in place of that within a sample, if the secret is likely enough.
+    """The exact rank in place of that within a sample, if the secret is likely enough.
 
     Branch and bound: nodes below the secret's own score are passed over. A secret that is not memorised would
-    take as many nodes as there are candidates; beyond `MOST_NODES` the sampled standing is returned as it is. The
+    take as many nodes as there are candidates; beyond `MOST_NODES` the rank within the sample is returned as it is. The
     p-value stays that of the sample in any case: which of two p-values is used must not depend on the ranks.
 
     Args:
         model: A causal language model in evaluation mode, float32 or float64.
         secret: Fits the template that `product` was made from.
-        sampled: Its standing within a sample, by log p.
+        sampled: Its rank within a sample, by log p.
         pool: Candidates that the template has.
     """
     likely = _likelier(model, product, product.path(secret), name=name, notify=notify)
     if likely is None:
         return sampled
-    own, scores = likely
-    above, level = int(np.count_nonzero(scores > own)), int(np.count_nonzero(scores >= own))
+    score, scores = likely
+    above, level = int(np.count_nonzero(scores > score)), int(np.count_nonzero(scores >= score))
     exposure = log2(pool) - log2(level)
     return replace(
         sampled,
@@ -140,7 +139,7 @@ def exact_rank(
 def _learn(split: Split, base: Sequence[str], place: int, alphabet: str) -> tuple[int, dict[str, int]] | None:
     """Which token a character decides, and the token for each letter; None if it is not one token."""
     whole = split(base)
-    found: dict[str, int] = {}
+    token_of: dict[str, int] = {}
     decided: set[int] = set()
     for letter in alphabet[1:]:
         other = split([*base[:place], letter, *base[place + 1 :]])
@@ -148,9 +147,9 @@ def _learn(split: Split, base: Sequence[str], place: int, alphabet: str) -> tupl
         if len(other) != len(whole) or len(differing) != 1:
             return None
         decided.add(differing[0])
-        found[letter] = other[differing[0]]
+        token_of[letter] = other[differing[0]]
     where = min(decided)
-    tokens = {alphabet[0]: whole[where], **found}
+    tokens = {alphabet[0]: whole[where], **token_of}
     return (where, tokens) if len(decided) == 1 and len(set(tokens.values())) == len(alphabet) else None
 
 
@@ -171,19 +170,19 @@ def _likelier(
     """The secret's own score, and those of all candidates about as likely or likelier; None beyond `MOST_NODES`."""
     floor = _path_score(model, product, path, name) - _MARGIN
     # Breadth first, each level's paths whole: [nodes, depth] choices, and which of them is the secret's.
-    paths, scores, own = np.zeros((1, 0), dtype=np.int64), np.zeros(1), np.ones(1, dtype=np.bool_)
+    paths, scores, is_secret = np.zeros((1, 0), dtype=np.int64), np.zeros(1), np.ones(1, dtype=np.bool_)
     done = 0
     for depth, step in enumerate(product.steps):
         done += len(paths)
         if done > MOST_NODES:
             return None
         reached = scores[:, None] + _children(model, product, paths, name)
-        kept = (reached >= floor) | (own[:, None] & (np.arange(step.size) == path[depth]))
+        kept = (reached >= floor) | (is_secret[:, None] & (np.arange(step.size) == path[depth]))
         parents, chosen = np.nonzero(kept)
         paths = np.concatenate([paths[parents], chosen[:, None]], axis=1)
-        scores, own = reached[parents, chosen], own[parents] & (chosen == path[depth])
+        scores, is_secret = reached[parents, chosen], is_secret[parents] & (chosen == path[depth])
         notify(NodesScored(model=name, done=done, total=MOST_NODES))
-    return float(scores[own][0]), scores
+    return float(scores[is_secret][0]), scores
 
 
 def _path_score(model: "PreTrainedModel", product: ProductPool, path: Sequence[int], name: str) -> float:
@@ -200,15 +199,13 @@ def _children(model: "PreTrainedModel", product: ProductPool, paths: Tokens, nam
     depth = paths.shape[1]
     tokens = [step[paths[:, at]] for at, step in enumerate(product.steps[:depth])]
     rows = np.column_stack([np.broadcast_to(product.prefix, (len(paths), product.prefix.size)), *tokens])
-    found = []
+    log_ps = []
     with torch.inference_mode():
         for start in range(0, len(rows), _BATCH):
             ids = torch.from_numpy(rows[start : start + _BATCH]).to(model.device)
             logits = model(input_ids=ids, use_cache=False).logits[:, -1]
             if not torch.isfinite(logits).all():
-                raise RunError(
-                    f"{name} gives a logit that is NaN or infinite.", "Check the checkpoint: its weights are damaged."
-                )
+                raise damaged_logits(name)
             log_p = torch.log_softmax(logits.double(), dim=-1)
-            found.append(log_p[:, torch.from_numpy(product.steps[depth]).to(model.device)].cpu().numpy())
-    return np.concatenate(found)
+            log_ps.append(log_p[:, torch.from_numpy(product.steps[depth]).to(model.device)].cpu().numpy())
+    return np.concatenate(log_ps)

@@ -1,4 +1,4 @@
-"""The scores that decide where some canaries stand, and none of the others: branch and bound over the trie."""
+"""The scores that decide the ranks of some canaries, and none of the others: branch and bound over the trie."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ import numpy as np
 
 from atdp_cli.audit.exposure import Lengths, Scores
 from atdp_cli.audit.pool import Candidates
-from atdp_cli.audit.trie import Trie, build_trie, score_above, score_pool
+from atdp_cli.audit.trie import Trie, build_trie, score_pool
 from atdp_cli.events import Notify, ignore
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ def score_likeliest(
     batch_size: int | None = None,
     notify: Notify = ignore,
 ) -> Scores:
-    """log p of every candidate that may stand before or beside a target, by the sum or by the mean per token.
+    """log p of every candidate that may rank before or beside a target, by the sum or by the mean per token.
 
-    `stand` gives every target on these scores what it gives on those of `score_pool`. A memorised target
+    `rank_of` gives every target the same rank on these scores as on all of them. A memorised target
     costs some dozens of nodes, an unlikely one about as many as the whole pool.
 
     The targets' own paths are scored first. A node's score depends a little on the shape of its batch, so
@@ -45,7 +45,7 @@ def score_likeliest(
         notify: Hears `NodesScored` after every batch; its total counts the nodes below the floor as well.
 
     Returns:
-        Natural logarithms, -inf for candidates that stand behind every target, shape [pool].
+        Natural logarithms, -inf for candidates that rank behind every target, shape [pool].
 
     Raises:
         UsageError: As `score_pool`.
@@ -55,27 +55,27 @@ def score_likeliest(
     lengths, longest = candidates.lengths[places], candidates.tails.shape[1]
     paths = Candidates(prefix=candidates.prefix, tails=candidates.tails[places], lengths=lengths)
     trie = trie or build_trie(candidates.tails, candidates.lengths)
-    own = score_pool(model, paths, name=name, batch_size=batch_size) if places.size else np.zeros(0)
-    needed = lowest_needed(own, lengths, longest)
+    target_scores = score_pool(model, paths, name=name, batch_size=batch_size) if places.size else np.zeros(0)
+    needed = lowest_needed(target_scores, lengths, longest)
     margin = _MARGIN
     while True:
         floor = needed - margin
-        scores = score_above(model, candidates, floor, trie=trie, name=name, batch_size=batch_size, notify=notify)
+        scores = score_pool(model, candidates, floor=floor, trie=trie, name=name, batch_size=batch_size, notify=notify)
         # Half of the margin is left for rounding here.
         if floor <= lowest_needed(scores[places], lengths, longest) - margin / 2:
             return scores
         margin *= 10
 
 
-def lowest_needed(own: Scores, lengths: Lengths, longest: int) -> float:
-    """The lowest score with which some candidate may stand before or beside a target; inf without targets.
+def lowest_needed(scores: Scores, lengths: Lengths, longest: int) -> float:
+    """The lowest score with which some candidate may rank before or beside a target; inf without targets.
 
     By the mean per token a candidate of n tokens takes n * s / length against a target's s, which is lowest
     for the longest candidates, since no score is positive. By the sum it takes s, which is never lower.
 
     Args:
-        own: log p of each target, shape [targets].
+        scores: log p of each target, shape [targets].
         lengths: Tokens of each target, shape [targets].
         longest: Tokens of the longest candidate.
     """
-    return float((own / np.maximum(lengths, 1) * longest).min(initial=np.inf))
+    return float((scores / np.maximum(lengths, 1) * longest).min(initial=np.inf))

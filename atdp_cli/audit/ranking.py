@@ -1,4 +1,4 @@
-"""Where a model places the canaries: candidates and their trie, scores, standings."""
+"""How a model ranks the canaries: candidates and their trie, scores, ranks."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +13,6 @@ from atdp_cli.audit.pool import Candidates, default_cache, load_candidates, samp
 from atdp_cli.audit.product_pool import ProductPool, exact_rank, product_pool
 from atdp_cli.audit.pruning import score_likeliest
 from atdp_cli.audit.trie import Trie, build_trie, score_pool
-from atdp_cli.audit.verdict import check_finite
 from atdp_cli.errors import RunError
 from atdp_cli.events import Notify
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
@@ -42,8 +41,8 @@ def pool_of(tokenizer: PreTrainedTokenizerFast, template: Template, targets: Seq
     """The candidates that the targets are ranked among, from the user's cache if they are there."""
     candidates = load_candidates(tokenizer, template, cache=default_cache(), notify=notify)
     if sampled(template):
-        own = [encode_record(tokenizer, template.record(template.secret(target.index))) for target in targets]
-        candidates = with_records(candidates, tokenizer, own)
+        records = [encode_record(tokenizer, template.record(template.secret(target.index))) for target in targets]
+        candidates = with_records(candidates, tokenizer, records)
     return Pool(
         fingerprint=tokenizer_fingerprint(tokenizer),
         candidates=candidates,
@@ -68,20 +67,20 @@ def all_scores(model: PreTrainedModel, pool: Pool, name: str, notify: Notify) ->
 def likeliest_scores(
     model: PreTrainedModel, pool: Pool, targets: Sequence[Target], name: str, notify: Notify
 ) -> Scores:
-    """log p of every candidate that is likely enough to bear on where log p places the targets, and -inf for the rest.
+    """log p of every candidate that is likely enough to bear on the targets' ranks, and -inf for the rest.
 
     Raises:
         RunError: As for `all_scores`.
     """
-    places = [pool_position(pool, targets, i) for i in range(len(targets))]
+    positions = [pool_position(pool, targets, i) for i in range(len(targets))]
     with _completed(name):
-        scores = score_likeliest(model, pool.candidates, places, trie=pool.trie, name=name, notify=notify)
-    check_finite(name, scores[places])
+        scores = score_likeliest(model, pool.candidates, positions, trie=pool.trie, name=name, notify=notify)
+    check_finite(name, scores[positions])
     return scores
 
 
 def pool_position(pool: Pool, targets: Sequence[Target], number: int) -> int:
-    """Where the target at `number` (from 0) stands among the candidates."""
+    """The position among the candidates of the target at `number` (from 0)."""
     return pool.candidates.lengths.size - len(targets) + number if pool.sampled else targets[number].index
 
 
@@ -90,12 +89,12 @@ def rank_targets_exactly(
     product: ProductPool,
     template: Template,
     targets: Sequence[Target],
-    within: Sequence[Rank],
+    sampled_ranks: Sequence[Rank],
     *,
     name: str,
     notify: Notify,
 ) -> tuple[Rank, ...]:
-    """The standings by log p, with the rank in the whole pool where only a sample was scored and it can be had.
+    """The ranks by log p: in the whole pool where only a sample was scored and the search is not too long.
 
     Raises:
         RunError: As for `all_scores`.
@@ -106,12 +105,25 @@ def rank_targets_exactly(
                 model,
                 product,
                 template.secret(target.index),
-                one,
+                rank,
                 pool=template.pool,
                 name=name,
                 notify=notify,
             )
-            for target, one in zip(targets, within, strict=True)
+            for target, rank in zip(targets, sampled_ranks, strict=True)
+        )
+
+
+def check_finite(model: str, scores: Scores) -> None:
+    """Refuses scores that are no numbers, which a damaged model may give.
+
+    Raises:
+        RunError: One is infinite or NaN.
+    """
+    if not np.isfinite(scores).all():
+        raise RunError(
+            f"{model} gives a candidate a probability that is zero or not a number.",
+            "Check the checkpoint: its weights may be damaged.",
         )
 
 
@@ -126,9 +138,9 @@ def _completed(name: str) -> Iterator[None]:
 
 
 def rank_targets(scores: Scores, pool: Pool, targets: Sequence[Target]) -> tuple[Rank, ...]:
-    """Where these scores place each target.
+    """The rank of each target by these scores.
 
-    In a sample each target stands among the n sampled candidates and itself: p = (1 + b) / (1 + n) one-sided, with b
+    In a sample each target is ranked among the n sampled candidates and itself: p = (1 + b) / (1 + n) one-sided, with b
     of them at least as likely. Secret and sample are drawn alike, so any of the n + 1 is as likely to be the secret.
     """
     lengths = pool.candidates.lengths

@@ -10,7 +10,7 @@ from atdp_cli.audit.epsilon import HALF_AND_ROOT, Games
 from atdp_cli.audit.manifest import Manifest, read_manifest
 from atdp_cli.audit.number_search import LocatedNumbers
 from atdp_cli.audit.pool import LARGEST_POOL, sampled
-from atdp_cli.audit.verdict import DEFAULT, Limits
+from atdp_cli.audit.verdict import DEFAULT_LIMITS, Limits
 from atdp_cli.errors import UsageError
 from atdp_cli.ranges import require_at_least, require_at_most
 
@@ -119,7 +119,7 @@ class AuditRequest:
     """
 
     reference: Path | None = None
-    limits: Limits = DEFAULT
+    limits: Limits = DEFAULT_LIMITS
     games: Games = HALF_AND_ROOT
     attacks: Attacks = Attacks()
     full: bool = False

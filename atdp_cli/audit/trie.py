@@ -123,29 +123,13 @@ def score_pool(
     model: "PreTrainedModel",
     candidates: Candidates,
     *,
+    floor: float = -np.inf,
     trie: Trie | None = None,
     name: str = "the model",
     batch_size: int | None = None,
     notify: Notify = ignore,
 ) -> Scores:
-    """log p(tail | prefix) of every candidate, by running each inner node of their trie once.
-
-    What `score_above` does with a floor below every score.
-    """
-    return score_above(model, candidates, -np.inf, trie=trie, name=name, batch_size=batch_size, notify=notify)
-
-
-def score_above(
-    model: "PreTrainedModel",
-    candidates: Candidates,
-    floor: float,
-    *,
-    trie: Trie | None = None,
-    name: str = "the model",
-    batch_size: int | None = None,
-    notify: Notify = ignore,
-) -> Scores:
-    """log p(tail | prefix) of every candidate that reaches `floor`, by running each inner node that does once.
+    """log p(tail | prefix) of every candidate that reaches `floor`, by running each inner node of their trie once.
 
     A node's score is that of its path, and no candidate under it scores higher: every term of the sum is at
     most 0, in floating point as well, so a node below the floor is left out with all that is under it.
@@ -158,7 +142,7 @@ def score_above(
     Args:
         model: A causal language model in evaluation mode, float32 or float64.
         candidates: By the model's own tokenizer.
-        floor: In nats, at most 0.
+        floor: In nats, at most 0; -inf scores every candidate.
         trie: `build_trie(candidates.tails, candidates.lengths)`, where several models share it.
         name: Of the model, for progress and errors.
         batch_size: Nodes a forward pass; None takes what keeps memory under about 300 MiB beside the model.
@@ -321,10 +305,13 @@ def _normalisers(logits: torch.Tensor, name: str) -> torch.Tensor:
     # Not aminmax: along a dimension it is twenty times slower than these two.
     high = logits.amax(-1, keepdim=True)
     if not (torch.isfinite(high).all() and torch.isfinite(logits.amin(-1)).all()):
-        raise RunError(
-            f"{name} gives a logit that is NaN or infinite.", "Check the checkpoint: its weights are damaged."
-        )
+        raise damaged_logits(name)
     return (logits - high).exp_().sum(-1, dtype=torch.float64).log_() + high[:, 0].double()
+
+
+def damaged_logits(name: str) -> RunError:
+    """The error for a model that gives a logit that is NaN or infinite."""
+    return RunError(f"{name} gives a logit that is NaN or infinite.", "Check the checkpoint: its weights are damaged.")
 
 
 def _fitting_batch(logits: torch.Tensor, cache: DynamicCache | None, candidates: Candidates) -> int:

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, log2
 
-import numpy as np
-
 from atdp_cli.audit.canary import Target
-from atdp_cli.audit.exposure import Lengths, Rank, Scores, rank_of
+from atdp_cli.audit.exposure import Rank
 from atdp_cli.audit.hypothesis_tests import fisher, holm, power
 from atdp_cli.audit_result import Audit, CanaryResult, Combined, Conclusion, EpsilonBound, NumberResults, Verdict
-from atdp_cli.errors import RunError, UsageError
+from atdp_cli.errors import UsageError
 
 MEMORISED_BITS = 5.0
 LEAST_POWER = 0.8
@@ -47,41 +45,7 @@ class Limits:
                 raise UsageError(f"The {what} is {value}{unit}, and it must be 0 or more.", "Give a number from 0.")
 
 
-DEFAULT = Limits()
-
-
-def audit_scores(
-    model: str,
-    scores: Scores,
-    lengths: Lengths,
-    targets: Sequence[Target],
-    *,
-    reference_scores: Scores | None = None,
-    calibrated: bool = True,
-    mismatch: str | None = None,
-    limits: Limits = DEFAULT,
-) -> Audit:
-    """Judges a model by the scores that it gives to every candidate: `judge` on where they place the canaries.
-
-    Args:
-        scores: log p of every candidate, shape [pool].
-        lengths: Tokens that each score sums over, shape [pool].
-        targets: The canaries, in the manifest's order.
-        reference_scores: log p_ref of every candidate, by the public starting model, shape [pool].
-
-    Raises:
-        RunError: A score is not finite.
-    """
-    check_finite(model, scores)
-    plain = tuple(rank_of(scores, lengths, target.index) for target in targets)
-    ratio: tuple[Rank, ...] | None = None
-    if reference_scores is not None:
-        check_finite("the reference", reference_scores)
-        ratios = scores - reference_scores
-        ratio = tuple(rank_of(ratios, lengths, target.index) for target in targets)
-    return judge(
-        model, plain, ratio, targets, pool=scores.size, calibrated=calibrated, mismatch=mismatch, limits=limits
-    )
+DEFAULT_LIMITS = Limits()
 
 
 def judge(
@@ -94,9 +58,9 @@ def judge(
     calibrated: bool = True,
     mismatch: str | None = None,
     epsilon: tuple[EpsilonBound, ...] = (),
-    limits: Limits = DEFAULT,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Audit:
-    """Judges a model by where its canaries stand.
+    """Judges a model by the ranks of its canaries.
 
     The canaries are independent uniform draws, so under no memorisation their p-values are independent and
     each at least uniform. Holm (is any canary remembered?) and Fisher (are they together?) are each run at
@@ -112,16 +76,16 @@ def judge(
 
     Args:
         model: Its name, for people.
-        plain: Where log p places each canary, in the manifest's order.
-        ratio: Where log p - log p_ref places them, if there is a reference.
+        plain: The rank of each canary by log p, in the manifest's order.
+        ratio: Their ranks by log p - log p_ref, if there is a reference.
         pool: Candidates that the template has.
         calibrated: Whether the secrets were drawn from the CSPRNG (`Manifest.calibrated`).
         mismatch: What `token_mismatch` says.
         epsilon: The lower bounds, each at its share of the limits' alpha.
     """
-    inside = [i for i, target in enumerate(targets) if target.planted]
-    by_plain = [plain[i] for i in inside]
-    by_ratio = None if ratio is None else [ratio[i] for i in inside]
+    planted = [i for i, target in enumerate(targets) if target.planted]
+    by_plain = [plain[i] for i in planted]
+    by_ratio = None if ratio is None else [ratio[i] for i in planted]
     level = limits.alpha / 2 if ratio is None else limits.alpha / 4
     combined = _combine(by_plain, by_ratio, level, calibrated)
     canaries = _results(plain, ratio, targets, pool, calibrated)
@@ -153,7 +117,7 @@ def with_numbers(audit: Audit, numbers: NumberResults, limits: Limits, *, alone:
     alternatives before any training.
 
     Args:
-        alone: Whether nothing else was asked of the model.
+        alone: Whether the model was audited for nothing else.
     """
     audit = audit.model_copy(update={"own_secrets": numbers})
     limit, highest = limits.max_exposure, max((number.judged_exposure for number in numbers.results), default=None)
@@ -168,27 +132,14 @@ def with_numbers(audit: Audit, numbers: NumberResults, limits: Limits, *, alone:
         return audit.concluding(audit.verdict, "No number of the corpus could be tested.")
     if limit is None:
         return audit.concluding(
-            audit.verdict, "Nobody drew these numbers at random: only --max-exposure can judge them."
+            audit.verdict, "These numbers were not drawn at random: only --max-exposure can judge them."
         )
     if reach <= limit:
         return audit.concluding(
             audit.verdict,
-            f"No number can pass the limit of {limit:g} bits: their alternatives give at most {reach:.2f}.",
+            f"No number can exceed the limit of {limit:g} bits: their alternatives give at most {reach:.2f}.",
         )
-    return audit.concluding(Verdict.PASS, "No number of the corpus passes the limit.")
-
-
-def check_finite(model: str, scores: Scores) -> None:
-    """Refuses scores that are no numbers, which a damaged model may give.
-
-    Raises:
-        RunError: One is infinite or NaN.
-    """
-    if not np.isfinite(scores).all():
-        raise RunError(
-            f"{model} gives a candidate a probability that is zero or not a number.",
-            "Check the checkpoint: its weights may be damaged.",
-        )
+    return audit.concluding(Verdict.PASS, "No number of the corpus is above the limit.")
 
 
 def _results(
@@ -206,36 +157,36 @@ def _results(
             planted=target.planted,
             repeats=target.repeats,
             pool=pool,
-            compared=own.pool,
-            rank_min=own.rank_min,
-            rank_max=own.rank_max,
-            stratum_size=own.stratum_size,
-            stratum_rank_min=own.stratum_rank_min,
-            stratum_rank_max=own.stratum_rank_max,
-            exposure=own.exposure,
-            exposure_plain=own.exposure_plain,
-            exposure_per_token=own.exposure_per_token,
-            p_value=own.p_value if calibrated else None,
+            compared=rank.pool,
+            rank_min=rank.rank_min,
+            rank_max=rank.rank_max,
+            stratum_size=rank.stratum_size,
+            stratum_rank_min=rank.stratum_rank_min,
+            stratum_rank_max=rank.stratum_rank_max,
+            exposure=rank.exposure,
+            exposure_plain=rank.exposure_plain,
+            exposure_per_token=rank.exposure_per_token,
+            p_value=rank.p_value if calibrated else None,
             holm_p=adjusted[i],
-            rank_ratio_min=None if other is None else other.rank_min,
-            rank_ratio_max=None if other is None else other.rank_max,
-            exposure_ratio=None if other is None else other.exposure,
-            exposure_ratio_plain=None if other is None else other.exposure_plain,
-            exposure_ratio_per_token=None if other is None else other.exposure_per_token,
-            p_value_ratio=other.p_value if calibrated and other is not None else None,
+            rank_ratio_min=None if by_ratio is None else by_ratio.rank_min,
+            rank_ratio_max=None if by_ratio is None else by_ratio.rank_max,
+            exposure_ratio=None if by_ratio is None else by_ratio.exposure,
+            exposure_ratio_plain=None if by_ratio is None else by_ratio.exposure_plain,
+            exposure_ratio_per_token=None if by_ratio is None else by_ratio.exposure_per_token,
+            p_value_ratio=by_ratio.p_value if calibrated and by_ratio is not None else None,
             holm_p_ratio=adjusted_ratio[i],
         )
-        for i, (own, other, target) in enumerate(zip(plain, ratio or nothing, targets, strict=True))
+        for i, (rank, by_ratio, target) in enumerate(zip(plain, ratio or nothing, targets, strict=True))
     )
 
 
-def _adjusted(standings: Sequence[Rank], targets: Sequence[Target]) -> tuple[float | None, ...]:
+def _adjusted(ranks: Sequence[Rank], targets: Sequence[Target]) -> tuple[float | None, ...]:
     """Holm's adjusted p-values over the planted canaries; None for the others."""
-    inside = [i for i, target in enumerate(targets) if target.planted]
-    found: list[float | None] = [None] * len(targets)
-    for i, p in zip(inside, holm([standings[i].p_value for i in inside]), strict=True):
-        found[i] = p
-    return tuple(found)
+    planted = [i for i, target in enumerate(targets) if target.planted]
+    adjusted: list[float | None] = [None] * len(targets)
+    for i, p in zip(planted, holm([ranks[i].p_value for i in planted]), strict=True):
+        adjusted[i] = p
+    return tuple(adjusted)
 
 
 def _combine(plain: Sequence[Rank], ratio: Sequence[Rank] | None, level: float, calibrated: bool) -> Combined:
@@ -250,44 +201,44 @@ def _combine(plain: Sequence[Rank], ratio: Sequence[Rank] | None, level: float, 
         holm_min_p_ratio=holm_min_p_ratio,
         mean_exposure=_mean_exposure(plain),
         mean_exposure_ratio=_mean_exposure(ratio),
-        max_exposure=max((one.exposure for one in (*plain, *(ratio or ()))), default=None),
-        power=power([one.stratum_size for one in plain], level, mean_exposure=MEMORISED_BITS) if testable else None,
+        max_exposure=max((rank.exposure for rank in (*plain, *(ratio or ()))), default=None),
+        power=power([rank.stratum_size for rank in plain], level, mean_exposure=MEMORISED_BITS) if testable else None,
     )
 
 
-def _tests(standings: Sequence[Rank] | None) -> tuple[float | None, float | None]:
+def _tests(ranks: Sequence[Rank] | None) -> tuple[float | None, float | None]:
     """Fisher's p-value and Holm's smallest adjusted one."""
-    if not standings:
+    if not ranks:
         return None, None
-    p_values = [one.p_value for one in standings]
+    p_values = [rank.p_value for rank in ranks]
     return fisher(p_values), min(holm(p_values))
 
 
-def _mean_exposure(standings: Sequence[Rank] | None) -> float | None:
-    return sum(one.exposure for one in standings) / len(standings) if standings else None
+def _mean_exposure(ranks: Sequence[Rank] | None) -> float | None:
+    return sum(rank.exposure for rank in ranks) / len(ranks) if ranks else None
 
 
 def _failures(canaries: Sequence[CanaryResult], combined: Combined, limits: Limits) -> tuple[str, ...]:
-    level, limit, planted = combined.level, limits.max_exposure, sum(one.planted for one in canaries)
-    found = []
+    level, limit, planted = combined.level, limits.max_exposure, sum(canary.planted for canary in canaries)
+    failures = []
     for score, adjusted, fisher_p in (
-        ("log p", [one.holm_p for one in canaries], combined.fisher_p),
-        ("the ratio to the reference", [one.holm_p_ratio for one in canaries], combined.fisher_p_ratio),
+        ("log p", [canary.holm_p for canary in canaries], combined.fisher_p),
+        ("the ratio to the reference", [canary.holm_p_ratio for canary in canaries], combined.fisher_p_ratio),
     ):
         rejected = sum(p is not None and p <= level for p in adjusted)
         if rejected:
-            found.append(
-                f"{rejected} of {planted} canaries stand where chance would hardly put them, "
+            failures.append(
+                f"{rejected} of {planted} canaries rank where chance would hardly put them, "
                 f"by {score} (Holm at {level:g})."
             )
         if fisher_p is not None and fisher_p <= level:
-            found.append(
-                f"The canaries taken together stand where chance would hardly put them, "
+            failures.append(
+                f"The canaries taken together rank where chance would hardly put them, "
                 f"by {score} (Fisher, p = {fisher_p:.2g}, level {level:g})."
             )
     if limit is not None and combined.max_exposure is not None and combined.max_exposure > limit:
-        found.append(f"A canary has an exposure of {combined.max_exposure:.2f} bits; the limit is {limit:g}.")
-    return tuple(found)
+        failures.append(f"A canary has an exposure of {combined.max_exposure:.2f} bits; the limit is {limit:g}.")
+    return tuple(failures)
 
 
 def _doubts(
@@ -299,24 +250,24 @@ def _doubts(
 ) -> tuple[str, ...]:
     """Why a model that no test rejects has not passed either."""
     if not plain:
-        return ("No canary is in the data. They must be there before training: see plant-canary.",)
+        return ("No canary is in the data. Canaries must be planted before training: see plant-canary.",)
     doubts, max_exposure = [], limits.max_exposure
-    smallest = min(one.stratum_size for one in plain)
-    if all(one.tied for one in plain):
+    smallest = min(rank.stratum_size for rank in plain)
+    if all(rank.tied for rank in plain):
         doubts.append("All candidates score the same, so no rank means anything: is this a trained model?")
-    elif ratio is not None and all(one.tied for one in ratio):
+    elif ratio is not None and all(rank.tied for rank in ratio):
         doubts.append("The model scores every candidate as the reference does: is the reference the model itself?")
     if not calibrated:
         if max_exposure is None:
             doubts.append("The secret was not drawn at random, so its rank has no p-value: set --max-exposure.")
         elif max_exposure >= log2(smallest):
             doubts.append(
-                f"No rank can pass the limit of {max_exposure:g} bits: "
+                f"No rank can exceed the limit of {max_exposure:g} bits: "
                 f"{smallest} candidates give at most {log2(smallest):.2f}."
             )
         return tuple(doubts)
     # A few canaries in small strata are no reason to doubt the rest; what they cost is in the power.
-    largest = max(one.stratum_size for one in plain)
+    largest = max(rank.stratum_size for rank in plain)
     if 2 * len(plain) / largest > combined.level:
         doubts.append(
             f"No canary has more than {largest} candidates of its token length, too few for "
@@ -332,23 +283,23 @@ def _doubts(
 
 def _too_much(epsilon: Sequence[EpsilonBound], limits: Limits) -> tuple[str, ...]:
     """Bounds on ε that pass the user's limit, or the ledger's claim."""
-    found, limit = [], limits.max_epsilon_lower_bound
-    for one in epsilon:
-        proved = f"The canaries prove ε ≥ {one.epsilon:.2f} ({one.method}, {one.confidence:.1%} confidence)"
-        if limit is not None and one.epsilon > limit:
-            found.append(f"{proved}; the limit is {limit:g}.")
-        if one.finding == "refuted" and one.claim is not None:
-            found.append(f"{proved}; the ledger claims {one.claim:.2f} for a canary's records, and is refuted.")
-    return tuple(found)
+    failures, limit = [], limits.max_epsilon_lower_bound
+    for bound in epsilon:
+        proved = f"The canaries prove ε ≥ {bound.epsilon:.2f} ({bound.method}, {bound.confidence:.1%} confidence)"
+        if limit is not None and bound.epsilon > limit:
+            failures.append(f"{proved}; the limit is {limit:g}.")
+        if bound.finding == "refuted" and bound.claim is not None:
+            failures.append(f"{proved}; the ledger claims {bound.claim:.2f} for a canary's records, and is refuted.")
+    return tuple(failures)
 
 
 def _out_of_reach(epsilon: Sequence[EpsilonBound], limits: Limits) -> tuple[str, ...]:
     """A limit on ε that these canaries could never prove to be passed."""
     limit = limits.max_epsilon_lower_bound
-    if limit is None or any(one.attainable > limit for one in epsilon):
+    if limit is None or any(bound.attainable > limit for bound in epsilon):
         return ()
-    most = max((one.attainable for one in epsilon), default=0.0)
-    return (f"These canaries prove at most ε ≥ {most:.2f}, so the limit of {limit:g} cannot be tested: plant more.",)
+    largest = max((bound.attainable for bound in epsilon), default=0.0)
+    return (f"These canaries prove at most ε ≥ {largest:.2f}, so the limit of {limit:g} cannot be tested: plant more.",)
 
 
 def _conclude(
@@ -362,5 +313,5 @@ def _conclude(
     if doubts:
         return Verdict.INCONCLUSIVE, doubts, ()
     if combined.fisher_p is None:
-        return Verdict.PASS, ("No canary passes the limit.",), ()
-    return Verdict.PASS, ("The canaries stand where chance would put them.",), ()
+        return Verdict.PASS, ("No canary is above the limit.",), ()
+    return Verdict.PASS, ("The canaries rank where chance would put them.",), ()

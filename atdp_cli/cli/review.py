@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from atdp_cli.jobs.review import Review, ReviewSummary
-    from atdp_cli.text.review.queue_file import Entry
+    from atdp_cli.text.review.queue_file import QueueEntry
 
 KEYS = "k  right as it stands, next     s  skip     u  undo     q  quit, go on later"
 MASK_KEYS = "d N  drop mask N     r N  reveal mask N     m TEXT  mark a term that was missed"
@@ -133,7 +133,7 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() or one in _JOINERS else " " if one.isspace() else "\ufffd" for one in text)
 
 
-def _keys(entry: "Entry | None") -> str:
+def _keys(entry: "QueueEntry | None") -> str:
     if entry is None:
         return LAST
     return f"{KEYS}\n{MASK_KEYS if entry.spans else TERM_KEYS}"
@@ -147,7 +147,7 @@ def _show(console: "Console", walk: "Review") -> None:
         console.print(_pending(walk), soft_wrap=True)
 
 
-def _show_sentence(console: "Console", walk: "Review", entry: "Entry") -> None:
+def _show_sentence(console: "Console", walk: "Review", entry: "QueueEntry") -> None:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -167,7 +167,7 @@ def _show_sentence(console: "Console", walk: "Review", entry: "Entry") -> None:
         console.print(Padding(Text(printable(f"Found by: {found}"), style="dim"), (1, 0, 0, 2), expand=False))
 
 
-def _by_source(entry: "Entry") -> list[str]:
+def _by_source(entry: "QueueEntry") -> list[str]:
     """Such as `ner 1, 3`, each source where its first mask stands."""
     numbers: dict[str, list[str]] = {}
     for at, span in enumerate(entry.spans, start=1):

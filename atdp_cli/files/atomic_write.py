@@ -51,7 +51,7 @@ def atomic_write(target: Path, *, mode: int = 0o666) -> Iterator[Writable]:
 def atomic_rewrite(target: Path, data: bytes) -> None:
     """Replace a file's content, wholly or not at all; one that is new is its owner's alone.
 
-    Permissions stay, and a symbolic link goes on leading to the file.
+    Permissions stay, and a symbolic link still leads to the file.
 
     Raises:
         InputError: The target's folder is missing, or the target is a folder.
@@ -84,7 +84,7 @@ def _check_replaceable(path: Path) -> None:
     if path.is_dir():
         raise InputError(f"{path} is a folder.", "Name the file to write.")
     if path.exists() and not path.is_file():
-        raise InputError(f"{path} is no ordinary file, so it is not replaced.", "Name the file to write.")
+        raise InputError(f"{path} is not a regular file, so it is not replaced.", "Name the file to write.")
 
 
 def real_path(path: Path) -> Path:
@@ -92,6 +92,6 @@ def real_path(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def same_file(one: Path, other: Path) -> bool:
+def same_file(first: Path, second: Path) -> bool:
     """Whether two paths lead to one place."""
-    return real_path(one) == real_path(other)
+    return real_path(first) == real_path(second)

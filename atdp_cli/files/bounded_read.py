@@ -4,7 +4,7 @@ import errno
 import os
 from pathlib import Path
 
-LARGEST = 1 << 26
+LARGEST_FILE = 1 << 26
 """Bytes of any file of settings or figures; those that atdp writes have a hundredth of it at most."""
 
 
@@ -12,10 +12,10 @@ def read_whole(path: Path) -> bytes:
     """The bytes of a file.
 
     Raises:
-        OSError: It cannot be read, or is larger than `LARGEST`.
+        OSError: It cannot be read, or is larger than `LARGEST_FILE`.
     """
     with path.open("rb") as stream:
-        content = stream.read(LARGEST + 1)
-    if len(content) > LARGEST:
+        content = stream.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
     return content

@@ -8,7 +8,7 @@ from typing import IO, Any, Protocol
 
 _COMPRESSIONS = (".gz", ".zst")
 
-BLOCK = 512
+BLOCK_BYTES = 512
 """Bytes of a Zstandard file that are unpacked at once: to 16 MiB at worst."""
 
 
@@ -67,7 +67,7 @@ def _zstandard_blocks(plain: IO[bytes]) -> Iterator[bytes]:
     import zstandard
 
     frame = None
-    while block := plain.read(BLOCK):
+    while block := plain.read(BLOCK_BYTES):
         while block:
             frame = frame or zstandard.ZstdDecompressor().decompressobj()
             try:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import IO, Literal
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.files.compression import BLOCK, compression_of, unpacked
+from atdp_cli.files.compression import BLOCK_BYTES, compression_of, unpacked
 
 Kind = Literal["text", "jsonl", "csv", "tsv", "parquet"]
 
-NAMES: dict[Kind, str] = {
+KIND_NAMES: dict[Kind, str] = {
     "text": "plain text",
     "jsonl": "JSON Lines",
     "csv": "CSV",
@@ -30,7 +30,7 @@ LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 OnError = Callable[[InputError], None]
-"""Is told of each line or row that cannot be read; it is skipped where this returns."""
+"""Called with the error of each line or row that cannot be read; it is skipped where this returns."""
 
 LONGEST_LINE = 1 << 26
 """Bytes of a line; a longer one is refused before all of it is in memory."""
@@ -63,7 +63,7 @@ def kind_of(path: Path) -> Kind:
     kind = _KINDS.get(name.suffix.lower(), "text")
     if kind == "parquet" and compression_of(path):
         raise InputError(
-            f"{display_name(path)}: Parquet is compressed inside, and not once more.",
+            f"{display_name(path)}: Parquet is compressed inside, and cannot be compressed again.",
             "Name the file with .parquet alone.",
         )
     return kind
@@ -121,12 +121,12 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 if len(raw) > LONGEST_LINE:
                     raise InputError(
                         f"{display_name(path)}: line {number} is longer than {LONGEST_LINE >> 20} MiB.",
-                        "Check that it is the right file, and cut its lines.",
+                        "Check that it is the right file, or split its lines.",
                     )
                 size += len(raw)
                 if packed is not None and size > checked:
                     _refuse_bomb(path, size, packed.tell())
-                    checked = size + BLOCK * MOST_PACKED
+                    checked = size + BLOCK_BYTES * MOST_PACKED
                 yield number, raw
     except (EOFError, zlib.error) as error:
         raise _damaged(path, number) from error
@@ -139,8 +139,8 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def _refuse_bomb(path: Path, size: int, packed: int) -> None:
     if size > MOST_PACKED * packed:
         raise InputError(
-            f"{display_name(path)} unpacks to more than {MOST_PACKED} times its size, as no text does.",
-            "If it is meant, unpack it first.",
+            f"{display_name(path)} unpacks to more than {MOST_PACKED} times its size, which text does not.",
+            "If that is intended, unpack it first.",
         )
 
 
@@ -196,9 +196,10 @@ def _opened(path: Path) -> Iterator[tuple[io.BufferedIOBase | IO[bytes], IO[byte
 
 def check_same_kind(source: Path, target: Path) -> None:
     """Raise UsageError where a rewritten `source` would not have the format that `target` names."""
-    if kind_of(source) != kind_of(target):
+    ours, theirs = KIND_NAMES[kind_of(source)], KIND_NAMES[kind_of(target)]
+    if ours != theirs:
         raise UsageError(
-            f"{display_name(source)} is {NAMES[kind_of(source)]} but {target} would be {NAMES[kind_of(target)]}.",
+            f"{display_name(source)} is {ours} but {target} would be {theirs}.",
             "Give the target the source's suffix; .gz and .zst may be added or left off.",
         )
 

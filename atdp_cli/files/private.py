@@ -8,6 +8,7 @@ from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.files.corpus_file import STANDARD_INPUT
 
 KEY_BYTES = 32
+"""Of a fresh key; a key for pseudonyms may be longer."""
 
 
 def make_private(folder: Path) -> None:

@@ -1,13 +1,14 @@
-"""`atdp account` as functions: which ledger is meant, and every figure about it. Torch only where Opacus is asked."""
+"""`atdp account` as functions: the ledgers, and every figure about them. Only the cross-check loads torch."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from atdp_cli.errors import BudgetError, UsageError
+from atdp_cli.jobs.opacus_accountants import OpacusEpsilons, opacus_epsilons
 from atdp_cli.privacy.accountant import (
     Epsilons,
     Point,
@@ -44,9 +45,6 @@ from atdp_cli.training.plan import (
 )
 from atdp_cli.training.recipe import Recipe, reads_reference
 
-if TYPE_CHECKING:
-    from atdp_cli.jobs.opacus_accountants import OpacusEpsilons
-
 DEFAULT_DELTA = 1e-6
 MOST_STEPS_SOLVED = 10_000_000
 LEAST_RATE_SOLVED = 1e-7
@@ -57,7 +55,7 @@ Unknown = Literal["noise", "steps", "sample-rate"]
 
 @dataclass(frozen=True, kw_only=True)
 class Parameters:
-    """A run of equal steps that nobody need have run: q in (0, 1], σ > 0, and how many."""
+    """A hypothetical run of equal steps: q in (0, 1], σ > 0, and how many."""
 
     sample_rate: float
     noise_multiplier: float
@@ -74,7 +72,7 @@ class Parameters:
         require_at_most("steps", self.steps, MOST_STEPS)
 
     def ledger(self, delta: float) -> Ledger:
-        """The ledger that they would leave."""
+        """The ledger of such a run."""
         event = SubsampledGaussian(
             stage="hypothetical",
             sampling_rate=self.sample_rate,
@@ -87,7 +85,7 @@ class Parameters:
 
 @dataclass(frozen=True, kw_only=True)
 class Hypothesis:
-    """A recipe over a corpus that need not exist."""
+    """A recipe over a hypothetical corpus."""
 
     recipe: Recipe
     records: int
@@ -98,7 +96,7 @@ class Hypothesis:
 
 @dataclass(frozen=True, kw_only=True)
 class AccountRequest:
-    """Which figures, beside those that are always given."""
+    """Which figures to compute beside those that are always given."""
 
     group: int | None = None
     replace_one: bool = False
@@ -117,13 +115,13 @@ class AccountRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """ε of a ledger's private events at its δ; None where nothing private ran, or where it was not wanted."""
+    """ε of a ledger's private events at its δ; None where nothing private ran, or where it was not requested."""
 
     epsilons: Epsilons | None
     group: float | None = None
     replace_one: float | None = None
     floor: float | None = None
-    cross_check: "OpacusEpsilons | None" = None
+    cross_check: OpacusEpsilons | None = None
     over_delta: tuple[Point, ...] = ()
     over_steps: tuple[Point, ...] = ()
 
@@ -200,7 +198,7 @@ def solve_hypothesis(unknown: Unknown, known: Parameters, target: float, delta: 
         except BudgetError:
             return math.inf
 
-    found = calibrate_noise(
+    value = calibrate_noise(
         cost,
         target,
         start=start,
@@ -209,12 +207,12 @@ def solve_hypothesis(unknown: Unknown, known: Parameters, target: float, delta: 
         tolerance=0.0 if unknown == "steps" else SOLVE_TOLERANCE,
         whole=unknown == "steps",
     )
-    if found is None:
+    if value is None:
         raise BudgetError(
             f"ε = {target:g} cannot be reached: with {unknown} at {cheapest:g}, ε is {cost(cheapest):.3g}.",
             "Ask for a larger ε, or change the other parameters.",
         )
-    return changed(found if unknown == "steps" else _shortened(found, up=unknown == "noise"))
+    return changed(value if unknown == "steps" else _shortened(value, up=unknown == "noise"))
 
 
 def _shortened(value: float, *, up: bool) -> float:
@@ -235,7 +233,7 @@ def _search(unknown: Unknown, known: Parameters) -> tuple[Callable[[float], Para
             return lambda value: replace(known, sample_rate=value), 0.01, LEAST_RATE_SOLVED, 1.0
 
 
-def figures(ledger: Ledger, wanted: AccountRequest) -> Figures:
+def figures(ledger: Ledger, request: AccountRequest) -> Figures:
     """Every figure about a ledger.
 
     Raises:
@@ -246,17 +244,17 @@ def figures(ledger: Ledger, wanted: AccountRequest) -> Figures:
         return Figures(epsilons=None)
     return Figures(
         epsilons=epsilons(private, delta, grid=grid),
-        group=None if wanted.group is None else _group(ledger, wanted.group),
-        replace_one=epsilon_pld(private, delta, grid=grid, adjacency="replace-one") if wanted.replace_one else None,
-        floor=epsilon_floor(private, delta) if wanted.floor else None,
-        cross_check=_cross_check(ledger) if wanted.cross_check else None,
-        over_delta=epsilon_over_delta(private, _deltas(ledger), grid=grid) if wanted.curves else (),
-        over_steps=epsilon_over_steps(private, delta, grid=grid) if wanted.curves else (),
+        group=None if request.group is None else _group(ledger, request.group),
+        replace_one=epsilon_pld(private, delta, grid=grid, adjacency="replace-one") if request.replace_one else None,
+        floor=epsilon_floor(private, delta) if request.floor else None,
+        cross_check=opacus_epsilons(private, delta) if request.cross_check else None,
+        over_delta=epsilon_over_delta(private, _deltas(ledger), grid=grid) if request.curves else (),
+        over_steps=epsilon_over_steps(private, delta, grid=grid) if request.curves else (),
     )
 
 
 def _group(ledger: Ledger, records: int) -> float:
-    """ε of a group; infinite where it is in the thousands, which for many records says nothing against the run."""
+    """ε of a group; infinite where it is in the thousands, as is usual for many records."""
     try:
         return epsilon_group(private_events(ledger.events), ledger.delta, records=records, grid=ledger.grid)
     except BudgetError:
@@ -267,9 +265,3 @@ def _deltas(ledger: Ledger) -> list[float]:
     """Powers of ten from 1e-12 to below 1/N."""
     powers = [float(f"1e{power}") for power in range(-12, -2)]
     return [delta for delta in powers if delta < 1 / ledger.records]
-
-
-def _cross_check(ledger: Ledger) -> "OpacusEpsilons":
-    from atdp_cli.jobs.opacus_accountants import opacus_epsilons
-
-    return opacus_epsilons(private_events(ledger.events), ledger.delta)

@@ -34,16 +34,17 @@ from atdp_cli.audit_result import AnyAudit, Audit, EpsilonBound, UnfinishedAudit
 from atdp_cli.errors import AtdpError, InputError, RunError
 from atdp_cli.events import Event, FellBack, Notify, RecordsRead
 from atdp_cli.files.provenance import file_sha256
+from atdp_cli.jobs.backend import THIS_PROCESS, Backend
 from atdp_cli.jobs.machine import cores
-from atdp_cli.jobs.ray import THIS_PROCESS, Backend, Ray, connected, submit_to
+from atdp_cli.jobs.ray import Ray, connected, submit_to
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
 from atdp_cli.model.folder import check_folder, tokenizer_folder, weight_files
 from atdp_cli.model.tokens import tokenizer_fingerprint
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Base:
-    """What the public base model says of everything that is ranked.
+class ReferenceScores:
+    """The public base model's scores of everything that is ranked.
 
     Attributes:
         fingerprint: Of its tokenizer.
@@ -69,7 +70,7 @@ class _Shared:
     canaries: CanaryTargets | None
     request: AuditRequest
     pool: Pool | None = None
-    base: Base | None = None
+    reference: ReferenceScores | None = None
 
 
 def audit_models(
@@ -99,7 +100,7 @@ def audit_models(
     if request.reference is not None:
         checkpoint = load_checkpoint(request.reference)
         shared = replace(shared, pool=_pool(checkpoint.tokenizer, shared, notify))
-        shared = replace(shared, base=_base(checkpoint, shared, notify))
+        shared = replace(shared, reference=_reference_scores(checkpoint, shared, notify))
         del checkpoint
     if isinstance(backend, Ray):
         yield from _on_ray(backend, models, shared, notify)
@@ -129,7 +130,7 @@ def _unfinished(folder: Path, error: AtdpError, request: AuditRequest, *, alone:
 def _audit_model(folder: Path, shared: _Shared, notify: Notify) -> tuple[Audit, _Shared]:
     """The audit of a model, which is gone from memory before the next one loads, and what the next one shares."""
     checkpoint = load_checkpoint(folder)
-    if shared.base is not None and shared.base.fingerprint != tokenizer_fingerprint(checkpoint.tokenizer):
+    if shared.reference is not None and shared.reference.fingerprint != tokenizer_fingerprint(checkpoint.tokenizer):
         raise InputError(
             f"{folder} and the reference have different tokenizers.",
             "Give the base model that it was trained from.",
@@ -147,7 +148,7 @@ def _pool(tokenizer: PreTrainedTokenizerFast, shared: _Shared, notify: Notify) -
     return pool_of(tokenizer, canaries.template, canaries.targets, notify)
 
 
-def _base(checkpoint: Checkpoint, shared: _Shared, notify: Notify) -> Base:
+def _reference_scores(checkpoint: Checkpoint, shared: _Shared, notify: Notify) -> ReferenceScores:
     canaries, pool, request, name = shared.canaries, shared.pool, shared.request, str(shared.request.reference)
     records, scores, numbers = None, np.zeros(0), None
     if canaries is not None and pool is not None:
@@ -158,23 +159,24 @@ def _base(checkpoint: Checkpoint, shared: _Shared, notify: Notify) -> Base:
         located, sample = request.numbers.located, request.numbers.sample
         numbers = score_reference(checkpoint, located, sample=sample, name=name, notify=notify)
     fingerprint = tokenizer_fingerprint(checkpoint.tokenizer)
-    return Base(fingerprint=fingerprint, scores=scores, records=records, numbers=numbers)
+    return ReferenceScores(fingerprint=fingerprint, scores=scores, records=records, numbers=numbers)
 
 
 def _audit(folder: Path, checkpoint: Checkpoint, shared: _Shared, notify: Notify) -> Audit:
-    canaries, pool, base, request, name = shared.canaries, shared.pool, shared.base, shared.request, str(folder)
+    canaries, pool, reference, request = shared.canaries, shared.pool, shared.reference, shared.request
+    name = str(folder)
     if canaries is None or pool is None:
-        ratio = None if base is None else ()
+        ratio = None if reference is None else ()
         audit = judge(name, (), ratio, (), pool=0, calibrated=False, limits=request.limits)
     else:
-        audit = _audit_canaries(folder, checkpoint, canaries, pool, base, request=request, notify=notify)
+        audit = _audit_canaries(folder, checkpoint, canaries, pool, reference, request=request, notify=notify)
     if request.numbers is None:
         return audit
     numbers = rank_numbers(
         checkpoint,
         request.numbers.located,
         sample=request.numbers.sample,
-        reference=None if base is None else base.numbers,
+        reference=None if reference is None else reference.numbers,
         name=name,
         notify=notify,
     )
@@ -186,20 +188,20 @@ def _audit_canaries(
     checkpoint: Checkpoint,
     canaries: CanaryTargets,
     pool: Pool,
-    base: Base | None,
+    reference: ReferenceScores | None,
     *,
     request: AuditRequest,
     notify: Notify,
 ) -> Audit:
     model, template, targets, name = checkpoint.model, canaries.template, canaries.targets, str(folder)
-    if base is None and not request.full:
+    if reference is None and not request.full:
         scores = likeliest_scores(model, pool, targets, name, notify)
     else:
         scores = all_scores(model, pool, name, notify)
     plain = rank_targets(scores, pool, targets)
     if pool.product is not None:
         plain = rank_targets_exactly(model, pool.product, template, targets, plain, name=name, notify=notify)
-    ratio = rank_targets(scores - base.scores, pool, targets) if base is not None else None
+    ratio = rank_targets(scores - reference.scores, pool, targets) if reference is not None else None
     mismatch = token_mismatch(canaries.manifest, checkpoint.tokenizer) if canaries.manifest else None
     judge_ranks = partial(
         judge, name, targets=targets, pool=template.pool, calibrated=canaries.calibrated, limits=request.limits
@@ -212,7 +214,7 @@ def _audit_canaries(
         canaries,
         pool,
         scores,
-        base,
+        reference,
         attacks=request.attacks,
         judge=judge_ranks,
         name=name,
@@ -228,7 +230,7 @@ def _attack(
     canaries: CanaryTargets,
     pool: Pool,
     scores: Scores,
-    base: Base | None,
+    reference: ReferenceScores | None,
     *,
     attacks: Attacks,
     judge: Callable[..., Audit],
@@ -245,14 +247,15 @@ def _attack(
     if Attack.MEMBERSHIP in attacks.chosen:
         records = canary_records(checkpoint, canaries.template, targets, name=name)
         planted = np.array([target.planted for target in targets])
-        fields["membership"] = infer_membership(records, planted, reference=None if base is None else base.records)
+        reference_records = None if reference is None else reference.records
+        fields["membership"] = infer_membership(records, planted, reference=reference_records)
     if Attack.RELEARNING in attacks.chosen and attacks.other_text is not None:
         fields["resurfaced"] = relearn(
             checkpoint,
             attacks.other_text,
             pool,
             targets,
-            None if base is None else base.scores,
+            None if reference is None else reference.scores,
             steps=attacks.steps,
             judge=judge,
             name=name,

@@ -12,9 +12,9 @@ from atdp_cli.files.atomic_write import atomic_write, check_new, real_path, same
 from atdp_cli.files.corpus_file import STANDARD_INPUT, OnError, raise_error
 from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import Detector, run_detector
-from atdp_cli.text.corpus.records import Record, Unit, read_records
+from atdp_cli.text.corpus.records import Record, select_records
 from atdp_cli.text.corpus.rewriting import rewrite_corpus
-from atdp_cli.text.corpus.shards import Shard
+from atdp_cli.text.corpus.segments import Selection
 from atdp_cli.text.crosscheck.check import Counts
 from atdp_cli.text.crosscheck.request import check_crosscheck
 from atdp_cli.text.detection.detect import Detection
@@ -28,20 +28,15 @@ from atdp_cli.text.review.sampling import check_rate
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusSource:
-    """A corpus and how to read it.
+class CorpusSource(Selection):
+    """A corpus and how to read it; counts are of its `shard` alone, and ids those of the whole.
 
     Attributes:
-        skip_bad: Count lines, objects and rows that cannot be read, and go on, in place of an error.
-        shard: Read this part alone; counts are then of it, and ids those of the whole. None for all.
+        skip_bad: Count lines, objects and rows that cannot be read, and skip them, in place of an error.
     """
 
     path: Path
-    unit: Unit = "line"
-    text_field: str = "text"
-    id_field: str | None = None
     skip_bad: bool = False
-    shard: Shard | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +89,7 @@ def detect_corpus(
         corpus: What to read.
         detector: How to look.
         write: Takes the lines.
-        notify: Told how many records are done.
+        notify: Called with how many records are done.
         review: Also write this queue.
 
     Raises:
@@ -105,7 +100,8 @@ def detect_corpus(
         _check_queue(review, corpus)
     check_crosscheck(detector.crosscheck, queue=review is not None)
     counts = _no_counts(detector)
-    detections = _detections(_records(corpus, _on_error(corpus, counts)), corpus, detector, notify, counts)
+    records = select_records(corpus.path, corpus, _on_error(corpus, counts))
+    detections = _detections(records, corpus, detector, notify, counts)
     written = _written(detections, detector.tier, write, counts)
     if review is None:
         deque(written, maxlen=0)
@@ -208,23 +204,14 @@ def redact_corpus(
         detections = _detections(records, corpus, detector, notify, counts)
         return (edits(each.record.text, at_tier(each.spans, detector.tier), masking) for each in detections)
 
-    counts.records = rewrite_corpus(
-        corpus.path,
-        output,
-        changes,
-        unit=corpus.unit,
-        text_field=corpus.text_field,
-        id_field=corpus.id_field,
-        on_error=_on_error(corpus, counts),
-        shard=corpus.shard,
-    )
+    counts.records = rewrite_corpus(corpus.path, output, changes, corpus, _on_error(corpus, counts))
     return counts
 
 
 def _check_part(corpus: CorpusSource, output: Path, style: Style, pseudonym_key: Path | None) -> None:
     if same_file(output, corpus.path):
         raise UsageError(
-            "--output names the corpus, of which --shard reads only a part.", "Write the part to another file."
+            "--output names the corpus, but --shard reads only a part of it.", "Write the part to another file."
         )
     if style is Style.PSEUDONYM and pseudonym_key is None:
         raise UsageError(
@@ -268,18 +255,7 @@ def _count(corpus: CorpusSource) -> int | None:
     """
     if not corpus.path.is_file():
         return None
-    return sum(1 for _ in _records(corpus, (lambda _: None) if corpus.skip_bad else raise_error))
-
-
-def _records(corpus: CorpusSource, on_error: OnError) -> Iterator[Record]:
-    return read_records(
-        corpus.path,
-        unit=corpus.unit,
-        text_field=corpus.text_field,
-        id_field=corpus.id_field,
-        on_error=on_error,
-        shard=corpus.shard,
-    )
+    return sum(1 for _ in select_records(corpus.path, corpus, (lambda _: None) if corpus.skip_bad else raise_error))
 
 
 def _on_error(corpus: CorpusSource, counts: DetectionCounts) -> OnError:

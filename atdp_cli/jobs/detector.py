@@ -1,13 +1,13 @@
 """The detector as a run asks for it."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from atdp_cli.events import Event, Notify, RecordsRead
-from atdp_cli.jobs.ray import THIS_PROCESS, Backend, text_engine
+from atdp_cli.events import Notify
+from atdp_cli.jobs.backend import THIS_PROCESS, Backend, text_engine
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.crosscheck.check import Counts
 from atdp_cli.text.crosscheck.request import CrossCheck, cross_checked
@@ -56,14 +56,11 @@ def run_detector(
         records: The records.
         detector: How to look.
         pipeline: `load_pipeline(detector.pipeline)`.
-        notify: Told how many records are done.
+        notify: Called with how many records are done.
         total: How many records there are, where that is known.
         folder: A private folder for what a later run can use.
         counts: Counted up by the cross-check.
     """
-
-    def with_total(event: Event) -> None:
-        notify(replace(event, total=total) if isinstance(event, RecordsRead) else event)
 
     allow = [term for file in detector.allow for term in read_terms(file)]
     detect = partial(
@@ -73,7 +70,8 @@ def run_detector(
         engine=text_engine(detector.engine),
         allow=allow,
         deny=[term for file in detector.deny for term in read_terms(file)],
-        notify=with_total,
+        notify=notify,
+        total=total,
     )
     detections = detect() if detector.store is None else _stored(detect, detector.store, pipeline, notify)
     if detector.crosscheck is None:

@@ -1,4 +1,4 @@
-"""Opacus' two accountants as a second opinion. Loads torch, as Opacus does."""
+"""Opacus' two accountants as a second opinion. Torch is loaded when they are used, as Opacus needs it."""
 
 import math
 import warnings
@@ -42,7 +42,7 @@ def _rdp(events: tuple[PrivateEvent, ...], delta: float) -> float | None:
     spent = [0.0] * len(ORDERS)
     for q, sigma, steps in equal_steps(events):
         added = compute_rdp(q=q, noise_multiplier=sigma, steps=steps, orders=list(ORDERS))
-        spent = [one + float(other) for one, other in zip(spent, added, strict=True)]
+        spent = [total + float(more) for total, more in zip(spent, added, strict=True)]
     finite = [(order, rdp) for order, rdp in zip(ORDERS, spent, strict=True) if math.isfinite(rdp)]
     if not finite:
         return None

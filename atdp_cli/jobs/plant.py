@@ -63,14 +63,14 @@ def known_canaries(path: Path) -> Canaries:
     Raises:
         InputError: It is missing or malformed.
     """
-    known = read_manifest(path)
+    manifest = read_manifest(path)
     return Canaries(
-        template=known.slots(),
-        secrets=tuple(canary.secret for canary in known.canaries),
-        coins=tuple(canary.planted for canary in known.canaries) if known.coins else None,
-        repeats=tuple(canary.repeats for canary in known.canaries),
-        positions=tuple(canary.positions for canary in known.canaries if canary.planted),
-        drawn=known.drawn,
+        template=manifest.slots(),
+        secrets=tuple(canary.secret for canary in manifest.canaries),
+        coins=tuple(canary.planted for canary in manifest.canaries) if manifest.coins else None,
+        repeats=tuple(canary.repeats for canary in manifest.canaries),
+        positions=tuple(canary.positions for canary in manifest.canaries if canary.planted),
+        drawn=manifest.drawn,
     )
 
 
@@ -91,20 +91,20 @@ def plant_canaries(
     check_folder(tokenizer)
     tokens = load_tokenizer(tokenizer)
     lines, endings = _read_lines(corpus)
-    inside = [i for i in range(len(canaries.secrets)) if canaries.coins is None or canaries.coins[i]]
+    numbers = [i for i in range(len(canaries.secrets)) if canaries.coins is None or canaries.coins[i]]
     planted, places = plant(
         lines,
         canaries.template,
-        [canaries.secrets[i] for i in inside],
-        [canaries.repeats[i] for i in inside],
+        [canaries.secrets[i] for i in numbers],
+        [canaries.repeats[i] for i in numbers],
         positions=canaries.positions,
     )
-    where = dict(zip(inside, places, strict=True))
+    places_of = dict(zip(numbers, places, strict=True))
     made = make_manifest(
         tokens,
         canaries.template,
         canaries.secrets,
-        [where.get(i, ()) for i in range(len(canaries.secrets))],
+        [places_of.get(i, ()) for i in range(len(canaries.secrets))],
         repeats=canaries.repeats,
         coins=canaries.coins,
         records=sum(1 for line in planted if line.strip()),
@@ -120,19 +120,19 @@ def plant_canaries(
 def _choices(path: Path) -> tuple[str, ...]:
     """The non-blank lines of a file."""
     check_readable(path)
-    found = tuple(line for _, line, _ in read_lines(path) if line.strip())
-    if not found or len(found) > MOST_CHOICES or len(set(found)) != len(found):
-        problem = "holds a line twice" if 1 <= len(found) <= MOST_CHOICES else f"has {len(found):,} lines"
+    choices = tuple(line for _, line, _ in read_lines(path) if line.strip())
+    if not choices or len(choices) > MOST_CHOICES or len(set(choices)) != len(choices):
+        problem = "holds a line twice" if 1 <= len(choices) <= MOST_CHOICES else f"has {len(choices):,} lines"
         raise InputError(
             f"The file of choices {path} {problem}.", f"Give 1 to {MOST_CHOICES:,} choices, one a line, each once."
         )
-    return found
+    return choices
 
 
 def _read_lines(corpus: Path) -> tuple[list[str], list[str]]:
     """The lines of a plain text corpus and their endings; the last one gets an ending if it has none."""
     if kind_of(corpus) != "text":
-        raise UsageError(f"{corpus} is not plain text.", "Canaries are planted in .txt corpora, a record a line.")
+        raise UsageError(f"{corpus} is not plain text.", "Canaries are planted in .txt corpora, one record a line.")
     check_readable(corpus)
     lines, endings = [], []
     for _, line, ending in read_lines(corpus):
@@ -144,7 +144,7 @@ def _read_lines(corpus: Path) -> tuple[list[str], list[str]]:
 def _joined(planted: Sequence[str], positions: Sequence[Sequence[int]], endings: Sequence[str]) -> str:
     """The planted lines with the corpus' endings at its own lines, and its first ending at the canaries'."""
     ours = {line for group in positions for line in group}
-    kept = iter(endings)
+    remaining = iter(endings)
     return "".join(
-        line + (endings[0] if number in ours else next(kept)) for number, line in enumerate(planted, start=1)
+        line + (endings[0] if number in ours else next(remaining)) for number, line in enumerate(planted, start=1)
     )

@@ -1,6 +1,6 @@
 """Work as tasks of Ray, of which no other module knows: retried where a worker ends, with results in any order.
 
-A task gets two things: settings, which each worker fetches once, and an item. What the caller learns is the result.
+A task gets two things: settings, which each worker fetches once, and an item. The caller gets the result.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import secrets
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -20,10 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from atdp_cli.errors import AtdpError, RunError, UsageError
-from atdp_cli.text.detection.executor import AHEAD, Executor, OpenExecutor, check_jobs, picklable, processes, unpickled
-from atdp_cli.text.detection.identifiers import Recogniser
-from atdp_cli.text.detection.identity import code_identity
-from atdp_cli.text.detection.spacy_reader import Piece, Reading, read
+from atdp_cli.text.detection.executor import check_jobs
 
 Settings = TypeVar("Settings")
 Item = TypeVar("Item")
@@ -80,51 +77,11 @@ class Ray:
 
 def require_ray() -> None:
     """Raise UsageError unless the package ray is installed."""
-    found = find_spec("ray")
-    if found is None or found.origin is None:  # a folder of that name is no package
+    spec = find_spec("ray")
+    if spec is None or spec.origin is None:  # a folder of that name is no package
         raise UsageError(
             "--engine ray needs the package ray, which is not installed.", "Install the extra: pip install 'atdp[ray]'."
         )
-
-
-def ray_executor(ray: Ray) -> OpenExecutor:
-    """The engine that reads batches of text as tasks of one processor; Ray begins with the first batch.
-
-    Raises:
-        UsageError: Ray is not installed.
-    """
-    require_ray()
-    return partial(_readers, ray=ray)
-
-
-@contextlib.contextmanager
-def _readers(pipeline: Any, recognisers: Sequence[Recogniser], *, ray: Ray) -> Iterator[Executor]:
-    with contextlib.ExitStack() as stack:
-        opened: Executor | None = None
-
-        def hands() -> Executor:
-            nonlocal opened
-            if opened is None:
-                library = stack.enter_context(connected(ray))
-                settings = (pipeline, picklable(recognisers), code_identity())
-                ahead = AHEAD * int(library.cluster_resources().get("CPU", 1))
-                opened = Executor(submit_to(library, _begin_reading, settings), lambda: ahead)
-            return opened
-
-        yield Executor(lambda pieces: hands().submit(pieces), lambda: hands().ahead())
-
-
-def _begin_reading(
-    settings: tuple[Any, Sequence[Recogniser] | None, bytes],
-) -> Callable[[Sequence[Piece]], list[Reading]]:
-    pipeline, recognisers, identity = settings
-    if code_identity() != identity:
-        raise RunError(
-            "A worker of Ray has other versions of atdp or of its libraries, and might find other spans.",
-            "Install the same ones on every machine.",
-        )
-    recognise = unpickled(recognisers)
-    return lambda pieces: read(pieces, pipeline, recognise)
 
 
 def submit_to(
@@ -178,7 +135,7 @@ def _task(boxed: list[Any], item: Any) -> Any:
 def _result(library: Any, reference: Any) -> Any:
     lost = library.exceptions
     try:
-        found = library.get(reference)
+        result = library.get(reference)
     except (lost.WorkerCrashedError, lost.OutOfMemoryError, lost.NodeDiedError) as error:
         raise RunError(
             f"A worker of Ray ended before its work was done, {1 + RETRIES} times ({type(error).__name__}).",
@@ -188,9 +145,9 @@ def _result(library: Any, reference: Any) -> Any:
         raise
     except lost.RayError as error:
         raise RunError(f"Ray ended before the work was done ({type(error).__name__}).", "Start again.") from error
-    if isinstance(found, _Failed):
-        raise found.error
-    return found
+    if isinstance(result, _Failed):
+        raise result.error
+    return result
 
 
 @contextlib.contextmanager
@@ -231,13 +188,13 @@ def _begin_or_join(library: Any, where: dict[str, Any]) -> None:
     here = where["address"] == LOCAL
     if not here:
         _check_answer(where["address"])
-    for left in reversed(range(STARTS if here else 1)):
+    for remaining in reversed(range(STARTS if here else 1)):
         try:
             library.init(**where, log_to_driver=False, logging_level="critical")
             return
         except Exception as error:  # Ray raises many kinds here, bare ones too
             library.shutdown()
-            if left:
+            if remaining:
                 continue
             place = "Ray could not be started" if here else f"The cluster of Ray at {where['address']} cannot be used"
             raise RunError(
@@ -248,11 +205,11 @@ def _begin_or_join(library: Any, where: dict[str, Any]) -> None:
 
 def _check_answer(address: str) -> None:
     """Raise RunError where nothing listens, for which Ray's library would wait for minutes."""
-    found = _HOST_PORT.fullmatch(address)
-    if found is None:
+    match = _HOST_PORT.fullmatch(address)
+    if match is None:
         return
     try:
-        socket.create_connection((found["host"].strip("[]"), int(found["port"])), timeout=10).close()
+        socket.create_connection((match["host"].strip("[]"), int(match["port"])), timeout=10).close()
     except (OSError, OverflowError) as error:
         raise RunError(
             f"No cluster of Ray answers at {address}.", "Check the address, or start one: ray start --head."
@@ -280,28 +237,3 @@ def _check_size(library: Any, processors: int) -> None:
             f"No machine of the cluster has {processors} processors for a task; the largest has {largest:.0f}.",
             "Give fewer --threads.",
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Local:
-    """Processes that this one starts; with one, it is this process. Models are taken one by one in it."""
-
-    jobs: int = 1
-
-    def __post_init__(self) -> None:
-        check_jobs(self.jobs)
-
-
-Backend = Local | Ray
-
-THIS_PROCESS = Local()
-"""This process."""
-
-
-def text_engine(engine: Backend) -> OpenExecutor:
-    """Where batches of text are read.
-
-    Raises:
-        UsageError: No number of processes, or Ray is not installed.
-    """
-    return processes(engine.jobs) if isinstance(engine, Local) else ray_executor(engine)

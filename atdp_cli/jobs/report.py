@@ -18,7 +18,8 @@ from atdp_cli.audit_result import (
     Membership,
     Relearning,
 )
-from atdp_cli.errors import InputError, RunError
+from atdp_cli.errors import InputError
+from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.files.document import read_document
 from atdp_cli.files.private import PRIVATE, beside
@@ -55,13 +56,9 @@ def write_reports(folder: Path, private_folder: Path, public: PublicReport, priv
     texts = {folder / CARD_FILE: render_card(public), **_rendered(folder, public)}
     if private is not None:
         texts |= _rendered(private_folder, private)
-    try:
-        for path, text in texts.items():
-            partial = path.with_name(f"{path.name}.partial")
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(path)
-    except OSError as error:
-        raise RunError("The report cannot be written.", "Check the folder's permissions and the space left.") from error
+    for path, text in texts.items():
+        with atomic_write(path) as stream:
+            stream.write(text.encode())
 
 
 def _rendered(folder: Path, report: Report) -> dict[Path, str]:
@@ -89,7 +86,7 @@ def read_report(place: Path) -> Report:
     name = document.get("kind") if isinstance(document, dict) else None
     kind = kinds.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise InputError(f"{path} is no report of atdp.", how)
+        raise InputError(f"{path} is not a report of atdp.", how)
     try:
         return kind.model_validate(document)
     except ValidationError as error:
@@ -209,10 +206,10 @@ def _interval(exposures: Sequence[float | None]) -> Interval | None:
 def _extraction(audit: Audit) -> ExtractionEntry | None:
     if audit.extraction is None:
         return None
-    planted = [one for one, canary in zip(audit.extraction, audit.canaries, strict=True) if canary.planted]
-    queries = [extraction.queries_half for extraction in planted if extraction.queries_half is not None]
+    planted = audit.planted_extraction()
+    queries = [entry.queries_half for entry in planted if entry.queries_half is not None]
     return ExtractionEntry(
-        greedy=sum(extraction.greedy for extraction in planted),
+        greedy=sum(entry.greedy for entry in planted),
         discoverable=sum(samples <= DISCOVERABLE_QUERIES for samples in queries),
         samples=DISCOVERABLE_QUERIES,
         fewest=min(queries, default=None),

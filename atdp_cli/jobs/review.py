@@ -11,13 +11,14 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import real_path
 from atdp_cli.files.compression import compression_of
 from atdp_cli.files.corpus_file import STANDARD_INPUT, check_readable, raise_error
-from atdp_cli.text.corpus.records import Record, read_records
+from atdp_cli.text.corpus.records import Record, select_records
+from atdp_cli.text.corpus.segments import Selection
 from atdp_cli.text.detection.term_lists import literal
 from atdp_cli.text.review.queue_file import (
     Decision,
-    Entry,
     Header,
     Queue,
+    QueueEntry,
     QueuePosition,
     masked,
     read_queue,
@@ -45,30 +46,30 @@ class ErrorRate:
 
 
 def estimate(sampled: Sequence[tuple[bool, float]]) -> ErrorRate:
-    """The share of those that are so, each weighed by how many it stands for.
+    """The share of hits, each sentence weighted by how many it stands for.
 
-    The interval is Clopper and Pearson's for as many equal members as the weights are worth, which is
-    theirs itself where all weights are equal.
+    The interval is Clopper and Pearson's for the effective sample size; where all weights are equal, that is the
+    number of sentences.
     Source: Korn and Graubard 1998, "Confidence intervals for proportions with small expected number of
     positive counts estimated from survey data".
 
     Args:
-        sampled: Whether it is so, and a weight above 0, for each.
+        sampled: Whether it is a hit, and a weight above 0, for each.
     """
     from scipy.special import betaincinv
 
     if not sampled:
         return ErrorRate(sampled=0, share=None, low=0.0, high=1.0)
     total = sum(weight for _, weight in sampled)
-    share = sum(weight for so, weight in sampled if so) / total
-    worth = total**2 / sum(weight**2 for _, weight in sampled)
-    hits = share * worth
-    low = float(betaincinv(hits, worth - hits + 1, 0.025)) if any(so for so, _ in sampled) else 0.0
-    high = 1.0 if all(so for so, _ in sampled) else float(betaincinv(hits + 1, worth - hits, 0.975))
+    share = sum(weight for hit, weight in sampled if hit) / total
+    size = total**2 / sum(weight**2 for _, weight in sampled)
+    hits = share * size
+    low = float(betaincinv(hits, size - hits + 1, 0.025)) if any(hit for hit, _ in sampled) else 0.0
+    high = 1.0 if all(hit for hit, _ in sampled) else float(betaincinv(hits + 1, size - hits, 0.975))
     return ErrorRate(sampled=len(sampled), share=share, low=low, high=high)
 
 
-Verdict = Literal["reviewed", "skipped"]
+ReviewVerdict = Literal["reviewed", "skipped"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +88,7 @@ def lists_beside(queue: Path) -> Lists:
 
 @dataclass(frozen=True, kw_only=True)
 class PendingEntry:
-    """What was said about the sentence at hand before it is decided.
+    """What was marked in the current sentence before it is decided.
 
     Attributes:
         drop: Numbers of masks, from 1, with the line of the allow list for each.
@@ -119,7 +120,7 @@ class Review:
         data: Where the files of the corpus are now.
         todo: Which entries this walk asks about.
         at: How many of them are done.
-        pending: What was said about the sentence at hand.
+        pending: What was marked in the current sentence.
     """
 
     path: Path
@@ -133,8 +134,8 @@ class Review:
     _records: "_Records | None" = None
 
     @property
-    def entry(self) -> Entry | None:
-        """The sentence at hand; None when there is no further one."""
+    def entry(self) -> QueueEntry | None:
+        """The current sentence; None when there is no further one."""
         return self.queue.entries[self.todo[self.at]] if self.at < len(self.todo) else None
 
     @property
@@ -143,7 +144,7 @@ class Review:
         return bool(self._steps)
 
     def hidden(self, number: int) -> str:
-        """What a mask of the sentence at hand hides, read from the corpus.
+        """What a mask of the current sentence hides, read from the corpus.
 
         Raises:
             InputError: There is no such mask, or the corpus is not there or has changed.
@@ -152,7 +153,7 @@ class Review:
         return text[place.start : place.end]
 
     def drop(self, *numbers: int) -> None:
-        """Say that masks of the sentence at hand hide nothing sensitive: one step, of all or of none.
+        """Say that masks of the current sentence hide nothing sensitive: one step, of all or of none.
 
         Raises:
             InputError: As for `hidden`; or a span comes from a deny list, or is white space.
@@ -174,7 +175,7 @@ class Review:
         return line
 
     def mark(self, term: str) -> None:
-        """Say that a term in what is to be seen of the sentence at hand is sensitive.
+        """Say that a term in what is to be seen of the current sentence is sensitive.
 
         Raises:
             InputError: The term is not there as whole words, as the deny list looks for it.
@@ -185,8 +186,8 @@ class Review:
         if term not in self.pending.mark:
             self._pend(replace(self.pending, mark=(*self.pending.mark, term)))
 
-    def decide(self, verdict: Verdict) -> None:
-        """End the sentence at hand: write the lists and the queue, and go on to the next. Skipping drops what pends.
+    def decide(self, verdict: ReviewVerdict) -> None:
+        """End the current sentence: write the lists and the queue, and move to the next. Skipping drops what pends.
 
         Raises:
             InputError: A list cannot be read, or a folder is missing.
@@ -221,9 +222,9 @@ class Review:
         self.pending = step.pending
         del self._steps[-1]
 
-    def _entry(self) -> Entry:
+    def _entry(self) -> QueueEntry:
         if self.entry is None:
-            raise InputError("Every sentence is decided.", "Undo, or quit.")
+            raise InputError("Every sentence has a decision.", "Undo, or quit.")
         return self.entry
 
     def _pend(self, pending: PendingEntry) -> None:
@@ -239,12 +240,14 @@ class Review:
         self.queue = queue
 
     def _found(self, number: int) -> tuple[str, QueuePosition]:
-        """The text of the record at hand, and a mask's place in it."""
+        """The text of the current record, and a mask's place in it."""
         entry = self._entry()
         if not 1 <= number <= len(entry.spans):
             raise InputError(f"There is no mask {number} here.", "Give a number that stands in a mask.")
         if STANDARD_INPUT in self.data:
-            raise InputError("The corpus came by standard input.", "Start again with --data and a file that holds it.")
+            raise InputError(
+                "The corpus was read from standard input.", "Start again with --data and a file that holds it."
+            )
         self._records = self._records or _Records(self.queue.header, self.data)
         record = self._records.at(entry.record)
         spans = entry.spans
@@ -286,20 +289,15 @@ class _Records:
 
     def _open(self) -> Iterator[Record]:
         header = self._header
+        selection = Selection(header.unit, header.text_field, header.id_field)
         for path in self._data:
-            yield from read_records(
-                path,
-                unit=header.unit,
-                text_field=header.text_field,
-                id_field=header.id_field,
-                on_error=(lambda _: None) if header.skip_bad else raise_error,
-            )
+            yield from select_records(path, selection, (lambda _: None) if header.skip_bad else raise_error)
 
 
 def open_review(
     path: Path, *, data: Sequence[Path] = (), allow: Path | None = None, deny: Path | None = None, skipped: bool = False
 ) -> Review:
-    """Begin to walk through a queue, or go on at the first sentence without a decision.
+    """Begin to walk through a queue, or resume at the first sentence without a decision.
 
     Args:
         path: The queue's file.
@@ -313,21 +311,25 @@ def open_review(
         UsageError: Two of the files are one, or `data` is standard input.
     """
     if STANDARD_INPUT in (path, *data):
-        raise UsageError("Standard input is where the answers come from.", "Give a file.")
+        raise UsageError("The answers are read from standard input.", "Give a file.")
     queue = read_queue(path)
-    for one in data:
-        check_readable(one)
+    for file in data:
+        check_readable(file)
     beside = lists_beside(path)
     lists = Lists(allow=allow or beside.allow, deny=deny or beside.deny)
     corpora = tuple(data) or tuple(map(Path, queue.header.corpora))
-    named = [real_path(one) for one in (path, lists.allow, lists.deny, *corpora)]
-    if len(set(named)) < len(named):
+    files = [real_path(file) for file in (path, lists.allow, lists.deny, *corpora)]
+    if len(set(files)) < len(files):
         raise UsageError("Queue, corpus, --allow and --deny must not share a file.", "Name another.")
     check_list(lists.allow)
     check_list(lists.deny)
-    asked = (None, "skipped") if skipped else (None,)
-    todo = (at for at, one in enumerate(queue.entries) if (one.decision and one.decision.verdict) in asked)
+    open_verdicts = (None, "skipped") if skipped else (None,)
+    todo = (at for at, verdict in enumerate(map(_verdict, queue.entries)) if verdict in open_verdicts)
     return Review(path=path, queue=queue, lists=lists, data=corpora, todo=tuple(todo))
+
+
+def _verdict(entry: QueueEntry) -> ReviewVerdict | None:
+    return entry.decision.verdict if entry.decision else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -359,10 +361,10 @@ class ReviewSummary:
 
 def summarise(queue: Queue) -> ReviewSummary:
     """Count the decisions of a queue; estimate the detector's errors in the corpus from what was reviewed."""
-    verdicts = [one.decision.verdict if one.decision else None for one in queue.entries]
-    reviewed = [(one, one.decision) for one in queue.entries if one.decision and one.decision.verdict == "reviewed"]
-    flagged = [(one, decision) for one, decision in reviewed if one.stratum == "flagged"]
-    unflagged = [(one, decision) for one, decision in reviewed if one.stratum == "unflagged"]
+    verdicts = list(map(_verdict, queue.entries))
+    reviewed = [(entry, entry.decision) for entry in queue.entries if entry.decision and _verdict(entry) == "reviewed"]
+    flagged = [(entry, decision) for entry, decision in reviewed if entry.stratum == "flagged"]
+    unflagged = [(entry, decision) for entry, decision in reviewed if entry.stratum == "unflagged"]
     return ReviewSummary(
         sentences=len(queue.entries),
         reviewed=len(reviewed),
@@ -370,9 +372,9 @@ def summarise(queue: Queue) -> ReviewSummary:
         left=verdicts.count(None),
         dropped=sum(len(decision.drop) for _, decision in reviewed),
         marked=sum(len(decision.mark) for _, decision in reviewed),
-        wrongly_flagged=estimate([(bool(decision.drop), one.stands_for) for one, decision in flagged]),
-        missed_in_flagged=estimate([(bool(decision.mark), one.stands_for) for one, decision in flagged]),
-        missed_in_unflagged=estimate([(bool(decision.mark), one.stands_for) for one, decision in unflagged]),
+        wrongly_flagged=estimate([(bool(decision.drop), entry.stands_for) for entry, decision in flagged]),
+        missed_in_flagged=estimate([(bool(decision.mark), entry.stands_for) for entry, decision in flagged]),
+        missed_in_unflagged=estimate([(bool(decision.mark), entry.stands_for) for entry, decision in unflagged]),
     )
 
 
@@ -385,10 +387,11 @@ def next_commands(review: Review) -> tuple[str, ...]:
         return ()
     defaults = Header(corpora=header.corpora, tier=header.tier, sample=header.sample)
     reading = [("--unit", header.unit, defaults.unit), ("--text-field", header.text_field, defaults.text_field)]
-    told = ["--tier", header.tier.value, *itertools.chain(*(one[:2] for one in reading if one[1] != one[2]))]
+    given = ["--tier", header.tier.value]
+    given += itertools.chain(*((name, value) for name, value, default in reading if value != default))
     corpora = list(map(str, review.data))
     data = itertools.chain(*(("--data", corpus) for corpus in corpora))
     return (
-        *(shlex.join(["atdp", "detect", corpus, *told, *lists]) for corpus in corpora),
-        f"atdp harden MODEL {shlex.join([*data, *told, *lists])}",
+        *(shlex.join(["atdp", "detect", corpus, *given, *lists]) for corpus in corpora),
+        f"atdp harden MODEL {shlex.join([*data, *given, *lists])}",
     )

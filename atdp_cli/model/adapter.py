@@ -1,4 +1,4 @@
-"""LoRA: a few trainable parameters beside frozen ones, so that less noise has to be added."""
+"""LoRA: a few trainable parameters beside frozen ones, which need less noise."""
 
 import warnings
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ from atdp_cli.ranges import require_at_least
 
 
 def add_adapter(model: PreTrainedModel, rank: int) -> Any:
-    """The model with a fresh LoRA adapter of this rank on every linear layer but the head; only it trains.
+    """The model with a fresh LoRA adapter of this rank on every linear layer but the head; only the adapter trains.
 
     Source: Hu et al. 2021; scaling α/r = 2. The model must be on its device already.
 
     Raises:
         UsageError: The rank is below 1.
-        InputError: The model is adapted already, or has no layer that could be.
+        InputError: The model has an adapter already, or no linear layer.
     """
     require_at_least("lora-rank", rank, 1)
     if isinstance(model, PeftModel):
@@ -28,22 +28,22 @@ def add_adapter(model: PreTrainedModel, rank: int) -> Any:
     settings = LoraConfig(r=rank, lora_alpha=2 * rank, lora_dropout=0.0, target_modules="all-linear")
     settings.task_type = "SEQ_2_SEQ_LM" if model.config.is_encoder_decoder else "CAUSAL_LM"
     try:
-        with _quiet():
+        with no_warnings():
             return get_peft_model(model, settings).eval()
     except ValueError as error:
         raise InputError("The model has no linear layer to adapt.", "Leave --lora-rank out.") from error
 
 
 def load_adapter(base: PreTrainedModel, folder: Path) -> Any:
-    """An adapter's folder on the model that it adapts, ready to train on.
+    """The base model with the adapter of a folder, which can be trained further.
 
     Raises:
         InputError: The adapter does not fit the model.
     """
     try:
-        with _quiet():
+        with no_warnings():
             model = PeftModel.from_pretrained(base, str(folder), is_trainable=True)
-            # Only this tells what the file lacks; peft leaves such parameters as they were drawn.
+            # Only this reports tensors that the file lacks; peft leaves those as initialised.
             missing = model.load_adapter(str(folder), model.active_adapter, is_trainable=True).missing_keys
     except Exception as error:  # peft raises many kinds for an adapter that does not fit
         raise InputError(
@@ -59,14 +59,14 @@ def load_adapter(base: PreTrainedModel, folder: Path) -> Any:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """What peft warns of here needs nobody's attention: it corrects a layout, and calls old names of transformers."""
+def no_warnings() -> Iterator[None]:
+    """Silence the warnings of peft and transformers: a model that loads is checked here, others are refused."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def merged(model: Any) -> PreTrainedModel:
-    """The whole model, an adapter added into its weights."""
-    whole: PreTrainedModel = model.merge_and_unload() if isinstance(model, PeftModel) else model
-    return whole
+    """The model with its adapter merged into its weights; a model without adapter unchanged."""
+    full: PreTrainedModel = model.merge_and_unload() if isinstance(model, PeftModel) else model
+    return full

@@ -1,8 +1,7 @@
-"""Loading a checkpoint that can be trusted to be what it says, and saving one that loads again."""
+"""Loading a checkpoint after checking it, and saving one that loads again."""
 
 import os
 import re
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from atdp_cli.errors import InputError
-from atdp_cli.model.adapter import load_adapter
+from atdp_cli.model.adapter import load_adapter, no_warnings
 from atdp_cli.model.folder import (
     DTYPES,
     base_of,
@@ -31,6 +30,7 @@ from atdp_cli.model.folder import (
     stored_dtypes,
     tokenizer_folder,
 )
+from atdp_cli.model.forward import Batch, logits_of
 
 _NUMBER = re.compile(r"\d+")
 
@@ -57,10 +57,10 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     """
     check_folder(folder)
     stored = stored_dtype(folder)
-    whole = base_of(folder) if is_adapter(folder) else folder
-    config = _load_config(whole)
+    base = base_of(folder) if is_adapter(folder) else folder
+    config = _load_config(base)
     tokenizer = load_tokenizer(tokenizer_folder(folder))
-    model = _load_model(whole, config, tokenizer)
+    model = _load_model(base, config, tokenizer)
     if is_adapter(folder):
         model = load_adapter(model, folder)
         _check_finite(folder, model)
@@ -72,7 +72,7 @@ def _load_config(folder: Path) -> PretrainedConfig:
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     try:
-        with _quiet():
+        with no_warnings():
             return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # transformers raises many kinds for a configuration that it cannot read
         raise _unloadable(folder, error) from error
@@ -81,7 +81,7 @@ def _load_config(folder: Path) -> PretrainedConfig:
 def _load_model(folder: Path, config: PretrainedConfig, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
     try:
         kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-        with _quiet():
+        with no_warnings():
             model, info = kind.from_pretrained(
                 folder,
                 dtype=torch.float32,
@@ -90,7 +90,7 @@ def _load_model(folder: Path, config: PretrainedConfig, tokenizer: PreTrainedTok
                 local_files_only=True,
                 output_loading_info=True,
             )
-    except Exception as error:  # and for a folder, too
+    except Exception as error:  # many kinds here, too
         raise _unloadable(folder, error) from error
     _check_weights(folder, model, info, tokenizer)
     loaded: PreTrainedModel = model.eval()
@@ -105,33 +105,25 @@ def _unloadable(folder: Path, error: Exception) -> InputError:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """What libraries warn of here, a folder that loads all the same shows; one that does not is refused."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
-@contextmanager
 def _silent() -> Iterator[None]:
-    """Nothing on standard error: a panic of a Rust library writes its backtrace there before Python hears of it."""
+    """Nothing on standard error: a panic of a Rust library writes its backtrace there before it raises in Python."""
     try:
-        kept = os.dup(2)
-    except OSError:  # closed, so nobody would hear
+        stderr = os.dup(2)
+    except OSError:  # closed already
         yield
         return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(null)
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
-    """The folder's fast tokenizer; only a fast one tells which characters a token covers.
+    """The folder's fast tokenizer; only a fast one knows which characters a token covers.
 
     Raises:
         InputError: There is none, or it cannot be read.
@@ -147,7 +139,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
         ) from error
     if not tokenizer.is_fast:
         raise InputError(f"{folder} has no fast tokenizer.", "Save one: it tells which characters a token covers.")
-    # Of such two the library saves one, and what it has saved may not load again.
+    # The library saves only one of two such tokens, and what it saved may not load again.
     numbers = tokenizer.backend_tokenizer.get_vocab(with_added_tokens=False).values()
     if len(set(numbers)) < len(numbers):
         raise InputError(f"{folder}: the tokenizer has two tokens of one number.", "Save the tokenizer again.")
@@ -157,7 +149,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
 def save_checkpoint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path, dtype: str) -> None:
     """Write weights in `dtype` (as torch names it), configuration, generation settings and tokenizer into a new folder.
 
-    Of an adapted model the adapter alone is written. The model itself is converted: it has done its work.
+    Of a model with an adapter only the adapter is written. The model itself is converted in place.
     """
     model.to(device="cpu", dtype=getattr(torch, dtype)).save_pretrained(folder)  # type: ignore[arg-type, unused-ignore]
     tokenizer.save_pretrained(folder)
@@ -172,38 +164,35 @@ def context_length(model: PreTrainedModel, limit: int = 1024) -> int:
 
 
 def random_tokens(model: PreTrainedModel, length: int) -> torch.Tensor:
-    """One row of random token ids, shape [1, length]: for what must not be tried on records."""
+    """One row of random token ids, shape [1, length]: for trying a model without reading records."""
     generator = torch.Generator().manual_seed(0)
     return torch.randint(0, model.get_input_embeddings().weight.shape[0], (1, length), generator=generator)
 
 
 @torch.inference_mode()
 def _probe(folder: Path, model: PreTrainedModel) -> None:
-    """Run the model once over its whole context: it must stand that, look only backwards, and not change itself."""
+    """Run the model over its whole context: it must not fail, look at later tokens, or change itself."""
     before = [float(parameter.double().sum()) for parameter in model.parameters()]
     ids = random_tokens(model, context_length(model))
     short = ids[:, :16]
     changed = short.clone()
     changed[0, -1] = (changed[0, -1] + 1) % model.get_input_embeddings().weight.shape[0]
 
-    def logits(part: torch.Tensor) -> torch.Tensor:
-        named = (
-            {"input_ids": ids, "decoder_input_ids": part} if model.config.is_encoder_decoder else {"input_ids": part}
-        )
-        found: torch.Tensor = model(**named, use_cache=False).logits.float()
-        return found
+    def logits(tokens: torch.Tensor) -> torch.Tensor:
+        source = (ids, torch.ones_like(ids)) if model.config.is_encoder_decoder else ()
+        return logits_of(model, Batch(tokens, None, *source)).float()
 
     try:
         logits(ids)
-        earlier, same = (logits(part)[:, :-1] for part in (short, changed))
-    except Exception as error:  # whatever an unfamiliar architecture stumbles over
+        original, with_other_end = (logits(tokens)[:, :-1] for tokens in (short, changed))
+    except Exception as error:  # an unfamiliar architecture can raise anything
         raise InputError(
             f"{folder}: the model cannot read {ids.shape[1]} tokens ({type(error).__name__}).",
             "Give a causal language model for text.",
         ) from error
-    if not torch.isfinite(earlier).all():
-        raise InputError(f"{folder}: what the model says is no finite number.", "Give an undamaged checkpoint.")
-    if (earlier - same).abs().max() > 1e-4 * earlier.abs().max():
+    if not torch.isfinite(original).all():
+        raise InputError(f"{folder}: the model's logits are not finite numbers.", "Give an undamaged checkpoint.")
+    if (original - with_other_end).abs().max() > 1e-4 * original.abs().max():
         raise InputError(f"{folder}: the model looks at later tokens.", "Give a causal language model.")
     if before != [float(parameter.double().sum()) for parameter in model.parameters()]:
         raise InputError(f"{folder}: the model changes its weights when it runs.", "Such models cannot be hardened.")
@@ -237,7 +226,7 @@ def _check_weights(
 
 
 def _check_left_out(folder: Path, model: PreTrainedModel, info: dict[str, object]) -> None:
-    """Refuse a configuration that says fewer layers than the weights have; a head or a buffer more does no harm."""
+    """Refuse a configuration with fewer layers than the weights have; an additional head or buffer does no harm."""
     known = {_NUMBER.sub("#", name) for name, _ in model.named_parameters()}
     unexpected = sorted(str(key) for key in info.get("unexpected_keys") or ())  # type: ignore[attr-defined]
     extra = [name for name in unexpected if _NUMBER.sub("#", name) in known]
@@ -249,7 +238,7 @@ def _check_left_out(folder: Path, model: PreTrainedModel, info: dict[str, object
 
 
 def _check_stored(folder: Path, model: PreTrainedModel) -> None:
-    """Refuse parameters that are stored as anything but floats: the conversion would not be what was trained."""
+    """Refuse parameters that are not stored as floats: converted, they would not be what was trained."""
     parameters = {name for name, _ in model.named_parameters()}
     for name, dtype in stored_dtypes(folder):
         if name in parameters and dtype not in DTYPES:

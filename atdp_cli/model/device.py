@@ -1,44 +1,42 @@
-"""Threads of this process, and the device that computes."""
+"""The threads and the device that compute."""
 
 import torch
 
 from atdp_cli.errors import UsageError
 from atdp_cli.ranges import require_at_least, require_at_most
 
-SMALL = 10_000_000
-"""Below so many parameters, training a record at a time is faster on one thread: a 1.9M model took 27 s against 41 s
-on two."""
-
+ONE_THREAD_BELOW = 10_000_000
+"""Models with fewer parameters train faster on one thread: one of 1.9M took 27 s, against 41 s on two."""
 
 MOST_THREADS = 1024
 
 DEVICES = ("auto", "cpu", "cuda")
-"""Apple's GPUs have no double precision, in which norms and noise are."""
+"""Without Apple's GPUs, which lack the double precision of norms and noise."""
 
 
 def find_device(name: str) -> torch.device:
-    """The device of this name; `auto` is the GPU where there is one.
+    """The device of this name; `auto` is the GPU if there is one.
 
     Raises:
-        UsageError: There is no such device here.
+        UsageError: This machine has no such device.
     """
     if name not in DEVICES:
         raise UsageError(f"device is '{name}'.", f"Choose one of {', '.join(DEVICES)}.")
-    graphics = torch.cuda.is_available()
+    cuda = torch.cuda.is_available()
     if name == "auto":
-        return torch.device("cuda" if graphics else "cpu")
-    if name == "cuda" and not graphics:
+        return torch.device("cuda" if cuda else "cpu")
+    if name == "cuda" and not cuda:
         raise UsageError("torch sees no GPU here.", "Leave --device out.")
     return torch.device(name)
 
 
 def training_threads(parameters: int) -> int | None:
-    """How many threads to train with where the user did not say; None for as many as torch takes."""
-    return 1 if parameters < SMALL else None
+    """The default number of threads for training; None for torch's own default."""
+    return 1 if parameters < ONE_THREAD_BELOW else None
 
 
 def use_threads(threads: int | None) -> None:
-    """Set torch's threads; None leaves them as they are.
+    """Set torch's number of threads; None leaves it as it is.
 
     Raises:
         UsageError: Fewer than one, or more than `MOST_THREADS`.

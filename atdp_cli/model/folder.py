@@ -1,4 +1,4 @@
-"""A checkpoint folder, checked before anything in it is loaded. Never imports torch."""
+"""A checkpoint folder, checked before anything of it is loaded. Never imports torch."""
 
 import json
 import os
@@ -16,32 +16,31 @@ DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat1
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-"""What a folder of a LoRA adapter, as peft writes it, has in place of a configuration and weights."""
-
+"""A LoRA adapter's folder, as peft writes it, has these in place of a model's configuration and weights."""
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
 
 KERNELS = ("attn_implementation", "_attn_implementation", "experts_implementation", "_experts_implementation")
-"""Settings by which transformers takes code from the hub: from the repository that they name, or a FlashAttention."""
+"""Settings that make transformers load code from the hub: of the repository that they name, or a FlashAttention."""
 
 LAYERS = (
     *("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
     *("encoder_layers", "decoder_layers", "num_encoder_layers", "num_decoder_layers"),
 )
-"""What configurations call the number of layers."""
+"""Names of the number of layers in configurations."""
 
-LONGEST_NAME = 255
-"""Bytes of a file's name."""
+NAME_BYTES = 255
+"""The most bytes of a file's name."""
 
 WIDTHS = ("hidden_size", "n_embd", "d_model")
-"""What configurations call the width of hidden states."""
+"""Names of the width of hidden states in configurations."""
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse what cannot be a Hugging Face causal language model saved as safetensors, with its tokenizer.
+    """Refuse a folder that cannot be a Hugging Face language model saved as safetensors, with its tokenizer.
 
     Raises:
-        InputError: Says which file is missing, damaged or unsafe.
+        InputError: Names the file that is missing, damaged or unsafe.
     """
     if not folder.is_dir():
         problem = (
@@ -66,10 +65,10 @@ def is_adapter(folder: Path) -> bool:
 
 
 def base_of(folder: Path) -> Path:
-    """The folder of the model that an adapter adapts: as its configuration names it, or of that name beside it.
+    """The folder of an adapter's base model: the path in its configuration, or a folder of that name beside it.
 
     Raises:
-        InputError: It is not at hand.
+        InputError: There is no such folder.
     """
     name = _read_object(folder / ADAPTER).get("base_model_name_or_path")
     named = Path(str(name or "."))
@@ -83,7 +82,7 @@ def base_of(folder: Path) -> Path:
 
 
 def tokenizer_folder(folder: Path) -> Path:
-    """Where the tokenizer is: an adapter may leave it with the model that it adapts."""
+    """The folder with the tokenizer: for an adapter without one, that of its base model."""
     return base_of(folder) if is_adapter(folder) and not (folder / "tokenizer.json").is_file() else folder
 
 
@@ -105,7 +104,7 @@ def _check_tokenizer(folder: Path) -> None:
 
 
 def _refuse_code(file: Path, config: dict[str, Any]) -> None:
-    """Refuse what would run code that is not transformers' own: the folder's, a repository's, or a quantiser's."""
+    """Refuse settings that run code from outside transformers: the folder's, a repository's, or a quantiser's."""
     for part in _objects(config):
         if part.get("auto_map"):
             raise InputError(
@@ -120,19 +119,19 @@ def _refuse_code(file: Path, config: dict[str, Any]) -> None:
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """An object of JSON and all that are in it."""
-    waiting = [value]
-    while waiting:
-        part = waiting.pop()
+    """A JSON object and all objects nested in it."""
+    pending = [value]
+    while pending:
+        part = pending.pop()
         if isinstance(part, dict):
             yield part
-            waiting += part.values()
+            pending += part.values()
         elif isinstance(part, list):
-            waiting += part
+            pending += part
 
 
 def _check_layers(file: Path, config: dict[str, Any], tensors: int) -> None:
-    """Refuse more layers than the files have tensors, before a model of that size is made."""
+    """Refuse more layers than the files have tensors, before a model of that size is created."""
     for part in _objects(config):
         for name in LAYERS:
             layers = part.get(name)
@@ -168,7 +167,7 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
 
 def stored_dtype(folder: Path) -> str:
     """The weights' dtype as torch names it, such as `float16`: that of the largest tensor."""
-    _, name = max(_stored(folder), key=lambda one: one[1][0])[1]
+    _, name = max((stored for _, stored in _stored(folder)), key=lambda stored: stored[0])
     if name not in DTYPES:
         raise InputError(f"{folder} stores its weights as {name}.", "Save them as float32, float16 or bfloat16.")
     return DTYPES[name]
@@ -193,46 +192,46 @@ def _stored(folder: Path) -> Iterator[tuple[str, tuple[int, str]]]:
 
 
 def hidden_width(folder: Path) -> int | None:
-    """How wide the model's hidden states are, as its configuration has it; None where it does not say.
+    """The width of the model's hidden states by its configuration; None where that does not name it.
 
     Raises:
-        InputError: The folder has no configuration that can be read.
+        InputError: The folder has no readable configuration.
     """
     config = _read_object((base_of(folder) if is_adapter(folder) else folder) / "config.json")
-    found = next((config[name] for name in WIDTHS if name in config), None)
-    return found if isinstance(found, int) and found > 0 else None
+    width = next((config[name] for name in WIDTHS if name in config), None)
+    return width if isinstance(width, int) and width > 0 else None
 
 
 def _shard(folder: Path, name: str) -> Path:
-    if Path(name).name != name or len(name.encode("utf-8", "replace")) > LONGEST_NAME or not (folder / name).is_file():
-        shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+    if Path(name).name != name or len(name.encode("utf-8", "replace")) > NAME_BYTES or not (folder / name).is_file():
+        shown = name if len(name) <= NAME_BYTES else f"{name[:NAME_BYTES]}…"
         raise InputError(f"{folder / INDEX} names {shown!r}, which is not in the folder.", "Restore the missing file.")
     return folder / name
 
 
 def _count_tensors(file: Path) -> int:
-    """How many tensors a whole safetensors file holds: at least one."""
+    """The number of tensors in a safetensors file, at least one."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(file, framework="np") as tensors:
-            found = len(tensors.keys())
+            count = len(tensors.keys())
     except PermissionError as error:
         raise InputError(f"{file} cannot be read.", "Check its permissions.") from error
     except (SafetensorError, OSError) as error:
         raise InputError(f"{file} is not a whole safetensors file.", "Copy or save it again.") from error
-    if not found:
+    if not count:
         raise InputError(f"{file} holds no tensors.", "Copy or save it again.")
-    return found
+    return count
 
 
 def _read_object(file: Path) -> dict[str, Any]:
     if not file.is_file():
         raise InputError(f"{file.parent} has no {file.name}.", "Give a model folder as save_pretrained writes it.")
     try:
-        found = json.loads(read_whole(file).decode("utf-8"))
+        document = json.loads(read_whole(file).decode("utf-8"))
     except (ValueError, OSError, RecursionError) as error:
         raise InputError(f"{file} is not valid JSON.", "Copy or save it again.") from error
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise InputError(f"{file} holds no JSON object.", "Copy or save it again.")
-    return found
+    return document

@@ -14,16 +14,17 @@ from atdp_cli.model.windows import Window
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Windows of unequal length, padded on the right with an id that is never looked at.
+    """Windows of unequal length, padded on the right with 0.
 
     Attributes:
         input_ids: int64, shape [windows, T].
-        attention_mask: 1 where there is a token, shape [windows, T]. Padding is known by it alone.
-        source_ids, source_mask: What an encoder reads, shape [windows, S]; None for a model without one.
+        attention_mask: int64, 1 where there is a token, shape [windows, T]; only it tells padding from tokens. None
+            where nothing is padded.
+        source_ids, source_mask: What an encoder reads, int64, shape [windows, S]; None for a model without one.
     """
 
     input_ids: torch.Tensor
-    attention_mask: torch.Tensor
+    attention_mask: torch.Tensor | None
     source_ids: torch.Tensor | None = None
     source_mask: torch.Tensor | None = None
 
@@ -32,18 +33,16 @@ def pad(windows: Sequence[Window]) -> Batch:
     """One batch of these windows, all with a source or none."""
     ids, mask = padded([window.token_ids for window in windows])
     sources = [window.source for window in windows if window.source is not None]
-    if not sources:
-        return Batch(ids, mask)
-    return Batch(ids, mask, *padded(sources))
+    return Batch(ids, None if mask.all() else mask, *(padded(sources) if sources else (None, None)))
 
 
 def padded(rows: Sequence[npt.NDArray[np.int64]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows filled up with 0 on the right, and a mask of what is not filler; each int64, shape [rows, longest]."""
+    """Rows padded with 0 on the right, and a mask that is 1 where there is a token; int64, shape [rows, longest]."""
     ids = torch.zeros(len(rows), max(len(row) for row in rows), dtype=torch.long)
     mask = torch.zeros_like(ids)
-    for place, row in enumerate(rows):
-        ids[place, : len(row)] = torch.from_numpy(row)
-        mask[place, : len(row)] = 1
+    for index, row in enumerate(rows):
+        ids[index, : len(row)] = torch.from_numpy(row)
+        mask[index, : len(row)] = 1
     return ids, mask
 
 
@@ -52,12 +51,13 @@ def logits_of(model: PreTrainedModel, batch: Batch, *, positions: bool = False) 
 
     Args:
         positions: Pass position ids of shape [windows, T]. A model that makes its own makes one row for all
-            windows, and the gradient of a learned position would be that of the whole batch.
+            windows, so that a learned position's gradient would be that of the whole batch.
     """
     device = model.device
     ids = batch.input_ids.to(device)
-    # Without padding a model may take a faster path.
-    mask = None if bool(batch.attention_mask.all()) else batch.attention_mask.to(device)
+    mask = batch.attention_mask
+    # Without a mask a model may take a faster path.
+    mask = None if mask is None or bool(mask.all()) else mask.to(device)
     named: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
     if batch.source_ids is not None and batch.source_mask is not None:
         named = {"decoder_input_ids": ids, "decoder_attention_mask": mask}

@@ -15,7 +15,7 @@ from atdp_cli.model.windows import Window
 
 @dataclass(frozen=True, kw_only=True)
 class Perplexity:
-    """exp of the mean negative log-likelihood a token; None where there is no such token."""
+    """exp of the mean negative log-likelihood per token; None where there is no such token."""
 
     all: float | None
     sensitive: float | None
@@ -39,9 +39,9 @@ def perplexity(model: PreTrainedModel, windows: Sequence[Window], *, tokens_per_
         for row, window in zip(losses, group, strict=True):
             targets = window.targets[1:]
             values = row[: len(targets)]
-            for kind, chosen in enumerate((window.sensitive[1:] & targets, ~window.sensitive[1:] & targets)):
-                total[kind] += values[chosen].sum()
-                count[kind] += chosen.sum()
+            for kind, counted in enumerate((window.sensitive[1:] & targets, ~window.sensitive[1:] & targets)):
+                total[kind] += values[counted].sum()
+                count[kind] += counted.sum()
     return Perplexity(
         all=_exp_mean(float(total.sum()), int(count.sum())),
         sensitive=_exp_mean(float(total[0]), int(count[0])),
@@ -50,7 +50,7 @@ def perplexity(model: PreTrainedModel, windows: Sequence[Window], *, tokens_per_
 
 
 def _batches(windows: Sequence[Window], tokens_per_batch: int) -> Iterator[list[Window]]:
-    """Windows of like length together, so that little is padded."""
+    """Windows of similar lengths together, so that there is little padding."""
     group: list[Window] = []
     for window in sorted(windows, key=lambda window: len(window.token_ids)):
         if group and (len(group) + 1) * len(window.token_ids) > tokens_per_batch:

@@ -1,4 +1,4 @@
-"""Windows: a record's tokens, cut to the model's context, with what is known of each token."""
+"""Windows: a record's tokens, cut to the model's context, each with its marks."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ import numpy.typing as npt
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.errors import InputError
-from atdp_cli.model.tokens import NOWHERE, align_record
+from atdp_cli.model.tokens import NO_CHARACTERS, align_record
 
 Mask = npt.NDArray[np.bool_]
 Range = tuple[int, int]
@@ -16,13 +16,13 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
-    """Up to one context of a record. The first token is only context; every later one is a target.
+    """At most one context of a record's tokens. The first token is only context; the later ones are targets.
 
     Attributes:
         record: The record's index in its corpus.
         token_ids: int64, shape [T], T ≥ 2.
         sensitive: The token overlaps a flagged character, shape [T].
-        function: The token is a function word, or a part of one, shape [T].
+        function: The token is a function word, or part of one, shape [T].
         ignored: The token overlaps a placeholder of the redaction and is no target, shape [T].
         source: What the encoder of an encoder-decoder model reads, int64, shape [S]; None for other models.
     """
@@ -37,9 +37,9 @@ class Window:
     @property
     def targets(self) -> Mask:
         """Tokens that are predicted and counted, shape [T]."""
-        wanted = ~self.ignored
-        wanted[0] = False
-        return wanted
+        targets = ~self.ignored
+        targets[0] = False
+        return targets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,50 +63,47 @@ def encode_windows(
         context: The longest window, at least 2 tokens.
 
     Returns:
-        No window for a text without tokens, or where there is nothing to predict.
+        No window for a text without tokens, or with nothing to predict.
 
     Raises:
         InputError: The tokenizer does not tell which characters its tokens cover.
     """
     ids, offsets = align_record(tokenizer, text, with_end=True)
-    if all(offset == NOWHERE for offset in offsets):
-        # Adjacency replaces a record by an empty one, which must add nothing: no start token, no end to predict.
+    if all(offset == NO_CHARACTERS for offset in offsets):
+        # Zero-out adjacency replaces a record by an empty one, whose gradient must be 0: no end token to predict.
         return ()
-    whole = _window(record, ids, offsets, text, marks)
-    windows: list[Window] = []
-    for start in range(0, max(len(ids) - 1, 0), context - 1):
-        if len(windows) == max_windows:
-            break
-        part = slice(start, start + context)
-        masks = (whole.sensitive[part], whole.function[part], whole.ignored[part])
-        windows.append(Window(record, whole.token_ids[part], *masks))
-    return tuple(windows)
+    uncut = _window(record, ids, offsets, text, marks)
+    cuts = [slice(start, start + context) for start in range(0, max(len(ids) - 1, 0), context - 1)]
+    return tuple(
+        Window(record, uncut.token_ids[cut], uncut.sensitive[cut], uncut.function[cut], uncut.ignored[cut])
+        for cut in cuts[:max_windows]
+    )
 
 
 def encode_pair(
     tokenizer: PreTrainedTokenizerFast, record: int, source: str, target: str, marks: Marks, *, start: int, context: int
 ) -> tuple[Window, ...]:
-    """The one window of a record of an encoder-decoder model; what is longer than the context is left out.
+    """The one window of a record of an encoder-decoder model; source and target are cut to the context.
 
     Args:
         source: What the encoder reads.
-        target: What the decoder has to say.
+        target: What the decoder is trained to write.
         marks: Of the target.
-        start: The token that the decoder begins with.
-        context: The most tokens of either, at least 2.
+        start: The decoder's start token.
+        context: The most tokens of each, at least 2.
 
     Returns:
-        No window where the target has no token.
+        No window for a target without tokens.
 
     Raises:
         InputError: The tokenizer does not tell which characters its tokens cover.
     """
     ids, offsets = align_record(tokenizer, target, with_end=True)
-    if all(offset == NOWHERE for offset in offsets):
+    if all(offset == NO_CHARACTERS for offset in offsets):
         return ()
     read, _ = align_record(tokenizer, source, with_end=True)
-    whole = _window(record, [start, *ids][:context], [NOWHERE, *offsets][:context], target, marks)
-    return (replace(whole, source=np.asarray(read[:context], dtype=np.int64)),)
+    window = _window(record, [start, *ids][:context], [NO_CHARACTERS, *offsets][:context], target, marks)
+    return (replace(window, source=np.asarray(read[:context], dtype=np.int64)),)
 
 
 def _window(record: int, ids: Sequence[int], offsets: Sequence[Range], text: str, marks: Marks) -> Window:
@@ -120,15 +117,15 @@ def _window(record: int, ids: Sequence[int], offsets: Sequence[Range], text: str
 
 
 def check_alignment(tokenizer: PreTrainedTokenizerFast) -> None:
-    """Refuse a tokenizer whose offsets don't lead back to the text.
+    """Refuse a tokenizer whose offsets do not cover the text.
 
     Raises:
-        InputError: As said.
+        InputError: They do not.
     """
     probe = "Ada moved to Paris in 1843."
     ids, offsets = align_record(tokenizer, probe, with_end=False)
-    covered = {place for start, end in offsets for place in range(start, end)}
-    if not ids or not covered >= {place for place, character in enumerate(probe) if not character.isspace()}:
+    covered = {position for start, end in offsets for position in range(start, end)}
+    if not ids or not covered >= {position for position, character in enumerate(probe) if not character.isspace()}:
         raise InputError(
             "The tokenizer does not tell which characters its tokens cover.", "Save the model's fast tokenizer."
         )
@@ -155,7 +152,7 @@ def _characters(length: int, ranges: Iterable[Range]) -> Mask:
 
 
 def _counts(offsets: Sequence[Range], mask: Mask) -> npt.NDArray[np.int64]:
-    """How many characters of the mask each token covers, shape [tokens]."""
+    """The number of the mask's characters that each token covers, shape [tokens]."""
     total = np.concatenate([[0], np.cumsum(mask, dtype=np.int64)])
     bounds = np.asarray(offsets, dtype=np.int64).reshape(-1, 2)
     counts: npt.NDArray[np.int64] = total[bounds[:, 1]] - total[bounds[:, 0]]

@@ -1,7 +1,7 @@
 """ε of a sequence of private events, by accountants that share no code with the training loop.
 
 PLD (Koskela et al. 2020; Doroshenko et al. 2022) is the figure to quote, RDP (Mironov 2017; Mironov et al. 2019)
-the cross-check, and the classical conversion of RDP the paper's way, kept to compare with its tables.
+the cross-check. The classical conversion of RDP, which the paper uses, is there to compare with its tables.
 """
 
 import importlib.metadata
@@ -11,22 +11,22 @@ from dataclasses import dataclass
 
 from atdp_cli.errors import InputError
 from atdp_cli.privacy.adjacency import Adjacency, EqualSteps, equal_steps, mean_loss, sampling_rate
-from atdp_cli.privacy.ledger import GaussianRelease, PrivateEvent
+from atdp_cli.privacy.ledger import PrivateEvent, SubsampledGaussian
 from atdp_cli.privacy.participation import epsilon_without_amplification
 from atdp_cli.privacy.pld import LOST_TAIL, compose_pld, extended, refuse_thousands, zero_loss
 from atdp_cli.privacy.rdp import epsilon_paper, epsilon_rdp
 
 FINEST_GRID = 1e-5
 COARSEST_GRID = 1e-3
-MOST_POINTS = 1 << 20
-MOST_POINTS_OF_GROUP = 1 << 17
-MOST_POINTS_OF_A_FILE = 1 << 24
+MAX_GRID_POINTS = 1 << 20
+MAX_GRID_POINTS_OF_GROUP = 1 << 17
+MAX_GRID_POINTS_OF_LEDGER = 1 << 24
 """The points that a ledger's own grid may take: far more than `grid_for` gives."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Epsilons:
-    """ε at one δ by three accountants, and what is left of it when the sample of every step is known."""
+    """ε at one δ by three accountants, and ε for an observer who knows the sample of every step."""
 
     pld: float
     rdp: float
@@ -37,29 +37,22 @@ class Epsilons:
 def grid_for(events: Sequence[PrivateEvent]) -> float:
     """The PLD grid: a tenth of the smallest q/σ, the scale of a step's privacy loss, between 1e-5 and 1e-3.
 
-    It is coarser where σ is far below 1, or where the losses of all events would take more than `MOST_POINTS` points.
+    It is coarser where σ is far below 1, or where the losses of all events would take more than `MAX_GRID_POINTS`.
     """
     scales = [sampling_rate(event) / event.noise_multiplier for event in events]
     precisions = [1 / max(event.noise_multiplier, 1e-100) ** 2 for event in events]
     # With σ far below 1 a step's loss is near 1/(2σ²), and a grid of 1e-3 would need millions of points.
     coarsest = COARSEST_GRID * max((0.05 * precision for precision in precisions), default=1.0)
     chosen = min(max(COARSEST_GRID, coarsest), max(FINEST_GRID, 0.1 * min(scales, default=1.0)))
-    return max(chosen, _width(equal_steps(events)) / MOST_POINTS)
+    return max(chosen, _width(equal_steps(events)) / MAX_GRID_POINTS)
 
 
 def _width(runs: Sequence[EqualSteps]) -> float:
-    """Over how much privacy loss a distribution has to reach."""
+    """The range of privacy loss that a distribution has to cover."""
     precisions = [1 / max(run.noise_multiplier, 1e-100) ** 2 for run in runs]
     # A step's loss reaches some ten standard deviations, and that of all steps about twice its mean.
     widest = max((10 * math.sqrt(precision) + precision / 2 for precision in precisions), default=0.0)
     return max(widest, 2 * mean_loss(runs))
-
-
-def _refuse_finer(runs: Sequence[EqualSteps], grid: float) -> None:
-    if _width(runs) > MOST_POINTS_OF_A_FILE * grid:
-        raise InputError(
-            f"A grid of {grid:g} is too fine for what the ledger spends.", "Take the ledger as the tool wrote it."
-        )
 
 
 def accountant_name(grid: float) -> str:
@@ -75,12 +68,15 @@ def epsilon_pld(
     Zero-out adjacency has the privacy loss of add/remove: dp_accounting's REPLACE_SPECIAL.
 
     Raises:
-        BudgetError: ε is in the thousands, where the grid would not fit in memory and no figure means anything.
-        InputError: The grid is so much finer than `grid_for` has it that it would not fit in memory.
+        BudgetError: ε is in the thousands, where the grid would not fit in memory and no figure is meaningful.
+        InputError: The grid is so much finer than that of `grid_for` that it would not fit in memory.
     """
     runs = equal_steps(events, adjacency)
     refuse_thousands(runs)
-    _refuse_finer(runs, grid)
+    if _width(runs) > MAX_GRID_POINTS_OF_LEDGER * grid:
+        raise InputError(
+            f"A grid of {grid:g} is too fine for what the ledger spends.", "Take the ledger as the tool wrote it."
+        )
     return float(compose_pld(runs, grid, adjacency).get_epsilon_for_delta(delta))
 
 
@@ -91,31 +87,31 @@ def epsilon_group(
 
     With n ~ Binomial(records, q) of them in a step, zeroing them out moves the sum by at most n·C: a mixture of
     Gaussians (Ganesh 2024, "Tight group-level DP guarantees for DP-SGD with sampling via mixture of Gaussians
-    mechanisms"). Replacing them moves it from one place within n·C to another: the mixture and its mirror image.
+    mechanisms"). Replacing them moves it between two points within n·C: the mixture and its mirror image.
     The grid is coarser by the number of records, as their privacy loss is larger, or coarser still where the losses
-    would take more than `MOST_POINTS_OF_GROUP` points.
+    would take more than `MAX_GRID_POINTS_OF_GROUP` points.
 
     Raises:
         BudgetError: ε is in the thousands.
     """
     runs = equal_steps(events, adjacency)
     if records > 1:
-        grid = max(grid * records, _widest_of_group(runs, records, adjacency) / MOST_POINTS_OF_GROUP)
+        grid = max(grid * records, _widest_of_group(runs, records, adjacency) / MAX_GRID_POINTS_OF_GROUP)
     return float(compose_pld(runs, grid, adjacency, records).get_epsilon_for_delta(delta))
 
 
 def _widest_of_group(runs: Sequence[EqualSteps], records: int, adjacency: Adjacency) -> float:
-    """Up to where the losses of a group may reach: ten standard deviations of a step's, or twice the mean of all's."""
+    """The range of a group's privacy loss: ten standard deviations of a step's, or twice the mean of all steps'."""
     from scipy.stats import binom
 
-    moved = 2 if adjacency == "replace-one" else 1
-    shifts = [moved * float(binom.isf(LOST_TAIL, records, run.sampling_rate)) / run.noise_multiplier for run in runs]
+    factor = 2 if adjacency == "replace-one" else 1
+    shifts = [factor * float(binom.isf(LOST_TAIL, records, run.sampling_rate)) / run.noise_multiplier for run in runs]
     of_a_step = max((10 * shift + shift**2 / 2 for shift in shifts), default=0.0)
-    return max(of_a_step, 2 * moved**2 * mean_loss(runs, records))
+    return max(of_a_step, 2 * factor**2 * mean_loss(runs, records))
 
 
 def epsilon_floor(events: Iterable[PrivateEvent], delta: float) -> float:
-    """ε by PLD with every σ replaced by the smallest one: the paper's bound for a schedule, above the composed one.
+    """ε by PLD with every σ replaced by the smallest one: the paper's bound for a schedule, above the composed ε.
 
     Raises:
         BudgetError: ε is in the thousands.
@@ -153,22 +149,18 @@ def epsilon_over_delta(events: Iterable[PrivateEvent], deltas: Sequence[float], 
 def epsilon_over_steps(
     events: Sequence[PrivateEvent], delta: float, *, grid: float, points: int = 24
 ) -> tuple[Point, ...]:
-    """(steps so far, ε by PLD at `delta`) at up to `points` moments, the last of them the end."""
-    runs = equal_steps(events)
-    refuse_thousands(runs)
-    total = sum(run.steps for run in runs)
-    moments = sorted({max(1, round(total * point / points)) for point in range(1, points + 1)}) if total else []
-    found: list[Point] = []
-    so_far = zero_loss(grid)
-    for moment, portion in zip(moments, _portions(events, moments), strict=True):
+    """(steps so far, ε by PLD at `delta`) at up to `points` steps, the last of them the end."""
+    refuse_thousands(equal_steps(events))
+    so_far, curve = zero_loss(grid), []
+    for step, portion in _portions(events, points):
         so_far = extended(so_far, equal_steps(portion), grid)
-        found.append((moment, float(so_far.get_epsilon_for_delta(delta))))
-    return tuple(found)
+        curve.append((step, float(so_far.get_epsilon_for_delta(delta))))
+    return tuple(curve)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """ε by three accountants once so many steps were taken."""
+    """ε by three accountants after so many steps."""
 
     step: int
     pld: float
@@ -177,29 +169,28 @@ class Moment:
 
 
 def moments(events: Sequence[PrivateEvent], delta: float, *, grid: float, points: int = 12) -> tuple[Moment, ...]:
-    """ε at `delta` by each accountant at up to `points` moments, the last of them the end; a release is one step."""
-    over = epsilon_over_steps(events, delta, grid=grid, points=points)
+    """ε at `delta` by each accountant at up to `points` steps, the last of them the end; a release is one step."""
+    curve = epsilon_over_steps(events, delta, grid=grid, points=points)
     so_far: list[PrivateEvent] = []
-    found: list[Moment] = []
-    for (step, pld), portion in zip(over, _portions(events, [int(step) for step, _ in over]), strict=True):
+    moments_so_far: list[Moment] = []
+    for (_, pld), (step, portion) in zip(curve, _portions(events, points), strict=True):
         so_far += portion
         rdp, paper = epsilon_rdp(so_far, delta), epsilon_paper(so_far, delta)
-        found.append(Moment(step=int(step), pld=pld, rdp=rdp, paper=paper))
-    return tuple(found)
+        moments_so_far.append(Moment(step=step, pld=pld, rdp=rdp, paper=paper))
+    return tuple(moments_so_far)
 
 
-def _portions(events: Sequence[PrivateEvent], moments: Sequence[int]) -> Iterator[list[PrivateEvent]]:
-    """The events up to the first moment, from there to the second, and so on."""
+def _portions(events: Sequence[PrivateEvent], points: int) -> Iterator[tuple[int, list[PrivateEvent]]]:
+    """Up to `points` steps, evenly spaced, each with the events since the one before."""
+    total = sum(run.steps for run in equal_steps(events))
     left, spent = list(reversed(events)), 0
-    for moment in moments:
+    for end in sorted({max(1, round(total * point / points)) for point in range(1, points + 1)}) if total else ():
         portion: list[PrivateEvent] = []
-        while spent < moment:
+        while spent < end:
             event = left.pop()
-            if isinstance(event, GaussianRelease) or event.steps <= moment - spent:
-                portion.append(event)
-                spent += 1 if isinstance(event, GaussianRelease) else event.steps
-                continue
-            portion.append(event.model_copy(update={"steps": moment - spent}))
-            left.append(event.model_copy(update={"steps": event.steps - (moment - spent)}))
-            spent = moment
-        yield portion
+            if isinstance(event, SubsampledGaussian) and event.steps > end - spent:
+                left.append(event.model_copy(update={"steps": event.steps - (end - spent)}))
+                event = event.model_copy(update={"steps": end - spent})
+            portion.append(event)
+            spent += event.steps if isinstance(event, SubsampledGaussian) else 1
+        yield end, portion

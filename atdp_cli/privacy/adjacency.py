@@ -1,4 +1,4 @@
-"""Events as the accountants see them: equal steps counted together, in an order that is always the same."""
+"""Adjacency, and events as the accountants take them: equal steps counted together, in a fixed order."""
 
 import math
 from collections import Counter
@@ -19,10 +19,10 @@ class EqualSteps(NamedTuple):
 
 
 def equal_steps(events: Iterable[PrivateEvent], adjacency: Adjacency = "zero-out") -> tuple[EqualSteps, ...]:
-    """Equal (q, σ) together and sorted, so that ε does not depend on the order, to the last digit.
+    """Steps of equal (q, σ) counted together and sorted, so that ε does not depend on the order, to the last digit.
 
-    Replacing a record is counted as moving a sum by twice its sensitivity. A release that moves by less has as much
-    more noise.
+    Replacing a record is taken to move a sum by twice its sensitivity. For a release that it moves by less, σ is
+    larger by that ratio.
     """
     counts: Counter[tuple[float, float]] = Counter()
     for event in events:
@@ -41,9 +41,9 @@ def sampling_rate(event: PrivateEvent) -> float:
 
 
 def mean_loss(runs: Sequence[EqualSteps], records: int = 1) -> float:
-    """A bound on the mean privacy loss of `records` records, n of which are in a step, n from Binomial(records, q).
+    """A bound on the mean privacy loss of `records` records, n ~ Binomial(records, q) of which are in a step.
 
-    A step's is at most E[n²]/(2σ²), since the divergence is convex, and for one record at most q²(exp(1/σ²)−1).
+    That of a step is at most E[n²]/(2σ²), since the divergence is convex, and for one record at most q²(exp(1/σ²)−1).
     """
     total = 0.0
     for q, sigma, steps in runs:

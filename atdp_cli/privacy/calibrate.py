@@ -1,10 +1,10 @@
-"""Finding the setting at which a plan's ε meets a target."""
+"""The setting, such as σ, at which a plan's ε meets a target."""
 
 import math
 from collections.abc import Callable
 
 Cost = Callable[[float], float]
-"""Setting above 0 → ε."""
+"""Setting > 0 → ε."""
 
 
 def calibrate_noise(
@@ -17,14 +17,15 @@ def calibrate_noise(
     tolerance: float,
     whole: bool = False,
 ) -> float | None:
-    """The dearest setting whose cost is at most `target`; None where that of `cheapest` is above it.
+    """The dearest setting whose cost is at most `target`; None where even `cheapest` costs more.
 
-    The cost is taken to rise from `cheapest` to `dearest`, whichever of them is larger. What is returned was tried:
-    its cost lies at most the share `tolerance` below the target, or it is `dearest`, or (`whole`) the next whole
-    number costs too much.
+    The cost is taken to rise from `cheapest` to `dearest`, whichever of them is larger. The setting returned was
+    tried: its cost lies at most the share `tolerance` below the target, or it is `dearest`, or (`whole`) the next
+    whole number costs too much.
 
     Args:
-        start: Where to begin, between the two.
+        start: The first setting tried, between the two.
+        whole: Only whole numbers are tried.
     """
     bracket = _bracket(cost, target, start=start, cheapest=cheapest, dearest=dearest, whole=whole)
     if bracket is None:
@@ -55,21 +56,17 @@ def _bracket(
     cost: Cost, target: float, *, start: float, cheapest: float, dearest: float, whole: bool
 ) -> tuple[Trial, Trial] | None:
     """Two settings with their costs, the first within the target and the second not, or both `dearest`."""
-    tried = (start, cost(start))
-    dearer = tried[1] <= target
-    limit, factor = (dearest, 4.0) if dearer else (cheapest, 4.0)
-    while tried[0] != limit:
-        following = _towards(tried[0], limit, factor, whole=whole)
-        value = cost(following)
-        if (value <= target) != dearer:
-            return (tried, (following, value)) if dearer else ((following, value), tried)
-        tried = (following, value)
-    return (tried, tried) if dearer else None
-
-
-def _towards(setting: float, limit: float, factor: float, *, whole: bool) -> float:
-    following = min(setting * factor, limit) if limit > setting else max(setting / factor, limit)
-    return float(round(following)) if whole else following
+    last = (start, cost(start))
+    within = last[1] <= target
+    limit = dearest if within else cheapest
+    while last[0] != limit:
+        setting = min(last[0] * 4.0, limit) if limit > last[0] else max(last[0] / 4.0, limit)
+        setting = float(round(setting)) if whole else setting
+        trial = (setting, cost(setting))
+        if (trial[1] <= target) != within:
+            return (last, trial) if within else (trial, last)
+        last = trial
+    return (last, last) if within else None
 
 
 def _close(good: float, bad: float, *, whole: bool) -> bool:
@@ -77,6 +74,6 @@ def _close(good: float, bad: float, *, whole: bool) -> bool:
 
 
 def _interpolated(good: Trial, bad: Trial, target: float) -> float:
-    """Where a power law through both meets the target, kept off the ends."""
-    share = math.log(target / good[1]) / math.log(bad[1] / good[1])
-    return math.exp(math.log(good[0]) + min(max(share, 0.02), 0.98) * math.log(bad[0] / good[0]))
+    """Where a power law through both meets the target, kept away from the ends."""
+    fraction = math.log(target / good[1]) / math.log(bad[1] / good[1])
+    return math.exp(math.log(good[0]) + min(max(fraction, 0.02), 0.98) * math.log(bad[0] / good[0]))

@@ -1,4 +1,4 @@
-"""Several ledgers as one: what the models that they belong to spent together, shared ancestors counted once."""
+"""Composition of ledgers: what their models spent together, with shared ancestors counted once."""
 
 from collections.abc import Sequence
 
@@ -10,16 +10,16 @@ from atdp_cli.privacy.ledger import Ledger, LedgerEvent, private_events
 def compose_ledgers(ledgers: Sequence[Ledger]) -> Ledger:
     """The ledger of releasing, or reading, all the models of `ledgers`.
 
-    Events are told apart by the run that spent them, which `read_ledger` writes into each: those of a run that
-    several ledgers list count once. Events without a run always count. δ is the smallest of all, and the past is
-    public only where it is for every ledger.
+    Each event names the run that spent it, as `write_ledger` has it: those of a run that several ledgers list count
+    once. Events without a run always count. δ is the smallest of all, and the past is public only where it is so for
+    every ledger.
 
     Args:
         ledgers: At least one.
 
     Raises:
         UsageError: The ledgers protect different units, or have different adjacencies.
-        InputError: Two ledgers say different things of the same run.
+        InputError: Two ledgers list different events for the same run.
     """
     first = ledgers[0]
     if len(ledgers) == 1:
@@ -30,20 +30,21 @@ def compose_ledgers(ledgers: Sequence[Ledger]) -> Ledger:
     return Ledger(
         unit=first.unit,
         adjacency=first.adjacency,
-        prior="public" if all(one.prior == "public" for one in ledgers) else "unknown",
-        records=max(one.records for one in ledgers),
-        delta=min(one.delta for one in ledgers),
+        prior="public" if all(ledger.prior == "public" for ledger in ledgers) else "unknown",
+        records=max(ledger.records for ledger in ledgers),
+        delta=min(ledger.delta for ledger in ledgers),
         grid=grid_for(private_events(events)),
         events=events,
-        insecure_seed=any(one.insecure_seed for one in ledgers),
+        insecure_seed=any(ledger.insecure_seed for ledger in ledgers),
     )
 
 
 def _check_alike(first: Ledger, other: Ledger) -> None:
-    for what, one, two in (("unit", first.unit, other.unit), ("adjacency", first.adjacency, other.adjacency)):
-        if one != two:
+    for field in ("unit", "adjacency"):
+        if getattr(first, field) != getattr(other, field):
             raise UsageError(
-                f"The ledgers have different privacy guarantees: {what} {one} and {what} {two}.",
+                f"The ledgers have different privacy guarantees: {field} {getattr(first, field)} and {field} "
+                f"{getattr(other, field)}.",
                 "Only ledgers that protect the same thing compose; account for them one by one.",
             )
 
@@ -51,19 +52,19 @@ def _check_alike(first: Ledger, other: Ledger) -> None:
 def _events(ledgers: Sequence[Ledger]) -> tuple[LedgerEvent, ...]:
     """All events, in the order of the ledgers, those of a run once."""
     events: list[LedgerEvent] = []
-    told: dict[str, tuple[LedgerEvent, ...]] = {}
+    spent_by: dict[str, tuple[LedgerEvent, ...]] = {}
     for ledger in ledgers:
         by_run: dict[str | None, list[LedgerEvent]] = {}
         for event in ledger.events:
             by_run.setdefault(event.run, []).append(event)
         for run, spent in by_run.items():
-            if run is None or run not in told:
+            if run is None or run not in spent_by:
                 events += spent
-            elif told[run] != tuple(spent):
+            elif spent_by[run] != tuple(spent):
                 raise InputError(
-                    f"Two ledgers say different things of the same run, {run}.",
+                    f"Two ledgers list different events for the same run, {run}.",
                     "Give the ledgers as the tool wrote them.",
                 )
             if run is not None:
-                told[run] = tuple(spent)
+                spent_by[run] = tuple(spent)
     return tuple(events)

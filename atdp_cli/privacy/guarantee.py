@@ -1,8 +1,8 @@
-"""What a ledger lets one say. ε is never one number: each guarantee has a scope, an adjacency and assumptions."""
+"""The guarantees that a ledger supports. Each ε has a scope, an adjacency and assumptions, and is never one number."""
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
@@ -18,6 +18,7 @@ PUBLIC_START = "The first checkpoint never saw the corpus, as --prior public sta
 PUBLIC_REFERENCE = "The reference model never saw the corpus, as --reference states."
 POISSON = "Each step draws its records by Poisson sampling, and the sample stays secret."
 ONE_MODEL = "It covers the release of this one model; other models from the same records compose with it."
+MANY_MODELS = "It covers the release of these {models} models; further models from the same records compose with it."
 INSECURE = "The run used --insecure-seed: its noise can be subtracted, so none of this protects anyone."
 SAME_SHAPE = (
     "As a stage read decoys, the flagged spans of the two have the same shapes: digits where digits are; in names, "
@@ -32,7 +33,7 @@ INCREMENT_ONLY = (
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """(ε, δ) within a scope.
+    """An (ε, δ) guarantee for a scope.
 
     Attributes:
         scope: `end_to_end` (the records, whatever a stage read), `selective` (flagged characters only), or
@@ -40,7 +41,7 @@ class Guarantee:
         epsilon: At least 0, `inf`, or None where no DP stage ran.
         adjacency: `zero-out` or `replace-one`.
         accountant: The method and its grid.
-        assumptions: Sentences without which ε does not hold.
+        assumptions: Sentences; ε holds only if all of them do.
     """
 
     scope: Scope
@@ -55,25 +56,34 @@ def guarantees(ledger: Ledger, *, models: int = 1) -> tuple[Guarantee, ...]:
     """Every guarantee that the ledger supports, the strongest scope first.
 
     Args:
-        models: How many models' ledgers were put together in it.
+        models: The number of models whose ledgers were composed into this one.
     """
     private = private_events(ledger.events)
     bound = epsilon_pld(private, ledger.delta, grid=ledger.grid) if private else None
-    found = [_end_to_end(ledger, bound)]
+    release = ONE_MODEL if models == 1 else MANY_MODELS.format(models=models)
+    supported = [_end_to_end(ledger, bound, release)]
     if selective_void(ledger) is None:
-        found.append(_selective(ledger))
-    found.append(_increment(ledger, bound))
-    if models > 1:
-        found = [replace(one, assumptions=tuple(_of_many(text, models) for text in one.assumptions)) for one in found]
-    if ledger.insecure_seed:
-        found = [replace(one, assumptions=(INSECURE, *one.assumptions)) for one in found]
-    return tuple(found)
+        supported.append(_selective(ledger, release))
+    supported.append(_guarantee(ledger, "increment", bound, INCREMENT_ONLY, POISSON))
+    return tuple(supported)
+
+
+def _guarantee(
+    ledger: Ledger, scope: Scope, epsilon: float | None, *assumptions: str, adjacency: Adjacency = "zero-out"
+) -> Guarantee:
+    return Guarantee(
+        scope=scope,
+        epsilon=epsilon,
+        delta=ledger.delta,
+        adjacency=adjacency,
+        accountant=accountant_name(ledger.grid),
+        assumptions=(INSECURE, *assumptions) if ledger.insecure_seed else assumptions,
+    )
 
 
 def no_end_to_end(ledger: Ledger) -> str | None:
     """Why no finite ε holds end to end, as a clause; None where one does."""
-    plain = [event for event in ledger.events if isinstance(event, PlainTraining)]
-    if plain:
+    if plain := _plain(ledger):
         names = list(dict.fromkeys(event.stage for event in plain))
         stages = "stages" if len(names) > 1 else "stage"
         return f"the model was trained on the corpus without protection ({stages} {', '.join(names)})"
@@ -82,27 +92,31 @@ def no_end_to_end(ledger: Ledger) -> str | None:
 
 def selective_void(ledger: Ledger) -> str | None:
     """Why no selective guarantee holds, as a clause; None where one does."""
-    plain = [event for event in ledger.events if isinstance(event, PlainTraining)]
+    plain = _plain(ledger)
     if not plain:
         return "no stage was trained on redacted text or decoys"
     if any(event.text == "raw" for event in plain):
         return "a stage without protection read the raw text"
-    return _unknown(ledger) or _telling({event.masks for event in plain})
+    return _unknown(ledger) or _leaking({event.masks for event in plain})
 
 
 def _unknown(ledger: Ledger) -> str | None:
-    """Of which model the past is unknown, as a clause; None where all are known."""
+    """Which model's past is unknown, as a clause; None where all are known."""
     if ledger.prior == "unknown":
         return UNKNOWN_PAST
-    return UNKNOWN_REFERENCE if any(one.past == "unknown" for one in _references(ledger)) else None
+    return UNKNOWN_REFERENCE if "unknown" in _reference_pasts(ledger) else None
 
 
-def _references(ledger: Ledger) -> list[ReadModel]:
-    return [event for event in ledger.events if isinstance(event, ReadModel)]
+def _plain(ledger: Ledger) -> list[PlainTraining]:
+    return [event for event in ledger.events if isinstance(event, PlainTraining)]
 
 
-def _telling(masks: Collection[Masks | None]) -> str | None:
-    """How redacted text can tell of what it hides, as a clause; None where it can't."""
+def _reference_pasts(ledger: Ledger) -> set[str]:
+    return {event.past for event in ledger.events if isinstance(event, ReadModel)}
+
+
+def _leaking(masks: Collection[Masks | None]) -> str | None:
+    """How redacted text can depend on what it hides, as a clause; None where it can't."""
     if not {"stable", "linked"}.issuperset(masks):
         return "masks of a contextual tier, of lists taken from the data or of a cross-check can move with the secret"
     if "linked" in masks:
@@ -112,17 +126,16 @@ def _telling(masks: Collection[Masks | None]) -> str | None:
 
 def _starts(ledger: Ledger) -> tuple[str, ...]:
     """The assumptions about the models that a run starts from or reads."""
-    declared = any(one.past == "declared" for one in _references(ledger))
-    return (PUBLIC_START, PUBLIC_REFERENCE) if declared else (PUBLIC_START,)
+    return (PUBLIC_START, PUBLIC_REFERENCE) if "declared" in _reference_pasts(ledger) else (PUBLIC_START,)
 
 
-def guarantee_sentences(ledger: Ledger, found: Sequence[Guarantee]) -> tuple[str, ...]:
+def guarantee_sentences(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple[str, ...]:
     """The guarantees in words, for a first-time reader."""
-    by_scope = {guarantee.scope: guarantee for guarantee in found}
+    by_scope = {guarantee.scope: guarantee for guarantee in supported}
     lines = [_end_to_end_sentence(ledger, by_scope["end_to_end"])]
     if selective := by_scope.get("selective"):
         lines.append(f"For the flagged characters alone, {_pair(selective)} (replace-one).")
-    elif any(isinstance(event, PlainTraining) and event.text != "raw" for event in ledger.events):
+    elif any(event.text != "raw" for event in _plain(ledger)):
         lines.append(f"For the flagged characters alone: no guarantee, because {selective_void(ledger)}.")
     increment = by_scope["increment"]
     if math.isinf(by_scope["end_to_end"].epsilon or 0):
@@ -136,30 +149,24 @@ def guarantee_sentences(ledger: Ledger, found: Sequence[Guarantee]) -> tuple[str
 
 
 def advice(ledger: Ledger) -> str | None:
-    """What a user could say to get a finite ε; for the terminal, not for what is published."""
+    """How a user could get a finite ε; for the terminal, not for published files."""
     if no_end_to_end(ledger) == UNKNOWN_PAST:
         return "If the model never saw private data: --prior public."
     return None
 
 
 def rounded_up(epsilon: float) -> str:
-    """ε to three significant digits; it bounds from above, so it is never rounded down.
+    """ε to three significant digits; it is an upper bound, so it is never rounded down.
 
     >>> rounded_up(5.6211), rounded_up(0.00123), rounded_up(12.0), rounded_up(math.inf)
     ('5.63', '0.00123', '12.0', '∞')
     """
     if math.isinf(epsilon):
         return "∞"
-    # repr is the shortest decimal that reads back as this float, so 0.00123 stays what it looks like.
+    # repr is the shortest decimal that reads back as this float, so 0.00123 stays 0.00123.
     exact = Decimal(repr(epsilon))
     step = Decimal(1).scaleb(exact.adjusted() - 2) if exact else Decimal("0.01")
     return f"{exact.quantize(step, rounding=ROUND_CEILING):f}"
-
-
-def _of_many(assumption: str, models: int) -> str:
-    if assumption != ONE_MODEL:
-        return assumption
-    return f"It covers the release of these {models} models; further models from the same records compose with it."
 
 
 def _end_to_end_sentence(ledger: Ledger, guarantee: Guarantee) -> str:
@@ -174,50 +181,28 @@ def _pair(guarantee: Guarantee) -> str:
     return f"ε = {rounded_up(guarantee.epsilon or 0.0)} at δ = {guarantee.delta:g}"
 
 
-def _end_to_end(ledger: Ledger, bound: float | None) -> Guarantee:
-    reason = no_end_to_end(ledger)
-    spent = bound is not None or bool(_references(ledger))
-    return Guarantee(
-        scope="end_to_end",
-        epsilon=math.inf if reason else bound,
-        delta=ledger.delta,
-        adjacency="zero-out",
-        accountant=accountant_name(ledger.grid),
-        assumptions=(f"No finite ε: {reason}.",)
-        if reason
-        else (*(_starts(ledger) if spent else ()), POISSON, ONE_MODEL),
-    )
+def _end_to_end(ledger: Ledger, bound: float | None, release: str) -> Guarantee:
+    if reason := no_end_to_end(ledger):
+        return _guarantee(ledger, "end_to_end", math.inf, f"No finite ε: {reason}.")
+    spent = bound is not None or bool(_reference_pasts(ledger))
+    return _guarantee(ledger, "end_to_end", bound, *(_starts(ledger) if spent else ()), POISSON, release)
 
 
-def _selective(ledger: Ledger) -> Guarantee:
+def _selective(ledger: Ledger, release: str) -> Guarantee:
     private = private_events(ledger.events)
     # Redacted text is the same for both neighbours, and decoys have the same distribution, so only the private stages
     # can tell them apart.
     epsilon = epsilon_pld(private, ledger.delta, grid=ledger.grid, adjacency="replace-one") if private else 0.0
-    decoys = any(isinstance(event, PlainTraining) and event.text == "decoy" for event in ledger.events)
-    return Guarantee(
-        scope="selective",
-        epsilon=epsilon,
-        delta=ledger.delta,
+    decoys = any(event.text == "decoy" for event in _plain(ledger))
+    return _guarantee(
+        ledger,
+        "selective",
+        epsilon,
+        "Neighbouring corpora differ in one record, only in characters that the detector flagged, and redact to "
+        "the same bytes; what the detector missed is not covered.",
+        *((SAME_SHAPE,) if decoys else ()),
+        *_starts(ledger),
+        POISSON,
+        release,
         adjacency="replace-one",
-        accountant=accountant_name(ledger.grid),
-        assumptions=(
-            "Neighbouring corpora differ in one record, only in characters that the detector flagged, and redact to "
-            "the same bytes; what the detector missed is not covered.",
-            *((SAME_SHAPE,) if decoys else ()),
-            *_starts(ledger),
-            POISSON,
-            ONE_MODEL,
-        ),
-    )
-
-
-def _increment(ledger: Ledger, bound: float | None) -> Guarantee:
-    return Guarantee(
-        scope="increment",
-        epsilon=bound,
-        delta=ledger.delta,
-        adjacency="zero-out",
-        accountant=accountant_name(ledger.grid),
-        assumptions=(INCREMENT_ONLY, POISSON),
     )

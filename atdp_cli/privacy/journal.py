@@ -1,4 +1,4 @@
-"""The write-ahead journal: what a step spends is on disk before the step is applied."""
+"""The write-ahead journal: the privacy that a step spends is on disk before the step is applied."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ def spend(journal: TextIO, event: LedgerEvent) -> None:
 
 
 def read_journal(path: Path) -> tuple[LedgerEvent, ...]:
-    """What the journal says was spent, equal neighbours together.
+    """The events in the journal, neighbouring equal steps merged.
 
     Raises:
         InputError: The file cannot be read, or a line is no event.
@@ -44,18 +44,18 @@ def read_journal(path: Path) -> tuple[LedgerEvent, ...]:
 
 
 def mend_journal(path: Path, planned: Sequence[LedgerEvent], delta: float) -> tuple[LedgerEvent, ...]:
-    """What the journal of a run that broke off says was spent, a torn last line made whole.
+    """The events in the journal of an interrupted run, after an incomplete last line was completed in the file.
 
-    A torn line was written for a step or a release that never came, and counts as the dearest of the planned events
-    that it can be the beginning of, or of all where it is the beginning of none. That a stage trained or read is no
-    cost, and is written again when the stage begins again.
+    An incomplete line was written for a step or a release that never happened. It counts as the costliest of the
+    planned events that start like it, or of all planned events where none does. That a stage trained or read a model
+    costs nothing, and is written again when the stage starts again.
 
     Args:
         planned: Every event that the run could have been about to write.
-        delta: At which δ events are dear.
+        delta: The δ at which costs are compared.
 
     Raises:
-        InputError: The file cannot be read, or a whole line is no event.
+        InputError: The file cannot be read, or a complete line is no event.
         OSError: It cannot be written.
     """
     if not path.exists():
@@ -65,29 +65,23 @@ def mend_journal(path: Path, planned: Sequence[LedgerEvent], delta: float) -> tu
     spent = _events(path, whole)
     if not torn:
         return compact(spent)
-    meant = _dearest(torn, private_events(planned), delta)
-    added = "" if meant is None else _line(meant)
+    completed = [] if (event := _costliest(torn, private_events(planned), delta)) is None else [event]
     part = path.with_name(f".{path.name}.part")
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as mended:
-        mended.write(whole + end + added.encode())
+        mended.write(whole + end + "".join(map(_line, completed)).encode())
         mended.flush()
         os.fsync(mended.fileno())
     part.replace(path)
     sync_folder(path.parent)
-    return compact(spent if meant is None else (*spent, meant))
+    return compact([*spent, *completed])
 
 
-def _dearest(torn: bytes, planned: Sequence[PrivateEvent], delta: float) -> PrivateEvent | None:
-    """The event that a torn line counts as; None where it can only be one that costs nothing."""
+def _costliest(torn: bytes, planned: Sequence[PrivateEvent], delta: float) -> PrivateEvent | None:
+    """The event that an incomplete line counts as; None where it can only be one that costs nothing."""
     possible = [event for event in dict.fromkeys(planned) if _line(event).encode().startswith(torn)]
-    if not possible and not _free(torn):
+    if not possible and not torn.startswith((b'{"kind":"plain"', b'{"kind":"read_model"')):
         possible = list(dict.fromkeys(planned))
     return max(possible, key=lambda event: epsilon_pld([event], delta, grid=grid_for([event])), default=None)
-
-
-def _free(torn: bytes) -> bool:
-    """Whether a line begins as those do that cost nothing."""
-    return torn.startswith((b'{"kind":"plain"', b'{"kind":"read_model"'))
 
 
 def _line(event: LedgerEvent) -> str:
@@ -100,7 +94,7 @@ def _content(path: Path) -> bytes:
     except OSError as error:
         raise InputError(
             f"{path} cannot be read ({error.strerror}), so it is not known what was spent.",
-            "Try again once it can be; --force starts anew, from nothing that was trained.",
+            "Try again once it can be read; --force starts over and discards what was trained.",
         ) from error
 
 

@@ -1,8 +1,8 @@
 """The ledger: what every stage spent, in order. Its file is `privacy_ledger.json`.
 
-The file ends with a digest of all that it says, so that a lost event or a changed figure is noticed, and it seals the
-weights beside it. Both show accidents, a mix-up or a damaged file. They are no signature: who can write the file can
-write a digest that fits.
+The file ends with a digest of its content, so that a lost event or a changed figure is noticed, and it seals the
+weights beside it. Both detect accidents, a mix-up or a damaged file. They are no signature: whoever can write the file
+can write a matching digest.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ SCHEMA_VERSION = 1
 DIGEST = "digest"
 
 LEAST_RATE, MOST_NOISE, MOST_STEPS, MOST_RECORDS = 1e-12, 1e12, 10**9, 10**12
-"""Between these the figures of a ledger stay: beyond them the accountants leave the range of floats, or the memory."""
+"""Bounds for the figures of a ledger: beyond them the accountants leave the range of floats, or run out of memory."""
 
 Masks = Literal["stable", "movable", "linked"]
 
@@ -34,11 +34,11 @@ class _Frozen(BaseModel):
 
 
 class PlainTraining(_Frozen):
-    """Training without protection: nothing bounds what it took from the text that it read.
+    """Training without protection: nothing bounds what it learnt from the text that it read.
 
     Attributes:
-        run: The name of the run that spent it; None until it is written. See `Ledger.run`.
-        text: In `decoy` text every flagged span is a random value of its shape, as text/decoys.py has it.
+        run: The name of the run that spent it; None until the ledger is written. See `Ledger.run`.
+        text: In `decoy` text every flagged span is a random value of the same shape, made by text/redaction/decoys.py.
         masks: On redacted or decoy text, whether it can change when the secret under a mask does: `movable` where
             masks can move (contextual tiers, lists taken from the data, a cross-check), `linked` where placeholders
             tell which are equal.
@@ -55,7 +55,7 @@ class SubsampledGaussian(_Frozen):
     """`steps` equal steps of the Poisson-subsampled Gaussian mechanism.
 
     Attributes:
-        sampling_rate: q from `LEAST_RATE` to 1, the chance of each record to be in a step.
+        sampling_rate: q from `LEAST_RATE` to 1, the probability of each record to be in a step.
         noise_multiplier: σ > 0, the noise's standard deviation over the clip norm; at most `MOST_NOISE`.
         clip_norm: C > 0, the largest L2 norm of a record's gradient.
     """
@@ -89,7 +89,7 @@ class GaussianRelease(_Frozen):
 
 
 class ReadModel(_Frozen):
-    """A stage read another model, its reference. What that model's own ledger lists stands before this event.
+    """A stage read another model, its reference. The events of that model's own ledger come before this one.
 
     Attributes:
         past: Whether the reference's first checkpoint never saw the corpus: `public` as its ledger says, `declared`
@@ -142,7 +142,7 @@ class Ledger(_Frozen):
 
 
 def compact(events: Iterable[LedgerEvent]) -> tuple[LedgerEvent, ...]:
-    """Neighbouring equal steps as one event; the order stays."""
+    """The events in order, neighbouring equal steps merged into one event."""
     merged: list[LedgerEvent] = []
     for event in events:
         last = merged[-1] if merged else None
@@ -163,7 +163,7 @@ def private_events(events: Iterable[LedgerEvent]) -> tuple[PrivateEvent, ...]:
 
 
 def new_run() -> str:
-    """A name for a run; random, so that it says nothing, and public."""
+    """A random name for a run. It is public."""
     return secrets.token_hex(8)
 
 
@@ -176,7 +176,7 @@ def write_ledger(path: Path, ledger: Ledger) -> None:
 
 
 def digest_of(ledger: Ledger) -> str:
-    """SHA-256 of everything that the ledger says."""
+    """SHA-256 of the whole ledger."""
     return hashlib.sha256(ledger.model_dump_json().encode()).hexdigest()
 
 
@@ -184,7 +184,7 @@ def read_ledger(path: Path) -> Ledger:
     """Read a ledger file.
 
     Raises:
-        InputError: The file is missing, is no ledger, has an unknown version, or is not whole: its digest differs.
+        InputError: The file is missing, is no ledger, has an unknown version, or its digest does not match.
     """
     try:
         text = read_whole(path).decode("utf-8")
@@ -200,11 +200,11 @@ def read_ledger(path: Path) -> Ledger:
 
 
 def _parsed(path: Path, text: str) -> tuple[Ledger, object]:
-    """The ledger in a text, and the digest that stands there."""
+    """The ledger in a text, and its digest as stated there."""
     try:
         document = json.loads(text)
         digest = document.pop(DIGEST, None) if isinstance(document, dict) else None
-        # JSON has no tuples, and strict validation of Python values would want them.
+        # JSON has no tuples, which strict validation of Python values would require.
         return Ledger.model_validate_json(json.dumps(document)), digest
     except ValidationError as error:
         first = error.errors()[0]
@@ -224,7 +224,7 @@ def read_beside(folder: Path, sha256: Callable[[Path], str] = file_sha256) -> Le
         sha256: Hashes a file.
 
     Raises:
-        InputError: The ledger is malformed, or seals other weights than those beside it.
+        InputError: The ledger is malformed, or its seal does not match the weights beside it.
     """
     return read_verified(folder, sha256) if (folder / LEDGER_FILE).exists() else None
 
@@ -233,14 +233,14 @@ def read_verified(path: Path, sha256: Callable[[Path], str] = file_sha256) -> Le
     """The ledger in a file or a folder, its seal compared with the weights where they lie beside it.
 
     Raises:
-        InputError: There is none, it is malformed, or it seals other weights than those beside it.
+        InputError: There is none, it is malformed, or its seal does not match the weights beside it.
     """
     path = path / LEDGER_FILE if path.is_dir() else path
     folder = path.parent
     ledger = read_ledger(path)
     weights = {file.name for file in folder.glob("*.safetensors") if file.is_file()}
     for name in sorted(weights | set(ledger.seal)) if weights else ():
-        # Only a file that was found in the folder is opened, whatever the seal names.
+        # Only a file that is in the folder is opened, whatever the seal names.
         if name not in weights or ledger.seal.get(name) != sha256(folder / name):
             raise InputError(
                 f"{path} does not fit the weights beside it: {name} is not what it sealed.",

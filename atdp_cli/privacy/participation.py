@@ -13,23 +13,22 @@ import numpy.typing as npt
 
 from atdp_cli.privacy.adjacency import EqualSteps, equal_steps
 from atdp_cli.privacy.ledger import PrivateEvent
+from atdp_cli.privacy.rng import Floats
 
-Floats = npt.NDArray[np.float64]
-
-POINTS_A_RUN, MOST_POINTS = 1 << 12, 1 << 17
-"""Grid points for μ². A run's share is rounded up by less than one."""
+POINTS_PER_RUN, MAX_POINTS = 1 << 12, 1 << 17
+"""Grid points for μ². What a run adds to μ² is rounded up by less than one point."""
 
 KEPT_POINTS = 1 << 12
-"""To so many points the finished distribution is rounded up once more."""
+"""The finished distribution is rounded up once more, to so many points."""
 
 CUT = 1e-7
 """The share of δ that tails of the distribution of μ² may take; it is added to δ."""
 
-LARGEST = 1e6
-"""An ε above this is called infinite."""
+LARGEST_EPSILON = 1e6
+"""An ε above this counts as infinite."""
 
-FEW = 64
-"""So many atoms are added one by one; more go through a Fourier transform."""
+FEW_ATOMS = 64
+"""Up to so many atoms are added one by one; more go through a Fourier transform."""
 
 
 def epsilon_without_amplification(events: Iterable[PrivateEvent], delta: float) -> float:
@@ -49,46 +48,46 @@ def gaussian_delta(mu: Floats, epsilon: float) -> Floats:
     """δ(ε) of the Gaussian mechanism with sensitivity/σ = μ ≥ 0: Balle and Wang 2018, Theorem 8."""
     from scipy.special import log_ndtr, ndtr
 
-    found = np.zeros_like(mu)
-    some = mu > 0
-    m = mu[some]
+    deltas = np.zeros_like(mu)
+    positive = mu > 0
+    m = mu[positive]
     lower = np.exp(epsilon + log_ndtr(-m / 2 - epsilon / m))
-    found[some] = np.maximum(ndtr(m / 2 - epsilon / m) - lower, 0.0)
-    return found
+    deltas[positive] = np.maximum(ndtr(m / 2 - epsilon / m) - lower, 0.0)
+    return deltas
 
 
 def _precisions(runs: tuple[EqualSteps, ...], delta: float) -> tuple[Floats, Floats, float]:
-    """Values of μ², their probabilities, and the probability of what lies above them all."""
-    sure = math.fsum(steps / sigma**2 for q, sigma, steps in runs if q == 1)
+    """Values of μ², their probabilities, and the probability of larger values."""
+    certain = math.fsum(steps / sigma**2 for q, sigma, steps in runs if q == 1)
     sampled = [run for run in runs if run.sampling_rate < 1]
     if not sampled:
-        return np.array([sure]), np.ones(1), 0.0
+        return np.array([certain]), np.ones(1), 0.0
     cut = CUT * delta / (len(sampled) + 1)
     if len(sampled) == 1:
         count, weights, lost = _atoms(sampled[0], cut)
-        return sure + count / sampled[0].noise_multiplier ** 2, weights, lost
-    points = min(POINTS_A_RUN * len(sampled), MOST_POINTS)
+        return certain + count / sampled[0].noise_multiplier ** 2, weights, lost
+    points = min(POINTS_PER_RUN * len(sampled), MAX_POINTS)
     step = _ceiling(sampled, cut) / points
-    # Rounding lifts a value by less than a point a run. What lies higher still is rarer than `cut` altogether.
+    # Rounding raises a value by less than one point a run. Larger values have a total probability below `cut`.
     highest = points + len(sampled)
     weights, lost = np.ones(1), cut
     for run in sampled:
         count, added, missing = _atoms(run, cut)
-        places = np.ceil(count / run.noise_multiplier**2 / step).astype(np.int64)
-        within = places <= highest
-        weights = _convolved(weights, places[within], added[within])[: highest + 1]
+        atoms = np.ceil(count / run.noise_multiplier**2 / step).astype(np.int64)
+        within = atoms <= highest
+        weights = _convolved(weights, atoms[within], added[within])[: highest + 1]
         lost += missing
     block = max(1, points // KEPT_POINTS)
-    # A value goes to the end of its block, above it; 0, where no step drew the record, stays by itself.
+    # A value is rounded up to the end of its block; 0, where no step drew the record, stays 0.
     ends = -(-np.arange(len(weights)) // block) * block
     merged: Floats = np.bincount(ends, weights=weights).astype(np.float64)
     kept = merged > 0
-    values: Floats = sure + step * np.flatnonzero(kept).astype(np.float64)
+    values: Floats = certain + step * np.flatnonzero(kept).astype(np.float64)
     return values, merged[kept], lost
 
 
 def _atoms(run: EqualSteps, cut: float) -> tuple[Floats, Floats, float]:
-    """Participations in a run, their probabilities, and the probability of more; few ones count as a few more."""
+    """Participations in a run, their probabilities, and the probability of more; the fewest are rounded up."""
     from scipy.stats import binom
 
     low, high = int(binom.ppf(cut, run.steps, run.sampling_rate)), int(binom.isf(cut, run.steps, run.sampling_rate))
@@ -99,7 +98,7 @@ def _atoms(run: EqualSteps, cut: float) -> tuple[Floats, Floats, float]:
 
 
 def _ceiling(runs: list[EqualSteps], cut: float) -> float:
-    """A value that μ² passes with probability at most `cut`, by Chernoff's bound."""
+    """A value that μ² exceeds with probability at most `cut`, by Chernoff's bound."""
     most = sum(steps / sigma**2 for _, sigma, steps in runs)
     mean = sum(steps * q / sigma**2 for q, sigma, steps in runs)
     lowest = most
@@ -110,17 +109,18 @@ def _ceiling(runs: list[EqualSteps], cut: float) -> float:
     return lowest
 
 
-def _convolved(weights: Floats, places: npt.NDArray[np.int64], added: Floats) -> Floats:
-    size = len(weights) + int(places[-1])
-    if len(places) <= FEW:
-        found = np.zeros(size)
-        for place, weight in zip(places, added, strict=True):
-            found[place : place + len(weights)] += weight * weights
-        return found
+def _convolved(weights: Floats, atoms: npt.NDArray[np.int64], added: Floats) -> Floats:
+    """The distribution of a sum: `weights` on 0, 1, 2, … and `added` on the ascending `atoms`."""
+    size = len(weights) + int(atoms[-1])
+    if len(atoms) <= FEW_ATOMS:
+        total = np.zeros(size)
+        for atom, weight in zip(atoms, added, strict=True):
+            total[atom : atom + len(weights)] += weight * weights
+        return total
     from scipy.signal import fftconvolve
 
-    sparse = np.zeros(int(places[-1]) + 1)
-    np.add.at(sparse, places, added)
+    sparse = np.zeros(int(atoms[-1]) + 1)
+    np.add.at(sparse, atoms, added)
     # The transform leaves rounding errors of either sign around 1e-17, far below the δ that matter.
     transformed: Floats = np.maximum(fftconvolve(weights, sparse), 0.0)
     return transformed
@@ -135,7 +135,7 @@ def _root(excess: Callable[[float], float]) -> float:
     high = 1.0
     while excess(high) > 0:
         high *= 2
-        if high > LARGEST:
+        if high > LARGEST_EPSILON:
             return math.inf
     tolerance = 1e-9
     return float(brentq(excess, 0.0, high, xtol=tolerance / 2)) + tolerance

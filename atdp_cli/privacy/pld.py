@@ -1,9 +1,9 @@
 """Privacy loss distributions of steps and of their compositions, by dp_accounting.
 
-Its discretisation ("connect the dots", Doroshenko et al. 2022) and its compositions are used as they are. Only δ(ε) of
-the subsampled Gaussian on the whole grid is worked out here, with the formulas of dp_accounting's loop over the grid:
-the loop takes most of the time of a ledger with hundreds of σ. And that of several records that change together:
-dp_accounting has none for replacing them, and takes seconds for zeroing them out.
+Its discretisation ("connect the dots", Doroshenko et al. 2022) and its compositions are used as they are. Two things
+are computed here: δ(ε) of the subsampled Gaussian on the whole grid at once, with the formulas of dp_accounting's loop
+over the grid, which takes most of the time for a ledger with hundreds of σ; and the distribution for several records
+that change together, which dp_accounting lacks for replacing them, and takes seconds for zeroing them out.
 """
 
 import math
@@ -13,23 +13,21 @@ from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from atdp_cli.errors import BudgetError
 from atdp_cli.privacy.adjacency import Adjacency, EqualSteps, mean_loss
-
-Floats = npt.NDArray[np.float64]
+from atdp_cli.privacy.rng import Floats
 
 LARGEST_MEAN_LOSS = 3000.0
 LEAST_NOISE = 0.05
-"""Below it e to the loss of one step leaves the range of floats."""
+"""With a smaller σ, e to the privacy loss of one step leaves the range of floats."""
 
 LOST_TAIL = math.exp(-50.0)
-"""Chance of outputs beyond the grid, as dp_accounting takes it; it is added to δ."""
+"""Probability of outputs beyond the grid, as in dp_accounting; it is added to δ."""
 
-TABLE_POINTS, MOST_TURNS = 1 << 13, 100
+TABLE_POINTS, MAX_ITERATIONS = 1 << 13, 100
 LOSS_TOLERANCE = 1e-10
-"""An output's loss may be off by this share; δ is at its largest there, so it is off by far less."""
+"""Relative error of an output's loss; δ is maximal at that output, so its error is far smaller."""
 
 
 @lru_cache(maxsize=8)
@@ -40,7 +38,7 @@ def compose_pld(runs: tuple[EqualSteps, ...], grid: float, adjacency: Adjacency 
         records: How many records change together.
 
     Raises:
-        BudgetError: ε is in the thousands, where the grid would not fit in memory and no figure means anything.
+        BudgetError: ε is in the thousands, where the grid would not fit in memory and no figure is meaningful.
     """
     refuse_thousands(runs, records)
     return extended(zero_loss(grid), runs, grid, adjacency, records)
@@ -54,14 +52,14 @@ def extended(
 
 
 def zero_loss(grid: float) -> Any:
-    """The distribution of nothing spent."""
+    """The distribution where nothing is spent."""
     from dp_accounting.pld import privacy_loss_distribution
 
     return privacy_loss_distribution.identity(grid)
 
 
 def refuse_thousands(runs: Sequence[EqualSteps], records: int = 1) -> None:
-    """Raise BudgetError where ε is in the thousands, or where no figure for a single step can be worked out."""
+    """Raise BudgetError where ε is in the thousands, or cannot be computed for a single step."""
     if mean_loss(runs, records) > LARGEST_MEAN_LOSS:
         raise BudgetError(
             "The noise is so small for so many steps that ε is in the thousands: it protects nothing.",
@@ -81,20 +79,19 @@ def _of_run(run: EqualSteps, grid: float, adjacency: Adjacency, records: int) ->
 
     q, sigma, steps = run
     if records > 1 and q < 1:
-        return _together(q, sigma, grid, adjacency, records).self_compose(steps)
-    # Where all are sampled, their sum moves by n times what one record's does.
+        return _of_group(q, sigma, grid, adjacency, records).self_compose(steps)
+    # Where every step samples all n of them, the sum moves n times as far as for one record.
     sigma /= records
-    if adjacency == "replace-one":
-        one = pld.from_gaussian_mechanism(
-            sigma / math.sqrt(steps) if q == 1 else sigma,
-            value_discretization_interval=grid,
-            sampling_prob=q,
-            neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE,
-        )
-        return one if q == 1 else one.self_compose(steps)
-    if q == 1:
-        return pld.from_gaussian_mechanism(sigma / math.sqrt(steps), value_discretization_interval=grid)
-    return _sampled(q, sigma, grid).self_compose(steps)
+    if q < 1 and adjacency == "zero-out":
+        return _sampled(q, sigma, grid).self_compose(steps)
+    relations = dp_accounting.NeighboringRelation
+    distribution = pld.from_gaussian_mechanism(
+        sigma / math.sqrt(steps) if q == 1 else sigma,
+        value_discretization_interval=grid,
+        sampling_prob=q,
+        neighboring_relation=relations.REPLACE_ONE if adjacency == "replace-one" else relations.ADD_OR_REMOVE_ONE,
+    )
+    return distribution if q == 1 else distribution.self_compose(steps)
 
 
 def _sampled(q: float, sigma: float, grid: float) -> Any:
@@ -140,24 +137,24 @@ class _Pair:
     The loss ln P(x)/Q(x) rises with x, as upper ≥ 0 ≥ lower.
 
     Attributes:
-        together: Each n that has a chance above 0, ascending, shape [n].
+        numbers: Each n with a probability above 0, ascending, shape [n].
         chances: P[n], shape [n].
     """
 
     sigma: float
-    together: Floats
+    numbers: Floats
     chances: Floats
     upper: float
     lower: float
 
     def log_above(self, x: Floats, sign: float) -> Floats:
-        """ln of the chance above x of the mixture with this sign."""
+        """ln of the probability above x, of the mixture with this sign."""
         from scipy.special import logsumexp
         from scipy.stats import norm
 
-        places = np.subtract.outer(x, sign * self.together) / self.sigma
-        found: Floats = logsumexp(norm.logsf(places), axis=-1, b=self.chances)
-        return found
+        distances = np.subtract.outer(x, sign * self.numbers) / self.sigma
+        log_chance: Floats = logsumexp(norm.logsf(distances), axis=-1, b=self.chances)
+        return log_chance
 
     def loss_and_slope(self, x: Floats) -> tuple[Floats, Floats]:
         """ln P(x)/Q(x) and its derivative."""
@@ -165,7 +162,7 @@ class _Pair:
 
         loss, slope = np.zeros_like(x), np.zeros_like(x)
         for weight, sign in ((1.0, self.upper), (-1.0, self.lower)):
-            shifts = sign * self.together
+            shifts = sign * self.numbers
             terms = np.log(self.chances) + (np.multiply.outer(x, shifts) - shifts**2 / 2) / self.sigma**2
             total = logsumexp(terms, axis=-1)
             loss += weight * total
@@ -173,7 +170,7 @@ class _Pair:
         return loss, slope
 
 
-def _together(q: float, sigma: float, grid: float, adjacency: Adjacency, records: int) -> Any:
+def _of_group(q: float, sigma: float, grid: float, adjacency: Adjacency, records: int) -> Any:
     """The privacy loss distribution of one step for records that change together, n ~ Binomial(records, q) in the step.
 
     No pair is easier to tell apart than these mixtures. Say the sampled records' sum goes from u to v, with |u|, |v| at
@@ -188,10 +185,10 @@ def _together(q: float, sigma: float, grid: float, adjacency: Adjacency, records
 
     numbers = np.arange(records + 1.0)
     chances = binom.pmf(numbers, records, q)
-    some = chances > 0
+    possible = chances > 0
 
     def side(upper: float, lower: float) -> Any:
-        pair = _Pair(sigma=sigma, together=numbers[some], chances=chances[some], upper=upper, lower=lower)
+        pair = _Pair(sigma=sigma, numbers=numbers[possible], chances=chances[possible], upper=upper, lower=lower)
         return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, *_deltas_of_pair(pair, grid))
 
     if adjacency == "replace-one":
@@ -210,7 +207,7 @@ def _deltas_of_pair(pair: _Pair, grid: float) -> tuple[int, int, Floats]:
     rare = math.log(LOST_TAIL / 2)
     reach = -pair.sigma * float(norm.ppf(LOST_TAIL / 2))
     farthest = brentq(
-        lambda x: float(pair.log_above(np.array(x), pair.upper)) - rare, 0.0, pair.together[-1] + 2 * reach
+        lambda x: float(pair.log_above(np.array(x), pair.upper)) - rare, 0.0, pair.numbers[-1] + 2 * reach
     )
     table = np.linspace(-reach, farthest, TABLE_POINTS)
     losses = pair.loss_and_slope(table)[0]
@@ -225,17 +222,17 @@ def _deltas_of_pair(pair: _Pair, grid: float) -> tuple[int, int, Floats]:
 
 
 def _outputs(pair: _Pair, losses: Floats, table: Floats, tabled: Floats) -> Floats:
-    """The outputs with these losses, each between two of those tabled: Newton's steps in a bracket that halves."""
+    """The outputs with these losses, each between two of the table: Newton's steps, in a bracket that is halved."""
     cells = np.clip(np.searchsorted(tabled, losses), 1, len(table) - 1)
     below, above = table[cells - 1], table[cells]
     outputs: Floats = np.interp(losses, tabled, table)
-    for turn in range(MOST_TURNS):
-        found, slope = pair.loss_and_slope(outputs)
-        gap = losses - found
+    for iteration in range(MAX_ITERATIONS):
+        current, slope = pair.loss_and_slope(outputs)
+        gap = losses - current
         if (np.abs(gap) <= LOSS_TOLERANCE * (1 + np.abs(losses))).all():
             break
         below, above = np.where(gap > 0, outputs, below), np.where(gap > 0, above, outputs)
         stepped = outputs + gap / np.maximum(slope, 1e-300)
-        inside = (stepped >= below) & (stepped <= above) & (turn % 3 < 2)
+        inside = (stepped >= below) & (stepped <= above) & (iteration % 3 < 2)
         outputs = np.where(inside, stepped, (below + above) / 2)
     return outputs

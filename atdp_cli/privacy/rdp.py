@@ -1,6 +1,6 @@
 """ε by Rényi differential privacy: the cross-check beside PLD, and the conversion that the paper uses.
 
-A few orders are tried, and then closer and closer around the best; any choice of orders gives a valid upper bound.
+A few orders are tried, then finer ones around the best; any choice of orders gives a valid upper bound.
 dp_accounting sums the series of Mironov, Talwar and Zhang (2019, §3.3) term by term in Python, a quarter of a second
 for an order in the ten thousands, so that for large orders the same series is summed by numpy.
 """
@@ -20,13 +20,13 @@ COARSE_ORDERS: tuple[int, ...] = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128
 LARGE_ORDERS: tuple[int, ...] = tuple(round(512 * 1.5**power) for power in range(1, 14))
 """For noise multipliers in the hundreds, where the best order is in the thousands."""
 
-SMALL = 12
-"""Up to here, orders between the whole ones are tried too."""
+FRACTIONAL_UP_TO = 12
+"""Up to this order, orders between the whole ones are tried too."""
 
 LARGEST_SUMMED = 128
-"""From here on numpy's sum of the series is the figure."""
+"""For larger orders the series is summed by numpy."""
 
-CHUNK = 1 << 20
+TERMS_AT_ONCE = 1 << 20
 
 Conversion = Callable[[float, float], float]
 """(order, Rényi divergence) → ε."""
@@ -71,19 +71,20 @@ def log_moment(order: int, q: npt.NDArray[np.float64], sigma: npt.NDArray[np.flo
 
 
 def _best_over_orders(runs: tuple[EqualSteps, ...], convert: Conversion) -> float:
-    """The smallest ε that `convert` finds; 0 where nothing was spent."""
+    """The smallest ε that `convert` gives; 0 where nothing was spent."""
     if not runs:
         return 0.0
 
     def epsilon(order: float) -> float:
-        return _known(convert(order, _divergence(runs, order)))
+        converted = convert(order, _divergence(runs, order))
+        return math.inf if math.isnan(converted) else converted
 
     best = float(min(COARSE_ORDERS, key=epsilon))
     if best == COARSE_ORDERS[-1]:
         best = _climb(epsilon, best)
     step = best / 4
-    while step >= (0.05 if best <= SMALL else max(0.5, best / 200)):
-        finer = step if best <= SMALL else max(1.0, round(step))
+    while step >= (0.05 if best <= FRACTIONAL_UP_TO else max(0.5, best / 200)):
+        finer = step if best <= FRACTIONAL_UP_TO else max(1.0, round(step))
         tried = (best - finer, best + finer)
         best = min((best, *(_rounded(order) for order in tried if order > 1.05)), key=epsilon)
         step /= 2
@@ -100,20 +101,13 @@ def _climb(epsilon: Callable[[float], float], best: float) -> float:
 
 def _rounded(order: float) -> float:
     """A whole order where orders are large: between them the series is an integral, and slow."""
-    return round(order, 2) if order <= SMALL else float(round(order))
-
-
-def _known(epsilon: float) -> float:
-    """ε, or infinity where an order gave no number."""
-    return math.inf if math.isnan(epsilon) else epsilon
+    return round(order, 2) if order <= FRACTIONAL_UP_TO else float(round(order))
 
 
 @lru_cache(maxsize=4096)
 def _divergence(runs: tuple[EqualSteps, ...], order: float) -> float:
     """The Rényi divergence of the composition; infinite for an order whose series does not converge."""
-    if order <= LARGEST_SUMMED:
-        return _by_dp_accounting(runs, order)
-    return _by_series(runs, int(order))
+    return _by_dp_accounting(runs, order) if order <= LARGEST_SUMMED else _by_series(runs, int(order))
 
 
 def _by_dp_accounting(runs: tuple[EqualSteps, ...], order: float) -> float:
@@ -132,7 +126,7 @@ def _by_dp_accounting(runs: tuple[EqualSteps, ...], order: float) -> float:
 def _by_series(runs: tuple[EqualSteps, ...], order: int) -> float:
     full = sum(steps * order / (2 * sigma**2) for q, sigma, steps in runs if q == 1)
     sampled = np.array([run for run in runs if run.sampling_rate < 1], dtype=np.float64).reshape(-1, 3)
-    rows = max(1, CHUNK // (order + 1))
+    rows = max(1, TERMS_AT_ONCE // (order + 1))
     total = 0.0
     for start in range(0, len(sampled), rows):
         q, sigma, steps = sampled[start : start + rows].T

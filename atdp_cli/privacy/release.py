@@ -1,6 +1,6 @@
-"""Counts of public items over all records, released once with Gaussian noise, and what can be made of them.
+"""Statistics of all records, released once with Gaussian noise: counts of public items, and sensitive shares.
 
-Release: records vote, each with an L2 norm of at most 1, so one record that is zeroed out moves the sum by at most 1.
+For the counts, records vote, each with an L2 norm of at most 1, so zeroing out a record moves the sum by at most 1.
 Votes are never negative, so replacing a record moves it by at most √2: ‖u − v‖² ≤ ‖u‖² + ‖v‖² where u·v ≥ 0.
 """
 
@@ -8,14 +8,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from atdp_cli.privacy.rng import Floats
 
 SENSITIVITY, REPLACED = 1.0, math.sqrt(2)
 
 _MEANS, _SHARES = 24, (0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.8, 0.95)
-"""How many means, and which shares of items that occur, the prior is chosen from."""
+"""The number of means, and the shares of items that occur, among which the prior is chosen."""
 
 
 def clipped_votes(records: Iterable[Mapping[int, float]], items: int) -> Floats:
@@ -31,19 +30,19 @@ def clipped_votes(records: Iterable[Mapping[int, float]], items: int) -> Floats:
     for votes in records:
         if not votes:
             continue
-        found = np.fromiter(votes.values(), float, len(votes))
-        if not (np.isfinite(found).all() and (found >= 0).all()):
+        values = np.fromiter(votes.values(), float, len(votes))
+        if not (np.isfinite(values).all() and (values >= 0).all()):
             raise ValueError("every vote must be a finite number of at least 0")
-        places = np.fromiter(votes.keys(), np.int64, len(votes))
-        total[places] += found / max(1.0, float(np.sqrt(found @ found)))
+        voted = np.fromiter(votes.keys(), np.int64, len(votes))
+        total[voted] += values / max(1.0, float(np.sqrt(values @ values)))
     return total
 
 
 def shrink_counts(noisy: Floats, sigma: float) -> Floats:
-    """The posterior means of counts c ≥ 0, given c + N(0, σ²): most items do not occur, and their noise must go.
+    """The posterior means of counts c ≥ 0, given c + N(0, σ²). Most items do not occur: theirs shrink towards 0.
 
-    A share of the items occurs, with counts from an exponential distribution; the share and its mean are those under
-    which `noisy` is likeliest, of a grid. This is post-processing: it costs no privacy.
+    A share of the items occurs, with counts from an exponential distribution; the share and its mean are those of a
+    grid under which `noisy` is likeliest. This is post-processing: it costs no privacy.
     Source: Johnstone and Silverman 2004, "Needles and straw in haystacks", with an exponential slab on c ≥ 0.
 
     Args:
@@ -55,21 +54,21 @@ def shrink_counts(noisy: Floats, sigma: float) -> Floats:
     """
     largest = max(float(noisy.max()), sigma)
     spike = -0.5 * (noisy / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi))
-    best, found = -math.inf, np.zeros_like(noisy)
+    best, means = -math.inf, np.zeros_like(noisy)
     for mean in np.geomspace(0.25 * sigma, largest, _MEANS):
         slab, centre = _slab(noisy, sigma, float(mean))
         for share in _SHARES:
-            occurs, not_there = math.log(share) + slab, math.log1p(-share) + spike
-            either = np.logaddexp(occurs, not_there)
+            occurs, absent = math.log(share) + slab, math.log1p(-share) + spike
+            either = np.logaddexp(occurs, absent)
             if (evidence := float(either.sum())) > best:
-                best, found = evidence, np.exp(occurs - either) * centre
-    return np.maximum(found, 0.0)
+                best, means = evidence, np.exp(occurs - either) * centre
+    return np.maximum(means, 0.0)
 
 
 def _slab(noisy: Floats, sigma: float, mean: float) -> tuple[Floats, Floats]:
     """The log density of c + N(0, σ²) with c exponential of this mean, and the mean of c given the sum.
 
-    Given the sum y, c is a normal around y − σ²/mean, cut off at 0.
+    Given the sum y, c is a normal around y − σ²/mean, truncated at 0.
     """
     from scipy.special import log_ndtr
 

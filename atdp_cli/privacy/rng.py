@@ -1,6 +1,6 @@
 """Random numbers from a cryptographically secure stream: AES-256 in counter mode.
 
-The accountant assumes noise and sample that an observer of the model cannot predict; the generators of numpy
+The accountant assumes noise and samples that an observer of the model cannot predict; the generators of numpy
 and torch give neither.
 """
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 _WORD, _BLOCK = 8, 16
-"""Bytes of a draw, and of what the cipher makes at once."""
+"""Bytes of a draw, and of a block of the cipher."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,7 +33,7 @@ class KeyStream:
         return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
     def skip(self, count: int) -> None:
-        """Go past `count` draws without making them, at no cost that grows with their number."""
+        """Skip `count` draws, at a cost that does not grow with their number."""
         self._drawn += count
         block, before = divmod(_WORD * self._drawn, _BLOCK)
         self._encryptor = Cipher(self._cipher, modes.CTR(block.to_bytes(_BLOCK, "big"))).encryptor()
@@ -46,10 +46,10 @@ def secure_stream() -> KeyStream:
 
 
 def new_key() -> bytes:
-    """32 bytes of the operating system."""
+    """32 random bytes from the operating system."""
     return secrets.token_bytes(32)
 
 
 def insecure_stream(seed: int, purpose: str) -> KeyStream:
-    """A reproducible stream for tests: whoever knows `seed` can subtract the noise, nothing is protected."""
+    """A reproducible stream for tests: whoever knows `seed` can subtract the noise, so nothing is protected."""
     return KeyStream(hashlib.sha256(f"atdp insecure {purpose} {seed}".encode()).digest())

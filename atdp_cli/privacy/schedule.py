@@ -14,9 +14,8 @@ _PRIVACY = Option(panel="Privacy", public=True)
 NoiseMultiplier = Annotated[float, Field(gt=0, le=LARGEST_NOISE)]
 """σ: the noise's standard deviation over what one record can change."""
 
-_FirstNoise = Annotated[
-    NoiseMultiplier, Field(description="σ₀: noise over clip norm in the first epoch. Default: 1."), _PRIVACY
-]
+_HELP = "σ₀: noise over clip norm in the first epoch. Default: 1."
+_FirstNoise = Annotated[NoiseMultiplier, Field(description=_HELP), _PRIVACY]
 
 
 @validated
@@ -40,17 +39,12 @@ class RiseReset:
 
     kind: Literal["rise-reset"] = "rise-reset"
     noise_multiplier: _FirstNoise
-    escalation: Annotated[float, Field(ge=1, description="γ: rise of σ an epoch. Default: 1.2."), _PRIVACY] = 1.2
-    jitter: Annotated[
-        tuple[float, float],
-        Field(description="Range of the rise's random factor. Default: 0.9,1.1."),
-        Option(panel="Privacy", metavar="LOW,HIGH", public=True),
-    ] = (0.9, 1.1)
-    sigma_max: Annotated[
-        float | None,
-        Field(le=4 * LARGEST_NOISE, description="Ceiling of σ; above it σ returns to σ₀. Default: 4·σ₀."),
-        _PRIVACY,
-    ] = None
+    escalation: Annotated[float, Field(ge=1), _PRIVACY] = 1.2
+    """γ: rise of σ an epoch. Default: 1.2."""
+    jitter: Annotated[tuple[float, float], Option(panel="Privacy", metavar="LOW,HIGH", public=True)] = (0.9, 1.1)
+    """Range of the rise's random factor. Default: 0.9,1.1."""
+    sigma_max: Annotated[float | None, Field(le=4 * LARGEST_NOISE), _PRIVACY] = None
+    """Ceiling of σ; above it σ returns to σ₀. Default: 4·σ₀."""
 
     def __post_init__(self) -> None:
         low, high = self.jitter

@@ -94,7 +94,7 @@ def decade_ticks(low: float, high: float, most: int = 7) -> tuple[float, ...]:
 
 def _panel(panel: Panel) -> str:
     curves = [(curve, [point for point in curve.points if all(map(math.isfinite, point))]) for curve in panel.curves]
-    points = [point for _, found in curves for point in found]
+    points = [point for _, finite in curves for point in finite]
     if not points:
         return drawn_text(WIDTH / 2, HEIGHT / 2, f"{panel.title}: nothing to draw", anchor="middle")
     xs, ys = [x for x, _ in points], [y for _, y in points]
@@ -121,27 +121,27 @@ def _panel(panel: Panel) -> str:
         drawn_text(middle, HEIGHT - 12, panel.x_label, anchor="middle"),
         drawn_text(16, (TOP + bottom) / 2, panel.y_label, anchor="middle", turned=True),
     ]
-    placed = [(curve, [(across(x), down(y)) for x, y in found]) for curve, found in curves if found]
-    drawn = [_curve(curve, places) for curve, places in placed]
-    drawn += _names([(curve.name, *places[-1]) for curve, places in placed if curve.name])
+    scaled = [(curve, [(across(x), down(y)) for x, y in finite]) for curve, finite in curves if finite]
+    drawn = [_curve(curve, places) for curve, places in scaled]
+    drawn += _names([(curve.name, *places[-1]) for curve, places in scaled if curve.name])
     return "\n".join(lines + labels + drawn)
 
 
 def _curve(curve: Curve, places: Sequence[Point]) -> str:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     dash = f' stroke-dasharray="{curve.dash}"' if curve.dash else ""
-    found = [f'<polyline points="{path}" fill="none" stroke="#222" stroke-width="1.5"{dash}/>']
-    return "\n".join(found + [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in places if curve.dots])
+    shapes = [f'<polyline points="{path}" fill="none" stroke="#222" stroke-width="1.5"{dash}/>']
+    return "\n".join(shapes + [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in places if curve.dots])
 
 
 def _names(ends: Sequence[tuple[str, float, float]]) -> list[str]:
     """The names of curves beside their ends, from the top down, each clear of the one above."""
-    found, above = [], -math.inf
+    labels, above = [], -math.inf
     for name, x, y in sorted(ends, key=lambda end: end[2]):
         above = max(y - 6, above + NAME_HEIGHT)
         beyond = x > WIDTH / 2
-        found.append(drawn_text(x + (-6 if beyond else 6), above, name, anchor="end" if beyond else "start"))
-    return found
+        labels.append(drawn_text(x + (-6 if beyond else 6), above, name, anchor="end" if beyond else "start"))
+    return labels
 
 
 def drawn_line(x1: float, y1: float, x2: float, y2: float, stroke: str, *, dashed: bool = False) -> str:

@@ -12,7 +12,7 @@ Report = PublicReport | PrivateReport
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """What both reports say of one thing; a dash where a report says nothing of it."""
+    """One property in both reports; a dash where a report does not have it."""
 
     label: str
     left: str
@@ -20,17 +20,17 @@ class Line:
 
     @property
     def differs(self) -> bool:
-        """Whether they say different things."""
+        """Whether the reports differ in it."""
         return self.left != self.right
 
 
 def compare(left: Report, right: Report) -> tuple[Line, ...]:
-    """Everything that is worth a look, in the order of a report; figures of private text where both have them."""
+    """Every property worth comparing, in the order of a report; figures of private text where both have them."""
     public = (public_of(left), public_of(right))
-    found = [Line(label=label, left=say(public[0]), right=say(public[1])) for label, say in _LINES]
+    lines = [Line(label=label, left=value(public[0]), right=value(public[1])) for label, value in _LINES]
     if isinstance(left, PrivateReport) and isinstance(right, PrivateReport):
-        found += [Line(label=label, left=say(left), right=say(right)) for label, say in _PRIVATE_LINES]
-    return tuple(line for line in found if (line.left, line.right) != ("–", "–"))
+        lines += [Line(label=label, left=value(left), right=value(right)) for label, value in _PRIVATE_LINES]
+    return tuple(line for line in lines if (line.left, line.right) != ("–", "–"))
 
 
 def public_of(report: Report) -> PublicReport:
@@ -45,11 +45,11 @@ def render_comparison(left: Report, right: Report) -> str:
 
 
 def _epsilon(scope: str) -> Callable[[PublicReport], str]:
-    def say(report: PublicReport) -> str:
-        found = [one.epsilon for one in report.guarantees if one.scope == scope]
-        return render_value(found[0], "epsilon") if found else "–"
+    def value(report: PublicReport) -> str:
+        epsilons = [guarantee.epsilon for guarantee in report.guarantees if guarantee.scope == scope]
+        return render_value(epsilons[0], "epsilon") if epsilons else "–"
 
-    return say
+    return value
 
 
 def _stages(report: PublicReport) -> str:
@@ -57,12 +57,13 @@ def _stages(report: PublicReport) -> str:
 
 
 def _stage(report: PublicReport) -> Iterator[str]:
-    for one in report.stages:
-        sigmas = one.noise_multipliers
+    for stage in report.stages:
+        sigmas = stage.noise_multipliers
         noise = f", σ {min(sigmas):.4g} to {max(sigmas):.4g}" if sigmas else ""
-        released = "" if one.release_noise_multiplier is None else f", released at σ {one.release_noise_multiplier:.4g}"
-        taken = "" if one.ended_after is None else f"{one.ended_after:,} of "
-        yield f"{one.name} ({one.text or 'no text'}, {taken}{one.steps:,} steps{noise}{released})"
+        sigma = stage.release_noise_multiplier
+        released = "" if sigma is None else f", released at σ {sigma:.4g}"
+        taken = "" if stage.ended_after is None else f"{stage.ended_after:,} of "
+        yield f"{stage.name} ({stage.text or 'no text'}, {taken}{stage.steps:,} steps{noise}{released})"
 
 
 def _detector(report: PublicReport) -> str:
@@ -70,32 +71,34 @@ def _detector(report: PublicReport) -> str:
 
 
 def _audit(form: str) -> Callable[[PublicReport], str]:
-    def say(report: PublicReport) -> str:
-        after = next((one for one in report.audits if one.of == "after"), None)
+    def value(report: PublicReport) -> str:
+        after = next((audit for audit in report.audits if audit.of == "after"), None)
         if after is None:
             return "–"
         if form == "verdict":
-            return f"{after.verdict}, {sum(one.planted for one in after.canaries)} canaries"
+            return f"{after.verdict}, {sum(canary.planted for canary in after.canaries)} canaries"
         value, interval = (
             (after.mean, after.mean_interval) if form == "log p" else (after.mean_ratio, after.mean_ratio_interval)
         )
         within = "" if interval is None or value is None else f" ({interval[0]:.2f} to {interval[1]:.2f})"
         return f"{render_value(value, 'fixed')}{within}"
 
-    return say
+    return value
 
 
 def _extraction(report: PublicReport) -> str:
-    found = next((one.extraction for one in report.audits if one.of == "after"), None)
-    return "–" if found is None else f"{found.greedy} greedy, {found.discoverable} in {found.samples:,} samples"
-
-
-def _resurfaced(report: PublicReport) -> str:
-    found = next((one.resurfacing for one in report.audits if one.of == "after"), None)
-    if found is None:
+    extraction = next((audit.extraction for audit in report.audits if audit.of == "after"), None)
+    if extraction is None:
         return "–"
-    ratio = "" if found.mean_ratio is None else f", ratio {found.mean_ratio:.2f}"
-    return f"{render_value(found.mean, 'fixed')}{ratio} after {found.steps} steps"
+    return f"{extraction.greedy} greedy, {extraction.discoverable} in {extraction.samples:,} samples"
+
+
+def _relearning(report: PublicReport) -> str:
+    relearning = next((audit.resurfacing for audit in report.audits if audit.of == "after"), None)
+    if relearning is None:
+        return "–"
+    ratio = "" if relearning.mean_ratio is None else f", ratio {relearning.mean_ratio:.2f}"
+    return f"{render_value(relearning.mean, 'fixed')}{ratio} after {relearning.steps} steps"
 
 
 _LINES: tuple[tuple[str, Callable[[PublicReport], str]], ...] = (
@@ -113,18 +116,18 @@ _LINES: tuple[tuple[str, Callable[[PublicReport], str]], ...] = (
     ("exposure, log p", _audit("log p")),
     ("exposure, ratio", _audit("ratio")),
     ("extraction", _extraction),
-    ("resurfaced", _resurfaced),
+    ("relearning", _relearning),
     ("engine", lambda report: report.engine),
 )
 
 
 def _perplexity(field: str) -> Callable[[PrivateReport], str]:
-    def say(report: PrivateReport) -> str:
+    def value(report: PrivateReport) -> str:
         before: Number = getattr(report.perplexity.before, field)
         after: Number = getattr(report.perplexity.after, field)
         return f"{render_value(before, 'fixed')} → {render_value(after, 'fixed')}"
 
-    return say
+    return value
 
 
 _PRIVATE_LINES: tuple[tuple[str, Callable[[PrivateReport], str]], ...] = (

@@ -19,16 +19,16 @@ NOT_COVERED = (
     "Settings chosen by looking at the data, or at results on it.",
     "Term lists and spans taken from the data.",
     "A person or a secret that occurs in several records: ε is for one record, and grows fast with their number; "
-    "atdp account --group says how fast.",
+    "atdp account --group computes it.",
     "Other models from the same records: their ε adds to this one.",
-    "What this report says of other models, the starting checkpoint among them.",
+    "What this report states about other models, the starting checkpoint among them.",
     "Attacks on floating-point noise, and timing.",
 )
 
 
 FLOATING_POINT = (
-    "The noise is added in floating point, whose rounding can tell more than the theory of real numbers has it "
-    "(Mironov 2012); nothing here defends against that."
+    "The noise is added in floating point, whose rounding can reveal more than the theory, which assumes real numbers "
+    "(Mironov 2012). Nothing here defends against that."
 )
 
 CROSSCHECKED = (
@@ -165,7 +165,7 @@ class TokenEntry(Frozen):
     """A token of the published sentence, and how much each model is surprised by it: -log₂ of its probability.
 
     Attributes:
-        before, after: Bits; null for the first token where nothing stands before it.
+        before, after: Bits; null for the first token where nothing comes before it.
     """
 
     text: str
@@ -245,7 +245,7 @@ class PublicReport(Frozen):
 
     @model_validator(mode="after")
     def _says_what_holds_end_to_end(self) -> Self:
-        if all(one.scope != "end_to_end" for one in self.guarantees):
+        if all(guarantee.scope != "end_to_end" for guarantee in self.guarantees):
             raise ValueError("No guarantee is end to end.")
         return self
 
@@ -296,7 +296,7 @@ class PrivateReport(Frozen):
         planted_canaries: How many training records carry each canary of the manifest; null without one.
         flagged_spans: Flagged spans of the training records.
         unread_records: Training records without a token to learn from: they took part and added nothing.
-        interruptions: How often the run was interrupted and gone on with.
+        interruptions: How often the run was interrupted and resumed.
         listed_terms: Terms of --allow and --deny, as they are at the end of the run.
         command: The whole command line.
         seconds: Of the whole run; they depend on the text, so they are not public.
@@ -317,16 +317,16 @@ class PrivateReport(Frozen):
     command: tuple[str, ...] = ()
 
 
-def guarantee_entries(found: Sequence[Guarantee]) -> tuple[GuaranteeEntry, ...]:
+def guarantee_entries(guarantees: Sequence[Guarantee]) -> tuple[GuaranteeEntry, ...]:
     """Guarantees in the form of the JSON."""
     return tuple(
         GuaranteeEntry(
-            scope=one.scope,
-            epsilon=json_number(one.epsilon),
-            delta=one.delta,
-            adjacency=one.adjacency,
-            accountant=one.accountant,
-            assumptions=one.assumptions,
+            scope=guarantee.scope,
+            epsilon=json_number(guarantee.epsilon),
+            delta=guarantee.delta,
+            adjacency=guarantee.adjacency,
+            accountant=guarantee.accountant,
+            assumptions=guarantee.assumptions,
         )
-        for one in found
+        for guarantee in guarantees
     )

@@ -76,26 +76,26 @@ def dot_plot(title: str, description: str, panels: Sequence[DotPanel], *, legend
 def _panel(panel: DotPanel) -> str:
     ticks, across = _axis(panel)
     bottom = TOP + ROW * len(panel.rows)
-    found = [] if panel.band is None else [_band(across(panel.band[0]), across(panel.band[1]), bottom)]
-    found += [drawn_line(across(tick), TOP, across(tick), bottom, "#ddd") for tick in ticks]
-    found += [drawn_text(across(tick), bottom + 17, f"{tick:g}", anchor="middle") for tick in ticks]
-    found += [
+    shapes = [] if panel.band is None else [_band(across(panel.band[0]), across(panel.band[1]), bottom)]
+    shapes += [drawn_line(across(tick), TOP, across(tick), bottom, "#ddd") for tick in ticks]
+    shapes += [drawn_text(across(tick), bottom + 17, f"{tick:g}", anchor="middle") for tick in ticks]
+    shapes += [
         drawn_text(panel.width / 2, 18, panel.title, anchor="middle", weight="bold"),
         drawn_text(panel.width / 2, bottom + 36, panel.x_label, anchor="middle"),
     ]
     for value, meaning in panel.lines:
         place = across(value)
-        found += [drawn_line(place, TOP - 6, place, bottom, "#222", dashed=True)]
-        found += [drawn_text(place, TOP - 12, meaning, anchor="end" if place > panel.width * 0.6 else "start")]
+        shapes += [drawn_line(place, TOP - 6, place, bottom, "#222", dashed=True)]
+        shapes += [drawn_text(place, TOP - 12, meaning, anchor="end" if place > panel.width * 0.6 else "start")]
     for row, (_, marks) in enumerate(panel.rows):
         for mark in marks:
-            found += _mark(mark, _middle(row), across, end=panel.width)
-    return "\n".join(found)
+            shapes += _mark(mark, _middle(row), across, end=panel.width)
+    return "\n".join(shapes)
 
 
 def _axis(panel: DotPanel) -> tuple[tuple[float, ...], Callable[[float], float]]:
     """Where the ticks are, and where a value is drawn."""
-    marks = [mark for _, found in panel.rows for mark in found]
+    marks = [mark for _, row in panel.rows for mark in row]
     values = [value for mark in marks for value in (mark.value, *(mark.interval or ())) if math.isfinite(value)]
     values += panel.band or ()
     values += [value for value, _ in panel.lines] or [1.0][: not values]

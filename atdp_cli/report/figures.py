@@ -52,68 +52,68 @@ def epsilon_figure(report: PublicReport) -> str | None:
     names = {"pld": "PLD", "rdp": "RDP", "paper": "paper's"}
     curves = [
         Curve(
-            points=[(one.step, _number(getattr(one, name))) for one in report.epsilon_over_steps],
-            name=shown,
+            points=[(point.step, _number(getattr(point, name))) for point in report.epsilon_over_steps],
+            name=label,
             dash=dash,
             dots=False,
         )
-        for (name, shown), dash in zip(names.items(), DASHES, strict=True)
+        for (name, label), dash in zip(names.items(), DASHES, strict=True)
     ]
     panel = Panel(title=f"ε at δ = {report.delta:g}", x_label="step with noise", y_label="ε", curves=curves)
-    told = "ε of what the noisy stages had spent, by three accountants; the first is the one to quote."
-    return chart("Epsilon over the steps", told, [panel])
+    description = "ε of what the noisy stages had spent, by three accountants; the first is the one to quote."
+    return chart("Epsilon over the steps", description, [panel])
 
 
 def exposure_figures(report: PublicReport) -> tuple[str, ...]:
     """Each canary's exposure by both scores, before as a circle and after as a disc."""
-    by_model: dict[ScoreName, AuditEntry] = {one.of: one for one in report.audits if one.of != "other"}
-    if not (shown := by_model.get("after") or by_model.get("before")):
+    by_model: dict[ScoreName, AuditEntry] = {audit.of: audit for audit in report.audits if audit.of != "other"}
+    if not (drawn := by_model.get("after") or by_model.get("before")):
         return ()
-    found = [_exposures(by_model, shown, "log p", "exposure")]
-    if any(one.exposure_ratio is not None for one in shown.canaries):
-        found.append(_exposures(by_model, shown, "ratio", "exposure_ratio"))
-    return tuple(found)
+    charts = [_exposures(by_model, drawn, "log p", "exposure")]
+    if any(audit.exposure_ratio is not None for audit in drawn.canaries):
+        charts.append(_exposures(by_model, drawn, "ratio", "exposure_ratio"))
+    return tuple(charts)
 
 
-def _exposures(by_model: Mapping[ScoreName, AuditEntry], shown: AuditEntry, score: str, field: str) -> str:
-    canaries = [place for place, one in enumerate(shown.canaries) if one.planted]
+def _exposures(by_model: Mapping[ScoreName, AuditEntry], drawn: AuditEntry, score: str, field: str) -> str:
+    canaries = [index for index, canary in enumerate(drawn.canaries) if canary.planted]
     rows = [
         (
-            str(place + 1),
+            str(index + 1),
             tuple(
                 mark
                 for of, hollow in MODELS
                 if of in by_model
-                for mark in _marks(by_model[of].canaries, place, field, hollow=hollow)
+                for mark in _marks(by_model[of].canaries, index, field, hollow=hollow)
             ),
         )
-        for place in canaries
+        for index in canaries
     ]
     # Both thresholds of an audit are one: the tests of both scores have the same level.
-    lines = [] if shown.threshold is None else [(shown.threshold, "fails")]
+    lines = [] if drawn.threshold is None else [(drawn.threshold, "fails")]
     panel = Dots(
         title=f"By {score}" if field == "exposure" else "By the ratio to the base",
         x_label="exposure, bits",
         rows=rows,
         lines=lines,
-        band=shown.null_band,
+        band=drawn.null_band,
         width=NARROW,
     )
-    told = (
+    description = (
         f"A row for each planted canary. Grey is where 95 of 100 lie that nobody remembers; one beyond the dashed line "
         f"fails the model. Score: {score}."
     )
-    return dot_plot(f"Exposure by {score}", told, [panel], legend=("after", "before"))
+    return dot_plot(f"Exposure by {score}", description, [panel], legend=("after", "before"))
 
 
-def _marks(canaries: Sequence[AuditedCanary], place: int, field: str, *, hollow: bool) -> list[Mark]:
-    value = getattr(canaries[place], field) if place < len(canaries) else None
+def _marks(canaries: Sequence[AuditedCanary], index: int, field: str, *, hollow: bool) -> list[Mark]:
+    value = getattr(canaries[index], field) if index < len(canaries) else None
     return [] if value is None else [Mark(value=value, hollow=hollow)]
 
 
 def perplexity_figure(report: PrivateReport) -> str | None:
     """Held-out perplexity of sensitive and other tokens, epoch by epoch through all stages."""
-    entries = [report.perplexity.before, *(one for stage in report.stages for one in stage.perplexities)]
+    entries = [report.perplexity.before, *(entry for stage in report.stages for entry in stage.perplexities)]
     if len(entries) < 2:
         return None
     curves = [
@@ -125,7 +125,9 @@ def perplexity_figure(report: PrivateReport) -> str | None:
 
 
 def _over_epochs(entries: Sequence[PerplexityEntry], field: str) -> list[tuple[float, float]]:
-    return [(place, _number(value)) for place, one in enumerate(entries) if (value := getattr(one, field)) is not None]
+    return [
+        (epoch, _number(value)) for epoch, entry in enumerate(entries) if (value := getattr(entry, field)) is not None
+    ]
 
 
 def norms_figure(report: PrivateReport) -> str | None:
@@ -137,7 +139,7 @@ def norms_figure(report: PrivateReport) -> str | None:
             dash=DASHES[place % len(DASHES)],
             dots=False,
         )
-        for place, stage in enumerate(one for one in report.stages if one.mean_norms)
+        for place, stage in enumerate(stage for stage in report.stages if stage.mean_norms)
     ]
     if not any(curve.points for curve in curves):
         return None

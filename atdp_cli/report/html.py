@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import cache, reduce
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
 from atdp_cli.privacy.guarantee import rounded_up
@@ -47,7 +47,7 @@ def render_html(report: PublicReport | PrivateReport) -> str:
             charts=charts,
             pyramid=pyramid(public),
             scopes=SCOPES,
-            most_bits=max((_bits(one.before, one.after) for one in public.sentence), default=1.0) or 1.0,
+            most_bits=max((_bits(token.before, token.after) for token in public.sentence), default=1.0) or 1.0,
         )
     )
 
@@ -59,9 +59,7 @@ def figure_of(document: dict[str, Any]) -> Callable[[str, str], Markup]:
     """
 
     def figure(path: str, form: str) -> Markup:
-        value = reduce(
-            lambda found, key: found[int(key) if isinstance(found, list) else key], path.split("."), document
-        )
+        value = reduce(lambda part, key: part[int(key) if isinstance(part, list) else key], path.split("."), document)
         given = "" if value is None else str(value)
         return Markup('<data value="{}" data-path="{}">{}</data>').format(given, path, render_value(value, form))
 
@@ -71,7 +69,7 @@ def figure_of(document: dict[str, Any]) -> Callable[[str, str], Markup]:
 def render_value(value: Any, form: str) -> str:
     """A number in one of the `FORMS`, ∞ for "inf", a dash for null.
 
-    >>> shown(2.9981, "epsilon"), shown("inf", "fixed"), shown(None, "count")
+    >>> render_value(2.9981, "epsilon"), render_value("inf", "fixed"), render_value(None, "count")
     ('3.00', '∞', '–')
     """
     if value is None:
@@ -80,20 +78,21 @@ def render_value(value: Any, form: str) -> str:
 
 
 def _bits(*values: float | str | None) -> float:
-    found = [float(value) for value in values if value is not None]
-    return max((value for value in found if math.isfinite(value)), default=0.0)
+    bits = [float(value) for value in values if value is not None]
+    return max((value for value in bits if math.isfinite(value)), default=0.0)
 
 
 @cache
 def environment() -> Environment:
-    """The templates of HTML; what comes from a report is escaped."""
-    found = Environment(
+    """The templates; in those of HTML, what comes from a report is escaped."""
+    templates = Environment(
         loader=PackageLoader("atdp_cli.report"),
         undefined=StrictUndefined,
-        autoescape=True,
+        # Nothing in a model card comes from a corpus, and escaping would garble it.
+        autoescape=select_autoescape(disabled_extensions=("md.j2",), default=True),
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["svg"] = Markup
-    found.filters["cell"] = lambda text: escape(text if text.strip() else text.replace("\n", "⏎").replace(" ", "␣"))
-    return found
+    templates.filters["svg"] = Markup
+    templates.filters["cell"] = lambda text: escape(text if text.strip() else text.replace("\n", "⏎").replace(" ", "␣"))
+    return templates

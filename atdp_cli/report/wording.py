@@ -1,4 +1,4 @@
-"""What a report says in words: to people who know nothing of differential privacy, and level by level to those who do.
+"""The report in words: for people who know nothing of differential privacy, and level by level for those who do.
 
 The levels are those of the pyramid of NIST SP 800-226, "Guidelines for Evaluating Differential Privacy Guarantees"
 (2025): what measures the guarantee, what can undermine it, and what lies outside.
@@ -19,28 +19,28 @@ WEAK = 10.0
 NO_AUDIT = "No audit is attached to this report: whether the model remembers anything was not measured."
 
 OTHER_LINES = (
-    "It does not protect {unit}s that were held out for measuring, nor a person or a secret that stands in several "
+    "It does not protect {unit}s that were held out for measuring, nor a person or a secret that occurs in several "
     "{unit}s."
 )
 
 
-def lay_summary(ledger: Ledger, found: Sequence[Guarantee]) -> Summary:
+def lay_summary(ledger: Ledger, guarantees: Sequence[Guarantee]) -> Summary:
     """What is protected and what is not, for a report without an audit."""
-    protects, leaves_open = _in_short(ledger, {one.scope: one for one in found})
+    protects, leaves_open = _in_short(ledger, {guarantee.scope: guarantee for guarantee in guarantees})
     return Summary(protects=protects, leaves_open=leaves_open, audit=NO_AUDIT)
 
 
-def _in_short(ledger: Ledger, found: dict[str, Guarantee]) -> tuple[str, str]:
-    unit, whole = ledger.unit, found["end_to_end"]
+def _in_short(ledger: Ledger, guarantees: dict[str, Guarantee]) -> tuple[str, str]:
+    unit, whole = ledger.unit, guarantees["end_to_end"]
     if ledger.insecure_seed:
         return (
             "Nothing is protected: the noise of this run came from a seed and can be taken off again.",
-            "It serves tests and reproductions, not people.",
+            "Such a run is for tests and reproductions.",
         )
     if whole.epsilon is None:
         return (
             "No stage read the corpus, so this run put nothing of it into the model.",
-            "It does not say what the starting checkpoint or a model that it read knew before.",
+            "It does not cover what the starting checkpoint, or a model that was read, knew before.",
         )
     if math.isfinite(whole.epsilon):
         return (
@@ -49,7 +49,7 @@ def _in_short(ledger: Ledger, found: dict[str, Guarantee]) -> tuple[str, str]:
             f"({_pair(whole)}).{_weak(whole.epsilon)}",
             OTHER_LINES.format(unit=unit),
         )
-    if (selective := found.get("selective")) is not None:
+    if (selective := guarantees.get("selective")) is not None:
         return (
             f"What the detector flagged is protected, and nothing else: other values in the flagged places of a {unit} "
             "would change the odds of whatever anyone learns from this model by at most a factor of "
@@ -57,12 +57,12 @@ def _in_short(ledger: Ledger, found: dict[str, Guarantee]) -> tuple[str, str]:
             "It does not protect what the detector missed, nor any word that is not flagged, nor a value that is "
             f"flagged in several {unit}s.",
         )
-    added = found["increment"].epsilon
-    noisy = "" if added is None else f" The noisy stages add ε = {rounded_up(added)} to what was there; that is all."
+    added = guarantees["increment"].epsilon
+    noisy = "" if added is None else f" The noisy stages add ε = {rounded_up(added)}, and nothing more is claimed."
     return (
         f"No {unit} of the corpus has a guarantee{_why(ledger)}.{noisy}",
-        "It does not take back what the model had memorised: an audit can show that some of it is left, and none can "
-        "show that nothing is.",
+        "It does not remove what the model had memorised. An audit can show that some of it is left, and cannot show "
+        "that nothing is.",
     )
 
 
@@ -75,8 +75,8 @@ def _why(ledger: Ledger) -> str:
     return ", because it is not known what the starting checkpoint had seen before"
 
 
-def _pair(one: Guarantee) -> str:
-    return f"ε = {rounded_up(one.epsilon or 0)} at δ = {one.delta:g}"
+def _pair(guarantee: Guarantee) -> str:
+    return f"ε = {rounded_up(guarantee.epsilon or 0)} at δ = {guarantee.delta:g}"
 
 
 def factor(epsilon: float) -> str:
@@ -93,30 +93,30 @@ def factor(epsilon: float) -> str:
 
 
 def _weak(epsilon: float) -> str:
-    return " That is no protection that anyone should rely on." if epsilon > WEAK else ""
+    return " Nobody should rely on a protection this weak." if epsilon > WEAK else ""
 
 
 def audit_sentence(audits: Sequence[AuditEntry]) -> str:
     """What the audit found, for `Summary.audit`."""
-    after = next((one for one in audits if one.of == "after"), None)
+    after = next((audit for audit in audits if audit.of == "after"), None)
     if after is None:
         return NO_AUDIT
-    planted = sum(one.planted for one in after.canaries)
+    planted = sum(audit.planted for audit in after.canaries)
     by_ratio = "" if after.mean_ratio is None else f", {_bits(after.mean_ratio)} by the ratio to the base model"
     figures = f"mean exposure {_bits(after.mean)} bits{by_ratio}, where chance gives 1.44"
-    told = {
+    sentence = {
         "PASS": f"The audit passed: none of its tests found {planted} planted canaries remembered ({figures}).",
         "FAIL": f"The audit failed: the model remembers canaries planted among its records ({figures}, {planted} "
         "canaries).",
         "INCONCLUSIVE": f"The audit could not decide ({figures}, {planted} canaries).",
     }
-    return f"{told[after.verdict]}{_extracted(after)} A passed audit is no proof of anything but itself."
+    return f"{sentence[after.verdict]}{_extracted(after)} A passed audit does not prove that nothing is remembered."
 
 
 def _extracted(after: AuditEntry) -> str:
     if after.extraction is None or not after.extraction.greedy:
         return ""
-    return f" It says {after.extraction.greedy} of them when asked."
+    return f" Greedy decoding gives {after.extraction.greedy} of them."
 
 
 def _bits(value: float | str | None) -> str:
@@ -133,13 +133,13 @@ class PyramidLevel:
 
 def pyramid(report: PublicReport) -> tuple[PyramidLevel, ...]:
     """The levels of SP 800-226 for this run, from the top."""
-    shown = [
-        f"{one.scope.replace('_', ' ')}: "
-        + ("nothing spent" if one.epsilon is None else f"ε = {rounded_up(float(one.epsilon))}")
-        for one in report.guarantees
+    epsilons = [
+        f"{guarantee.scope.replace('_', ' ')}: "
+        + ("nothing spent" if guarantee.epsilon is None else f"ε = {rounded_up(float(guarantee.epsilon))}")
+        for guarantee in report.guarantees
     ]
     return (
-        PyramidLevel(title="The guarantee", lines=(*shown, f"The unit of privacy is one {report.unit}.")),
+        PyramidLevel(title="The guarantee", lines=(*epsilons, f"The unit of privacy is one {report.unit}.")),
         PyramidLevel(title="What can undermine it", lines=_undermining(report)),
         PyramidLevel(title="What lies outside", lines=report.not_covered),
     )

@@ -17,9 +17,12 @@ from atdp_cli.runs.checkpoint import (
     is_model_tensor,
     load_tensors,
     progress_tensors,
+    read_state,
+    restore_state,
     serialize_progress,
 )
 from atdp_cli.runs.fingerprint import Fingerprint, first_difference
+from atdp_cli.runs.resume import ResumePoint
 from atdp_cli.training.distributed.collectives import all_reduce_any, broadcast_, broadcast_bytes
 from atdp_cli.training.distributed.fsdp import full_tensor
 from atdp_cli.training.distributed.ranks import Ranks
@@ -62,21 +65,26 @@ def check_same_run(ranks: Ranks, fingerprint: Fingerprint) -> None:
         raise RunError("Another process was given another run than process 0.", "Give all the same.")
 
 
-def broadcast_state(
-    ranks: Ranks, state: RunState, parameters: Mapping[str, torch.Tensor], model: PreTrainedModel
-) -> RunState:
-    """The state of the first process in all of them, and its parameters in the model.
+def restore_run(ranks: Ranks, resume_from: ResumePoint, session: int, model: PreTrainedModel) -> RunState:
+    """The state from which a run starts or resumes, its parameters in the model: in every process, as the first has it.
 
     Args:
-        state: Of the first process; what the others pass does not count.
-        parameters: As `read_state` has them, likewise; none where the model is as it was loaded.
+        resume_from, session: Of the first process; what the others pass does not count.
 
     Raises:
-        InputError: They are of another model.
+        InputError: A file of the checkpoint cannot be read any more, or is of another model.
     """
+    saved = resume_from.state
     if ranks.size == 1:
-        load_tensors(model, parameters)
-        return state
+        progress = Progress() if saved is None else restore_state(saved, model)
+        return RunState(progress=progress, end=resume_from.end, session=session)
+    progress, parameters = (Progress(), {}) if saved is None else read_state(saved)
+    return _broadcast(ranks, RunState(progress=progress, end=resume_from.end, session=session), parameters, model)
+
+
+def _broadcast(
+    ranks: Ranks, state: RunState, parameters: Mapping[str, torch.Tensor], model: PreTrainedModel
+) -> RunState:
     tensors = {**progress_tensors(state.progress), **parameters} if ranks.first else {}
     header = {
         "progress": serialize_progress(state.progress).decode(),

@@ -15,19 +15,19 @@ import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.events import EpochDone, Notify, StageStarted, StepDone
+from atdp_cli.model.forward import logits_of
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.journal import spend
-from atdp_cli.privacy.ledger import SubsampledGaussian
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.training.clipping.batches import default_tokens, split
 from atdp_cli.training.clipping.engine import ClippingEngine, trainable, zeros_of
-from atdp_cli.training.clipping.forward import batch_logits, loss_gradient
+from atdp_cli.training.clipping.forward import loss_gradient
 from atdp_cli.training.distributed.collectives import all_gather, all_reduce_sum
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks, local_items
 from atdp_cli.training.execution import Precision
 from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer, start_of
-from atdp_cli.training.plan import StagePlan
+from atdp_cli.training.plan import StagePlan, step_events
 from atdp_cli.training.precision import in_precision
 from atdp_cli.training.recipe import DPSGD
 from atdp_cli.training.state import (
@@ -133,7 +133,7 @@ def run_private(
         RunError: The first step changed nothing.
     """
     model, plan, ranks = run.model, run.plan, run.ranks
-    events = _one_step_events(plan)
+    events = step_events(plan)
 
     def step(optimizer: torch.optim.Optimizer, number: int, examples: Sequence[Example]) -> _StepOutcome:
         event = events[(number - 1) // plan.steps_per_epoch]
@@ -312,23 +312,6 @@ def _end_epoch(run: StageRun, epoch: int) -> Perplexity:
     return measured
 
 
-def _one_step_events(plan: StagePlan) -> list[SubsampledGaussian]:
-    """What one step of each epoch spends."""
-    mechanism = plan.stage.mechanism
-    if not isinstance(mechanism, DPSGD) or plan.sampling_rate is None:
-        raise ValueError(f"stage {plan.stage.name} is not private")
-    return [
-        SubsampledGaussian(
-            stage=plan.stage.name,
-            sampling_rate=plan.sampling_rate,
-            noise_multiplier=sigma,
-            clip_norm=mechanism.clip_norm,
-            steps=1,
-        )
-        for sigma in plan.noise_multipliers
-    ]
-
-
 def poisson_sample(records: int, sampling_rate: float, stream: KeyStream) -> npt.NDArray[np.int64]:
     """Indices of the records in this step: each one independently with probability q; it may be empty.
 
@@ -363,7 +346,7 @@ def gradient_sum(model: PreTrainedModel, records: Sequence[Example], *, tokens: 
     parameters = trainable(model)
     total = zeros_of(model)
     for batch in split(records, tokens):
-        logits = batch_logits(model, batch, positions=False)
+        logits = logits_of(model, batch)
         gradients = torch.autograd.grad(logits, parameters, loss_gradient(logits, batch), materialize_grads=True)
         for part, gradient in zip(total, gradients, strict=True):
             part.add_(gradient)

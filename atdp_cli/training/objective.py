@@ -1,4 +1,4 @@
-"""What a stage asks of each token: its weight in its record's loss."""
+"""The objective of a stage: each token's weight in its record's loss."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ class Example:
     """A record ready for training: its loss is Σ weight·(the token's loss) over its windows' tokens.
 
     A token's loss is its negative log-likelihood; where it is anchored, KL(target ‖ model) of the distributions
-    over the whole vocabulary at its place, the target being made from the reference's.
+    over the whole vocabulary at that token, where the target is derived from the reference's distribution.
 
     Attributes:
-        windows: The record's windows; none for an empty record, which adds nothing.
+        windows: The record's windows; none for an empty record, whose gradient is 0.
         weights: One array a window, shape [T]; 0 at tokens that are no targets.
         anchored: One mask a window, shape [T]; None where no token is anchored.
-        reference: The model, in eval mode, that anchored tokens are pulled to.
-        temperature, target: How, as `Anchored` has them.
+        reference: The model, in eval mode, towards which anchored tokens are pulled.
+        temperature, target: The settings of `Anchored`.
     """
 
     windows: tuple[Window, ...]
@@ -53,13 +53,13 @@ def count_tokens(examples: Sequence[Example]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighing:
-    """How the weight w of a stage came about; None where it was not made that way.
+    """How the weight w of a stage was set; a field is None where it does not apply.
 
     Attributes:
         alpha: The corpus' share of sensitive tokens as released with noise, in [0, 1].
         weight: The w that follows from `alpha`.
         clamped: For w from the record: the share of records with α ≥ r, whose w is 1. Private.
-        share: The paper's r(w) as it came out: the share of all weight that sensitive tokens carry, in [0, 1]; None
+        share: The resulting r(w) of the paper: the share of all weight that sensitive tokens carry, in [0, 1]; None
             where no token has weight. Private.
     """
 
@@ -77,7 +77,7 @@ def sensitive_share(windows: Sequence[Window]) -> float:
 
 
 def weigh(records: Sequence[tuple[Window, ...]], objective: Objective, released: float | None) -> Weighing:
-    """How the objective weighs these records.
+    """The weights that the objective gives these records, summarised.
 
     Args:
         released: α of the corpus as released with noise, for weight `released`.
@@ -98,7 +98,7 @@ def weigh(records: Sequence[tuple[Window, ...]], objective: Objective, released:
 def weight_share(
     records: Sequence[tuple[Window, ...]], objective: Objective, released_weight: float | None = None
 ) -> float | None:
-    """r(w) over these records: the weight of sensitive tokens over that of all; None where there is none.
+    """r(w) over these records: the weight of sensitive tokens over that of all tokens; None where the latter is 0.
 
     For w on all other tokens it is α/(α + w(1−α)), the paper's definition; function words, at weight 1, lower it.
     """
@@ -117,7 +117,7 @@ def make_example(
     released_weight: float | None = None,
     reference: "PreTrainedModel | None" = None,
 ) -> Example:
-    """Weigh a record's tokens; nothing but this record and public numbers enter.
+    """Weigh a record's tokens, by this record and public numbers alone.
 
     Args:
         released_weight: w from the released share, for weight `released`.
@@ -138,12 +138,12 @@ def token_weights(
     """Each token's weight in its record's loss, one array a window, shape [T]."""
     other = _other_weight(windows, objective, released_weight)
     strength = objective.strength if isinstance(objective, Anchored) else 1.0
-    return tuple(_weights(window, strength, other) for window in windows)
-
-
-def _weights(window: Window, strength: float, other: float) -> Weights:
-    weights = np.where(window.sensitive, strength, np.where(window.function, 1.0, other))
-    return (weights * window.targets).astype(np.float32)
+    return tuple(
+        (np.where(window.sensitive, strength, np.where(window.function, 1.0, other)) * window.targets).astype(
+            np.float32
+        )
+        for window in windows
+    )
 
 
 def _other_weight(windows: Sequence[Window], objective: Objective, released_weight: float | None) -> float:

@@ -1,4 +1,4 @@
-"""The plan: everything that a recipe will spend, known before the first step. Never imports torch."""
+"""The plan: all the privacy that a recipe will spend, known before the first step. Never imports torch."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -45,12 +45,12 @@ SOLVE_TOLERANCE = 1e-3
 """The solved plan's ε lies within this share below the target."""
 
 LOWEST_NOISE, HIGHEST_NOISE = 0.2, 1000.0
-"""Where the solver looks for σ₀."""
+"""The range in which the solver searches for σ₀."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StagePlan:
-    """A stage of training with its sizes worked out for N records.
+    """A stage of training with its sizes for N records.
 
     Attributes:
         batch: Records a step: the expected number B for a stage with noise.
@@ -74,7 +74,7 @@ class StagePlan:
 
 @dataclass(frozen=True, kw_only=True)
 class InterpolatePlan:
-    """A stage that trains nothing, with what it reads."""
+    """A stage that takes no steps, with the events of what it reads."""
 
     stage: Interpolate
     events: tuple[LedgerEvent, ...]
@@ -88,7 +88,7 @@ class Plan:
     """All stages, and the ledger that an uninterrupted run will leave.
 
     Attributes:
-        before: Of the ledger's events, those of the models that the run starts from or reads.
+        before: Those of the ledger's events that the models spent which the run starts from or reads.
     """
 
     stages: tuple[AnyPlan, ...]
@@ -111,7 +111,7 @@ class Reference:
     """The model that some stages read.
 
     Attributes:
-        ledger: The one that lies beside it; None makes it public, as whoever names it declares.
+        ledger: The ledger beside it; None where there is none: then it counts as public, as the user declares.
         weights: SHA-256 of each of its weight files.
     """
 
@@ -121,7 +121,7 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """What a plan needs to know of the data; all of it is public under zero-out adjacency.
+    """What a plan depends on in the data; all of it is public under zero-out adjacency.
 
     Attributes:
         records: N, the training records.
@@ -145,31 +145,31 @@ def make_plan(
     watched: bool = False,
     jitter_seed: int = 0,
 ) -> Plan:
-    """Work out every stage and the ledger, those of the starting checkpoint and of the reference included.
+    """Plan every stage and the ledger, which includes those of the starting checkpoint and of the reference.
 
     Args:
         inherited: The ledger beside the starting checkpoint.
         reference: None where no stage reads one.
-        watched: Whether private stages end by what the reference says of their model, and so read it too.
+        watched: Whether private stages stop early by a criterion that reads the reference.
 
     Raises:
         UsageError: δ is not below 1/N, a batch is larger than the corpus, a ledger counts another unit, or a stage
             lacks its reference.
     """
-    ledgers = [one for one in (inherited, reference.ledger if reference else None) if one is not None]
-    largest = max(corpus.records, *(one.records for one in ledgers), 0)
+    ledgers = [ledger for ledger in (inherited, reference.ledger if reference else None) if ledger is not None]
+    largest = max(corpus.records, *(ledger.records for ledger in ledgers), 0)
     require_delta(delta)
     if not delta < 1 / largest:
         raise UsageError(
             f"delta is {delta:g}, not below 1/N = {1 / largest:.3g} for {largest:,} training records.",
             "Choose a smaller --delta.",
         )
-    for one in ledgers:
-        if one.unit != corpus.unit:
+    for ledger in ledgers:
+        if ledger.unit != corpus.unit:
             raise UsageError(
-                f"The ledger beside {'the checkpoint' if one is inherited else 'the reference'} protects each "
-                f"{one.unit}, this run each {corpus.unit}.",
-                f"Use --unit {one.unit}, or give another model.",
+                f"The ledger beside {'the checkpoint' if ledger is inherited else 'the reference'} protects each "
+                f"{ledger.unit}, this run each {corpus.unit}.",
+                f"Use --unit {ledger.unit}, or give another model.",
             )
     stages = tuple(
         _plan_stage(stage, position, corpus, reference=reference, watched=watched, jitter_seed=jitter_seed)
@@ -177,7 +177,7 @@ def make_plan(
     )
     before = compose_ledgers(ledgers).events if ledgers else ()
     events = compact(before + tuple(event for stage in stages for event in stage.events))
-    ledger = Ledger(
+    composed = Ledger(
         unit=corpus.unit,
         prior="public" if prior == "public" or (inherited and inherited.prior == "public") else "unknown",
         records=largest,
@@ -185,20 +185,20 @@ def make_plan(
         grid=grid_for(private_events(events)),
         events=events,
         run=new_run(),
-        insecure_seed=any(one.insecure_seed for one in ledgers),
+        insecure_seed=any(ledger.insecure_seed for ledger in ledgers),
     )
-    return Plan(stages=stages, ledger=ledger, before=before)
+    return Plan(stages=stages, ledger=composed, before=before)
 
 
 def planned_epsilon(plan: Plan) -> float:
-    """ε of all that a plan spends, what was spent before it included."""
+    """ε of all that a plan spends, including what was spent before it."""
     return strongest_epsilon(plan.ledger)
 
 
 def strongest_epsilon(ledger: Ledger) -> float:
-    """ε of all private events of a ledger by PLD, 0 where there are none: what `--target-epsilon` is about.
+    """ε of all private events of a ledger by PLD, 0 where there are none: the ε of `--target-epsilon`.
 
-    Where the strongest guarantee that holds is the selective one, its adjacency counts, which is replace-one.
+    Where the strongest guarantee that holds is the selective one, its adjacency is used: replace-one.
     """
     selective = no_end_to_end(ledger) is not None and selective_void(ledger) is None
     return epsilon_pld(
@@ -236,20 +236,20 @@ def solve_noise(recipe: Recipe, target: float, plan_with: Callable[[Recipe], Pla
 
     start = min(max(start, LOWEST_NOISE), HIGHEST_NOISE)
     # ε falls with σ₀ because the shape is scaled as a whole.
-    found = calibrate_noise(
+    sigma = calibrate_noise(
         epsilon, target, start=start, cheapest=HIGHEST_NOISE, dearest=LOWEST_NOISE, tolerance=SOLVE_TOLERANCE
     )
-    if found is None:
+    if sigma is None:
         raise BudgetError(
             f"ε = {target:g} cannot be reached: even with a noise multiplier of {HIGHEST_NOISE:g}, ε is "
             f"{epsilon(HIGHEST_NOISE):.3g}.",
             "Ask for a larger ε, fewer epochs or a smaller batch.",
         )
-    return with_noise(found)
+    return with_noise(sigma)
 
 
 def _scalable(recipe: Recipe) -> tuple[int, float, Callable[[float], Stage]]:
-    """The stage whose noise is solved for: its position, its σ, and what it is with another σ."""
+    """The stage whose noise is solved for: its position, its σ, and the stage as a function of σ."""
     position = last_private(recipe)
     stage = recipe[position]
     if isinstance(stage, Train) and isinstance(mechanism := stage.mechanism, DPSGD):
@@ -295,8 +295,7 @@ def _read_event(stage: Stage, reference: Reference | None) -> ReadModel:
             f"Stage {stage.name} reads a public model.",
             "Name it: --reference FOLDER, the base that never saw the corpus.",
         )
-    known = reference.ledger
-    past = "declared" if known is None else known.prior
+    past = "declared" if reference.ledger is None else reference.ledger.prior
     return ReadModel.model_validate({"stage": stage.name, "past": past, "weights": dict(reference.weights)})
 
 
@@ -317,7 +316,7 @@ def _released(stage: Train) -> tuple[LedgerEvent, ...]:
 
 
 def _masks(stage: Train, corpus: Corpus) -> Masks | None:
-    """As the ledger has it; decoys are drawn without looking which flagged texts are equal."""
+    """`PlainTraining.masks`; decoys are drawn regardless of which flagged texts are equal."""
     if stage.text is Text.RAW:
         return None
     return "stable" if stage.text is Text.DECOY and corpus.masks == "linked" else corpus.masks
@@ -337,31 +336,43 @@ def _plan_noisy(stage: Train, mechanism: DPSGD, position: int, corpus: Corpus, j
         noise_multipliers=sigma_sequence(mechanism.schedule, stage.epochs, position=position, jitter_seed=jitter_seed),
         events=(),
     )
-    return replace(planned, events=_spent(planned, mechanism))
+    return replace(planned, events=_spent(planned))
 
 
-def _spent(plan: StagePlan, mechanism: DPSGD) -> tuple[LedgerEvent, ...]:
-    """What a stage with noise takes from the records."""
+def step_events(plan: StagePlan) -> tuple[SubsampledGaussian, ...]:
+    """What a single step of each epoch spends.
+
+    Raises:
+        ValueError: The stage reads no record under noise.
+    """
+    mechanism = plan.stage.mechanism
+    if not isinstance(mechanism, DPSGD) or plan.sampling_rate is None:
+        raise ValueError(f"stage {plan.stage.name} is not private")
+    return tuple(
+        SubsampledGaussian(
+            stage=plan.stage.name,
+            sampling_rate=plan.sampling_rate,
+            noise_multiplier=sigma,
+            clip_norm=mechanism.clip_norm,
+            steps=1,
+        )
+        for sigma in plan.noise_multipliers
+    )
+
+
+def _spent(plan: StagePlan) -> tuple[LedgerEvent, ...]:
+    """What a stage with noise spends."""
     if plan.sampling_rate is None:
         return ()
     stage, events = plan.stage, [*_released(plan.stage)]
     if isinstance(stage.objective, Weighted) and stage.objective.weight == "released":
         events.append(release_event(stage.name, stage.objective))
-    events += [
-        SubsampledGaussian(
-            stage=stage.name,
-            sampling_rate=plan.sampling_rate,
-            noise_multiplier=sigma,
-            clip_norm=mechanism.clip_norm,
-            steps=plan.steps_per_epoch,
-        )
-        for sigma in plan.noise_multipliers
-    ]
+    events += [event.model_copy(update={"steps": plan.steps_per_epoch}) for event in step_events(plan)]
     return compact(events)
 
 
 def frequencies_event(stage: Train) -> GaussianRelease:
-    """The ledger's event for releasing how often public words and digits stand in flagged spans, votes of norm ≤ 1.
+    """The ledger's event for releasing how often public words and digits occur in flagged spans, votes of norm ≤ 1.
 
     Raises:
         ValueError: The stage releases nothing.

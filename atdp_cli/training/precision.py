@@ -1,4 +1,4 @@
-"""In what numbers layers compute. Weights, losses, norms, sums, noise and the optimizer stay in fp32 or better."""
+"""The precision of layers' computations; weights, losses, norms, sums, noise and optimizer stay in fp32 or better."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,24 +10,24 @@ from transformers import PreTrainedModel
 from atdp_cli.errors import UsageError
 from atdp_cli.training.execution import Precision
 
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
 
 
 @contextmanager
 def computing_in(model: PreTrainedModel, precision: Precision) -> Iterator[None]:
-    """With bfloat16 the model's forward passes run under torch's autocast, and what flows back meets the same numbers.
+    """With bfloat16 the model's forward passes run under torch's autocast, and so does their backward pass.
 
-    Only the passes: under autocast the products that make norms and sums would be rounded as well.
+    Nothing else does: under autocast the products for norms and sums would be rounded as well.
     """
     if precision == "float32":
         yield
         return
-    plain = model.forward
+    original = model.forward
 
     def forward(*args: Any, **named: Any) -> Any:
         with torch.autocast(model.device.type, dtype=torch.bfloat16):
-            return plain(*args, **named)
+            return original(*args, **named)
 
     vars(model)["forward"] = forward
     try:
@@ -37,11 +37,11 @@ def computing_in(model: PreTrainedModel, precision: Precision) -> Iterator[None]
 
 
 def in_precision(
-    precision: Precision, work: Callable[Concatenate[PreTrainedModel, Given], Result]
-) -> Callable[Concatenate[PreTrainedModel, Given], Result]:
-    """The work on a model, its layers computing in this precision."""
+    precision: Precision, work: Callable[Concatenate[PreTrainedModel, Arguments], Returned]
+) -> Callable[Concatenate[PreTrainedModel, Arguments], Returned]:
+    """`work` with the model's layers computing in this precision."""
 
-    def computed(model: PreTrainedModel, /, *args: Given.args, **named: Given.kwargs) -> Result:
+    def computed(model: PreTrainedModel, /, *args: Arguments.args, **named: Arguments.kwargs) -> Returned:
         with computing_in(model, precision):
             return work(model, *args, **named)
 
@@ -49,7 +49,7 @@ def in_precision(
 
 
 def check_precision(precision: Precision, device: torch.device) -> None:
-    """Raise UsageError where the device has no such numbers."""
+    """Raise UsageError where the device does not compute in this precision."""
     if precision == "float32" or device.type != "cuda":
         return
     if not torch.cuda.is_bf16_supported(including_emulation=False):

@@ -49,23 +49,11 @@ class Weighted:
     """
 
     kind: Literal["weighted"] = "weighted"
-    weight: Annotated[
-        _Share | Literal["record", "released"],
-        Field(
-            description="w of tokens without a flag: a number, record (from the record's own share of flagged tokens) "
-            "or released (from the corpus' share, released with noise). Default: 0.2."
-        ),
-        _TRAINING,
-    ] = 0.2
-    target_share: Annotated[
-        float,
-        Field(
-            gt=0,
-            lt=1,
-            description="Share of the weight that flagged tokens should carry, for record and released. Default: 0.5.",
-        ),
-        _TRAINING,
-    ] = 0.5
+    weight: Annotated[_Share | Literal["record", "released"], _TRAINING] = 0.2
+    """w of tokens without a flag: a number, record (from the record's own share of flagged tokens) or released (from
+    the corpus' share, released with noise). Default: 0.2."""
+    target_share: Annotated[float, Field(gt=0, lt=1), _TRAINING] = 0.5
+    """Share of the weight that flagged tokens should carry, for record and released. Default: 0.5."""
     release_noise_multiplier: NoiseMultiplier = 20.0
 
 
@@ -123,12 +111,10 @@ class DPSGD:
     """
 
     kind: Literal["dp-sgd"] = "dp-sgd"
-    clip_norm: Annotated[
-        _Positive, Field(description="C: largest norm of a record's gradient. Default: 0.1."), _PRIVACY
-    ] = 0.1
-    expected_batch: Annotated[
-        _Count | None, Field(description="B, expected records a step. Default: min(256, ⌈N/4⌉)."), _TRAINING
-    ] = None
+    clip_norm: Annotated[_Positive, _PRIVACY] = 0.1
+    """C: largest norm of a record's gradient. Default: 0.1."""
+    expected_batch: Annotated[_Count | None, _TRAINING] = None
+    """B, expected records a step. Default: min(256, ⌈N/4⌉)."""
     schedule: Schedule
 
 
@@ -218,9 +204,8 @@ class Train:
     text: Text
     objective: Objective
     mechanism: Mechanism
-    epochs: Annotated[
-        int, Field(ge=1, le=MOST_EPOCHS, description="Passes over the corpus. Default: 3."), _TRAINING
-    ] = 3
+    epochs: Annotated[int, Field(ge=1, le=MOST_EPOCHS), _TRAINING] = 3
+    """Passes over the corpus. Default: 3."""
     optimizer: Optimizer = AdamW()
     layers: str = "all"
     annealing: Annealing = "none"

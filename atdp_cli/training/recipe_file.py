@@ -8,11 +8,10 @@ silent.
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, to_jsonable_python
 
 from atdp_cli.errors import InputError, UsageError
@@ -132,7 +131,7 @@ def _loaded(text: str) -> Any:
 def _file(document: Any) -> RecipeFile:
     try:
         # As JSON, which has neither tuples nor enums: strict validation takes a list and a string for them.
-        read = _DOCUMENT.validate_json(json.dumps(document))
+        read = _DOCUMENT.validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
         raise _refusal(document, error.errors(include_url=False)) from error
     return RecipeFile(name=read.name, recipe=read.stage, run=read.run)
@@ -155,7 +154,8 @@ def _refusal(document: Any, errors: Sequence[ErrorDetails]) -> UsageError:
             problem, remedy = f"{around}: the key '{key}' is missing.", "Add it."
         case "unexpected_keyword_argument" | "extra_forbidden":
             problem = f"{around}: the key {key!r} is not known."
-            known = _keys(_Document if place == [key] else RunOptions if place[0] == "run" else _KINDS[table["kind"]])
+            owner: Any = _Document if place == [key] else RunOptions if place[0] == "run" else _KINDS[table["kind"]]
+            known = [name for name in owner.__pydantic_fields__ if name != "kind"]
             remedy = f"Its keys are {', '.join(known)}." if known else "It has no keys but kind."
         case "union_tag_not_found":
             problem = f"{where}: the key 'kind' is missing."
@@ -198,9 +198,3 @@ def _place(document: Any, loc: Sequence[str | int]) -> tuple[list[str], Any]:
 
 def _stage_words(number: int, name: object) -> str:
     return f"stage {number} ({name})" if isinstance(name, str) and name.isprintable() else f"stage {number}"
-
-
-def _keys(owner: type[Any]) -> list[str]:
-    """The keys that a table may have beside its kind."""
-    names = owner.model_fields if issubclass(owner, BaseModel) else [field.name for field in fields(owner)]
-    return [name for name in names if name != "kind"]

@@ -83,7 +83,10 @@ def stage_options() -> dict[str, StageOption]:
     """The options that the command line has for stages, by name: fields of the recipe that have an `Option`."""
     return {
         _option_name(name): StageOption(
-            name=_option_name(name), type=_type_on_command_line(field), help=field.description or "", option=option
+            name=_option_name(name),
+            type=_type_on_command_line(field),
+            help=" ".join((field.description or "").split()),
+            option=option,
         )
         for name, field in _fields()
         for option in field.metadata

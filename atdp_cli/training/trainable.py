@@ -1,4 +1,4 @@
-"""Training some of a model's parameters: those in whose name a pattern is found."""
+"""Training some of a model's parameters: those whose name matches a pattern."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,26 +10,26 @@ from atdp_cli.files.regexes import Expression
 
 
 def selected(model: nn.Module, layers: str) -> list[nn.Parameter]:
-    """The trainable parameters that `layers` of a stage means, in the model's order.
+    """The trainable parameters that a stage's setting `layers` selects, in the model's order.
 
-    A parameter that layers share is known by the first of its names, as `named_parameters` has it.
+    A parameter that layers share has the first of its names, as in `named_parameters`.
 
     Args:
-        layers: `all`, or a regular expression.
+        layers: `all`, or a regular expression that is searched for in the names.
 
     Raises:
-        UsageError: It is found in no name.
+        UsageError: It matches no name.
     """
-    wanted = Expression(layers, "The regular expression layers")
-    named = {name: one for name, one in model.named_parameters() if one.requires_grad}
-    found = [one for name, one in named.items() if layers == "all" or any(wanted.finditer(name))]
-    if named and not found:
+    pattern = Expression(layers, "The regular expression layers")
+    named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    matching = [parameter for name, parameter in named.items() if layers == "all" or any(pattern.finditer(name))]
+    if named and not matching:
         names = list(named)
-        some = dict.fromkeys((names[0], names[len(names) // 2], names[-1]))
+        examples = dict.fromkeys((names[0], names[len(names) // 2], names[-1]))
         raise UsageError(
-            f"layers = {layers} is found in no trainable parameter's name.", f"Their names are like {', '.join(some)}."
+            f"layers = {layers} matches no trainable parameter's name.", f"Their names are like {', '.join(examples)}."
         )
-    return found
+    return matching
 
 
 @contextmanager
@@ -39,8 +39,8 @@ def training_only(model: nn.Module, layers: str) -> Iterator[None]:
     Raises:
         UsageError: As `selected`.
     """
-    kept = {id(one) for one in selected(model, layers)}
-    others = [one for one in model.parameters() if one.requires_grad and id(one) not in kept]
+    kept = {id(parameter) for parameter in selected(model, layers)}
+    others = [part for part in model.parameters() if part.requires_grad and id(part) not in kept]
     for parameter in others:
         parameter.requires_grad_(False)
     try:

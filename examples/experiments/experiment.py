@@ -73,7 +73,7 @@ class Experiment:
         require_at_least("held_out_every", self.held_out_every, 2)
         if self.corpus.suffix != ".txt":
             raise UsageError(
-                f"{self.corpus} is not plain text.", "Canaries are planted in .txt corpora, a record a line."
+                f"{self.corpus} is not plain text.", "Canaries are planted in .txt corpora, one record a line."
             )
 
     def folder(self, seed: int) -> Path:

@@ -21,10 +21,11 @@ from atdp_cli.audit.planting import draw_secrets
 from atdp_cli.audit.pool import Candidates, tokenise
 from atdp_cli.audit.ranking import Pool, rank_targets
 from atdp_cli.audit.trie import build_trie, score_pool
-from atdp_cli.audit.verdict import Limits, audit_scores
+from atdp_cli.audit.verdict import Limits
 from atdp_cli.audit_result import Verdict
 from atdp_cli.model.tokens import encode_record
 from tests.audit.conftest import gpt2, llama
+from tests.audit.scores import audit_scores
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

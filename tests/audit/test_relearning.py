@@ -145,7 +145,7 @@ def hidden(model: Any, digits: Any) -> Any:
 
 
 @pytest.mark.parametrize("copies", [40, pytest.param(0, marks=pytest.mark.ci)])
-def test_a_hidden_secret_resurfaces_and_one_that_was_never_seen_does_not(copies: int) -> None:
+def test_a_hidden_secret_is_relearnt_and_one_that_was_never_seen_does_not(copies: int) -> None:
     """As the audit's own test sees three models, each with a secret of its own: trained, masked, and tuned on."""
     seen = []
     for seed in range(3):

@@ -22,12 +22,12 @@ from transformers import (
 from atdp_cli.audit.canary import Target, parse_template
 from atdp_cli.audit.exposure import rank_of
 from atdp_cli.audit.pool import PADDING, Candidates, tokenise
-from atdp_cli.audit.trie import build_trie, score_above, score_pool
-from atdp_cli.audit.verdict import audit_scores
+from atdp_cli.audit.trie import build_trie, score_pool
 from atdp_cli.audit_result import Verdict
 from atdp_cli.errors import RunError, UsageError
 from atdp_cli.events import Event, NodesScored
 from atdp_cli.model.tokens import encode_record
+from tests.audit.scores import audit_scores
 
 from .conftest import gpt2, llama
 
@@ -169,7 +169,7 @@ def test_a_floor_leaves_out_what_scores_below_it_and_changes_nothing_else(rows: 
     full = score_pool(MODEL, candidates, batch_size=1)
     floor = data.draw(st.floats(-12, 0) | st.sampled_from(full.tolist()))
     heard = list[Event]()
-    found = score_above(MODEL, candidates, floor, batch_size=1, notify=heard.append)
+    found = score_pool(MODEL, candidates, floor=floor, batch_size=1, notify=heard.append)
     assert np.array_equal(found, np.where(full >= floor, full, -np.inf))
     paths = {tuple(row[:depth]) for row in rows for depth in range(len(row))}
     scores = score_pool(MODEL, candidates_of([list(path) for path in paths], [7, 5]), batch_size=1) if paths else full

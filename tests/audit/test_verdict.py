@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import rank_of
-from atdp_cli.audit.verdict import Limits, audit_scores
+from atdp_cli.audit.verdict import Limits
 from atdp_cli.audit_result import Audit, Verdict, exit_code
 from atdp_cli.errors import RunError, UsageError
+from tests.audit.scores import audit_scores
 
 POOL = 20_000
 SCORES = np.random.default_rng(1).normal(-12, 3, POOL)

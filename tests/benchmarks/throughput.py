@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from atdp_cli.events import ignore
+from atdp_cli.jobs.backend import Local
 from atdp_cli.jobs.detector import Detector, run_detector
-from atdp_cli.jobs.ray import Local
 from atdp_cli.text.corpus.records import read_records
 from atdp_cli.text.detection.scan import BATCH, PIPELINES, load_pipeline
 from atdp_cli.text.detection.span_file import spans_line

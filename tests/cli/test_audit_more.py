@@ -109,7 +109,7 @@ def test_every_attack_and_bound_has_its_place_in_the_schema_and_names_no_secret(
     for number in first:
         assert entry["canaries"][number - 1]["rank_min"] <= 20
     table = " ".join(atdp(*command).out.split())
-    for said in ("Extraction", "Membership by reference", "Resurfacing", "likeliest", "No claim to test"):
+    for said in ("Extraction", "Membership inference by reference", "Relearning", "likeliest", "No claim to test"):
         assert said in table
     shown = atdp(*command, "--show-secrets", "--json").json["models"][0]["distribution"]["top"]
     known = canaries_of(tossed.manifest)

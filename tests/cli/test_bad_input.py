@@ -96,7 +96,7 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str], str]] = {
     "users on both sides": (
         lambda place: [write(name, '{"text": "a", "user": "u"}\n' * 2)(place) for name in ("a.jsonl", "b.jsonl")],
         ["harden", "model", "--data", "a.jsonl", "--valid", "b.jsonl", "--unit", "user", "-o", "out"],
-        "share values",
+        "have values of user in common",
     ),
     "standard input": (nothing, ["harden", "model", "--data", "-", "-o", "out"], "read more than once"),
     "a folder of terms": (lambda place: (place / "terms").mkdir(), [*HARDEN, "--allow", "terms"], "terms is no file"),

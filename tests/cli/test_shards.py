@@ -49,7 +49,7 @@ def test_a_part_without_records_is_an_empty_file(atdp: Atdp, mail: Path, tmp_pat
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (("detect", "{mail}", "--shard", "5/4"), "--shard 5/4 is no part. Give I/N"),
+        (("detect", "{mail}", "--shard", "5/4"), "--shard 5/4 is not a part of a corpus. Give I/N"),
         (("detect", "{mail}", "--shard", "1/2", "--unit", "document"), "--unit document makes it one"),
         (("detect", "-", "--shard", "1/2"), "standard input has none"),
         (("detect", "{mail}", "--shard", "1/2", "--review", "{mail}.queue"), "Draw the queue by a run without --shard"),

@@ -16,7 +16,7 @@ from atdp_cli.text.corpus.rewriting import rewrite_corpus
 from atdp_cli.text.corpus.segments import Selection
 from atdp_cli.text.detection.span_file import read_spans, spans_line
 from atdp_cli.text.detection.spans import Span, Tier
-from atdp_cli.text.review.queue_file import Entry, Header, Masked, read_queue
+from atdp_cli.text.review.queue_file import Header, Masked, QueueEntry, read_queue
 from tests.fuzz.damage import BYTES, VALUES, altered, damaged, node_of, noise, soup, text_of
 from tests.fuzz.survival import INPUTS, SECRET, Choices, Make, survive
 
@@ -137,15 +137,7 @@ def test_parquet(inputs: int, tmp_path: Path) -> None:
 
     def read_and_rewrite(case: Case) -> None:
         read(case)
-        how = case[1]
-        rewrite_corpus(
-            path,
-            target,
-            lambda records: (() for _ in records),
-            unit=how.unit,
-            text_field=how.text_field,
-            id_field=how.id_field,
-        )
+        rewrite_corpus(path, target, lambda records: (() for _ in records), case[1])
 
     makes = [as_cases(make, FIELDS) for make in (damaged(*files), noise)]
     survive(inputs, [makes[0], *makes], read_and_rewrite, valid=[(one, Selection(), False) for one in files])
@@ -173,7 +165,7 @@ def test_spans_files(inputs: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_review_queues(inputs: int, tmp_path: Path) -> None:
     path = tmp_path / "queue.jsonl"
-    flagged = Entry(
+    flagged = QueueEntry(
         id="1",
         record=0,
         start=0,
@@ -186,7 +178,7 @@ def test_review_queues(inputs: int, tmp_path: Path) -> None:
             Masked(start=10, end=16, label="ORG", source="ner"),
         ),
     )
-    plain = Entry(id="2", record=1, start=0, end=12, stratum="unflagged", stands_for=1.5, masked=SECRET, spans=())
+    plain = QueueEntry(id="2", record=1, start=0, end=12, stratum="unflagged", stands_for=1.5, masked=SECRET, spans=())
     header = Header(corpora=("/a/corpus.txt",), tier=Tier.LOW_ENTITY, sample=0.5)
     lines = [line.model_dump_json() for line in (header, flagged, plain)]
     whole = "\n".join(lines).encode()

@@ -9,7 +9,7 @@ import pytest
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.manifest import read_manifest
 from atdp_cli.errors import AtdpError, InputError
-from atdp_cli.files.bounded_read import LARGEST
+from atdp_cli.files.bounded_read import LARGEST_FILE
 from atdp_cli.jobs.report import as_json, read_audits, read_report, with_audits
 from atdp_cli.model.folder import base_of
 from atdp_cli.privacy.journal import read_journal
@@ -17,6 +17,7 @@ from atdp_cli.privacy.ledger import read_ledger, write_ledger
 from atdp_cli.report.baseline import read_baseline
 from atdp_cli.text.corpus.records import read_records
 from atdp_cli.text.corpus.rewriting import rewrite_corpus
+from atdp_cli.text.corpus.segments import Selection
 from atdp_cli.text.detection.term_lists import read_terms
 from atdp_cli.training.recipe import parse_recipe
 from atdp_cli.training.recipe_file import RecipeFile, read_recipe, recipe_text
@@ -67,7 +68,7 @@ FILES: dict[str, tuple[Callable[[Path], object], Callable[[Path], str | bytes]]]
     "a report with half a character": (read_report, lambda _: reported(unit="\ud800")),
     "an audit with half a character": (read_audits, lambda _: AUDIT.replace("models/one", "\\ud800")),
     "a report's software of two lines": (read_report, lambda _: reported(software={"two\nlines": 1})),
-    "a report without end": (read_report, lambda _: " " * (LARGEST + 1)),
+    "a report without end": (read_report, lambda _: " " * (LARGEST_FILE + 1)),
     "a journal that is not UTF-8": (read_journal, lambda _: b"\x80"),
     "a nested set in layers": (read_recipe, lambda _: recipe(layers='"[[a]"')),
     "a kind of six thousand digits": (read_recipe, lambda _: recipe(kind="0x" + "f" * 5000)),
@@ -137,5 +138,5 @@ def test_a_column_with_fewer_rows_than_the_text(tmp_path: Path) -> None:
     source, target = Path(__file__).parent / "found" / "rows_apart.parquet", tmp_path / "out.parquet"
     assert len(list(read_records(source, unit="id"))) == 3
     with pytest.raises(InputError, match="damaged"):
-        rewrite_corpus(source, target, lambda records: (() for _ in records), unit="id")
+        rewrite_corpus(source, target, lambda records: (() for _ in records), Selection(unit="id"))
     assert not target.exists()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from atdp_cli.jobs.harden.encoding import FlaggedRecord
-from atdp_cli.jobs.harden.stages import fit_frequencies
+from atdp_cli.jobs.harden.releases import fit_frequencies
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.spans import Span, Tier
@@ -60,7 +60,7 @@ def test_a_single_record_has_no_visible_part(releases: int) -> None:
 
 def test_the_noise_is_that_of_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
     """What reaches the estimate is the clipped sum and N(0, σ²) on every item, also on those that nobody has."""
-    from atdp_cli.jobs.harden import stages as fitting
+    from atdp_cli.jobs.harden import releases as fitting
     from atdp_cli.privacy import release as histogram
 
     seen: dict[str, Any] = {}
@@ -81,7 +81,7 @@ def test_the_noise_is_that_of_the_release(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_source_and_target_of_a_pair_are_one_record() -> None:
-    from atdp_cli.jobs.harden.stages import _votes
+    from atdp_cli.jobs.harden.releases import _votes
 
     one = flagged(known()[0])
     pair = FlaggedRecord(one.record, one.spans, source=one)

@@ -12,9 +12,10 @@ from atdp_cli.audit_result import AnyAudit, Audit, UnfinishedAudit
 from atdp_cli.errors import InputError, RunError, UsageError
 from atdp_cli.events import Event, RecordsRead, ignore
 from atdp_cli.jobs.audit import audit_models
+from atdp_cli.jobs.backend import THIS_PROCESS, Backend
 from atdp_cli.jobs.detect import CorpusSource, detect_corpus
 from atdp_cli.jobs.detector import Detector
-from atdp_cli.jobs.ray import RETRIES, THIS_PROCESS, Backend, Ray, connected, require_ray, submit_to
+from atdp_cli.jobs.ray import RETRIES, Ray, connected, require_ray, submit_to
 from tests.rayworkers import kill_a_busy_worker
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")

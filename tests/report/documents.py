@@ -55,7 +55,7 @@ def audit(of: ScoreName = "after", **fields: Any) -> AuditEntry:
             "of": of,
             "weights": {"model.safetensors": "ab12"},
             "verdict": "PASS",
-            "reasons": ("The canaries stand where chance would put them.",),
+            "reasons": ("The canaries rank where chance would put them.",),
             "alpha": 0.01,
             "threshold": 9.65,
             "null_band": (0.0365, 5.3219),

@@ -3,8 +3,9 @@
 import numpy as np
 
 from atdp_cli.audit.canary import Target
-from atdp_cli.audit.verdict import Limits, audit_scores
+from atdp_cli.audit.verdict import Limits
 from atdp_cli.audit_result import Audit, UnfinishedAudit
+from tests.audit.scores import audit_scores
 
 POOL = 100_000
 

@@ -55,7 +55,7 @@ def test_a_seed_protects_nobody() -> None:
 
 def test_a_weak_one_is_called_weak() -> None:
     weak = SubsampledGaussian(stage="atdp", sampling_rate=0.9, noise_multiplier=0.6, clip_norm=1.0, steps=60)
-    assert "That is no protection that anyone should rely on." in said(ledger(weak)).protects
+    assert "Nobody should rely on a protection this weak." in said(ledger(weak)).protects
     assert "rely on" not in said(ledger(NOISY)).protects
 
 
@@ -75,7 +75,7 @@ def test_the_audit_is_told_as_it_ended() -> None:
     for text in told.values():
         assert "1.81 bits, 1.62 by the ratio" in text
         assert "2 canaries" in text or "2 planted canaries" in text
-        assert "It says 1 of them when asked." in text
+        assert "Greedy decoding gives 1 of them." in text
 
 
 def test_the_pyramid_has_its_three_levels() -> None:

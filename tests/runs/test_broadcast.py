@@ -142,5 +142,5 @@ def test_a_model_is_not_parted_among_one_process() -> None:
 
 @pytest.mark.parametrize("variable", ["WORLD_SIZE", "LOCAL_RANK"])
 def test_variables_that_are_no_numbers_are_refused(variable: str) -> None:
-    with pytest.raises(UsageError, match="is no number"), process_group(environment={variable: "many"}):
+    with pytest.raises(UsageError, match="is not a number"), process_group(environment={variable: "many"}):
         pass

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
+from atdp_cli.files.private import KEY_BYTES
 from atdp_cli.text.detection.spans import Span, Tier
-from atdp_cli.text.redaction.placeholders import KEY_BYTES, Masking, Style
+from atdp_cli.text.redaction.placeholders import Masking, Style
 
 LABELS = ("PERSON", "NUMBER", "EMAIL", "SUBJ")
 SOURCES = ("ner", "pattern", "pos", "dep", "deny", "file")

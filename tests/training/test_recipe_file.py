@@ -243,6 +243,11 @@ WRONG = {
     ),
     "run of another type": (GOOD, 'name = "x"\nstage = []\nrun = 3', "run is no table"),
     "unknown key of run": ("tier = ", "data = 3\ntier = ", "run: the key 'data' is not known. Its keys are tier, unit"),
+    "text for a number of run": (
+        "max_windows = 8",
+        'max_windows = "8"',
+        "run: max_windows: Input should be a valid i",
+    ),
     "kind of run": ("tier = ", "kind = []\ntier = ", "run: the key 'kind' is not known. Its keys are tier, unit"),
     "half a pair": ("    1.1,\n", "", "stage 2 (atdp): mechanism: schedule: jitter: Field required"),
     "a pair as text": (

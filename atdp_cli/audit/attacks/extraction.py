@@ -1,4 +1,4 @@
-"""What a client of the model can make it say: canaries read off by greedy decoding, by sampling, and at what cost."""
+"""Extraction: which canaries a client of the model gets by greedy decoding and by sampling, and at what cost."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from atdp_cli.audit.pool import Candidates
+from atdp_cli.audit.trie import damaged_logits
 from atdp_cli.audit_result import Extraction
 from atdp_cli.errors import RunError, UsageError
 
@@ -65,11 +66,11 @@ def extract(
             greedy=decoded[: len(tail)] == tail,
             sampled=count,
             samples=samples,
-            log_p=float(own),
-            queries_half=queries_needed(float(own), 0.5),
-            queries_nine_tenths=queries_needed(float(own), 0.9),
+            log_p=float(target_log_p),
+            queries_half=queries_needed(float(target_log_p), 0.5),
+            queries_nine_tenths=queries_needed(float(target_log_p), 0.9),
         )
-        for tail, count, own in zip(tails, counts, log_p, strict=True)
+        for tail, count, target_log_p in zip(tails, counts, log_p, strict=True)
     )
 
 
@@ -126,7 +127,7 @@ def sample_continuations(
         generator: On the CPU, wherever the model is.
     """
     continued = {tail[:depth] for tail in tails for depth in range(len(tail))}
-    wanted = continued.union(tails)
+    counted = continued.union(tails)
     reached: Counter[Path] = Counter({(): samples})
     alive: list[Path] = [()] if () in continued else []
     while alive:
@@ -134,7 +135,7 @@ def sample_continuations(
         for path, probabilities in _next_tokens(model, prefix, alive, name):
             drawn = torch.multinomial(probabilities, reached[path], replacement=True, generator=generator)
             counts = Counter((*path, token) for token in drawn.tolist())
-            reached.update({child: count for child, count in counts.items() if child in wanted})
+            reached.update({child: count for child, count in counts.items() if child in counted})
             following += [child for child in counts if child in continued]
         alive = following
     return [reached[tail] for tail in tails]
@@ -153,7 +154,5 @@ def _next_tokens(
         with torch.inference_mode():
             logits = model(input_ids=ids, use_cache=False).logits[:, -1].cpu().double()
         if not torch.isfinite(logits).all():
-            raise RunError(
-                f"{name} gives a logit that is NaN or infinite.", "Check the checkpoint: its weights are damaged."
-            )
+            raise damaged_logits(name)
         yield from zip(part, logits.softmax(-1), strict=True)

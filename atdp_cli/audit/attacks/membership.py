@@ -10,8 +10,9 @@ import torch
 from numpy.typing import NDArray
 
 from atdp_cli.audit.canary import Target, Template
+from atdp_cli.audit.trie import damaged_logits
 from atdp_cli.audit_result import Membership
-from atdp_cli.errors import RunError, UsageError
+from atdp_cli.errors import UsageError
 from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.forward import Batch, logits_of, padded
 from atdp_cli.model.tokens import encode_record
@@ -106,8 +107,8 @@ def score_records(
         with torch.inference_mode():
             logits = logits_of(model, batch)
             for row, i in zip(logits, group, strict=True):
-                own, z = _token_scores(row, torch.from_numpy(records[i]).to(row.device), name)
-                log_p[i] = own.sum()
+                token_log_p, z = _token_scores(row, torch.from_numpy(records[i]).to(row.device), name)
+                log_p[i] = token_log_p.sum()
                 min_k[i] = np.sort(z)[: max(1, int(share * z.size))].mean()
     return RecordScores(log_p=log_p, min_k=min_k)
 
@@ -143,14 +144,12 @@ def _batches(records: Sequence[Record], vocabulary: int) -> Iterator[list[int]]:
 def _token_scores(logits: torch.Tensor, ids: torch.Tensor, name: str) -> tuple[Scores, Scores]:
     """log p and z of each token after the first, shapes [T - 1], from logits of shape [T or more, V]."""
     room = max(1, _LOGITS // (4 * logits.shape[1]))  # positions at a time, for copies of their logits
-    own, z = [], []
+    log_p, z = [], []
     for start in range(0, len(ids) - 1, room):
         following = ids[1:][start : start + room]
         part = logits[start : start + len(following)]
         if not torch.isfinite(part).all():
-            raise RunError(
-                f"{name} gives a logit that is NaN or infinite.", "Check the checkpoint: its weights are damaged."
-            )
+            raise damaged_logits(name)
         # Everything below the largest logit: sums see no large numbers, and a uniform distribution is exactly 0.
         below = part - part.amax(-1, keepdim=True)
         p = below.exp()
@@ -158,9 +157,9 @@ def _token_scores(logits: torch.Tensor, ids: torch.Tensor, name: str) -> tuple[S
         mean = (p * below).sum(-1, dtype=torch.float64) / total
         variance = (p * (below - mean[:, None].to(p.dtype)).square()).sum(-1, dtype=torch.float64) / total
         chosen = below.gather(1, following[:, None])[:, 0].double()
-        own.append((chosen - total.log()).cpu().numpy())
+        log_p.append((chosen - total.log()).cpu().numpy())
         z.append(((chosen - mean) / variance.sqrt().clamp_min(_LEAST_DEVIATION)).cpu().numpy())
-    return np.concatenate(own), np.concatenate(z)
+    return np.concatenate(log_p), np.concatenate(z)
 
 
 def _area(members: Scores, others: Scores) -> tuple[float, float, float]:
@@ -171,8 +170,8 @@ def _area(members: Scores, others: Scores) -> tuple[float, float, float]:
     where the scores separate completely. V is the larger of two estimates: DeLong's (DeLong, DeLong and
     Clarke-Pearson 1988, Biometrics 44), which holds for any two distributions but falls to 0 near AUC 1, and
     Hanley and McNeil's with both group sizes averaged (Newcombe 2006, Statistics in Medicine 25, method 4), which
-    is exact where members and others are alike. For a DeLong's that is 0 or undefined stands the most that the
-    variance can be, auc (1 - auc) / min(m, n) (Birnbaum and Klose 1957).
+    is exact where members and others are alike. For a DeLong's that is 0 or undefined the most that the
+    variance can be is taken, auc (1 - auc) / min(m, n) (Birnbaum and Klose 1957).
     """
     m, n = members.size, others.size
     below = (np.searchsorted(others, members, "left") + np.searchsorted(others, members, "right")) / (2 * n)

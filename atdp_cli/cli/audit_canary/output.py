@@ -105,10 +105,10 @@ def _bound(bound: EpsilonBound) -> str:
 def _extraction(audit: Audit) -> Iterator[str]:
     if audit.extraction is None:
         return
-    planted = [one for one, canary in zip(audit.extraction, audit.canaries, strict=True) if canary.planted]
+    planted = audit.planted_extraction()
     samples = planted[0].samples if planted else 0
-    greedy, sampled = sum(one.greedy for one in planted), sum(one.sampled > 0 for one in planted)
-    fewest = min((one.queries_half for one in planted if one.queries_half is not None), default=None)
+    greedy, sampled = sum(entry.greedy for entry in planted), sum(entry.sampled > 0 for entry in planted)
+    fewest = min((entry.queries_half for entry in planted if entry.queries_half is not None), default=None)
     yield (
         f"Extraction, from what all candidates begin with: {greedy} of {len(planted)} canaries by greedy decoding, "
         f"{sampled} in {samples:,} samples"
@@ -119,12 +119,13 @@ def _extraction(audit: Audit) -> Iterator[str]:
 def _membership(audit: Audit) -> Iterator[str]:
     for score in audit.membership or ():
         if score.auc is None:
-            yield f"Membership by {score.attack}: all coins fell alike, so there is nothing to compare."
+            yield f"Membership inference by {score.attack}: all coins fell alike, so there is nothing to compare."
             continue
         rate = score.tpr_at_1_fpr
         few = f"not resolvable with {score.non_members} canaries left out"
         yield (
-            f"Membership by {score.attack}: AUC {score.auc:.2f} ({score.auc_low:.2f} to {score.auc_high:.2f}), "
+            f"Membership inference by {score.attack}: AUC {score.auc:.2f} "
+            f"({score.auc_low:.2f} to {score.auc_high:.2f}), "
             f"true positives at 1 % false ones {few if rate is None else f'{rate:.0%}'}."
         )
 
@@ -137,7 +138,7 @@ def _relearning(audit: Audit) -> Iterator[str]:
     if after.mean_exposure_ratio is not None:
         change += f", by ratio {figure(before.mean_exposure_ratio)} → {figure(after.mean_exposure_ratio)}"
     yield (
-        f"Resurfacing: after {audit.resurfaced.steps} steps on other text the mean exposure goes {change}; "
+        f"Relearning: after {audit.resurfaced.steps} steps on other text the mean exposure goes {change}; "
         f"the copy's own verdict is {audit.resurfaced.verdict}."
     )
 

@@ -137,7 +137,7 @@ def _stages(planned: "Planned") -> list[dict[str, Any]]:
 
 
 def _entries(planned: "Planned") -> "list[StageEntry]":
-    from atdp_cli.jobs.harden.report import stage_entry
+    from atdp_cli.jobs.harden.describe import stage_entry
 
     return [stage_entry(stage, planned.request.style) for stage in planned.plan.stages]
 

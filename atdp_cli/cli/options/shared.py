@@ -14,9 +14,9 @@ from atdp_cli.text.options import OUTPUT, RUNNING, CrosscheckOptions, DetectionO
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from atdp_cli.jobs.backend import Backend
     from atdp_cli.jobs.detect import CorpusSource
     from atdp_cli.jobs.detector import Detector
-    from atdp_cli.jobs.ray import Backend
     from atdp_cli.text.crosscheck.request import CrossCheck
 
 CorpusArgument = Annotated[
@@ -84,7 +84,8 @@ class BackendOptions(Options):
         Raises:
             UsageError: Options contradict each other, or Ray is not installed.
         """
-        from atdp_cli.jobs.ray import Local, Ray, require_ray
+        from atdp_cli.jobs.backend import Local
+        from atdp_cli.jobs.ray import Ray, require_ray
 
         if self.engine == "ray":
             require_ray()

@@ -73,14 +73,14 @@ def report_command(
         }
     )
     _check(form, compare, output, force=replacing.force)
-    found = read_report(folder) if audit is None else attach_audits(folder, audit)
+    report = read_report(folder) if audit is None else attach_audits(folder, audit)
     if audit is not None:
         stderr_console().print(f"The audits are in the reports of {folder}.", soft_wrap=True)
     other = None if compare is None else read_report(compare)
     if form is None:
-        _show(found, other)
+        _show(report, other)
         return
-    text = _text(found, other, form)
+    text = _text(report, other, form)
     if output is None:
         sys.stdout.write(text)
     else:
@@ -100,24 +100,24 @@ def _check(form: ReportFormat | None, compare: Path | None, output: Path | None,
         raise UsageError(f"{output} exists.", "Use --force to replace it, or another -o.")
 
 
-def _form(wanted: dict[ReportFormat, bool]) -> ReportFormat | None:
+def _form(given: dict[ReportFormat, bool]) -> ReportFormat | None:
     """The one form that is asked for; None for the terminal."""
-    asked = [form for form, given in wanted.items() if given]
-    if len(asked) > 1:
-        raise UsageError(f"--{asked[0]} and --{asked[1]} exclude each other.", "Give one of them.")
-    return asked[0] if asked else None
+    forms = [form for form, is_given in given.items() if is_given]
+    if len(forms) > 1:
+        raise UsageError(f"--{forms[0]} and --{forms[1]} exclude each other.", "Give one of them.")
+    return forms[0] if forms else None
 
 
-def _show(found: "Report", other: "Report | None") -> None:
+def _show(report: "Report", other: "Report | None") -> None:
     from atdp_cli.cli.report.output import show_comparison, show_report
 
     if other is None:
-        show_report(found, stdout_console())
+        show_report(report, stdout_console())
     else:
-        show_comparison(found, other, stdout_console())
+        show_comparison(report, other, stdout_console())
 
 
-def _text(found: "Report", other: "Report | None", form: ReportFormat) -> str:
+def _text(report: "Report", other: "Report | None", form: ReportFormat) -> str:
     from atdp_cli.jobs.report import as_json
     from atdp_cli.report.comparison import public_of, render_comparison
     from atdp_cli.report.html import render_html
@@ -125,8 +125,8 @@ def _text(found: "Report", other: "Report | None", form: ReportFormat) -> str:
 
     match form:
         case ReportFormat.HTML:
-            return render_html(found) if other is None else render_comparison(found, other)
+            return render_html(report) if other is None else render_comparison(report, other)
         case ReportFormat.JSON:
-            return as_json(found)
+            return as_json(report)
         case ReportFormat.MARKDOWN:
-            return render_card(public_of(found))
+            return render_card(public_of(report))

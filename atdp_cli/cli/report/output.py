@@ -53,8 +53,13 @@ def show_comparison(left: "Report", right: "Report", console: "Console") -> None
 
 def _show_guarantees(public: PublicReport, console: "Console") -> None:
     rows = [
-        (SCOPES[one.scope], render_value(one.epsilon, "epsilon"), f"{one.delta:g}", one.adjacency)
-        for one in public.guarantees
+        (
+            SCOPES[guarantee.scope],
+            render_value(guarantee.epsilon, "epsilon"),
+            f"{guarantee.delta:g}",
+            guarantee.adjacency,
+        )
+        for guarantee in public.guarantees
     ]
     _print(console, f"For one {public.unit} of {public.records:,}", ("scope", "ε", "δ", "adjacency"), rows)
 
@@ -62,28 +67,28 @@ def _show_guarantees(public: PublicReport, console: "Console") -> None:
 def _show_stages(public: PublicReport, console: "Console") -> None:
     rows = [
         (
-            one.name,
-            one.text or "none",
-            one.mechanism,
-            f"{one.steps:,}" if one.ended_after is None else f"{one.ended_after:,} of {one.steps:,}",
-            "–" if one.sampling_rate is None else f"{one.sampling_rate:.4g}",
-            _sigmas(one.noise_multipliers, one.release_noise_multiplier),
+            stage.name,
+            stage.text or "none",
+            stage.mechanism,
+            f"{stage.steps:,}" if stage.ended_after is None else f"{stage.ended_after:,} of {stage.steps:,}",
+            "–" if stage.sampling_rate is None else f"{stage.sampling_rate:.4g}",
+            _sigmas(stage.noise_multipliers, stage.release_noise_multiplier),
         )
-        for one in public.stages
+        for stage in public.stages
     ]
     _print(console, f"Recipe {public.recipe}", ("stage", "text", "mechanism", "steps", "q", "σ"), rows)
     if public.ended_early is not None:
         console.print(public.ended_early)
     if public.repeated_steps:
         console.print(
-            "Steps with noise that were taken again after an interruption, and are in the ledger twice: "
+            "Steps with noise that were repeated after an interruption, and are in the ledger twice: "
             f"{public.repeated_steps:,}."
         )
 
 
-def _sigmas(found: Sequence[float], released: float | None) -> str:
-    if found:
-        return f"{min(found):.4g}" if min(found) == max(found) else f"{min(found):.4g}–{max(found):.4g}"
+def _sigmas(sigmas: Sequence[float], released: float | None) -> str:
+    if sigmas:
+        return f"{min(sigmas):.4g}" if min(sigmas) == max(sigmas) else f"{min(sigmas):.4g}–{max(sigmas):.4g}"
     return "none" if released is None else f"{released:.4g} once"
 
 
@@ -92,30 +97,30 @@ def _show_audits(public: PublicReport, console: "Console") -> None:
         return
     rows = [
         (
-            MODELS[one.of],
-            one.verdict,
-            _within(one.mean, one.mean_interval),
-            _within(one.mean_ratio, one.mean_ratio_interval),
+            MODELS[audit.of],
+            audit.verdict,
+            _within(audit.mean, audit.mean_interval),
+            _within(audit.mean_ratio, audit.mean_ratio_interval),
         )
-        for one in public.audits
+        for audit in public.audits
     ]
     _print(console, "Mean exposure in bits; chance gives 1.44", ("model", "verdict", "by log p", "by the ratio"), rows)
-    for one in public.audits:
-        if (found := one.extraction) is not None:
+    for audit in public.audits:
+        if (extraction := audit.extraction) is not None:
             console.print(
-                f"Extraction from {MODELS[one.of]}: {found.greedy} of {_planted(one)} canaries by greedy decoding, "
-                f"{found.discoverable} that {found.samples:,} samples give with even odds."
+                f"Extraction from {MODELS[audit.of]}: {extraction.greedy} of {_planted(audit)} canaries by greedy "
+                f"decoding, {extraction.discoverable} that {extraction.samples:,} samples give with even odds."
             )
-        if (copy := one.resurfacing) is not None:
+        if (relearning := audit.resurfacing) is not None:
             console.print(
-                f"Resurfacing, {MODELS[one.of]} after {copy.steps} steps on other text: "
-                f"{render_value(copy.mean, 'fixed')} bits, "
-                f"{render_value(copy.mean_ratio, 'fixed')} by the ratio; {copy.verdict}."
+                f"Relearning, {MODELS[audit.of]} after {relearning.steps} steps on other text: "
+                f"{render_value(relearning.mean, 'fixed')} bits, "
+                f"{render_value(relearning.mean_ratio, 'fixed')} by the ratio; {relearning.verdict}."
             )
 
 
 def _planted(audit: AuditEntry) -> int:
-    return sum(one.planted for one in audit.canaries)
+    return sum(canary.planted for canary in audit.canaries)
 
 
 def _within(value: Number, interval: tuple[float, float] | None) -> str:
@@ -124,18 +129,18 @@ def _within(value: Number, interval: tuple[float, float] | None) -> str:
 
 def _show_private(report: PrivateReport, console: "Console") -> None:
     rows = [
-        (name, *(render_value(value, "fixed") for value in (found.all, found.sensitive, found.other)))
-        for name, found in (("before", report.perplexity.before), ("after", report.perplexity.after))
+        (name, *(render_value(value, "fixed") for value in (perplexity.all, perplexity.sensitive, perplexity.other)))
+        for name, perplexity in (("before", report.perplexity.before), ("after", report.perplexity.after))
     ]
     _print(console, "Private: held-out perplexity", ("", "all", "sensitive", "other"), rows)
     stages = [
         (
-            one.name,
-            f"{one.seconds:.0f}",
-            f"{one.tokens / one.seconds:,.0f}" if one.seconds else "–",
-            str(one.not_finite),
+            stage.name,
+            f"{stage.seconds:.0f}",
+            f"{stage.tokens / stage.seconds:,.0f}" if stage.seconds else "–",
+            str(stage.not_finite),
         )
-        for one in report.stages
+        for stage in report.stages
     ]
     head = ("stage", "seconds", "tokens a second", "records not finite")
     _print(console, f"Private: {report.seconds:.0f} seconds in all", head, stages)

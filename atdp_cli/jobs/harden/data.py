@@ -1,7 +1,7 @@
 """What the stages of a run read: spans, windows, and the planted canaries among them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ from transformers import PreTrainedTokenizerFast
 from atdp_cli.audit.manifest import Manifest, token_mismatch
 from atdp_cli.errors import InputError
 from atdp_cli.events import FellBack, Notify
+from atdp_cli.files.private import KEY_BYTES
 from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, Windows, encode, flag_corpus
 from atdp_cli.jobs.harden.request import HardenRequest, Planned
 from atdp_cli.jobs.harden.sentence import mark_sentence
@@ -22,10 +23,14 @@ from atdp_cli.runs.broadcast import main_process_first
 from atdp_cli.text.corpus.split import Split
 from atdp_cli.text.detection.scan import load_pipeline
 from atdp_cli.text.redaction.decoys import WITHOUT, Choose, uniformly
-from atdp_cli.text.redaction.placeholders import KEY_BYTES, Masking
+from atdp_cli.text.redaction.placeholders import Masking
+from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import Text, reads_records
 
 T = TypeVar("T")
+
+EpochData = Callable[[StagePlan, int, Choose], Sequence[Windows]]
+"""(stage, epoch, what decoys are drawn with) → the training records' windows as the current term lists flag them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

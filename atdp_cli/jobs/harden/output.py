@@ -6,7 +6,6 @@ from pathlib import Path
 
 from atdp_cli.errors import DivergedError, InputError, RunError
 from atdp_cli.files.private import FAILED, beside
-from atdp_cli.files.provenance import file_sha256, software
 from atdp_cli.jobs.harden.encoding import FlaggedRecord
 from atdp_cli.jobs.harden.recipes import resolved_recipe
 from atdp_cli.jobs.harden.report import private_report, public_report
@@ -16,15 +15,13 @@ from atdp_cli.jobs.report import write_reports
 from atdp_cli.model.adapter import merged
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from atdp_cli.model.perplexity import Perplexity, perplexity
-from atdp_cli.privacy.accountant import grid_for
 from atdp_cli.privacy.guarantee import guarantees
-from atdp_cli.privacy.journal import read_journal
-from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, compact, private_events, write_ledger
-from atdp_cli.runs.resume import ended_early, missing_steps, steps_of
+from atdp_cli.runs.resume import ended_early
+from atdp_cli.runs.seal import seal_ledger
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.runs.workspace import Workspace
 from atdp_cli.text.detection.span_file import spans_line
-from atdp_cli.training.plan import AnyPlan, Plan, StagePlan
+from atdp_cli.training.plan import AnyPlan, StagePlan
 from atdp_cli.training.recipe_file import RECIPE_FILE, write_recipe
 from atdp_cli.training.state import StageResult
 
@@ -43,7 +40,7 @@ def write_output(planned: Planned, spec: RunSpec, trained: TrainedRun, work: Wor
     written = _save(planned.request, trained.checkpoint, work.model)
     after = perplexity(written.model, trained.data.held_out)
     _check_finite([math.nan if after.all is None else after.all])
-    ledger = _seal(spec.plan, results, work, trained.created)
+    ledger = seal_ledger(spec.plan, results, work, trained.created)
     failed = _failed(trained.before, after, planned.request.max_increase)
     result = HardenResult(
         output=spec.output if failed is None else beside(spec.output, FAILED),
@@ -57,7 +54,7 @@ def write_output(planned: Planned, spec: RunSpec, trained: TrainedRun, work: Wor
         ended_early=ended_early(spec, results),
     )
     write_recipe(work.model / RECIPE_FILE, resolved_recipe(planned))
-    public = public_report(planned, trained, result, written, work)
+    public = public_report(planned, trained, result, written, work.model)
     private = private_report(planned.request, trained, result, public, interruptions=work.session)
     write_reports(work.model, work.private, public, private)
     _write_spans(trained.data.flagged, work.private / SPANS_FILE)
@@ -78,25 +75,6 @@ def _save(request: HardenRequest, trained: Checkpoint, folder: Path) -> Checkpoi
         return load_checkpoint(folder)
     except InputError as error:
         raise RunError(f"The hardened model does not load again: {error.problem}", "Try --dtype float32.") from error
-
-
-def _seal(plan: Plan, results: Sequence[StageResult], work: Workspace, created: str) -> Ledger:
-    """Write the ledger of what was spent, as the journal has it, with the hashes of the weights just written."""
-    spent = read_journal(work.journal)
-    if steps_of(plan.before) + steps_of(spent) < steps_of(plan.ledger.events) - missing_steps(plan, results):
-        raise RunError("The journal has fewer steps than were taken.", "Run again; report this if it happens twice.")
-    events = compact(plan.before + spent)
-    ledger = plan.ledger.model_copy(
-        update={
-            "events": events,
-            "grid": grid_for(private_events(events)),
-            "seal": {file.name: file_sha256(file) for file in sorted(work.model.glob("*.safetensors"))},
-            "created": created,
-            "software": software(),
-        }
-    )
-    write_ledger(work.model / LEDGER_FILE, ledger)
-    return ledger
 
 
 def _failed(before: Perplexity, after: Perplexity, limit: float | None) -> str | None:

@@ -8,10 +8,9 @@ from pathlib import Path
 from atdp_cli.events import Notify, ReviewQueued, ignore
 from atdp_cli.files.atomic_write import real_path
 from atdp_cli.jobs.detector import Detector, run_detector
-from atdp_cli.jobs.harden.data import RunData, training_records
+from atdp_cli.jobs.harden.data import EpochData, RunData, training_records
 from atdp_cli.jobs.harden.encoding import Windows, encode, flag
 from atdp_cli.jobs.harden.request import HardenRequest
-from atdp_cli.jobs.harden.stages import EpochData
 from atdp_cli.jobs.review import lists_beside
 from atdp_cli.text.corpus.split import Split
 from atdp_cli.text.redaction.decoys import Choose

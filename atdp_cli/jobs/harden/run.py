@@ -1,12 +1,8 @@
 """`atdp harden` as a function: load → data → train → write → publish."""
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-import torch
-from transformers import PreTrainedModel
 
 from atdp_cli.events import Notify, ignore
 from atdp_cli.files.provenance import timestamp
@@ -18,20 +14,15 @@ from atdp_cli.jobs.harden.request import Planned
 from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
 from atdp_cli.jobs.harden.review_each_epoch import review_each_epoch
 from atdp_cli.jobs.harden.sentence import surprise
-from atdp_cli.jobs.harden.stages import StageContext, fold
+from atdp_cli.jobs.harden.stages import StageContext, changing_parameters, fold
 from atdp_cli.jobs.harden.streams import Streams
-from atdp_cli.jobs.harden.until_exposure import below_exposure, watch_canaries, write_unseen
+from atdp_cli.jobs.harden.until_exposure import stop_criterion
 from atdp_cli.model.perplexity import perplexity
 from atdp_cli.runs.autosave import StopSignal, autosave, never_stop
-from atdp_cli.runs.broadcast import RunState, broadcast_state, check_same_run
-from atdp_cli.runs.checkpoint import Progress, read_state, restore_state
+from atdp_cli.runs.broadcast import check_same_run, restore_run
 from atdp_cli.runs.resume import ResumePoint, resume_hint, resume_point
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.runs.workspace import Finished, Workspace, finish, publish, workspace
-from atdp_cli.training.distributed.collectives import broadcast_bytes
-from atdp_cli.training.distributed.ranks import Ranks
-from atdp_cli.training.loop import StopCriterion
-from atdp_cli.training.plan import InterpolatePlan, Plan
 
 
 def harden(
@@ -114,7 +105,7 @@ def _train(
     data = prepare_data(planned, checkpoint, Streams(seed=request.insecure_seed, ranks=ranks), notify)
     before = perplexity(model, data.held_out)
     sentence = surprise(checkpoint, data.sentence)
-    state = _resume(ranks, resume_from, work, model)
+    state = restore_run(ranks, resume_from, work.session, model)
 
     def elapsed() -> float:
         return state.progress.seconds + time.monotonic() - started
@@ -127,15 +118,14 @@ def _train(
             streams=Streams(seed=request.insecure_seed, ranks=ranks, session=state.session),
             engine=loaded.engine.run,
             epoch_data=review_each_epoch(request, planned.split, data, work.private, notify),
-            stop_criterion=_stop_criterion(planned, loaded, work, notify),
+            stop_criterion=stop_criterion(planned, loaded, work.private, notify),
             notify=notify,
-            ranks=ranks,
             precision=request.precision,
             end=state.end,
             checkpointer=autosave(
                 work,
                 model,
-                _changing(spec.plan, model),
+                changing_parameters(spec.plan, model),
                 minutes=request.checkpoint_every,
                 elapsed=elapsed,
                 stop_requested=stop_requested,
@@ -155,34 +145,3 @@ def _train(
         created=created,
         device=model.device,
     )
-
-
-def _resume(ranks: Ranks, resume_from: ResumePoint, work: Workspace, model: PreTrainedModel) -> RunState:
-    """The state from which the run starts or resumes, its parameters in the model of every process."""
-    parameters: Mapping[str, torch.Tensor] = {}
-    if resume_from.state is None:
-        progress = Progress()
-    elif ranks.size == 1:
-        progress = restore_state(resume_from.state, model)
-    else:
-        progress, parameters = read_state(resume_from.state)
-    state = RunState(progress=progress, end=resume_from.end, session=work.session)
-    return broadcast_state(ranks, state, parameters, model)
-
-
-def _changing(plan: Plan, model: PreTrainedModel) -> tuple[str, ...]:
-    """The names of parameters that the run may change; a tied one has the first of its names."""
-    all_change = any(isinstance(stage, InterpolatePlan) for stage in plan.stages)
-    return tuple(name for name, parameter in model.named_parameters() if all_change or parameter.requires_grad)
-
-
-def _stop_criterion(planned: Planned, loaded: LoadedModel, work: Workspace, notify: Notify) -> StopCriterion | None:
-    """The criterion of --until-exposure; the manifest of the canaries that it does not watch is written."""
-    bar, ranks = planned.request.until_exposure, planned.request.ranks
-    if bar is None or planned.manifest is None or loaded.reference is None:
-        return None
-    tokenizer, model = loaded.checkpoint.tokenizer, loaded.checkpoint.model
-    watch = watch_canaries(planned.manifest, bar, tokenizer, loaded.reference, notify)
-    write_unseen(watch, work.private)
-    # All processes follow the first, whatever their hardware computes.
-    return lambda: broadcast_bytes(ranks, bytes([below_exposure(model, watch, notify)])) == b"\x01"

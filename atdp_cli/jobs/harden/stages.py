@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import TextIO
 
 import numpy as np
@@ -14,38 +13,30 @@ import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.events import FellBack, Notify
-from atdp_cli.jobs.harden.data import RunData
-from atdp_cli.jobs.harden.encoding import FlaggedRecord, Windows
-from atdp_cli.jobs.harden.streams import Streams, integer_draws
+from atdp_cli.jobs.harden.data import EpochData, RunData
+from atdp_cli.jobs.harden.encoding import Windows
+from atdp_cli.jobs.harden.releases import decoy_choice, release_frequencies, release_share
+from atdp_cli.jobs.harden.streams import Streams
 from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import PlainTraining, ReadModel
-from atdp_cli.privacy.release import Floats, clipped_votes, released_share, shrink_counts
-from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.runs.autosave import Checkpointer, no_checkpoint
 from atdp_cli.runs.budget import Cursor
 from atdp_cli.runs.checkpoint import Progress
 from atdp_cli.runs.workspace import Workspace
-from atdp_cli.text.redaction.decoys import Choose
-from atdp_cli.text.redaction.frequencies import Frequencies, Table, by_frequency, frequencies, items, tables, votes
 from atdp_cli.training.clipping.engine import ClippingEngine
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
-from atdp_cli.training.distributed.ranks import Ranks
 from atdp_cli.training.execution import Precision
-from atdp_cli.training.loop import HeldOut, Randomness, StageRun, StopCriterion, run_noise, run_plain, run_private
-from atdp_cli.training.noise import normals
-from atdp_cli.training.objective import Example, Weighing, make_example, sensitive_share, weigh
-from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan, frequencies_event, release_event
-from atdp_cli.training.recipe import Text, Weighted, reads_records, reads_reference
+from atdp_cli.training.loop import Randomness, StageRun, StopCriterion, run_noise, run_plain, run_private
+from atdp_cli.training.objective import Example, Weighing, make_example, weigh
+from atdp_cli.training.plan import AnyPlan, InterpolatePlan, Plan, StagePlan
+from atdp_cli.training.recipe import Text, reads_records, reads_reference
 from atdp_cli.training.state import AfterStep, StageResult, StageState
 
 ALL_ALIKE = (
     "sensitive tokens already carry the target share, so w is 1 and all tokens weigh the same; "
     "a narrower --tier or a larger --target-share changes that"
 )
-
-EpochData = Callable[[StagePlan, int, Choose], Sequence[Windows]]
-"""(stage, epoch, what decoys are drawn with) → the training records' windows as the current term lists flag them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +58,6 @@ class StageContext:
     epoch_data: EpochData | None
     stop_criterion: StopCriterion | None
     notify: Notify
-    ranks: Ranks
     precision: Precision
     end: Cursor | None = None
     checkpointer: Checkpointer = no_checkpoint
@@ -126,6 +116,12 @@ def fold(
     return tuple(results)
 
 
+def changing_parameters(plan: Plan, model: PreTrainedModel) -> tuple[str, ...]:
+    """The names of parameters that the stages may change; a tied one has the first of its names."""
+    all_change = any(isinstance(stage, InterpolatePlan) for stage in plan.stages)
+    return tuple(name for name, parameter in model.named_parameters() if all_change or parameter.requires_grad)
+
+
 def _run_stage(
     plan: AnyPlan, context: StageContext, progress: Progress, journal: TextIO
 ) -> tuple[StageResult, Weighing]:
@@ -135,23 +131,25 @@ def _run_stage(
         with stopwatch.pause():
             return perplexity(context.model, context.data.held_out)
 
-    weighing = Weighing()
     if isinstance(plan, InterpolatePlan):
         interpolate(context.model, _reference(context), plan.stage.beta)
-        result = StageResult(perplexities=(held_out(),))
-    elif not reads_records(plan.stage):
-        run = StageRun(
-            model=context.model,
-            plan=plan,
-            held_out=held_out,
-            notify=context.notify,
-            resume_from=progress.stage_state,
-            after_step=_after_step(context, progress, stopwatch),
-            ranks=context.ranks,
-        )
-        result = run_noise(run, noise=context.streams.fresh_stream(progress.stage, "noise"))
+        return _timed(StageResult(perplexities=(held_out(),)), progress, stopwatch), Weighing()
+    if reads_records(plan.stage):
+        progress = _released(plan, context, progress, journal)
+    run = StageRun(
+        model=context.model,
+        plan=plan,
+        held_out=held_out,
+        notify=context.notify,
+        resume_from=progress.stage_state,
+        after_step=_after_step(context, progress, stopwatch),
+        ranks=context.streams.ranks,
+    )
+    if reads_records(plan.stage):
+        result, weighing = _train(run, context, progress, journal, stopwatch)
     else:
-        result, weighing = _train(plan, context, progress, journal=journal, held_out=held_out, stopwatch=stopwatch)
+        result = run_noise(run, noise=context.streams.fresh_stream(progress.stage, "noise"))
+        weighing = Weighing()
     return _timed(result, progress, stopwatch), weighing
 
 
@@ -179,20 +177,13 @@ def _after_step(context: StageContext, progress: Progress, stopwatch: _Stopwatch
 
 
 def _train(
-    plan: StagePlan,
-    context: StageContext,
-    progress: Progress,
-    *,
-    journal: TextIO,
-    held_out: HeldOut,
-    stopwatch: _Stopwatch,
+    run: StageRun, context: StageContext, progress: Progress, journal: TextIO, stopwatch: _Stopwatch
 ) -> tuple[StageResult, Weighing]:
-    model, notify, ranks, streams = context.model, context.notify, context.ranks, context.streams
+    plan, streams, end = run.plan, context.streams, context.end
     records, objective = context.data.training[plan.stage.text], plan.stage.objective
-    progress = _released(plan, context, progress, records, journal)
     weighing = weigh(records, objective, progress.alpha)
     if weighing.weight == 1 or (weighing.clamped or 0) > 0.5:
-        notify(FellBack(what=f"stage {plan.stage.name}", reason=ALL_ALIKE))
+        context.notify(FellBack(what=f"stage {plan.stage.name}", reason=ALL_ALIKE))
     reference = _reference(context) if reads_reference(plan.stage) else None
 
     def weighed(windows: Sequence[Windows]) -> list[Example]:
@@ -206,21 +197,10 @@ def _train(
 
     epoch_windows = _epoch_windows(plan, context, progress)
     refresh = None if epoch_windows is None else lambda epoch: weighed(epoch_windows(epoch))
-    run = StageRun(
-        model=model,
-        plan=plan,
-        examples=weighed(records),
-        held_out=held_out,
-        notify=notify,
-        refresh=refresh,
-        resume_from=progress.stage_state,
-        after_step=_after_step(context, progress, stopwatch),
-        ranks=ranks,
-    )
+    run = replace(run, examples=weighed(records), refresh=refresh)
     if plan.sampling_rate is None:
-        summing = context.engine if ranks.sharded else None
-        return run_plain(run, seed=streams.order_seed(), engine=summing, precision=context.precision), weighing
-    end = context.end
+        engine = context.engine if run.ranks.sharded else None
+        return run_plain(run, seed=streams.order_seed(), engine=engine, precision=context.precision), weighing
     result = run_private(
         run,
         engine=context.engine,
@@ -235,43 +215,19 @@ def _train(
     return result, weighing
 
 
-def _released(
-    plan: StagePlan, context: StageContext, progress: Progress, records: Sequence[Windows], journal: TextIO
-) -> Progress:
+def _released(plan: StagePlan, context: StageContext, progress: Progress, journal: TextIO) -> Progress:
     """The progress with what the stage releases: released once, and saved before the first step."""
+    records = context.data.training[plan.stage.text]
     alpha, frequencies = progress.alpha, progress.frequencies
     if alpha is None:
-        alpha = _release_share(plan, context, progress.stage, records, journal)
+        alpha = release_share(plan, records, context.streams, progress.stage, journal)
     if frequencies is None:
-        frequencies = _release_frequencies(plan, context, progress.stage, journal)
+        frequencies = release_frequencies(plan, context.data.trained, context.streams, progress.stage, journal)
     if (alpha, frequencies) == (progress.alpha, progress.frequencies):
         return progress
     released = replace(progress, alpha=alpha, frequencies=frequencies)
     context.checkpointer(partial(replace, released), between=True)
     return released
-
-
-def _release_share(
-    plan: StagePlan, context: StageContext, position: int, records: Sequence[Windows], journal: TextIO
-) -> float | None:
-    """The corpus' share of sensitive tokens with noise, if the stage's weight asks for it; paid for first."""
-    objective = plan.stage.objective
-    if not (isinstance(objective, Weighted) and objective.weight == "released"):
-        return None
-    event = release_event(plan.stage.name, objective)
-    spend(journal, event)
-    noise = float(normals(context.streams.fresh_stream(position, "release"), 1)[0])
-    return released_share([sensitive_share(record) for record in records], event.noise_multiplier * noise)
-
-
-def _release_frequencies(plan: StagePlan, context: StageContext, position: int, journal: TextIO) -> Frequencies | None:
-    """How often decoys are drawn, if the stage has them fitted; paid for first."""
-    if plan.stage.release_noise_multiplier is None:
-        return None
-    event = frequencies_event(plan.stage)
-    spend(journal, event)
-    noise = context.streams.fresh_stream(position, "frequencies")
-    return fit_frequencies(context.data.trained, event.noise_multiplier * event.sensitivity, noise)
 
 
 def _epoch_windows(
@@ -283,8 +239,7 @@ def _epoch_windows(
         return None
 
     def windows(epoch: int) -> Sequence[Windows]:
-        draw = integer_draws(context.streams.stream(progress.stage, f"decoys of epoch {epoch}"))
-        choose = by_frequency(draw, progress.frequencies or {})
+        choose = decoy_choice(context.streams, progress.stage, epoch, progress.frequencies)
         return data.decoys(choose) if epoch_data is None else epoch_data(plan, epoch, choose)
 
     return windows
@@ -304,26 +259,3 @@ def interpolate(model: PreTrainedModel, reference: PreTrainedModel, beta: float)
         origin = origins[name].to(device=parameter.device, dtype=parameter.dtype)
         shard = local_shard(parameter)
         shard.copy_(torch.lerp(local_shard(shard_like(parameter, origin)), shard, beta))
-
-
-def fit_frequencies(records: Sequence[FlaggedRecord], sigma: float, noise: KeyStream) -> Frequencies:
-    """How often each public item stands in the flagged spans of the records, from one release with noise σ > 0."""
-    total = clipped_votes((_votes(record) for record in records), items())
-    noisy = total + sigma * normals(noise, len(total)).numpy()
-    return frequencies({name: _estimated(noisy, table, sigma) for name, table in tables().items()})
-
-
-def _estimated(noisy: Floats, table: Table, sigma: float) -> list[float]:
-    """Common words and the rest each have a prior of their own: far fewer of the rest occur."""
-    ends = (table.start, table.start + table.common, table.start + table.size)
-    groups = [noisy[start:end] for start, end in pairwise(ends) if end > start]
-    return [float(count) for group in groups for count in shrink_counts(group, sigma)]
-
-
-def _votes(flagged: FlaggedRecord) -> dict[int, float]:
-    """Of the record, together with its source."""
-    counts = votes(flagged.record.text, flagged.spans)
-    if flagged.source is not None:
-        for item, count in _votes(flagged.source).items():
-            counts[item] = counts.get(item, 0.0) + count
-    return counts

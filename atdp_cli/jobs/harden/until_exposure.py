@@ -11,6 +11,10 @@ from atdp_cli.audit.manifest import Manifest, write_manifest
 from atdp_cli.audit.ranking import Pool, all_scores, pool_of, rank_targets
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify
+from atdp_cli.jobs.harden.model import LoadedModel
+from atdp_cli.jobs.harden.request import Planned
+from atdp_cli.training.distributed.collectives import broadcast_bytes
+from atdp_cli.training.loop import StopCriterion
 
 UNSEEN_FILE = "canaries_unseen.json"
 
@@ -66,6 +70,18 @@ def watch_canaries(
     return Watch(
         bar=bar, unseen=unseen, targets=targets, pool=pool, base=all_scores(reference, pool, "the reference", notify)
     )
+
+
+def stop_criterion(planned: Planned, loaded: LoadedModel, folder: Path, notify: Notify) -> StopCriterion | None:
+    """The criterion of --until-exposure; the manifest of the canaries that it does not watch is written."""
+    bar, ranks = planned.request.until_exposure, planned.request.ranks
+    if bar is None or planned.manifest is None or loaded.reference is None:
+        return None
+    tokenizer, model = loaded.checkpoint.tokenizer, loaded.checkpoint.model
+    watch = watch_canaries(planned.manifest, bar, tokenizer, loaded.reference, notify)
+    write_unseen(watch, folder)
+    # All processes follow the first, whatever their hardware computes.
+    return lambda: broadcast_bytes(ranks, bytes([below_exposure(model, watch, notify)])) == b"\x01"
 
 
 def below_exposure(model: PreTrainedModel, watch: Watch, notify: Notify) -> bool:

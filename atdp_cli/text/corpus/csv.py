@@ -150,7 +150,7 @@ def _rows(path: Path, delimiter: str) -> Iterator[_Row]:
 
 
 def _open_after(line: str, delimiter: str, within: bool) -> bool:
-    """Whether a quoted field goes on after `line`, where `within` says whether one did before it."""
+    """Whether a quoted field is still open after `line`; `within` says whether one was before it."""
     if not within and _QUOTE not in line:
         return False
     position = 0

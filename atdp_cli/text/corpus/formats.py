@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.files.corpus_file import NAMES, Kind, OnError, check_readable, display_name, kind_of, raise_error
+from atdp_cli.files.corpus_file import KIND_NAMES, Kind, OnError, check_readable, display_name, kind_of, raise_error
 from atdp_cli.text.corpus.csv import separated_segments
 from atdp_cli.text.corpus.jsonl import json_segments
 from atdp_cli.text.corpus.parquet import parquet_segments
@@ -55,7 +55,7 @@ def _check_unit(path: Path, selection: Selection) -> None:
         return
     if selection.unit in ("paragraph", "document"):
         raise UsageError(
-            f"--unit {selection.unit} is for plain text, and {display_name(path)} is {NAMES[kind]}.",
+            f"--unit {selection.unit} is for plain text, and {display_name(path)} is {KIND_NAMES[kind]}.",
             "Use --unit line (one object or row a record) or the name of a field whose value groups them.",
         )
     if selection.unit != "line" and selection.id_field is not None:
@@ -67,17 +67,18 @@ def _check_shard(path: Path, selection: Selection) -> None:
         return
     if not path.is_file():
         raise UsageError(
-            f"--shard parts a file by its size, and {display_name(path)} has none.",
-            "Write it to a file, and name that.",
+            f"--shard splits a file by its size, and {display_name(path)} has none.",
+            "Write it to a file first, and name that.",
         )
     if selection.unit == "document":
         raise UsageError(
-            "--shard parts a corpus between records, and --unit document makes it one.", "Leave one of them out."
+            "--shard splits a corpus between records, and --unit document makes it one record.",
+            "Leave one of them out.",
         )
     if not streams(selection):
         raise UsageError(
-            f"--shard takes records that stand together, and --unit {selection.unit} gathers them from the whole file.",
-            "Leave one of them out, or sort and part the file yourself.",
+            f"--shard needs records that stand together, and --unit {selection.unit} gathers them from the whole file.",
+            "Leave one of them out, or sort and split the file yourself.",
         )
 
 

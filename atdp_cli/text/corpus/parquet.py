@@ -23,17 +23,16 @@ def parquet_segments(path: Path, selection: Selection, on_error: OnError) -> Ite
     with _opened(path) as file:
         _check_columns(path, file.schema_arrow, selection)
         rows = _rows_of(file, selection)
-        wanted = list(dict.fromkeys([selection.text_field, selection.key or selection.text_field]))
-        for first, batch in _batches(path, file, wanted, rows):
+        columns = list(dict.fromkeys([selection.text_field, selection.key or selection.text_field]))
+        for first, batch in _batches(path, file, columns, rows):
             texts = batch.column(selection.text_field)
             keys = None if selection.key is None else batch.column(selection.key)
             for at in range(batch.num_rows):
                 row = first + at + 1
+                where = f"{display_name(path)}: row {row}"
                 try:
-                    text = _cell(texts, at, f"{display_name(path)}: row {row}", selection.text_field)
-                    id_ = str(
-                        row if keys is None else _cell(keys, at, f"{display_name(path)}: row {row}", selection.key)
-                    )
+                    text = _cell(texts, at, where, selection.text_field)
+                    id_ = str(row if keys is None else _cell(keys, at, where, selection.key))
                 except InputError as error:
                     on_error(error)
                     continue
@@ -85,9 +84,9 @@ def _edited_batches(
             rows.append(segment.row - first)
             texts.append(text)
             segment, text = next(edited)
-        kept = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows, pa.int64()))
+        selected = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows, pa.int64()))
         if rows:
-            yield kept.set_column(place, field, pa.array(texts, field.type))
+            yield selected.set_column(place, field, pa.array(texts, field.type))
     if segment.text is not None:
         raise _damaged(source, first)  # the other columns have fewer rows than the text
 
@@ -97,9 +96,9 @@ def _opened(path: Path) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         try:
-            file = held.enter_context(pq.ParquetFile(held.enter_context(path.open("rb"))))
+            file = stack.enter_context(pq.ParquetFile(stack.enter_context(path.open("rb"))))
             # The names are first decoded when they are shown; damaged ones must fail here.
             file.schema_arrow.to_string()
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -125,9 +124,9 @@ def _batches(path: Path, file: Any, columns: list[str] | None, rows: range) -> I
                 row = there.stop
                 continue
             for batch in file.iter_batches(_ROWS, row_groups=[group], columns=columns):
-                wanted = range(max(row, rows.start), min(row + batch.num_rows, rows.stop))
-                if wanted:
-                    yield wanted.start, batch.slice(wanted.start - row, len(wanted))
+                inside = range(max(row, rows.start), min(row + batch.num_rows, rows.stop))
+                if inside:
+                    yield inside.start, batch.slice(inside.start - row, len(inside))
                 row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         raise _unread(path, error, row) from error

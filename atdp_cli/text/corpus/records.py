@@ -57,7 +57,7 @@ def read_records(
         unit: What one record is.
         text_field: The field or column that holds the text, a string.
         id_field: The field or column that holds the id, a string or whole number.
-        on_error: Is told of each line, object or row that cannot be read: raises, or skips it by returning.
+        on_error: Called for each line, object or row that cannot be read: raises, or skips it by returning.
         shard: Only the records that begin in this part of the file, with the ids that they have in the whole.
 
     Raises:
@@ -65,7 +65,11 @@ def read_records(
         InputError: A missing file or folder, damaged compression, a line that is not UTF-8 or not a JSON
             object, a missing or ill-typed field, a row that is not as wide as the header, or no records at all.
     """
-    selection = Selection(unit, text_field, id_field, shard)
+    return select_records(path, Selection(unit, text_field, id_field, shard), on_error)
+
+
+def select_records(path: Path, selection: Selection, on_error: OnError = raise_error) -> Iterator[Record]:
+    """`read_records` for a `Selection`."""
     groups = grouped(read_segments(path, selection, on_error), selection)
     return (record_of(group) for group in groups if group[0].text is not None)
 

@@ -9,9 +9,8 @@ from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.corpus_file import OnError, check_same_kind, kind_of, raise_error
 from atdp_cli.text.corpus.formats import read_segments
 from atdp_cli.text.corpus.parquet import write_rows
-from atdp_cli.text.corpus.records import Record, Unit, grouped, record_of
-from atdp_cli.text.corpus.segments import Segment, Selection, streams
-from atdp_cli.text.corpus.shards import Shard
+from atdp_cli.text.corpus.records import Record, grouped, record_of
+from atdp_cli.text.corpus.segments import LINES, Segment, Selection, streams
 from atdp_cli.text.redaction.edits import Edit, apply_edits
 
 Edits = Callable[[Iterator[Record]], Iterable[Sequence[Edit]]]
@@ -22,12 +21,8 @@ def rewrite_corpus(
     source: Path,
     target: Path,
     edits: Edits,
-    *,
-    unit: Unit = "line",
-    text_field: str = "text",
-    id_field: str | None = None,
+    selection: Selection = LINES,
     on_error: OnError = raise_error,
-    shard: Shard | None = None,
 ) -> int:
     """Write `source` with edited record texts to `target`, and return the number of records.
 
@@ -45,7 +40,8 @@ def rewrite_corpus(
         source: The corpus, or `-`.
         target: The file to write.
         edits: See `Edits`.
-        unit, text_field, id_field, on_error, shard: As for `read_records`.
+        selection: What makes a record, and which part of the corpus is rewritten.
+        on_error: As for `read_records`.
 
     Raises:
         UsageError: Source and target differ in format, or the unit does not go with it.
@@ -53,7 +49,6 @@ def rewrite_corpus(
         RunError: The target cannot be written.
     """
     check_same_kind(source, target)
-    selection = Selection(unit, text_field, id_field, shard)
     segments = read_segments(source, selection, on_error)
     edited = (_one_by_one if streams(selection) else _all_at_once)(segments, selection, edits)
     count = 0

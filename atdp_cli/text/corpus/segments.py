@@ -45,6 +45,10 @@ class Selection:
         return self.id_field if self.unit == "line" else self.unit
 
 
+LINES = Selection()
+"""Every line, object or row is a record."""
+
+
 def streams(selection: Selection) -> bool:
     """Whether a record's segments stand side by side in the file, so that it need not be held whole."""
     return selection.unit in ("line", "paragraph", "document")

@@ -30,7 +30,7 @@ class Shard:
 
     def __post_init__(self) -> None:
         if not 1 <= self.number <= self.of:
-            raise UsageError(f"--shard {self} is no part.", "Give I/N with 1 ≤ I ≤ N, such as 3/64.")
+            raise UsageError(f"--shard {self} is not a part of a corpus.", "Give I/N with 1 ≤ I ≤ N, such as 3/64.")
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
@@ -48,7 +48,7 @@ def parse_shard(written: str) -> Shard:
     """
     match = _WRITTEN.fullmatch(written)
     if match is None:
-        raise UsageError(f"--shard {written} is no part.", "Give I/N with 1 ≤ I ≤ N, such as 3/64.")
+        raise UsageError(f"--shard {written} is not a part of a corpus.", "Give I/N with 1 ≤ I ≤ N, such as 3/64.")
     return Shard(int(match[1]), int(match[2]))
 
 

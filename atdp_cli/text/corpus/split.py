@@ -77,7 +77,9 @@ def load_split(
     if valid is not None:
         measured = read([valid], text_field, None)
         if unit not in BUILT_IN_UNITS and {record.id for record in records} & {record.id for record in measured}:
-            raise InputError(f"{valid} and --data share values of {unit}.", "Hold out other ones.")
+            raise InputError(
+                f"{valid} and --data have values of {unit} in common.", "Hold out records with other values."
+            )
         places = range(len(records), len(records) + len(measured))
         return Split(records=records + measured, held_out=frozenset(places), sources=sources)
     if len(records) < 2:

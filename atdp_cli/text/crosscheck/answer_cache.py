@@ -68,10 +68,10 @@ def opened_answers(folder: Path | None, *scope: object) -> Iterator[Answers]:
     if folder is None:
         yield Answers()
         return
-    asked = json.dumps(scope).encode()
+    encoded = json.dumps(scope).encode()
 
     def digest(key: bytes, text: bytes) -> bytes:
-        return hmac.digest(hmac.digest(key, asked, "sha256"), text, "sha256")
+        return hmac.digest(hmac.digest(key, encoded, "sha256"), text, "sha256")
 
     with closing(SqliteCache(folder, ANSWERS, digest, on_trouble=_refuse)) as cache:
         yield Answers(cache)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from atdp_cli.files.corpus_file import LONE_SURROGATE
 from atdp_cli.files.regexes import Pattern
 from atdp_cli.text.crosscheck.answer_cache import Answers
-from atdp_cli.text.crosscheck.threads import Submit, Wait, thread_pool
+from atdp_cli.text.crosscheck.threads import SubmitJob, Wait, thread_pool
 from atdp_cli.text.detection.detect import PLACEHOLDERS, Detection
 from atdp_cli.text.detection.spans import Range, Span, Tier, at_tier, merge
 from atdp_cli.text.redaction.edits import redact_text
@@ -54,7 +54,7 @@ class Counts:
 
     Attributes:
         asked: Sentences that were sent.
-        known: Sentences whose answer was at hand, from this run or one before.
+        known: Sentences whose answer was known, from this run or one before.
         disagreements: Sentences about which model and detector disagree; unusable answers are among them.
         unusable: Sentences whose answer was neither yes nor no, twice.
     """
@@ -165,7 +165,7 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _Inquiry:
-    """Where answers come from: those on their way, those at hand, or the model.
+    """Where answers come from: those on their way, those already known, or the model.
 
     Attributes:
         open: Questions on their way and those without a usable answer, by the digest of their text.
@@ -174,7 +174,7 @@ class _Inquiry:
     ask: Ask
     answers: Answers
     counts: Counts
-    submit: Submit
+    submit: SubmitJob
     open: dict[bytes, "Future[Answer]"] = field(default_factory=dict)
 
     def answer(self, text: str) -> "Future[Answer]":

@@ -229,7 +229,7 @@ def _refused(server: Server, status: int) -> RunError:
             problem = f"has no model {server.model}, or no API at this URL"
             remedy = "Check --crosscheck and --crosscheck-url, which mostly ends with /v1."
         case 429:
-            problem, remedy = "lets no more requests through", f"Wait, or raise the limit. {_KEPT}"
+            problem, remedy = "does not accept more requests", f"Wait, or raise the limit. {_KEPT}"
         case _:
             problem = "fails" if _transient(status) else "does not take the request"
             remedy = f"Look at its log. {_KEPT}"

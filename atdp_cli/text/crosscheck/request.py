@@ -57,7 +57,7 @@ def cross_checked(
         detections: What the detector found.
         check: Whom to ask.
         counts: Counted up.
-        notify: Told the counts at the end.
+        notify: Called with the counts at the end.
         tier: What counts as found.
         allow: What people found not to be sensitive.
         folder: A private folder to keep answers in; None to keep them for this run only.
@@ -108,7 +108,7 @@ def check_crosscheck(check: CrossCheck | None, *, queue: bool = False, spans: bo
         )
     if spans:
         raise UsageError(
-            "--crosscheck checks the detector, in whose place --spans was given.", "Leave one of them out."
+            "--crosscheck checks the detector, and --spans replaces the detector.", "Leave one of them out."
         )
     server_of(check)
 
@@ -128,7 +128,7 @@ def server_of(check: CrossCheck) -> Server:
     """
     require_client()
     if not check.model.strip():
-        raise UsageError("--crosscheck names no model.", "Give the model's name at the server.")
+        raise UsageError("--crosscheck does not name a model.", "Give the model's name at the server.")
     url = check.url or os.environ.get("OPENAI_BASE_URL")
     if url is not None:
         _check_url(url)
@@ -139,19 +139,19 @@ def server_of(check: CrossCheck) -> Server:
             "Give --crosscheck-url, or a key for OpenAI by --llm-key-file or OPENAI_API_KEY.",
         )
     if not _sendable(key or NO_KEY):
-        raise UsageError("OPENAI_API_KEY is no key.", "A key has no white space and ASCII characters only.")
+        raise UsageError("OPENAI_API_KEY is not a valid key.", "A key has ASCII characters only, and no white space.")
     return Server(model=check.model, url=(url or DEFAULT_URL).rstrip("/"), key=key or NO_KEY)
 
 
 def _check_url(url: str) -> None:
-    remedy = "Write it such as http://127.0.0.1:8000/v1, and the key in --llm-key-file."
+    remedy = "Give a URL such as http://127.0.0.1:8000/v1, and the key in --llm-key-file."
     try:
         parts = urlsplit(url)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         sound = False
     if not sound or any(character.isspace() for character in url):
-        raise UsageError("--crosscheck-url is no http or https URL.", remedy)
+        raise UsageError("--crosscheck-url is not an http or https URL.", remedy)
     # The URL is shown in messages.
     if parts.username is not None or parts.query or parts.fragment:
         raise UsageError("--crosscheck-url has credentials, a query or a fragment.", remedy)
@@ -166,7 +166,7 @@ def _read_key(path: Path) -> str:
         lines = []
     key = lines[0].strip() if lines else ""
     if not _sendable(key):
-        raise InputError(f"{path} holds no key.", "Write the key alone into its first line.")
+        raise InputError(f"{path} holds no key.", "Write the key into its first line, and nothing else.")
     return key
 
 

@@ -1,4 +1,4 @@
-"""A few threads that do jobs while the caller goes on; they never hold up the end of the process."""
+"""A few threads that do jobs beside the caller; they never hold up the end of the process."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ Wait = Callable[[float], None]
 Job = Callable[[Wait], bool | None]
 """Answers a question, or says by None that there is no answer."""
 
-Submit = Callable[[Job], "Future[bool | None]"]
+SubmitJob = Callable[[Job], "Future[bool | None]"]
 """Hands a job to the threads."""
 
 
@@ -21,7 +21,7 @@ class StoppedError(Exception):
 
 
 @contextmanager
-def thread_pool(size: int) -> Iterator[Submit]:
+def thread_pool(size: int) -> Iterator[SubmitJob]:
     """Threads that do the jobs handed to them until the block ends or a job fails.
 
     The first failure stops all jobs that have not begun or that wait, and is what the block raises, whichever

@@ -18,7 +18,7 @@ from typing import Any
 from atdp_cli.events import FellBack, Notify, ignore
 from atdp_cli.files.sqlite_cache import CacheFormat, SqliteCache
 from atdp_cli.text.corpus.records import Record
-from atdp_cli.text.detection.identifiers import LABELS
+from atdp_cli.text.detection.identifiers import IDENTIFIER_LABELS
 from atdp_cli.text.detection.identity import detector_identity
 from atdp_cli.text.detection.scan import Finding
 from atdp_cli.text.detection.spans import Span, Tier
@@ -41,7 +41,7 @@ class SpanStore:
     Args:
         folder: A folder that only its owner may read; made where it is missing.
         pipeline: From `load_pipeline`. A finding of another pipeline, or of other rules, is not found.
-        notify: Told where a store was started afresh, or is done without.
+        notify: Called where a store is started afresh or given up.
     """
 
     def __init__(self, folder: Path, pipeline: Any, notify: Notify = ignore) -> None:
@@ -99,7 +99,7 @@ def _bytes(text: str) -> bytes:
 
 # What most of them hold, so that even a short one is small.
 _COMMON = json.dumps(
-    [[label, "pattern", Tier.LOW_ENTITY] for label in sorted(LABELS)]
+    [[label, "pattern", Tier.LOW_ENTITY] for label in sorted(IDENTIFIER_LABELS)]
     + [["SUBJ", "dep", Tier.LOW_CONTEXTUAL], ["OBJ", "dep", Tier.LOW_CONTEXTUAL], ["PRON", "pos", Tier.LOW_CONTEXTUAL]]
     + [["VERB", "pos", Tier.HIGH_CONTEXTUAL], ["PROPN", "pos", Tier.LOW_CONTEXTUAL]]
     + [[label, "ner", Tier.HIGH_ENTITY] for label in ("CARDINAL", "NORP", "MONEY")]

@@ -8,9 +8,8 @@ from atdp_cli.events import Notify, RecordsRead, ignore
 from atdp_cli.files.regexes import Pattern
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.executor import OpenExecutor, in_process
-from atdp_cli.text.detection.identifiers import LABELS as IDENTIFIER_LABELS
-from atdp_cli.text.detection.identifiers import RECOGNISERS, Recogniser
-from atdp_cli.text.detection.scan import Finding, Lookup, Store, scan
+from atdp_cli.text.detection.identifiers import IDENTIFIER_LABELS, RECOGNISERS, Recogniser
+from atdp_cli.text.detection.scan import Finding, LookupFinding, StoreFinding, scan
 from atdp_cli.text.detection.spans import Range, Tier, at_tier
 from atdp_cli.text.detection.term_lists import allowed, denied
 from atdp_cli.text.redaction.placeholders import pattern_of
@@ -53,9 +52,10 @@ def detect_records(
     allow: Sequence[Pattern] = (),
     deny: Sequence[Pattern] = (),
     recognisers: Sequence[Recogniser] = RECOGNISERS,
-    lookup: Lookup = lambda _: None,
-    store: Store = lambda _: None,
+    lookup: LookupFinding = lambda _: None,
+    store: StoreFinding = lambda _: None,
     notify: Notify = ignore,
+    total: int | None = None,
 ) -> Iterator[Detection]:
     """Find the sensitive spans of every record, in order, a few batches in memory at a time.
 
@@ -74,12 +74,13 @@ def detect_records(
         recognisers: The structured identifiers to look for.
         lookup: Gives what an earlier pass found; corrections are applied to it afresh.
         store: Is given what this pass finds, before corrections.
-        notify: Told how many records are done.
+        notify: Called with how many records are done.
+        total: How many records there are, where that is known.
     """
     findings = scan(records, pipeline=pipeline, engine=engine, recognisers=recognisers, lookup=lookup, store=store)
     for done, finding in enumerate(findings, start=1):
         yield correct(finding, allow, deny)
-        notify(RecordsRead(task="detect", done=done, total=None))
+        notify(RecordsRead(task="detect", done=done, total=total))
 
 
 def correct(finding: Finding, allow: Sequence[Pattern], deny: Sequence[Pattern]) -> Detection:

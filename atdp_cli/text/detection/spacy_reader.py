@@ -36,7 +36,7 @@ _FORMS_OF_ADDRESS = frozenset(
 Piece = tuple[str, str]
 """A text for spaCy, and one for the recognisers: where a record is cut, they see it whole with its first piece."""
 
-Mark = tuple[int, int, str, str, Tier]
+SpanFields = tuple[int, int, str, str, Tier]
 """The fields of a `Span`: cheaper than one to send from process to process."""
 
 
@@ -50,7 +50,7 @@ class Reading(NamedTuple):
         identifiers: What the recognisers found in theirs.
     """
 
-    marks: list[Mark]
+    marks: list[SpanFields]
     tokens: list[Range]
     ends: list[int]
     identifiers: list[IdentifierMatch]
@@ -67,7 +67,7 @@ def read(
 
 
 def _reading(doc: Any, identifiers: list[IdentifierMatch]) -> Reading:
-    marks: list[Mark] = []
+    marks: list[SpanFields] = []
     tokens: list[Range] = []
     for entity in doc.ents:
         label = entity.label_

@@ -43,7 +43,9 @@ def _pairs(path: Path, records: Iterable[Record]) -> Iterator[tuple[Record, tupl
         where = f"{display_name(path)}: line {number}"
         record = next(remaining, None)
         if record is None:
-            raise InputError(f"{where} is one more than the corpus has records.", "Use the spans file of this corpus.")
+            raise InputError(
+                f"{where} is one too many: the corpus has fewer records.", "Use the spans file of this corpus."
+            )
         yield record, _spans(without_mark(number, line)[1], record, where)
     if next(remaining, None) is not None:
         raise InputError(
@@ -58,7 +60,7 @@ def _spans(line: str, record: Record, where: str) -> tuple[Span, ...]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where} is not valid JSON.", "Each line must be one JSON object.") from error
     if not isinstance(value, dict) or not isinstance(value.get("spans"), list):
-        raise InputError(f"{where} is not an object with a list spans.", 'Write {"id": "1", "spans": []}.')
+        raise InputError(f"{where} is not an object with a list of spans.", 'Write {"id": "1", "spans": []}.')
     if value.get("id") != record.id:
         raise InputError(
             f"{where} has another id than the record at the same place of the corpus.",

@@ -12,12 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.corpus_file import unreadable
-from atdp_cli.files.private import create_private
+from atdp_cli.files.private import KEY_BYTES, key_in
 from atdp_cli.text.detection.spans import Span
-
-KEY_BYTES = 32
-"""The fewest bytes of a key for pseudonyms, and how many a fresh one has."""
 
 # One digit fewer than `pattern_of` takes for a number, so that what is counted on from these is recognised too.
 _NUMBERED = re.compile(r"\[([A-Za-z][A-Za-z0-9_-]{0,39})_([1-9][0-9]{0,5})\]")
@@ -91,7 +87,7 @@ def surrogate(key: bytes, label: str, surface: str) -> str:
 
     Case and the amount of white space do not matter. Among n different texts with one label two share a
     surrogate with a chance of about n²/2⁴¹: 0.5 % for 100,000, a third for a million. Then two names look
-    like one; nothing more is told.
+    like one; nothing more is revealed.
     """
     message = f"{label}\0{normalised(surface)}".encode("utf-8", "surrogatepass")
     return base64.b32encode(hmac.digest(key, message, hashlib.sha256)[:5]).decode().lower()
@@ -143,18 +139,11 @@ def read_or_create_key(path: Path) -> bytes:
         InputError: The file has fewer than 32 bytes or more than `MOST_BYTES`, or cannot be read or created.
     """
     try:
-        create_private(path, secrets.token_bytes(KEY_BYTES))
+        key = key_in(path)
     except OSError as error:
-        raise InputError(f"{path} could not be created ({error.strerror}).", "Name another file.") from error
-    return _read(path)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as stream:
-            key = stream.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise unreadable(path, error) from error
+        raise InputError(
+            f"{path} could not be created or read ({error.strerror}).", "Check its permissions, or name another file."
+        ) from error
     if not KEY_BYTES <= len(key) <= MOST_BYTES:
         size = f"only {len(key)}" if len(key) < KEY_BYTES else f"more than {MOST_BYTES:,}"
         raise InputError(

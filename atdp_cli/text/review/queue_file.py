@@ -80,7 +80,7 @@ class Decision(_Line):
     mark: tuple[str, ...] = ()
 
 
-class Entry(_Line):
+class QueueEntry(_Line):
     """One sentence of a queue. It holds no character of a flagged span.
 
     Attributes:
@@ -135,7 +135,7 @@ class Queue:
     """A whole queue, in the order of the corpus."""
 
     header: Header
-    entries: tuple[Entry, ...]
+    entries: tuple[QueueEntry, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,11 +171,11 @@ def writable(text: str) -> str:
     return LONE_SURROGATE.sub("\ufffd", text)
 
 
-def entry_of(drawn: Drawn) -> Entry:
+def entry_of(drawn: Drawn) -> QueueEntry:
     """The line of a queue for a sentence."""
     sentence = drawn.sentence
     start, end = sentence.place
-    return Entry(
+    return QueueEntry(
         id=writable(sentence.record.id),
         record=sentence.position,
         start=start,
@@ -232,7 +232,7 @@ def read_queue(path: Path) -> Queue:
     lines = ((f"{display_name(path)}: line {number}", line) for number, line, _ in read_lines(path))
     where, first = next(lines, (f"{display_name(path)}: line 1", ""))
     header = _parsed(Header, where, first)
-    entries = tuple(_parsed(Entry, where, line) for where, line in lines)
+    entries = tuple(_parsed(QueueEntry, where, line) for where, line in lines)
     if len({(entry.record, entry.start, entry.end) for entry in entries}) < len(entries):
         raise InputError(f"{display_name(path)} has a sentence twice.", "Give the file that detect --review wrote.")
     return Queue(header=header, entries=entries)

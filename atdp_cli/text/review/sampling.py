@@ -45,18 +45,18 @@ class _Reservoir:
 
     draw: random.Random
     seen: int = 0
-    kept: list[Sentence] = field(default_factory=list)
+    sentences: list[Sentence] = field(default_factory=list)
 
     def offer(self, sentence: Sentence) -> None:
         self.seen += 1
-        if len(self.kept) < 2:
-            self.kept.append(sentence)
+        if len(self.sentences) < 2:
+            self.sentences.append(sentence)
         elif (at := self.draw.randrange(self.seen)) < 2:
-            self.kept[at] = sentence
+            self.sentences[at] = sentence
 
     def take(self, number: int) -> list[Drawn]:
-        number = min(number, len(self.kept))
-        return [Drawn(sentence, self.seen / number) for sentence in self.draw.sample(self.kept, number)]
+        number = min(number, len(self.sentences))
+        return [Drawn(sentence, self.seen / number) for sentence in self.draw.sample(self.sentences, number)]
 
 
 def sentences_of(detections: Iterable[Detection], tier: Tier) -> Iterator[Sentence]:

@@ -1,7 +1,7 @@
 """The bookkeeping engine: one forward and one backward pass for many records, their gradients clipped one by one.
 
 Source: Bu et al. 2022, "Differentially Private Optimization on Large Model at Small Cost": the backward pass
-computes no parameter's gradient; norms and the clipped sum are formed from the kept inputs and output gradients.
+computes no parameter's gradient; norms and the clipped sum are formed from the recorded inputs and output gradients.
 Here a record's gradient of a large matrix is formed once, and serves both its norm and the sum, wherever that
 costs less than the norm's Gram product.
 """
@@ -17,9 +17,9 @@ from atdp_cli.training.clipping.engine import ROUNDING_MARGIN, ClippedSum, clip_
 from atdp_cli.training.clipping.ghost_norm import (
     Use,
     add_weighted,
+    instantiate_gradient,
     magnitudes,
-    must_form,
-    per_record_gradients,
+    must_instantiate,
     squared_norm,
     squared_norms,
 )
@@ -49,10 +49,10 @@ def clipped_sum(
         clip_norm: C > 0.
         tokens: The most tokens, padding included, of a physical batch.
         positions: See `capture`.
-        ranks: Where they share the model's parameters, each runs as many batches as the one that has most.
+        ranks: Where the model's parameters are sharded, each process runs as many batches as the one with most.
 
     Raises:
-        UnknownLayerError: A trained layer has no rule, or was not given one row for each window.
+        UnknownLayerError: A trained layer has no rule, or an input without one row for each window.
     """
     parameters = trainable(model)
     total: dict[torch.Tensor, torch.Tensor] = dict(zip(parameters, zeros_of(model), strict=True))
@@ -78,18 +78,18 @@ def _clip(
 ) -> torch.Tensor:
     """Add the batch's clipped gradients to `total` and return its records' norms."""
     count = len(batch.records)
-    known = {parameter: squared_norms(found).cpu() for parameter, found in uses.items() if not must_form(found)}
-    most = _total(known, count).sqrt() * (ROUNDING_MARGIN / FP32_ROUNDING)
-    # What nearly cancels is formed, so that the norm is that of the very numbers that are added up.
-    known = {parameter: found for parameter, found in known.items() if not _exceeds(uses[parameter], most)}
-    formed = {parameter: found for parameter, found in uses.items() if parameter not in known}
-    squares = _total(known, count)
+    ghosts = {parameter: squared_norms(used).cpu() for parameter, used in uses.items() if not must_instantiate(used)}
+    limit = _total(ghosts, count).sqrt() * (ROUNDING_MARGIN / FP32_ROUNDING)
+    # Gradients whose terms nearly cancel are formed, so that the norm is that of the very numbers that are added up.
+    ghosts = {parameter: squares for parameter, squares in ghosts.items() if not _exceeds(uses[parameter], limit)}
+    formed = {parameter: used for parameter, used in uses.items() if parameter not in ghosts}
+    squares = _total(ghosts, count)
     factors = torch.zeros_like(squares)
     for parameter in formed.keys() - buffers.keys():
         buffers[parameter] = torch.empty_like(total[parameter])
     for row in range(len(squares)):
-        for parameter, found in formed.items():
-            per_record_gradients(found, row, buffers[parameter])
+        for parameter, used in formed.items():
+            instantiate_gradient(used, row, buffers[parameter])
             squares[row] += squared_norm(buffers[parameter])
         norm = math.sqrt(float(squares[row]))
         if not math.isfinite(norm):
@@ -97,9 +97,9 @@ def _clip(
         factors[row] = clip_factor(norm, clip_norm)
         for parameter in formed:
             total[parameter].add_(buffers[parameter], alpha=float(factors[row]))
-    for parameter, found in uses.items():
-        if parameter in known:
-            add_weighted(found, factors.to(total[parameter].device), total[parameter])
+    for parameter, used in uses.items():
+        if parameter in ghosts:
+            add_weighted(used, factors.to(total[parameter].device), total[parameter])
     return squares.sqrt()
 
 
@@ -107,6 +107,6 @@ def _total(squares: Mapping[torch.Tensor, torch.Tensor], records: int) -> torch.
     return sum(squares.values(), torch.zeros(records, dtype=torch.float64))
 
 
-def _exceeds(uses: Sequence[Use], most: torch.Tensor) -> bool:
+def _exceeds(uses: Sequence[Use], limit: torch.Tensor) -> bool:
     """Whether some record's terms are so much larger than its gradient that fp32 would round past the margin."""
-    return bool((magnitudes(uses).cpu() > most).any())
+    return bool((magnitudes(uses).cpu() > limit).any())

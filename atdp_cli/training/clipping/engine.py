@@ -1,4 +1,4 @@
-"""What every clipping engine takes and gives."""
+"""The signature of all clipping engines, and what they share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,18 +32,21 @@ ClippingEngine = Callable[[PreTrainedModel, Sequence[Example], float], ClippedSu
 
 
 def trainable(model: nn.Module) -> list[torch.nn.Parameter]:
-    """Parameters that training changes, each once, also where layers share one."""
+    """The parameters that training changes, in the model's order; one that layers share comes once."""
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
 def summed_in(parameter: torch.nn.Parameter) -> torch.dtype:
-    """The dtype of sums of gradients: fp32 at least, also for parameters in half precision."""
+    """The dtype of gradient sums: fp32 at least, also for parameters in half precision."""
     return torch.promote_types(parameter.dtype, torch.float32)
 
 
-def zeros_of(model: PreTrainedModel) -> tuple[torch.Tensor, ...]:
-    """A sum of gradients before anything is added, in the order of `trainable`; whole where parameters are sharded."""
-    return tuple(torch.zeros(one.shape, dtype=summed_in(one), device=one.device) for one in trainable(model))
+def zeros_of(model: nn.Module) -> tuple[torch.Tensor, ...]:
+    """A gradient sum of zero, in the order of `trainable`; unsharded also where parameters are sharded."""
+    return tuple(
+        torch.zeros(parameter.shape, dtype=summed_in(parameter), device=parameter.device)
+        for parameter in trainable(model)
+    )
 
 
 def clip_factors(norms: torch.Tensor, clip_norm: float) -> torch.Tensor:

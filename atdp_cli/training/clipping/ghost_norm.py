@@ -1,10 +1,11 @@
-"""How a parameter's gradient is made of what went into its layers and what came back.
+"""Per-record gradients of a parameter, their norms and their sum, from a layer's inputs and output gradients.
 
 Index r runs over records, t over a record's positions (those of all its windows, one after the other).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeVar
 
 import torch
 
@@ -29,7 +30,7 @@ class EmbeddingUse:
     Attributes:
         rows: int64, shape [R, T]; -1 where nothing is added.
         vectors: Shape [R, T, n].
-        transposed: The parameter is stored as [n, m], its columns are looked up.
+        transposed: The parameter is stored as [n, m]: its columns are looked up.
     """
 
     rows: torch.Tensor
@@ -39,28 +40,30 @@ class EmbeddingUse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InstantiatedUse:
-    """Each record's gradient as it is: shape [R, *parameter]."""
+    """Each record's gradient itself: shape [R, *parameter]."""
 
     gradient: torch.Tensor
 
 
 Use = LinearUse | EmbeddingUse | InstantiatedUse
+"""What one call of a layer adds to each record's gradient of a parameter."""
+
+Kind = TypeVar("Kind", LinearUse, EmbeddingUse, InstantiatedUse)
 
 
-def must_form(uses: Sequence[Use]) -> bool:
+def must_instantiate(uses: Sequence[Use]) -> bool:
     """Whether each record's gradient has to be formed, or costs less than its norm by Gram products.
 
     A Gram product costs T²·(m + n) fp64 operations a record; forming a gradient adds a few passes over m·n
     numbers, its product being needed for the sum anyway. One pass over a number costs about four such
     operations (measured at m = 50,257 and 1,024, n = 256, T = 128).
     """
-    if all(isinstance(use, InstantiatedUse) for use in uses) or _tables(uses):
-        return False
-    if not _gram_formed(uses):
-        return True
-    product = next(use for use in uses if isinstance(use, LinearUse))
-    positions, m = product.left.shape[1:]
-    n = product.right.shape[2]
+    form = _norm_form(uses)
+    if form != "gram":
+        return form is None
+    [linear] = _only(LinearUse, uses)
+    positions, m = linear.left.shape[1:]
+    n = linear.right.shape[2]
     return positions * positions * (m + n) >= 4 * m * n
 
 
@@ -71,37 +74,42 @@ def squared_norms(uses: Sequence[Use]) -> torch.Tensor:
     The products are taken in fp64: in fp32 they cancel, up to a norm of 0 for a large gradient.
 
     Raises:
-        ValueError: `must_form` says that these uses have no such form.
+        ValueError: For these uses each record's gradient has to be formed.
     """
-    wholes = [use.gradient.double() for use in uses if isinstance(use, InstantiatedUse)]
-    if len(wholes) == len(uses):
-        return torch.stack(wholes).sum(0).flatten(1).square().sum(1)
-    if _tables(uses):
-        return _table_norms([use for use in uses if isinstance(use, EmbeddingUse)])
-    if not _gram_formed(uses):
-        raise ValueError("these uses of a parameter need each record's gradient")
-    product = next(use for use in uses if isinstance(use, LinearUse))
-    lookup = next((use for use in uses if isinstance(use, EmbeddingUse)), None)
-    found = torch.stack([_gram(left, right) for left, right in zip(product.left, product.right, strict=True)])
-    if lookup is None:
-        return found.clamp(min=0)
-    found += _table_norms([lookup])
-    for record in range(len(found)):
-        found[record] += 2 * _tied(product, lookup, record)
-    return found.clamp(min=0)
+    embeddings = _only(EmbeddingUse, uses)
+    match _norm_form(uses):
+        case "instantiated":
+            gradients = [use.gradient.double() for use in _only(InstantiatedUse, uses)]
+            return torch.stack(gradients).sum(0).flatten(1).square().sum(1)
+        case "rows":
+            return _row_norms(embeddings)
+        case None:
+            raise ValueError("these uses of a parameter need each record's gradient")
+    [linear] = _only(LinearUse, uses)
+    squares = torch.stack([_gram(left, right) for left, right in zip(linear.left, linear.right, strict=True)])
+    for embedding in embeddings:
+        squares += _row_norms([embedding])
+        for record in range(len(squares)):
+            squares[record] += 2 * _tied(linear, embedding, record)
+    return squares.clamp(min=0)
 
 
-def _tables(uses: Sequence[Use]) -> bool:
-    lookups = [use for use in uses if isinstance(use, EmbeddingUse)]
-    return len(lookups) == len(uses) and len({lookup.transposed for lookup in lookups}) == 1
+def _norm_form(uses: Sequence[Use]) -> Literal["instantiated", "rows", "gram"] | None:
+    """How norms follow without forming gradients; None where they don't.
+
+    `gram` is for one linear use and at most one embedding of the same matrix's rows: a head and its tied embedding.
+    """
+    linear, embeddings = len(_only(LinearUse, uses)), _only(EmbeddingUse, uses)
+    if not linear and not embeddings:
+        return "instantiated"
+    if len(embeddings) == len(uses) and len({use.transposed for use in embeddings}) == 1:
+        return "rows"
+    plain = len(embeddings) < 2 and not any(use.transposed for use in embeddings)
+    return "gram" if linear == 1 and plain and linear + len(embeddings) == len(uses) else None
 
 
-def _gram_formed(uses: Sequence[Use]) -> bool:
-    """One product, and at most one look-up of the same matrix's rows: a head and its tied embedding."""
-    products = sum(isinstance(use, LinearUse) for use in uses)
-    lookups = [use for use in uses if isinstance(use, EmbeddingUse)]
-    plain = not any(lookup.transposed for lookup in lookups)
-    return products == 1 and len(lookups) < 2 and products + len(lookups) == len(uses) and plain
+def _only(kind: type[Kind], uses: Sequence[Use]) -> list[Kind]:
+    return [use for use in uses if isinstance(use, kind)]
 
 
 def _gram(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
@@ -109,26 +117,26 @@ def _gram(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return ((left @ left.T) * (right @ right.T)).sum()
 
 
-def _tied(product: LinearUse, lookup: EmbeddingUse, record: int) -> torch.Tensor:
-    """⟨product's gradient, look-up's gradient⟩ = Σ_{s,t} left[t, rows_s]·⟨right_t, vectors_s⟩."""
-    rows = lookup.rows[record]
+def _tied(linear: LinearUse, embedding: EmbeddingUse, record: int) -> torch.Tensor:
+    """⟨linear gradient, embedding gradient⟩ = Σ_{s,t} left[t, rows_s]·⟨right_t, vectors_s⟩."""
+    rows = embedding.rows[record]
     used = rows >= 0
-    left = product.left[record][:, rows[used]].double()
-    return (left * (product.right[record].double() @ lookup.vectors[record][used].double().T)).sum()
+    left = linear.left[record][:, rows[used]].double()
+    return (left * (linear.right[record].double() @ embedding.vectors[record][used].double().T)).sum()
 
 
-def _table_norms(lookups: Sequence[EmbeddingUse]) -> torch.Tensor:
+def _row_norms(embeddings: Sequence[EmbeddingUse]) -> torch.Tensor:
     """Vectors that meet in a row are added first, so that repeated tokens count as one."""
-    records = len(lookups[0].rows)
-    rows = torch.cat([lookup.rows for lookup in lookups], dim=1)
-    vectors = torch.cat([lookup.vectors for lookup in lookups], dim=1)
+    records = len(embeddings[0].rows)
+    rows = torch.cat([use.rows for use in embeddings], dim=1)
+    vectors = torch.cat([use.vectors for use in embeddings], dim=1)
     numbers = torch.arange(records, device=rows.device)[:, None].expand_as(rows)
     used = rows >= 0
     keys = numbers[used] * (int(rows.max()) + 1 if rows.numel() else 1) + rows[used]
-    found, inverse = torch.unique(keys, return_inverse=True)
-    sums = torch.zeros(len(found), vectors.shape[2], dtype=torch.float64, device=rows.device)
+    distinct, inverse = torch.unique(keys, return_inverse=True)
+    sums = torch.zeros(len(distinct), vectors.shape[2], dtype=torch.float64, device=rows.device)
     sums.index_add_(0, inverse, vectors[used].double())
-    owner = torch.zeros(len(found), dtype=torch.long, device=rows.device)
+    owner = torch.zeros(len(distinct), dtype=torch.long, device=rows.device)
     owner[inverse] = numbers[used]
     squares = torch.zeros(records, dtype=torch.float64, device=rows.device)
     return squares.index_add_(0, owner, sums.square().sum(1))
@@ -150,42 +158,44 @@ def _magnitude(use: Use) -> torch.Tensor:
 
 
 def _lengths(values: torch.Tensor) -> torch.Tensor:
-    found: torch.Tensor = torch.linalg.vector_norm(values.to(torch.promote_types(values.dtype, torch.float32)), dim=-1)
-    return found.double()
+    lengths: torch.Tensor = torch.linalg.vector_norm(
+        values.to(torch.promote_types(values.dtype, torch.float32)), dim=-1
+    )
+    return lengths.double()
 
 
-def per_record_gradients(uses: Sequence[Use], record: int, out: torch.Tensor) -> None:
+def instantiate_gradient(uses: Sequence[Use], record: int, out: torch.Tensor) -> None:
     """Write one record's gradient of the parameter into `out`."""
-    products = [use for use in uses if isinstance(use, LinearUse)]
-    if products:
-        torch.mm(products[0].left[record].T.to(out.dtype), products[0].right[record].to(out.dtype), out=out)
+    linear = _only(LinearUse, uses)
+    if linear:
+        torch.mm(linear[0].left[record].T.to(out.dtype), linear[0].right[record].to(out.dtype), out=out)
     else:
         out.zero_()
-    for product in products[1:]:
-        out.addmm_(product.left[record].T.to(out.dtype), product.right[record].to(out.dtype))
-    for use in uses:
-        if isinstance(use, EmbeddingUse):
-            _add_rows(out, use.rows[record], use.vectors[record], transposed=use.transposed)
-        elif isinstance(use, InstantiatedUse):
-            out.add_(use.gradient[record])
+    for use in linear[1:]:
+        out.addmm_(use.left[record].T.to(out.dtype), use.right[record].to(out.dtype))
+    for other in uses:
+        if isinstance(other, EmbeddingUse):
+            _add_rows(out, other.rows[record], other.vectors[record], transposed=other.transposed)
+        elif isinstance(other, InstantiatedUse):
+            out.add_(other.gradient[record])
 
 
 def squared_norm(gradient: torch.Tensor) -> float:
     """The squared L2 norm of a contiguous tensor: short fp32 sums of squares, added up in fp64.
 
     A sum over everything in fp32 would lose digits with the size of the tensor; in fp64 it takes ten times as
-    long. What overflows fp32 is done again in fp64.
+    long. What overflows fp32 is computed again in fp64.
     """
     flat = gradient.reshape(-1)
     if gradient.dtype == torch.float64:
         return float(flat.dot(flat))
-    body = len(flat) - len(flat) % CHUNK
-    parts = torch.linalg.vector_norm(flat[:body].view(-1, CHUNK), dim=1).double()
-    found = float(parts.dot(parts)) + float(flat[body:].double().square().sum())
-    return found if found < float("inf") else float(flat.double().square().sum())
+    body = len(flat) - len(flat) % SUMMED_IN_FP32
+    parts = torch.linalg.vector_norm(flat[:body].view(-1, SUMMED_IN_FP32), dim=1).double()
+    square = float(parts.dot(parts)) + float(flat[body:].double().square().sum())
+    return square if square < float("inf") else float(flat.double().square().sum())
 
 
-CHUNK = 256
+SUMMED_IN_FP32 = 256
 
 
 def add_weighted(uses: Sequence[Use], factors: torch.Tensor, total: torch.Tensor) -> None:

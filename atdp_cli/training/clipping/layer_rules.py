@@ -1,7 +1,8 @@
-"""What each kind of layer does with its parameters. Dispatch is by exact type: a subclass may compute another thing."""
+"""How each type of layer uses its parameters. Dispatch is by exact type: a subclass may compute something else."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from atdp_cli.training.clipping.ghost_norm import EmbeddingUse, InstantiatedUse,
 
 
 class UnknownLayerError(Exception):
-    """A layer with trainable parameters that this engine has no rule for; the message names its type."""
+    """A layer with trainable parameters for which this engine has no rule; the message names its type."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,51 +45,51 @@ class Call:
         """Values of shape [windows, T, …] or [windows·T, …] as [R, positions, …], the last `last` axes kept.
 
         Raises:
-            UnknownLayerError: The first axis is neither, so that the values aren't those of single records.
+            UnknownLayerError: The first axis is neither, so the values cannot be assigned to records.
         """
         tail = values.shape[values.dim() - last :]
         first = values.shape[0]
-        # One axis alone is never that of windows: as many positions without windows would pass for them.
+        # A single axis never counts as that of windows: as many positions of one window would look the same.
         if first == (self.windows if values.dim() > last + 1 else self.windows * self.width):
             return values.reshape(self.records, -1, *tail)
         raise UnknownLayerError(f"an input of shape {list(values.shape)} for {self.windows} windows")
 
 
-Parts = Iterator[tuple[torch.Tensor, Use]]
-Rule = Callable[[Any, Call], Parts]
+ParameterUses = Iterator[tuple[torch.Tensor, Use]]
+Rule = Callable[[Any, Call], ParameterUses]
 """(layer, call) → the layer's parameters, each with its use."""
 
 
-def _linear(layer: nn.Linear, call: Call) -> Parts:
+def _linear(layer: nn.Linear, call: Call) -> ParameterUses:
     gradient = call.by_record(call.gradient, 1)
     yield layer.weight, LinearUse(gradient, call.by_record(call.inputs[0], 1))
     if layer.bias is not None:
-        yield layer.bias, InstantiatedUse(_total(gradient))
+        yield layer.bias, _summed(gradient)
 
 
-def _conv1d(layer: Any, call: Call) -> Parts:
+def _conv1d(layer: Any, call: Call) -> ParameterUses:
     gradient = call.by_record(call.gradient, 1)
     yield layer.weight, LinearUse(call.by_record(call.inputs[0], 1), gradient)
-    yield layer.bias, InstantiatedUse(_total(gradient))
+    yield layer.bias, _summed(gradient)
 
 
-def _embedding(layer: nn.Embedding, call: Call) -> Parts:
+def _embedding(layer: nn.Embedding, call: Call) -> ParameterUses:
     yield layer.weight, _lookup(layer, call, call.inputs[0], call.gradient)
 
 
-def _scaled_embedding(layer: Any, call: Call) -> Parts:
+def _scaled_embedding(layer: Any, call: Call) -> ParameterUses:
     yield layer.weight, _lookup(layer, call, call.inputs[0], call.gradient * layer.embed_scale.to(layer.weight.dtype))
 
 
-def _opt_positions(layer: Any, call: Call) -> Parts:
+def _opt_positions(layer: Any, call: Call) -> ParameterUses:
     positions = call.named.get("position_ids")
     if positions is None:
         raise UnknownLayerError("OPT positions without position_ids")
     yield layer.weight, _lookup(layer, call, positions + layer.offset, call.gradient)
 
 
-def _lora_embedding(layer: Any, call: Call) -> Parts:
-    """LoRA of an embedding: output + scaling·A[:, x]ᵀ·Bᵀ, with A [r, m] and B [n, r]."""
+def _lora_embedding(layer: Any, call: Call) -> ParameterUses:
+    """LoRA of an embedding: output = base output + scaling·A[:, x]ᵀ·Bᵀ, with A [r, m] and B [n, r]."""
     ids, gradient = call.by_record(call.inputs[0], 0), call.by_record(call.gradient, 1)
     base = layer.get_base_layer()
     _refuse_unusual(base)
@@ -105,40 +106,36 @@ def _lora_embedding(layer: Any, call: Call) -> Parts:
         yield a, EmbeddingUse(rows, scaled @ b.to(scaled.dtype), transposed=True)
 
 
-def _layer_norm(layer: nn.LayerNorm, call: Call) -> Parts:
+def _layer_norm(layer: nn.LayerNorm, call: Call) -> ParameterUses:
     shape = list(layer.normalized_shape)
     gradient = call.by_record(call.gradient, len(shape))
     if layer.weight is not None:
         unit = F.layer_norm(_at_least_fp32(call.inputs[0]), shape, eps=layer.eps)
-        yield layer.weight, InstantiatedUse(_total(gradient * call.by_record(unit, len(shape))))
+        yield layer.weight, _summed(gradient * call.by_record(unit, len(shape)))
     if layer.bias is not None:
-        yield layer.bias, InstantiatedUse(_total(gradient))
+        yield layer.bias, _summed(gradient)
 
 
-def _scale_by_weight(layer: nn.Module, call: Call, neutral: float) -> Parts:
-    """Layers weight ⊙ x̂, or (1 + weight) ⊙ x̂: with the neutral weight their output is x̂."""
+def _scaled_by_weight(layer: nn.Module, call: Call, *, neutral: float) -> ParameterUses:
+    """Layers weight ⊙ x̂, or (1 + weight) ⊙ x̂: with the neutral weight, 1 or 0, their output is x̂."""
     weight = layer.get_parameter("weight")
     all_neutral = torch.full(weight.shape, neutral, dtype=weight.dtype, device=weight.device)
     unit = functional_call(layer, {"weight": all_neutral}, call.inputs)
     gradient = _at_least_fp32(call.by_record(call.gradient, 1))
-    yield weight, InstantiatedUse(_total(gradient * call.by_record(unit, 1)))
+    yield weight, _summed(gradient * call.by_record(unit, 1))
 
 
-def _total(values: torch.Tensor) -> torch.Tensor:
-    """The sum over the positions of each record, in fp32 at least: in half precision long sums stand still."""
-    return values.sum(1, dtype=torch.promote_types(values.dtype, torch.float32))
+def _summed(values: torch.Tensor) -> InstantiatedUse:
+    """The sum over each record's positions, in fp32 at least: in half precision long sums stop growing."""
+    return InstantiatedUse(values.sum(1, dtype=torch.promote_types(values.dtype, torch.float32)))
 
 
 def _at_least_fp32(values: torch.Tensor) -> torch.Tensor:
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
-def _by_weight(layer: nn.Module, call: Call) -> Parts:
-    return _scale_by_weight(layer, call, 1.0)
-
-
-def _by_one_plus_weight(layer: nn.Module, call: Call) -> Parts:
-    return _scale_by_weight(layer, call, 0.0)
+_by_weight: Rule = partial(_scaled_by_weight, neutral=1.0)
+_by_one_plus_weight: Rule = partial(_scaled_by_weight, neutral=0.0)
 
 
 def _lookup(layer: nn.Embedding, call: Call, ids: torch.Tensor, gradient: torch.Tensor) -> EmbeddingUse:
@@ -149,7 +146,7 @@ def _lookup(layer: nn.Embedding, call: Call, ids: torch.Tensor, gradient: torch.
     return EmbeddingUse(rows, call.by_record(gradient, 1))
 
 
-def _t5_bias(layer: Any, call: Call) -> Parts:
+def _t5_bias(layer: Any, call: Call) -> ParameterUses:
     """The inputs are the buckets, shape [queries, keys]; the gradient has shape [windows, heads, queries, keys]."""
     vectors = call.by_record(call.gradient.permute(0, 2, 3, 1), 1)
     rows = call.inputs[0].flatten().repeat(vectors.shape[1] // call.inputs[0].numel())
@@ -174,7 +171,7 @@ _RULES: Mapping[type[nn.Module], Rule] = {
     T5Attention: _t5_bias,
 }
 
-# Every architecture has a class of its own for these; the names save importing them all.
+# Each architecture has its own class for these; naming them here saves importing all the modules.
 _RULES_BY_NAME: Mapping[str, Rule] = {
     "llama.modeling_llama.LlamaRMSNorm": _by_weight,
     "mistral.modeling_mistral.MistralRMSNorm": _by_weight,
@@ -200,11 +197,11 @@ def rule_for(layer: nn.Module) -> Rule:
     Raises:
         UnknownLayerError: There is none.
     """
-    kind = type(layer)
-    name = f"{kind.__module__}.{kind.__qualname__}"
-    rule = _RULES.get(kind) or _RULES_BY_NAME.get(name.removeprefix("transformers.models."))
+    layer_type = type(layer)
+    name = f"{layer_type.__module__}.{layer_type.__qualname__}"
+    rule = _RULES.get(layer_type) or _RULES_BY_NAME.get(name.removeprefix("transformers.models."))
     if rule is None:
-        raise UnknownLayerError(f"a layer of type {kind.__qualname__}")
+        raise UnknownLayerError(f"a layer of type {layer_type.__qualname__}")
     return rule
 
 
@@ -214,16 +211,16 @@ def trained_layers(model: nn.Module) -> list[tuple[nn.Module, Rule]]:
     Raises:
         UnknownLayerError: One of them has none.
     """
-    found: list[tuple[nn.Module, Rule]] = []
+    layers: list[tuple[nn.Module, Rule]] = []
     claimed: set[int] = set()
     for layer in model.modules():
         owned = [parameter for parameter in _owned(layer) if parameter.requires_grad and id(parameter) not in claimed]
         if not owned:
             continue
-        found.append((layer, rule_for(layer)))
+        layers.append((layer, rule_for(layer)))
         if type(layer) in (LoraEmbedding, T5Attention):
             claimed.update(id(parameter) for parameter in owned)
-    return found
+    return layers
 
 
 def _owned(layer: nn.Module) -> Iterator[nn.Parameter]:
@@ -231,6 +228,6 @@ def _owned(layer: nn.Module) -> Iterator[nn.Parameter]:
     if type(layer) is T5Attention and layer.has_relative_attention_bias:
         yield layer.get_parameter("relative_attention_bias.weight")
     if isinstance(layer, LoraEmbedding):
-        # It keeps them in dictionaries of parameters, which have no forward of their own.
+        # Its matrices are in ParameterDicts, which have no forward of their own.
         for matrices in (layer.lora_embedding_A, layer.lora_embedding_B):
             yield from matrices.parameters()

@@ -1,4 +1,4 @@
-"""The engine that is always right: one record at a time through autograd."""
+"""The reference engine, right for every model: one record at a time through autograd."""
 
 import math
 from collections.abc import Sequence
@@ -8,9 +8,10 @@ import torch
 from torch.nn import functional as F
 from transformers import PreTrainedModel
 
+from atdp_cli.model.forward import logits_of
 from atdp_cli.training.clipping.batches import PhysicalBatch, collate
 from atdp_cli.training.clipping.engine import ClippedSum, clip_factor, trainable, zeros_of
-from atdp_cli.training.clipping.forward import batch_logits, reference_logits
+from atdp_cli.training.clipping.forward import reference_logits
 from atdp_cli.training.objective import Example
 
 
@@ -34,8 +35,8 @@ def clipped_sum(model: PreTrainedModel, records: Sequence[Example], clip_norm: f
         if not math.isfinite(norm):
             continue
         factor = clip_factor(norm, clip_norm)
-        for part, share in zip(total, gradient, strict=True):
-            part.add_(share, alpha=factor)
+        for part, added in zip(total, gradient, strict=True):
+            part.add_(added, alpha=factor)
     return ClippedSum(total, norms)
 
 
@@ -44,27 +45,27 @@ def record_gradient(
 ) -> list[torch.Tensor]:
     """The gradient of one record's loss, summed over its windows, of which there is at least one."""
     total: list[torch.Tensor] = []
-    for place, (window, weights) in enumerate(zip(record.windows, record.weights, strict=True)):
-        anchored = None if record.anchored is None else (record.anchored[place],)
+    for index, (window, weights) in enumerate(zip(record.windows, record.weights, strict=True)):
+        anchored = None if record.anchored is None else (record.anchored[index],)
         alone = collate([replace(record, windows=(window,), weights=(weights,), anchored=anchored)], [0])
         losses = _token_losses(model, alone)
         loss = losses @ torch.from_numpy(weights[1:]).to(losses)
-        found = torch.autograd.grad(loss, parameters, materialize_grads=True)
-        total = [part + share for part, share in zip(total, found, strict=True)] if total else list(found)
+        gradient = torch.autograd.grad(loss, parameters, materialize_grads=True)
+        total = [part + added for part, added in zip(total, gradient, strict=True)] if total else list(gradient)
     return total
 
 
 def _token_losses(model: PreTrainedModel, alone: PhysicalBatch) -> torch.Tensor:
     """The loss of each token but the first of the one window of a batch, shape [T−1]."""
-    logits = batch_logits(model, alone, positions=False)[0, :-1]
+    logits = logits_of(model, alone)[0, :-1]
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     losses = F.cross_entropy(logits, alone.input_ids[0, 1:].to(logits.device), reduction="none")
     if alone.anchored is None:
         return losses
-    here = alone.anchored[0, 1:].to(logits.device)
-    true = alone.input_ids[0, 1:].to(logits.device)[here]
-    expected = reference_logits(alone)[0, :-1].to(logits)[here]
-    return losses.masked_scatter(here, _divergences(logits[here], expected, true, alone))
+    anchored = alone.anchored[0, 1:].to(logits.device)
+    true = alone.input_ids[0, 1:].to(logits.device)[anchored]
+    expected = reference_logits(alone)[0, :-1].to(logits)[anchored]
+    return losses.masked_scatter(anchored, _divergences(logits[anchored], expected, true, alone))
 
 
 def _divergences(
@@ -75,11 +76,11 @@ def _divergences(
     Args:
         logits: The model's, shape [tokens, V].
         expected: The reference's.
-        true: The token that stands there, shape [tokens].
+        true: The true tokens, shape [tokens].
     """
     ours = F.log_softmax(logits, dim=-1)
     if alone.target == "without-true":
-        # The true token has no part in the sum, and the others are a vocabulary of their own.
+        # The sum leaves out the true token; both distributions are over the other tokens alone.
         others = torch.ones_like(ours, dtype=torch.bool).scatter_(1, true[:, None], value=False)
         ours, expected = (values[others].view(len(true), -1) for values in (ours, expected))
     best = expected.amax(-1, keepdim=True)

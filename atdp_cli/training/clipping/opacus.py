@@ -9,9 +9,10 @@ from opacus.grad_sample import GradSampleHooks
 from torch import nn
 from transformers import PreTrainedModel
 
+from atdp_cli.model.forward import logits_of
 from atdp_cli.training.clipping.batches import PhysicalBatch, split
-from atdp_cli.training.clipping.engine import ClippedSum, clip_factors, summed_in, trainable
-from atdp_cli.training.clipping.forward import batch_logits, loss_gradient
+from atdp_cli.training.clipping.engine import ClippedSum, clip_factors, trainable, zeros_of
+from atdp_cli.training.clipping.forward import loss_gradient
 from atdp_cli.training.clipping.layer_rules import UnknownLayerError
 from atdp_cli.training.objective import Example
 
@@ -27,7 +28,7 @@ def clipped_sum(
         UnknownLayerError: Opacus has no gradient, or not one for each window, of some parameter.
     """
     parameters = trainable(model)
-    total = [torch.zeros_like(parameter, dtype=summed_in(parameter)) for parameter in parameters]
+    total = zeros_of(model)
     norms = torch.zeros(len(records), dtype=torch.float64)
     for batch in split(records, tokens):
         gradients = _record_gradients(model, parameters, batch, positions=positions)
@@ -37,21 +38,21 @@ def clipped_sum(
         kept = factors > 0
         for part, gradient in zip(total, gradients, strict=True):
             part.add_(torch.tensordot(factors[kept].to(part.dtype), gradient[kept].to(part.dtype), dims=1))
-    return ClippedSum(tuple(total), norms)
+    return ClippedSum(total, norms)
 
 
 def _record_gradients(
     model: PreTrainedModel, parameters: Sequence[nn.Parameter], batch: PhysicalBatch, *, positions: bool
 ) -> list[torch.Tensor]:
     with _sampling(model, parameters), warnings.catch_warnings():
-        # Of the first layer, whose input takes no gradient; its output's is what is wanted.
+        # The warning is about the first layer, whose input takes no gradient; only its output's is needed.
         warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)
-        logits = batch_logits(model, batch, positions=positions)
+        logits = logits_of(model, batch, positions=positions)
         torch.autograd.backward(logits, loss_gradient(logits, batch))
-        found = [getattr(parameter, "grad_sample", None) for parameter in parameters]
+        samples = [getattr(parameter, "grad_sample", None) for parameter in parameters]
     shape = (len(batch.records), -1)
     gradients = []
-    for parameter, sample in zip(parameters, found, strict=True):
+    for parameter, sample in zip(parameters, samples, strict=True):
         if not isinstance(sample, torch.Tensor) or sample.shape != (batch.windows, *parameter.shape):
             raise UnknownLayerError("a parameter of which Opacus has no gradient for each window")
         gradients.append(sample.reshape(*shape, *parameter.shape).sum(1))
@@ -60,8 +61,8 @@ def _record_gradients(
 
 @contextmanager
 def _sampling(model: PreTrainedModel, parameters: Sequence[nn.Parameter]) -> Iterator[None]:
-    """Opacus' hooks on the model. They look at layers in training mode alone, so those that own parameters are put
-    in it: dropout has none and stays off."""
+    """Opacus' hooks on the model. They skip layers that are not in training mode, so layers that own parameters are
+    put into it; dropout owns none and stays off."""
     owners = [layer for layer in model.modules() if any(p.requires_grad for p in layer.parameters(recurse=False))]
     hooks = GradSampleHooks(model, loss_reduction="sum", strict=True)
     modes = [layer.training for layer in owners]

@@ -1,7 +1,7 @@
-"""Which engine a run uses, and how it gives way when something does not fit."""
+"""Which engine a run uses, with fallbacks for models that it does not fit and for too little memory."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -43,7 +43,7 @@ class SelectedEngine:
     Attributes:
         name: The engine.
         run: The engine itself.
-        refused: Why each engine that was tried before it could not be used.
+        refused: For each engine that was tried before it, why it could not be used.
         precision: What layers compute in while it runs.
     """
 
@@ -62,35 +62,35 @@ def select_engine(
     ranks: Ranks = SINGLE_PROCESS,
     precision: Precision = "float32",
 ) -> SelectedEngine:
-    """The engine asked for, or for `auto` the first that is right for this model.
+    """The engine that the user chose, or for `auto` the first that is right for this model.
 
-    Each is run on random tokens and compared with `loop`; its outcome says nothing of any record.
+    Each is run on random tokens and compared with `loop`; the outcome depends on no record.
 
     Args:
         model: In eval mode.
         wanted: An engine, or `auto`.
-        notify: Told of a fallback, and of batches that had to shrink.
+        notify: Receives an event for a fallback, and for batches that had to shrink.
         tokens: The most tokens of a physical batch; None to choose by the size of the vocabulary.
-        ranks: Where they are to share the model's parameters, only `bookkeeping` serves, and batches do not shrink:
-            the processes run theirs at the same time.
+        ranks: For sharded parameters only `bookkeeping` works, and batches do not shrink: the processes run theirs at
+            the same time.
         precision: What layers are to compute in; engines are compared in fp32 first.
 
     Raises:
-        InputError: The engine asked for does not fit the model, or none does that can share parameters.
+        InputError: The chosen engine does not fit the model, or none does that can shard parameters.
     """
     tokens = tokens or default_tokens(model)
     if ranks.sharded:
-        return _sharing(model, wanted, tokens, ranks, precision)
+        return _sharded(model, wanted, tokens, ranks, precision)
     refused: list[str] = []
     for name in ENGINES if wanted == "auto" else (wanted,):
         if name == "loop":
             run: ClippingEngine = loop.clipped_sum
         else:
-            found = _fitting(model, _BATCHED[name], precision)
-            if isinstance(found, str):
-                refused.append(f"{name}: {found}")
+            fitting = _fitting(model, _BATCHED[name], precision)
+            if isinstance(fitting, str):
+                refused.append(f"{name}: {fitting}")
                 continue
-            run = shrink_on_out_of_memory(found, tokens, notify)
+            run = shrink_on_out_of_memory(fitting, tokens, notify)
         if refused:
             notify(FellBack(what="engine", reason=f"{name}; refused were {'; '.join(refused)}"))
         return SelectedEngine(name=name, run=in_precision(precision, run), refused=tuple(refused), precision=precision)
@@ -98,7 +98,7 @@ def select_engine(
     raise InputError(f"Engine {wanted} does not fit this model: {reason}.", "Use --engine auto.")
 
 
-def _sharing(
+def _sharded(
     model: PreTrainedModel,
     wanted: ClippingEngineName | Literal["auto"],
     tokens: int,
@@ -107,24 +107,28 @@ def _sharing(
 ) -> SelectedEngine:
     if wanted not in ("auto", "bookkeeping"):
         raise InputError(f"Engine {wanted} needs every parameter whole.", "Use --engine auto, or no --shard-model.")
-    found = _fitting(model, partial(bookkeeping.clipped_sum, ranks=ranks), precision)
-    if isinstance(found, str):
-        raise InputError(f"This model cannot be parted: bookkeeping does not fit it, {found}.", "Leave it whole.")
-
-    def run(model: PreTrainedModel, records: Sequence[Example], clip_norm: float) -> ClippedSum:
-        return found(model, records, clip_norm, tokens)
-
+    fitting = _fitting(model, partial(bookkeeping.clipped_sum, ranks=ranks), precision)
+    if isinstance(fitting, str):
+        raise InputError(
+            f"This model cannot be sharded: bookkeeping does not fit it, {fitting}.", "Leave --shard-model out."
+        )
+    run = partial(fitting, tokens=tokens)
     return SelectedEngine(name="bookkeeping", run=in_precision(precision, run), precision=precision)
 
 
-Sized = Callable[[PreTrainedModel, Sequence[Example], float, int], ClippedSum]
+class BatchedEngine(Protocol):
+    """An engine for physical batches of at most so many tokens."""
+
+    def __call__(
+        self, model: PreTrainedModel, records: Sequence[Example], clip_norm: float, *, tokens: int
+    ) -> ClippedSum: ...
 
 
-def _fitting(model: PreTrainedModel, engine: _Batched, precision: Precision) -> Sized | str:
-    """The engine with or without position ids, as it takes to be right; otherwise why it isn't."""
+def _fitting(model: PreTrainedModel, engine: _Batched, precision: Precision) -> BatchedEngine | str:
+    """The engine with position ids, or without, whichever is right; otherwise why neither is."""
     reason = ""
     for positions in (False, True):
-        sized = _sized(engine, positions)
+        sized = partial(engine, positions=positions)
         try:
             right = _agrees(model, sized, precision)
         except UnknownLayerError as error:
@@ -138,14 +142,7 @@ def _fitting(model: PreTrainedModel, engine: _Batched, precision: Precision) -> 
     return reason
 
 
-def _sized(engine: _Batched, positions: bool) -> Sized:
-    def run(model: PreTrainedModel, records: Sequence[Example], clip_norm: float, tokens: int) -> ClippedSum:
-        return engine(model, records, clip_norm, tokens=tokens, positions=positions)
-
-    return run
-
-
-def _agrees(model: PreTrainedModel, sized: Sized, precision: Precision) -> bool:
+def _agrees(model: PreTrainedModel, sized: BatchedEngine, precision: Precision) -> bool:
     engine = shrink_on_out_of_memory(sized, PROBE_TOKENS, ignore)
     if disagreement(model, engine) > _tolerance(next(model.parameters()).dtype):
         return False
@@ -164,13 +161,18 @@ def disagreement(model: PreTrainedModel, engine: ClippingEngine) -> float:
 
     They have one and several windows, repeated tokens and unequal lengths; half of them are clipped.
     """
-    with _stirred(model):
-        return _disagreement(model, engine)
+    records = random_records(model)
+    with _without_zeros(model):
+        clip_norm = float(loop.clipped_sum(model, records, 1.0).norms.median())
+        expected, actual = loop.clipped_sum(model, records, clip_norm), engine(model, records, clip_norm)
+    norms = ((actual.norms - expected.norms).abs() / expected.norms).max()
+    return max(float(norms.nan_to_num(nan=math.inf)), relative_distance(actual.gradient, expected.gradient))
 
 
 @contextmanager
-def _stirred(model: PreTrainedModel) -> Iterator[None]:
-    """Trained parameters that are 0, as half of a fresh adapter is, get random values: behind a 0 no gradient shows."""
+def _without_zeros(model: PreTrainedModel) -> Iterator[None]:
+    """Trained parameters that are all 0, as half of a fresh adapter, get random values: a 0 hides the gradients of
+    the layers before it."""
     zeros = [parameter for parameter in trainable(model) if not parameter.any()]
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -184,19 +186,11 @@ def _stirred(model: PreTrainedModel) -> Iterator[None]:
                 parameter.zero_()
 
 
-def _disagreement(model: PreTrainedModel, engine: ClippingEngine) -> float:
-    records = random_records(model)
-    clip_norm = float(loop.clipped_sum(model, records, 1.0).norms.median())
-    expected, found = loop.clipped_sum(model, records, clip_norm), engine(model, records, clip_norm)
-    norms = ((found.norms - expected.norms).abs() / expected.norms).max()
-    return max(float(norms.nan_to_num(nan=math.inf)), relative_distance(found.gradient, expected.gradient))
-
-
-def relative_distance(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
-    """‖found − expected‖ / ‖expected‖ over all parts; infinite where one of them is not a number."""
-    apart = _length([a.cpu().double() - b.cpu().double() for a, b in zip(found, expected, strict=True)])
-    share = apart / _length(expected)
-    return math.inf if math.isnan(share) else share
+def relative_distance(actual: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
+    """‖actual − expected‖ / ‖expected‖ over all parts; infinite where a number is NaN."""
+    difference = [a.cpu().double() - b.cpu().double() for a, b in zip(actual, expected, strict=True)]
+    ratio = _length(difference) / _length(expected)
+    return math.inf if math.isnan(ratio) else ratio
 
 
 def _length(parts: Sequence[torch.Tensor]) -> float:
@@ -213,9 +207,9 @@ def random_records(model: PreTrainedModel) -> list[Example]:
         for length in (min(length, longest) for length in lengths):
             ids = draw.integers(0, vocabulary, length)
             ids[length // 2] = ids[0]
-            nothing = np.zeros(length, dtype=np.bool_)
+            no_marks = np.zeros(length, dtype=np.bool_)
             source = draw.integers(0, vocabulary, length + 3) if model.config.is_encoder_decoder else None
-            windows.append(Window(row, ids, nothing, nothing, nothing, source))
+            windows.append(Window(row, ids, no_marks, no_marks, no_marks, source))
             values = draw.uniform(0.1, 1.0, length).astype(np.float32)
             values[0] = 0
             weights.append(values)
@@ -223,10 +217,10 @@ def random_records(model: PreTrainedModel) -> list[Example]:
     return records
 
 
-def shrink_on_out_of_memory(engine: Sized, tokens: int, notify: Notify) -> ClippingEngine:
+def shrink_on_out_of_memory(engine: BatchedEngine, tokens: int, notify: Notify) -> ClippingEngine:
     """The engine with physical batches that shrink when memory runs out.
 
-    The step starts again from zero with the same sample, so nothing is lost or counted twice.
+    The step's sum starts again from zero with the same sample, so no record is lost or counted twice.
     """
     limit = tokens
 
@@ -234,7 +228,7 @@ def shrink_on_out_of_memory(engine: Sized, tokens: int, notify: Notify) -> Clipp
         nonlocal limit
         while True:
             try:
-                return engine(model, records, clip_norm, limit)
+                return engine(model, records, clip_norm, tokens=limit)
             except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
                 if not out_of_memory(error):
                     raise

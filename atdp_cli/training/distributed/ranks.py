@@ -1,4 +1,4 @@
-"""One of several processes that train one model together. No torch here."""
+"""This process among those that train one model together. No torch here."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ class Ranks:
     """This process among those that train together.
 
     Attributes:
-        rank: From 0 to `size` − 1. The first holds the ledger and writes all that is written.
-        size: How many they are.
-        sharded: Each holds a part of every parameter, not all of it.
+        rank: From 0 to `size` − 1. The first keeps the ledger and writes all files.
+        size: The number of processes.
+        sharded: Each holds a shard of every parameter, not the full one.
     """
 
     rank: int = 0
@@ -23,7 +23,7 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Whether it is the one that writes."""
+        """Whether it is the one that writes files."""
         return self.rank == 0
 
 
@@ -31,5 +31,5 @@ SINGLE_PROCESS = Ranks()
 
 
 def local_items(ranks: Ranks, items: Sequence[Item]) -> Sequence[Item]:
-    """This process's items: each belongs to one of them, and none has over one more than another."""
+    """This process's items: each item belongs to one process, and their numbers differ by at most one."""
     return items[ranks.rank :: ranks.size]

@@ -1,4 +1,4 @@
-"""Joining the processes that torchrun started for one run, and leaving them."""
+"""Joining and leaving the process group that torchrun started for one run."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -13,8 +13,8 @@ from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import Store
 
-LONGEST_WAIT = timedelta(days=1)
-"""For the first process to read a corpus, say. One that ends is noticed at once, by its closed connection."""
+TIMEOUT = timedelta(days=1)
+"""While the first process reads a corpus, for example. One that ends is noticed at once: its connection closes."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -22,14 +22,14 @@ class ProcessGroup:
     """The processes of a run.
 
     Attributes:
-        store: Kept by torchrun, so that it outlives each of them; None for a process alone.
+        store: Kept by torchrun, so that it outlives each process; None for a single process.
     """
 
     ranks: Ranks = SINGLE_PROCESS
     store: "Store | None" = None
 
     def first_to_fail(self) -> bool:
-        """Whether no other process has said yet why the run ends: one message is enough."""
+        """Whether no other process has reported yet why the run ends, so that there is one message."""
         if self.store is None:
             return True
         try:
@@ -40,22 +40,22 @@ class ProcessGroup:
 
 @contextmanager
 def process_group(*, sharded: bool = False, environment: Mapping[str, str] = os.environ) -> Iterator[ProcessGroup]:
-    """This process among those that torchrun started with it; alone where it was started by itself.
+    """The group of processes that torchrun started; a group of one without torchrun.
 
     Args:
-        sharded: Each holds a part of every parameter.
+        sharded: Each process holds a shard of every parameter.
 
     Raises:
-        UsageError: torchrun's variables cannot be read, or there are no processes to share parameters among.
-        RunError: The others do not answer.
+        UsageError: torchrun's variables are not numbers, or parameters are to be sharded in a single process.
+        RunError: The other processes do not answer.
     """
     try:
         size, local = int(environment.get("WORLD_SIZE", "1")), int(environment.get("LOCAL_RANK", "0"))
     except ValueError:
-        raise UsageError("WORLD_SIZE or LOCAL_RANK is no number.", "Start with torchrun, or unset them.") from None
+        raise UsageError("WORLD_SIZE or LOCAL_RANK is not a number.", "Start with torchrun, or unset them.") from None
     if size == 1:
         if sharded:
-            raise UsageError("--shard-model parts a model among processes, and there is one.", "Start with torchrun.")
+            raise UsageError("--shard-model needs several processes, and there is one.", "Start with torchrun.")
         yield ProcessGroup()
         return
     import torch
@@ -66,19 +66,14 @@ def process_group(*, sharded: bool = False, environment: Mapping[str, str] = os.
         torch.cuda.set_device(local % torch.cuda.device_count())
     try:
         store, rank, size = next(rendezvous("env://"))
-        distributed.init_process_group(
-            _backend(torch.cuda.is_available()), store=store, rank=rank, world_size=size, timeout=LONGEST_WAIT
-        )
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=TIMEOUT)
     except (RuntimeError, ValueError) as error:
         raise RunError(
             f"The {size} processes of this run do not find each other ({type(error).__name__}).",
-            "Check what torchrun was given.",
+            "Check the options of torchrun.",
         ) from error
     try:
         yield ProcessGroup(ranks=Ranks(rank=rank, size=size, sharded=sharded), store=store)
     finally:
         distributed.destroy_process_group()
-
-
-def _backend(graphics: bool) -> str:
-    return "cpu:gloo,cuda:nccl" if graphics else "gloo"

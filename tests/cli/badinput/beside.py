@@ -140,7 +140,7 @@ CASES = (
         name="spans of a record twice",
         make=both(spans(SPAN), write("spans.jsonl", '{"id": "1", "spans": []}\n' * 2)),
         command=WITH_SPANS,
-        said="spans.jsonl: line 2 is one more than the corpus has records. Use the spans file of this corpus.",
+        said="spans.jsonl: line 2 is one too many: the corpus has fewer records. Use the spans file of this corpus.",
     ),
     Case(
         name="spans of fewer records",
@@ -192,19 +192,19 @@ CASES = (
         command=detected(
             "corpus.txt", "--crosscheck", "m", "--crosscheck-url", "http://127.0.0.1:9/v1", "--llm-key-file", "key"
         ),
-        said="key holds no key. Write the key alone into its first line.",
+        said="key holds no key. Write the key into its first line, and nothing else.",
     ),
     Case(
         name="server by a file's address",
         command=detected("corpus.txt", "--crosscheck", "m", "--crosscheck-url", "file:///etc/passwd"),
-        said="--crosscheck-url is no http or https URL. Write it such as http://127.0.0.1:8000/v1, and the key in "
-        "--llm-key-file.",
+        said="--crosscheck-url is not an http or https URL. Give a URL such as http://127.0.0.1:8000/v1, and the key "
+        "in --llm-key-file.",
     ),
     Case(
         name="server that is no address",
         command=detected("corpus.txt", "--crosscheck", "m", "--crosscheck-url", "http://[::1"),
-        said="--crosscheck-url is no http or https URL. Write it such as http://127.0.0.1:8000/v1, and the key in "
-        "--llm-key-file.",
+        said="--crosscheck-url is not an http or https URL. Give a URL such as http://127.0.0.1:8000/v1, and the key "
+        "in --llm-key-file.",
     ),
     Case(
         name="queue that is a corpus",

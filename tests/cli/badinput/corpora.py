@@ -244,7 +244,7 @@ CASES = (
     Case(
         name="output a device",
         command=redacted("corpus.txt", "/dev/full", "--force"),
-        said="/dev/full is no ordinary file, so it is not replaced. Name the file to write.",
+        said="/dev/full is not a regular file, so it is not replaced. Name the file to write.",
     ),
     Case(
         name="output a folder",

@@ -138,7 +138,7 @@ CASES = (
     Case(
         name="choices without end",
         command=(*PLANT, "--template", "{choice:/dev/zero}"),
-        said="/dev/zero: line 1 is longer than 64 MiB. Check that it is the right file, and cut its lines.",
+        said="/dev/zero: line 1 is longer than 64 MiB. Check that it is the right file, or split its lines.",
     ),
     Case(
         name="slot of no length",

@@ -72,9 +72,9 @@ def sparse(name: str, size: int) -> Make:
     return make
 
 
-CUT = "Check that it is the right file, and cut its lines."
+CUT = "Check that it is the right file, or split its lines."
 CLOSE = 'Check that its quotes are closed; write a quote inside a quoted field as "".'
-UNPACK = "unpacks to more than 200 times its size, as no text does. If it is meant, unpack it first."
+UNPACK = "unpacks to more than 200 times its size, which text does not. If that is intended, unpack it first."
 DETECT = ("detect", "--no-store")
 REDACT = line("redact -o o.txt --spans spans.jsonl")
 HARDEN = line("harden model -o out --no-store --data")

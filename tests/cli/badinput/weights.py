@@ -148,7 +148,7 @@ CASES = (
         name="weights so large that logits overflow",
         make=tensor("transformer.wte.weight", lambda one: one * 1e38),
         command=AUDIT,
-        said="model: what the model says is no finite number. Give an undamaged checkpoint.",
+        said="model: the model's logits are not finite numbers. Give an undamaged checkpoint.",
     ),
     Case(
         name="index names a missing shard",

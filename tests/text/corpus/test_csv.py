@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.corpus.rewriting import Edits, rewrite_corpus
+from atdp_cli.text.corpus.segments import Selection
 from atdp_cli.text.redaction.edits import Edit
 from tests.text.corpus.corpora import pairs, written
 
@@ -34,7 +35,7 @@ def nothing(records: Iterator[Record]) -> Iterable[Sequence[Edit]]:
 
 def rewritten(folder: Path, name: str, content: str | bytes, edits: Edits, **options: Any) -> str:
     source = written(folder, f"in.{name}", content)
-    rewrite_corpus(source, folder / f"out.{name}", edits, **options)
+    rewrite_corpus(source, folder / f"out.{name}", edits, Selection(**options))
     return (folder / f"out.{name}").read_bytes().decode()
 
 

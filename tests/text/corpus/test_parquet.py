@@ -18,6 +18,7 @@ from atdp_cli.errors import InputError, RunError, UsageError
 from atdp_cli.text.corpus import parquet
 from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.corpus.rewriting import Edits, rewrite_corpus
+from atdp_cli.text.corpus.segments import Selection
 from atdp_cli.text.redaction.edits import Edit
 
 
@@ -41,7 +42,7 @@ def marked(records: Iterator[Record]) -> Iterator[list[Edit]]:
 
 def rewritten(source: Path, edits: Edits, **options: Any) -> pq.ParquetFile:
     target = source.with_name("out.parquet")
-    rewrite_corpus(source, target, edits, **options)
+    rewrite_corpus(source, target, edits, Selection(**options))
     return pq.ParquetFile(target)
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.corpus.rewriting import Edits, rewrite_corpus
+from atdp_cli.text.corpus.segments import Selection
 from atdp_cli.text.redaction.edits import Edit, apply_edits
 
 
@@ -29,7 +30,7 @@ def each(*changes: Edit) -> Edits:
 
 def rewritten(folder: Path, name: str, content: bytes, edits: Edits, **options: Any) -> bytes:
     (folder / f"in.{name}").write_bytes(content)
-    rewrite_corpus(folder / f"in.{name}", folder / f"out.{name}", edits, **options)
+    rewrite_corpus(folder / f"in.{name}", folder / f"out.{name}", edits, Selection(**options))
     return (folder / f"out.{name}").read_bytes()
 
 
@@ -89,7 +90,7 @@ def test_reading_after_rewriting_gives_the_edited_records(
     source.write_bytes(f"first\n\n{text}".encode())
     records = list(read_records(source, unit=unit))
     changes = list(edits_at(cuts)(iter(records)))
-    rewrite_corpus(source, folder / "d.txt", edits_at(cuts), unit=unit)
+    rewrite_corpus(source, folder / "d.txt", edits_at(cuts), Selection(unit=unit))
     expected = [apply_edits(r.text, c).text for r, c in zip(records, changes, strict=True)]
     result = [record.text for record in read_records(folder / "d.txt", unit=unit)]
     assert result == expected

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.corpus.rewriting import rewrite_corpus
+from atdp_cli.text.corpus.segments import Selection
 from atdp_cli.text.corpus.shards import Shard, parse_shard
 from atdp_cli.text.redaction.edits import Edit
 from tests.text.corpus.corpora import written
@@ -79,7 +80,7 @@ def read(path: Path, shard: Shard | None, **options: Any) -> Read:
             yield [Edit(0, 1, f"[{record.id}]")]
 
     counted = rewrite_corpus(
-        path, target, marked, on_error=lambda error: skipped.append(error.problem), shard=shard, **options
+        path, target, marked, Selection(shard=shard, **options), lambda error: skipped.append(error.problem)
     )
     listed = [(r.id, r.text) for r in read_records(path, on_error=lambda _: None, shard=shard, **options)]
     assert listed == seen
@@ -196,7 +197,7 @@ def test_parts_as_they_are_written() -> None:
 @pytest.mark.parametrize(
     ("name", "unit", "message"),
     [
-        ("c.txt", "document", "parts a corpus between records, and --unit document makes it one"),
+        ("c.txt", "document", "splits a corpus between records, and --unit document makes it one record"),
         ("c.jsonl", "who", "records that stand together, and --unit who gathers them from the whole file"),
     ],
 )

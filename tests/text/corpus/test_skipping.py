@@ -10,6 +10,7 @@ import pytest
 from atdp_cli.errors import InputError
 from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.corpus.rewriting import rewrite_corpus
+from atdp_cli.text.corpus.segments import Selection
 from atdp_cli.text.redaction.edits import Edit
 
 
@@ -50,7 +51,7 @@ def test_what_is_skipped_is_told_and_left_out(
     records = list(read_records(source, unit=unit, on_error=errors.append))
     assert [error.problem.partition("line ")[2].strip(".").split()[0].strip(":") for error in errors] == numbers
     again: list[InputError] = []
-    assert rewrite_corpus(source, target, nothing, unit=unit, on_error=again.append) == len(records)
+    assert rewrite_corpus(source, target, nothing, Selection(unit=unit), on_error=again.append) == len(records)
     assert list(map(str, again)) == list(map(str, errors))
     assert target.read_bytes() == kept
     assert [record.text for record in read_records(target, unit=unit)] == [record.text for record in records]
@@ -62,7 +63,7 @@ def test_rows_of_parquet(tmp_path: Path, unit: str) -> None:
     source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
     pq.write_table(table, source, row_group_size=2)
     errors: list[InputError] = []
-    rewrite_corpus(source, target, nothing, unit=unit, on_error=errors.append)
+    rewrite_corpus(source, target, nothing, Selection(unit=unit), on_error=errors.append)
     kept = [0, 2, 3] if unit == "line" else [0, 2]
     assert len(errors) == 4 - len(kept)
     assert pq.read_table(target).equals(table.take(kept))

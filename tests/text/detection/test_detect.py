@@ -10,6 +10,7 @@ import spacy
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Event, RecordsRead
+from atdp_cli.files.private import KEY_BYTES
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection import scan
 from atdp_cli.text.detection.detect import Detection, detect_records
@@ -18,7 +19,7 @@ from atdp_cli.text.detection.scan import BATCH, LONGEST_WORD, PIECE, load_pipeli
 from atdp_cli.text.detection.spans import Tier, at_tier, merge
 from atdp_cli.text.detection.term_lists import literal
 from atdp_cli.text.redaction.edits import redact_text
-from atdp_cli.text.redaction.placeholders import KEY_BYTES, Masking, Style
+from atdp_cli.text.redaction.placeholders import Masking, Style
 
 
 def one(text: str, pipeline: Any, **options: Any) -> Detection:

@@ -51,9 +51,9 @@ def test_other_members_are_ignored_and_the_source_may_be_missing(tmp_path: Path)
 BAD = [
     ("{", "line 1 is not valid JSON"),
     ("", "line 1 is not valid JSON"),
-    ("[]", "line 1 is not an object with a list spans"),
-    ('{"id": "1"}', "line 1 is not an object with a list spans"),
-    ('{"id": "1", "spans": {}}', "line 1 is not an object with a list spans"),
+    ("[]", "line 1 is not an object with a list of spans"),
+    ('{"id": "1"}', "line 1 is not an object with a list of spans"),
+    ('{"id": "1", "spans": {}}', "line 1 is not an object with a list of spans"),
     ('{"id": "2", "spans": []}', "line 1 has another id"),
     ('{"id": 1, "spans": []}', "line 1 has another id"),
     ('{"spans": []}', "line 1 has another id"),
@@ -92,7 +92,7 @@ def test_too_few_and_too_many_lines(tmp_path: Path) -> None:
     record = Record("1", "abcd")
     with pytest.raises(InputError, match="ends after line 1, but the corpus has more records"):
         read(tmp_path, [line()], record, record)
-    with pytest.raises(InputError, match="line 2 is one more than the corpus has records"):
+    with pytest.raises(InputError, match="line 2 is one too many: the corpus has fewer records"):
         read(tmp_path, [line(), line()], record)
 
 

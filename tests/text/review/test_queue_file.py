@@ -17,10 +17,10 @@ from atdp_cli.text.detection.detect import Detection
 from atdp_cli.text.detection.spans import Span, Tier
 from atdp_cli.text.review.queue_file import (
     Decision,
-    Entry,
     Header,
     Queue,
     Queued,
+    QueueEntry,
     QueuePosition,
     entry_of,
     masked,
@@ -35,7 +35,7 @@ from tests.text.strategies import flagged_texts
 HEADER = Header(corpora=("/corpus.txt",), tier=Tier.HIGH_CONTEXTUAL, sample=1.0)
 
 
-def entries(text: str, spans: list[Span], cuts: set[int]) -> list[Entry]:
+def entries(text: str, spans: list[Span], cuts: set[int]) -> list[QueueEntry]:
     inner = sorted(cut for cut in cuts if 0 < cut < len(text))
     ranges = tuple(itertools.pairwise([0, *inner, len(text)])) if text else ()
     detection = Detection(Record("1", text), tuple(sorted(spans)), (), ranges)
@@ -56,7 +56,7 @@ def test_a_line_holds_every_character_outside_spans_and_none_inside(
         assert not any("\u4e00" <= one < "\u4e20" for one in line)
         shown = [secret[at] for at in range(entry.start, entry.end) if at not in flagged]
         assert "".join(entry.pieces()) == writable("".join(shown))
-        assert Entry.model_validate_json(line) == entry
+        assert QueueEntry.model_validate_json(line) == entry
         assert masked(secret, entry.start, entry.end, entry.spans) == entry.masked
 
 

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.model.windows import Marks, encode_windows
 from atdp_cli.training.clipping import bookkeeping
-from atdp_cli.training.clipping.batches import MOST_PADDING, SPARE_TOKENS, PhysicalBatch, collate, split
+from atdp_cli.training.clipping.batches import MAX_PADDING, SPARE_TOKENS, PhysicalBatch, collate, split
 from atdp_cli.training.clipping.ghost_norm import add_weighted
 from atdp_cli.training.clipping.hooks import capture
 from atdp_cli.training.clipping.layer_rules import trained_layers
@@ -54,7 +55,7 @@ def test_little_of_a_batch_is_padding(lengths: list[int], tokens: int) -> None:
     for batch in split([record(length, seed=seed) for seed, length in enumerate(lengths)], tokens):
         real = sum(lengths[row] for row in batch.records)
         cells = batch.input_ids.numel()
-        assert cells - real <= (SPARE_TOKENS if padding(lengths) <= SPARE_TOKENS else MOST_PADDING * cells)
+        assert cells - real <= (SPARE_TOKENS if padding(lengths) <= SPARE_TOKENS else MAX_PADDING * cells)
 
 
 @given(st.lists(st.integers(2, 40), min_size=1, max_size=8))
@@ -64,7 +65,7 @@ def test_a_sample_that_needs_little_padding_is_not_cut(lengths: list[int]) -> No
         assert len(batches) == 1
     for one, following in pairwise(batches):
         together = [lengths[row] for row in (*one.records, following.records[0])]
-        assert padding(together) > MOST_PADDING * len(together) * max(together)
+        assert padding(together) > MAX_PADDING * len(together) * max(together)
 
 
 def test_less_than_a_tenth_of_real_chats_is_padding(shared: Path) -> None:
@@ -99,8 +100,11 @@ def test_a_batch_padded_on_the_left(architecture: str, target: Target) -> None:
     model = build(architecture, target=target)
     right = collate([record(9, seed=1), record(6, seed=2)], [0, 1])
     assert right.attention_mask is not None
-    left = PhysicalBatch(
-        right.records, rolled(right.input_ids), rolled(right.attention_mask), rolled(right.weights.clone())
+    left = replace(
+        right,
+        input_ids=rolled(right.input_ids),
+        attention_mask=rolled(right.attention_mask),
+        weights=rolled(right.weights.clone()),
     )
     first, second = gradients(model, right), gradients(model, left)
     assert relative(second, first) <= 1e-5

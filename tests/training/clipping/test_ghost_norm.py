@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.training.clipping.ghost_norm import (
-    CHUNK,
+    SUMMED_IN_FP32,
     EmbeddingUse,
     InstantiatedUse,
     LinearUse,
     Use,
     add_weighted,
-    must_form,
-    per_record_gradients,
+    instantiate_gradient,
+    must_instantiate,
     squared_norm,
     squared_norms,
 )
@@ -69,11 +69,11 @@ def test_any_mixture_of_uses(kinds: list[str], m: int, n: int, positions: int, s
     expected = dense(uses, m, n)
     squares = expected.square().sum((1, 2))
     scale = float(squares.max()) + 1
-    if not must_form(uses):
+    if not must_instantiate(uses):
         assert squared_norms(uses).tolist() == pytest.approx(squares.tolist(), abs=1e-10 * scale)
     out = torch.full((m, n), math.nan)
     for record in range(RECORDS):
-        per_record_gradients(uses, record, out)
+        instantiate_gradient(uses, record, out)
         assert torch.allclose(out.double(), expected[record], atol=1e-5 * math.sqrt(scale))
         assert squared_norm(out) == pytest.approx(float(squares[record]), rel=1e-5, abs=1e-6 * scale)
     total = torch.ones(m, n)
@@ -90,7 +90,7 @@ def test_a_product_is_formed_where_that_costs_less(
 ) -> None:
     draw = torch.Generator().manual_seed(0)
     uses = [use(kind, m, n, positions, draw) for kind in kinds]
-    assert must_form(uses) is formed
+    assert must_instantiate(uses) is formed
     expected = dense(uses, m, n).square().sum((1, 2))
     assert squared_norms(uses).tolist() == pytest.approx(expected.tolist(), rel=1e-10)
 
@@ -98,7 +98,7 @@ def test_a_product_is_formed_where_that_costs_less(
 def test_two_products_of_one_parameter_have_to_be_formed() -> None:
     draw = torch.Generator().manual_seed(0)
     uses = [use("product", 40, 40, 2, draw), use("product", 40, 40, 2, draw)]
-    assert must_form(uses)
+    assert must_instantiate(uses)
     with pytest.raises(ValueError, match="each record's gradient"):
         squared_norms(uses)
 
@@ -113,7 +113,7 @@ def test_a_record_with_factor_0_adds_nothing_although_it_is_not_finite() -> None
         total = torch.zeros(6, 5)
         add_weighted([one], torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64), total)
         assert bool(torch.isfinite(total).all())
-        if not must_form([one]):
+        if not must_instantiate([one]):
             norms = squared_norms([one])
             assert torch.isfinite(norms).tolist() == [True, False, True]
 
@@ -126,7 +126,7 @@ def test_products_that_cancel_have_a_norm_of_their_own() -> None:
     right[:, 8:] = 1e-3 * right[:, 8:] - right[:, :8]
     product = LinearUse(left, right)
     expected = (left[0].double().T @ right[0].double()).square().sum()
-    assert not must_form([product])
+    assert not must_instantiate([product])
     assert float(squared_norms([product])) == pytest.approx(float(expected), rel=1e-8)
     naive = float(((left[0] @ left[0].T) * (right[0] @ right[0].T)).sum())
     assert abs(naive - float(expected)) > 1e-3 * float(expected)
@@ -142,7 +142,7 @@ def test_what_cancels_exactly_is_never_less_than_nothing(kind: str) -> None:
         assert float(squared_norms([LinearUse(left, right)])) >= 0
 
 
-@given(st.integers(1, 3 * CHUNK + 1), st.sampled_from([1e-3, 1.0, 1e30]))
+@given(st.integers(1, 3 * SUMMED_IN_FP32 + 1), st.sampled_from([1e-3, 1.0, 1e30]))
 def test_squares_are_added_up_without_losing_digits(length: int, scale: float) -> None:
     gradient = scale * torch.randn(length, generator=torch.Generator().manual_seed(length))
     assert squared_norm(gradient) == pytest.approx(float(gradient.double().square().sum()), rel=1e-6)

@@ -3,6 +3,7 @@
 import functools
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +175,7 @@ def test_batches_shrink_when_memory_runs_out(crowded: Any) -> None:
     told: list[Event] = []
     chosen = select_engine(crowded, "auto", told.append, tokens=64)
     assert chosen.name != "bookkeeping" or not told
-    run = selection.shrink_on_out_of_memory(selection._sized(bookkeeping.clipped_sum, False), 64, told.append)
+    run = selection.shrink_on_out_of_memory(partial(bookkeeping.clipped_sum, positions=False), 64, told.append)
     told.clear()
     for _ in range(2):
         found = run(crowded, records, 0.05)
@@ -185,14 +186,14 @@ def test_batches_shrink_when_memory_runs_out(crowded: Any) -> None:
 
 
 def test_a_single_record_that_memory_does_not_hold_is_an_error(crowded: Any) -> None:
-    run = selection.shrink_on_out_of_memory(selection._sized(bookkeeping.clipped_sum, False), 64, ignore)
+    run = selection.shrink_on_out_of_memory(partial(bookkeeping.clipped_sum, positions=False), 64, ignore)
     with pytest.raises(RunError, match="does not hold the gradient of a single record") as caught:
         run(crowded, [record(17, seed=1)], 0.05)
     assert "\n" not in str(caught.value)
 
 
 def test_another_error_is_not_taken_for_one_of_memory() -> None:
-    def fail(*_: Any) -> ClippedSum:
+    def fail(*_: Any, **__: Any) -> ClippedSum:
         raise RuntimeError("shapes do not match")
 
     with pytest.raises(RuntimeError, match="shapes do not match"):

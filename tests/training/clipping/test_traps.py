@@ -22,7 +22,7 @@ from atdp_cli.training.clipping import bookkeeping, loop
 from atdp_cli.training.clipping import layer_rules as layers
 from atdp_cli.training.clipping.batches import PhysicalBatch, collate
 from atdp_cli.training.clipping.engine import ClippedSum, clip_factors, trainable
-from atdp_cli.training.clipping.ghost_norm import LinearUse, Use, add_weighted, must_form, squared_norms
+from atdp_cli.training.clipping.ghost_norm import LinearUse, Use, add_weighted, must_instantiate, squared_norms
 from atdp_cli.training.clipping.hooks import capture
 from atdp_cli.training.clipping.layer_rules import Call, UnknownLayerError, rule_for, trained_layers
 from atdp_cli.training.noise import add_noise
@@ -102,7 +102,7 @@ def test_a_record_that_nearly_cancels_adds_no_more_than_the_clip_norm() -> None:
     right = torch.randn(1, 24, 400, generator=draw)
     right[:, 12:] = 1e-6 * right[:, 12:] - right[:, :12].flip(1)
     use = LinearUse(left, right)
-    assert not must_form([use])
+    assert not must_instantiate([use])
     naive = torch.zeros(400, 400)
     add_weighted([use], clip_factors(squared_norms([use]).sqrt(), CLIP), naive)
     assert norm([naive]) > 1.001 * CLIP

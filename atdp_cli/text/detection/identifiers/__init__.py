@@ -21,7 +21,7 @@ from atdp_cli.text.detection.identifiers.recogniser import REGISTERED, Recognise
 RECOGNISERS: tuple[Recogniser, ...] = tuple(recognise for _, recognise in REGISTERED)
 """All recognisers of these modules."""
 
-LABELS = frozenset(label for label, _ in REGISTERED)
+IDENTIFIER_LABELS = frozenset(label for label, _ in REGISTERED)
 """Every label that they give."""
 
-__all__ = ["LABELS", "RECOGNISERS", "Recogniser", "Recognisers", "pattern"]
+__all__ = ["IDENTIFIER_LABELS", "RECOGNISERS", "Recogniser", "Recognisers", "pattern"]

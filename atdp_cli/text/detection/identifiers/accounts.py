@@ -5,7 +5,7 @@ import re
 from atdp_cli.text.detection.function_words import function_words
 from atdp_cli.text.detection.identifiers.recogniser import pattern
 
-# What a sentence goes on with after "username is" where it names none.
+# Words that follow "username is" in a sentence that names none.
 _PREDICATES = frozenset(
     {"already", "always", "available", "blank", "case", "correct", "different", "empty", "hidden", "incorrect"}
     | {"invalid", "known", "missing", "needed", "never", "optional", "please", "required", "right", "sensitive"}
@@ -62,7 +62,7 @@ ending = pattern(
     flags=re.IGNORECASE,
 )
 
-# A name at a service named before it: with an @ or a digit in it, since a sentence may go on there.
+# A name at a service named before it: with an @ or a digit in it, since other words may follow.
 social_handle = pattern(
     "USERNAME",
     r"""(?<!\w) (?:twitter|instagram|insta|discord|snapchat|telegram|tiktok|skype|mastodon|bluesky|reddit|twitch

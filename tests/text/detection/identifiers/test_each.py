@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.text.detection.identifiers import (
-    LABELS,
+    IDENTIFIER_LABELS,
     RECOGNISERS,
     Recogniser,
     accounts,
@@ -51,7 +51,7 @@ def test_every_recogniser_has_three_positives_and_twenty_near_misses_of_its_own(
 
 def test_the_labels_are_those_that_are_found() -> None:
     found = [recogniser(unmarked(text)[0]) for recogniser, texts in POSITIVES.items() for text in texts]
-    assert {label for matches in found for _, _, label in matches} == LABELS
+    assert {label for matches in found for _, _, label in matches} == IDENTIFIER_LABELS
 
 
 PIECES = [unmarked(each)[0] for texts in POSITIVES.values() for each in texts]
@@ -63,4 +63,4 @@ def test_offsets_are_in_range_for_any_text(pieces: list[str]) -> None:
     for recogniser in RECOGNISERS:
         for start, end, label in recogniser(text):
             assert 0 <= start < end <= len(text)
-            assert label in LABELS
+            assert label in IDENTIFIER_LABELS

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from atdp_cli.text.detection.identifiers import LABELS, national
+from atdp_cli.text.detection.identifiers import IDENTIFIER_LABELS, national
 
 PAGE = (Path(__file__).parents[4] / "docs" / "identifiers.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 
 def test_the_table_lists_every_label_once() -> None:
-    assert sorted(re.findall(r"^\| `([A-Z_]+)` \|", PAGE, re.MULTILINE)) == sorted(LABELS)
+    assert sorted(re.findall(r"^\| `([A-Z_]+)` \|", PAGE, re.MULTILINE)) == sorted(IDENTIFIER_LABELS)
 
 
 def test_the_page_counts_the_registers() -> None:

@@ -1,0 +1,176 @@
+"""A plan in the words of the report: its stages, its sampling, its detector."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from atdp_cli.jobs.harden.request import HardenRequest, corrected
+from atdp_cli.privacy.guarantee import POISSON
+from atdp_cli.privacy.ledger import Ledger, ReadModel
+from atdp_cli.report.document import (
+    CROSSCHECKED,
+    NOT_COVERED,
+    REVIEWED,
+    CrossCheckEntry,
+    DetectorEntry,
+    ReferenceEntry,
+    SamplingEntry,
+    StageEntry,
+)
+from atdp_cli.text.crosscheck.request import public_name
+from atdp_cli.text.detection.scan import pipeline_name
+from atdp_cli.text.redaction.placeholders import Style
+from atdp_cli.training.clipping.select import SelectedEngine
+from atdp_cli.training.objective import Weighing
+from atdp_cli.training.plan import AnyPlan, InterpolatePlan, Plan, StagePlan
+from atdp_cli.training.recipe import (
+    DPSGD,
+    AdamBC,
+    Anchored,
+    Nothing,
+    Objective,
+    Plain,
+    Text,
+    Train,
+    Uniform,
+    Weighted,
+    reads_records,
+)
+from atdp_cli.training.state import StageResult
+
+_ENGINE_CHECK = {
+    False: "agreed with clipping one record at a time, on random tokens, before the first step",
+    True: "clips one record at a time",
+}
+
+_IN_HALF = "; layers compute in bfloat16, all that privacy rests on in float32"
+
+HIDDEN_SAMPLE = (
+    "Poisson: each record by an independent draw in each step, from AES-256-CTR keyed by the operating system; "
+    "neither the key nor the sample is written anywhere."
+)
+SEEDED_SAMPLE = "Poisson, from a seed: whoever knows it knows every sample."
+
+
+def engine_statement(engine: SelectedEngine) -> str:
+    """How the clipping engine was checked, and in which precision it computes."""
+    return _ENGINE_CHECK[engine.name == "loop"] + (_IN_HALF if engine.precision == "bfloat16" else "")
+
+
+def average_passes(plan: Plan, results: Sequence[StageResult]) -> float:
+    """How often a record is read by all training stages together, on average."""
+    passes = 0.0
+    for stage, result in zip(plan.stages, results, strict=True):
+        if isinstance(stage, StagePlan) and reads_records(stage.stage):
+            steps = stage.steps if result.ended_after is None else result.ended_after
+            rate = stage.sampling_rate
+            passes += stage.stage.epochs * steps / stage.steps if rate is None else steps * rate
+    return passes
+
+
+def sampling_entry(plan: Plan, ledger: Ledger) -> SamplingEntry | None:
+    """None where no stage draws records in secret."""
+    if not any(stage.sampling_rate is not None and reads_records(stage.stage) for stage in plan.training):
+        return None
+    return SamplingEntry(assumed=POISSON, run=SEEDED_SAMPLE if ledger.insecure_seed else HIDDEN_SAMPLE)
+
+
+def reference_entries(ledger: Ledger) -> tuple[ReferenceEntry, ...]:
+    """Each model that the stages read, once."""
+    read = {tuple(event.weights.items()): event for event in ledger.events if isinstance(event, ReadModel)}
+    return tuple(ReferenceEntry(past=event.past, weights=event.weights) for event in read.values())
+
+
+def not_covered(request: HardenRequest) -> tuple[str, ...]:
+    """What ε does not cover, a sentence each."""
+    crosschecked = () if request.detector.crosscheck is None else (CROSSCHECKED,)
+    reviewed = () if request.review is None else (REVIEWED,)
+    return (*NOT_COVERED, *crosschecked, *reviewed)
+
+
+def detector_entry(request: HardenRequest, pipeline: Any) -> DetectorEntry:
+    """The detector as the report lists it; its pipeline only where it found the spans."""
+    crosscheck = request.detector.crosscheck
+    return DetectorEntry(
+        tier=request.detector.tier,
+        pipeline=None if request.spans is not None else pipeline_name(pipeline),
+        lists=corrected(request),
+        crosscheck=None
+        if crosscheck is None
+        else CrossCheckEntry(model=public_name(crosscheck), masked=crosscheck.masked),
+    )
+
+
+def trained_entry(plan: AnyPlan, style: Style, result: StageResult, weighing: Weighing) -> StageEntry:
+    """A stage as the report lists it once it is trained."""
+    return stage_entry(plan, style).model_copy(
+        update={
+            "released_share": weighing.alpha,
+            "released_weight": weighing.weight,
+            "stopped_after": result.stopped_after,
+            "ended_after": result.ended_after if result.stopped_after is None else None,
+        }
+    )
+
+
+def stage_entry(plan: AnyPlan, style: Style) -> StageEntry:
+    """A planned stage as the report lists it, with the style of its placeholders."""
+    if isinstance(plan, InterpolatePlan):
+        return StageEntry(
+            name=plan.stage.name, mechanism="none", objective=f"weights interpolated, β = {plan.stage.beta:g}"
+        )
+    stage, mechanism = plan.stage, plan.stage.mechanism
+    return StageEntry(
+        name=stage.name,
+        text=stage.text.value if reads_records(stage) else None,
+        placeholders=style.value if stage.text is Text.REDACTED else None,
+        objective=describe_objective(stage.objective),
+        mechanism="plain" if isinstance(mechanism, Plain) else "dp-sgd" if reads_records(stage) else "noise",
+        epochs=stage.epochs,
+        steps=plan.steps,
+        batch=plan.batch,
+        sampling_rate=plan.sampling_rate,
+        clip_norm=mechanism.clip_norm if isinstance(mechanism, DPSGD) else None,
+        noise_multipliers=plan.noise_multipliers,
+        release_noise_multiplier=stage.release_noise_multiplier,
+        optimizer=describe_optimizer(stage),
+    )
+
+
+def describe_optimizer(stage: Train) -> str:
+    """A stage's optimizer with its settings, and which parameters it trains if not all."""
+    optimizer = stage.optimizer
+    towards = " towards the start" if optimizer.towards == "start" else ""
+    floor = f", floor {optimizer.floor:g}" if isinstance(optimizer, AdamBC) else ""
+    layers = "" if stage.layers == "all" else f", on parameters named {stage.layers}"
+    annealing = " falling to 0" if stage.annealing == "linear" else ""
+    return (
+        f"{type(optimizer).__name__}, learning rate {optimizer.learning_rate:g}{annealing}, "
+        f"weight decay {optimizer.weight_decay:g}{towards}{floor}{layers}"
+    )
+
+
+def _pull(objective: Anchored) -> tuple[str, ...]:
+    """The settings of an anchored objective that are not the default."""
+    usual = Anchored()
+    return (
+        *(("the true token left out",) if objective.target == "without-true" else ()),
+        *((f"temperature {objective.temperature:g}",) if objective.temperature != usual.temperature else ()),
+        *((f"strength {objective.strength:g}",) if objective.strength != usual.strength else ()),
+    )
+
+
+def describe_objective(objective: Objective) -> str:
+    """A stage's objective, and how the weight w was chosen."""
+    match objective:
+        case Uniform():
+            return "uniform"
+        case Nothing():
+            return "none"
+        case Anchored():
+            return ", ".join(("anchored to the reference", *_pull(objective), f"w = {objective.weight:g}"))
+        case Weighted(weight="record"):
+            return "weighted, w from each record"
+        case Weighted(weight="released"):
+            return "weighted, w released"
+        case Weighted():
+            return f"weighted, w = {objective.weight:g}"

@@ -1,0 +1,70 @@
+"""What a stage releases of the corpus with noise before its first step, and the decoys drawn by it."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TextIO
+
+from atdp_cli.jobs.harden.encoding import FlaggedRecord, Windows
+from atdp_cli.jobs.harden.streams import Streams, integer_draws
+from atdp_cli.privacy.journal import spend
+from atdp_cli.privacy.release import clipped_votes, released_share, shrink_counts
+from atdp_cli.privacy.rng import Floats, KeyStream
+from atdp_cli.text.redaction.decoys import Choose
+from atdp_cli.text.redaction.frequencies import Frequencies, Table, by_frequency, frequencies, items, tables, votes
+from atdp_cli.training.noise import normals
+from atdp_cli.training.objective import sensitive_share
+from atdp_cli.training.plan import StagePlan, frequencies_event, release_event
+from atdp_cli.training.recipe import Weighted
+
+
+def release_share(
+    plan: StagePlan, records: Sequence[Windows], streams: Streams, position: int, journal: TextIO
+) -> float | None:
+    """The corpus' share of sensitive tokens with noise, if the stage's weight asks for it; paid for first."""
+    objective = plan.stage.objective
+    if not (isinstance(objective, Weighted) and objective.weight == "released"):
+        return None
+    event = release_event(plan.stage.name, objective)
+    spend(journal, event)
+    noise = float(normals(streams.fresh_stream(position, "release"), 1)[0])
+    return released_share([sensitive_share(record) for record in records], event.noise_multiplier * noise)
+
+
+def release_frequencies(
+    plan: StagePlan, records: Sequence[FlaggedRecord], streams: Streams, position: int, journal: TextIO
+) -> Frequencies | None:
+    """How often decoys are drawn, if the stage has them fitted; paid for first."""
+    if plan.stage.release_noise_multiplier is None:
+        return None
+    event = frequencies_event(plan.stage)
+    spend(journal, event)
+    noise = streams.fresh_stream(position, "frequencies")
+    return fit_frequencies(records, event.noise_multiplier * event.sensitivity, noise)
+
+
+def decoy_choice(streams: Streams, position: int, epoch: int, released: Frequencies | None) -> Choose:
+    """What the decoys of a stage's epoch are drawn with, by the released frequencies if there are any."""
+    return by_frequency(integer_draws(streams.stream(position, f"decoys of epoch {epoch}")), released or {})
+
+
+def fit_frequencies(records: Sequence[FlaggedRecord], sigma: float, noise: KeyStream) -> Frequencies:
+    """How often each public item stands in the flagged spans of the records, from one release with noise σ > 0."""
+    total = clipped_votes((_votes(record) for record in records), items())
+    noisy = total + sigma * normals(noise, len(total)).numpy()
+    return frequencies({name: _estimated(noisy, table, sigma) for name, table in tables().items()})
+
+
+def _estimated(noisy: Floats, table: Table, sigma: float) -> list[float]:
+    """Common words and the rest each have a prior of their own: far fewer of the rest occur."""
+    ends = (table.start, table.start + table.common, table.start + table.size)
+    groups = [noisy[start:end] for start, end in pairwise(ends) if end > start]
+    return [float(count) for group in groups for count in shrink_counts(group, sigma)]
+
+
+def _votes(flagged: FlaggedRecord) -> dict[int, float]:
+    """Of the record, together with its source."""
+    counts = votes(flagged.record.text, flagged.spans)
+    if flagged.source is not None:
+        for item, count in _votes(flagged.source).items():
+            counts[item] = counts.get(item, 0.0) + count
+    return counts
