@@ -100,7 +100,7 @@ def kill_often(
 # The first two moments of seed 13 are inside a save and between a line of the journal and its step.
 @pytest.mark.parametrize(("kills", "seed"), [(2, 13), pytest.param(10, 1, marks=pytest.mark.ci)])
 def test_some_kills(
-    checkpoint_folder: Path, corpus: Path, span_file: Path, tmp_path: Path, kills: int, seed: int
+    checkpoint_folder: Path, corpus: Path, span_file: Path, tmp_path: Path, *, kills: int, seed: int
 ) -> None:
     seen = kill_often(command(checkpoint_folder, corpus, span_file), tmp_path, kills=kills, each=5, seed=seed)
     assert seen.kills == kills
