@@ -16,7 +16,7 @@ from atdp_cli.cli.audit_canary.options import (
     ReportOptions,
     TargetOptions,
 )
-from atdp_cli.cli.audit_canary.output import show_audit
+from atdp_cli.cli.audit_canary.output import exit_code, show_audit
 from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadOptions
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
 from atdp_cli.errors import UsageError
@@ -50,7 +50,7 @@ def audit_canary_command(
     from atdp_cli.audit.epsilon import Games
     from atdp_cli.audit.request import Attacks, AuditRequest, load_request, parse_attacks
     from atdp_cli.audit.verdict import Limits
-    from atdp_cli.audit_result import AuditDocument, exit_code
+    from atdp_cli.audit_result import AuditDocument
     from atdp_cli.jobs.audit import audit_models
     from atdp_cli.model.device import use_threads
     from atdp_cli.report.baseline import new_failures, read_baseline
