@@ -55,10 +55,10 @@ def _harden(context: typer.Context, model: Path, options: HardenOptions, group: 
 
     if options.minutes is not None and not options.auto:
         raise UsageError("--minutes goes with --auto.", "Choose --epochs yourself, or add --auto.")
-    if options.minutes is not None and group.ranks.size > 1:
-        raise UsageError("--minutes goes with one process.", "Choose --epochs; --dry-run tells how long they take.")
     command = {"command": full_command(context), "command_without_paths": without_paths(context, HardenOptions)}
     request = _request(model, options).replace(ranks=group.ranks, **command)
+    if options.minutes is not None and group.ranks.size > 1:
+        raise UsageError("--minutes goes with one process.", "Choose --epochs; --dry-run tells how long they take.")
     console = options.console() if group.ranks.first else stderr_console(quiet=True)
     if options.auto:
         request = start_from_reference(request)
