@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from atdp_cli.jobs.harden.model import LoadedModel
     from atdp_cli.jobs.harden.request import HardenRequest, Planned
     from atdp_cli.jobs.harden.result import HardenResult
-    from atdp_cli.training.distributed.ranks import Ranks
+    from atdp_cli.training.distributed.torchrun import ProcessGroup
     from atdp_cli.training.recipe import Recipe
 
 LIMIT_MISSED = 1
@@ -42,24 +42,24 @@ def harden_command(
 
     with process_group(sharded=options.shard_model) as group:
         try:
-            _harden(context, model, options, group.ranks)
+            _harden(context, model, options, group)
         except AtdpError as error:
             if group.first_to_fail():
                 raise
             raise typer.Exit(error.exit_code) from None
 
 
-def _harden(context: typer.Context, model: Path, options: HardenOptions, ranks: "Ranks") -> None:
+def _harden(context: typer.Context, model: Path, options: HardenOptions, group: "ProcessGroup") -> None:
     from atdp_cli.jobs.harden.auto import start_from_reference, start_notice, with_learning_rate, with_resumed_epochs
     from atdp_cli.jobs.harden.request import plan_request
 
     if options.minutes is not None and not options.auto:
         raise UsageError("--minutes goes with --auto.", "Choose --epochs yourself, or add --auto.")
-    if options.minutes is not None and ranks.size > 1:
-        raise UsageError("--minutes goes with one process.", "Choose --epochs; --dry-run tells how long they take.")
     command = {"command": full_command(context), "command_without_paths": without_paths(context, HardenOptions)}
-    request = _request(model, options).replace(ranks=ranks, **command)
-    console = options.console() if ranks.first else stderr_console(quiet=True)
+    request = _request(model, options).replace(ranks=group.ranks, **command)
+    if options.minutes is not None and group.ranks.size > 1:
+        raise UsageError("--minutes goes with one process.", "Choose --epochs; --dry-run tells how long they take.")
+    console = options.console() if group.ranks.first else stderr_console(quiet=True)
     if options.auto:
         request = start_from_reference(request)
         if not _sets_learning_rate(options):
@@ -132,21 +132,21 @@ def default_output(model: Path) -> Path:
 def _run(planned: "Planned", console: "Console", options: HardenOptions, minutes: float | None) -> None:
     """Harden, unless the run to resume is over already; show the result."""
     from atdp_cli.jobs.harden.spec import open_run, with_plan
-    from atdp_cli.runs.spec import RunSpec
 
-    spec = open_run(planned)
+    spec = open_run(planned)  # before torch is loaded
+
+    from atdp_cli.cli.terminal.signals import sigterm_interrupts, stop_on_interrupt
+    from atdp_cli.jobs.harden.result import HardenResult
+    from atdp_cli.jobs.harden.run import harden, harden_worker
+
     if spec is None:
         return
-    if not isinstance(spec, RunSpec):
+    if isinstance(spec, HardenResult):
         _finish(planned, spec, console, options)
         return
     fitted, model = _load(planned, console, options, minutes)
     if fitted is not planned:
         planned, spec = fitted, with_plan(spec, fitted)
-
-    from atdp_cli.cli.terminal.signals import sigterm_interrupts, stop_on_interrupt
-    from atdp_cli.jobs.harden.run import harden, harden_worker
-
     if not planned.request.ranks.first:
         with sigterm_interrupts():
             harden_worker(planned, spec, model, stop_on_interrupt)
