@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from atdp_cli.files.provenance import file_sha256
 from atdp_cli.jobs.detector import Detector
@@ -32,11 +33,11 @@ def digest(parts: Iterable[str]) -> str:
     return whole.hexdigest()
 
 
-def request(folder: Path, model: Path, detector: Detector, **settings: object) -> HardenRequest:
+def request(folder: Path, model: Path, detector: Detector, **settings: Any) -> HardenRequest:
     """A run on forty lines."""
     corpus = folder / "corpus.txt"
     corpus.write_text("".join(f"Emma wrote line {number}.\n" for number in range(40)))
-    known = {"model": model, "data": (corpus,), "output": folder / "out", "recipe_name": "dp-sgd"}
+    known: dict[str, Any] = {"model": model, "data": (corpus,), "output": folder / "out", "recipe_name": "dp-sgd"}
     return HardenRequest(**known | {"recipe": parse_recipe("dp-sgd"), "detector": detector} | settings)
 
 
