@@ -48,11 +48,9 @@ def audit_canary_command(
     On GitHub Actions it also writes annotations and the step summary.
     """
     from atdp_cli.audit.epsilon import Games
-    from atdp_cli.audit.request import Attacks, AuditRequest, load_request, parse_attacks
+    from atdp_cli.audit.request import Attacks, AuditRequest, check_request, load_request, parse_attacks
     from atdp_cli.audit.verdict import Limits
     from atdp_cli.audit_result import AuditDocument
-    from atdp_cli.jobs.audit import audit_models
-    from atdp_cli.model.device import use_threads
     from atdp_cli.report.baseline import new_failures, read_baseline
 
     own.check()
@@ -80,6 +78,12 @@ def audit_canary_command(
     engine = working.backend(processes=1)
     console = saying.console()
     folders = _folders(models, console)
+    check_request(canaries, request)
+    _check_paths(folders, targets.reference, trying.other_text)
+
+    from atdp_cli.jobs.audit import audit_models  # loads torch
+    from atdp_cli.model.device import use_threads
+
     use_threads(threads.threads)
     with progress(console, saying.progress) as notify:
         audits = list(audit_models(folders, canaries, request, notify, engine))
@@ -96,6 +100,19 @@ def audit_canary_command(
         show_audit(audit, secrets, shown)
     code = exit_code(audit.gate for audit in audits)
     raise typer.Exit(0 if limits.exit_zero and code in (1, 4) else code)
+
+
+def _check_paths(folders: Sequence[Path], reference: Path | None, other_text: Path | None) -> None:
+    """Refuse what would end the audit later; of several models a bad one is reported beside the others."""
+    from atdp_cli.files.corpus_file import check_readable
+    from atdp_cli.model.folder import check_folder
+
+    if reference is not None:
+        check_folder(reference)
+    if len(folders) == 1:
+        check_folder(folders[0])
+    if other_text is not None:
+        check_readable(other_text)
 
 
 def _numbers(own: CorpusNumberOptions) -> "CorpusNumbers | None":
