@@ -27,7 +27,7 @@ class Eager:
 
 
 @dataclass(frozen=True)
-class Panel:
+class HelpPanel:
     """Marks an option that a command shows under another heading than the one that declares it."""
 
     name: str
@@ -41,7 +41,7 @@ def stage_group(*names: str, panel: str | None = None) -> Any:
         panel: Where `--help` shows them, if not where the recipe says.
     """
     rows = {name.replace("-", "_"): stage_options()[name] for name in names}
-    elsewhere = () if panel is None else (Panel(panel),)
+    elsewhere = () if panel is None else (HelpPanel(panel),)
     fields: dict[str, Any] = {
         field: (Annotated[row.type | None, row.option, *elsewhere], Field(default=None, description=row.help))
         for field, row in rows.items()
@@ -89,7 +89,7 @@ def is_given(context: typer.Context, name: str) -> bool:
 
 def _parameter(name: str, field: FieldInfo, option: Option) -> inspect.Parameter:
     callback = next((part.callback for part in field.metadata if isinstance(part, Eager)), None)
-    panel = next((part.name for part in field.metadata if isinstance(part, Panel)), option.panel)
+    panel = next((part.name for part in field.metadata if isinstance(part, HelpPanel)), option.panel)
     typed = typer.Option(
         *flags(name, option),
         help=" ".join((field.description or "").split()),
