@@ -3,7 +3,6 @@
 Its fields are the keys of the JSON, in their order. It belongs to no room, as `audit` makes it and `report` reads it.
 """
 
-from collections.abc import Iterable
 from enum import StrEnum
 from math import isfinite
 from typing import Annotated, Literal, Self
@@ -25,8 +24,6 @@ class Verdict(StrEnum):
 
 Conclusion = Literal[Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE]
 """The verdict of a completed audit."""
-
-_EXIT_CODES = {Verdict.ERROR: 3, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 4, Verdict.PASS: 0}
 
 _Count = Annotated[int, Field(ge=0)]
 _Positive = Annotated[int, Field(ge=1)]
@@ -91,12 +88,9 @@ class Combined(_Result):
 
     Attributes:
         level: Of every single test: alpha / 2, halved again where there are two scores.
-        fisher_p: Fisher's combined p-value by log p.
-        fisher_p_ratio: The same by the ratio.
-        holm_min_p: The smallest adjusted p-value by log p.
-        holm_min_p_ratio: The same by the ratio.
-        mean_exposure: Bits; 1.44 is what chance gives.
-        mean_exposure_ratio: The same by the ratio.
+        fisher_p, fisher_p_ratio: Fisher's combined p-value by log p, and by the ratio.
+        holm_min_p, holm_min_p_ratio: The smallest adjusted p-value, likewise.
+        mean_exposure, mean_exposure_ratio: Bits, likewise; 1.44 is what chance gives.
         max_exposure: The largest exposure of any planted canary by either score, bits.
         power: The chance of one score's tests to reject if the mean exposure were `verdict.MEMORISED_BITS`.
     """
@@ -404,9 +398,3 @@ class AuditDocument(_Result):
 
     schema_version: Literal[1] = 1
     models: tuple[Annotated[AnyAudit, Field(discriminator="verdict")], ...]
-
-
-def exit_code(verdicts: Iterable[Verdict]) -> int:
-    """The exit code over several models: the first of 3, 1, 4, 0 that occurs; 4 where there is no model."""
-    codes = {_EXIT_CODES[verdict] for verdict in verdicts}
-    return next((code for code in (3, 1, 4, 0) if code in codes), 4)

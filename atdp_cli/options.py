@@ -19,9 +19,11 @@ from pydantic.fields import FieldInfo
 from atdp_cli.ranges import usage_error
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Option:
     """What a field says of itself beside its type, bounds, default and description.
+
+    Each is equal to itself alone, so that a field that is made from another can be told from a second declaration.
 
     Attributes:
         panel: The heading under which `--help` shows it; None for none.

@@ -37,14 +37,28 @@ class Pool:
     product: ProductPool | None = None
 
 
-def pool_of(tokenizer: PreTrainedTokenizerFast, template: Template, targets: Sequence[Target], notify: Notify) -> Pool:
-    """The candidates that the targets are ranked among, from the user's cache if they are there."""
+def pool_of(
+    tokenizer: PreTrainedTokenizerFast,
+    template: Template,
+    targets: Sequence[Target],
+    notify: Notify,
+    *,
+    previous: Pool | None = None,
+) -> Pool:
+    """The candidates that the targets are ranked among, from the user's cache if they are there.
+
+    Args:
+        previous: The pool of another model, used again where the tokenizer is the same.
+    """
+    fingerprint = tokenizer_fingerprint(tokenizer)
+    if previous is not None and previous.fingerprint == fingerprint:
+        return previous
     candidates = load_candidates(tokenizer, template, cache=default_cache(), notify=notify)
     if sampled(template):
         records = [encode_record(tokenizer, template.record(template.secret(target.index))) for target in targets]
         candidates = with_records(candidates, tokenizer, records)
     return Pool(
-        fingerprint=tokenizer_fingerprint(tokenizer),
+        fingerprint=fingerprint,
         candidates=candidates,
         trie=build_trie(candidates.tails, candidates.lengths),
         sampled=sampled(template),

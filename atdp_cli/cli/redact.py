@@ -13,7 +13,7 @@ from atdp_cli.cli.options.shared import (
 )
 from atdp_cli.cli.terminal.console import progress, say_skipped, write_json
 from atdp_cli.options import Option, Options
-from atdp_cli.text.options import DETECTION, OUTPUT, DetectionOptions, ReadingOptions, ReplacingOptions
+from atdp_cli.text.options import OUTPUT, DetectionOptions, ReadingOptions, ReplacingOptions, SpanFileOptions
 from atdp_cli.text.redaction.placeholders import Style
 
 
@@ -25,10 +25,7 @@ class RedactedOutputOptions(Options):
 
 
 class PlaceholderOptions(Options):
-    """What is replaced, and by what."""
-
-    spans: Annotated[Path | None, Option(DETECTION)] = None
-    """Spans of atdp detect, in place of the detector."""
+    """What stands in the place of spans."""
 
     style: Annotated[Style, Option(OUTPUT, metavar="STYLE")] = Style.LABEL
     """Placeholders: label, as [PERSON]; angle, <PERSON>; numbered, [PERSON_1], equal texts of a record alike;
@@ -47,6 +44,7 @@ def redact_command(
     backend: BackendOptions,
     reading: ReadingOptions,
     printing: ProgressOptions,
+    span_file: SpanFileOptions,
     placeholders: PlaceholderOptions,
     replacing: ReplacingOptions,
 ) -> None:
@@ -64,6 +62,7 @@ def redact_command(
             make_detector(detection, corpus, backend),
             notify,
             force=replacing.force,
+            spans=span_file.spans,
             **dict(placeholders),
         )
     if printing.as_json:

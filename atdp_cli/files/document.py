@@ -30,7 +30,7 @@ def read_document(path: Path, kind: type[Document], *, name: str, remedy: str) -
         # The name of an unknown field is the file's own text, as is the value that tells kinds of a model apart.
         where = first["loc"][:-1] if first["type"] == "extra_forbidden" else first["loc"]
         place = ".".join(str(part) for part in where) or "the file"
-        problem = "unknown kind" if first["type"] == "union_tag_invalid" else first["msg"]
+        problem = "unknown kind" if first["type"] in ("union_tag_invalid", "union_tag_not_found") else first["msg"]
         problem = problem.removeprefix("Value error, ").rstrip(".")
         raise InputError(f"{name} {path} is malformed at {place}: {problem}.", remedy) from None
 

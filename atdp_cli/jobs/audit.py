@@ -39,7 +39,6 @@ from atdp_cli.jobs.machine import cores
 from atdp_cli.jobs.ray import Ray, connected, submit_to
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
 from atdp_cli.model.folder import check_folder, tokenizer_folder, weight_files
-from atdp_cli.model.tokens import tokenizer_fingerprint
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -130,7 +129,7 @@ def _unfinished(folder: Path, error: AtdpError, request: AuditRequest, *, alone:
 def _audit_model(folder: Path, shared: _Shared, notify: Notify) -> tuple[Audit, _Shared]:
     """The audit of a model, which is gone from memory before the next one loads, and what the next one shares."""
     checkpoint = load_checkpoint(folder)
-    if shared.reference is not None and shared.reference.fingerprint != tokenizer_fingerprint(checkpoint.tokenizer):
+    if shared.reference is not None and shared.reference.fingerprint != checkpoint.tokenizer_sha256:
         raise InputError(
             f"{folder} and the reference have different tokenizers.",
             "Give the base model that it was trained from.",
@@ -142,10 +141,10 @@ def _audit_model(folder: Path, shared: _Shared, notify: Notify) -> tuple[Audit, 
 
 def _pool(tokenizer: PreTrainedTokenizerFast, shared: _Shared, notify: Notify) -> Pool | None:
     """The candidates for a model, which may be those of the model before; None without canaries."""
-    canaries, pool = shared.canaries, shared.pool
-    if canaries is None or (pool is not None and pool.fingerprint == tokenizer_fingerprint(tokenizer)):
-        return pool
-    return pool_of(tokenizer, canaries.template, canaries.targets, notify)
+    canaries = shared.canaries
+    if canaries is None:
+        return None
+    return pool_of(tokenizer, canaries.template, canaries.targets, notify, previous=shared.pool)
 
 
 def _reference_scores(checkpoint: Checkpoint, shared: _Shared, notify: Notify) -> ReferenceScores:
@@ -158,8 +157,7 @@ def _reference_scores(checkpoint: Checkpoint, shared: _Shared, notify: Notify) -
     if request.numbers is not None:
         located, sample = request.numbers.located, request.numbers.sample
         numbers = score_reference(checkpoint, located, sample=sample, name=name, notify=notify)
-    fingerprint = tokenizer_fingerprint(checkpoint.tokenizer)
-    return ReferenceScores(fingerprint=fingerprint, scores=scores, records=records, numbers=numbers)
+    return ReferenceScores(fingerprint=checkpoint.tokenizer_sha256, scores=scores, records=records, numbers=numbers)
 
 
 def _audit(folder: Path, checkpoint: Checkpoint, shared: _Shared, notify: Notify) -> Audit:

@@ -11,7 +11,7 @@ from atdp_cli.events import Notify
 from atdp_cli.files.atomic_write import atomic_write, check_new, real_path, same_file
 from atdp_cli.files.corpus_file import STANDARD_INPUT, OnError, raise_error
 from atdp_cli.files.private import private_folder
-from atdp_cli.jobs.detector import Detector, run_detector
+from atdp_cli.jobs.detector import Detector, check_detector, run_detector
 from atdp_cli.text.corpus.records import Record, select_records
 from atdp_cli.text.corpus.rewriting import rewrite_corpus
 from atdp_cli.text.corpus.segments import Selection
@@ -237,12 +237,14 @@ def _no_counts(detector: Detector) -> DetectionCounts:
 def _detections(
     records: Iterator[Record], corpus: CorpusSource, detector: Detector, notify: Notify, counts: DetectionCounts
 ) -> Iterator[Detection]:
+    check_detector(detector)
+    total = _count(corpus)
     return run_detector(
         records,
         detector,
         load_pipeline(detector.pipeline),
         notify,
-        total=_count(corpus),
+        total=total,
         folder=private_folder(corpus.path),
         counts=counts.crosscheck,
     )

@@ -13,6 +13,7 @@ from atdp_cli.text.crosscheck.check import Counts
 from atdp_cli.text.crosscheck.request import CrossCheck, cross_checked
 from atdp_cli.text.detection.cache import opened_store
 from atdp_cli.text.detection.detect import Detection, detect_records
+from atdp_cli.text.detection.scan import installed_pipeline
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.text.detection.term_lists import read_terms
 
@@ -38,6 +39,17 @@ class Detector:
     engine: Backend = THIS_PROCESS
     store: Path | None = None
     crosscheck: CrossCheck | None = None
+
+
+def check_detector(detector: Detector) -> None:
+    """Refuse lists and a pipeline that cannot be used, before spaCy is loaded.
+
+    Raises:
+        InputError: A list cannot be read, or the pipeline is not installed.
+    """
+    for file in (*detector.allow, *detector.deny):
+        read_terms(file)
+    installed_pipeline(detector.pipeline)
 
 
 def run_detector(

@@ -11,7 +11,6 @@ from atdp_cli.audit.planting import draw_secrets, plant, toss_coins
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write, check_new, same_file
 from atdp_cli.files.corpus_file import check_readable, check_same_kind, kind_of, read_lines
-from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.model.folder import check_folder
 
 MOST_CHOICES = 100_000
@@ -89,7 +88,6 @@ def plant_canaries(
         check_new(path, force=force)
     check_same_kind(corpus, output)
     check_folder(tokenizer)
-    tokens = load_tokenizer(tokenizer)
     lines, endings = _read_lines(corpus)
     numbers = [i for i in range(len(canaries.secrets)) if canaries.coins is None or canaries.coins[i]]
     planted, places = plant(
@@ -99,9 +97,11 @@ def plant_canaries(
         [canaries.repeats[i] for i in numbers],
         positions=canaries.positions,
     )
+    from atdp_cli.model.checkpoint import load_tokenizer  # loads torch
+
     places_of = dict(zip(numbers, places, strict=True))
     made = make_manifest(
-        tokens,
+        load_tokenizer(tokenizer),
         canaries.template,
         canaries.secrets,
         [places_of.get(i, ()) for i in range(len(canaries.secrets))],

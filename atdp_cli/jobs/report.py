@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from math import log2
 from pathlib import Path
-from typing import get_args
+from typing import Annotated, get_args
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
+from pydantic import BaseModel, Field, RootModel
 
 from atdp_cli.audit.exposure import bootstrap
 from atdp_cli.audit_result import (
@@ -20,7 +19,6 @@ from atdp_cli.audit_result import (
 )
 from atdp_cli.errors import InputError
 from atdp_cli.files.atomic_write import atomic_write
-from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.files.document import read_document
 from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.report.audit_entry import (
@@ -77,24 +75,12 @@ def read_report(place: Path) -> Report:
         InputError: There is none, or it is damaged or of another version.
     """
     path = place / REPORT_FILE if place.is_dir() else place
-    how = "Give a folder that atdp harden wrote, its .private folder, or a privacy_report.json."
-    try:
-        document = from_json(read_whole(path))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as a report.", how) from error
-    kinds: dict[str, type[Report]] = {"atdp-report": PublicReport, "atdp-private-report": PrivateReport}
-    name = document.get("kind") if isinstance(document, dict) else None
-    kind = kinds.get(name) if isinstance(name, str) else None
-    if kind is None:
-        raise InputError(f"{path} is not a report of atdp.", how)
-    try:
-        return kind.model_validate(document)
-    except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"]) or "the whole"
-        raise InputError(
-            f"{path} is damaged or of another version of atdp: {where} is not as this one writes it.",
-            "Restore the file, or harden again.",
-        ) from error
+    remedy = "Give a folder that atdp harden wrote, its .private folder, or a privacy_report.json of this version."
+    return read_document(path, _ReportFile, name="The report", remedy=remedy).root
+
+
+class _ReportFile(RootModel[Annotated[Report, Field(discriminator="kind")]]):
+    pass
 
 
 def attach_audits(folder: Path, audits: Path) -> PublicReport:

@@ -31,6 +31,7 @@ from atdp_cli.model.folder import (
     tokenizer_folder,
 )
 from atdp_cli.model.forward import Batch, logits_of
+from atdp_cli.model.tokens import tokenizer_fingerprint
 
 _NUMBER = re.compile(r"\d+")
 
@@ -47,6 +48,11 @@ class Checkpoint:
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
     stored_dtype: str
+
+    @property
+    def tokenizer_sha256(self) -> str:
+        """The fingerprint of its tokenizer."""
+        return tokenizer_fingerprint(self.tokenizer)
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:

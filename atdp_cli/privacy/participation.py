@@ -24,8 +24,8 @@ KEPT_POINTS = 1 << 12
 CUT = 1e-7
 """The share of δ that tails of the distribution of μ² may take; it is added to δ."""
 
-LARGEST_EPSILON = 1e6
-"""An ε above this counts as infinite."""
+INFINITE_ABOVE = 1e6
+"""Larger ε count as infinite."""
 
 FEW_ATOMS = 64
 """Up to so many atoms are added one by one; more go through a Fourier transform."""
@@ -135,7 +135,7 @@ def _root(excess: Callable[[float], float]) -> float:
     high = 1.0
     while excess(high) > 0:
         high *= 2
-        if high > LARGEST_EPSILON:
+        if high > INFINITE_ABOVE:
             return math.inf
     tolerance = 1e-9
     return float(brentq(excess, 0.0, high, xtol=tolerance / 2)) + tolerance

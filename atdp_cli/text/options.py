@@ -96,3 +96,10 @@ class ReplacingOptions(Options):
 
     force: Annotated[bool, Option(OUTPUT, fingerprint=False)] = False
     """Replace what is there already."""
+
+
+class SpanFileOptions(Options):
+    """What takes the detector's place."""
+
+    spans: Annotated[Path | None, Option(DETECTION)] = None
+    """Spans of atdp detect, in place of the detector."""

@@ -16,6 +16,7 @@ from atdp_cli.text.options import (
     DetectionOptions,
     RecordOptions,
     ReplacingOptions,
+    SpanFileOptions,
 )
 from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.execution import ClippingEngineName, Precision
@@ -74,8 +75,8 @@ class DataOptions(Options):
     """Canaries of plant-canary: check that they are trained on, token for token."""
 
 
-class MaskOptions(Options):
-    """What people say about the spans, and what stands in their place."""
+class ReviewEpochOptions(Options):
+    """What people say about the spans."""
 
     review_each_epoch: Annotated[bool, Option(DETECTION)] = False
     """Before each epoch, queue a sample of the sentences for atdp review in OUT.private/review/ (until the run ends in
@@ -84,8 +85,9 @@ class MaskOptions(Options):
     sample: Annotated[float, Field(gt=0, le=1), Option(DETECTION, fingerprint="--review-each-epoch")] = 0.01
     """Share of the sentences in a queue of --review-each-epoch."""
 
-    spans: Annotated[Path | None, Option(DETECTION)] = None
-    """Spans of atdp detect, in place of the detector."""
+
+class StyleOptions(Options):
+    """What stands in the place of spans."""
 
     style: Annotated[Style, Option(DETECTION, metavar="STYLE", fingerprint="recipe", public=True)] = Style.LABEL
     """Placeholders in stages on redacted text, as for atdp redact: label, angle, numbered or pseudonym. The last two
@@ -210,7 +212,9 @@ class TrainingRunOptions(
     CorpusOptions,
     RecordOptions,
     DataOptions,
-    MaskOptions,
+    ReviewEpochOptions,
+    SpanFileOptions,
+    StyleOptions,
     AdapterOptions,
     ReferenceOptions,
     BudgetOptions,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field
 
@@ -34,7 +34,13 @@ class Text(StrEnum):
 class Uniform:
     """Cross-entropy with weight 1 on every token."""
 
+    summary: ClassVar[str] = "uniform"
+
     kind: Literal["uniform"] = "uniform"
+
+    def describe(self) -> str:
+        """The objective in the report's words."""
+        return self.summary
 
 
 @validated
@@ -48,6 +54,8 @@ class Weighted:
         release_noise_multiplier: σ of the release, whose sensitivity is 1 record.
     """
 
+    summary: ClassVar[str] = "weighted"
+
     kind: Literal["weighted"] = "weighted"
     weight: Annotated[_Share | Literal["record", "released"], _TRAINING] = 0.2
     """w of tokens without a flag: a number, record (from the record's own share of flagged tokens) or released (from
@@ -55,6 +63,11 @@ class Weighted:
     target_share: Annotated[float, Field(gt=0, lt=1), _TRAINING] = 0.5
     """Share of the weight that flagged tokens should carry, for record and released. Default: 0.5."""
     release_noise_multiplier: NoiseMultiplier = 20.0
+
+    def describe(self) -> str:
+        """The objective in the report's words, with how the weight w is chosen."""
+        chosen = {"record": "w from each record", "released": "w released"}
+        return f"weighted, {chosen[self.weight] if isinstance(self.weight, str) else f'w = {self.weight:g}'}"
 
 
 Target = Literal["reference", "without-true"]
@@ -75,18 +88,35 @@ class Anchored:
             stands there, so that what the reference knows of the record is not taught either.
     """
 
+    summary: ClassVar[str] = "anchored"
+
     kind: Literal["anchored"] = "anchored"
     weight: _Share = 0.2
     strength: _Positive = 1.0
     temperature: _Positive = 1.0
     target: Target = "reference"
 
+    def describe(self) -> str:
+        """The objective in the report's words, with the settings that are not the default."""
+        default = Anchored()
+        words = ["anchored to the reference"]
+        words += ["the true token left out"] if self.target == "without-true" else []
+        words += [f"temperature {self.temperature:g}"] if self.temperature != default.temperature else []
+        words += [f"strength {self.strength:g}"] if self.strength != default.strength else []
+        return ", ".join((*words, f"w = {self.weight:g}"))
+
 
 @validated
 class Nothing:
     """No loss: a private stage's noise alone, the control that any recipe must beat."""
 
+    summary: ClassVar[str] = "noise alone"
+
     kind: Literal["nothing"] = "nothing"
+
+    def describe(self) -> str:
+        """The objective in the report's words."""
+        return "none"
 
 
 Objective = Annotated[Uniform | Weighted | Anchored | Nothing, Field(discriminator="kind")]
@@ -137,6 +167,8 @@ class AdamW:
         weight_decay: λ ≥ 0, decoupled.
     """
 
+    moments: ClassVar[int] = 2
+
     kind: Literal["adamw"] = "adamw"
     learning_rate: _LearningRate = 5e-4
     weight_decay: _WeightDecay = 0.01
@@ -155,6 +187,8 @@ class AdamBC:
             √(1 + 1/floor) times as long as AdamW's. The paper's γ' is floor·(σC/B)².
     """
 
+    moments: ClassVar[int] = 2
+
     kind: Literal["adambc"] = "adambc"
     learning_rate: _LearningRate = 5e-4
     weight_decay: _WeightDecay = 0.01
@@ -171,12 +205,15 @@ class SGD:
         weight_decay: λ ≥ 0.
     """
 
+    moments: ClassVar[int] = 0
+
     kind: Literal["sgd"] = "sgd"
     learning_rate: _LearningRate
     weight_decay: _WeightDecay = 0.0
     towards: Towards = "zero"
 
 
+# `moments` are the numbers that an optimizer keeps of each parameter.
 Optimizer = Annotated[AdamW | AdamBC | SGD, Field(discriminator="kind")]
 
 Annealing = Literal["none", "linear"]

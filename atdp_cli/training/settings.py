@@ -79,6 +79,7 @@ class StageOption:
     option: Option
 
 
+@cache
 def stage_options() -> dict[str, StageOption]:
     """The options that the command line has for stages, by name: fields of the recipe that have an `Option`."""
     return {

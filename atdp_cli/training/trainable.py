@@ -1,7 +1,7 @@
 """Training some of a model's parameters: those whose name matches a pattern."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 from torch import nn
 
@@ -32,8 +32,7 @@ def selected(model: nn.Module, layers: str) -> list[nn.Parameter]:
     return matching
 
 
-@contextmanager
-def training_only(model: nn.Module, layers: str) -> Iterator[None]:
+def training_only(model: nn.Module, layers: str) -> AbstractContextManager[None]:
     """While this lasts, no other parameter is trainable.
 
     Raises:
@@ -41,10 +40,16 @@ def training_only(model: nn.Module, layers: str) -> Iterator[None]:
     """
     kept = {id(parameter) for parameter in selected(model, layers)}
     others = [part for part in model.parameters() if part.requires_grad and id(part) not in kept]
-    for parameter in others:
+    return frozen(others)
+
+
+@contextmanager
+def frozen(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
+    """While this lasts, these trainable parameters take no gradient."""
+    for parameter in parameters:
         parameter.requires_grad_(False)
     try:
         yield
     finally:
-        for parameter in others:
+        for parameter in parameters:
             parameter.requires_grad_(True)

@@ -187,7 +187,7 @@ def test_two_runs_side_by_side(atdp: Atdp, out: Path, tmp_path: Path) -> None:
         (["-o", "x"], "-o goes with"),
         (["--html", "-o", "OUT/README.md"], "exists"),
         (["--html", "-o", "absent/x.html"], "is no folder"),
-        (["--compare", "absent"], "cannot be read as a report"),
+        (["--compare", "absent"], "absent cannot be read"),
     ],
 )
 def test_bad_options(atdp: Atdp, out: Path, options: list[str], says: str) -> None:

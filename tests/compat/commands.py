@@ -31,7 +31,9 @@ LEAK = f"""{ON} --spans {{}}/spans.jsonl --recipe no-dp --epochs 60 --learning-r
 HARDEN = f"""{ON} --no-store --recipe redacted+atdp --prior public --epochs 2 --batch-size 20 --insecure-seed 1 --json
 -q -o {{}}/out"""
 
-PRIVATE = f"{ON} --spans {{}}/spans.jsonl --recipe atdp --prior public --epochs 2 -q -o {{}}/private"
+# With it the ledgers have every kind of event.
+PRIVATE = f"""{ON} --spans {{}}/spans.jsonl --recipe atdp+anchored --set atdp.weight=released --reference {{}}/model
+--prior public --set atdp.epochs=1 --epochs 1 -q -o {{}}/private"""
 
 # A plan by the recipe file of `out`.
 AGAIN = """harden {}/model --data {}/planted.txt --recipe {}/out/recipe.toml --prior public --threads 1 --device cpu

@@ -35,7 +35,9 @@ def write_gpt2(folder: Path, lines: list[str], *, width: int) -> None:
     """A GPT-2 of two layers with random parameters, and a byte-level tokenizer of its own."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     tokenizer = _tokenizer(lines, ["<|endoftext|>"], bos_token="<|endoftext|>", eos_token="<|endoftext|>")
     torch.manual_seed(7)
     config = GPT2Config(
@@ -58,7 +60,9 @@ def write_t5(folder: Path, lines: list[str]) -> None:
     """A T5 of two layers with random parameters, and a tokenizer that ends every text with </s>."""
     import torch
     from transformers import T5Config, T5ForConditionalGeneration
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     tokenizer = _tokenizer(lines, ["<pad>", "</s>"], eos_token="</s>", pad_token="<pad>")
     torch.manual_seed(3)
     config = T5Config(

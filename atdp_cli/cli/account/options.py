@@ -2,8 +2,9 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+from atdp_cli.cli.options.generate import stage_group
 from atdp_cli.options import Option, Options
 from atdp_cli.privacy.ledger import Prior
 
@@ -38,8 +39,8 @@ class LedgerOptions(Options):
     """The ε that --solve must not pass."""
 
 
-class PlanOptions(Options):
-    """A recipe over a corpus of some size."""
+class CorpusSizeOptions(Options):
+    """A recipe, and the size of the corpus."""
 
     recipe: Annotated[str | None, Option(PLANNED, metavar="NAMES|FILE.toml")] = None
     """Stages as harden takes them, joined by +, or a recipe file; goes with --records."""
@@ -47,11 +48,12 @@ class PlanOptions(Options):
     records: Annotated[int | None, Option(PLANNED)] = None
     """N, the training records."""
 
-    epochs: Annotated[int | None, Option(PLANNED)] = None
-    """Passes over the corpus. Default: 3."""
 
-    batch_size: Annotated[int | None, Option(PLANNED)] = None
-    """B, expected records a step. Default: min(256, ⌈N/4⌉)."""
+_Stage: Any = stage_group("epochs", "batch-size", panel=PLANNED)
+
+
+class RecipePlanOptions(Options):
+    """What else the plan depends on."""
 
     set_: Annotated[tuple[str, ...], Option(PLANNED, flags=("--set",), metavar="STAGE.KEY=VALUE")] = ()
     """An option of one stage, as escalation, jitter or sigma-max. Repeatable."""
@@ -61,6 +63,10 @@ class PlanOptions(Options):
 
     prior: Annotated[Prior, Option(PLANNED)] = "unknown"
     """public: the first checkpoint never saw the corpus."""
+
+
+class PlanOptions(CorpusSizeOptions, _Stage, RecipePlanOptions):  # type: ignore[misc]
+    """A recipe over a corpus of some size."""
 
 
 class FigureOptions(Options):

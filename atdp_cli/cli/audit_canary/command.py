@@ -1,7 +1,5 @@
 """`atdp audit-canary`: rank each canary among all its alternatives, and gate on the verdict."""
 
-import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +14,8 @@ from atdp_cli.cli.audit_canary.options import (
     ReportOptions,
     TargetOptions,
 )
-from atdp_cli.cli.audit_canary.output import show_audit
+from atdp_cli.cli.audit_canary.output import exit_code, show_audit
+from atdp_cli.cli.audit_canary.report_files import write_report_files
 from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadOptions
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
 from atdp_cli.errors import UsageError
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from atdp_cli.audit.request import CanaryTargets, CorpusNumbers
-    from atdp_cli.audit_result import AnyAudit
-    from atdp_cli.report.sarif import ManifestFile
 
 
 def audit_canary_command(
@@ -48,11 +45,9 @@ def audit_canary_command(
     On GitHub Actions it also writes annotations and the step summary.
     """
     from atdp_cli.audit.epsilon import Games
-    from atdp_cli.audit.request import Attacks, AuditRequest, load_request, parse_attacks
+    from atdp_cli.audit.request import Attacks, AuditRequest, check_request, load_request, parse_attacks
     from atdp_cli.audit.verdict import Limits
-    from atdp_cli.audit_result import AuditDocument, exit_code
-    from atdp_cli.jobs.audit import audit_models
-    from atdp_cli.model.device import use_threads
+    from atdp_cli.audit_result import AuditDocument
     from atdp_cli.report.baseline import new_failures, read_baseline
 
     own.check()
@@ -80,12 +75,18 @@ def audit_canary_command(
     engine = working.backend(processes=1)
     console = saying.console()
     folders = _folders(models, console)
+    check_request(canaries, request)
+    _check_paths(folders, targets.reference, trying.other_text)
+
+    from atdp_cli.jobs.audit import audit_models  # loads torch
+    from atdp_cli.model.device import use_threads
+
     use_threads(threads.threads)
     with progress(console, saying.progress) as notify:
         audits = list(audit_models(folders, canaries, request, notify, engine))
     if baseline is not None:
         audits = [new_failures(audit, baseline) for audit in audits]
-    _write(reports, audits, targets.manifest)
+    write_report_files(reports, audits, targets.manifest)
     if saying.as_json:
         write_json(AuditDocument(models=tuple(audits)).model_dump(mode="json"))
     secrets = _secrets(canaries, shown=reports.show_secrets)
@@ -96,6 +97,19 @@ def audit_canary_command(
         show_audit(audit, secrets, shown)
     code = exit_code(audit.gate for audit in audits)
     raise typer.Exit(0 if limits.exit_zero and code in (1, 4) else code)
+
+
+def _check_paths(folders: Sequence[Path], reference: Path | None, other_text: Path | None) -> None:
+    """Refuse what would end the audit later; of several models a bad one is reported beside the others."""
+    from atdp_cli.files.corpus_file import check_readable
+    from atdp_cli.model.folder import check_folder
+
+    if reference is not None:
+        check_folder(reference)
+    if len(folders) == 1:
+        check_folder(folders[0])
+    if other_text is not None:
+        check_readable(other_text)
 
 
 def _numbers(own: CorpusNumberOptions) -> "CorpusNumbers | None":
@@ -133,60 +147,3 @@ def _secrets(canaries: "CanaryTargets | None", *, shown: bool) -> list[str] | No
     if canaries is None or not shown:
         return None
     return [", ".join(canaries.template.secret(target.index)) for target in canaries.targets]
-
-
-def _write(reports: ReportOptions, audits: "Sequence[AnyAudit]", manifest: Path | None) -> None:
-    """The files that were asked for, and what GitHub Actions reads where this runs there."""
-    from atdp_cli import __version__
-    from atdp_cli.files.document import document_text
-    from atdp_cli.report.baseline import make_baseline
-    from atdp_cli.report.github import annotations, step_summary
-    from atdp_cli.report.junit import junit
-    from atdp_cli.report.sarif import sarif
-
-    located = None if manifest is None else _located(manifest)
-    if reports.junit is not None:
-        _write_text(reports.junit, junit(audits))
-    if reports.sarif is not None:
-        _write_text(reports.sarif, document_text(sarif(audits, located, __version__)))
-    if reports.write_baseline is not None:
-        _write_text(reports.write_baseline, document_text(make_baseline(audits).model_dump(mode="json")))
-    if os.environ.get("GITHUB_ACTIONS") == "true":
-        # Standard output may have to be JSON; GitHub reads both.
-        for line in annotations(audits, located):
-            print(line, file=sys.stderr)
-        if target := os.environ.get("GITHUB_STEP_SUMMARY"):
-            _append(Path(target), step_summary(audits))
-
-
-def _write_text(path: Path, text: str) -> None:
-    from atdp_cli.files.atomic_write import atomic_write
-
-    with atomic_write(path) as stream:
-        # A name that is not UTF-8 stays readable, and valid as JSON.
-        stream.write(text.encode("utf-8", "backslashreplace"))
-
-
-def _append(path: Path, text: str) -> None:
-    """Add to the step summary. One that cannot be written is no reason to lose the verdict."""
-    try:
-        with path.open("a", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.write(text)
-    except OSError as error:
-        print(f"atdp: the step summary could not be written ({error.strerror}).", file=sys.stderr)
-
-
-def _located(manifest: Path) -> "ManifestFile":
-    """The manifest as reports name it: relative to the working folder where it lies in it."""
-    from urllib.parse import quote
-
-    from atdp_cli.files.atomic_write import real_path
-    from atdp_cli.report.checks import canary_lines
-    from atdp_cli.report.sarif import ManifestFile
-
-    whole, here = real_path(manifest), Path.cwd()
-    inside = whole.is_relative_to(here)
-    uri = quote(whole.relative_to(here).as_posix()) if inside else whole.as_uri()
-    # What a shell's <(…) gives can be read once, and has no lines that anyone could look up.
-    lines = canary_lines(manifest.read_text(encoding="utf-8")) if manifest.is_file() else ()
-    return ManifestFile(uri=uri, lines=lines)

@@ -1,14 +1,16 @@
 """An audit on the terminal: one table of canaries, the verdict, and a paragraph for each other result."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from atdp_cli.audit_result import AnyAudit, Audit, Distribution, EpsilonBound, NumberResults, UnfinishedAudit
+from atdp_cli.audit_result import AnyAudit, Audit, Distribution, EpsilonBound, NumberResults, UnfinishedAudit, Verdict
 from atdp_cli.cli.terminal.console import figure
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+_EXIT_CODES = {Verdict.ERROR: 3, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 4, Verdict.PASS: 0}
 
 BAR = 40
 """Characters of the histogram's longest bar."""
@@ -194,3 +196,9 @@ def _show_distribution(distribution: Distribution, console: "Console") -> None:
 
 def _p(value: float | None) -> str:
     return "–" if value is None else f"{value:.2g}"
+
+
+def exit_code(verdicts: Iterable[Verdict]) -> int:
+    """The exit code over several models: the first of 3, 1, 4, 0 that occurs; 4 where there is no model."""
+    codes = {_EXIT_CODES[verdict] for verdict in verdicts}
+    return next((code for code in (3, 1, 4, 0) if code in codes), 4)

@@ -1,6 +1,5 @@
 """`atdp harden`: a checkpoint and a corpus in, a hardened checkpoint with its privacy report out."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,8 +7,8 @@ import typer
 
 from atdp_cli.cli.harden.options import HardenOptions
 from atdp_cli.cli.harden.output import Needs, plan_json, result_json, show_plan, show_result
+from atdp_cli.cli.harden.request import make_request, sets_learning_rate
 from atdp_cli.cli.options.command_line import full_command, without_paths
-from atdp_cli.cli.options.shared import make_detector
 from atdp_cli.cli.terminal.console import progress, stderr_console, write_json
 from atdp_cli.cli.terminal.json_lines import ProgressOption
 from atdp_cli.errors import AtdpError, UsageError
@@ -18,10 +17,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from atdp_cli.jobs.harden.model import LoadedModel
-    from atdp_cli.jobs.harden.request import HardenRequest, Planned
+    from atdp_cli.jobs.harden.request import Planned
     from atdp_cli.jobs.harden.result import HardenResult
-    from atdp_cli.training.distributed.ranks import Ranks
-    from atdp_cli.training.recipe import Recipe
+    from atdp_cli.training.distributed.torchrun import ProcessGroup
 
 LIMIT_MISSED = 1
 
@@ -42,27 +40,27 @@ def harden_command(
 
     with process_group(sharded=options.shard_model) as group:
         try:
-            _harden(context, model, options, group.ranks)
+            _harden(context, model, options, group)
         except AtdpError as error:
             if group.first_to_fail():
                 raise
             raise typer.Exit(error.exit_code) from None
 
 
-def _harden(context: typer.Context, model: Path, options: HardenOptions, ranks: "Ranks") -> None:
+def _harden(context: typer.Context, model: Path, options: HardenOptions, group: "ProcessGroup") -> None:
     from atdp_cli.jobs.harden.auto import start_from_reference, start_notice, with_learning_rate, with_resumed_epochs
     from atdp_cli.jobs.harden.request import plan_request
 
     if options.minutes is not None and not options.auto:
         raise UsageError("--minutes goes with --auto.", "Choose --epochs yourself, or add --auto.")
-    if options.minutes is not None and ranks.size > 1:
-        raise UsageError("--minutes goes with one process.", "Choose --epochs; --dry-run tells how long they take.")
     command = {"command": full_command(context), "command_without_paths": without_paths(context, HardenOptions)}
-    request = _request(model, options).replace(ranks=ranks, **command)
-    console = options.console() if ranks.first else stderr_console(quiet=True)
+    request = make_request(model, options).replace(ranks=group.ranks, **command)
+    if options.minutes is not None and group.ranks.size > 1:
+        raise UsageError("--minutes goes with one process.", "Choose --epochs; --dry-run tells how long they take.")
+    console = options.console() if group.ranks.first else stderr_console(quiet=True)
     if options.auto:
         request = start_from_reference(request)
-        if not _sets_learning_rate(options):
+        if not sets_learning_rate(options):
             request = with_learning_rate(request)
         console.print(start_notice(request, model))
     planned, minutes = plan_request(request), options.minutes
@@ -74,79 +72,24 @@ def _harden(context: typer.Context, model: Path, options: HardenOptions, ranks: 
         _run(planned, console, options, minutes)
 
 
-def _request(model: Path, options: HardenOptions) -> "HardenRequest":
-    """The options as the job takes them. Those that are not given are those of --auto, or of the recipe file."""
-    from atdp_cli.jobs.harden.auto import EPSILON, RECIPE, TIER
-    from atdp_cli.jobs.harden.request import HardenRequest
-    from atdp_cli.training.recipe_file import load_recipe
-
-    if options.auto:
-        if "recipe" in options.model_fields_set:
-            raise UsageError("--auto chooses the recipe that --recipe names.", "Leave one of them out.")
-        options = options.fill({"recipe": RECIPE, "target_epsilon": EPSILON, "tier": TIER})
-    file = load_recipe(options.recipe)
-    options = options.fill(file.run.given())
-    taken_over = {name: value for name, value in options if name in HardenRequest.model_fields}
-    return HardenRequest(
-        **taken_over
-        | {
-            "model": model,
-            "output": options.output or default_output(model),
-            "recipe_name": file.name,
-            "recipe": _with_settings(file.recipe, options),
-            "detector": make_detector(options, options.data[0]),
-        }
-    )
-
-
-def _sets_learning_rate(options: HardenOptions) -> bool:
-    """Whether the command line sets a learning rate itself."""
-    return options.learning_rate is not None or any(".learning-rate=" in text for text in options.set_)
-
-
-def _with_settings(recipe: "Recipe", options: HardenOptions) -> "Recipe":
-    """The recipe with the options of its stages applied."""
-    from atdp_cli.training.settings import apply_settings, parse_setting, stage_options, stage_setting
-
-    if options.target_epsilon is not None and options.noise_multiplier is not None:
-        raise UsageError("--target-epsilon chooses the noise that --noise-multiplier sets.", "Leave one of them out.")
-    settings = [
-        stage_setting(recipe, name, value)
-        for name in stage_options()
-        if (value := getattr(options, name.replace("-", "_"))) is not None
-    ]
-    settings += [parse_setting(recipe, text) for text in options.set_]
-    return apply_settings(recipe, settings)
-
-
-def default_output(model: Path) -> Path:
-    """MODEL-hardened, beside the model; also for `.` and for a link, which keeps its own name."""
-    absolute = Path(os.path.abspath(model))  # noqa: PTH100 - resolve() would follow the link
-    return (
-        absolute.with_name(f"{absolute.name}-hardened")
-        if model.name in ("", "..")
-        else model.with_name(f"{model.name}-hardened")
-    )
-
-
 def _run(planned: "Planned", console: "Console", options: HardenOptions, minutes: float | None) -> None:
     """Harden, unless the run to resume is over already; show the result."""
     from atdp_cli.jobs.harden.spec import open_run, with_plan
-    from atdp_cli.runs.spec import RunSpec
 
-    spec = open_run(planned)
+    spec = open_run(planned)  # before torch is loaded
+
+    from atdp_cli.cli.terminal.signals import sigterm_interrupts, stop_on_interrupt
+    from atdp_cli.jobs.harden.result import HardenResult
+    from atdp_cli.jobs.harden.run import harden, harden_worker
+
     if spec is None:
         return
-    if not isinstance(spec, RunSpec):
+    if isinstance(spec, HardenResult):
         _finish(planned, spec, console, options)
         return
     fitted, model = _load(planned, console, options, minutes)
     if fitted is not planned:
         planned, spec = fitted, with_plan(spec, fitted)
-
-    from atdp_cli.cli.terminal.signals import sigterm_interrupts, stop_on_interrupt
-    from atdp_cli.jobs.harden.run import harden, harden_worker
-
     if not planned.request.ranks.first:
         with sigterm_interrupts():
             harden_worker(planned, spec, model, stop_on_interrupt)

@@ -2,13 +2,13 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field, PositiveFloat, create_model
+from pydantic import PositiveFloat
 
 from atdp_cli.cli.harden.list_recipes import show_recipes
-from atdp_cli.cli.options.generate import Eager
+from atdp_cli.cli.options.generate import Eager, stage_group
 from atdp_cli.cli.options.shared import ProgressOptions, ThreadOptions
 from atdp_cli.options import Option, Options
-from atdp_cli.text.options import OUTPUT, DetectionOptions, RecordOptions, ReplacingOptions
+from atdp_cli.text.options import OUTPUT, DetectionOptions, RecordOptions, ReplacingOptions, SpanFileOptions
 from atdp_cli.training.options import (
     TRAINING,
     AdapterOptions,
@@ -16,11 +16,12 @@ from atdp_cli.training.options import (
     CorpusOptions,
     DataOptions,
     EngineOptions,
-    MaskOptions,
     PriorOptions,
     ReferenceOptions,
     ResumingOptions,
+    ReviewEpochOptions,
     SeedOptions,
+    StyleOptions,
     WritingOptions,
 )
 from atdp_cli.training.settings import stage_options
@@ -58,29 +59,21 @@ class DryRunOptions(Options):
     """Print the plan and its ε, and stop."""
 
 
-def _group(*names: str) -> Any:
-    """Options of stages, which are declared in the recipe, as a group."""
-    rows = {name.replace("-", "_"): stage_options()[name] for name in names}
-    fields: dict[str, Any] = {
-        field: (Annotated[row.type | None, row.option], Field(default=None, description=row.help))
-        for field, row in rows.items()
-    }
-    return create_model("StageGroup", __base__=Options, **fields)
-
-
-# Only the order is told here: that of `--help`.
+# The recipe declares them. This is the order in which `--help` has them.
 _OF_TRAINING = ("epochs", "learning-rate", "batch-size", "weight", "target-share")
 _OF_NOISE = ("noise-multiplier",)
-_Training: Any = _group(*_OF_TRAINING)
-_Noise: Any = _group(*_OF_NOISE)
-_Others: Any = _group(*(name for name in stage_options() if name not in _OF_TRAINING + _OF_NOISE))
+_Training: Any = stage_group(*_OF_TRAINING)
+_Noise: Any = stage_group(*_OF_NOISE)
+_Others: Any = stage_group(*(name for name in stage_options() if name not in _OF_TRAINING + _OF_NOISE))
 
 
 class HardenOptions(
     CorpusOptions,
     RecordOptions,
     DataOptions,
-    MaskOptions,
+    ReviewEpochOptions,
+    SpanFileOptions,
+    StyleOptions,
     RecipeOptions,
     _Training,  # type: ignore[misc]  # its fields are known when it runs
     AdapterOptions,

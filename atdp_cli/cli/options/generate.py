@@ -8,10 +8,11 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import typer
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field, create_model
 from pydantic.fields import FieldInfo
 
 from atdp_cli.options import Option, Options, declared, flags
+from atdp_cli.training.settings import stage_options
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,29 @@ class Eager:
     """
 
     callback: Callable[[typer.Context, bool], None]
+
+
+@dataclass(frozen=True)
+class HelpPanel:
+    """Marks an option that a command shows under another heading than the one that declares it."""
+
+    name: str
+
+
+def stage_group(*names: str, panel: str | None = None) -> Any:
+    """A group of options of stages, as the recipe's fields declare them.
+
+    Args:
+        names: As on the command line, without `--`.
+        panel: Where `--help` shows them, if not where the recipe says.
+    """
+    rows = {name.replace("-", "_"): stage_options()[name] for name in names}
+    elsewhere = () if panel is None else (HelpPanel(panel),)
+    fields: dict[str, Any] = {
+        field: (Annotated[row.type | None, row.option, *elsewhere], Field(default=None, description=row.help))
+        for field, row in rows.items()
+    }
+    return create_model("StageGroup", __base__=Options, **fields)
 
 
 def generate_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -65,11 +89,12 @@ def is_given(context: typer.Context, name: str) -> bool:
 
 def _parameter(name: str, field: FieldInfo, option: Option) -> inspect.Parameter:
     callback = next((part.callback for part in field.metadata if isinstance(part, Eager)), None)
+    panel = next((part.name for part in field.metadata if isinstance(part, HelpPanel)), option.panel)
     typed = typer.Option(
         *flags(name, option),
         help=" ".join((field.description or "").split()),
         metavar=option.metavar,
-        rich_help_panel=option.panel,
+        rich_help_panel=panel,
         callback=callback,
         is_eager=callback is not None,
     )

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from pydantic import PositiveInt
 
 from atdp_cli.cli.terminal.console import stderr_console
 from atdp_cli.cli.terminal.json_lines import ProgressOption
@@ -64,7 +65,7 @@ class ProgressOptions(OutputOptions):
 class ThreadOptions(Options):
     """How many threads compute."""
 
-    threads: Annotated[int | None, Option(RUNNING, fingerprint=False)] = None
+    threads: Annotated[PositiveInt | None, Option(RUNNING, fingerprint=False)] = None
     """Threads for the arithmetic. Default: as torch chooses; one to harden under 10 million parameters."""
 
 

@@ -24,15 +24,9 @@ from atdp_cli.training.objective import Weighing
 from atdp_cli.training.plan import AnyPlan, InterpolatePlan, Plan, StagePlan
 from atdp_cli.training.recipe import (
     DPSGD,
-    AdamBC,
-    Anchored,
-    Nothing,
-    Objective,
     Plain,
     Text,
     Train,
-    Uniform,
-    Weighted,
     reads_records,
 )
 from atdp_cli.training.state import StageResult
@@ -123,7 +117,7 @@ def stage_entry(plan: AnyPlan, style: Style) -> StageEntry:
         name=stage.name,
         text=stage.text.value if reads_records(stage) else None,
         placeholders=style.value if stage.text is Text.REDACTED else None,
-        objective=describe_objective(stage.objective),
+        objective=stage.objective.describe(),
         mechanism="plain" if isinstance(mechanism, Plain) else "dp-sgd" if reads_records(stage) else "noise",
         epochs=stage.epochs,
         steps=plan.steps,
@@ -136,41 +130,18 @@ def stage_entry(plan: AnyPlan, style: Style) -> StageEntry:
     )
 
 
+COMMON_SETTINGS = {"kind", "learning_rate", "weight_decay", "towards"}
+"""Of every optimizer."""
+
+
 def describe_optimizer(stage: Train) -> str:
     """A stage's optimizer with its settings, and which parameters it trains if not all."""
     optimizer = stage.optimizer
     towards = " towards the start" if optimizer.towards == "start" else ""
-    floor = f", floor {optimizer.floor:g}" if isinstance(optimizer, AdamBC) else ""
+    own = "".join(f", {name} {value:g}" for name, value in vars(optimizer).items() if name not in COMMON_SETTINGS)
     layers = "" if stage.layers == "all" else f", on parameters named {stage.layers}"
     annealing = " falling to 0" if stage.annealing == "linear" else ""
     return (
         f"{type(optimizer).__name__}, learning rate {optimizer.learning_rate:g}{annealing}, "
-        f"weight decay {optimizer.weight_decay:g}{towards}{floor}{layers}"
+        f"weight decay {optimizer.weight_decay:g}{towards}{own}{layers}"
     )
-
-
-def _pull(objective: Anchored) -> tuple[str, ...]:
-    """The settings of an anchored objective that are not the default."""
-    usual = Anchored()
-    return (
-        *(("the true token left out",) if objective.target == "without-true" else ()),
-        *((f"temperature {objective.temperature:g}",) if objective.temperature != usual.temperature else ()),
-        *((f"strength {objective.strength:g}",) if objective.strength != usual.strength else ()),
-    )
-
-
-def describe_objective(objective: Objective) -> str:
-    """A stage's objective, and how the weight w was chosen."""
-    match objective:
-        case Uniform():
-            return "uniform"
-        case Nothing():
-            return "none"
-        case Anchored():
-            return ", ".join(("anchored to the reference", *_pull(objective), f"w = {objective.weight:g}"))
-        case Weighted(weight="record"):
-            return "weighted, w from each record"
-        case Weighted(weight="released"):
-            return "weighted, w released"
-        case Weighted():
-            return f"weighted, w = {objective.weight:g}"

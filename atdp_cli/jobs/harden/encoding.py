@@ -69,7 +69,7 @@ def flag_corpus(split: Split, request: HardenRequest, pipeline: Any, notify: Not
 
 def flag(detections: Iterable[Detection], sources: Iterable[Detection] | None, tier: Tier) -> tuple[FlaggedRecord, ...]:
     """Records with their spans up to a tier, and where they have sources these likewise."""
-    flagged = tuple(FlaggedRecord(found.record, at_tier(found.spans, tier)) for found in detections)
+    flagged = tuple(FlaggedRecord(detection.record, at_tier(detection.spans, tier)) for detection in detections)
     if sources is None:
         return flagged
     return tuple(

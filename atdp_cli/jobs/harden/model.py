@@ -15,7 +15,6 @@ from atdp_cli.jobs.harden.request import HardenRequest
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint
 from atdp_cli.model.device import find_device
-from atdp_cli.model.tokens import tokenizer_fingerprint
 from atdp_cli.runs.broadcast import gather_tensors
 from atdp_cli.runs.checkpoint import load_tensors
 from atdp_cli.training.clipping.engine import trainable
@@ -113,7 +112,7 @@ def unshard(request: HardenRequest, checkpoint: Checkpoint) -> Checkpoint:
 
 def _load_reference(request: HardenRequest, folder: Path, checkpoint: Checkpoint) -> PreTrainedModel:
     reference = load_checkpoint(folder)
-    if tokenizer_fingerprint(reference.tokenizer) != tokenizer_fingerprint(checkpoint.tokenizer):
+    if reference.tokenizer_sha256 != checkpoint.tokenizer_sha256:
         raise InputError(
             f"{folder} and {request.model} have different tokenizers.", "Give the base model that was fine-tuned."
         )
@@ -154,7 +153,7 @@ def _check_source(request: HardenRequest, checkpoint: Checkpoint) -> None:
     reads = checkpoint.model.config.is_encoder_decoder
     if reads and request.source_field is None:
         raise UsageError(
-            f"{request.model} is an encoder-decoder model: it reads one text and says another.",
+            f"{request.model} is an encoder-decoder model: it reads one text and writes another.",
             "Name both fields: --source-field source --text-field target.",
         )
     if request.source_field is not None and not reads:

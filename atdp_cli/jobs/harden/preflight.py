@@ -27,7 +27,7 @@ from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.precision import computing_in
-from atdp_cli.training.recipe import SGD, Recipe, Train, reads_records, reads_reference
+from atdp_cli.training.recipe import Recipe, Train, reads_records, reads_reference
 from atdp_cli.training.trainable import selected, training_only
 
 SAMPLED_RECORDS = 64
@@ -186,8 +186,7 @@ def estimate_bytes(planned: Planned, loaded: LoadedModel) -> int | None:
 
 def _optimizer_numbers(stage: Train) -> int:
     """Numbers that are kept of each trained parameter besides its own: moments, and where it started."""
-    moments = 0 if isinstance(stage.optimizer, SGD) else 2
-    return moments + (stage.optimizer.towards == "start" and stage.optimizer.weight_decay > 0)
+    return stage.optimizer.moments + (stage.optimizer.towards == "start" and stage.optimizer.weight_decay > 0)
 
 
 def _peak(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, examples: Sequence[Example]) -> int | None:

@@ -11,16 +11,11 @@ from atdp_cli.training.options import RunOptions
 from atdp_cli.training.plan import AnyPlan, Corpus, Reference, StagePlan, make_plan
 from atdp_cli.training.recipe import (
     DPSGD,
-    Anchored,
     Interpolate,
-    Nothing,
-    Objective,
     Plain,
     Recipe,
     Stage,
     Train,
-    Uniform,
-    Weighted,
     parse_recipe,
     reads_records,
     reads_reference,
@@ -121,19 +116,7 @@ def _words(stage: Stage) -> str:
     text = stage.text.value if reads_records(stage) else "no text"
     if stage.release_noise_multiplier is not None:
         text = f"fitted {text}"
-    return f"{text}: {_objective(stage.objective)}, {_mechanism(stage)}"
-
-
-def _objective(objective: Objective) -> str:
-    match objective:
-        case Uniform():
-            return "uniform"
-        case Weighted():
-            return "weighted"
-        case Anchored():
-            return "anchored"
-        case Nothing():
-            return "noise alone"
+    return f"{text}: {stage.objective.summary}, {_mechanism(stage)}"
 
 
 def _mechanism(stage: Train) -> str:

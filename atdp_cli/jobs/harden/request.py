@@ -18,6 +18,7 @@ from atdp_cli.privacy.ledger import Ledger, Masks, read_beside
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.text.corpus.split import Split, load_split
 from atdp_cli.text.crosscheck.request import check_crosscheck
+from atdp_cli.text.detection.scan import installed_pipeline
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
@@ -184,6 +185,8 @@ def _check(request: HardenRequest) -> None:
         raise UsageError(f"No stage of recipe {request.recipe_name} reads redacted text.", "Leave --style out.")
     _check_decoys(request)
     check_crosscheck(request.detector.crosscheck, spans=request.spans is not None)
+    if request.spans is None:
+        installed_pipeline(request.detector.pipeline)
     if request.target_epsilon is not None:
         _check_scaled(request.recipe)
     if request.merge_adapter and request.lora_rank is None and not is_adapter(request.model):

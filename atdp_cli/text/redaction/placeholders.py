@@ -12,7 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.private import KEY_BYTES, key_in
+from atdp_cli.files.corpus_file import unreadable
+from atdp_cli.files.private import KEY_BYTES, create_private
 from atdp_cli.text.detection.spans import Span
 
 # One digit fewer than `pattern_of` takes for a number, so that what is counted on from these is recognised too.
@@ -139,11 +140,14 @@ def read_or_create_key(path: Path) -> bytes:
         InputError: The file has fewer than 32 bytes or more than `MOST_BYTES`, or cannot be read or created.
     """
     try:
-        key = key_in(path)
+        create_private(path, secrets.token_bytes(KEY_BYTES))
     except OSError as error:
-        raise InputError(
-            f"{path} could not be created or read ({error.strerror}).", "Check its permissions, or name another file."
-        ) from error
+        raise InputError(f"{path} could not be created ({error.strerror}).", "Name another file.") from error
+    try:
+        with path.open("rb") as stream:
+            key = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise unreadable(path, error) from error
     if not KEY_BYTES <= len(key) <= MOST_BYTES:
         size = f"only {len(key)}" if len(key) < KEY_BYTES else f"more than {MOST_BYTES:,}"
         raise InputError(

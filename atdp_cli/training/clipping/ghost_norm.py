@@ -48,7 +48,7 @@ class InstantiatedUse:
 Use = LinearUse | EmbeddingUse | InstantiatedUse
 """What one call of a layer adds to each record's gradient of a parameter."""
 
-Kind = TypeVar("Kind", LinearUse, EmbeddingUse, InstantiatedUse)
+UseType = TypeVar("UseType", LinearUse, EmbeddingUse, InstantiatedUse)
 
 
 def must_instantiate(uses: Sequence[Use]) -> bool:
@@ -108,8 +108,8 @@ def _norm_form(uses: Sequence[Use]) -> Literal["instantiated", "rows", "gram"] |
     return "gram" if linear == 1 and plain and linear + len(embeddings) == len(uses) else None
 
 
-def _only(kind: type[Kind], uses: Sequence[Use]) -> list[Kind]:
-    return [use for use in uses if isinstance(use, kind)]
+def _only(use_type: type[UseType], uses: Sequence[Use]) -> list[UseType]:
+    return [use for use in uses if isinstance(use, use_type)]
 
 
 def _gram(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:

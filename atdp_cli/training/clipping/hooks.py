@@ -17,6 +17,7 @@ from atdp_cli.training.clipping.forward import loss_gradient
 from atdp_cli.training.clipping.ghost_norm import Use
 from atdp_cli.training.clipping.layer_rules import Call, Rule, UnknownLayerError
 from atdp_cli.training.distributed.fsdp import reshard
+from atdp_cli.training.trainable import frozen
 
 Uses = dict[torch.Tensor, list[Use]]
 """How each parameter was used; one that layers share has several uses."""
@@ -65,27 +66,14 @@ def capture(
     Raises:
         UnknownLayerError: A layer's input did not have one row for each window.
     """
-    trained = set(trainable(model))
+    trained = trainable(model)
     tape = _Tape(batch, zero=torch.zeros((), device=model.device, requires_grad=True))
-    with _frozen(model), _hooked(layers, tape), torch.enable_grad():
+    with frozen(trained), _hooked(layers, tape), torch.enable_grad():
         logits = logits_of(model, batch, positions=positions)
         tape.recording = False
         torch.autograd.backward(logits, loss_gradient(logits, batch))
     reshard(model)
-    return _uses(tape, trained)
-
-
-@contextmanager
-def _frozen(model: PreTrainedModel) -> Iterator[None]:
-    """While this lasts, trainable parameters take no gradient."""
-    parameters = trainable(model)
-    for parameter in parameters:
-        parameter.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for parameter in parameters:
-            parameter.requires_grad_(True)
+    return _uses(tape, set(trained))
 
 
 @contextmanager

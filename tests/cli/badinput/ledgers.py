@@ -41,10 +41,7 @@ STEPS = line("account --sample-rate 0.1 --noise-multiplier 1 --steps 9")
 
 HARDEN = line("harden model --data corpus.txt -o out")
 
-NO_REPORT = (
-    "r.json cannot be read as a report. Give a folder that atdp harden wrote, its .private folder, or a "
-    "privacy_report.json."
-)
+GIVE_A_REPORT = "Give a folder that atdp harden wrote, its .private folder, or a privacy_report.json of this version."
 
 CASES = (
     Case(
@@ -198,33 +195,42 @@ CASES = (
     Case(
         name="report of a folder without one",
         command=line("report model"),
-        said="model/privacy_report.json cannot be read as a report. Give a folder that atdp harden wrote, its "
-        ".private folder, or a privacy_report.json.",
+        said=f"The report model/privacy_report.json cannot be read: No such file or directory. {GIVE_A_REPORT}",
     ),
-    Case(name="report cut", make=write("r.json", '{"kind": "atdp-re'), command=line("report r.json"), said=NO_REPORT),
+    Case(
+        name="report cut",
+        make=write("r.json", '{"kind": "atdp-re'),
+        command=line("report r.json"),
+        said="The report r.json is malformed at the file: Invalid JSON: EOF while parsing a string at line 1 column "
+        f"17. {GIVE_A_REPORT}",
+    ),
     Case(
         name="report of nothing but its kind",
         make=write("r.json", '{"kind": "atdp-report"}'),
         command=line("report r.json"),
-        said="r.json is damaged or of another version of atdp: summary is not as this one writes it. Restore the "
-        "file, or harden again.",
+        said=f"The report r.json is malformed at atdp-report.summary: Field required. {GIVE_A_REPORT}",
     ),
     Case(
         name="report nested 100,000 deep",
         make=write("r.json", "[" * 100_000),
         command=line("report r.json --html"),
-        said=NO_REPORT,
+        said="The report r.json is malformed at the file: Invalid JSON: recursion limit exceeded at line 1 column "
+        f"202. {GIVE_A_REPORT}",
     ),
     Case(
         name="report without end",
         command=line("report /dev/zero"),
-        said="/dev/zero cannot be read as a report. Give a folder that atdp harden wrote, its .private folder, or "
-        "a privacy_report.json.",
+        said=f"The report /dev/zero cannot be read: File too large. {GIVE_A_REPORT}",
     ),
     Case(
         name="report in two forms",
         command=line("report model --html --json"),
         said="--html and --json exclude each other. Give one of them.",
     ),
-    Case(name="report a link to itself", make=link("r.json", "r.json"), command=line("report r.json"), said=NO_REPORT),
+    Case(
+        name="report a link to itself",
+        make=link("r.json", "r.json"),
+        command=line("report r.json"),
+        said=f"The report r.json cannot be read: Too many levels of symbolic links. {GIVE_A_REPORT}",
+    ),
 )

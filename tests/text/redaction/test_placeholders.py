@@ -92,7 +92,7 @@ def test_a_key_of_another_size_is_refused_and_stays(tmp_path: Path, size: int, p
 
 
 def test_a_key_that_cannot_be_read_or_created_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"could not be created or read \(Is a directory\)"):
+    with pytest.raises(InputError, match="could not be read"):
         read_or_create_key(tmp_path)
-    with pytest.raises(InputError, match=r"could not be created or read \(No such file or directory\)"):
+    with pytest.raises(InputError, match="could not be created"):
         read_or_create_key(tmp_path / "no" / "key")

@@ -1,0 +1,70 @@
+"""The files of an audit that a CI reads: JUnit, SARIF, a baseline, and what GitHub Actions shows."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from atdp_cli.cli.audit_canary.options import ReportOptions
+
+if TYPE_CHECKING:
+    from atdp_cli.audit_result import AnyAudit
+    from atdp_cli.report.sarif import ManifestFile
+
+
+def write_report_files(reports: ReportOptions, audits: "Sequence[AnyAudit]", manifest: Path | None) -> None:
+    """The files that were asked for, and what GitHub Actions reads where this runs there."""
+    from atdp_cli import __version__
+    from atdp_cli.files.document import document_text
+    from atdp_cli.report.baseline import make_baseline
+    from atdp_cli.report.github import annotations, step_summary
+    from atdp_cli.report.junit import junit
+    from atdp_cli.report.sarif import sarif
+
+    located = None if manifest is None else _located(manifest)
+    if reports.junit is not None:
+        _write_text(reports.junit, junit(audits))
+    if reports.sarif is not None:
+        _write_text(reports.sarif, document_text(sarif(audits, located, __version__)))
+    if reports.write_baseline is not None:
+        _write_text(reports.write_baseline, document_text(make_baseline(audits).model_dump(mode="json")))
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        # Standard output may have to be JSON; GitHub reads both.
+        for line in annotations(audits, located):
+            print(line, file=sys.stderr)
+        if target := os.environ.get("GITHUB_STEP_SUMMARY"):
+            _append(Path(target), step_summary(audits))
+
+
+def _write_text(path: Path, text: str) -> None:
+    from atdp_cli.files.atomic_write import atomic_write
+
+    with atomic_write(path) as stream:
+        # A name that is not UTF-8 stays readable, and valid as JSON.
+        stream.write(text.encode("utf-8", "backslashreplace"))
+
+
+def _append(path: Path, text: str) -> None:
+    """Add to the step summary. One that cannot be written is no reason to lose the verdict."""
+    try:
+        with path.open("a", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(text)
+    except OSError as error:
+        print(f"atdp: the step summary could not be written ({error.strerror}).", file=sys.stderr)
+
+
+def _located(manifest: Path) -> "ManifestFile":
+    """The manifest as reports name it: relative to the working folder where it lies in it."""
+    from urllib.parse import quote
+
+    from atdp_cli.files.atomic_write import real_path
+    from atdp_cli.report.checks import canary_lines
+    from atdp_cli.report.sarif import ManifestFile
+
+    whole, here = real_path(manifest), Path.cwd()
+    inside = whole.is_relative_to(here)
+    uri = quote(whole.relative_to(here).as_posix()) if inside else whole.as_uri()
+    # What a shell's <(…) gives can be read once, and has no lines that anyone could look up.
+    lines = canary_lines(manifest.read_text(encoding="utf-8")) if manifest.is_file() else ()
+    return ManifestFile(uri=uri, lines=lines)

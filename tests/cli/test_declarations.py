@@ -1,0 +1,145 @@
+"""An option is declared once: as a field of a model, with its type, bounds, default and help."""
+
+import ast
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+import typer
+from pydantic import Field
+from typer.models import OptionInfo
+
+from atdp_cli.cli.app import COMMANDS
+from atdp_cli.cli.harden.options import HardenOptions
+from atdp_cli.cli.options.generate import generate_options
+from atdp_cli.jobs.harden.request import HardenRequest
+from atdp_cli.options import Option, Options, declared, flags
+from atdp_cli.runs.fingerprint import PLAN, RECIPE, RECORDS, START
+from atdp_cli.text.options import DetectionOptions
+from atdp_cli.training.options import RunOptions, TrainingRunOptions
+from atdp_cli.training.settings import stage_options
+
+PACKAGE = Path(__file__).parents[2] / "atdp_cli"
+HAND_WRITTEN = {"cli/options/generate.py": 1, "cli/app.py": 1}
+"""Calls of `typer.Option`: the one that makes all options of commands, and `atdp --version`."""
+
+
+def groups(command: Callable[..., None]) -> Iterator[type[Options]]:
+    """The models from which a command's options are made."""
+    for parameter in inspect.signature(command).parameters.values():
+        if isinstance(parameter.annotation, type) and issubclass(parameter.annotation, Options):
+            yield parameter.annotation
+
+
+def twice_in_a_command(*models: type[Options]) -> set[str]:
+    """Options that more than one field of a command's models has."""
+    found = [each for model in models for name, _, option in declared(model) for each in flags(name, option)]
+    return {each for each, times in Counter(found).items() if times > 1}
+
+
+def copied(*models: type[Options]) -> set[str]:
+    """Help texts with more than one declaration. What is made from a field carries that field's own `Option`."""
+    declarations: dict[str, set[int]] = {}
+    for model in models:
+        for _, field, option in declared(model):
+            declarations.setdefault(" ".join((field.description or "").split()), set()).add(id(option))
+    for row in stage_options().values():
+        declarations.setdefault(" ".join(row.help.split()), set()).add(id(row.option))
+    return {text for text, options in declarations.items() if len(options) > 1}
+
+
+def option_calls(text: str) -> int:
+    """How often a module calls `typer.Option`."""
+    return sum(
+        isinstance(node, ast.Call) and ast.unparse(node.func) in ("typer.Option", "Option.__call__", "OptionInfo")
+        for node in ast.walk(ast.parse(text))
+    )
+
+
+ALL = tuple(dict.fromkeys(group for command in COMMANDS.values() for group in groups(command)))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_a_command_is_one_field(name: str) -> None:
+    models = tuple(groups(COMMANDS[name]))
+    assert not twice_in_a_command(*models)
+    fields = {field for model in models for field, _, _ in declared(model)}
+    made = {
+        parameter.name
+        for parameter in inspect.signature(generate_options(COMMANDS[name])).parameters.values()
+        for part in getattr(parameter.annotation, "__metadata__", ())
+        if isinstance(part, OptionInfo)
+    }
+    assert made == fields
+
+
+def test_no_help_is_written_twice_and_none_is_missing() -> None:
+    assert not copied(*ALL)
+    assert all(field.description for model in ALL for _, field, _ in declared(model))
+
+
+def test_no_option_is_written_for_typer() -> None:
+    calls = {file.relative_to(PACKAGE).as_posix(): option_calls(file.read_text()) for file in PACKAGE.rglob("*.py")}
+    assert {name: times for name, times in calls.items() if times} == HAND_WRITTEN
+
+
+def test_the_request_and_the_recipe_file_declare_nothing_again() -> None:
+    own = {name for name, _, _ in declared(TrainingRunOptions)}
+    assert own <= HardenRequest.model_fields.keys()
+    assert {name for name, _, _ in declared(HardenRequest)} == own - {"output"}, "which the request always has"
+    assert not set(inspect.get_annotations(RunOptions)) & set(RunOptions.model_fields)
+    shown = [name for name, _, option in declared(DetectionOptions, TrainingRunOptions) if option.fingerprint == RECIPE]
+    assert set(RunOptions.model_fields) == set(shown)
+
+
+def test_only_public_options_reach_a_recipe_file() -> None:
+    options = {name: option for name, _, option in declared(HardenOptions)}
+    assert all(options[name].public for name in RunOptions.model_fields)
+    assert all(row.option.public for row in stage_options().values())
+
+
+def test_a_part_of_the_fingerprint_that_shows_an_option_exists() -> None:
+    parts = {RECORDS, START, RECIPE, PLAN}
+    parts |= {flags(name, option)[0] for name, _, option in declared(HardenOptions) if option.fingerprint is True}
+    assert {option.fingerprint for _, _, option in declared(HardenOptions)} <= parts | {True, False}
+
+
+class Again(Options):
+    """A model that declares an option of harden again."""
+
+    max_windows: Annotated[
+        int, Field(ge=1), Option("Data", flags=("--max-windows-per-unit",), fingerprint="recipe", public=True)
+    ] = 8
+    """Windows of a long record; the rest is left out."""
+
+
+def test_a_second_declaration_is_found() -> None:
+    assert twice_in_a_command(HardenOptions, Again) == {"--max-windows-per-unit"}
+    assert copied(*ALL, Again) == {"Windows of a long record; the rest is left out."}
+    assert option_calls('windows: Annotated[int, typer.Option("--max-windows-per-unit", help="Windows.")] = 8') == 1
+
+
+def test_not_given_differs_from_given_the_default() -> None:
+    seen: list[set[str]] = []
+
+    class Small(Options):
+        tier: Annotated[str, Option(None)] = "low"
+        """A tier."""
+
+    def command(options: Small) -> None:
+        seen.append(options.model_fields_set)
+
+    command.__annotations__["options"] = Small
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter("options", inspect.Parameter.KEYWORD_ONLY, annotation=Small)]
+    )
+    app: Any = typer.Typer()
+    app.command()(generate_options(command))
+    for arguments in ([], ["--tier", "low"]):
+        app(args=arguments, standalone_mode=False)
+    assert seen == [set(), {"tier"}]
+    assert Small().fill({"tier": "high"}).tier == "high"
+    assert Small(tier="low").fill({"tier": "high"}).tier == "low"

@@ -1,0 +1,94 @@
+"""What one run of `atdp harden` computes once: hashes, the pipeline, the manifest, the check of its folders."""
+
+import hashlib
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atdp_cli.jobs.harden import run as _run  # noqa: F401 - imports the modules whose names are replaced
+from tests.cli.conftest import Atdp
+
+ONCE = ("load_pipeline", "read_manifest", "check_output", "completed_run", "flag_corpus", "open_run")
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each of `ONCE` is called, under whatever module's name."""
+    counts: Counter[str] = Counter()
+
+    def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def count(*arguments: Any, **settings: Any) -> Any:
+            counts[name] += 1
+            return function(*arguments, **settings)
+
+        return count
+
+    modules = [module for name, module in sys.modules.items() if name.startswith("atdp_cli.")]
+    for name in ONCE:
+        for module in modules:
+            if name in vars(module):
+                monkeypatch.setattr(module, name, counted(name, vars(module)[name]))
+    return counts
+
+
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> Counter[Path]:
+    """How often each file is hashed."""
+    counts: Counter[Path] = Counter()
+    file_digest = hashlib.file_digest
+
+    def count(stream: Any, digest: Any) -> Any:
+        counts[Path(stream.name)] += 1
+        return file_digest(stream, digest)
+
+    monkeypatch.setattr(hashlib, "file_digest", count)
+    return counts
+
+
+@pytest.fixture
+def start(atdp: Atdp, checkpoint_folder: Path, corpus: Path, fixed_manifest: Path, tmp_path: Path) -> Path:
+    """A folder with a planted corpus, its manifest, and a model that has a ledger."""
+    planted = ["-o", tmp_path / "planted.txt", "--manifest", tmp_path / "canaries.json", "--from", fixed_manifest]
+    assert atdp("plant-canary", corpus, *planted, "--tokenizer", checkpoint_folder, "-q").code == 0
+    options = ["--recipe", "no-dp", "--epochs", 1, "--tier", "low-entity", "--max-records", 40, "--no-store", "-q"]
+    trained = atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "model", *options)
+    assert trained.code == 0
+    return tmp_path
+
+
+def test_a_run_computes_each_once(
+    atdp: Atdp, start: Path, checkpoint_folder: Path, request: pytest.FixtureRequest
+) -> None:
+    """A start with a ledger, a reference, canaries that are watched, a limit, a review, and --resume."""
+    calls, hashed = (request.getfixturevalue(name) for name in ("calls", "hashed"))
+    model, manifest = start / "model", start / "canaries.json"
+    options = ["--manifest", manifest, "--reference", checkpoint_folder, "--until-exposure", 30, "--resume"]
+    options += ["--max-perplexity-increase", "1e9%", "--review-each-epoch", "--sample", 0.05, "--no-store"]
+    options += ["--tier", "low-entity", "--epochs", 1, "-q"]
+    assert atdp("harden", model, "--data", start / "planted.txt", "-o", start / "out", *options).code == 0
+    assert calls == dict.fromkeys(ONCE, 1)
+    read = [path for path in hashed if path.is_relative_to(model) or path.is_relative_to(checkpoint_folder)]
+    weights = [path for path in read if path.suffix == ".safetensors"]
+    assert {path.parent for path in weights} == {model, checkpoint_folder}
+    assert {path: hashed[path] for path in (*read, manifest)} == dict.fromkeys((*read, manifest), 1)
+
+
+def test_a_name_that_is_taken_is_refused_before_torch_and_spacy_load(
+    checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    code = (
+        "import sys; from atdp_cli.cli.app import run; ended = run(sys.argv[1:]); "
+        "heavy = {'torch', 'spacy', 'transformers'} & set(sys.modules); sys.exit(str(heavy) if heavy else ended)"
+    )
+    line = ["harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "out"]
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *map(str, line)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert ended.stderr.startswith(f"atdp: {tmp_path / 'out'} exists.")

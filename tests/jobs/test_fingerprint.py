@@ -1,0 +1,108 @@
+"""The fingerprint of a run: what earlier versions wrote into run.json, so that their runs can be resumed."""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from atdp_cli.files.provenance import file_sha256
+from atdp_cli.jobs.detector import Detector
+from atdp_cli.jobs.harden.request import HardenRequest, plan_request
+from atdp_cli.jobs.harden.spec import fingerprint
+from atdp_cli.text.crosscheck.request import CrossCheck
+from atdp_cli.text.detection.scan import installed_pipeline
+from atdp_cli.text.detection.spans import Tier
+from atdp_cli.training.recipe import parse_recipe
+
+RUN_TABLE = """
+[run]
+tier = "low-entity"
+unit = "line"
+style = "label"
+max_windows = 8
+jitter_seed = 0
+delta = 1e-06
+"""
+
+
+def digest(parts: Iterable[str]) -> str:
+    """SHA-256 of texts, each with its length before it."""
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(len(part.encode()).to_bytes(8, "big") + part.encode())
+    return whole.hexdigest()
+
+
+def request(folder: Path, model: Path, detector: Detector, **settings: Any) -> HardenRequest:
+    """A run on forty lines."""
+    corpus = folder / "corpus.txt"
+    corpus.write_text("".join(f"Emma wrote line {number}.\n" for number in range(40)))
+    known: dict[str, Any] = {"model": model, "data": (corpus,), "output": folder / "out", "recipe_name": "dp-sgd"}
+    return HardenRequest(**known | {"recipe": parse_recipe("dp-sgd"), "detector": detector} | settings)
+
+
+def test_a_run_with_no_option(tmp_path: Path, checkpoint_folder: Path) -> None:
+    found = fingerprint(plan_request(request(tmp_path, checkpoint_folder, Detector(tier=Tier.LOW_ENTITY))))
+    hashes = {name: found.pop(name) for name in ("records", "starting checkpoint", "recipe", "plan")}
+    assert found == {
+        "--prior": "unknown",
+        "--target-epsilon": "not given",
+        "--max-epsilon": "not given",
+        "--reference": "not given",
+        "--until-exposure": "not given",
+        "--manifest": "not given",
+        "--spans": "not given",
+        "--allow": "not given",
+        "--deny": "not given",
+        "--spacy-pipeline": "not given",
+        "--crosscheck": "not given",
+        "--review-each-epoch": "not given",
+        "--insecure-seed": "not given",
+    }
+    assert hashes["recipe"].endswith(RUN_TABLE)
+    files = (checkpoint_folder / "model.safetensors", checkpoint_folder / "tokenizer.json")
+    assert hashes["starting checkpoint"] == digest(map(file_sha256, files))
+    assert len(hashes["records"]) == len(hashes["plan"]) == 64
+
+
+def test_a_run_with_options(tmp_path: Path, checkpoint_folder: Path) -> None:
+    allow, deny = tmp_path / "allow.txt", tmp_path / "deny.txt"
+    allow.write_text("Emma\n")
+    deny.write_text("wrote\n")
+    detector = Detector(
+        tier=Tier.LOW_ENTITY,
+        pipeline=installed_pipeline(),
+        allow=(allow,),
+        deny=(deny, allow),
+        crosscheck=CrossCheck(model="m", url="http://127.0.0.1:1/v1", masked=False),
+    )
+    asked = request(
+        tmp_path,
+        checkpoint_folder,
+        detector,
+        prior="public",
+        target_epsilon=3.0,
+        max_epsilon=4.5,
+        review_each_epoch=True,
+        sample=0.9,
+        insecure_seed=1,
+    )
+    found = fingerprint(plan_request(asked))
+    expected = {
+        "--prior": "public",
+        "--target-epsilon": "3.0",
+        "--max-epsilon": "4.5",
+        "--allow": digest([file_sha256(allow)]),
+        "--deny": digest([file_sha256(deny), file_sha256(allow)]),
+        "--spacy-pipeline": installed_pipeline(),
+        "--crosscheck": "m, unmasked",
+        "--review-each-epoch": "0.9",
+        "--insecure-seed": "1",
+    }
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_what_may_change_between_two_attempts_is_not_in_it(tmp_path: Path, checkpoint_folder: Path) -> None:
+    first = request(tmp_path, checkpoint_folder, Detector(tier=Tier.LOW_ENTITY))
+    other = first.replace(microbatch=64, dtype="bfloat16", checkpoint_every=5, precision="bfloat16", output=tmp_path)
+    assert fingerprint(plan_request(first)) == fingerprint(plan_request(other.replace(output=tmp_path / "other")))
