@@ -113,7 +113,7 @@ def test_deleting_spans_keeps_answers(tmp_path: Path, pipeline: Any) -> None:
         assert answers.get("yes?") is True
 
 
-@pytest.mark.parametrize("key", [b"", os.urandom(32)])
+@pytest.mark.parametrize("key", [b"", os.urandom(32)], ids=["none", "another"])
 def test_answers_are_not_thrown_away_where_their_key_is_another(tmp_path: Path, key: bytes) -> None:
     with opened_answers(tmp_path, *SCOPE) as answers:
         answers.put("yes?", True)
