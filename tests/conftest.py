@@ -1,6 +1,7 @@
 """What many tests need: a small real checkpoint, a corpus, and the shared material where it is at hand."""
 
 import gc
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,8 +22,14 @@ SHARED = ROOT.parent / "shared"
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What CI runs of the deep suite is of the deep suite."""
+    """What CI runs of the deep suite is of the deep suite; of a test with `one_in(n)` all other cases are CI's."""
+    cases: Counter[str] = Counter()
     for item in items:
+        if (one_in := item.get_closest_marker("one_in")) is not None:
+            name = item.nodeid.partition("[")[0]
+            if cases[name] % one_in.args[0]:
+                item.add_marker("ci")
+            cases[name] += 1
         if item.get_closest_marker("ci"):
             item.add_marker("deep")
 

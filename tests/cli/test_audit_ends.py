@@ -273,6 +273,7 @@ def test_without_enough_memory_there_is_the_right_verdict_or_none(leaky: Leaky) 
     assert ended_with[2] != 1, ended_with
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("signals", "code"),
     [

@@ -93,6 +93,7 @@ def test_an_option_that_does_not_exist_would_be_noticed() -> None:
         _parse([["audit-canary", "m", "--jnit", "x"]])
 
 
+@pytest.mark.ci
 def test_the_workflow(project: Path, leaky: Leaky) -> None:
     settings = {"ATDP_CANARIES": leaky.manifest.read_text(), "GITHUB_ACTIONS": "true"}
     ended = _run(["bash", "-e", "-c", _github()], project, **settings, GITHUB_STEP_SUMMARY=str(project / "summary.md"))

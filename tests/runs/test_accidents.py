@@ -117,6 +117,7 @@ def poisoned(step: int) -> Iterator[None]:
         hook.remove()
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("recipe", "spent"), [("dp-sgd", 7), ("no-dp", 0), ("noise", 0)])
 @pytest.mark.parametrize("step", [2, 4, 6])
 def test_a_parameter_that_is_no_number_after_some_step_is_in_no_state_and_no_model(

@@ -77,6 +77,7 @@ def test_two_processes_write_the_model_of_one(line: list[object], tmp_path: Path
     assert {path.name for path in two.iterdir()} == {OUT, f"{OUT}.private", "log-0", "log-1", "witness-0", "witness-1"}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("size_after", [1, pytest.param(3, marks=pytest.mark.ci)])
 def test_a_dead_process_ends_the_run_with_one_message_and_others_go_on(
     line: list[object], tmp_path: Path, size_after: int

@@ -48,6 +48,7 @@ def test_without_noise_a_run_that_is_broken_up_is_the_uninterrupted_one(place: P
     assert {path.name for path in place.folder.iterdir()} == {"whole", "whole.private", "parts", "parts.private"}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("recipe", ["atdp", "no-dp+dp-sgd", "dp-sgd+noise"])
 def test_with_noise_a_clean_stop_costs_nothing_and_noise_and_sample_are_new(place: Place, recipe: str) -> None:
     whole = finished(place.request(recipe, out="whole"))

@@ -15,6 +15,7 @@ from tests.runs.resumption import Place, finished, report, run, weights
 from tests.small import write_checkpoint
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -11,6 +11,7 @@ from tests.soundness.broken import Repeating, Silent, unclipped
 from tests.soundness.wholeloop import TARGET, audit, check_sound, right_engine
 
 
+@pytest.mark.ci
 def test_no_more_is_proved_than_was_spent(tmp_path: Path) -> None:
     check_sound("dp-sgd", audit("dp-sgd", 0, tmp_path))
 

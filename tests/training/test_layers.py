@@ -57,6 +57,7 @@ def records_for(architecture: str) -> list[Any]:
     return [record(*one, seed=seed, architecture=architecture) for seed, one in enumerate(lengths)]
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 @pytest.mark.parametrize(("architecture", "subset"), CASES)
 def test_the_engines_clip_what_is_trained_alone(architecture: str, subset: str, tied: bool) -> None:

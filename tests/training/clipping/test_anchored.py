@@ -105,6 +105,7 @@ def in_double(one: Example) -> Example:
     return replace(one, reference=copy.deepcopy(one.reference).double())  # type: ignore[union-attr]
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("pull", PULLS)
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -119,6 +120,7 @@ def test_the_gradient_is_that_of_the_divergence(architecture: str, share: float,
     assert relative(record_gradient(model, one, trainable(model)), expected) <= TOLERANCE
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("pull", PULLS)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_the_gradient_is_the_slope_of_the_loss(architecture: str, pull: str) -> None:
@@ -145,6 +147,7 @@ def shifted_loss(model: Any, one: Example, way: Sequence[torch.Tensor], step: fl
     return float(loss_by_hand(other, one))
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(("tokens", "pull"), [(1, "warm without true"), *((4096, pull) for pull in PULLS)])
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
