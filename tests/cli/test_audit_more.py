@@ -174,7 +174,7 @@ def test_the_ledger_makes_the_claim_that_is_tested(
         (["--top", "0"], "top"),
         (["--top", "10000"], "--top"),
         (["--max-epsilon-lower-bound", "nan"], "max-epsilon-lower-bound"),
-        (["--max-epsilon-lower-bound", "-1"], "max-epsilon-lower-bound"),
+        (["--max-epsilon-lower-bound", "-1"], "ε"),
     ],
 )
 def test_what_the_canaries_cannot_answer_is_refused(atdp: Atdp, leaky: Leaky, options: list[str], said: str) -> None:

@@ -182,7 +182,7 @@ def test_settings_that_do_not_fit_are_refused(harden: Harden) -> None:
     refused(harden(*recipe, "--set", "atdp.layers=nowhere"), "layers = nowhere matches no", "transformer.wte.weight")
     refused(harden(*recipe, "--set", "atdp.layers=("), "no regular expression")
     refused(harden(*recipe, "--set", "no-dp.optimizer=adambc"), "no noise for adambc")
-    refused(harden(*recipe, "--set", "atdp.towards=home"), "towards is home. Choose one of zero, start.")
+    refused(harden(*recipe, "--set", "atdp.towards=home"), "towards is 'home'. Choose 'zero' or 'start'.")
     refused(harden(*recipe, "--set", "atdp.floor=0.1"), "Stage atdp has no floor")
     refused(harden(*recipe, "--set", "atdp.strength=2"), "Stage atdp has no strength")
 
