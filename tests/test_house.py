@@ -1,6 +1,7 @@
 """The house itself: names with one meaning, folders and files that a reader can hold, few imports."""
 
 import ast
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -76,3 +77,16 @@ def test_the_plan_counts_what_is_there(tmp_path: Path) -> None:
         ("low", 4, 9, 6, 3, 3),
         ("all", 7, 11, 8, 4, 4),
     ]
+
+
+STEP = re.compile(r"`(\w+)`(?:, `(\w+)`)? \(`([\w/]+\.py)`\)")
+"""A function of a walk and its file, as the page of the design names them."""
+
+
+def test_the_walks_lead_through_functions_that_are_there() -> None:
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    walks = page.partition("## Three walks")[2].partition("\n## ")[0]
+    steps = [(name, path) for *names, path in STEP.findall(walks) for name in names if name]
+    defined = {path: set(public_names(ast.parse((ROOT / "atdp_cli" / path).read_text()))) for _, path in steps}
+    assert len(steps) > 25
+    assert [(name, path) for name, path in steps if name not in defined[path]] == []
