@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from atdp_cli.jobs.review import Review, ReviewSummary
     from atdp_cli.text.review.queue_file import QueueEntry
 
-KEYS = "k  right as it stands, next     s  skip     u  undo     q  quit, go on later"
+KEYS = "k  right as it stands, next     s  skip     u  undo     q  quit, resume later"
 MASK_KEYS = "d N  drop mask N     r N  reveal mask N     m TEXT  mark a term that was missed"
 TERM_KEYS = "m TEXT  mark a term that was missed"
 LAST = "That was the last sentence.     u  undo     q or Enter  end"
@@ -54,7 +54,7 @@ def review_command(
 ) -> None:
     """Go through a sample of sentences: say which masks are wrong and what is missing. Answers come a line each.
 
-    Every decision is saved at once, so the next call goes on where this one ended.
+    Every decision is saved at once, so the next call resumes where this one ended.
     """
     from atdp_cli.jobs.review import open_review, summarise
 

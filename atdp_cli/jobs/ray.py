@@ -41,7 +41,7 @@ AUTO = "auto"
 _HOST_PORT = re.compile(r"(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\]):(?P<port>[0-9]{1,5})")
 
 RETRIES = 3
-"""How often a task is begun again whose worker has ended."""
+"""How often a task is restarted whose worker has ended."""
 
 STARTS = 3
 """How often Ray is started: it gives up after 30 seconds, which may be too few on a machine with much else to do."""
@@ -50,7 +50,7 @@ _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # Ray would tell its makers about each run
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # a warning about a coming default
-    "RAY_task_oom_retries": str(RETRIES),  # without it a task that never fits is begun again for ever
+    "RAY_task_oom_retries": str(RETRIES),  # without it a task that never fits is restarted for ever
 }
 
 

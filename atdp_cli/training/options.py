@@ -191,7 +191,7 @@ class EngineOptions(Options):
 
 
 class ResumingOptions(Options):
-    """How an interrupted run goes on."""
+    """How an interrupted run is resumed."""
 
     resume: Annotated[bool, Option(OUTPUT, fingerprint=False)] = False
     """Go on with the run that was interrupted, from its last saved state in OUT.partial/; where there is none, begin.

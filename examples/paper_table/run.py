@@ -16,6 +16,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+# The experiments are beside this folder, and other distributions have a package of that name.
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.errors import AtdpError
 from atdp_cli.jobs.harden.recipes import CONTROLS, PAPER

@@ -19,6 +19,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+# The experiments are beside this folder, and other distributions have a package of that name.
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 from atdp_cli.errors import AtdpError
 from atdp_cli.report.charts import Curve, Panel, chart
 from atdp_cli.text.detection.spans import Tier

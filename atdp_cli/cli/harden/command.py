@@ -56,7 +56,7 @@ def _harden(context: typer.Context, model: Path, options: HardenOptions, group: 
     command = {"command": full_command(context), "command_without_paths": without_paths(context, HardenOptions)}
     request = make_request(model, options).replace(ranks=group.ranks, **command)
     if options.minutes is not None and group.ranks.size > 1:
-        raise UsageError("--minutes goes with one process.", "Choose --epochs; --dry-run tells how long they take.")
+        raise UsageError("--minutes goes with one process.", "Choose --epochs; --dry-run shows how long they take.")
     console = options.console() if group.ranks.first else stderr_console(quiet=True)
     if options.auto:
         request = start_from_reference(request)

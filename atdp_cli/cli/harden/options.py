@@ -32,7 +32,7 @@ class RecipeOptions(Options):
 
     recipe: Annotated[str, Option(TRAINING, metavar="NAMES|FILE.toml", public=True)] = "atdp"
     """Stages, joined by +, as in redacted+atdp; --list-recipes shows them. Or a recipe file, as harden writes it
-    beside the weights; options given here go before those in its table run."""
+    beside the weights; options given here override those in its table run."""
 
     auto: Annotated[bool, Option(TRAINING)] = False
     """Choose the recipe and its settings: decoys drawn with frequencies of a noisy release, ε ≤ 3 unless

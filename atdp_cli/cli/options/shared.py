@@ -44,7 +44,7 @@ class OutputOptions(JsonOptions):
 
 
 class ProgressOptions(OutputOptions):
-    """What a command prints that tells how far it is."""
+    """What a command prints, its progress included."""
 
     progress: Annotated[ProgressOption, Option(OUTPUT, fingerprint=False)] = ProgressOption.AUTO
     """auto: bars on a terminal, else lines. json: each event as a line of JSON on standard error, and nothing else
@@ -73,7 +73,7 @@ class BackendOptions(Options):
     """Where work is done."""
 
     engine: Annotated[Literal["local", "ray"], Option(RUNNING, fingerprint=False)] = "local"
-    """local: on this machine. ray: as tasks of Ray, begun again where a worker ends; what is written is the same.
+    """local: on this machine. ray: as tasks of Ray, restarted where a worker ends; what is written is the same.
     Batches of private text, or of an audit the secrets, go to its workers. Needs pip install 'atdp[ray]'."""
 
     ray_address: Annotated[str | None, Option(RUNNING, metavar="HOST:PORT", fingerprint=False)] = None

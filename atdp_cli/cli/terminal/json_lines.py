@@ -15,7 +15,7 @@ INTERVAL = 0.1
 
 
 class ProgressOption(StrEnum):
-    """How a command tells how far it is."""
+    """How a command shows its progress."""
 
     AUTO = "auto"
     JSON = "json"

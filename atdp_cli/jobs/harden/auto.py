@@ -99,7 +99,7 @@ def fit_epochs(planned: Planned, seconds: float, minutes: float) -> Planned:
 
 
 def with_resumed_epochs(planned: Planned) -> Planned | None:
-    """The plan with the epochs of the run that is gone on with, whatever fits now; None where there is no such run.
+    """The plan with the epochs of the run that is resumed, whatever fits now; None where there is no such run.
 
     Raises:
         InputError: The record of that run cannot be read.
