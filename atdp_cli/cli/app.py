@@ -75,8 +75,8 @@ def _run(arguments: list[str]) -> int:
     except typer.Abort:
         code = INCOMPLETE
     except typer.TyperException as misuse:
-        if told := _one_line(misuse):
-            write_error(f"atdp: {one_line(told)}")
+        if message := _one_line(misuse):
+            write_error(f"atdp: {one_line(message)}")
         code = misuse.exit_code
     except AtdpError as error:
         write_error(f"atdp: {one_line(str(error))}")

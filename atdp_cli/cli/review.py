@@ -80,11 +80,11 @@ def _walk(walk: "Review", console: "Console") -> None:
         if line is None or line.lower() == "q" or (walk.entry is None and not line):
             return
         try:
-            said = _answer(walk, line)
+            reply = _answer(walk, line)
         except (InputError, UsageError) as refused:
-            said = str(refused)
-        if said:
-            console.print(said, soft_wrap=True)
+            reply = str(refused)
+        if reply:
+            console.print(reply, soft_wrap=True)
 
 
 def _ask(console: "Console") -> str | None:
@@ -124,13 +124,15 @@ def _answer(walk: "Review", line: str) -> str:
 def _pending(walk: "Review") -> str:
     """What k would write down."""
     drops = ", ".join(str(number) for number, _ in walk.pending.drop)
-    said = [f"Drop mask {drops}." if drops else "", *(f"Mark {printable(term)}." for term in walk.pending.mark)]
-    return " ".join(filter(None, said)) + " Then k." if any(said) else "Nothing is changed in this sentence now."
+    changes = [f"Drop mask {drops}." if drops else "", *(f"Mark {printable(term)}." for term in walk.pending.mark)]
+    return " ".join(filter(None, changes)) + " Then k." if any(changes) else "Nothing is changed in this sentence now."
 
 
 def printable(text: str) -> str:
     """The text without characters that move the cursor, turn the text's direction or look like nothing."""
-    return "".join(one if one.isprintable() or one in _JOINERS else " " if one.isspace() else "\ufffd" for one in text)
+    return "".join(
+        mark if mark.isprintable() or mark in _JOINERS else " " if mark.isspace() else "\ufffd" for mark in text
+    )
 
 
 def _keys(entry: "QueueEntry | None") -> str:
@@ -163,8 +165,8 @@ def _show_sentence(console: "Console", walk: "Review", entry: "QueueEntry") -> N
         sentence.append(mask, style="reverse").append(piece)
     console.print(Padding(sentence, (0, 0, 0, 2), expand=False))
     if masks:
-        found = " · ".join(_by_source(entry))
-        console.print(Padding(Text(printable(f"Found by: {found}"), style="dim"), (1, 0, 0, 2), expand=False))
+        sources = " · ".join(_by_source(entry))
+        console.print(Padding(Text(printable(f"Found by: {sources}"), style="dim"), (1, 0, 0, 2), expand=False))
 
 
 def _by_source(entry: "QueueEntry") -> list[str]:

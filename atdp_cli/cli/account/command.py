@@ -73,67 +73,71 @@ def account_command(
         curves=figuring.curve is not None,
     )
     subject = _subject(ledgers or [], ledger, planning, None if recipe is None else recipe.recipe, figuring.delta)
-    told = guarantees(subject.ledger, models=max(1, len(subject.parts)))
+    supported = guarantees(subject.ledger, models=max(1, len(subject.parts)))
     if subject.parameters is not None:
         # Parameters have neither a past nor a corpus, so nothing can be said of records.
-        told = told[-1:]
-    found = figures(subject.ledger, wanted)
+        supported = supported[-1:]
+    result = figures(subject.ledger, wanted)
     if figuring.curve is not None:
-        figuring.curve.write_text(_drawn(subject.ledger, found), encoding="utf-8")
+        figuring.curve.write_text(_drawn(subject.ledger, result), encoding="utf-8")
     if printing.as_json:
-        write_json(_answer(subject, told, found, wanted.group))
+        write_json(_answer(subject, supported, result, wanted.group))
         return
     console = stdout_console()
     if ledger.solve is not None:
         console.print(_solution(subject))
-    if found.epsilons is not None:
-        console.print(_table(subject, found, wanted.group))
+    if result.epsilons is not None:
+        console.print(_table(subject, result, wanted.group))
     if subject.parameters is None:
-        for line in filter(None, (*guarantee_sentences(subject.ledger, told), advice(subject.ledger))):
+        for line in filter(None, (*guarantee_sentences(subject.ledger, supported), advice(subject.ledger))):
             console.print(line)
 
 
 def _subject(
-    ledgers: Sequence[Path], asked: LedgerOptions, planning: PlanOptions, recipe: "Recipe | None", delta: float | None
+    ledgers: Sequence[Path],
+    options: LedgerOptions,
+    planning: PlanOptions,
+    recipe: "Recipe | None",
+    delta: float | None,
 ) -> Subject:
     from atdp_cli.jobs.account import read_ledgers, with_delta
 
-    run = (asked.sample_rate, asked.noise_multiplier, asked.steps)
-    if (asked.solve is None) != (asked.target_epsilon is None):
+    run = (options.sample_rate, options.noise_multiplier, options.steps)
+    if (options.solve is None) != (options.target_epsilon is None):
         raise UsageError("--solve and --target-epsilon go together.", "Give both or neither.")
     if ledgers:
-        if any(value is not None for value in (*run, asked.solve, *_planned(planning))):
+        if any(value is not None for value in (*run, options.solve, *_planned(planning))):
             raise UsageError("A ledger and parameters exclude each other.", "Give one of them.")
         whole, each = read_ledgers(ledgers)
         parts = tuple(zip(ledgers, each, strict=True)) if len(each) > 1 else ()
         return Subject(ledger=with_delta(whole, delta), parts=parts)
     if recipe is not None:
-        return _of_recipe(recipe, asked, planning, delta)
+        return _of_recipe(recipe, options, planning, delta)
     if any(value is not None for value in _planned(planning)):
         raise UsageError("--records, --epochs, --batch-size and --set go with --recipe.", "Add --recipe.")
-    return _of_parameters(asked, delta)
+    return _of_parameters(options, delta)
 
 
 def _planned(planning: PlanOptions) -> tuple[object, ...]:
     return (planning.recipe, planning.records, planning.epochs, planning.batch_size, planning.set_ or None)
 
 
-def _of_recipe(stages: "Recipe", asked: LedgerOptions, planning: PlanOptions, delta: float | None) -> Subject:
+def _of_recipe(stages: "Recipe", options: LedgerOptions, planning: PlanOptions, delta: float | None) -> Subject:
     from atdp_cli.jobs.account import DEFAULT_DELTA, Hypothesis, plan_hypothesis
     from atdp_cli.training.settings import apply_settings, parse_setting, stage_setting
 
     if planning.records is None:
         raise UsageError("A recipe spends by the number of records.", "Add --records.")
-    if asked.sample_rate is not None or asked.steps is not None:
+    if options.sample_rate is not None or options.steps is not None:
         raise UsageError("A recipe sets its own sample rate and steps.", "Use --records, --batch-size and --epochs.")
-    if asked.solve not in (None, Unknown.NOISE):
+    if options.solve not in (None, Unknown.NOISE):
         raise UsageError("For a recipe only the noise can be solved for.", "Use --solve noise.")
-    if asked.solve is not None and asked.noise_multiplier is not None:
+    if options.solve is not None and options.noise_multiplier is not None:
         raise UsageError("--solve noise chooses what --noise-multiplier sets.", "Leave one of them out.")
     given = {
         "epochs": planning.epochs,
         "batch-size": planning.batch_size,
-        "noise-multiplier": asked.noise_multiplier,
+        "noise-multiplier": options.noise_multiplier,
     }
     settings = [stage_setting(stages, option, value) for option, value in given.items() if value is not None]
     settings += [parse_setting(stages, text) for text in planning.set_]
@@ -143,18 +147,22 @@ def _of_recipe(stages: "Recipe", asked: LedgerOptions, planning: PlanOptions, de
         prior=planning.prior,
         jitter_seed=planning.jitter_seed,
     )
-    plan = plan_hypothesis(hypothesis, DEFAULT_DELTA if delta is None else delta, asked.target_epsilon)
+    plan = plan_hypothesis(hypothesis, DEFAULT_DELTA if delta is None else delta, options.target_epsilon)
     return Subject(ledger=plan.ledger, plan=plan)
 
 
-def _of_parameters(asked: LedgerOptions, delta: float | None) -> Subject:
+def _of_parameters(options: LedgerOptions, delta: float | None) -> Subject:
     from atdp_cli.jobs.account import DEFAULT_DELTA, Parameters, solve_hypothesis, with_delta
 
-    given = {"--sample-rate": asked.sample_rate, "--noise-multiplier": asked.noise_multiplier, "--steps": asked.steps}
+    given = {
+        "--sample-rate": options.sample_rate,
+        "--noise-multiplier": options.noise_multiplier,
+        "--steps": options.steps,
+    }
     sought = {Unknown.NOISE: "--noise-multiplier", Unknown.STEPS: "--steps", Unknown.SAMPLE_RATE: "--sample-rate"}
-    unknown = None if asked.solve is None else sought[asked.solve]
+    unknown = None if options.solve is None else sought[options.solve]
     if unknown is not None and given[unknown] is not None:
-        raise UsageError(f"--solve {asked.solve} chooses what {unknown} sets.", "Leave one of them out.")
+        raise UsageError(f"--solve {options.solve} chooses what {unknown} sets.", "Leave one of them out.")
     missing = [name for name, value in given.items() if value is None and name != unknown]
     if missing:
         raise UsageError(
@@ -163,13 +171,13 @@ def _of_parameters(asked: LedgerOptions, delta: float | None) -> Subject:
             "--steps, but for the one that --solve finds.",
         )
     parameters = Parameters(
-        sample_rate=1.0 if asked.sample_rate is None else asked.sample_rate,
-        noise_multiplier=1.0 if asked.noise_multiplier is None else asked.noise_multiplier,
-        steps=1 if asked.steps is None else asked.steps,
+        sample_rate=1.0 if options.sample_rate is None else options.sample_rate,
+        noise_multiplier=1.0 if options.noise_multiplier is None else options.noise_multiplier,
+        steps=1 if options.steps is None else options.steps,
     )
     at = with_delta(parameters.ledger(DEFAULT_DELTA), delta).delta
-    if asked.solve is not None and asked.target_epsilon is not None:
-        parameters = solve_hypothesis(asked.solve.value, parameters, asked.target_epsilon, at)
+    if options.solve is not None and options.target_epsilon is not None:
+        parameters = solve_hypothesis(options.solve.value, parameters, options.target_epsilon, at)
     return Subject(ledger=parameters.ledger(at), parameters=parameters)
 
 
@@ -184,18 +192,22 @@ def _check_curve(path: Path | None, *, force: bool) -> None:
         raise UsageError(f"{path.parent} is no folder.", "Make it first.")
 
 
-def _drawn(ledger: "Ledger", found: "Figures") -> str:
+def _drawn(ledger: "Ledger", result: "Figures") -> str:
     from atdp_cli.report.charts import Curve, Panel, chart
 
     panels = (
         Panel(
-            title="ε over δ", x_label="δ", y_label="ε (PLD)", curves=(Curve(points=found.over_delta),), logarithmic=True
+            title="ε over δ",
+            x_label="δ",
+            y_label="ε (PLD)",
+            curves=(Curve(points=result.over_delta),),
+            logarithmic=True,
         ),
         Panel(
             title=f"ε over steps, δ = {ledger.delta:g}",
             x_label="steps",
             y_label="ε (PLD)",
-            curves=(Curve(points=found.over_steps),),
+            curves=(Curve(points=result.over_steps),),
         ),
     )
     return chart(
@@ -206,7 +218,7 @@ def _drawn(ledger: "Ledger", found: "Figures") -> str:
     )
 
 
-def _answer(subject: Subject, told: Sequence["Guarantee"], found: "Figures", group: int | None) -> dict[str, Any]:
+def _answer(subject: Subject, supported: Sequence["Guarantee"], result: "Figures", group: int | None) -> dict[str, Any]:
     from dataclasses import asdict
 
     from atdp_cli.report.document import guarantee_entries
@@ -215,23 +227,23 @@ def _answer(subject: Subject, told: Sequence["Guarantee"], found: "Figures", gro
     ledger = subject.ledger
     answer: dict[str, Any] = {
         "schema_version": 1,
-        "epsilon": None if found.epsilons is None else json_numbers(asdict(found.epsilons)),
+        "epsilon": None if result.epsilons is None else json_numbers(asdict(result.epsilons)),
         "delta": ledger.delta,
         "grid": ledger.grid,
         "insecure_seed": ledger.insecure_seed,
-        "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(told)],
+        "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(supported)],
     }
     if group is not None:
-        answer["group"] = {"records": group, "epsilon": json_number(found.group)}
-    for name, value in (("replace_one", found.replace_one), ("floor", found.floor)):
+        answer["group"] = {"records": group, "epsilon": json_number(result.group)}
+    for name, value in (("replace_one", result.replace_one), ("floor", result.floor)):
         if value is not None:
             answer[name] = json_number(value)
-    if found.cross_check is not None:
-        answer["cross_check"] = {f"opacus_{name}": value for name, value in asdict(found.cross_check).items()}
-    if found.over_delta:
+    if result.cross_check is not None:
+        answer["cross_check"] = {f"opacus_{name}": value for name, value in asdict(result.cross_check).items()}
+    if result.over_delta:
         answer["curves"] = {
-            "epsilon_over_delta": [[delta, json_number(epsilon)] for delta, epsilon in found.over_delta],
-            "epsilon_over_steps": [[steps, json_number(epsilon)] for steps, epsilon in found.over_steps],
+            "epsilon_over_delta": [[delta, json_number(epsilon)] for delta, epsilon in result.over_delta],
+            "epsilon_over_steps": [[steps, json_number(epsilon)] for steps, epsilon in result.over_steps],
         }
     if subject.parts:
         answer["ledgers"] = [{"path": str(path), "epsilon": json_number(_pld(part))} for path, part in subject.parts]
@@ -285,27 +297,27 @@ def _solution(subject: Subject) -> str:
     return f"Sample rate {q:.6g}, noise multiplier {sigma:.6g}, {steps:,} steps."
 
 
-def _table(subject: Subject, found: "Figures", group: int | None) -> Any:
+def _table(subject: Subject, result: "Figures", group: int | None) -> Any:
     from rich.table import Table
 
     from atdp_cli.privacy.guarantee import rounded_up
 
-    if found.epsilons is None:
+    if result.epsilons is None:
         raise ValueError("there are no figures to show")
     rows: list[tuple[str, float | None]] = [
-        ("PLD (quote this)", found.epsilons.pld),
-        ("RDP", found.epsilons.rdp),
-        ("the paper's conversion", found.epsilons.paper),
-        ("without amplification: an observer knows every step's sample", found.epsilons.without_amplification),
+        ("PLD (quote this)", result.epsilons.pld),
+        ("RDP", result.epsilons.rdp),
+        ("the paper's conversion", result.epsilons.paper),
+        ("without amplification: an observer knows every step's sample", result.epsilons.without_amplification),
     ]
     if group is not None:
-        rows.append((f"{group} records together, PLD", found.group))
-    if found.replace_one is not None:
-        rows.append(("replace-one, PLD", found.replace_one))
-    if found.floor is not None:
-        rows.append(("every σ as its smallest, PLD", found.floor))
-    if found.cross_check is not None:
-        rows += [("Opacus, RDP", found.cross_check.rdp), ("Opacus, PRV", found.cross_check.prv)]
+        rows.append((f"{group} records together, PLD", result.group))
+    if result.replace_one is not None:
+        rows.append(("replace-one, PLD", result.replace_one))
+    if result.floor is not None:
+        rows.append(("every σ as its smallest, PLD", result.floor))
+    if result.cross_check is not None:
+        rows += [("Opacus, RDP", result.cross_check.rdp), ("Opacus, PRV", result.cross_check.prv)]
     rows += [(f"{path} alone, PLD at δ = {part.delta:g}", _pld(part)) for path, part in subject.parts]
     table = Table("accountant", "ε", title=f"δ = {subject.ledger.delta:g}", title_justify="left")
     table.columns[1].justify = "right"

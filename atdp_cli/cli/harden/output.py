@@ -75,8 +75,8 @@ def show_result(finished: "HardenResult", console: "Console") -> None:
     from atdp_cli.report.document import HTML_FILE
 
     table = Table("held-out perplexity", "all", "sensitive", "other", title="Result", title_justify="left")
-    for name, found in (("before", finished.before), ("after", finished.after)):
-        cells = (found.all, found.sensitive, found.other)
+    for name, perplexity in (("before", finished.before), ("after", finished.after)):
+        cells = (perplexity.all, perplexity.sensitive, perplexity.other)
         table.add_row(name, *(figure(cell) for cell in cells))
     console.print(table)
     if finished.failed is not None:
@@ -86,7 +86,7 @@ def show_result(finished: "HardenResult", console: "Console") -> None:
     console.print(f"{finished.steps} steps in {_duration(finished.seconds)}.")
     console.print(f"Report: {finished.output / HTML_FILE}", soft_wrap=True)
     console.print(f"Keep private: {beside(finished.output, PRIVATE)}", soft_wrap=True)
-    if any(one.epsilon == float("inf") for one in finished.guarantees if one.scope == "end_to_end"):
+    if any(each.epsilon == float("inf") for each in finished.guarantees if each.scope == "end_to_end"):
         console.print("Not to be called releasable: no finite ε holds end to end. Audit it with atdp audit-canary.")
 
 

@@ -42,12 +42,12 @@ def _handled(handlers: Mapping[signal.Signals, Callable[[int, FrameType | None],
     if threading.current_thread() is not threading.main_thread():
         yield  # Only the main thread may say what signals do.
         return
-    before = {one: signal.getsignal(one) for one in handlers}
+    before = {number: signal.getsignal(number) for number in handlers}
     try:
-        for one, handler in handlers.items():
-            if before[one] is not signal.SIG_IGN:
-                signal.signal(one, handler)
+        for number, handler in handlers.items():
+            if before[number] is not signal.SIG_IGN:
+                signal.signal(number, handler)
         yield
     finally:
-        for one, handler_before in before.items():
-            signal.signal(one, handler_before)
+        for number, handler_before in before.items():
+            signal.signal(number, handler_before)

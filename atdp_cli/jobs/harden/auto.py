@@ -45,8 +45,8 @@ def learning_rate(width: int) -> float:
     >>> learning_rate(144), learning_rate(288), learning_rate(768)
     (0.004, 0.001, 0.00014)
     """
-    found = RATE * (WIDTH / width) ** 2
-    return float(f"{min(max(found, LEAST_RATE), RATE):.2g}")
+    rate = RATE * (WIDTH / width) ** 2
+    return float(f"{min(max(rate, LEAST_RATE), RATE):.2g}")
 
 
 def with_learning_rate(request: HardenRequest) -> HardenRequest:
@@ -107,11 +107,11 @@ def with_resumed_epochs(planned: Planned) -> Planned | None:
     from atdp_cli.runs.workspace import read_record  # loads torch
 
     output, recipe = planned.request.output, planned.request.recipe
-    left = [read_record(beside(output, suffix)) for suffix in (PARTIAL, PRIVATE, FAILED + PRIVATE)]
-    begun = next((one.identity[BEGUN] for one in left if one is not None and BEGUN in one.identity), None)
+    records = [read_record(beside(output, suffix)) for suffix in (PARTIAL, PRIVATE, FAILED + PRIVATE)]
+    begun = next((each.identity[BEGUN] for each in records if each is not None and BEGUN in each.identity), None)
     if not planned.request.resume or begun is None:
         return None
-    was, is_now = (_epochs(one) for one in (parse_recipe_text(begun).recipe, recipe))
+    was, is_now = (_epochs(stages) for stages in (parse_recipe_text(begun).recipe, recipe))
     if was is None or was == is_now:
         return planned
     return plan_request(planned.request.replace(recipe=apply_settings(recipe, [stage_setting(recipe, "epochs", was)])))

@@ -139,14 +139,14 @@ def plan_request(request: HardenRequest) -> Planned:
     plan = plan_with(recipe)
     if request.insecure_seed is not None:
         plan = replace(plan, ledger=plan.ledger.model_copy(update={"insecure_seed": True}))
-    found = guarantees(plan.ledger)
-    _check_budget(request, plan, found)
+    supported = guarantees(plan.ledger)
+    _check_budget(request, plan, supported)
     return Planned(
         request=request.replace(recipe=recipe),
         split=split,
         plan=plan,
         inherited=inherited,
-        guarantees=found,
+        guarantees=supported,
         manifest=manifest,
         sha256=sha256,
     )
@@ -201,9 +201,9 @@ def _check_paths(request: HardenRequest) -> None:
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise InputError(f"{path} is no ordinary file.", "Give a file: it is read more than once.")
     named = (request.spans, *request.detector.allow, *request.detector.deny, request.manifest, request.valid)
-    for one in named:
-        if one is not None and not one.is_file():
-            raise InputError(f"{one} is no file.", "Check the path.")
+    for path in filter(None, named):
+        if not path.is_file():
+            raise InputError(f"{path} is no file.", "Check the path.")
     if not request.output.name:
         raise UsageError(f"-o {request.output} names no new folder.", "Choose another folder with -o.")
     if same_file(request.output, request.model):
@@ -271,7 +271,7 @@ def _check_scaled(recipe: Recipe) -> None:
         )
 
 
-def _check_budget(request: HardenRequest, plan: Plan, found: Sequence[Guarantee]) -> None:
+def _check_budget(request: HardenRequest, plan: Plan, supported: Sequence[Guarantee]) -> None:
     if request.max_epsilon is None:
         return
     unbounded = [stage.stage.name for stage in plan.stages if isinstance(mechanism_of(stage.stage), Plain)]
@@ -279,7 +279,7 @@ def _check_budget(request: HardenRequest, plan: Plan, found: Sequence[Guarantee]
         raise BudgetError(
             f"Stage {unbounded[0]} trains without noise, so no --max-epsilon holds.", "Leave one of them out."
         )
-    epsilon = next(one.epsilon for one in found if one.scope == "increment") or 0.0
+    epsilon = next(each.epsilon for each in supported if each.scope == "increment") or 0.0
     if epsilon > request.max_epsilon:
         raise BudgetError(
             f"The plan spends ε = {epsilon:.3g}, above --max-epsilon {request.max_epsilon:g}.",
