@@ -46,8 +46,7 @@ def validated(cls: type[_T]) -> type[_T]:
     """A frozen dataclass whose fields are checked by their annotations, and whose constructor raises `UsageError`.
 
     Types are strict: no text is read as a number, and no truth value is one. The docstring under a field is its help.
-    `__post_init__` checks what concerns
-    several fields, and raises `contradiction`.
+    `__post_init__` checks what concerns several fields, and raises `contradiction`.
     """
     config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
     made: Any = pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=config)(cls)
