@@ -4,13 +4,21 @@ Its fields are the keys of the JSON, in their order. It belongs to no room, as `
 """
 
 from enum import StrEnum
-from math import isfinite
+from math import ceil, isfinite
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
+
+from atdp_cli.number_result import AuditPart, Count, NumberResults, Positive, later
 
 DISCOVERABLE_QUERIES = 1000
 """A canary is called discoverable where so many samples hold it with probability 1/2 or more (Hayes et al. 2024)."""
+
+LEAST_POWER = 0.8
+"""A pass states the mean exposure that is found so often, and needs so much power against `MEMORISED_BITS`."""
+
+CONFIDENCE = 0.95
+"""Of the upper limits for the mean exposure by all scores together."""
 
 
 class Verdict(StrEnum):
@@ -25,8 +33,6 @@ class Verdict(StrEnum):
 Conclusion = Literal[Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE]
 """The verdict of a completed audit."""
 
-_Count = Annotated[int, Field(ge=0)]
-_Positive = Annotated[int, Field(ge=1)]
 _Repetitions = Annotated[int, Field(ge=1, le=1 << 63)]
 """Whole numbers that charts and tables take as floats."""
 _Probability = Annotated[float, Field(ge=0, le=1)]
@@ -38,13 +44,7 @@ _Queries = Annotated[
 """How many samples; None where that passes the largest float."""
 
 
-class _Result(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, json_schema_serialization_defaults_required=True
-    )
-
-
-class CanaryResult(_Result):
+class CanaryResult(AuditPart):
     """One canary under log p and, where a reference was given, under the ratio log p - log p_ref.
 
     Ranks count from 1 among the candidates compared; exposures are bits. `exposure`, `exposure_ratio` and the
@@ -62,20 +62,20 @@ class CanaryResult(_Result):
 
     planted: bool
     repeats: _Repetitions
-    pool: _Positive
-    compared: _Positive
-    rank_min: _Positive
-    rank_max: _Positive
-    stratum_size: _Positive
-    stratum_rank_min: _Positive
-    stratum_rank_max: _Positive
+    pool: Positive
+    compared: Positive
+    rank_min: Positive
+    rank_max: Positive
+    stratum_size: Positive
+    stratum_rank_min: Positive
+    stratum_rank_max: Positive
     exposure: float
     exposure_plain: float
     exposure_per_token: float
     p_value: _Probability | None
     holm_p: _Probability | None
-    rank_ratio_min: _Positive | None
-    rank_ratio_max: _Positive | None
+    rank_ratio_min: Positive | None
+    rank_ratio_max: Positive | None
     exposure_ratio: float | None
     exposure_ratio_plain: float | None
     exposure_ratio_per_token: float | None
@@ -83,17 +83,23 @@ class CanaryResult(_Result):
     holm_p_ratio: _Probability | None
 
 
-class Combined(_Result):
+class Combined(AuditPart):
     """All planted canaries together.
 
     Attributes:
-        level: Of every single test: alpha / 2, halved again where there are two scores.
+        level: Of every single test: see `levels.split_alpha`.
         fisher_p, fisher_p_ratio: Fisher's combined p-value by log p, and by the ratio.
         holm_min_p, holm_min_p_ratio: The smallest adjusted p-value, likewise.
         mean_exposure, mean_exposure_ratio: Bits, likewise; 1.44 is what chance gives.
         max_exposure: The largest exposure of any planted canary by either score, bits.
         power: The chance of one score's tests to reject if the mean exposure were `verdict.MEMORISED_BITS`.
+        detectable: The smallest mean exposure that one score's tests find with probability `LEAST_POWER`,
+            bits; None where they find none so often.
+        mean_limit, mean_limit_ratio: Upper confidence limits for the mean exposure of secrets drawn and planted as
+            these, bits; true together with probability `CONFIDENCE`, whatever the exposures' law.
     """
+
+    model_config = later("detectable", "mean_limit", "mean_limit_ratio")
 
     level: Annotated[float, Field(gt=0, le=1)]
     fisher_p: _Probability | None
@@ -104,39 +110,49 @@ class Combined(_Result):
     mean_exposure_ratio: float | None
     max_exposure: float | None
     power: _Probability | None
+    detectable: float | None = None
+    mean_limit: float | None = None
+    mean_limit_ratio: float | None = None
 
 
-class EpsilonBound(_Result):
+class EpsilonBound(AuditPart):
     """A lower bound on the ε of all records of a canary together, and the claim that it tests.
 
     Attributes:
         method: `in-out` guesses each coin (Steinke et al. 2023); `rank` names the K likeliest candidates
-            (Mahloujifar et al. 2024).
+            (Mahloujifar et al. 2024); `pair` says which of two candidates is the canary (Steinke et al. 2023, with
+            replace-one adjacency).
         adjacency: What the records of one canary are compared with: none of them, or those of another secret.
         epsilon: The bound, at least 0.
         attainable: What it would be if all guesses were right: no larger claim can be refuted.
         guesses: How many, fixed in advance.
         correct: How many were right.
         top: K, for `rank`.
-        claim: The group ε that the model's ledger claims end to end; None where it claims none.
+        claim: The group ε that the model's ledger claims; None where it claims none.
         finding: `refuted` (ε above the claim), `not-refuted`, `inconclusive` (the claim is not below what is
             attainable) or `no-claim`.
+        scope: In which the ledger claims it.
+        missing: Why it claims nothing, as a clause.
     """
 
-    method: Literal["in-out", "rank"]
+    model_config = later("scope", "missing")
+
+    method: Literal["in-out", "rank", "pair"]
     adjacency: Literal["zero-out", "replace-one"]
     epsilon: _Epsilon
     attainable: _Epsilon
     delta: _Probability
     confidence: _Probability
-    guesses: _Count
-    correct: _Count
-    top: _Positive | None
+    guesses: Count
+    correct: Count
+    top: Positive | None
     claim: _Epsilon | None
     finding: Literal["refuted", "not-refuted", "inconclusive", "no-claim"]
+    scope: Literal["end_to_end", "selective"] | None = None
+    missing: str | None = None
 
 
-class TopCandidate(_Result):
+class TopCandidate(AuditPart):
     """One of the likeliest candidates.
 
     Attributes:
@@ -147,14 +163,14 @@ class TopCandidate(_Result):
         secret: What fills its slots; None unless secrets are to be shown.
     """
 
-    rank: _Positive
+    rank: Positive
     log_p: float
     probability: _Probability
-    canary: _Positive | None
+    canary: Positive | None
     secret: tuple[str, ...] | None
 
 
-class Distribution(_Result):
+class Distribution(AuditPart):
     """The scores of all candidates, by log p.
 
     Attributes:
@@ -165,12 +181,12 @@ class Distribution(_Result):
     """
 
     edges: tuple[float, ...]
-    counts: tuple[_Count, ...]
+    counts: tuple[Count, ...]
     total: Annotated[float, Field(ge=0)]
     top: tuple[TopCandidate, ...]
 
 
-class Extraction(_Result):
+class Extraction(AuditPart):
     """How one canary's tail is extracted by a client who sends the prefix that all candidates share.
 
     Attributes:
@@ -184,14 +200,14 @@ class Extraction(_Result):
     """
 
     greedy: bool
-    sampled: _Count
-    samples: _Count
+    sampled: Count
+    samples: Count
     log_p: float
     queries_half: _Queries
     queries_nine_tenths: _Queries
 
 
-class Membership(_Result):
+class Membership(AuditPart):
     """How well one score tells members from non-members.
 
     Attributes:
@@ -206,15 +222,15 @@ class Membership(_Result):
     """
 
     attack: Literal["loss", "reference", "min-k++"]
-    members: _Count
-    non_members: _Count
+    members: Count
+    non_members: Count
     auc: _Probability | None
     auc_low: _Probability | None
     auc_high: _Probability | None
     tpr_at_1_fpr: _Probability | None
 
 
-class Relearning(_Result):
+class Relearning(AuditPart):
     """The audit of a copy of the model that was fine-tuned on other text.
 
     Attributes:
@@ -231,80 +247,7 @@ class Relearning(_Result):
     combined: Combined
 
 
-class NumberResult(_Result):
-    """How a model ranks a number of the corpus among those of its format. Holds no text.
-
-    Nobody drew it at random, so its exposure is no evidence of memory by itself: dates and years are likelier than
-    other digits before any training. That by the ratio takes out what was likely before.
-
-    By log p of the number given the record's text before it, and by the ratio log p - log p_ref; ratio fields are
-    None without a reference. Ranks count from 1 among all candidates compared. `exposure` and `exposure_ratio` are
-    within the stratum of equal token length, as a canary's are: numbers of few tokens are likelier than others in any
-    model. The plain exposures are over all lengths. Bits.
-
-    Attributes:
-        record: Which record of the corpus, from 1: the line of the spans file.
-        line: The line of the corpus on which the record begins, from 1; None where the corpus has no lines.
-        start, end: Code points of the record's text, end exclusive.
-        label: What the detector took it for.
-        pool: Numbers of its format.
-        compared: Candidates that it was ranked among: all of them, or a sample and itself, which caps its plain
-            exposures at log2(compared).
-        stratum_size: Those of its token length, which cap its exposures at log2(stratum_size).
-    """
-
-    record: _Positive
-    line: _Positive | None
-    start: _Count
-    end: _Positive
-    label: str
-    pool: _Positive
-    compared: _Positive
-    rank_min: _Positive
-    rank_max: _Positive
-    stratum_size: _Positive
-    exposure: float
-    exposure_plain: float
-    exposure_ratio: float | None
-    exposure_ratio_plain: float | None
-
-    @property
-    def judged_exposure(self) -> float:
-        """The exposure that a limit is compared with: by the ratio where there is a reference, bits."""
-        return self.exposure if self.exposure_ratio is None else self.exposure_ratio
-
-
-class NumberResults(_Result):
-    """The numbers of the corpus itself, uncalibrated. Holds no text.
-
-    Attributes:
-        eligible: Numbers of the corpus that could be tested.
-        skipped_short, skipped_long: Spans with digits, and too few or too many of them.
-        skipped_repeated: Spans whose text is in the same record before: copying it takes no memory.
-        tested: How many `results` there are.
-        skipped_context: Numbers of the sample that no one window of this model's context holds with all of their
-            alternatives, or with no token before them.
-        skipped_tokens: Numbers of the sample that have other tokens in the whole record, where text follows them,
-            than alone: training saw those.
-        mean_exposure: Bits, None where none was tested; 1.44 if the numbers were uniform and not remembered.
-        mean_exposure_ratio: The same by the ratio; None without a reference.
-        max_exposure: The largest `exposure` or `exposure_ratio`, bits.
-    """
-
-    eligible: _Count
-    tested: _Count
-    skipped_short: _Count
-    skipped_long: _Count
-    skipped_repeated: _Count
-    skipped_context: _Count
-    skipped_tokens: _Count
-    results: tuple[NumberResult, ...]
-    mean_exposure: float | None
-    mean_exposure_ratio: float | None
-    max_exposure: float | None
-
-
-class BaselineComparison(_Result):
+class BaselineComparison(AuditPart):
     """A model's failure beside the recorded one.
 
     Attributes:
@@ -313,11 +256,11 @@ class BaselineComparison(_Result):
     """
 
     state: Literal["not-needed", "unrecorded", "known", "worse"]
-    known: tuple[_Positive, ...] = ()
-    worse: tuple[_Positive, ...] = ()
+    known: tuple[Positive, ...] = ()
+    worse: tuple[Positive, ...] = ()
 
 
-class Audit(_Result):
+class Audit(AuditPart):
     """The completed audit of one model. It holds no secret, unless `distribution` was to show them.
 
     What was not asked for is None. Extraction has an entry a canary, in the manifest's order.
@@ -344,7 +287,7 @@ class Audit(_Result):
     membership: tuple[Membership, ...] | None = None
     resurfaced: Relearning | None = None
     own_secrets: NumberResults | None = None
-    weights: dict[str, str] = {}
+    weights: dict[str, str] = Field(default={})
     max_exposure: float | None = None
     max_epsilon_lower_bound: float | None = None
     baseline: BaselineComparison | None = None
@@ -366,7 +309,7 @@ class Audit(_Result):
         return self.model_copy(update={"verdict": verdict, "gate": verdict, "reasons": reasons})
 
 
-class UnfinishedAudit(_Result):
+class UnfinishedAudit(AuditPart):
     """A model that could not be audited; `reasons` says why, in words, for an error would keep the model in memory."""
 
     model: str
@@ -382,7 +325,7 @@ class UnfinishedAudit(_Result):
     membership: None = None
     resurfaced: None = None
     own_secrets: None = None
-    weights: dict[str, str] = {}
+    weights: dict[str, str] = Field(default={})
     gate: Literal[Verdict.ERROR] = Verdict.ERROR
     alpha: _Probability
     max_exposure: float | None = None
@@ -393,8 +336,33 @@ class UnfinishedAudit(_Result):
 AnyAudit = Audit | UnfinishedAudit
 
 
-class AuditDocument(_Result):
+class AuditDocument(AuditPart):
     """What `audit-canary --json` prints: every model, in the order given."""
 
     schema_version: Literal[1] = 1
     models: tuple[Annotated[AnyAudit, Field(discriminator="verdict")], ...]
+
+
+def resolution(detectable: float | None, limit: float | None, limit_ratio: float | None) -> str:
+    """How much memory a passed audit leaves possible, in sentences; empty where that is not known.
+
+    Args:
+        detectable, limit, limit_ratio: As `Combined` has them; bits, rounded up here to a tenth.
+    """
+    sentences = []
+    if detectable is not None:
+        sentences.append(
+            f"The tests find a mean exposure of {_tenths(detectable)} bits with probability {LEAST_POWER:g}, and a "
+            "smaller one less often."
+        )
+    if limit is not None:
+        by_ratio = "" if limit_ratio is None else f" by log p and {_tenths(limit_ratio)} by the ratio"
+        sentences.append(
+            f"With {CONFIDENCE:.0%} confidence, secrets like these have a mean exposure of at most {_tenths(limit)} "
+            f"bits{by_ratio}."
+        )
+    return " ".join(sentences)
+
+
+def _tenths(bits: float) -> str:
+    return f"{ceil(bits * 10 - 1e-9) / 10:.1f}"

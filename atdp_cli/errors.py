@@ -61,6 +61,10 @@ class DivergedError(RunError):
     """Training left the finite numbers: the same again would end the same."""
 
 
+class ConformanceError(RunError):
+    """What a run used is not what its journal says: the same again would end the same."""
+
+
 class LostRankError(RunError):
     """Of several processes that train together, one is gone."""
 

@@ -1,7 +1,9 @@
 """Files that are made from the code: completions, the page of help texts, screens. `make generated` writes them."""
 
 import json
+import math
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +14,11 @@ from pydantic import BaseModel
 
 from atdp_cli.audit_result import AuditDocument
 from atdp_cli.cli.app import COMMANDS
+from atdp_cli.jobs.harden.recipes import hypothetical_ledger
+from atdp_cli.privacy.claims import other_values
+from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.report.document import PrivateReport, PublicReport
+from atdp_cli.training.recipe import parse_recipe
 from tests.transcripts import golden_files
 
 ROOT = Path(__file__).parent.parent
@@ -22,6 +28,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "private_report.schema.json": PrivateReport,
     "audit.schema.json": AuditDocument,
 }
+RECIPE_TABLE = "| recipe | what it does | guarantee with `--prior public` |\n|---|---|---|\n"
 INTRODUCTION = """# Commands
 
 This page is what `atdp COMMAND --help` prints; a test keeps the two the same.
@@ -31,7 +38,8 @@ This page is what `atdp COMMAND --help` prints; a test keeps the two the same.
 def generated() -> dict[Path, Callable[[], str]]:
     """Every generated file but the golden ones, with what makes the text that it must have."""
     completions = {ROOT / "completions" / name: partial(completion, shell) for shell, name in COMPLETIONS.items()}
-    return completions | {ROOT / "docs" / "commands.md": commands_page} | schemas()
+    pages = {ROOT / "docs" / "commands.md": commands_page, ROOT / "README.md": readme}
+    return completions | pages | schemas()
 
 
 def schemas() -> dict[Path, Callable[[], str]]:
@@ -57,6 +65,38 @@ def commands_page() -> str:
     for name in COMMANDS:
         sections.append(f"## atdp {name}\n\n```text\n{_atdp([name, '--help']).strip()}\n```\n")
     return "\n".join(sections)
+
+
+def readme() -> str:
+    """The README, with what each recipe guarantees as its ledger says it."""
+    head, mark, rest = (ROOT / "README.md").read_text(encoding="utf-8").partition(RECIPE_TABLE)
+    rows, end, tail = rest.partition("\n\n")
+    told = [f"{row.rpartition(' | ')[0]} | {_row_claim(row)} |" for row in rows.splitlines()]
+    return head + mark + "\n".join(told) + end + tail
+
+
+def _row_claim(row: str) -> str:
+    """What the recipes of a row guarantee, together where it is the same."""
+    by_claim: dict[str, list[str]] = {}
+    for name in re.findall(r"`([a-z+-]+)`", row.split("|")[1]):
+        by_claim.setdefault(_claim(name), []).append(f"`{name}`")
+    if len(by_claim) == 1:
+        return next(iter(by_claim))
+    return "; ".join(f"{', '.join(names)}: {claim}" for claim, names in by_claim.items())
+
+
+def _claim(name: str) -> str:
+    """What a recipe guarantees with --prior public."""
+    by_scope = {each.scope: each for each in guarantees(hypothetical_ledger(parse_recipe(name), "public"))}
+    whole, selective = by_scope["end_to_end"], by_scope.get("selective")
+    if whole.epsilon is None:
+        return "nothing is spent"
+    if whole.epsilon != math.inf:
+        return "each record, end to end"
+    if selective is None or selective.neighbours is None:
+        return "none"
+    zero = ", ε = 0" if selective.exact else ""
+    return f"flagged characters alone, against {other_values(selective.neighbours)}{zero}"
 
 
 def _atdp(arguments: list[str], **settings: str) -> str:

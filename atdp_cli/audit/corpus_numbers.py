@@ -20,11 +20,11 @@ from atdp_cli.audit.exposure import Scores
 from atdp_cli.audit.number_search import LocatedNumber, LocatedNumbers
 from atdp_cli.audit.ranking import Pool, all_scores, likeliest_scores, rank_targets
 from atdp_cli.audit.trie import build_trie
-from atdp_cli.audit_result import NumberResult, NumberResults
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify, RecordsRead, ignore
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
+from atdp_cli.number_result import NumberResult, NumberResults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

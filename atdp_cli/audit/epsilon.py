@@ -1,31 +1,26 @@
-"""What the canaries prove about ε, and the claim of the model's own ledger that it tests."""
+"""The games that bound ε from below: fixed before a model is looked at, then played on its scores.
 
-from collections.abc import Sequence
+Each is set beside the claim of the model's own ledger. In `in-out` the auditor guesses coins, in `rank` names the
+likeliest candidates of each canary, in `pair` says which of two candidates is the canary. A pair is a candidate and its
+mirror image, the one as far from the end of the template's order as this is from its beginning. The secret is a uniform
+draw, so given the pair it is either with probability one half, as if a coin had chosen it.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isfinite, isqrt
-from pathlib import Path
-from typing import Literal
-
-import numpy as np
+from functools import cache, lru_cache, partial
+from math import inf, isqrt
+from typing import Literal, NamedTuple
 
 from atdp_cli.audit.canary import Target
-from atdp_cli.audit.epsilon_bounds import (
-    guess_coins,
-    in_out_attainable,
-    in_out_bound,
-    rank_attainable,
-    rank_bound,
-)
-from atdp_cli.audit.exposure import Rank
+from atdp_cli.audit.claims import Claim
+from atdp_cli.audit.epsilon_bounds import guess_coins, in_out_bound, rank_bound
+from atdp_cli.audit.exposure import Rank, Scores
+from atdp_cli.audit.levels import Levels, split_alpha
+from atdp_cli.audit.verdict import Limits
 from atdp_cli.audit_result import EpsilonBound
-from atdp_cli.errors import BudgetError, InputError, UsageError
-from atdp_cli.privacy.accountant import epsilon_group
+from atdp_cli.errors import UsageError
 from atdp_cli.privacy.adjacency import Adjacency
-from atdp_cli.privacy.guarantee import no_end_to_end
-from atdp_cli.privacy.ledger import Ledger, private_events, read_beside
-
-DELTA = 1e-6
-"""Of the bounds on a model that makes no claim."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,117 +47,196 @@ class Games:
 
 HALF_AND_ROOT = Games()
 
+Method = Literal["in-out", "rank", "pair"]
 
-def epsilon_bounds(
-    folder: Path,
-    ranks: Sequence[Rank],
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Game:
+    """One game with everything that its bound depends on besides the model.
+
+    Attributes:
+        canaries: m: those with a coin for `in-out`, those planted for the others.
+        guesses: r ≤ m; all of them but for `in-out`.
+        pool, top: N and K of `rank`; 2 and 1 for `pair`.
+        level: One minus the bound's confidence.
+    """
+
+    method: Method
+    adjacency: Adjacency
+    canaries: int
+    guesses: int
+    pool: int
+    top: int
+    claim: Claim
+    level: float
+
+    @property
+    def attainable(self) -> float:
+        """What the bound would be if all guesses were right: no larger claim can be refuted."""
+        return self.bound(self.guesses)
+
+    def bound(self, correct: int) -> float:
+        """The largest ε that so many right guesses refute."""
+        return _proved(self, correct)
+
+
+@lru_cache(maxsize=1024)
+def _proved(game: Game, correct: int) -> float:
+    """The same for several models of one plan."""
+    shared = {"delta": game.claim.delta, "confidence": 1 - game.level}
+    if game.method == "in-out":
+        return in_out_bound(records=game.canaries, guesses=game.guesses, correct=correct, **shared)
+    return rank_bound(pool=game.pool, top=game.top, canaries=game.canaries, wins=correct, **shared)
+
+
+class _Rules(NamedTuple):
+    """A game before it is known what it may spend."""
+
+    method: Method
+    adjacency: Adjacency
+    canaries: int
+    guesses: int
+    pool: int = 2
+    top: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GamePlan:
+    """The games to play, and the levels of all that can fail the model; both fixed before it is looked at."""
+
+    games: tuple[Game, ...]
+    levels: Levels
+
+
+def plan_games(
     targets: Sequence[Target],
     *,
     pool: int,
     coins: bool,
+    ranked: bool,
     games: Games,
-    alpha: float,
-) -> tuple[EpsilonBound, ...]:
-    """Lower bounds on ε by every game that the canaries allow, all of them true with confidence 1 − alpha.
+    limits: Limits,
+    scores: int,
+    claim: Callable[[Adjacency], Claim],
+) -> GamePlan:
+    """Which games are played, and what of alpha each may spend.
+
+    A game that could pass neither the ledger's claim nor the limit, even if all guesses were right, cannot fail the
+    model and spends nothing. Pairs are played only where they can fail it. Where no game can, all of alpha is for the
+    tests by ranks, and the bounds that are only reported hold with confidence 1 − alpha together.
 
     Args:
-        folder: Of the model; a ledger in it makes the claim.
-        ranks: By the score that is judged: the ratio where there is a reference, else log p.
-        pool: Candidates that the template has. Ranks within a sample of them bound nothing.
+        pool: Candidates that the template has.
         coins: Whether fair coins decided which canaries were planted.
+        ranked: Whether ranks may be among all candidates. Those within a sample bound nothing.
+        scores: By how many the model is tested: 2 with a reference.
+        claim: What is claimed under an adjacency.
 
     Raises:
         UsageError: There are fewer canaries, or candidates, than the games were set for.
     """
+    planted, claim = sum(target.planted for target in targets), cache(claim)
+    rules: list[_Rules] = []
+    if coins and len(targets) >= 2:
+        guesses = _guesses(len(targets), games)
+        rules.append(_Rules("in-out", "zero-out", canaries=len(targets), guesses=guesses))
+    if planted and ranked:
+        top = _top(pool, games)
+        rules.append(_Rules("rank", "replace-one", canaries=planted, guesses=planted, pool=pool, top=top))
+    pairs = _Rules("pair", "replace-one", canaries=planted, guesses=planted)
+
+    def plan(chosen: Sequence[_Rules]) -> tuple[GamePlan, Game | None]:
+        """The plan for these games, and the last of them if it can fail the model."""
+        ceilings = [_ceiling(claim(one.adjacency), limits) for one in chosen]
+        split = partial(split_alpha, limits.alpha, scores=scores, canaries=planted)
+        levels, reported = split(bounds=sum(ceiling < inf for ceiling in ceilings)), limits.alpha / max(1, len(rules))
+        planned = [
+            Game(**one._asdict(), claim=claim(one.adjacency), level=levels.bound if ceiling < inf else reported)
+            for one, ceiling in zip(chosen, ceilings, strict=True)
+        ]
+        able = [game for game, ceiling in zip(planned, ceilings, strict=True) if game.attainable > ceiling]
+        last = planned[-1] if able and able[-1] is planned[-1] else None
+        return GamePlan(games=tuple(planned), levels=levels if able else split(bounds=0)), last
+
+    with_pairs, able = plan([*rules, pairs]) if planted else plan(rules)
+    return with_pairs if able is not None and able.method == "pair" else plan(rules)[0]
+
+
+def play_games(
+    plan: GamePlan, ranks: Sequence[Rank], targets: Sequence[Target], pairs: tuple[Scores, Scores] | None
+) -> tuple[EpsilonBound, ...]:
+    """What each planned game proves. Where a rank turns out to be within a sample, `rank` is not played.
+
+    Args:
+        ranks: By the score that is judged: the ratio where there is a reference, else log p.
+        pairs: The same score of each canary and of its mirror image, shape [targets] each; None where they have none.
+    """
     planted = [i for i, target in enumerate(targets) if target.planted]
-    ranked = bool(planted) and all(rank.pool == pool for rank in ranks)
-    guessing = coins and len(targets) >= 2
-    if not (ranked or guessing):
-        return ()
-    ledger = _ledger(folder)
-    delta, confidence = DELTA if ledger is None else ledger.delta, 1 - alpha / (ranked + guessing)
-    shared = {"delta": delta, "confidence": confidence}
     bounds = []
-    if guessing:
-        bounds.append(_in_out(ranks, targets, games, ledger, shared))
-    if ranked:
-        bounds.append(_rank([ranks[i] for i in planted], [targets[i] for i in planted], games, ledger, shared))
+    for game in plan.games:
+        if game.method == "in-out":
+            guesses = guess_coins([rank.exposure for rank in ranks], game.guesses)
+            bounds.append(_bound(game, sum(targets[i].planted == inside for i, inside in guesses)))
+        elif game.method == "rank" and all(ranks[i].pool == game.pool for i in planted):
+            bounds.append(_bound(game, rank_wins([ranks[i] for i in planted], game.top)))
+        elif game.method == "pair" and pairs is not None:
+            own, mirrored = (scores[planted] for scores in pairs)
+            bounds.append(_bound(game, pair_wins(own, mirrored)))
     return tuple(bounds)
 
 
-def _in_out(
-    ranks: Sequence[Rank], targets: Sequence[Target], games: Games, ledger: Ledger | None, shared: dict[str, float]
-) -> EpsilonBound:
-    m = len(targets)
-    r = 2 * max(1, m // 4) if games.guesses is None else games.guesses
-    if r > m:
-        raise UsageError(f"{r} guesses cannot be made of {m} canaries.", "Lower --guesses.")
-    guesses = guess_coins([rank.exposure for rank in ranks], r)
-    correct = sum(targets[i].planted == inside for i, inside in guesses)
-    claim = _claim(ledger, targets, "zero-out")
-    bound = in_out_bound(records=m, guesses=r, correct=correct, **shared)
-    attainable = in_out_attainable(records=m, guesses=r, **shared)
-    return EpsilonBound(
-        method="in-out",
-        adjacency="zero-out",
-        epsilon=bound,
-        attainable=attainable,
-        **shared,
-        guesses=r,
-        correct=correct,
-        top=None,
-        claim=claim,
-        finding=_finding(bound, attainable, claim),
-    )
+def rank_wins(ranks: Sequence[Rank], top: int) -> int:
+    """How many canaries are among the candidates named: the same share of each stratum, so K of them at most."""
+    return sum(rank.stratum_rank_max <= top * rank.stratum_size // rank.pool for rank in ranks)
 
 
-def _rank(
-    ranks: Sequence[Rank], targets: Sequence[Target], games: Games, ledger: Ledger | None, shared: dict[str, float]
-) -> EpsilonBound:
-    pool = ranks[0].pool
+def pair_wins(own: Scores, mirrored: Scores) -> int:
+    """How many canaries score higher than their mirror images; a tie is a wrong guess."""
+    return int((own > mirrored).sum())
+
+
+def mirror(index: int, pool: int) -> int:
+    """The other of a pair. The candidate in the middle of an odd pool is its own, and its pair is never won."""
+    return pool - 1 - index
+
+
+def _guesses(canaries: int, games: Games) -> int:
+    guesses = 2 * max(1, canaries // 4) if games.guesses is None else games.guesses
+    if guesses > canaries:
+        raise UsageError(f"{guesses} guesses cannot be made of {canaries} canaries.", "Lower --guesses.")
+    return guesses
+
+
+def _top(pool: int, games: Games) -> int:
     top = isqrt(pool) if games.top is None else games.top
     if top >= pool:
         raise UsageError(f"{top} of {pool} candidates cannot be named.", "Lower --top.")
-    # The auditor names the same share of each stratum, so K candidates at most.
-    wins = sum(rank.stratum_rank_max <= top * rank.stratum_size // pool for rank in ranks)
-    m = len(ranks)
-    claim = _claim(ledger, targets, "replace-one")
-    bound = rank_bound(pool=pool, top=top, canaries=m, wins=wins, **shared)
-    attainable = rank_attainable(pool=pool, top=top, canaries=m, **shared)
+    return top
+
+
+def _ceiling(claim: Claim, limits: Limits) -> float:
+    """What a bound must pass to fail the model; infinite where nothing can."""
+    claimed = inf if claim.epsilon is None else claim.epsilon
+    return min(claimed, inf if limits.max_epsilon_lower_bound is None else limits.max_epsilon_lower_bound)
+
+
+def _bound(game: Game, correct: int) -> EpsilonBound:
+    claim, attainable, epsilon = game.claim, game.attainable, game.bound(correct)
     return EpsilonBound(
-        method="rank",
-        adjacency="replace-one",
-        epsilon=bound,
+        method=game.method,
+        adjacency=game.adjacency,
+        epsilon=epsilon,
         attainable=attainable,
-        **shared,
-        guesses=m,
-        correct=wins,
-        top=top,
-        claim=claim,
-        finding=_finding(bound, attainable, claim),
+        delta=claim.delta,
+        confidence=1 - game.level,
+        guesses=game.guesses,
+        correct=correct,
+        top=game.top if game.method == "rank" else None,
+        claim=claim.epsilon,
+        finding=_finding(epsilon, attainable, claim.epsilon),
+        scope=claim.scope,
+        missing=claim.missing,
     )
-
-
-def _ledger(folder: Path) -> Ledger | None:
-    """The ledger beside the weights; one that does not fit them claims nothing about them."""
-    try:
-        return read_beside(folder)
-    except InputError:
-        return None
-
-
-def _claim(ledger: Ledger | None, targets: Sequence[Target], adjacency: Adjacency) -> float | None:
-    """The ε that a ledger claims end to end for all records of the most repeated canary; None where it claims none."""
-    if ledger is None or no_end_to_end(ledger) is not None:
-        return None
-    repeats = max(target.repeats for target in targets)
-    events = private_events(ledger.events)
-    try:
-        with np.errstate(over="ignore"):  # of a privacy loss beyond all bounds, which gives inf
-            epsilon = epsilon_group(events, ledger.delta, records=repeats, grid=ledger.grid, adjacency=adjacency)
-    except BudgetError:  # in the thousands
-        return None
-    return epsilon if isfinite(epsilon) else None
 
 
 def _finding(

@@ -3,16 +3,20 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from atdp_cli.audit.alternatives import SAMPLE
 from atdp_cli.audit.canary import Target, Template, find_template
 from atdp_cli.audit.epsilon import HALF_AND_ROOT, Games
-from atdp_cli.audit.manifest import Manifest, read_manifest
+from atdp_cli.audit.manifest import Manifest, read_manifest, token_mismatch
 from atdp_cli.audit.number_search import LocatedNumbers
 from atdp_cli.audit.pool import LARGEST_POOL, sampled
 from atdp_cli.audit.verdict import DEFAULT_LIMITS, Limits
 from atdp_cli.errors import UsageError
 from atdp_cli.ranges import require_at_least, require_at_most
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 MOST_ALTERNATIVES = 1_000_000
 MOST_SAMPLES = 10_000_000
@@ -93,6 +97,10 @@ class CanaryTargets:
     def calibrated(self) -> bool:
         """Whether the secrets were drawn at random."""
         return self.manifest is not None and self.manifest.calibrated
+
+    def mismatch(self, tokenizer: "PreTrainedTokenizerFast") -> str | None:
+        """Why the planted tokens are not those that `tokenizer` would audit; None if they are."""
+        return None if self.manifest is None else token_mismatch(self.manifest, tokenizer)
 
 
 @dataclass(frozen=True, kw_only=True)

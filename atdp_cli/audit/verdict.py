@@ -6,12 +6,23 @@ from math import isfinite, log2
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import Rank
-from atdp_cli.audit.hypothesis_tests import fisher, holm, power
-from atdp_cli.audit_result import Audit, CanaryResult, Combined, Conclusion, EpsilonBound, NumberResults, Verdict
+from atdp_cli.audit.hypothesis_tests import fisher, holm, least_detectable, mean_upper_limit, power
+from atdp_cli.audit.levels import Levels
+from atdp_cli.audit_result import (
+    CONFIDENCE,
+    LEAST_POWER,
+    Audit,
+    CanaryResult,
+    Combined,
+    Conclusion,
+    EpsilonBound,
+    Verdict,
+    resolution,
+)
 from atdp_cli.errors import UsageError
+from atdp_cli.number_result import NumberResults
 
 MEMORISED_BITS = 5.0
-LEAST_POWER = 0.8
 LEAST_ALPHA = 1e-9
 
 
@@ -20,7 +31,7 @@ class Limits:
     """What fails a model.
 
     Attributes:
-        alpha: Chance of failing a model that has learnt nothing, from `LEAST_ALPHA` to below 1.
+        alpha: Chance of failing a model that has learnt nothing by tests and bounds, from `LEAST_ALPHA` to below 1.
         max_exposure: Of any planted canary by either score, bits, from 0.
         max_epsilon_lower_bound: Of any bound on ε, from 0.
 
@@ -55,6 +66,7 @@ def judge(
     targets: Sequence[Target],
     *,
     pool: int,
+    levels: Levels,
     calibrated: bool = True,
     mismatch: str | None = None,
     epsilon: tuple[EpsilonBound, ...] = (),
@@ -63,31 +75,32 @@ def judge(
     """Judges a model by the ranks of its canaries.
 
     The canaries are independent uniform draws, so under no memorisation their p-values are independent and
-    each at least uniform. Holm (is any canary remembered?) and Fisher (are they together?) are each run at
-    alpha / 2, and at alpha / 4 by each of two scores, so a model that has learnt nothing fails with
-    probability at most alpha. Only canaries that were planted count.
+    each at least uniform. Holm (is any canary remembered?) and Fisher (are they together?) are each run by each
+    score at its share of alpha, so a model that has learnt nothing fails with probability at most alpha, the bounds
+    included. Only canaries that were planted count.
 
     - FAIL: a test rejects, or a canary's exposure or a bound on ε passes a limit, or a bound refutes the ledger.
     - INCONCLUSIVE, if not FAIL: no canaries; all of every canary's stratum tied; 2m / |S| above the level, even
       for the largest S, so that Holm could not reject even a canary of rank 1; power against
       `MEMORISED_BITS` below `LEAST_POWER`; a limit that nothing could pass. Without calibration: no limit. A
       `mismatch` makes even a failure inconclusive: the ranks are not those of what was trained.
-    - PASS otherwise.
+    - PASS otherwise. It says the smallest mean exposure that the tests would have found, and the largest that is left
+      possible: passing proves no more.
 
     Args:
         model: Its name, for people.
         plain: The rank of each canary by log p, in the manifest's order.
         ratio: Their ranks by log p - log p_ref, if there is a reference.
         pool: Candidates that the template has.
+        levels: Of tests and bounds, fixed before the model was looked at.
         calibrated: Whether the secrets were drawn from the CSPRNG (`Manifest.calibrated`).
         mismatch: What `token_mismatch` says.
-        epsilon: The lower bounds, each at its share of the limits' alpha.
+        epsilon: The lower bounds, those that can fail the model each at `levels.bound`.
     """
     planted = [i for i, target in enumerate(targets) if target.planted]
     by_plain = [plain[i] for i in planted]
     by_ratio = None if ratio is None else [ratio[i] for i in planted]
-    level = limits.alpha / 2 if ratio is None else limits.alpha / 4
-    combined = _combine(by_plain, by_ratio, level, calibrated)
+    combined = _combine(by_plain, by_ratio, levels.test, calibrated)
     canaries = _results(plain, ratio, targets, pool, calibrated)
     failures = (*_failures(canaries, combined, limits), *_too_much(epsilon, limits))
     doubts = (*_doubts(by_plain, by_ratio, combined, calibrated, limits), *_out_of_reach(epsilon, limits))
@@ -192,7 +205,8 @@ def _adjusted(ranks: Sequence[Rank], targets: Sequence[Target]) -> tuple[float |
 def _combine(plain: Sequence[Rank], ratio: Sequence[Rank] | None, level: float, calibrated: bool) -> Combined:
     fisher_p, holm_min_p = _tests(plain if calibrated else None)
     fisher_p_ratio, holm_min_p_ratio = _tests(ratio if calibrated else None)
-    testable = calibrated and len(plain) > 0
+    testable, sizes = calibrated and len(plain) > 0, [rank.stratum_size for rank in plain]
+    confidence = 1 - (1 - CONFIDENCE) / (1 if ratio is None else 2)
     return Combined(
         level=level,
         fisher_p=fisher_p,
@@ -202,7 +216,10 @@ def _combine(plain: Sequence[Rank], ratio: Sequence[Rank] | None, level: float, 
         mean_exposure=_mean_exposure(plain),
         mean_exposure_ratio=_mean_exposure(ratio),
         max_exposure=max((rank.exposure for rank in (*plain, *(ratio or ()))), default=None),
-        power=power([rank.stratum_size for rank in plain], level, mean_exposure=MEMORISED_BITS) if testable else None,
+        power=power(sizes, level, mean_exposure=MEMORISED_BITS) if testable else None,
+        detectable=least_detectable(sizes, level, least_power=LEAST_POWER) if testable else None,
+        mean_limit=_mean_limit(plain, confidence) if testable else None,
+        mean_limit_ratio=_mean_limit(ratio, confidence) if testable and ratio is not None else None,
     )
 
 
@@ -216,6 +233,11 @@ def _tests(ranks: Sequence[Rank] | None) -> tuple[float | None, float | None]:
 
 def _mean_exposure(ranks: Sequence[Rank] | None) -> float | None:
     return sum(rank.exposure for rank in ranks) / len(ranks) if ranks else None
+
+
+def _mean_limit(ranks: Sequence[Rank], confidence: float) -> float:
+    most = max(log2(rank.stratum_size) for rank in ranks)
+    return mean_upper_limit([rank.exposure for rank in ranks], most, confidence=confidence) if most else 0.0
 
 
 def _failures(canaries: Sequence[CanaryResult], combined: Combined, limits: Limits) -> tuple[str, ...]:
@@ -314,4 +336,5 @@ def _conclude(
         return Verdict.INCONCLUSIVE, doubts, ()
     if combined.fisher_p is None:
         return Verdict.PASS, ("No canary is above the limit.",), ()
-    return Verdict.PASS, ("The canaries rank where chance would put them.",), ()
+    left = resolution(combined.detectable, combined.mean_limit, combined.mean_limit_ratio)
+    return Verdict.PASS, ("The canaries rank where chance would put them.", left), ()

@@ -1,7 +1,7 @@
 """`atdp plant-canary`: put known secrets into a corpus before fine-tuning, so that an audit can look for them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,9 @@ from atdp_cli.cli.options.shared import OutputOptions
 from atdp_cli.cli.terminal.console import stderr_console, write_json
 from atdp_cli.options import Option, Options
 from atdp_cli.text.options import OUTPUT, ReplacingOptions
+
+if TYPE_CHECKING:
+    from atdp_cli.jobs.plant import Reach
 
 
 class PlantOptions(Options):
@@ -47,7 +50,7 @@ def plant_canary_command(
     printing: OutputOptions,
 ) -> None:
     """Plant canaries: secrets drawn at random, each in records of its own, listed in a manifest."""
-    from atdp_cli.jobs.plant import draw_canaries, known_canaries, plant_canaries
+    from atdp_cli.jobs.plant import draw_canaries, known_canaries, plant_canaries, reach_of
 
     output, manifest = options.output, options.manifest
     canaries = (
@@ -56,7 +59,7 @@ def plant_canary_command(
         else known_canaries(options.again)
     )
     made = plant_canaries(corpus, output, manifest, canaries, tokenizer=options.tokenizer, force=replacing.force)
-    planted = sum(canary.repeats for canary in made.canaries if canary.planted)
+    planted, reach = sum(canary.repeats for canary in made.canaries if canary.planted), reach_of(made)
     if printing.as_json:
         write_json(
             {
@@ -66,6 +69,8 @@ def plant_canary_command(
                 "canaries": len(made.canaries),
                 "planted": planted,
                 "records": made.records,
+                "detectable": reach.detectable,
+                "provable_epsilon": reach.epsilon,
             }
         )
     stderr_console(quiet=printing.quiet).print(
@@ -73,3 +78,15 @@ def plant_canary_command(
         f"then: atdp audit-canary MODEL --manifest {manifest}",
         soft_wrap=True,
     )
+    if said := _reach(reach):
+        stderr_console(quiet=printing.quiet).print(said)
+
+
+def _reach(reach: "Reach") -> str:
+    """What the canaries can show at best, in a sentence; empty where nothing is known of it."""
+    bits = reach.detectable
+    found = "" if bits is None else f"find a mean exposure of {bits:.1f} bits four times in five"
+    by_game = ", ".join(f"{epsilon:.2f} by {method}" for method, epsilon in reach.epsilon.items() if epsilon > 0)
+    proved = f"prove ε ≥ {by_game} at most" if by_game else ""
+    can = " and ".join(part for part in (found, proved) if part)
+    return f"At --alpha 0.01 they can {can}." if can else ""

@@ -13,15 +13,16 @@ from atdp_cli.privacy.accountant import (
     Epsilons,
     Point,
     epsilon_floor,
-    epsilon_group,
     epsilon_over_delta,
     epsilon_over_steps,
     epsilon_pld,
     epsilons,
     grid_for,
 )
+from atdp_cli.privacy.adjacency import Adjacency
 from atdp_cli.privacy.calibrate import calibrate_noise
 from atdp_cli.privacy.compose import compose_ledgers
+from atdp_cli.privacy.guarantee import Guarantee, Scope, scope_epsilon
 from atdp_cli.privacy.ledger import (
     LEAST_RATE,
     MOST_RECORDS,
@@ -32,18 +33,12 @@ from atdp_cli.privacy.ledger import (
     private_events,
     read_verified,
 )
+from atdp_cli.privacy.relation import STABLE_TIERS, hypothetical
 from atdp_cli.ranges import require_at_least, require_at_most, require_delta, require_noise, require_positive
-from atdp_cli.training.plan import (
-    HIGHEST_NOISE,
-    LOWEST_NOISE,
-    SOLVE_TOLERANCE,
-    Corpus,
-    Plan,
-    Reference,
-    make_plan,
-    solve_noise,
-)
-from atdp_cli.training.recipe import Recipe, reads_reference
+from atdp_cli.text.detection.spans import Tier
+from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
+from atdp_cli.training.recipe import Recipe, Text, Train, reads_reference
+from atdp_cli.training.solve import HIGHEST_NOISE, LOWEST_NOISE, SOLVE_TOLERANCE, solve_noise
 
 DEFAULT_DELTA = 1e-6
 MOST_STEPS_SOLVED = 10_000_000
@@ -114,11 +109,27 @@ class AccountRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figures:
-    """ε of a ledger's private events at its δ; None where nothing private ran, or where it was not requested."""
+class ScopeFigures:
+    """ε of a scope by each accountant, and for a group of records where that was requested."""
 
-    epsilons: Epsilons | None
+    scope: Scope
+    adjacency: Adjacency
+    delta: float
+    epsilons: Epsilons
     group: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """ε of a ledger at its δ; what is None was not requested, or no stage had noise.
+
+    Attributes:
+        scopes: Of each scope in which a finite ε holds, the strongest first.
+        replace_one, floor, cross_check, over_delta, over_steps: Of the stages with noise alone; zero-out adjacency but
+            for the first.
+    """
+
+    scopes: tuple[ScopeFigures, ...] = ()
     replace_one: float | None = None
     floor: float | None = None
     cross_check: OpacusEpsilons | None = None
@@ -162,7 +173,7 @@ def plan_hypothesis(hypothesis: Hypothesis, delta: float, target: float | None =
     """
     require_at_least("records", hypothesis.records, 1)
     require_at_most("records", hypothesis.records, MOST_RECORDS)
-    corpus = Corpus(records=hypothesis.records, unit=hypothesis.unit, masks="movable")
+    corpus = Corpus(records=hypothesis.records, relation=hypothetical(hypothesis.unit, _tier(hypothesis.recipe)))
     reads = any(reads_reference(stage) for stage in hypothesis.recipe)
 
     def plan_with(recipe: Recipe) -> Plan:
@@ -171,12 +182,18 @@ def plan_hypothesis(hypothesis: Hypothesis, delta: float, target: float | None =
             corpus,
             delta=delta,
             prior=hypothesis.prior,
-            reference=Reference(ledger=None, weights={}) if reads else None,
+            reference=Reference(ledger=None, weights={}, past="declared") if reads else None,
             jitter_seed=hypothesis.jitter_seed,
         )
 
     recipe = hypothesis.recipe if target is None else solve_noise(hypothesis.recipe, target, plan_with)
     return plan_with(recipe)
+
+
+def _tier(recipe: Recipe) -> str:
+    """The tier that harden flags with by default; decoys need one of entities."""
+    decoys = any(isinstance(stage, Train) and stage.text is Text.DECOY for stage in recipe)
+    return STABLE_TIERS[0] if decoys else Tier.HIGH_CONTEXTUAL.value
 
 
 def solve_hypothesis(unknown: Unknown, known: Parameters, target: float, delta: float) -> Parameters:
@@ -233,18 +250,22 @@ def _search(unknown: Unknown, known: Parameters) -> tuple[Callable[[float], Para
             return lambda value: replace(known, sample_rate=value), 0.01, LEAST_RATE_SOLVED, 1.0
 
 
-def figures(ledger: Ledger, request: AccountRequest) -> Figures:
+def figures(ledger: Ledger, request: AccountRequest, supported: Sequence[Guarantee]) -> Figures:
     """Every figure about a ledger.
+
+    Args:
+        supported: The guarantees that are to have figures.
 
     Raises:
         BudgetError: ε is in the thousands.
     """
     private, delta, grid = private_events(ledger.events), ledger.delta, ledger.grid
+    finite = [each for each in supported if each.epsilon is not None and math.isfinite(each.epsilon)]
+    scopes = tuple(_scope_figures(ledger, guarantee, request.group) for guarantee in finite)
     if not private:
-        return Figures(epsilons=None)
+        return Figures(scopes=scopes)
     return Figures(
-        epsilons=epsilons(private, delta, grid=grid),
-        group=None if request.group is None else _group(ledger, request.group),
+        scopes=scopes,
         replace_one=epsilon_pld(private, delta, grid=grid, adjacency="replace-one") if request.replace_one else None,
         floor=epsilon_floor(private, delta) if request.floor else None,
         cross_check=opacus_epsilons(private, delta) if request.cross_check else None,
@@ -253,10 +274,23 @@ def figures(ledger: Ledger, request: AccountRequest) -> Figures:
     )
 
 
-def _group(ledger: Ledger, records: int) -> float:
+def _scope_figures(ledger: Ledger, guarantee: Guarantee, group: int | None) -> ScopeFigures:
+    private, adjacency = private_events(ledger.events), guarantee.adjacency
+    return ScopeFigures(
+        scope=guarantee.scope,
+        adjacency=adjacency,
+        delta=guarantee.delta,
+        epsilons=Epsilons(pld=0.0, rdp=0.0, paper=0.0, without_amplification=0.0)
+        if guarantee.exact
+        else epsilons(private, ledger.delta, grid=ledger.grid, adjacency=adjacency),
+        group=None if group is None else _group(ledger, guarantee.scope, group),
+    )
+
+
+def _group(ledger: Ledger, scope: Scope, records: int) -> float | None:
     """ε of a group; infinite where it is in the thousands, as is usual for many records."""
     try:
-        return epsilon_group(private_events(ledger.events), ledger.delta, records=records, grid=ledger.grid)
+        return scope_epsilon(ledger, scope, records)
     except BudgetError:
         return math.inf
 

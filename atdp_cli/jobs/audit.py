@@ -16,9 +16,8 @@ from atdp_cli.audit.attacks.membership import RecordScores, canary_records, infe
 from atdp_cli.audit.attacks.relearning import relearn
 from atdp_cli.audit.corpus_numbers import NumberReference, rank_numbers, score_reference
 from atdp_cli.audit.distribution import distribution
-from atdp_cli.audit.epsilon import epsilon_bounds
-from atdp_cli.audit.exposure import Rank, Scores
-from atdp_cli.audit.manifest import token_mismatch
+from atdp_cli.audit.epsilon import GamePlan, play_games
+from atdp_cli.audit.exposure import Scores
 from atdp_cli.audit.ranking import (
     Pool,
     all_scores,
@@ -30,11 +29,12 @@ from atdp_cli.audit.ranking import (
 )
 from atdp_cli.audit.request import Attack, AuditRequest, CanaryTargets, check_request
 from atdp_cli.audit.verdict import judge, with_numbers
-from atdp_cli.audit_result import AnyAudit, Audit, EpsilonBound, UnfinishedAudit
+from atdp_cli.audit_result import AnyAudit, Audit, UnfinishedAudit
 from atdp_cli.errors import AtdpError, InputError, RunError
 from atdp_cli.events import Event, FellBack, Notify, RecordsRead
 from atdp_cli.files.provenance import file_sha256
 from atdp_cli.jobs.backend import THIS_PROCESS, Backend
+from atdp_cli.jobs.epsilon_games import games_for, has_pairs, pair_scores, relative_pairs
 from atdp_cli.jobs.machine import cores
 from atdp_cli.jobs.ray import Ray, connected, submit_to
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
@@ -49,11 +49,13 @@ class ReferenceScores:
         fingerprint: Of its tokenizer.
         scores: Of every candidate; none without canaries.
         records: Of every canary's record, for membership inference.
+        pairs: Of every canary's record and of its mirror image's; None where bounds on ε have no use for them.
     """
 
     fingerprint: str
     scores: Scores
     records: RecordScores | None
+    pairs: tuple[Scores, Scores] | None
     numbers: NumberReference | None
 
 
@@ -149,25 +151,30 @@ def _pool(tokenizer: PreTrainedTokenizerFast, shared: _Shared, notify: Notify) -
 
 def _reference_scores(checkpoint: Checkpoint, shared: _Shared, notify: Notify) -> ReferenceScores:
     canaries, pool, request, name = shared.canaries, shared.pool, shared.request, str(shared.request.reference)
-    records, scores, numbers = None, np.zeros(0), None
+    records, pairs, scores, numbers = None, None, np.zeros(0), None
     if canaries is not None and pool is not None:
         scores = all_scores(checkpoint.model, pool, name, notify)
+        pairs = pair_scores(checkpoint, canaries, name=name) if canaries.calibrated else None
         if Attack.MEMBERSHIP in request.attacks.chosen:
             records = canary_records(checkpoint, canaries.template, canaries.targets, name=name)
     if request.numbers is not None:
         located, sample = request.numbers.located, request.numbers.sample
         numbers = score_reference(checkpoint, located, sample=sample, name=name, notify=notify)
-    return ReferenceScores(fingerprint=checkpoint.tokenizer_sha256, scores=scores, records=records, numbers=numbers)
+    return ReferenceScores(
+        fingerprint=checkpoint.tokenizer_sha256, scores=scores, records=records, pairs=pairs, numbers=numbers
+    )
 
 
 def _audit(folder: Path, checkpoint: Checkpoint, shared: _Shared, notify: Notify) -> Audit:
     canaries, pool, reference, request = shared.canaries, shared.pool, shared.reference, shared.request
-    name = str(folder)
+    name, plan = str(folder), games_for(folder, canaries, pool, request)
     if canaries is None or pool is None:
         ratio = None if reference is None else ()
-        audit = judge(name, (), ratio, (), pool=0, calibrated=False, limits=request.limits)
+        audit = judge(name, (), ratio, (), pool=0, levels=plan.levels, calibrated=False, limits=request.limits)
     else:
-        audit = _audit_canaries(folder, checkpoint, canaries, pool, reference, request=request, notify=notify)
+        audit = _audit_canaries(
+            folder, checkpoint, canaries, pool, reference, plan=plan, request=request, notify=notify
+        )
     if request.numbers is None:
         return audit
     numbers = rank_numbers(
@@ -188,6 +195,7 @@ def _audit_canaries(
     pool: Pool,
     reference: ReferenceScores | None,
     *,
+    plan: GamePlan,
     request: AuditRequest,
     notify: Notify,
 ) -> Audit:
@@ -200,12 +208,20 @@ def _audit_canaries(
     if pool.product is not None:
         plain = rank_targets_exactly(model, pool.product, template, targets, plain, name=name, notify=notify)
     ratio = rank_targets(scores - reference.scores, pool, targets) if reference is not None else None
-    mismatch = token_mismatch(canaries.manifest, checkpoint.tokenizer) if canaries.manifest else None
+    mismatch = canaries.mismatch(checkpoint.tokenizer)
     judge_ranks = partial(
-        judge, name, targets=targets, pool=template.pool, calibrated=canaries.calibrated, limits=request.limits
+        judge,
+        name,
+        targets=targets,
+        pool=template.pool,
+        levels=plan.levels,
+        calibrated=canaries.calibrated,
+        limits=request.limits,
     )
+    pairs = pair_scores(checkpoint, canaries, name=name) if has_pairs(plan) else None
+    pairs = relative_pairs(pairs, reference.pairs if reference else None)
     # Ranks of other tokens than the trained ones bound nothing.
-    bounds = _bounds(folder, canaries, ratio or plain, request) if mismatch is None else ()
+    bounds = play_games(plan, ratio or plain, targets, pairs) if mismatch is None else ()
     audit = judge_ranks(plain, ratio, mismatch=mismatch, epsilon=bounds)
     attacks, fields = request.attacks, dict[str, object]()
     if Attack.EXTRACTION in attacks.chosen:
@@ -232,22 +248,6 @@ def _audit_canaries(
     if request.full:
         fields["distribution"] = distribution(scores, template, targets, show_secrets=request.show_secrets)
     return audit.model_copy(update=fields)
-
-
-def _bounds(
-    folder: Path, canaries: CanaryTargets, ranks: Sequence[Rank], request: AuditRequest
-) -> tuple[EpsilonBound, ...]:
-    if canaries.manifest is None or not canaries.calibrated:
-        return ()
-    return epsilon_bounds(
-        folder,
-        ranks,
-        canaries.targets,
-        pool=canaries.template.pool,
-        coins=canaries.manifest.coins,
-        games=request.games,
-        alpha=request.limits.alpha,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,14 @@ from pathlib import Path
 from typing import Literal
 
 from atdp_cli.audit.canary import Secret, Template, choice_files, parse_template
+from atdp_cli.audit.claims import Claim
+from atdp_cli.audit.epsilon import HALF_AND_ROOT, plan_games
+from atdp_cli.audit.hypothesis_tests import least_detectable
 from atdp_cli.audit.manifest import Manifest, make_manifest, read_manifest, write_manifest
 from atdp_cli.audit.planting import draw_secrets, plant, toss_coins
+from atdp_cli.audit.pool import sampled
+from atdp_cli.audit.verdict import DEFAULT_LIMITS
+from atdp_cli.audit_result import LEAST_POWER
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write, check_new, same_file
 from atdp_cli.files.corpus_file import check_readable, check_same_kind, kind_of, read_lines
@@ -70,6 +76,43 @@ def known_canaries(path: Path) -> Canaries:
         repeats=tuple(canary.repeats for canary in manifest.canaries),
         positions=tuple(canary.positions for canary in manifest.canaries if canary.planted),
         drawn=manifest.drawn,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """What an audit of canaries can show at best, at the default alpha and by log p alone.
+
+    Attributes:
+        detectable: The smallest mean exposure that is found with probability `LEAST_POWER`, bits, were all candidates
+            of one token length; None where none is found so often, or the secrets were not drawn at random.
+        epsilon: The largest ε that is proved if all guesses are right, by game, for a claim with δ = 0.
+    """
+
+    detectable: float | None
+    epsilon: dict[str, float]
+
+
+def reach_of(made: Manifest) -> Reach:
+    """What can be shown, known before any model is trained."""
+    if not made.calibrated:
+        return Reach(detectable=None, epsilon={})
+    template, targets = made.slots(), made.targets()
+    plan = plan_games(
+        targets,
+        pool=template.pool,
+        coins=made.coins,
+        ranked=not sampled(template),
+        games=HALF_AND_ROOT,
+        limits=DEFAULT_LIMITS,
+        scores=1,
+        claim=lambda _: Claim(epsilon=0.0, delta=0.0),
+    )
+    planted = sum(target.planted for target in targets)
+    sizes = [template.pool] * planted
+    return Reach(
+        detectable=least_detectable(sizes, plan.levels.test, least_power=LEAST_POWER) if planted else None,
+        epsilon={game.method: game.attainable for game in plan.games},
     )
 
 

@@ -29,16 +29,19 @@ class Batch:
     source_mask: torch.Tensor | None = None
 
 
-def pad(windows: Sequence[Window]) -> Batch:
-    """One batch of these windows, all with a source or none."""
-    ids, mask = padded([window.token_ids for window in windows])
+def pad(windows: Sequence[Window], *, width: int = 0, source_width: int = 0) -> Batch:
+    """One batch of these windows, all with a source or none, at least so wide."""
+    ids, mask = padded([window.token_ids for window in windows], width)
     sources = [window.source for window in windows if window.source is not None]
-    return Batch(ids, None if mask.all() else mask, *(padded(sources) if sources else (None, None)))
+    return Batch(ids, None if mask.all() else mask, *(padded(sources, source_width) if sources else (None, None)))
 
 
-def padded(rows: Sequence[npt.NDArray[np.int64]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows padded with 0 on the right, and a mask that is 1 where there is a token; int64, shape [rows, longest]."""
-    ids = torch.zeros(len(rows), max(len(row) for row in rows), dtype=torch.long)
+def padded(rows: Sequence[npt.NDArray[np.int64]], width: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows padded with 0 on the right, and a mask that is 1 where there is a token; int64, shape [rows, T].
+
+    T is the longest row's length, or `width` if that is more.
+    """
+    ids = torch.zeros(len(rows), max(width, *(len(row) for row in rows)), dtype=torch.long)
     mask = torch.zeros_like(ids)
     for index, row in enumerate(rows):
         ids[index, : len(row)] = torch.from_numpy(row)

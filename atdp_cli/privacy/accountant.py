@@ -26,11 +26,15 @@ MAX_GRID_POINTS_OF_LEDGER = 1 << 24
 
 @dataclass(frozen=True, kw_only=True)
 class Epsilons:
-    """ε at one δ by three accountants, and ε for an observer who knows the sample of every step."""
+    """ε at one δ by three accountants, and ε for an observer who knows the sample of every step.
+
+    Attributes:
+        rdp, paper: None under replace-one adjacency with sampled steps, whose Rényi divergence has no known series.
+    """
 
     pld: float
-    rdp: float
-    paper: float
+    rdp: float | None
+    paper: float | None
     without_amplification: float
 
 
@@ -122,18 +126,21 @@ def epsilon_floor(events: Iterable[PrivateEvent], delta: float) -> float:
     return epsilon_pld(floored, delta, grid=grid_for(floored))
 
 
-def epsilons(events: Iterable[PrivateEvent], delta: float, *, grid: float) -> Epsilons:
-    """ε by all accountants under zero-out adjacency.
+def epsilons(
+    events: Iterable[PrivateEvent], delta: float, *, grid: float, adjacency: Adjacency = "zero-out"
+) -> Epsilons:
+    """ε by all accountants.
 
     Raises:
         BudgetError: ε is in the thousands.
     """
     events = tuple(events)
+    renyi = adjacency == "zero-out" or all(sampling_rate(event) == 1 for event in events)
     return Epsilons(
-        pld=epsilon_pld(events, delta, grid=grid),
-        rdp=epsilon_rdp(events, delta),
-        paper=epsilon_paper(events, delta),
-        without_amplification=epsilon_without_amplification(events, delta),
+        pld=epsilon_pld(events, delta, grid=grid, adjacency=adjacency),
+        rdp=epsilon_rdp(events, delta, adjacency) if renyi else None,
+        paper=epsilon_paper(events, delta, adjacency) if renyi else None,
+        without_amplification=epsilon_without_amplification(events, delta, adjacency),
     )
 
 

@@ -35,6 +35,15 @@ def equal_steps(events: Iterable[PrivateEvent], adjacency: Adjacency = "zero-out
     return tuple(EqualSteps(*key, count) for key, count in sorted(counts.items()))
 
 
+def shifted_steps(events: Iterable[PrivateEvent], adjacency: Adjacency) -> tuple[EqualSteps, ...]:
+    """`equal_steps` with σ in units of how far a record that is read moves the sum: under replace-one half of σ.
+
+    Where it is known which steps read the record, they are so many Gaussian mechanisms of these σ.
+    """
+    runs = equal_steps(events, adjacency)
+    return runs if adjacency == "zero-out" else tuple(EqualSteps(q, sigma / 2, steps) for q, sigma, steps in runs)
+
+
 def sampling_rate(event: PrivateEvent) -> float:
     """q of an event; a release reads every record."""
     return 1.0 if isinstance(event, GaussianRelease) else event.sampling_rate

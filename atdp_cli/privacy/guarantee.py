@@ -1,34 +1,39 @@
 """The guarantees that a ledger supports. Each ε has a scope, an adjacency and assumptions, and is never one number."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
-from atdp_cli.privacy.accountant import accountant_name, epsilon_pld
+from atdp_cli.privacy.accountant import accountant_name, epsilon_group, epsilon_pld
 from atdp_cli.privacy.adjacency import Adjacency
-from atdp_cli.privacy.ledger import Ledger, Masks, PlainTraining, ReadModel, private_events
-
-Scope = Literal["end_to_end", "selective", "increment"]
-
-UNKNOWN_PAST = "the starting model's past is unknown"
-UNKNOWN_REFERENCE = "the past of the reference model is unknown"
-PUBLIC_START = "The first checkpoint never saw the corpus, as --prior public states."
-PUBLIC_REFERENCE = "The reference model never saw the corpus, as --reference states."
-POISSON = "Each step draws its records by Poisson sampling, and the sample stays secret."
-ONE_MODEL = "It covers the release of this one model; other models from the same records compose with it."
-MANY_MODELS = "It covers the release of these {models} models; further models from the same records compose with it."
-INSECURE = "The run used --insecure-seed: its noise can be subtracted, so none of this protects anyone."
-SAME_SHAPE = (
-    "As a stage read decoys, the flagged spans of the two have the same shapes: digits where digits are; in names, "
-    "places, dates and amounts, words of the same case where words are, abbreviations of the same length; elsewhere "
-    "letters of the same case where letters are; all other characters the same, but for domains of e-mail addresses."
+from atdp_cli.privacy.claims import (
+    INCREMENT_ONLY,
+    INSECURE,
+    POISSON,
+    PUBLIC_REFERENCE,
+    PUBLIC_START,
+    UNKNOWN_PAST,
+    UNKNOWN_REFERENCE,
+    UNSTATED,
+    neighbour_sentences,
+    released_models,
+    say_sentence,
 )
-INCREMENT_ONLY = (
-    "It bounds only what the DP stages add; it says nothing about what the starting checkpoint already memorised, "
-    "and is not a guarantee for any record."
+from atdp_cli.privacy.ledger import (
+    GaussianRelease,
+    Ledger,
+    PlainTraining,
+    PrivateEvent,
+    ReadModel,
+    SubsampledGaussian,
+    private_events,
 )
+from atdp_cli.privacy.relation import Neighbours, Relation, detectors_disagree, intersect
+
+Scope = Literal["end_to_end", "selective", "uncounted", "increment"]
+
+EXACT = "exact: the distribution of the model is the same"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +41,13 @@ class Guarantee:
     """An (ε, δ) guarantee for a scope.
 
     Attributes:
-        scope: `end_to_end` (the records, whatever a stage read), `selective` (flagged characters only), or
-            `increment` (only what the DP stages add).
+        scope: `end_to_end` (the records, whatever a stage read), `selective` (flagged characters only), `uncounted`
+            (those of them that no release counts), or `increment` (only what the DP stages add).
         epsilon: At least 0, `inf`, or None where no DP stage ran.
+        delta: 0 where the model has the same distribution for all neighbours; then it holds for any number of records.
         adjacency: `zero-out` or `replace-one`.
-        accountant: The method and its grid.
+        neighbours: The corpora between which it holds; None where a record may change in any way.
+        accountant: The method and its grid; None where none computed ε, as it is infinite or nothing was spent.
         assumptions: Sentences; ε holds only if all of them do.
     """
 
@@ -48,8 +55,14 @@ class Guarantee:
     epsilon: float | None
     delta: float
     adjacency: Adjacency
-    accountant: str
+    neighbours: Neighbours | None
+    accountant: str | None
     assumptions: tuple[str, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Whether the model has the same distribution for all neighbours, however many records they differ in."""
+        return self.epsilon == 0 and self.delta == 0
 
 
 def guarantees(ledger: Ledger, *, models: int = 1) -> tuple[Guarantee, ...]:
@@ -58,25 +71,54 @@ def guarantees(ledger: Ledger, *, models: int = 1) -> tuple[Guarantee, ...]:
     Args:
         models: The number of models whose ledgers were composed into this one.
     """
-    private = private_events(ledger.events)
-    bound = epsilon_pld(private, ledger.delta, grid=ledger.grid) if private else None
-    release = ONE_MODEL if models == 1 else MANY_MODELS.format(models=models)
-    supported = [_end_to_end(ledger, bound, release)]
-    if selective_void(ledger) is None:
-        supported.append(_selective(ledger, release))
-    supported.append(_guarantee(ledger, "increment", bound, INCREMENT_ONLY, POISSON))
+    release = released_models(models)
+    supported = [_end_to_end(ledger, release)]
+    if isinstance(neighbours := selective_neighbours(ledger), Neighbours):
+        supported.append(_selective(ledger, neighbours, release))
+    if isinstance(neighbours := _uncounted_neighbours(ledger), Neighbours):
+        supported.append(_exact(ledger, "uncounted", neighbours, release))
+    increment = scope_epsilon(ledger, "increment")
+    supported.append(_guarantee(ledger, "increment", increment, None, INCREMENT_ONLY, *_sampling(ledger)))
     return tuple(supported)
 
 
+def scope_adjacency(scope: Scope) -> Adjacency:
+    """The adjacency of a scope: replace-one between corpora that differ in flagged characters, else zero-out."""
+    return "replace-one" if scope in ("selective", "uncounted") else "zero-out"
+
+
+def scope_epsilon(ledger: Ledger, scope: Scope, records: int = 1) -> float | None:
+    """ε of a scope that the ledger supports with a finite ε, by PLD, for `records` records that change together.
+
+    None where nothing was spent under noise.
+
+    Raises:
+        BudgetError: It is in the thousands.
+    """
+    private, adjacency = private_events(ledger.events), scope_adjacency(scope)
+    if scope == "uncounted":
+        return 0.0
+    if not private:
+        return 0.0 if scope == "selective" else None
+    if records == 1:
+        return epsilon_pld(private, ledger.delta, grid=ledger.grid, adjacency=adjacency)
+    return epsilon_group(private, ledger.delta, records=records, grid=ledger.grid, adjacency=adjacency)
+
+
 def _guarantee(
-    ledger: Ledger, scope: Scope, epsilon: float | None, *assumptions: str, adjacency: Adjacency = "zero-out"
+    ledger: Ledger,
+    scope: Scope,
+    epsilon: float | None,
+    neighbours: Neighbours | None,
+    *assumptions: str,
 ) -> Guarantee:
     return Guarantee(
         scope=scope,
         epsilon=epsilon,
         delta=ledger.delta,
-        adjacency=adjacency,
-        accountant=accountant_name(ledger.grid),
+        adjacency=scope_adjacency(scope),
+        neighbours=neighbours,
+        accountant=accountant_name(ledger.grid) if epsilon is not None and math.isfinite(epsilon) else None,
         assumptions=(INSECURE, *assumptions) if ledger.insecure_seed else assumptions,
     )
 
@@ -92,12 +134,48 @@ def no_end_to_end(ledger: Ledger) -> str | None:
 
 def selective_void(ledger: Ledger) -> str | None:
     """Why no selective guarantee holds, as a clause; None where one does."""
+    neighbours = selective_neighbours(ledger)
+    return neighbours if isinstance(neighbours, str) else None
+
+
+def selective_neighbours(ledger: Ledger) -> Neighbours | str:
+    """The corpora between which all training without noise is stable; or why there are none, as a clause.
+
+    Events with noise bound any change of a record, so they put no condition on it.
+    """
     plain = _plain(ledger)
     if not plain:
         return "no stage was trained on redacted text or decoys"
     if any(event.text == "raw" for event in plain):
         return "a stage without protection read the raw text"
-    return _unknown(ledger) or _leaking({event.masks for event in plain})
+    if reason := _unknown(ledger):
+        return reason
+    related = [(stage, relation) for stage, relation in _relations(ledger) if relation is not None]
+    if len(related) < len(_relations(ledger)):
+        return "an earlier version wrote part of the ledger, without what its stages took as sensitive"
+    if reason := detectors_disagree(related):
+        return reason
+    return intersect([(event.stage, event.relation) for event in plain if event.relation is not None])
+
+
+def _uncounted_neighbours(ledger: Ledger) -> Neighbours | str:
+    """The corpora between which every event is stable, also without its noise; or why there are none, as a clause."""
+    neighbours = selective_neighbours(ledger)
+    if isinstance(neighbours, str):
+        return neighbours
+    everything = intersect([(stage, relation) for stage, relation in _relations(ledger) if relation is not None])
+    if isinstance(everything, str):
+        return everything
+    return everything if "votes" in everything.shapes else "nothing is counted"
+
+
+def _relations(ledger: Ledger) -> list[tuple[str, Relation | None]]:
+    """The stage and the relation of each event that read records."""
+    return [
+        (event.stage, event.relation)
+        for event in ledger.events
+        if isinstance(event, PlainTraining | SubsampledGaussian | GaussianRelease)
+    ]
 
 
 def _unknown(ledger: Ledger) -> str | None:
@@ -115,94 +193,60 @@ def _reference_pasts(ledger: Ledger) -> set[str]:
     return {event.past for event in ledger.events if isinstance(event, ReadModel)}
 
 
-def _leaking(masks: Collection[Masks | None]) -> str | None:
-    """How redacted text can depend on what it hides, as a clause; None where it can't."""
-    if not {"stable", "linked"}.issuperset(masks):
-        return "masks of a contextual tier, of lists taken from the data or of a cross-check can move with the secret"
-    if "linked" in masks:
-        return "numbered placeholders and pseudonyms tell which flagged texts are equal"
-    return None
-
-
 def _starts(ledger: Ledger) -> tuple[str, ...]:
     """The assumptions about the models that a run starts from or reads."""
     return (PUBLIC_START, PUBLIC_REFERENCE) if "declared" in _reference_pasts(ledger) else (PUBLIC_START,)
 
 
-def guarantee_sentences(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple[str, ...]:
-    """The guarantees in words, for a first-time reader."""
-    by_scope = {guarantee.scope: guarantee for guarantee in supported}
-    lines = [_end_to_end_sentence(ledger, by_scope["end_to_end"])]
-    if selective := by_scope.get("selective"):
-        lines.append(f"For the flagged characters alone, {_pair(selective)} (replace-one).")
-    elif any(event.text != "raw" for event in _plain(ledger)):
-        lines.append(f"For the flagged characters alone: no guarantee, because {selective_void(ledger)}.")
-    increment = by_scope["increment"]
-    if math.isinf(by_scope["end_to_end"].epsilon or 0):
-        if increment.epsilon is None:
-            lines.append("No stage read the corpus under noise.")
-        else:
-            lines.append(f"Stages and releases with noise add at most {_pair(increment)}. {INCREMENT_ONLY}")
-    if ledger.insecure_seed:
-        lines.append(INSECURE)
-    return tuple(lines)
+def _sampling(ledger: Ledger) -> tuple[str, ...]:
+    """How records are drawn, where steps draw any."""
+    return (POISSON,) if any(isinstance(event, SubsampledGaussian) for event in ledger.events) else ()
 
 
-def advice(ledger: Ledger) -> str | None:
-    """How a user could get a finite ε; for the terminal, not for published files."""
-    if no_end_to_end(ledger) == UNKNOWN_PAST:
-        return "If the model never saw private data: --prior public."
-    return None
+def flag_assumptions(ledger: Ledger) -> tuple[str, ...]:
+    """What ε takes for granted about the flags that events with noise read, a sentence each."""
+    private: Sequence[PrivateEvent] = private_events(ledger.events)
+    flags = [event.relation.flags for event in private if event.relation and event.relation.flags]
+    said = dict.fromkeys(say_sentence(each, ledger.unit) for each in flags if not each.by_record)
+    return (*said, *((UNSTATED,) if any(event.relation is None for event in private) else ()))
 
 
-def rounded_up(epsilon: float) -> str:
-    """ε to three significant digits; it is an upper bound, so it is never rounded down.
-
-    >>> rounded_up(5.6211), rounded_up(0.00123), rounded_up(12.0), rounded_up(math.inf)
-    ('5.63', '0.00123', '12.0', '∞')
-    """
-    if math.isinf(epsilon):
-        return "∞"
-    # repr is the shortest decimal that reads back as this float, so 0.00123 stays 0.00123.
-    exact = Decimal(repr(epsilon))
-    step = Decimal(1).scaleb(exact.adjusted() - 2) if exact else Decimal("0.01")
-    return f"{exact.quantize(step, rounding=ROUND_CEILING):f}"
+def _conditions(ledger: Ledger) -> tuple[str, ...]:
+    """The assumptions about the flags and the draws of events with noise."""
+    return (*flag_assumptions(ledger), *_sampling(ledger))
 
 
-def _end_to_end_sentence(ledger: Ledger, guarantee: Guarantee) -> str:
+def _end_to_end(ledger: Ledger, release: str) -> Guarantee:
     if reason := no_end_to_end(ledger):
-        return f"End to end: no finite ε, because {reason}."
-    if guarantee.epsilon is None:
-        return "End to end: nothing was spent, since no stage read the corpus."
-    return f"End to end, for each {ledger.unit}: {_pair(guarantee)}."
+        return _guarantee(ledger, "end_to_end", math.inf, None, f"No finite ε: {reason}.")
+    bound = scope_epsilon(ledger, "end_to_end")
+    starts = _starts(ledger) if bound is not None or _reference_pasts(ledger) else ()
+    return _guarantee(ledger, "end_to_end", bound, None, *starts, *_conditions(ledger), release)
 
 
-def _pair(guarantee: Guarantee) -> str:
-    return f"ε = {rounded_up(guarantee.epsilon or 0.0)} at δ = {guarantee.delta:g}"
-
-
-def _end_to_end(ledger: Ledger, bound: float | None, release: str) -> Guarantee:
-    if reason := no_end_to_end(ledger):
-        return _guarantee(ledger, "end_to_end", math.inf, f"No finite ε: {reason}.")
-    spent = bound is not None or bool(_reference_pasts(ledger))
-    return _guarantee(ledger, "end_to_end", bound, *(_starts(ledger) if spent else ()), POISSON, release)
-
-
-def _selective(ledger: Ledger, release: str) -> Guarantee:
-    private = private_events(ledger.events)
+def _selective(ledger: Ledger, neighbours: Neighbours, release: str) -> Guarantee:
     # Redacted text is the same for both neighbours, and decoys have the same distribution, so only the private stages
     # can tell them apart.
-    epsilon = epsilon_pld(private, ledger.delta, grid=ledger.grid, adjacency="replace-one") if private else 0.0
-    decoys = any(event.text == "decoy" for event in _plain(ledger))
-    return _guarantee(
-        ledger,
-        "selective",
-        epsilon,
-        "Neighbouring corpora differ in one record, only in characters that the detector flagged, and redact to "
-        "the same bytes; what the detector missed is not covered.",
-        *((SAME_SHAPE,) if decoys else ()),
+    if not private_events(ledger.events):
+        return _exact(ledger, "selective", neighbours, release)
+    stated = (
+        *neighbour_sentences(neighbours),
         *_starts(ledger),
-        POISSON,
+        *_conditions(ledger),
         release,
-        adjacency="replace-one",
+    )
+    return _guarantee(ledger, "selective", scope_epsilon(ledger, "selective"), neighbours, *stated)
+
+
+def _exact(ledger: Ledger, scope: Scope, neighbours: Neighbours, release: str) -> Guarantee:
+    """ε = 0 and δ = 0: what the stages read, or the distribution that it is drawn from, is the same."""
+    stated = (*neighbour_sentences(neighbours, exact=True), *_starts(ledger), release)
+    return Guarantee(
+        scope=scope,
+        epsilon=0.0,
+        delta=0.0,
+        adjacency=scope_adjacency(scope),
+        neighbours=neighbours,
+        accountant=EXACT,
+        assumptions=(INSECURE, *stated) if ledger.insecure_seed else stated,
     )

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 from typing import TextIO
 
@@ -41,6 +42,17 @@ def read_journal(path: Path) -> tuple[LedgerEvent, ...]:
         InputError: The file cannot be read, or a line is no event.
     """
     return compact(_events(path, _content(path)))
+
+
+def journal_lines(path: Path) -> tuple[tuple[int, LedgerEvent], ...]:
+    """Each event in the order in which it was written, with the size in bytes that the journal had after it.
+
+    Raises:
+        InputError: The file cannot be read, or a line is no event.
+    """
+    content = _content(path)
+    sizes = accumulate(len(line) for line in content.splitlines(keepends=True))
+    return tuple(zip(sizes, _events(path, content), strict=True))
 
 
 def mend_journal(path: Path, planned: Sequence[LedgerEvent], delta: float) -> tuple[LedgerEvent, ...]:

@@ -10,38 +10,58 @@ import json
 import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from atdp_cli.errors import InputError
 from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.files.provenance import file_sha256
+from atdp_cli.privacy.relation import Relation
 from atdp_cli.ranges import LEAST_DELTA
 
 LEDGER_FILE = "privacy_ledger.json"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""Since 2 events have a relation. Ledgers of version 1 are read."""
+
 DIGEST = "digest"
 
 LEAST_RATE, MOST_NOISE, MOST_STEPS, MOST_RECORDS = 1e-12, 1e12, 10**9, 10**12
 """Bounds for the figures of a ledger: beyond them the accountants leave the range of floats, or run out of memory."""
 
 Masks = Literal["stable", "movable", "linked"]
+Past = Literal["public", "declared", "unknown"]
 
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class PlainTraining(_Frozen):
+class _Event(_Frozen):
+    @model_serializer(mode="wrap")
+    def _as_written(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the relation where there is none, so that what version 1 wrote keeps its digest."""
+        written: dict[str, Any] = fields(self)
+        if written.get("relation", self) is None:
+            del written["relation"]
+        return written
+
+
+class PlainTraining(_Event):
     """Training without protection: nothing bounds what it learnt from the text that it read.
 
     Attributes:
         run: The name of the run that spent it; None until the ledger is written. See `Ledger.run`.
         text: In `decoy` text every flagged span is a random value of the same shape, made by text/redaction/decoys.py.
-        masks: On redacted or decoy text, whether it can change when the secret under a mask does: `movable` where
-            masks can move (contextual tiers, lists taken from the data, a cross-check), `linked` where placeholders
-            tell which are equal.
+        masks: Of ledgers of version 1, which have no relation.
+        relation: Between which corpora it is stable: where it read the same text of both.
     """
 
     kind: Literal["plain"] = "plain"
@@ -49,15 +69,17 @@ class PlainTraining(_Frozen):
     stage: str
     text: Literal["raw", "redacted", "decoy"]
     masks: Masks | None = None
+    relation: Relation | None = None
 
 
-class SubsampledGaussian(_Frozen):
+class SubsampledGaussian(_Event):
     """`steps` equal steps of the Poisson-subsampled Gaussian mechanism.
 
     Attributes:
         sampling_rate: q from `LEAST_RATE` to 1, the probability of each record to be in a step.
         noise_multiplier: σ > 0, the noise's standard deviation over the clip norm; at most `MOST_NOISE`.
         clip_norm: C > 0, the largest L2 norm of a record's gradient.
+        relation: Between which corpora each step is stable without its noise.
     """
 
     kind: Literal["subsampled_gaussian"] = "subsampled_gaussian"
@@ -68,15 +90,17 @@ class SubsampledGaussian(_Frozen):
     noise_multiplier: float = Field(gt=0, le=MOST_NOISE)
     clip_norm: float = Field(gt=0)
     steps: int = Field(ge=1, le=MOST_STEPS)
+    relation: Relation | None = None
 
 
-class GaussianRelease(_Frozen):
+class GaussianRelease(_Event):
     """One Gaussian release of a statistic of all records, noise σ·sensitivity.
 
     Attributes:
         sensitivity: How far zeroing out a record moves the statistic, in the L2 norm.
         replaced: How far replacing a record moves it, in sensitivities: at most 2, and at most √2 where what each
             record adds has no negative part.
+        relation: Between which corpora the statistic is the same.
     """
 
     kind: Literal["gaussian_release"] = "gaussian_release"
@@ -86,21 +110,22 @@ class GaussianRelease(_Frozen):
     sensitivity: float = Field(gt=0)
     noise_multiplier: float = Field(gt=0, le=MOST_NOISE)
     replaced: float = Field(default=2.0, ge=1, le=2)
+    relation: Relation | None = None
 
 
 class ReadModel(_Frozen):
     """A stage read another model, its reference. The events of that model's own ledger come before this one.
 
     Attributes:
-        past: Whether the reference's first checkpoint never saw the corpus: `public` as its ledger says, `declared`
-            where it has no ledger and the user says so, else `unknown`.
+        past: Whether the reference's first checkpoint never saw the corpus: `public` as its ledger says of this corpus,
+            `declared` where no ledger speaks of this corpus and the user says so, else `unknown`.
         weights: SHA-256 of each of its weight files.
     """
 
     kind: Literal["read_model"] = "read_model"
     run: str | None = None
     stage: str
-    past: Literal["public", "declared", "unknown"]
+    past: Past
     weights: dict[str, str]
 
 
@@ -115,7 +140,7 @@ class Ledger(_Frozen):
     Attributes:
         unit: What one record is: line, paragraph, document, or the name of a field.
         adjacency: `zero-out`: one record is replaced by an empty one at its place.
-        prior: Whether the first checkpoint is known never to have seen private data.
+        prior: Whether the first checkpoint is known never to have seen the corpora of the events.
         records: The largest N of the runs, in training records. Public under zero-out adjacency.
         delta: The δ that the run was planned for.
         grid: The PLD accountant's discretisation, in units of privacy loss.
@@ -125,7 +150,7 @@ class Ledger(_Frozen):
         seal: SHA-256 of each weight file. It shows accidents, not forgery.
     """
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 2
     kind: Literal["atdp-ledger"] = "atdp-ledger"
     unit: str
     adjacency: Literal["zero-out"] = "zero-out"
@@ -213,7 +238,7 @@ def _parsed(path: Path, text: str) -> tuple[Ledger, object]:
         where, what = "the file", "Invalid JSON"
     raise InputError(
         f"{path} is not a ledger that this version reads: {where}: {what}.",
-        f"This version reads schema_version {SCHEMA_VERSION}; take the file as the tool wrote it.",
+        f"This version reads schema_version 1 and {SCHEMA_VERSION}; take the file as the tool wrote it.",
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
-from atdp_cli.privacy.adjacency import EqualSteps, equal_steps
+from atdp_cli.privacy.adjacency import Adjacency, EqualSteps, shifted_steps
 from atdp_cli.privacy.ledger import PrivateEvent
 from atdp_cli.privacy.rng import Floats
 
@@ -31,9 +31,11 @@ FEW_ATOMS = 64
 """Up to so many atoms are added one by one; more go through a Fourier transform."""
 
 
-def epsilon_without_amplification(events: Iterable[PrivateEvent], delta: float) -> float:
-    """ε at `delta` under zero-out adjacency when the sample of every step is revealed; never below the true value."""
-    runs = equal_steps(events)
+def epsilon_without_amplification(
+    events: Iterable[PrivateEvent], delta: float, adjacency: Adjacency = "zero-out"
+) -> float:
+    """ε at `delta` when the sample of every step is revealed; never below the true value."""
+    runs = shifted_steps(events, adjacency)
     if not runs:
         return 0.0
     precisions, weights, lost = _precisions(runs, delta)

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from atdp_cli.privacy.adjacency import EqualSteps, equal_steps
+from atdp_cli.privacy.adjacency import Adjacency, EqualSteps, shifted_steps
 from atdp_cli.privacy.ledger import PrivateEvent
 
 COARSE_ORDERS: tuple[int, ...] = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -32,25 +32,31 @@ Conversion = Callable[[float, float], float]
 """(order, Rényi divergence) → ε."""
 
 
-def epsilon_rdp(events: Iterable[PrivateEvent], delta: float) -> float:
-    """ε at `delta` by Rényi DP with the conversion of Canonne et al. 2020 (Proposition 12), zero-out adjacency."""
+def epsilon_rdp(events: Iterable[PrivateEvent], delta: float, adjacency: Adjacency = "zero-out") -> float:
+    """ε at `delta` by Rényi DP with the conversion of Canonne et al. 2020 (Proposition 12).
+
+    Under replace-one adjacency for events that read every record: for sampled steps there is no series.
+    """
     from dp_accounting.rdp import compute_epsilon
 
     def convert(order: float, divergence: float) -> float:
         return float(compute_epsilon([order], [divergence], delta)[0])
 
     with _silent():
-        return _best_over_orders(equal_steps(events), convert)
+        return _best_over_orders(shifted_steps(events, adjacency), convert)
 
 
-def epsilon_paper(events: Iterable[PrivateEvent], delta: float) -> float:
-    """ε = min over orders a of RDP(a) + ln(1/δ)/(a−1): Mironov 2017, Proposition 3, as the paper uses it."""
+def epsilon_paper(events: Iterable[PrivateEvent], delta: float, adjacency: Adjacency = "zero-out") -> float:
+    """ε = min over orders a of RDP(a) + ln(1/δ)/(a−1): Mironov 2017, Proposition 3, as the paper uses it.
+
+    The adjacencies are those of `epsilon_rdp`.
+    """
 
     def convert(order: float, divergence: float) -> float:
         return divergence + math.log(1 / delta) / (order - 1)
 
     with _silent():
-        return _best_over_orders(equal_steps(events), convert)
+        return _best_over_orders(shifted_steps(events, adjacency), convert)
 
 
 def log_moment(order: int, q: npt.NDArray[np.float64], sigma: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -18,19 +18,27 @@ Floats = npt.NDArray[np.float64]
 
 
 class KeyStream:
-    """Uniforms from one AES-256-CTR key stream; its state is the position in that stream."""
+    """Draws from one AES-256-CTR key stream; its state is the position in that stream."""
 
     def __init__(self, key: bytes) -> None:
         self._cipher = algorithms.AES(key)
         self._drawn = 0
         self._encryptor = Cipher(self._cipher, modes.CTR(bytes(_BLOCK))).encryptor()
 
+    @property
+    def position(self) -> int:
+        """How many draws were taken or skipped."""
+        return self._drawn
+
     def uniforms(self, count: int) -> Floats:
         """`count` draws on (0, 1], 53 bits each, shape [count]; 1 is what the largest rounds to."""
-        self._drawn += count
-        words = np.frombuffer(self._encryptor.update(bytes(_WORD * count)), dtype=np.uint64)
         # The half step keeps 0 out, where the logarithm of Box-Muller has its pole.
-        return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        return ((self.words(count) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+    def words(self, count: int) -> npt.NDArray[np.uint64]:
+        """`count` draws of 64 bits, shape [count]."""
+        self._drawn += count
+        return np.frombuffer(self._encryptor.update(bytes(_WORD * count)), dtype=np.uint64)
 
     def skip(self, count: int) -> None:
         """Skip `count` draws, at a cost that does not grow with their number."""

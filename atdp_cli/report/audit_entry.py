@@ -54,15 +54,20 @@ class RelearningEntry(Frozen):
 
 
 class Bound(Frozen):
-    """A lower bound on the ε of all records of a canary together, and what became of the claim that it tests."""
+    """A lower bound on the ε of all records of a canary together, and what became of the claim that it tests.
 
-    method: Literal["in-out", "rank"]
+    Attributes:
+        scope: In which the ledger makes the claim.
+    """
+
+    method: Literal["in-out", "rank", "pair"]
     adjacency: Literal["zero-out", "replace-one"]
     epsilon: float
     delta: float
     confidence: float
     claim: float | None
     finding: Literal["refuted", "not-refuted", "inconclusive", "no-claim"]
+    scope: Literal["end_to_end", "selective"] | None = None
 
 
 class AuditEntry(Frozen):
@@ -77,6 +82,8 @@ class AuditEntry(Frozen):
         null_band: Where 95 of 100 canaries that nobody remembers lie, bits.
         mean, mean_ratio: Mean exposures of the planted canaries, bits, with 95 % intervals.
         p, p_ratio: Fisher's combined p-values.
+        detectable: The smallest mean exposure that the tests find four times in five, bits.
+        mean_limit, mean_limit_ratio: Upper confidence limits for the mean exposure of secrets like these, bits.
     """
 
     of: ScoreName
@@ -93,6 +100,9 @@ class AuditEntry(Frozen):
     mean_ratio_interval: Interval | None
     p: float | None
     p_ratio: float | None
+    detectable: float | None = None
+    mean_limit: float | None = None
+    mean_limit_ratio: float | None = None
     extraction: ExtractionEntry | None = None
     membership: tuple[MembershipEntry, ...] = ()
     resurfacing: RelearningEntry | None = None

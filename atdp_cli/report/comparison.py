@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from atdp_cli.report.document import PrivateReport, PublicReport
+from atdp_cli.report.happened import engine_used
 from atdp_cli.report.html import SCOPES, environment, render_value
 from atdp_cli.report.numbers import Number
 
@@ -117,7 +118,7 @@ _LINES: tuple[tuple[str, Callable[[PublicReport], str]], ...] = (
     ("exposure, ratio", _audit("ratio")),
     ("extraction", _extraction),
     ("relearning", _relearning),
-    ("engine", lambda report: report.engine),
+    ("engine", lambda report: engine_used(report) or "–"),
 )
 
 

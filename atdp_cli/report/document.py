@@ -1,7 +1,6 @@
 """The privacy report as data. `privacy_report.json` in OUT/ is its public part; OUT.private/ has the whole."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Literal, Self
 
 from pydantic import model_validator
@@ -23,14 +22,19 @@ NOT_COVERED = (
     "atdp account --group computes it.",
     "Other models from the same records: their ε adds to this one.",
     "What this report states about other models, the starting checkpoint among them.",
-    "Attacks on floating-point noise, and timing.",
+    "Attacks that measure time.",
 )
 
+FLOATING_NOISE = "Attacks on floating-point noise."
+"""Not covered either, where there was noise."""
 
 FLOATING_POINT = (
-    "The noise is added in floating point, whose rounding can reveal more than the theory, which assumes real numbers "
-    "(Mironov 2012). Nothing here defends against that."
+    "The noise of steps is added in floating point, whose rounding can reveal more than the theory, which assumes real "
+    "numbers (Mironov 2012). Nothing here defends against that. By how much rounding moves a sum over records is "
+    "bounded, and the noise covers it."
 )
+
+VERIFIED = "Verified at the end of the run: sampler, clip, noise and releases used what the ledger says."
 
 CROSSCHECKED = (
     "What the cross-check's language model was sent, and who reads it there; which text is sensitive depends on its "
@@ -43,6 +47,12 @@ REVIEWED = (
     "come from any record."
 )
 """Not covered either, where people reviewed."""
+
+TIMED = (
+    "The lengths of the records held out from training: as many epochs were taken as fit into a time, which was "
+    "estimated with random text of such lengths."
+)
+"""Not covered either, where the number of epochs was fitted to a time."""
 
 
 class Summary(Frozen):
@@ -59,15 +69,37 @@ class Summary(Frozen):
     audit: str
 
 
-class GuaranteeEntry(Frozen):
-    """One guarantee as the JSON shows it."""
+class NeighboursEntry(Frozen):
+    """Between which corpora a guarantee for flagged characters holds.
 
-    scope: Literal["end_to_end", "selective", "increment"]
+    Attributes:
+        records: Whether they differ in one record or in any number.
+        shapes: What they have in common in the flagged places, as the ledger names it.
+        detector, tier: What flags them.
+    """
+
+    records: Literal["one", "any"]
+    shapes: tuple[str, ...]
+    detector: str | None
+    tier: str
+
+
+class GuaranteeEntry(Frozen):
+    """One guarantee as the JSON shows it.
+
+    Attributes:
+        epsilon: null where nothing was spent.
+        accountant: null where none computed ε, as it is infinite or nothing was spent.
+        neighbours: null where a record may change in any way.
+    """
+
+    scope: Literal["end_to_end", "selective", "uncounted", "increment"]
     epsilon: Number
     delta: float
     adjacency: Literal["zero-out", "replace-one"]
-    accountant: str
+    accountant: str | None
     assumptions: tuple[str, ...]
+    neighbours: NeighboursEntry | None = None
 
 
 class StageEntry(Frozen):
@@ -200,6 +232,11 @@ class PublicReport(Frozen):
         passes: How often each record is read by training stages, on average: three plain epochs are 3.
         repeated_steps: Steps with noise that were taken again after an interruption; the ledger has them twice.
         ended_early: Why the run took fewer steps than planned, as a sentence; null where it did not.
+        engine, engines_refused, engine_check: Of clipping; null or empty where no stage clipped.
+        noise_source: null where neither a step nor a release had noise.
+        floating_point: null where no step had noise.
+        verified: What the trace of the run was compared with; null where nothing had noise, or where some steps have no
+            trace.
         command: The options of the run; paths and free text are left out.
         sentence: The same for every model, and made up.
         audits: Of the model as written, of the starting checkpoint, and of others that its owner attached.
@@ -222,12 +259,13 @@ class PublicReport(Frozen):
     recipe: str
     stages: tuple[StageEntry, ...]
     detector: DetectorEntry
-    engine: str
+    engine: str | None
     engines_refused: tuple[str, ...] = ()
-    engine_check: str
+    engine_check: str | None
     sampling: SamplingEntry | None
-    noise_source: str
-    floating_point: str = FLOATING_POINT
+    noise_source: str | None
+    floating_point: str | None = FLOATING_POINT
+    verified: str | None = None
     insecure_seed: bool
     epsilon_over_steps: tuple[EpsilonPoint, ...] = ()
     sentence: tuple[TokenEntry, ...] = ()
@@ -321,6 +359,26 @@ class PrivateReport(Frozen):
 def guarantee_entries(guarantees: Sequence[Guarantee]) -> tuple[GuaranteeEntry, ...]:
     """Guarantees in the form of the JSON."""
     return tuple(
-        GuaranteeEntry.model_validate(asdict(guarantee) | {"epsilon": json_number(guarantee.epsilon)})
+        GuaranteeEntry(
+            scope=guarantee.scope,
+            epsilon=json_number(guarantee.epsilon),
+            delta=guarantee.delta,
+            adjacency=guarantee.adjacency,
+            accountant=guarantee.accountant,
+            assumptions=guarantee.assumptions,
+            neighbours=_neighbours(guarantee),
+        )
         for guarantee in guarantees
+    )
+
+
+def _neighbours(guarantee: Guarantee) -> NeighboursEntry | None:
+    neighbours = guarantee.neighbours
+    if neighbours is None or neighbours.flags is None:
+        return None
+    return NeighboursEntry(
+        records="any" if guarantee.exact else "one",
+        shapes=tuple(sorted(neighbours.shapes)),
+        detector=neighbours.flags.detector,
+        tier=neighbours.flags.tier,
     )

@@ -60,7 +60,7 @@ def epsilon_figure(report: PublicReport) -> str | None:
         for (name, label), dash in zip(names.items(), DASHES, strict=True)
     ]
     panel = Panel(title=f"ε at δ = {report.delta:g}", x_label="step with noise", y_label="ε", curves=curves)
-    description = "ε of what the noisy stages had spent, by three accountants; the first is the one to quote."
+    description = "ε of what was spent with noise, by three accountants; the first is the one to quote."
     return chart("Epsilon over the steps", description, [panel])
 
 

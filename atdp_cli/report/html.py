@@ -8,12 +8,17 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
-from atdp_cli.privacy.guarantee import rounded_up
-from atdp_cli.report import figures
+from atdp_cli.privacy.claims import rounded_up
+from atdp_cli.report import figures, happened
 from atdp_cli.report.document import PrivateReport, PublicReport
 from atdp_cli.report.wording import pyramid
 
-SCOPES = {"end_to_end": "end to end", "selective": "selective", "increment": "increment"}
+SCOPES = {
+    "end_to_end": "end to end",
+    "selective": "selective",
+    "uncounted": "uncounted",
+    "increment": "increment",
+}
 
 FORMS: dict[str, Callable[[float], str]] = {
     "epsilon": rounded_up,
@@ -46,6 +51,7 @@ def render_html(report: PublicReport | PrivateReport) -> str:
             at="" if private is None else "public.",
             charts=charts,
             pyramid=pyramid(public),
+            happened=happened,
             scopes=SCOPES,
             most_bits=max((_bits(token.before, token.after) for token in public.sentence), default=1.0) or 1.0,
         )

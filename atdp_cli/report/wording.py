@@ -8,10 +8,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from atdp_cli.privacy.guarantee import Guarantee, rounded_up
+from atdp_cli.audit_result import resolution
+from atdp_cli.privacy.claims import epsilon_delta, other_values, rounded_up, tier_words, uncovered
+from atdp_cli.privacy.guarantee import Guarantee, flag_assumptions
 from atdp_cli.privacy.ledger import Ledger, ReadModel
+from atdp_cli.privacy.relation import Neighbours
+from atdp_cli.privacy.statement import uncounted_sentence
 from atdp_cli.report.audit_entry import AuditEntry
 from atdp_cli.report.document import PublicReport, Summary
+from atdp_cli.report.happened import engine_used, noise_used, releasing, stated_guarantees
 
 WEAK = 10.0
 """An ε above this bounds little that anyone could use: a factor of more than 22,000."""
@@ -43,19 +48,19 @@ def _in_short(ledger: Ledger, guarantees: dict[str, Guarantee]) -> tuple[str, st
             "It does not cover what the starting checkpoint, or a model that was read, knew before.",
         )
     if math.isfinite(whole.epsilon):
+        given = "".join(f" {sentence}" for sentence in flag_assumptions(ledger))
         return (
             f"Each {unit} of the corpus is protected: whether it was used or not changes the odds of whatever anyone "
             f"learns from this model by at most a factor of {factor(whole.epsilon)} "
-            f"({_pair(whole)}).{_weak(whole.epsilon)}",
+            f"({_pair(whole)}).{given}{_weak(whole.epsilon)}",
             OTHER_LINES.format(unit=unit),
         )
-    if (selective := guarantees.get("selective")) is not None:
+    if (selective := guarantees.get("selective")) is not None and selective.neighbours is not None:
+        given = "".join(f" {sentence}" for sentence in flag_assumptions(ledger))
         return (
-            f"What the detector flagged is protected, and nothing else: other values in the flagged places of a {unit} "
-            "would change the odds of whatever anyone learns from this model by at most a factor of "
-            f"{factor(selective.epsilon or 0)} ({_pair(selective)}).{_weak(selective.epsilon or 0)}",
-            "It does not protect what the detector missed, nor any word that is not flagged, nor a value that is "
-            f"flagged in several {unit}s.",
+            f"{_flagged(selective, selective.neighbours, guarantees.get('uncounted'))}{given}"
+            f"{_weak(selective.epsilon or 0)}",
+            uncovered(selective.neighbours, exact=selective.exact),
         )
     added = guarantees["increment"].epsilon
     noisy = "" if added is None else f" The noisy stages add ε = {rounded_up(added)}, and nothing more is claimed."
@@ -63,6 +68,22 @@ def _in_short(ledger: Ledger, guarantees: dict[str, Guarantee]) -> tuple[str, st
         f"No {unit} of the corpus has a guarantee{_why(ledger)}.{noisy}",
         "It does not remove what the model had memorised. An audit can show that some of it is left, and cannot show "
         "that nothing is.",
+    )
+
+
+def _flagged(selective: Guarantee, neighbours: Neighbours, uncounted: Guarantee | None) -> str:
+    """What holds for flagged characters, as a sentence or two."""
+    unit, others = neighbours.unit, f"{other_values(neighbours)}{tier_words(neighbours)}"
+    only = "What the detector flagged is protected, and nothing else: "
+    if selective.exact:
+        return (
+            f"{only}if the flagged places of any number of {unit}s held {others}, what anyone learns from this model "
+            f"would be the same ({_pair(selective)})."
+        )
+    rest = "" if uncounted is None else f" {uncounted_sentence(uncounted)}"
+    return (
+        f"{only}if the flagged places of one {unit} held {others}, the odds of whatever anyone learns from this model "
+        f"would change by at most a factor of {factor(selective.epsilon or 0)} ({_pair(selective)}).{rest}"
     )
 
 
@@ -76,7 +97,7 @@ def _why(ledger: Ledger) -> str:
 
 
 def _pair(guarantee: Guarantee) -> str:
-    return f"ε = {rounded_up(guarantee.epsilon or 0)} at δ = {guarantee.delta:g}"
+    return epsilon_delta(guarantee.epsilon or 0, guarantee.delta)
 
 
 def factor(epsilon: float) -> str:
@@ -105,12 +126,19 @@ def audit_sentence(audits: Sequence[AuditEntry]) -> str:
     by_ratio = "" if after.mean_ratio is None else f", {_bits(after.mean_ratio)} by the ratio to the base model"
     figures = f"mean exposure {_bits(after.mean)} bits{by_ratio}, where chance gives 1.44"
     sentence = {
-        "PASS": f"The audit passed: none of its tests found {planted} planted canaries remembered ({figures}).",
+        "PASS": f"The audit passed: its tests did not tell the ranks of {planted} planted canaries from chance "
+        f"({figures}).{_left_open(after)}",
         "FAIL": f"The audit failed: the model remembers canaries planted among its records ({figures}, {planted} "
         "canaries).",
         "INCONCLUSIVE": f"The audit could not decide ({figures}, {planted} canaries).",
     }
     return f"{sentence[after.verdict]}{_extracted(after)} A passed audit does not prove that nothing is remembered."
+
+
+def _left_open(after: AuditEntry) -> str:
+    """What a pass leaves possible."""
+    left = resolution(after.detectable, after.mean_limit, after.mean_limit_ratio)
+    return f" {left}" if left else ""
 
 
 def _extracted(after: AuditEntry) -> str:
@@ -136,7 +164,7 @@ def pyramid(report: PublicReport) -> tuple[PyramidLevel, ...]:
     epsilons = [
         f"{guarantee.scope.replace('_', ' ')}: "
         + ("nothing spent" if guarantee.epsilon is None else f"ε = {rounded_up(float(guarantee.epsilon))}")
-        for guarantee in report.guarantees
+        for _, guarantee in stated_guarantees(report)
     ]
     return (
         PyramidLevel(title="The guarantee", lines=(*epsilons, f"The unit of privacy is one {report.unit}.")),
@@ -146,12 +174,19 @@ def pyramid(report: PublicReport) -> tuple[PyramidLevel, ...]:
 
 
 def _undermining(report: PublicReport) -> tuple[str, ...]:
-    drawn = () if report.sampling is None else (f"Sampling: {report.sampling.run}",)
+    mechanism, noise = [], []
+    if engine := engine_used(report):
+        how = f"by the engine {engine}, which {report.engine_check}"
+        mechanism = [f"Mechanism: gradients clipped record by record {how}."]
+    if released := releasing(report.stages):
+        mechanism.append(f"Release: one, with noise, before stage {', '.join(released)}.")
+    if report.sampling is not None:
+        noise.append(f"Sampling: {report.sampling.run}")
+    if source := noise_used(report):
+        noise += [f"Noise: {source}.", *filter(None, (report.floating_point, report.verified))]
     return (
-        f"Mechanism: gradients clipped record by record by the engine {report.engine}, which {report.engine_check}.",
-        *drawn,
-        f"Noise: {report.noise_source}.",
-        report.floating_point,
+        *mechanism,
+        *noise,
         "Security: whoever reads the training data, OUT.private/ or the machine's memory needs no model.",
         "Software: a mistake in this tool or in what it builds on; an audit can find one, and cannot rule it out.",
     )

@@ -1,10 +1,22 @@
 """How far a resumed run may go: repeated steps are spent again, and ε has a limit. No torch here."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from atdp_cli.privacy.ledger import LedgerEvent, PrivateEvent, SubsampledGaussian, private_events
-from atdp_cli.training.plan import Plan, StagePlan
+from atdp_cli.errors import BudgetError
+from atdp_cli.privacy.accountant import epsilon_pld, grid_for
+from atdp_cli.privacy.ledger import (
+    Ledger,
+    LedgerEvent,
+    PlainTraining,
+    PrivateEvent,
+    ReadModel,
+    SubsampledGaussian,
+    compact,
+    private_events,
+)
+from atdp_cli.training.plan import AnyPlan, Plan, StagePlan
+from atdp_cli.training.solve import strongest_epsilon
 
 WithinBudget = Callable[[Sequence[LedgerEvent]], bool]
 """Whether spending so much, all that came before the run included, stays within the limits of ε."""
@@ -25,85 +37,107 @@ class Cursor:
     released: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Remaining:
-    """Equal steps of a stage that are still to be taken, or a release that is still to be made.
-
-    Attributes:
-        taken: The stage's steps before them.
-    """
-
-    stage: int
-    taken: int
-    event: PrivateEvent
-
-    @property
-    def count(self) -> int:
-        return self.event.steps if isinstance(self.event, SubsampledGaussian) else 1
-
-    def first(self, count: int) -> PrivateEvent:
-        """So many of them, at least one."""
-        if isinstance(self.event, SubsampledGaussian):
-            return self.event.model_copy(update={"steps": min(count, self.event.steps)})
-        return self.event
-
-
 def allowance(plan: Plan, cursor: Cursor, spent: Sequence[LedgerEvent], within: WithinBudget) -> Cursor | None:
     """Where a run at a position that has spent so much has to end; None where it can go to its end.
 
-    `Cursor.step` is the last step of that stage that it can take. A stage that could release and take no step is not
-    begun. Stages before it spend what they were planned to, or nothing.
+    What is judged is all that the ledger would have: of stages that are begun also that they trained without noise or
+    read a model, for the scope in which ε is finite depends on it. `Cursor.step` is the last step of that stage that
+    the run can take; 0 where the stage is not begun. The result is the position of the cursor where nothing fits.
 
     Args:
         spent: What the run itself has spent, in events.
+        within: Of the events of one stage more steps never cost less; between stages it may be anything.
     """
-    remaining = tuple(_remaining(plan, cursor))
 
-    def fits(count: int) -> bool:
-        return within((*plan.before, *spent, *_first(remaining, count)))
+    def fits(end: Cursor) -> bool:
+        return within(events_left_by(plan, cursor, spent, end))
 
-    fitting, above = 0, sum(part.count for part in remaining)
-    if fits(above):
+    if fits(Cursor(stage=len(plan.stages))):
         return None
+    for position in range(len(plan.stages) - 1, cursor.stage - 1, -1):
+        taken = cursor.step if position == cursor.stage else 0
+        last = _last_fitting(plan.stages[position], Cursor(stage=position, step=taken), fits)
+        if last is not None:
+            return last
+    return Cursor(stage=cursor.stage, step=cursor.step)
+
+
+def _last_fitting(stage: AnyPlan, at: Cursor, fits: Callable[[Cursor], bool]) -> Cursor | None:
+    """The last position in a stage that fits, from `at` on; None where none does."""
+
+    def fits_after(step: int) -> bool:
+        return fits(replace(at, step=step))
+
+    above = (stage.steps if isinstance(stage, StagePlan) and stage.sampling_rate is not None else 0) + 1
+    # A stage that is begun has more than its first step's cost, so its scope may be another than before it.
+    if above <= at.step + 1 or not fits_after(at.step + 1):
+        return at if fits(at) else None
+    fitting = at.step + 1
     while above - fitting > 1:
         middle = (fitting + above) // 2
-        fitting, above = (middle, above) if fits(middle) else (fitting, middle)
-    return _cursor_after(remaining, fitting)
+        fitting, above = (middle, above) if fits_after(middle) else (fitting, middle)
+    return replace(at, step=fitting)
 
 
-def _first(remaining: Sequence[_Remaining], count: int) -> Iterator[PrivateEvent]:
-    for part in remaining:
-        if count < 1:
-            return
-        yield part.first(count)
-        count -= part.count
+def events_left_by(plan: Plan, cursor: Cursor, spent: Sequence[LedgerEvent], end: Cursor) -> tuple[LedgerEvent, ...]:
+    """The events of the ledger that a run leaves which resumes at a position, having spent so much, and ends at `end`.
 
-
-def _cursor_after(remaining: Sequence[_Remaining], count: int) -> Cursor | None:
-    """Where the step or release belongs that comes after the first so many; None where none does."""
-    for part in remaining:
-        if count < part.count:
-            return Cursor(stage=part.stage, step=part.taken + count)
-        count -= part.count
-    return None
-
-
-def _remaining(plan: Plan, cursor: Cursor) -> Iterator[_Remaining]:
-    """What is still to be spent, in order."""
+    A stage of which `end` takes no step is not begun, nor are those behind it.
+    """
+    left = [*plan.before, *spent]
     for position, stage in enumerate(plan.stages):
-        if position < cursor.stage or not isinstance(stage, StagePlan):
+        if position < cursor.stage or (position, 1) > (end.stage, end.step):
             continue
-        start = cursor if position == cursor.stage else Cursor(stage=position)
-        ended = 0
-        for event in private_events(stage.events):
-            if not isinstance(event, SubsampledGaussian):
-                if not start.released:
-                    yield _Remaining(stage=position, taken=0, event=event)
-                continue
-            taken, ended = max(start.step, ended), ended + event.steps
-            if taken < ended:
-                steps = event.model_copy(update={"steps": ended - taken})
-                yield _Remaining(stage=position, taken=taken, event=steps)
+        begun = cursor if position == cursor.stage else Cursor(stage=position)
+        left += [event for event in stage.events if isinstance(event, PlainTraining | ReadModel) and event not in spent]
+        left += _noisy_events(stage, begun, end.step if position == end.stage else None)
+    return tuple(left)
+
+
+def _noisy_events(stage: AnyPlan, begun: Cursor, last: int | None) -> Iterator[PrivateEvent]:
+    """What a stage still spends up to one of its steps, or all of them."""
+    ended = 0
+    for event in private_events(stage.events):
+        if not isinstance(event, SubsampledGaussian):
+            if not begun.released:
+                yield event
+            continue
+        first, ended = max(begun.step, ended), ended + event.steps
+        steps = (ended if last is None else min(ended, last)) - first
+        if steps > 0:
+            yield event.model_copy(update={"steps": steps})
+
+
+def within_limits(plan: Plan, *, target_epsilon: float | None, max_epsilon: float | None) -> WithinBudget:
+    """Whether a ledger of the plan keeps the limits of ε: that of its strongest guarantee, and that of all its noise.
+
+    The target was solved for a scope that the whole plan has. A ledger that ends before a stage without noise may
+    have another. It has to keep the target in both.
+    """
+
+    def within(events: Sequence[LedgerEvent]) -> bool:
+        try:
+            if target_epsilon is not None and _strongest(plan.ledger, events) > target_epsilon:
+                return False
+            private = private_events(compact(events))
+            return max_epsilon is None or epsilon_pld(private, plan.ledger.delta, grid=grid_for(private)) <= max_epsilon
+        except BudgetError:  # ε in the thousands
+            return False
+
+    return within
+
+
+def _strongest(planned: Ledger, events: Sequence[LedgerEvent]) -> float:
+    """The larger ε: that of a ledger with these events, and that of one which also has the plan's other stages."""
+    unreached = [
+        event for event in planned.events if isinstance(event, PlainTraining | ReadModel) and event not in events
+    ]
+    grid = grid_for(private_events(compact(events)))
+    ledgers = [
+        planned.model_copy(update={"events": compact((*events, *more)), "grid": grid})
+        for more in ([(), unreached] if unreached else [()])
+    ]
+    return max(strongest_epsilon(ledger) for ledger in ledgers)
 
 
 def one_step_events(plan: Plan) -> tuple[LedgerEvent, ...]:

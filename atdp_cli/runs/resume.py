@@ -6,17 +6,24 @@ from dataclasses import dataclass
 
 from safetensors import SafetensorError
 
-from atdp_cli.errors import AtdpError, BudgetError, DivergedError, InputError, InterruptedRunError, RunError
+from atdp_cli.errors import (
+    AtdpError,
+    BudgetError,
+    ConformanceError,
+    DivergedError,
+    InputError,
+    InterruptedRunError,
+    RunError,
+)
 from atdp_cli.events import FellBack, Notify, Resumed
-from atdp_cli.privacy.accountant import epsilon_pld, grid_for
 from atdp_cli.privacy.journal import mend_journal
-from atdp_cli.privacy.ledger import LedgerEvent, SubsampledGaussian, compact, private_events
-from atdp_cli.runs.budget import Cursor, WithinBudget, allowance, one_step_events
+from atdp_cli.privacy.ledger import LedgerEvent, SubsampledGaussian
+from atdp_cli.runs.budget import Cursor, allowance, events_left_by, one_step_events, within_limits
 from atdp_cli.runs.checkpoint import SavedState, latest_state, newest_cursor
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.runs.workspace import Workspace
 from atdp_cli.training.clipping.select import out_of_memory
-from atdp_cli.training.plan import Plan, StagePlan, strongest_epsilon
+from atdp_cli.training.plan import Plan, StagePlan
 from atdp_cli.training.state import StageResult
 
 
@@ -81,15 +88,15 @@ def _end(spec: RunSpec, cursor: Cursor, spent: Sequence[LedgerEvent], notify: No
     limits, plan = spec.limits, spec.plan
     if not limits:
         return None
-    within = _within(spec)
-    if not within((*plan.before, *spent)):
+    within = within_limits(plan, target_epsilon=spec.target_epsilon, max_epsilon=spec.max_epsilon)
+    end = allowance(plan, cursor, spent, within)
+    if end is None:
+        return None
+    if not within(events_left_by(plan, cursor, spent, end)):
         raise BudgetError(
             f"The interrupted run has spent more than {limits} allows.",
             "Start again with --force: nothing of it was released.",
         )
-    end = allowance(plan, cursor, spent, within)
-    if end is None:
-        return None
     stage = plan.stages[end.stage]
     if not _steps_before(plan, end):
         raise BudgetError(
@@ -105,21 +112,6 @@ def _end(spec: RunSpec, cursor: Cursor, spent: Sequence[LedgerEvent], notify: No
         )
     )
     return end
-
-
-def _within(spec: RunSpec) -> WithinBudget:
-    ledger = spec.plan.ledger
-
-    def fits(events: Sequence[LedgerEvent]) -> bool:
-        private = private_events(compact(events))
-        grid = grid_for(private)
-        if spec.target_epsilon is not None:
-            whole = ledger.model_copy(update={"events": compact(events), "grid": grid})
-            if strongest_epsilon(whole) > spec.target_epsilon:
-                return False
-        return spec.max_epsilon is None or epsilon_pld(private, ledger.delta, grid=grid) <= spec.max_epsilon
-
-    return fits
 
 
 def ended_early(spec: RunSpec, results: Sequence[StageResult]) -> str | None:
@@ -169,6 +161,8 @@ def resume_hint(spec: RunSpec, work: Workspace) -> Iterator[None]:
 
 def _with_hint(error: AtdpError, spec: RunSpec, work: Workspace) -> AtdpError:
     """The error with how the run can be resumed; as it is where there is nothing to resume."""
+    if isinstance(error, ConformanceError):  # it would end the same, and nothing of it can be released
+        return error
     where = _where(spec, work)
     if where is None and work.session == 0:
         return error

@@ -1,7 +1,7 @@
 """What `runs` has to know of a run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from atdp_cli.training.plan import Plan
@@ -17,6 +17,7 @@ class RunSpec:
         fingerprint: All on which the run's steps and their ε depend, by name: hashes of what is large or private, and
             settings as they are. Two attempts with one fingerprint are the same run.
         target_epsilon, max_epsilon: The limits of ε that a resumed run must keep; None where there is none.
+        corpus_key: Under which the ledger commits to the corpus; empty for none.
         command: The command line as it was given; empty where the run was not started by one.
         force: Whether what is in the way may be replaced.
         resume: Whether to resume an interrupted run, if there is one.
@@ -28,6 +29,7 @@ class RunSpec:
     target_epsilon: float | None = None
     max_epsilon: float | None = None
     failed_output: Path | None = None
+    corpus_key: bytes = field(default=b"", repr=False)
     command: tuple[str, ...] = ()
     force: bool = False
     resume: bool = False

@@ -17,6 +17,8 @@ from atdp_cli.files.lock import LOCK_FILE, check_free, locked
 from atdp_cli.files.private import PARTIAL, PRIVATE, beside
 from atdp_cli.privacy.journal import JOURNAL_FILE
 from atdp_cli.privacy.ledger import LEDGER_FILE
+from atdp_cli.privacy.trace import TRACE_FILE
+from atdp_cli.runs.corpus_identity import write_corpus_key
 from atdp_cli.runs.fingerprint import check_same_fingerprint
 from atdp_cli.runs.spec import RunSpec
 
@@ -91,6 +93,11 @@ class Workspace:
         """The journal of the run."""
         return self.root / JOURNAL_FILE
 
+    @property
+    def trace(self) -> Path:
+        """What the run's mechanisms used."""
+        return self.root / TRACE_FILE
+
 
 def check_output(spec: RunSpec) -> None:
     """Refuse to write where there is no folder, to overwrite without `force`, and ever to replace foreign files.
@@ -161,6 +168,7 @@ def workspace(spec: RunSpec) -> Iterator[Workspace]:
             tidy(root)
             record = before.model_copy(update={"sessions": before.sessions + 1})
         _write_record(root, record)
+        write_corpus_key(root, spec.corpus_key)
         try:
             yield Workspace(root=root, session=record.sessions - 1)
         except BaseException:

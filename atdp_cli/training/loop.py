@@ -1,6 +1,5 @@
 """One stage: the loop over its steps, and what a step is in each kind of stage."""
 
-import math
 import random
 import secrets
 from collections.abc import Callable, Iterator, Sequence
@@ -9,26 +8,25 @@ from functools import partial
 from itertools import islice
 from typing import TextIO
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.events import EpochDone, Notify, StageStarted, StepDone
-from atdp_cli.model.forward import logits_of
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.journal import spend
 from atdp_cli.privacy.rng import KeyStream
-from atdp_cli.training.clipping.batches import default_tokens, split
-from atdp_cli.training.clipping.engine import ClippingEngine, trainable, zeros_of
-from atdp_cli.training.clipping.forward import loss_gradient
-from atdp_cli.training.distributed.collectives import all_gather, all_reduce_sum
+from atdp_cli.privacy.sample_size import largest_sample, refuse_larger
+from atdp_cli.privacy.trace import StepTrace, Trace, UntakenTrace, Used, ignore_trace
+from atdp_cli.training.clipping.engine import ClippingEngine, zeros_of
+from atdp_cli.training.clipping.sensitivity import sensitivity
+from atdp_cli.training.distributed.collectives import all_gather
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks, local_items
 from atdp_cli.training.execution import Precision
+from atdp_cli.training.gradients import mean_gradient, unclipped_sum
+from atdp_cli.training.mechanism import clip_and_sum, poisson_sample
 from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer, start_of
 from atdp_cli.training.plan import StagePlan, step_events
-from atdp_cli.training.precision import in_precision
 from atdp_cli.training.recipe import DPSGD
 from atdp_cli.training.state import (
     AfterStep,
@@ -47,9 +45,6 @@ Refresh = Callable[[int], Sequence[Example]]
 
 StopCriterion = Callable[[], bool]
 """Whether the stage can end, judged by the model as it is now."""
-
-GradientSum = Callable[[PreTrainedModel, Sequence[Example]], tuple[torch.Tensor, ...]]
-"""The gradient of some records' weighted losses, a tensor for each trainable parameter."""
 
 HeldOut = Callable[[], Perplexity]
 """The held-out perplexity of the model as it is now."""
@@ -74,6 +69,7 @@ class StageRun:
         refresh: Called before each epoch for its examples; None where they stay as they are.
         resume_from: Where to resume; None to start at the beginning.
         after_step: Called after each step with the state from which the stage could resume.
+        trace: Receives what each step with noise used.
         ranks: The processes that train together. All draw the same samples and noise, for which their streams, or
             their seeds, have to be the same; each computes the gradients of its share of the records, and the sums
             are added up.
@@ -87,6 +83,7 @@ class StageRun:
     refresh: Refresh | None = None
     resume_from: StageState | None = None
     after_step: AfterStep = ignore_state
+    trace: Trace = ignore_trace
     ranks: Ranks = SINGLE_PROCESS
 
 
@@ -134,15 +131,29 @@ def run_private(
     """
     model, plan, ranks = run.model, run.plan, run.ranks
     events = step_events(plan)
+    limits = [largest_sample(len(run.examples), event.sampling_rate) for event in events]
 
     def step(optimizer: torch.optim.Optimizer, number: int, examples: Sequence[Example]) -> _StepOutcome:
         event = events[(number - 1) // plan.steps_per_epoch]
-        rows = poisson_sample(len(examples), event.sampling_rate, randomness.sample)
+        used: list[Used] = []
+        rows = poisson_sample(len(examples), event.sampling_rate, randomness.sample, used.append)
         sample = [examples[row] for row in rows]
+        limit = limits[(number - 1) // plan.steps_per_epoch]
+        refuse_larger(len(sample), limit)
         spend(journal, event)
-        clipped = engine(model, local_items(ranks, sample), event.clip_norm)
-        noise = Noise(randomness.noise, event.noise_multiplier * event.clip_norm, ranks)
-        noisy_step(model, optimizer, clipped.gradient, noise, batch=plan.batch, first=number == 1)
+        clipped = clip_and_sum(engine, model, local_items(ranks, sample), event.clip_norm, used.append)
+        moved = sensitivity(event.clip_norm, limit, clipped.batch_effect)
+        noise = Noise(randomness.noise, event.noise_multiplier * moved, ranks)
+        noisy_step(
+            model,
+            optimizer,
+            clipped.gradient,
+            noise,
+            batch=plan.batch,
+            first=number == 1,
+            observe=used.append,
+        )
+        run.trace(_step_trace(plan, number, used))
         return _StepOutcome(sample, event.noise_multiplier, all_gather(ranks, clipped.norms, len(sample)))
 
     result = _run(run, step, max_steps=max_steps, stop_criterion=stop_criterion)
@@ -150,6 +161,7 @@ def run_private(
         for epoch in range(result.stopped_after + 1, plan.stage.epochs + 1):
             if steps := len(_steps_left(plan, epoch, 0, result.ended_after)):
                 spend(journal, events[epoch - 1].model_copy(update={"steps": steps}))
+                run.trace(UntakenTrace(stage=plan.stage.name, epoch=epoch, steps=steps))
     return result
 
 
@@ -166,8 +178,18 @@ def run_noise(run: StageRun, *, noise: KeyStream) -> StageResult:
 
     def step(optimizer: torch.optim.Optimizer, number: int, _: Sequence[Example]) -> _StepOutcome:
         sigma = plan.noise_multipliers[(number - 1) // plan.steps_per_epoch]
+        used: list[Used] = []
         scaled = Noise(noise, sigma * mechanism.clip_norm, run.ranks)
-        noisy_step(model, optimizer, zeros_of(model), scaled, batch=plan.batch, first=number == 1)
+        noisy_step(
+            model,
+            optimizer,
+            zeros_of(model),
+            scaled,
+            batch=plan.batch,
+            first=number == 1,
+            observe=used.append,
+        )
+        run.trace(_step_trace(plan, number, used))
         return _StepOutcome(noise_multiplier=sigma)
 
     return _run(run, step)
@@ -192,8 +214,7 @@ def run_plain(
     if state is not None and state.seed is not None:
         seed = state.seed
     seed = secrets.randbits(63) if seed is None else seed
-    autograd = in_precision(precision, partial(gradient_sum, tokens=default_tokens(model)))
-    summed = autograd if engine is None else partial(_unclipped, engine)
+    summed = unclipped_sum(model, engine, precision)
     torch.manual_seed(seed + ranks.rank)
     batches = islice(_shuffled_batches(plan, len(run.examples), seed), _taken(state), None)
 
@@ -202,7 +223,7 @@ def run_plain(
             # Whatever refreshing the examples drew from the generators was drawn before the interruption as well.
             set_generators(state.generators)
         batch = [examples[row] for row in next(batches)]
-        optimizer_step(model, optimizer, _mean_gradient(model, batch, summed, ranks), ranks, first=number == 1)
+        optimizer_step(model, optimizer, mean_gradient(model, batch, summed, ranks), ranks, first=number == 1)
         return _StepOutcome(batch)
 
     return _run(run, step, seed=seed)
@@ -287,6 +308,11 @@ def _state(
     )
 
 
+def _step_trace(plan: StagePlan, step: int, used: Sequence[Used]) -> StepTrace:
+    epoch = (step - 1) // plan.steps_per_epoch + 1
+    return StepTrace(stage=plan.stage.name, epoch=epoch, step=step, uses=tuple(used))
+
+
 def _step_done(plan: StagePlan, step: int, outcome: _StepOutcome) -> StepDone:
     return StepDone(
         stage=plan.stage.name,
@@ -312,14 +338,6 @@ def _end_epoch(run: StageRun, epoch: int) -> Perplexity:
     return measured
 
 
-def poisson_sample(records: int, sampling_rate: float, stream: KeyStream) -> npt.NDArray[np.int64]:
-    """Indices of the records in this step: each one independently with probability q; it may be empty.
-
-    The amplification by sampling that the accountant credits needs this sample to stay secret.
-    """
-    return np.flatnonzero(stream.uniforms(records) < sampling_rate).astype(np.int64)
-
-
 def _shuffled_batches(plan: StagePlan, records: int, seed: int) -> Iterator[list[int]]:
     """The rows of each step's batch, epoch after epoch."""
     order = random.Random(seed)  # noqa: S311 - a plain stage promises nothing
@@ -327,31 +345,3 @@ def _shuffled_batches(plan: StagePlan, records: int, seed: int) -> Iterator[list
         shuffled = order.sample(range(records), records)
         for first in range(0, plan.steps_per_epoch * plan.batch, plan.batch):
             yield shuffled[first : first + plan.batch]
-
-
-def _mean_gradient(
-    model: PreTrainedModel, batch: Sequence[Example], summed: GradientSum, ranks: Ranks
-) -> tuple[torch.Tensor, ...]:
-    """The gradient of the weighted mean loss over the batch's tokens."""
-    weight = sum(float(values[1:].sum()) for example in batch for values in example.weights)
-    gradient = summed(model, local_items(ranks, batch))
-    for part in gradient:
-        part.div_(max(weight, 1e-6))
-    all_reduce_sum(ranks, gradient)
-    return gradient
-
-
-def gradient_sum(model: PreTrainedModel, records: Sequence[Example], *, tokens: int) -> tuple[torch.Tensor, ...]:
-    """The gradient of the records' weighted losses, a physical batch of at most `tokens` tokens at a time."""
-    parameters = trainable(model)
-    total = zeros_of(model)
-    for batch in split(records, tokens):
-        logits = logits_of(model, batch)
-        gradients = torch.autograd.grad(logits, parameters, loss_gradient(logits, batch), materialize_grads=True)
-        for part, gradient in zip(total, gradients, strict=True):
-            part.add_(gradient)
-    return total
-
-
-def _unclipped(engine: ClippingEngine, model: PreTrainedModel, records: Sequence[Example]) -> tuple[torch.Tensor, ...]:
-    return engine(model, records, math.inf).gradient

@@ -1,11 +1,13 @@
 """Gaussian noise from a key stream."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import torch
 
 from atdp_cli.privacy.rng import KeyStream
+from atdp_cli.privacy.trace import Noised
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 
 BLOCK = 1 << 15
@@ -30,17 +32,75 @@ def _uniforms_for(count: int) -> int:
     return count + count % 2
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AddedNoise:
+    """What `add_noise` did, in this process until the tally is summed over all of them.
+
+    Attributes:
+        tally: The number of coordinates that noise was added to, and Σ of the squares of what was added; fp64.
+        standard_deviation: What the normals were scaled by.
+        start, end: Positions in the stream before and after.
+        dtype, device: Of the sum.
+        drawn_in: The dtype of the normals.
+    """
+
+    tally: torch.Tensor
+    standard_deviation: float
+    start: int
+    end: int
+    dtype: str
+    device: str
+    drawn_in: str
+
+    def observed(self) -> Noised:
+        """As the trace has it."""
+        coordinates, squares = self.tally.tolist()
+        return Noised(
+            standard_deviation=self.standard_deviation,
+            coordinates=int(coordinates),
+            squares=squares,
+            start=self.start,
+            end=self.end,
+            dtype=self.dtype,
+            device=self.device,
+            drawn_in=self.drawn_in,
+        )
+
+
 def add_noise(
     gradient_sum: Sequence[torch.Tensor], standard_deviation: float, stream: KeyStream, ranks: Ranks = SINGLE_PROCESS
-) -> None:
+) -> AddedNoise:
     """Add N(0, standard_deviation²) to every coordinate, in place; the noise is drawn, scaled and added in fp64.
 
     Several processes with the same stream each add it to different coordinates, so that the sum over them has each
-    coordinate's noise once, as with one process.
+    coordinate's noise once, as with one process. What was added is measured: the sum after less the sum before.
     """
+    start, drawn_in = stream.position, set[torch.dtype]()
     blocks = [block for part in gradient_sum for block in torch.split(part.view(-1), BLOCK)]
+    coordinates, squares = 0, []
     for index, block in enumerate(blocks):
         if index % ranks.size == ranks.rank:
-            block.add_(normals(stream, len(block), block.device), alpha=standard_deviation)
+            noise, before = normals(stream, len(block), block.device), block.to(torch.float64, copy=True)
+            block.add_(noise, alpha=standard_deviation)
+            added = before.sub_(block)
+            coordinates += len(block)
+            squares.append(torch.dot(added, added))
+            drawn_in.add(noise.dtype)
         else:
             stream.skip(_uniforms_for(len(block)))
+    total = torch.stack(squares).sum() if squares else torch.zeros((), dtype=torch.float64)
+    tally = torch.stack((torch.full_like(total, coordinates), total)).to(blocks[0].device if blocks else None)
+    return AddedNoise(
+        tally=tally,
+        standard_deviation=standard_deviation,
+        start=start,
+        end=stream.position,
+        dtype=distinct(block.dtype for block in blocks),
+        device=distinct(block.device.type for block in blocks),
+        drawn_in=distinct(drawn_in),
+    )
+
+
+def distinct(values: Iterable[object]) -> str:
+    """The different ones, in words."""
+    return ", ".join(sorted({str(value).removeprefix("torch.") for value in values}))

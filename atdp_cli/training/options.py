@@ -91,7 +91,8 @@ class StyleOptions(Options):
 
     style: Annotated[Style, Option(DETECTION, metavar="STYLE", fingerprint="recipe", public=True)] = Style.LABEL
     """Placeholders in stages on redacted text, as for atdp redact: label, angle, numbered or pseudonym. The last two
-    tell which flagged texts are equal (within a record; in the whole run), so no selective guarantee holds."""
+    tell which flagged texts are equal: numbered within a record, which the selective guarantee then leaves open;
+    pseudonym in the whole run, by which none holds."""
 
 
 class AdapterOptions(Options):
@@ -144,7 +145,8 @@ class PriorOptions(Options):
     """Seed of the jitter; public, and part of the plan."""
 
     prior: Annotated[Prior, Option(PRIVACY)] = "unknown"
-    """public: the first checkpoint, before any run that its ledger lists, never saw the corpus."""
+    """public: the first checkpoint, before any run that its ledger lists, never saw this corpus. Not against a ledger
+    by which that is unknown."""
 
 
 class WritingOptions(Options):

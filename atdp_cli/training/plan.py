@@ -1,20 +1,17 @@
 """The plan: all the privacy that a recipe will spend, known before the first step. Never imports torch."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
-from atdp_cli.errors import BudgetError, UsageError
-from atdp_cli.privacy.accountant import epsilon_pld, grid_for
-from atdp_cli.privacy.calibrate import calibrate_noise
+from atdp_cli.errors import UsageError
+from atdp_cli.privacy.accountant import grid_for
 from atdp_cli.privacy.compose import compose_ledgers
-from atdp_cli.privacy.guarantee import no_end_to_end, selective_void
 from atdp_cli.privacy.ledger import (
     GaussianRelease,
     Ledger,
     LedgerEvent,
-    Masks,
+    Past,
     PlainTraining,
     Prior,
     ReadModel,
@@ -23,8 +20,9 @@ from atdp_cli.privacy.ledger import (
     new_run,
     private_events,
 )
+from atdp_cli.privacy.relation import Relation, Shape
 from atdp_cli.privacy.release import REPLACED, SENSITIVITY
-from atdp_cli.privacy.schedule import scaled, sigma_sequence
+from atdp_cli.privacy.schedule import sigma_sequence
 from atdp_cli.ranges import require_delta
 from atdp_cli.training.recipe import (
     DPSGD,
@@ -34,18 +32,12 @@ from atdp_cli.training.recipe import (
     Stage,
     Text,
     Train,
+    Uniform,
     Weighted,
     can_stop,
-    last_private,
     reads_records,
     reads_reference,
 )
-
-SOLVE_TOLERANCE = 1e-3
-"""The solved plan's ε lies within this share below the target."""
-
-LOWEST_NOISE, HIGHEST_NOISE = 0.2, 1000.0
-"""The range in which the solver searches for σ₀."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +48,7 @@ class StagePlan:
         batch: Records a step: the expected number B for a stage with noise.
         sampling_rate: q = B/N for a private stage, None for one that is plain or reads no record.
         noise_multipliers: One σ an epoch for a stage with noise, else empty.
+        relation: Between which corpora the stage reads the same.
         events: What the stage will spend.
     """
 
@@ -64,6 +57,7 @@ class StagePlan:
     steps_per_epoch: int
     sampling_rate: float | None
     noise_multipliers: tuple[float, ...]
+    relation: Relation
     events: tuple[LedgerEvent, ...]
 
     @property
@@ -111,12 +105,14 @@ class Reference:
     """The model that some stages read.
 
     Attributes:
-        ledger: The ledger beside it; None where there is none: then it counts as public, as the user declares.
+        ledger: The ledger beside it; None where there is none.
         weights: SHA-256 of each of its weight files.
+        past: As `ReadModel` has it.
     """
 
     ledger: Ledger | None
     weights: Mapping[str, str]
+    past: Past
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,13 +121,18 @@ class Corpus:
 
     Attributes:
         records: N, the training records.
-        unit: What a record is.
-        masks: Whether redacted text can change with the secret under a mask, as `PlainTraining` has it.
+        relation: Of an event that reads the records as they are, and their flags.
+        redacted: What redacted text tells of flagged characters.
     """
 
     records: int
-    unit: str
-    masks: Masks
+    relation: Relation
+    redacted: Shape = "bytes"
+
+    @property
+    def unit(self) -> str:
+        """What a record is."""
+        return self.relation.unit
 
 
 def make_plan(
@@ -148,6 +149,7 @@ def make_plan(
     """Plan every stage and the ledger, which includes those of the starting checkpoint and of the reference.
 
     Args:
+        prior: Whether the first checkpoint never saw this corpus, nor those of the inherited ledger.
         inherited: The ledger beside the starting checkpoint.
         reference: None where no stage reads one.
         watched: Whether private stages stop early by a criterion that reads the reference.
@@ -179,7 +181,7 @@ def make_plan(
     events = compact(before + tuple(event for stage in stages for event in stage.events))
     composed = Ledger(
         unit=corpus.unit,
-        prior="public" if prior == "public" or (inherited and inherited.prior == "public") else "unknown",
+        prior=prior,
         records=largest,
         delta=delta,
         grid=grid_for(private_events(events)),
@@ -188,90 +190,6 @@ def make_plan(
         insecure_seed=any(ledger.insecure_seed for ledger in ledgers),
     )
     return Plan(stages=stages, ledger=composed, before=before)
-
-
-def planned_epsilon(plan: Plan) -> float:
-    """ε of all that a plan spends, including what was spent before it."""
-    return strongest_epsilon(plan.ledger)
-
-
-def strongest_epsilon(ledger: Ledger) -> float:
-    """ε of all private events of a ledger by PLD, 0 where there are none: the ε of `--target-epsilon`.
-
-    Where the strongest guarantee that holds is the selective one, its adjacency is used: replace-one.
-    """
-    selective = no_end_to_end(ledger) is not None and selective_void(ledger) is None
-    return epsilon_pld(
-        private_events(ledger.events),
-        ledger.delta,
-        grid=ledger.grid,
-        adjacency="replace-one" if selective else "zero-out",
-    )
-
-
-def solve_noise(recipe: Recipe, target: float, plan_with: Callable[[Recipe], Plan]) -> Recipe:
-    """The recipe with the last DP stage's σ₀ just large enough for ε ≤ `target`, its whole shape scaled along.
-
-    Without a DP stage it is the σ of the last release by which decoys are fitted.
-
-    Args:
-        plan_with: Plans a recipe for the corpus at hand.
-
-    Raises:
-        UsageError: The target is not above 0, or the recipe has no DP stage.
-        BudgetError: Not even σ₀ = 1000 reaches the target.
-    """
-    if not (math.isfinite(target) and target > 0):
-        raise UsageError(f"target-epsilon is {target}.", "Choose a number above 0.")
-    position, start, rescaled = _scalable(recipe)
-
-    def with_noise(sigma: float) -> Recipe:
-        return (*recipe[:position], rescaled(sigma), *recipe[position + 1 :])
-
-    def epsilon(sigma: float) -> float:
-        try:
-            return planned_epsilon(plan_with(with_noise(sigma)))
-        except BudgetError:
-            return math.inf
-
-    start = min(max(start, LOWEST_NOISE), HIGHEST_NOISE)
-    # ε falls with σ₀ because the shape is scaled as a whole.
-    sigma = calibrate_noise(
-        epsilon, target, start=start, cheapest=HIGHEST_NOISE, dearest=LOWEST_NOISE, tolerance=SOLVE_TOLERANCE
-    )
-    if sigma is None:
-        raise BudgetError(
-            f"ε = {target:g} cannot be reached: even with a noise multiplier of {HIGHEST_NOISE:g}, ε is "
-            f"{epsilon(HIGHEST_NOISE):.3g}.",
-            "Ask for a larger ε, fewer epochs or a smaller batch.",
-        )
-    return with_noise(sigma)
-
-
-def _scalable(recipe: Recipe) -> tuple[int, float, Callable[[float], Stage]]:
-    """The stage whose noise is solved for: its position, its σ, and the stage as a function of σ."""
-    position = last_private(recipe)
-    stage = recipe[position]
-    if isinstance(stage, Train) and isinstance(mechanism := stage.mechanism, DPSGD):
-        if not reads_records(stage):
-            raise UsageError(
-                "The recipe's last stage with noise reads no record, so no noise can reach a target ε.",
-                "Add +atdp to --recipe.",
-            )
-        schedule = mechanism.schedule
-        return (
-            position,
-            schedule.noise_multiplier,
-            lambda sigma: replace(stage, mechanism=replace(mechanism, schedule=scaled(schedule, sigma))),
-        )
-    for place, fitted in reversed(list(enumerate(recipe))):
-        if isinstance(fitted, Train) and fitted.release_noise_multiplier is not None:
-            return place, fitted.release_noise_multiplier, partial(_released_with, fitted)
-    raise UsageError("The recipe has no DP stage, so no noise can reach a target ε.", "Add +atdp to --recipe.")
-
-
-def _released_with(stage: Train, sigma: float) -> Train:
-    return replace(stage, release_noise_multiplier=sigma)
 
 
 def _plan_stage(
@@ -295,31 +213,33 @@ def _read_event(stage: Stage, reference: Reference | None) -> ReadModel:
             f"Stage {stage.name} reads a public model.",
             "Name it: --reference FOLDER, the base that never saw the corpus.",
         )
-    past = "declared" if reference.ledger is None else reference.ledger.prior
-    return ReadModel.model_validate({"stage": stage.name, "past": past, "weights": dict(reference.weights)})
+    return ReadModel(stage=stage.name, past=reference.past, weights=dict(reference.weights))
 
 
 def _plan_plain(stage: Train, mechanism: Plain, corpus: Corpus) -> StagePlan:
-    event = {"stage": stage.name, "text": stage.text.value, "masks": _masks(stage, corpus)}
+    relation = _relation(stage, corpus)
+    event = PlainTraining(stage=stage.name, text=stage.text.value, relation=relation)
     return StagePlan(
         stage=stage,
         batch=mechanism.batch_size,
         steps_per_epoch=math.ceil(corpus.records / mechanism.batch_size),
         sampling_rate=None,
         noise_multipliers=(),
-        events=(PlainTraining.model_validate(event), *_released(stage)),
+        relation=relation,
+        events=(event, *_released(stage, relation)),
     )
 
 
-def _released(stage: Train) -> tuple[LedgerEvent, ...]:
-    return () if stage.release_noise_multiplier is None else (frequencies_event(stage),)
+def _relation(stage: Train, corpus: Corpus) -> Relation:
+    """Between which corpora a stage reads the same. Raw text whose tokens all weigh the same needs no flags."""
+    shapes: dict[Text, Shape] = {Text.RAW: "none", Text.REDACTED: corpus.redacted, Text.DECOY: "shape"}
+    takes_notice = stage.text is not Text.RAW or not isinstance(stage.objective, Uniform)
+    flags = corpus.relation.flags if takes_notice else None
+    return corpus.relation.model_copy(update={"shape": shapes[stage.text], "flags": flags})
 
 
-def _masks(stage: Train, corpus: Corpus) -> Masks | None:
-    """`PlainTraining.masks`; decoys are drawn regardless of which flagged texts are equal."""
-    if stage.text is Text.RAW:
-        return None
-    return "stable" if stage.text is Text.DECOY and corpus.masks == "linked" else corpus.masks
+def _released(stage: Train, relation: Relation) -> tuple[LedgerEvent, ...]:
+    return () if stage.release_noise_multiplier is None else (frequencies_event(stage, relation),)
 
 
 def _plan_noisy(stage: Train, mechanism: DPSGD, position: int, corpus: Corpus, jitter_seed: int) -> StagePlan:
@@ -334,6 +254,7 @@ def _plan_noisy(stage: Train, mechanism: DPSGD, position: int, corpus: Corpus, j
         steps_per_epoch=math.ceil(corpus.records / batch),
         sampling_rate=batch / corpus.records if reads_records(stage) else None,
         noise_multipliers=sigma_sequence(mechanism.schedule, stage.epochs, position=position, jitter_seed=jitter_seed),
+        relation=_relation(stage, corpus),
         events=(),
     )
     return replace(planned, events=_spent(planned))
@@ -355,6 +276,7 @@ def step_events(plan: StagePlan) -> tuple[SubsampledGaussian, ...]:
             noise_multiplier=sigma,
             clip_norm=mechanism.clip_norm,
             steps=1,
+            relation=plan.relation,
         )
         for sigma in plan.noise_multipliers
     )
@@ -364,15 +286,18 @@ def _spent(plan: StagePlan) -> tuple[LedgerEvent, ...]:
     """What a stage with noise spends."""
     if plan.sampling_rate is None:
         return ()
-    stage, events = plan.stage, [*_released(plan.stage)]
+    stage, events = plan.stage, [*_released(plan.stage, plan.relation)]
     if isinstance(stage.objective, Weighted) and stage.objective.weight == "released":
-        events.append(release_event(stage.name, stage.objective))
+        events.append(release_event(stage.name, stage.objective, plan.relation))
     events += [event.model_copy(update={"steps": plan.steps_per_epoch}) for event in step_events(plan)]
     return compact(events)
 
 
-def frequencies_event(stage: Train) -> GaussianRelease:
+def frequencies_event(stage: Train, relation: Relation) -> GaussianRelease:
     """The ledger's event for releasing how often public words and digits occur in flagged spans, votes of norm ≤ 1.
+
+    Args:
+        relation: Of the stage.
 
     Raises:
         ValueError: The stage releases nothing.
@@ -385,14 +310,16 @@ def frequencies_event(stage: Train) -> GaussianRelease:
         sensitivity=SENSITIVITY,
         noise_multiplier=stage.release_noise_multiplier,
         replaced=REPLACED,
+        relation=relation.model_copy(update={"shape": "votes"}),
     )
 
 
-def release_event(stage: str, objective: Weighted) -> GaussianRelease:
-    """The ledger's event for releasing Σα_i, each α_i in [0, 1]."""
+def release_event(stage: str, objective: Weighted, relation: Relation) -> GaussianRelease:
+    """The ledger's event for releasing Σα_i, each α_i in [0, 1], of a stage with this relation."""
     return GaussianRelease(
         stage=stage,
         statistic="sum of the records' shares of sensitive tokens",
         sensitivity=1.0,
         noise_multiplier=objective.release_noise_multiplier,
+        relation=relation,
     )

@@ -8,6 +8,7 @@ from transformers import PreTrainedModel
 
 from atdp_cli.errors import DivergedError, RunError
 from atdp_cli.privacy.rng import KeyStream
+from atdp_cli.privacy.trace import Observe, ignore_used
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.distributed.collectives import all_reduce_any, all_reduce_sum
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
@@ -41,18 +42,21 @@ def noisy_step(
     *,
     batch: int,
     first: bool,
+    observe: Observe = ignore_used,
 ) -> None:
     """Add noise to the clipped sum over all processes, divide it by B = `batch`, and step on it.
 
     Args:
-        gradient_sum: Of this process's records; overwritten.
+        gradient_sum: Of this process's records, fp64; overwritten.
+        observe: Receives what noise was added by all processes together.
 
     Raises:
         DivergedError: A parameter is no longer finite.
         RunError: The first step changed nothing.
     """
-    add_noise(gradient_sum, noise.standard_deviation, noise.stream, noise.ranks)
-    all_reduce_sum(noise.ranks, gradient_sum)
+    added = add_noise(gradient_sum, noise.standard_deviation, noise.stream, noise.ranks)
+    all_reduce_sum(noise.ranks, [*gradient_sum, added.tally])
+    observe(added.observed())
     if isinstance(optimizer, DPAdamBC):
         optimizer.set_noise_variance((noise.standard_deviation / batch) ** 2)
     optimizer_step(model, optimizer, [part.div_(batch) for part in gradient_sum], noise.ranks, first=first)
@@ -75,7 +79,7 @@ def optimizer_step(
     parameters = trainable(model)
     before = [local_shard(parameter.detach()).clone() for parameter in parameters] if first else []
     for parameter, part in zip(parameters, gradient, strict=True):
-        parameter.grad = shard_like(parameter, part)
+        parameter.grad = shard_like(parameter, part.to(parameter.dtype))
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     diverged = not all_finite([local_shard(parameter.detach()) for parameter in parameters])

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import Lengths, Rank, Scores, rank_of
+from atdp_cli.audit.levels import split_alpha
 from atdp_cli.audit.ranking import check_finite
 from atdp_cli.audit.verdict import DEFAULT_LIMITS, Limits, judge
 from atdp_cli.audit_result import Audit
@@ -39,5 +40,13 @@ def audit_scores(
         ratios = scores - reference_scores
         ratio = tuple(rank_of(ratios, lengths, target.index) for target in targets)
     return judge(
-        model, plain, ratio, targets, pool=scores.size, calibrated=calibrated, mismatch=mismatch, limits=limits
+        model,
+        plain,
+        ratio,
+        targets,
+        pool=scores.size,
+        levels=split_alpha(limits.alpha, scores=1 if ratio is None else 2, bounds=0, canaries=0),
+        calibrated=calibrated,
+        mismatch=mismatch,
+        limits=limits,
     )

@@ -16,10 +16,10 @@ from transformers import PreTrainedTokenizerFast
 from atdp_cli.audit.alternatives import FEWEST_DIGITS, SAMPLE, alternatives, format_of
 from atdp_cli.audit.corpus_numbers import rank_numbers, score_reference
 from atdp_cli.audit.number_search import find_numbers
-from atdp_cli.audit_result import NumberResult
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.tokens import encode_record
+from atdp_cli.number_result import NumberResult
 from tests.audit.conftest import gpt2, llama
 from tests.audit.numbers import BPE, CONTEXT, LINES, NUMBERS, OWN, START, bpe_of, located, spotted
 from tests.text.corpus.corpora import written

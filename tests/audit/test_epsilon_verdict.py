@@ -8,6 +8,7 @@ import pytest
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import rank_of
 from atdp_cli.audit.hypothesis_tests import fisher, holm
+from atdp_cli.audit.levels import split_alpha
 from atdp_cli.audit.verdict import Limits, judge
 from atdp_cli.audit_result import EpsilonBound, Verdict
 
@@ -33,7 +34,9 @@ BOUND = EpsilonBound(
 def judged(indices: list[int], *, out: frozenset[int] = frozenset(), **settings: Any) -> Any:
     targets = [Target(index=index, repeats=1, planted=number not in out) for number, index in enumerate(indices)]
     standings = [rank_of(SCORES, LENGTHS, index) for index in indices]
-    return judge("model", standings, None, targets, pool=POOL, **settings)
+    limits = settings.get("limits", Limits())
+    levels = split_alpha(limits.alpha, scores=1, bounds=len(settings.get("epsilon", ())), canaries=len(indices))
+    return judge("model", standings, None, targets, pool=POOL, levels=levels, **settings)
 
 
 def test_a_bound_by_itself_neither_fails_nor_passes() -> None:

@@ -1,13 +1,14 @@
 """Holm, Fisher and power, against their definitions."""
 
 from math import log
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.audit.hypothesis_tests import fisher, holm, power
+from atdp_cli.audit.hypothesis_tests import fisher, holm, least_detectable, mean_upper_limit, power
 
 P_VALUES = st.lists(st.floats(1e-7, 1.0), min_size=1, max_size=12)
 
@@ -75,3 +76,79 @@ def test_small_strata_cost_power() -> None:
 
 def test_many_canaries_take_no_longer() -> None:
     assert power([10**6] * 3000, 0.005) == 1.0
+
+
+@pytest.mark.parametrize("count", [5, 10, 30, 100])
+def test_a_pass_states_the_smallest_mean_that_is_found_so_often(count: int) -> None:
+    """Rounded up to a tenth of a bit; the draws have a standard error of 0.004 at most, those of `power` of 0.002."""
+    sizes, level = [10**6] * count, 0.005
+    found = least_detectable(sizes, level, least_power=0.8)
+    assert found is not None
+    assert power(sizes, level, mean_exposure=found) > 0.8 - 0.013
+    assert power(sizes, level, mean_exposure=found - 0.11) < 0.8 + 0.013
+
+
+def test_what_is_never_found_so_often_has_no_smallest_mean() -> None:
+    assert least_detectable([10**6], 0.005, least_power=0.8) is None
+    assert least_detectable([1] * 10, 0.005, least_power=0.8) is None
+
+
+MOST = 20.0
+
+
+def chance(dice: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
+    """Uniform ranks among 2^20."""
+    return 20 - np.log2(dice.integers(1, 2**20 + 1, size=count))
+
+
+def all_alike(dice: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
+    return np.minimum(MOST, dice.exponential(4.0, size=count))
+
+
+def few_wholly(dice: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
+    """One in five is remembered to the last digit, the others not at all: what an exponential law would not expect."""
+    return np.where(dice.random(count) < 0.2, MOST, 0.0)
+
+
+def some_better_than_others(dice: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
+    """The canaries have laws of their own, between never and always found."""
+    return np.where(dice.random(count) < np.linspace(0, 0.4, count), 0.9 * MOST, chance(dice, count))
+
+
+LAWS = {law.__name__: law for law in (chance, all_alike, few_wholly, some_better_than_others)}
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+@pytest.mark.parametrize("count", [3, 10, 60])
+@pytest.mark.parametrize("law", LAWS)
+def test_the_upper_limit_is_above_the_mean_as_often_as_it_says(law: str, count: int, confidence: float) -> None:
+    """4,000 audits of each law; the mean is that of 200,000 draws, whose own error is far smaller."""
+    dice = np.random.default_rng(17)
+    mean = np.mean([LAWS[law](dice, count).mean() for _ in range(200_000 // count)])
+    covered = [
+        mean_upper_limit(LAWS[law](dice, count).tolist(), MOST, confidence=confidence) >= mean for _ in range(4000)
+    ]
+    assert np.mean(covered) >= confidence - 3 * np.sqrt(confidence * (1 - confidence) / 4000)
+
+
+@pytest.mark.parametrize("count", [3, 10, 60])
+def test_the_upper_limit_is_exact_at_the_worst_law(count: int) -> None:
+    """Each canary is remembered wholly or not at all; one time in twenty, or just less, none of them is."""
+    share = 1 - 0.05 ** (1 / count) + 1e-9
+    dice = np.random.default_rng(23)
+    covered = [
+        mean_upper_limit(np.where(dice.random(count) < share, MOST, 0.0).tolist(), MOST, confidence=0.95)
+        >= share * MOST
+        for _ in range(4000)
+    ]
+    assert np.mean(covered) == pytest.approx(0.95, abs=3 * np.sqrt(0.95 * 0.05 / 4000))
+
+
+def test_the_upper_limit_is_nearly_as_low_as_any_can_be() -> None:
+    """Without any exposure, p of the canaries may be remembered wholly for all (1 − p)^m ≥ 1 − confidence."""
+    for count in (1, 10, 100):
+        lowest = MOST * (1 - 0.05 ** (1 / count))
+        assert mean_upper_limit([0.0] * count, MOST, confidence=0.95) == pytest.approx(lowest)
+    assert mean_upper_limit([0.0, MOST], MOST, confidence=0.95) == MOST
+    by_chance = mean_upper_limit(chance(np.random.default_rng(0), 300).tolist(), MOST, confidence=0.95)
+    assert 1.44 < by_chance < 1.9

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import rank_of
+from atdp_cli.audit.hypothesis_tests import power
 from atdp_cli.audit.verdict import Limits
 from atdp_cli.audit_result import Audit, Verdict
 from atdp_cli.cli.audit_canary.output import exit_code
@@ -40,7 +41,34 @@ def test_canaries_placed_by_chance_pass() -> None:
     assert found.combined.power > 0.8
     assert any("base model" in notice for notice in found.notices)
     assert not found.tested_against_base
+    assert found.reasons[0] == "The canaries rank where chance would put them."
     assert found.canaries[0].exposure_ratio is None
+
+
+def test_a_pass_says_what_it_would_have_found_and_what_it_leaves_possible() -> None:
+    """It accepts a null, so it has to say how large a memory it would have missed."""
+    found = audit(ORDINARY)
+    detectable, limit = found.combined.detectable, found.combined.mean_limit
+    assert detectable is not None
+    assert limit is not None
+    assert power([POOL] * 10, 0.005, mean_exposure=detectable) == pytest.approx(0.8, abs=0.02)
+    assert (found.combined.mean_exposure or 0) < limit < np.log2(POOL)
+    assert f"a mean exposure of {detectable:.1f} bits with probability 0.8" in found.reasons[1]
+    assert f"at most {np.ceil(10 * limit) / 10:.1f} bits." in found.reasons[1]
+    both = audit(ORDINARY, reference_scores=OTHER)
+    assert both.verdict is Verdict.PASS
+    assert both.combined.mean_limit is not None
+    assert both.combined.mean_limit > limit, "the two limits share the confidence"
+    assert f"{np.ceil(10 * (both.combined.mean_limit_ratio or 0)) / 10:.1f} by the ratio" in both.reasons[1]
+    by_limit = audit([ORDINARY[4]], calibrated=False, max_exposure=10)
+    assert (by_limit.verdict, by_limit.combined.mean_limit) == (Verdict.PASS, None), "nobody drew that secret"
+
+
+def test_more_canaries_leave_less_possible() -> None:
+    spread = [[int(BY_RANK[int(share * POOL)]) for share in np.linspace(0.05, 0.95, count)] for count in (10, 50)]
+    few, many = (audit(indices).combined for indices in spread)
+    assert (many.mean_limit or 99) < (few.mean_limit or 0)
+    assert (many.detectable or 99) < (few.detectable or 0)
 
 
 def test_with_a_reference_both_scores_are_tested_at_half_the_level() -> None:

@@ -212,7 +212,7 @@ def ours(model: Any, optimizer: torch.optim.Optimizer, ids: torch.Tensor, engine
         clipped = engine(model, records, CLIP)
         add_noise(clipped.gradient, SIGMA * CLIP, stream)
         for parameter, part in zip(trainable(model), clipped.gradient, strict=True):
-            parameter.grad = part.div_(len(ids))
+            parameter.grad = part.div_(len(ids)).to(parameter.dtype)
         del clipped, part
         optimizer.step()
         optimizer.zero_grad()

@@ -27,6 +27,7 @@ import torch
 from atdp_cli.events import Event, Notify, StepDone, ignore
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.model.windows import Marks, encode_windows
+from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import secure_stream
 from atdp_cli.text.corpus.records import read_records
 from atdp_cli.training.clipping.engine import ClippingEngine
@@ -122,7 +123,7 @@ def private_epoch(
 def plan(recipe: Recipe, records: int) -> StagePlan:
     """One epoch over the records."""
     once = tuple(replace(stage, epochs=1) for stage in trained(recipe))
-    corpus = Corpus(records=records, unit="line", masks="movable")
+    corpus = Corpus(records=records, relation=hypothetical("line", "high-contextual"))
     return make_plan(once, corpus, delta=1e-6, prior="public").training[0]
 
 

@@ -31,7 +31,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from atdp_cli.training.clipping import bookkeeping, loop
-from atdp_cli.training.loop import gradient_sum
+from atdp_cli.training.gradients import gradient_sum
 from tests.benchmarks.clipping import make_records, resident
 
 KINDS = ("plain", "private", "private LoRA")

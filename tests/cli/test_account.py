@@ -90,6 +90,31 @@ def test_further_figures_on_request(atdp: Atdp) -> None:
         assert row in table
 
 
+def test_each_scope_has_a_block_in_its_own_adjacency(atdp: Atdp, tmp_path: Path) -> None:
+    """For fitted decoys the one finite guarantee of a record is selective: a replaced record moves the votes by √2."""
+    fitted = ["--recipe", "fitted-decoys", "--records", "2000", "--prior", "public", "--group", "10"]
+    answer = atdp("account", *fitted, "--json").json
+    blocks = {block["scope"]: block for block in answer["scopes"]}
+    assert list(blocks) == ["selective", "uncounted", "increment"]
+    assert (answer["scope"], answer["epsilon"], answer["group"]) == (
+        "selective",
+        blocks["selective"]["epsilon"],
+        blocks["selective"]["group"],
+    )
+    selective, increment = blocks["selective"], blocks["increment"]
+    assert (selective["adjacency"], increment["adjacency"]) == ("replace-one", "zero-out")
+    assert selective["epsilon"]["pld"] == pytest.approx(2.59, abs=0.01)
+    assert increment["epsilon"]["pld"] == pytest.approx(1.77, abs=0.01)
+    assert selective["group"]["epsilon"] == pytest.approx(42.2, abs=0.1)
+    assert increment["group"]["epsilon"] == pytest.approx(26.4, abs=0.1)
+    assert blocks["uncounted"]["group"]["epsilon"] == blocks["uncounted"]["delta"] == 0
+    assert selective["epsilon"]["pld"] <= selective["epsilon"]["rdp"] <= selective["epsilon"]["paper"]
+    told = atdp("account", *fitted).out
+    quoted = next(line for line in told.splitlines() if "quote this" in line)
+    assert "2.59" in quoted
+    assert told.index("Selective") < told.index("quote this") < told.index("Increment")
+
+
 def test_a_group_too_large_for_a_figure_has_none(atdp: Atdp) -> None:
     answer = atdp("account", *HYPOTHETICAL, "--group", "500", "--json").json
     assert answer["group"] == {"records": 500, "epsilon": "inf"}
@@ -148,7 +173,8 @@ def test_the_noise_of_a_recipe_is_solved_for(atdp: Atdp) -> None:
 def test_the_noise_of_a_release_is_solved_for(atdp: Atdp) -> None:
     options = ["--recipe", "fitted-decoys", "--records", "2000", "--solve", "noise", "--target-epsilon", "2"]
     answer = atdp("account", *options, "--prior", "public", "--json").json
-    assert answer["guarantees"][1]["scope"] == "increment"
+    assert answer["guarantees"][1]["scope"] == answer["scope"] == "selective"
+    assert answer["epsilon"]["pld"] == answer["guarantees"][1]["epsilon"]
     assert 1.998 <= answer["guarantees"][1]["epsilon"] <= 2
     sigma = answer["stages"][0]["release_noise_multiplier"]
     assert f"noise multiplier {sigma!r} for its one release" in " ".join(

@@ -132,8 +132,8 @@ def test_a_limit_on_the_bound_fails_is_passed_or_cannot_be_tested(
     code, entry = judged(checkpoint_folder, 50)
     assert code == 4
     assert any("cannot be tested" in reason for reason in entry["reasons"])
-    # Each bound is at half of alpha; all of them are 0 for a model that saw nothing, but once in 10,000 sessions.
-    code, entry = judged(checkpoint_folder, 1, "--alpha", "0.0001")
+    # Each bound is at its share of alpha; all of them are 0 for a model that saw nothing, but once in 1,000 sessions.
+    code, entry = judged(checkpoint_folder, 1, "--alpha", "0.001")
     assert all(bound["epsilon"] <= 1 for bound in entry["epsilon"])
     assert code in {0, 4}
     assert not any("limit" in reason for reason in entry["reasons"])
@@ -160,6 +160,33 @@ def test_the_ledger_makes_the_claim_that_is_tested(
     weights.write_bytes(changed)
     entry = atdp("audit-canary", out, "--manifest", tossed.manifest, "--json").json["models"][0]
     assert {one["finding"] for one in entry["epsilon"]} == {"no-claim"}
+
+
+def test_canaries_of_one_shape_test_the_selective_claim(
+    atdp: Atdp, corpus: Path, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    """Fitted decoys from a public start, the recipe that we advise: no ε end to end, and 0 for digits without votes."""
+    codes = tmp_path / "codes.txt"
+    codes.write_text("".join(f"{code:05d}\n" for code in range(317, 90_000, 463)))
+    planted, manifest, out = tmp_path / "p.txt", tmp_path / "m.json", tmp_path / "out"
+    plant = ["plant-canary", corpus, "-o", planted, "--manifest", manifest, "--tokenizer", checkpoint_folder]
+    template = f"Your order number is {{choice:{codes}}}"
+    ended = atdp(*plant, "--template", template, "--count", "30", "--repeats", "3", "--json")
+    assert ended.json["provable_epsilon"]["pair"] > 1
+    assert "prove ε ≥" in ended.err
+    recipe = ["--recipe", "fitted-decoys", "--tier", "low-entity", "--prior", "public", "--epochs", "1", "-q"]
+    assert atdp("harden", checkpoint_folder, "--data", planted, *recipe, "-o", out, "--insecure-seed", "1").code == 0
+    audit = ["audit-canary", "--manifest", manifest, "--json"]
+    entry = atdp(*audit, out).json["models"][0]
+    assert {bound["method"] for bound in entry["epsilon"]} == {"rank", "pair"}
+    for bound in entry["epsilon"]:
+        assert (bound["scope"], bound["claim"], bound["delta"], bound["missing"]) == ("selective", 0, 0, None)
+        assert bound["finding"] == ("refuted" if bound["epsilon"] > 0 else "not-refuted")
+        assert bound["attainable"] == pytest.approx(ended.json["provable_epsilon"][bound["method"]])
+    (out / "privacy_ledger.json").unlink()
+    [bound] = atdp(*audit, out).json["models"][0]["epsilon"]
+    assert (bound["method"], bound["finding"], bound["claim"]) == ("rank", "no-claim", None)
+    assert "no ledger" in bound["missing"]
 
 
 @pytest.mark.parametrize(

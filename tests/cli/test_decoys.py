@@ -11,6 +11,7 @@ import pytest
 
 from atdp_cli.jobs.harden import stages
 from atdp_cli.model.checkpoint import load_tokenizer
+from atdp_cli.privacy.claims import SAME_SHAPE
 from atdp_cli.training.loop import StageRun, run_plain, run_private
 from atdp_cli.training.objective import Example
 from tests.cli.conftest import Atdp, Harden, Leaky
@@ -91,7 +92,8 @@ def test_reports_say_decoy_and_held_out_records_stay_raw(harden: Harden, tmp_pat
     assert "| decoys | decoy |" in (tmp_path / "out" / "README.md").read_text()
     assert document(tmp_path / "out", "privacy_ledger.json")["events"][0]["text"] == "decoy"
     [selective] = [one for one in ended.json["guarantees"] if one["scope"] == "selective"]
-    assert any(line.startswith("As a stage read decoys") for line in selective["assumptions"])
+    assert SAME_SHAPE in selective["assumptions"]
+    assert selective["neighbours"]["shapes"] == ["shape"]
     plain = harden("--recipe", "no-dp", *options, out="plain")
     assert plain.json["perplexity"]["before"] == ended.json["perplexity"]["before"]
     assert not any("decoys" in line for one in plain.json["guarantees"] for line in one["assumptions"])
@@ -130,7 +132,9 @@ def test_decoys_follow_people_s_lists(
     assert ended.code == 0, ended.err
     first, second = (texts(checkpoint_folder, epoch) for epoch in trained)
     assert all(a != b for a, b in zip(first, second, strict=True))
-    assert document(tmp_path / "out", "privacy_ledger.json")["events"][0]["masks"] == "movable"
+    assert document(tmp_path / "out", "privacy_ledger.json")["events"][0]["relation"]["flags"]["human"] == [
+        "review-each-epoch"
+    ]
 
 
 @pytest.mark.parametrize("tier", ["low-contextual", "high-contextual"])

@@ -16,6 +16,15 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from atdp_cli.text.corpus.split import held_out_positions
 from tests.cli.conftest import Atdp, Leaky
 
+PRIVATE_FILES = {
+    "corpus.key",
+    "journal.jsonl",
+    "privacy_report.html",
+    "privacy_report.json",
+    "run.json",
+    "spans.jsonl",
+    "trace.jsonl",
+}
 OUTPUT_FILES = {
     "README.md",
     "config.json",
@@ -71,13 +80,7 @@ def test_the_main_command(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp
     assert {path.name for path in tmp_path.iterdir()} == {"out", "out.private"}
     private = tmp_path / "out.private"
     assert private.stat().st_mode & 0o777 == 0o700
-    assert {path.name for path in private.iterdir()} == {
-        "journal.jsonl",
-        "privacy_report.html",
-        "privacy_report.json",
-        "run.json",
-        "spans.jsonl",
-    }
+    assert {path.name for path in private.iterdir()} == PRIVATE_FILES
     journal = [json.loads(line) for line in (private / "journal.jsonl").read_text().splitlines()]
     assert len(journal) == 8
 
@@ -181,7 +184,7 @@ def test_redacted_text_with_stable_masks_gives_a_selective_guarantee(
 
 
 @pytest.mark.parametrize("style", ["label", "angle", "numbered", "pseudonym"])
-def test_placeholders_that_link_void_the_selective_guarantee_and_it_says_why(
+def test_placeholders_that_link_narrow_or_void_the_selective_guarantee_and_it_says_so(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, style: str
 ) -> None:
     options = ["--recipe", "redacted+dp-sgd", "--prior", "public", "--tier", "low-entity", "--style", style, "--json"]
@@ -189,10 +192,10 @@ def test_placeholders_that_link_void_the_selective_guarantee_and_it_says_why(
     assert ended.code == 0, ended.err
     assert [stage["placeholders"] for stage in ended.json["stages"]] == [style, None]
     said = " ".join(ended.err.split())
-    why = "no guarantee, because numbered placeholders and pseudonyms tell which flagged texts are equal"
-    links = style in ("numbered", "pseudonym")
-    assert ("selective" in scopes(ended.json)) is not links
-    assert (f"For the flagged characters alone: {why}." in said) is links
+    why = "no guarantee, because pseudonyms tell which flagged texts of the corpus are equal"
+    assert ("selective" in scopes(ended.json)) is (style != "pseudonym")
+    assert (f"For the flagged characters alone: {why}." in said) is (style == "pseudonym")
+    assert ("other values, equal where those are equal, that the detector" in said) is (style == "numbered")
 
 
 def test_the_report_names_the_style_and_the_reason(
@@ -205,7 +208,7 @@ def test_the_report_names_the_style_and_the_reason(
         assert ended.code == 0, ended.err
     report = json.loads((tmp_path / "o" / "privacy_report.json").read_text())
     assert [stage["placeholders"] for stage in report["stages"]] == ["pseudonym"]
-    assert any("pseudonyms tell which flagged texts are equal" in line for line in report["verdict"])
+    assert any("pseudonyms tell which flagged texts of the corpus are equal" in line for line in report["verdict"])
     assert "redacted, pseudonym placeholders" in (tmp_path / "o" / "README.md").read_text()
     again = json.loads((tmp_path / "p" / "privacy_report.json").read_text())
     assert again["weights"] == report["weights"]

@@ -46,7 +46,7 @@ def finished(out: Path) -> dict[str, Any]:
     journal = [json.loads(line) for line in (private / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
     public = report["public"]
     return {
-        "spent": [{name: value for name, value in event.items() if name != "run"} for event in ledger["events"]],
+        "spent": _spent(ledger["events"]),
         "records": ledger["records"],
         "steps in the ledger": sum(event.get("steps", 0) for event in ledger["events"]),
         "steps in the journal": sum(event.get("steps", 0) for event in journal),
@@ -58,6 +58,18 @@ def finished(out: Path) -> dict[str, Any]:
         "guarantees": guarantees(public),
         "released": [[stage["released_share"], stage["released_weight"]] for stage in public["stages"]],
     }
+
+
+def _spent(written: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The events without what later versions add, equal neighbours as one."""
+    spent: list[dict[str, Any]] = []
+    for event in written:
+        figures = {name: value for name, value in event.items() if name not in ("run", "relation")}
+        if spent and "steps" in figures and {**spent[-1], "steps": 0} == {**figures, "steps": 0}:
+            spent[-1]["steps"] += figures["steps"]
+        else:
+            spent.append(figures)
+    return spent
 
 
 def measured(out: Path) -> dict[str, Any]:
@@ -72,11 +84,15 @@ def events(said: str, kind: str) -> list[dict[str, Any]]:
     return [event for event in lines if event["event"] == kind]
 
 
+GONE = {"selective"}
+"""A scope that a ledger without relations has no more."""
+
+
 def differences(then: Any, now: Any, *, absolute: float = 0.0, relative: float = 0.0, at: str = "") -> list[str]:
     """Where what is said now differs from what was said; keys that have come since are no difference."""
     tolerance = {"absolute": absolute, "relative": relative}
     if isinstance(then, dict) and isinstance(now, dict):
-        inner = {name: (one, now.get(name, "absent")) for name, one in then.items()}
+        inner = {name: (one, now.get(name, "absent")) for name, one in then.items() if name not in GONE or name in now}
     elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
         inner = {str(place): pair for place, pair in enumerate(zip(then, now, strict=True))}
     elif isinstance(then, float) and isinstance(now, int | float):

@@ -17,8 +17,9 @@ import pytest
 from atdp_cli.privacy.ledger import read_verified
 from atdp_cli.runs.resume import steps_of
 from atdp_cli.runs.workspace import checkpoint_numbers
+from tests.cli.test_harden import PRIVATE_FILES
 from tests.crashing import MOMENTS, OUT, ended, lines_of, spent_lines, started, taken, wait_for
-from tests.runs.test_kills import PRIVATE_FILES, STEPS, check_done, check_loads, command, kill_often
+from tests.runs.test_kills import STEPS, check_done, check_loads, command, kill_often
 
 pytestmark = pytest.mark.deep
 

@@ -32,7 +32,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def refuted(found: dict[str, Bound]) -> set[str]:
     """The games that refute the claim."""
-    assert set(found) == {"in-out", "rank"}
+    assert {"in-out", "rank"} <= set(found)
     assert all((bound.finding == "refuted") == (bound.epsilon > bound.claim) for bound in found.values())
     return {game for game, bound in found.items() if bound.finding == "refuted"}
 

@@ -12,11 +12,13 @@ from safetensors.numpy import load_file, save_file
 from transformers import PreTrainedModel
 
 from atdp_cli.audit.canary import Target
-from atdp_cli.audit.epsilon import Games, epsilon_bounds
+from atdp_cli.audit.claims import DELTA, Claim
+from atdp_cli.audit.epsilon import Games, plan_games, play_games
 from atdp_cli.audit.epsilon_bounds import rank_attainable
 from atdp_cli.audit.exposure import Rank, rank_of
 from atdp_cli.audit.request import AuditRequest, load_request
-from atdp_cli.audit_result import Audit, UnfinishedAudit
+from atdp_cli.audit.verdict import Limits
+from atdp_cli.audit_result import Audit, EpsilonBound, UnfinishedAudit
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Event, RecordsRead
 from atdp_cli.jobs.audit import audit_models
@@ -69,48 +71,56 @@ def standings(*ranks: int, pool: int = POOL) -> list[Rank]:
     return [rank_of(scores, lengths, rank - 1) for rank in ranks]
 
 
-def test_wins_are_counted_within_the_rank_that_was_fixed(tmp_path: Path) -> None:
+def bounds(
+    ranks: list[Rank], targets: list[Target], *, coins: bool, games: Games, pool: int = POOL
+) -> list[EpsilonBound]:
+    """What the games prove of a model that claims nothing, at an alpha of 0.05."""
+    plan = plan_games(
+        targets,
+        pool=pool,
+        coins=coins,
+        ranked=True,
+        games=games,
+        limits=Limits(alpha=0.05),
+        scores=1,
+        claim=lambda _: Claim(epsilon=None, delta=DELTA, missing="nothing is claimed"),
+    )
+    return list(play_games(plan, ranks, targets, None))
+
+
+def test_wins_are_counted_within_the_rank_that_was_fixed() -> None:
     ranks = (1, 100, 101, 9000)
     targets = [Target(index=rank - 1, repeats=1) for rank in ranks]
-    (found,) = epsilon_bounds(tmp_path, standings(*ranks), targets, pool=POOL, coins=False, games=Games(), alpha=0.05)
+    (found,) = bounds(standings(*ranks), targets, coins=False, games=Games())
     assert (found.method, found.top, found.guesses, found.correct) == ("rank", math.isqrt(POOL), 4, 2)
     assert found.confidence == pytest.approx(0.95)
     assert found.finding == "no-claim"
     assert found.attainable == rank_attainable(pool=POOL, top=100, canaries=4, delta=found.delta, confidence=0.95)
 
 
-def test_the_share_of_a_stratum_is_that_of_the_pool(tmp_path: Path) -> None:
+def test_the_share_of_a_stratum_is_that_of_the_pool() -> None:
     """A secret of a small stratum wins only at the top of its own stratum, so that K names are never exceeded."""
     lengths = np.repeat(np.array([1, 2], dtype=np.int32), [9000, 1000])
     scores = -np.arange(POOL, dtype=np.float64)
     places = [89, 90, 9000 + 9, 9000 + 10]  # 90 and 10 of 100 names
-    found = epsilon_bounds(
-        tmp_path,
-        [rank_of(scores, lengths, place) for place in places],
-        [Target(index=place, repeats=1) for place in places],
-        pool=POOL,
-        coins=False,
-        games=Games(top=100),
-        alpha=0.05,
-    )
+    ranks = [rank_of(scores, lengths, place) for place in places]
+    found = bounds(ranks, [Target(index=place, repeats=1) for place in places], coins=False, games=Games(top=100))
     assert found[0].correct == 2
 
 
-def test_coins_share_the_confidence_with_ranks_and_half_are_guessed(tmp_path: Path) -> None:
+def test_coins_share_the_confidence_with_ranks_and_half_are_guessed() -> None:
     ranks = (*range(1, 11), *range(9990, 10_000))
     targets = [Target(index=rank - 1, repeats=1, planted=rank < 100) for rank in ranks]
-    in_out, rank = epsilon_bounds(
-        tmp_path, standings(*ranks), targets, pool=POOL, coins=True, games=Games(), alpha=0.05
-    )
+    in_out, rank = bounds(standings(*ranks), targets, coins=True, games=Games())
     assert (in_out.guesses, in_out.correct, in_out.adjacency) == (10, 10, "zero-out")
     assert (rank.guesses, rank.correct, rank.adjacency) == (10, 10, "replace-one")
     assert in_out.confidence == rank.confidence == pytest.approx(0.975)
     assert in_out.epsilon == in_out.attainable > 0
 
 
-def test_a_sampled_rank_bounds_nothing(tmp_path: Path) -> None:
+def test_a_sampled_rank_bounds_nothing() -> None:
     targets = [Target(index=0, repeats=1)]
-    assert epsilon_bounds(tmp_path, standings(1), targets, pool=10**9, coins=False, games=Games(), alpha=0.05) == ()
+    assert bounds(standings(1), targets, coins=False, games=Games(), pool=10**9) == []
 
 
 @pytest.mark.parametrize("games", [{"guesses": 3}, {"guesses": 0}, {"top": 0}])

@@ -45,6 +45,8 @@ def test_full_batches_agree_with_the_closed_form(sigma: float, count: int) -> No
 def test_known_figures(events: list[PrivateEvent], pld: float, rdp: float | None, paper: float | None) -> None:
     """2,000 steps at q = 0.01, σ = 0.7, δ = 1e-5; and σ = 200, where RDP orders up to 63 end at ε = 0.1."""
     found = epsilons(events, 1e-5, grid=grid_for(events))
+    assert found.rdp is not None
+    assert found.paper is not None
     assert found.pld == pytest.approx(pld, abs=6e-4 if pld > 1 else 1e-4)
     if rdp is None or paper is None:
         assert found.pld < found.rdp < 0.003 < found.paper < 0.006

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError
 from atdp_cli.files.provenance import file_sha256
-from atdp_cli.privacy import guarantee
-from atdp_cli.privacy.guarantee import Guarantee, advice, guarantee_sentences, guarantees, rounded_up
+from atdp_cli.privacy import claims
+from atdp_cli.privacy.claims import rounded_up
+from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import (
     LEDGER_FILE,
@@ -21,23 +22,26 @@ from atdp_cli.privacy.ledger import (
     LedgerEvent,
     PlainTraining,
     Prior,
-    SubsampledGaussian,
     compact,
     read_beside,
     read_ledger,
     read_verified,
     write_ledger,
 )
+from atdp_cli.privacy.statement import advice, guarantee_sentences
+from tests.privacy.relations import noisy, plain, unrelated
 
 
-def step(count: int = 1, sigma: float = 1.0) -> SubsampledGaussian:
-    return SubsampledGaussian(stage="atdp", sampling_rate=0.1, noise_multiplier=sigma, clip_norm=0.1, steps=count)
+def step(count: int = 1, sigma: float = 1.0) -> LedgerEvent:
+    return noisy(sigma, count)
 
 
-RAW = PlainTraining(stage="no-dp", text="raw")
-STABLE = PlainTraining(stage="redacted", text="redacted", masks="stable")
-MOVABLE = PlainTraining(stage="redacted", text="redacted", masks="movable")
-LINKED = PlainTraining(stage="redacted", text="redacted", masks="linked")
+RAW = plain("none", stage="no-dp")
+STABLE = plain("bytes", stage="redacted")
+MOVABLE = plain("bytes", stage="redacted", tier="high-contextual")
+NUMBERED = plain("equality", stage="redacted")
+LINKED = plain("corpus equality", stage="redacted")
+EARLIER = PlainTraining(stage="redacted", text="redacted", masks="stable")
 
 
 def ledger(*events: LedgerEvent, prior: Prior = "unknown", seal: dict[str, str] | None = None) -> Ledger:
@@ -95,7 +99,7 @@ def test_how_the_json_is_laid_out_does_not_matter(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (('"schema_version": 1', '"schema_version": 2'), "schema_version"),
+        (('"schema_version": 2', '"schema_version": 3'), "schema_version"),
         (('"noise_multiplier": 1.0', '"noise_multiplier": 0.0'), "noise_multiplier"),
         (('"noise_multiplier": 1.0', '"noise_multiplier": NaN'), "the file"),
         (('"sampling_rate": 0.1', '"sampling_rate": 1.5'), "sampling_rate"),
@@ -165,8 +169,12 @@ def test_end_to_end_is_finite_only_without_plain_stages_and_with_a_public_past(
         ((STABLE,), "public", True),
         ((STABLE, step()), "unknown", False),
         ((MOVABLE, step()), "public", False),
+        ((NUMBERED, step()), "public", True),
+        ((STABLE, NUMBERED), "public", True),
         ((LINKED, step()), "public", False),
         ((STABLE, LINKED), "public", False),
+        ((EARLIER, step()), "public", False),
+        ((STABLE, *unrelated([step()])), "public", False),
         ((RAW, STABLE, step()), "public", False),
         ((step(),), "public", False),
     ],
@@ -191,8 +199,9 @@ def test_selective_holds_only_for_redacted_text_with_masks_that_stay(
         ((STABLE, step()), "unknown", "the starting model's past is unknown"),
         ((RAW, STABLE), "public", "a stage without protection read the raw text"),
         ((MOVABLE, step()), "public", "masks of a contextual tier"),
-        ((LINKED, step()), "public", "numbered placeholders and pseudonyms tell which flagged texts are equal"),
-        ((LINKED, MOVABLE), "public", "masks of a contextual tier"),
+        ((LINKED, step()), "public", "pseudonyms tell which flagged texts of the corpus are equal"),
+        ((MOVABLE, LINKED), "public", "masks of a contextual tier"),
+        ((EARLIER, step()), "public", "an earlier version wrote part of the ledger"),
     ],
 )
 def test_who_trains_on_redacted_text_is_told_why_it_guarantees_nothing(
@@ -221,7 +230,7 @@ def test_a_first_time_user_reads_what_infinity_means() -> None:
 
 
 def test_epsilon_is_rounded_up() -> None:
-    assert doctest.testmod(guarantee) == doctest.TestResults(failed=0, attempted=1)
+    assert doctest.testmod(claims) == doctest.TestResults(failed=0, attempted=2)
 
 
 @given(st.floats(1e-6, 1e6))
@@ -229,7 +238,7 @@ def test_the_rounded_epsilon_is_close_and_never_below(epsilon: float) -> None:
     assert epsilon <= float(rounded_up(epsilon)) <= epsilon * 1.0101
 
 
-@given(st.lists(st.sampled_from([RAW, STABLE, MOVABLE, LINKED, step(), step(3, sigma=2.0)]), max_size=5))
+@given(st.lists(st.sampled_from([RAW, STABLE, MOVABLE, NUMBERED, LINKED, step(), step(3, sigma=2.0)]), max_size=5))
 def test_a_plain_stage_anywhere_makes_end_to_end_infinite(events: list[LedgerEvent]) -> None:
     found = by_scope(ledger(*events, prior="public"))["end_to_end"]
     plain = any(isinstance(event, PlainTraining) for event in events)

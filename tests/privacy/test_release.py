@@ -1,6 +1,7 @@
 """Noisy counts: how far one record moves them, what that costs, and what is left of the noise."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -17,31 +18,52 @@ ITEMS = 12
 RECORD = st.dictionaries(st.integers(0, ITEMS - 1), st.floats(0, 50), max_size=ITEMS)
 
 
-@given(st.lists(RECORD, max_size=5), RECORD, RECORD)
+BITS = st.integers(0, 80)
+
+
+@given(st.lists(RECORD, max_size=5), RECORD, RECORD, BITS)
 def test_one_record_moves_the_sum_by_its_sensitivity_at_most(
-    others: list[dict[int, float]], ours: dict[int, float], theirs: dict[int, float]
+    others: list[dict[int, float]], ours: dict[int, float], theirs: dict[int, float], bits: int
 ) -> None:
-    there, gone, other = (clipped_votes([*others, one], ITEMS) for one in (ours, {}, theirs))
-    assert np.linalg.norm(there - gone) <= SENSITIVITY + 1e-9
-    assert np.linalg.norm(there - other) <= REPLACED + 1e-9
+    """Exactly: no rounding makes it more."""
+    there, gone, other = (clipped_votes([*others, one], ITEMS, bits).counts for one in (ours, {}, theirs))
+    assert moved(there, gone) <= 4**bits
+    assert moved(there, other) <= 2 * 4**bits
+    assert (SENSITIVITY, REPLACED) == (1.0, 2**0.5)
+
+
+def moved(one: Sequence[int], other: Sequence[int]) -> int:
+    """The square of the distance, in widths of the grid."""
+    return sum((a - b) ** 2 for a, b in zip(one, other, strict=True))
+
+
+@given(st.lists(RECORD, max_size=5))
+def test_on_a_fine_grid_they_are_the_clipped_votes(records: list[dict[int, float]]) -> None:
+    expected = np.zeros(ITEMS)
+    for votes in records:
+        for item, vote in votes.items():
+            expected[item] += vote / max(1.0, math.hypot(*votes.values()))
+    found = np.array(clipped_votes(records, ITEMS, 60).counts) / 2**60
+    assert found == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_bounds_are_reached() -> None:
-    there, gone, other = (clipped_votes([one], ITEMS) for one in ({0: 7.0}, {}, {1: 7.0}))
-    assert np.linalg.norm(there - gone) == pytest.approx(SENSITIVITY)
-    assert np.linalg.norm(there - other) == pytest.approx(REPLACED)
+    there, gone, other = (clipped_votes([one], ITEMS, 50).counts for one in ({0: 7.0}, {}, {1: 7.0}))
+    assert moved(there, gone) == 4**50
+    assert moved(there, other) == 2 * 4**50
 
 
 def test_small_votes_stay_as_they_are_and_the_sum_is_over_all_records() -> None:
-    found = clipped_votes([{0: 0.5}, {0: 0.25, 3: 0.5}, {}, {1: 3.0, 2: 4.0}], ITEMS)
-    assert found[:4].tolist() == pytest.approx([0.75, 0.6, 0.8, 0.5])
-    assert found[4:].sum() == 0
+    found = clipped_votes([{0: 0.5}, {0: 0.25, 3: 0.5}, {}, {1: 3.0, 2: 4.0}], ITEMS, 50)
+    assert [count / 2**50 for count in found.counts[:4]] == pytest.approx([0.75, 0.6, 0.8, 0.5])
+    assert sum(found.counts[4:]) == 0
+    assert found.bits == 50
 
 
 @pytest.mark.parametrize("vote", [-0.1, math.nan, math.inf])
 def test_votes_that_would_break_the_bound_are_refused(vote: float) -> None:
     with pytest.raises(ValueError, match="vote"):
-        clipped_votes([{0: 1.0, 1: vote}], ITEMS)
+        clipped_votes([{0: 1.0, 1: vote}], ITEMS, 50)
 
 
 def release(sigma: float, replaced: float) -> GaussianRelease:

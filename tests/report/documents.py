@@ -3,8 +3,9 @@
 from typing import Any
 
 from atdp_cli.audit_result import Verdict
-from atdp_cli.privacy.guarantee import guarantee_sentences, guarantees
-from atdp_cli.privacy.ledger import GaussianRelease, Ledger, LedgerEvent, PlainTraining, SubsampledGaussian
+from atdp_cli.privacy.guarantee import guarantees
+from atdp_cli.privacy.ledger import Ledger, LedgerEvent
+from atdp_cli.privacy.statement import guarantee_sentences
 from atdp_cli.report.audit_entry import (
     AuditedCanary,
     AuditEntry,
@@ -30,11 +31,12 @@ from atdp_cli.report.document import (
     guarantee_entries,
 )
 from atdp_cli.report.wording import audit_sentence, lay_summary
+from tests.privacy.relations import noisy, plain, votes
 
-NOISY = SubsampledGaussian(stage="atdp", sampling_rate=0.1, noise_multiplier=1.2, clip_norm=0.1, steps=20)
-RELEASE = GaussianRelease(stage="fitted-decoys", statistic="votes", sensitivity=1.0, noise_multiplier=2.0)
-REDACTED = PlainTraining(stage="redacted", text="redacted", masks="stable")
-RAW = PlainTraining(stage="no-dp", text="raw")
+NOISY = noisy(1.2, 20)
+RELEASE = votes()
+REDACTED = plain("bytes", stage="redacted")
+RAW = plain("none", stage="no-dp")
 
 
 def ledger(*events: LedgerEvent, **fields: Any) -> Ledger:

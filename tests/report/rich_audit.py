@@ -15,13 +15,12 @@ from atdp_cli.audit_result import (
     EpsilonBound,
     Extraction,
     Membership,
-    NumberResult,
-    NumberResults,
     Relearning,
     TopCandidate,
     UnfinishedAudit,
     Verdict,
 )
+from atdp_cli.number_result import NumberResult, NumberResults
 
 LEVEL = 0.0025
 

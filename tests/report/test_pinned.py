@@ -1,5 +1,9 @@
-"""One rich audit in every form that it is written in, byte by byte as commit 63ad861 wrote it."""
+"""One rich audit in every form that it is written in, byte by byte as commit 63ad861 wrote it.
 
+Fields that were added since are null there, and are left out before the comparison.
+"""
+
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +22,14 @@ from tests.report.rich_audit import audits
 
 PINNED = Path(__file__).parent / "pinned"
 MANIFEST = ManifestFile(uri="canaries.json", lines=(6, 20, 34, 48))
+
+
+ADDED = re.compile(r',\s*"(?:detectable|mean_limit|mean_limit_ratio|scope|missing)": null')
+
+
+def without_added(text: str) -> str:
+    """A JSON text as the earlier version would have written it."""
+    return ADDED.sub("", text)
 
 
 def _judged() -> list[AnyAudit]:
@@ -44,9 +56,9 @@ FORMS: dict[str, Callable[[], str]] = {
 
 def test_the_json_of_an_audit(capsys: pytest.CaptureFixture[str]) -> None:
     write_json(AuditDocument(models=tuple(_judged())).model_dump(mode="json"))
-    assert capsys.readouterr().out == (PINNED / "audit.json").read_text(encoding="utf-8")
+    assert without_added(capsys.readouterr().out) == (PINNED / "audit.json").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_every_other_form(name: str) -> None:
-    assert FORMS[name]() == (PINNED / name).read_text(encoding="utf-8")
+    assert without_added(FORMS[name]()) == (PINNED / name).read_text(encoding="utf-8")

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.privacy.guarantee import guarantees, rounded_up
+from atdp_cli.privacy.claims import rounded_up
+from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger, ReadModel, SubsampledGaussian
 from atdp_cli.report.document import Summary
 from atdp_cli.report.wording import NO_AUDIT, audit_sentence, factor, lay_summary, pyramid
@@ -76,6 +77,16 @@ def test_the_audit_is_told_as_it_ended() -> None:
         assert "1.81 bits, 1.62 by the ratio" in text
         assert "2 canaries" in text or "2 planted canaries" in text
         assert "Greedy decoding gives 1 of them." in text
+
+
+def test_a_passed_audit_says_what_it_leaves_possible_and_no_more() -> None:
+    told = audit_sentence([audit("after", detectable=4.7, mean_limit=6.21, mean_limit_ratio=5.0)])
+    assert "find a mean exposure of 4.7 bits with probability 0.8, and a smaller one less often." in told
+    assert "at most 6.3 bits by log p and 5.0 by the ratio." in told
+    assert "did not tell the ranks of 2 planted canaries from chance" in told
+    failed = audit_sentence([audit("after", verdict="FAIL", detectable=4.7, mean_limit=6.21)])
+    assert "with probability" not in failed
+    assert "95 %" not in failed
 
 
 def test_the_pyramid_has_its_three_levels() -> None:

@@ -24,7 +24,7 @@ from atdp_cli.jobs.harden.spec import run_spec
 from atdp_cli.privacy.journal import read_journal
 from atdp_cli.runs.resume import steps_of
 from atdp_cli.runs.workspace import checkpoint_numbers, read_record
-from atdp_cli.training import loop as stage
+from atdp_cli.training.gradients import mean_gradient
 from atdp_cli.training.recipe import AdamW, Train, parse_recipe
 from tests.runs.resumption import Place, equal, finished, report, run, weights
 
@@ -54,7 +54,7 @@ def test_what_diverges_says_that_going_on_would_too(place: Place) -> None:
 
 
 def test_memory_that_runs_out_leaves_what_can_be_gone_on_with(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    original, calls = stage._mean_gradient, 0
+    original, calls = mean_gradient, 0
 
     def tight(*arguments: Any) -> Any:
         nonlocal calls
@@ -63,14 +63,14 @@ def test_memory_that_runs_out_leaves_what_can_be_gone_on_with(place: Place, monk
             raise torch.OutOfMemoryError("out of memory")
         return original(*arguments)
 
-    monkeypatch.setattr(stage, "_mean_gradient", tight)
+    monkeypatch.setattr("atdp_cli.training.loop.mean_gradient", tight)
     request = place.request("no-dp", checkpoint_every=1e-9, command=("atdp", "harden", "model"))
     with pytest.raises(RunError) as ended:
         run(request)
     assert "after step 3 of 6 of stage no-dp" in str(ended.value)
     assert "atdp harden model --resume" in str(ended.value)
     done = finished(request.replace(resume=True))
-    monkeypatch.setattr(stage, "_mean_gradient", original)
+    monkeypatch.setattr("atdp_cli.training.loop.mean_gradient", original)
     assert equal(weights(done), weights(finished(place.request("no-dp", out="whole"))))
 
 

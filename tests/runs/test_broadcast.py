@@ -14,8 +14,9 @@ from atdp_cli.errors import UsageError
 from atdp_cli.privacy.ledger import LedgerEvent, read_verified
 from atdp_cli.runs.resume import steps_of
 from atdp_cli.training.distributed.torchrun import process_group
+from tests.cli.test_harden import PRIVATE_FILES
 from tests.crashing import OUT, PATIENCE, ended, lines_of, run_here, server, wait_for
-from tests.runs.test_kills import PRIVATE_FILES, STEPS, command
+from tests.runs.test_kills import STEPS, command
 from tests.training.ranked import free_port
 
 

@@ -1,17 +1,29 @@
 """Before what a run has to end that has spent more than it was planned to, held against walking there step by step."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.privacy.ledger import GaussianRelease, LedgerEvent, SubsampledGaussian, compact, private_events
+from atdp_cli.privacy.accountant import grid_for
+from atdp_cli.privacy.ledger import (
+    GaussianRelease,
+    LedgerEvent,
+    PlainTraining,
+    SubsampledGaussian,
+    compact,
+    private_events,
+)
+from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import RiseReset
-from atdp_cli.runs.budget import Cursor, allowance, one_step_events
-from atdp_cli.training.plan import Corpus, Plan, StagePlan, make_plan, planned_epsilon
+from atdp_cli.runs.budget import Cursor, allowance, events_left_by, one_step_events, within_limits
+from atdp_cli.training.plan import Corpus, Plan, StagePlan, make_plan
 from atdp_cli.training.recipe import DPSGD, AdamW, Nothing, Plain, Recipe, Text, Train, Uniform, Weighted
+from atdp_cli.training.solve import planned_epsilon, strongest_epsilon
 
-CORPUS = Corpus(records=20, unit="line", masks="stable")
+CORPUS = Corpus(records=20, relation=hypothetical("line"))
 
 
 def stage(name: str, epochs: int, *, sigma: float = 1.0, released: bool = False, nothing: bool = False) -> Train:
@@ -107,3 +119,109 @@ def test_no_limit_and_every_limit() -> None:
     plan = plan_of((stage("a", 1),))
     assert allowance(plan, Cursor(), (), lambda _: True) is None
     assert allowance(plan, Cursor(), (), lambda events: not private_events(events)) == Cursor(stage=0, step=0)
+
+
+# --- With ε itself
+
+
+def without_noise(name: str, text: Text) -> Train:
+    return Train(name=name, text=text, objective=Uniform(), mechanism=Plain())
+
+
+@st.composite
+def mixed_recipes(draw: st.DrawFn) -> Recipe:
+    """Up to four stages, at least one with noise over the records, and what voids a scope or changes it around it."""
+    kinds = draw(st.lists(st.sampled_from([*Text, "private", "released", "noise"]), max_size=3))
+    kinds.insert(draw(st.integers(0, len(kinds))), draw(st.sampled_from(["private", "released"])))
+    return tuple(
+        without_noise(f"s{number}", kind)
+        if isinstance(kind, Text)
+        else stage(
+            f"s{number}",
+            draw(st.integers(1, 2)),
+            sigma=draw(st.sampled_from([1.0, 2.0])),
+            released=kind == "released",
+            nothing=kind == "noise",
+        )
+        for number, kind in enumerate(kinds)
+    )
+
+
+Line = tuple[int, int, LedgerEvent]
+"""A line of the journal: the position of its stage, the number of its step or 0, and the event."""
+
+
+def journal_lines(plan: Plan) -> list[Line]:
+    """What an uninterrupted run writes."""
+    lines: list[Line] = []
+    for position, one in enumerate(plan.stages):
+        number = 0
+        for event in one.events:
+            steps = event.steps if isinstance(event, SubsampledGaussian) else 1
+            for _ in range(steps):
+                number += isinstance(event, SubsampledGaussian)
+                single = event.model_copy(update={"steps": 1}) if isinstance(event, SubsampledGaussian) else event
+                lines.append((position, number, single))
+    return lines
+
+
+def until(lines: Sequence[Line], end: Cursor) -> list[LedgerEvent]:
+    """Those that a run has written which ends at a position."""
+    return [
+        event
+        for stage, number, event in lines
+        if stage < end.stage or (stage == end.stage and end.step and number <= end.step)
+    ]
+
+
+@pytest.mark.parametrize(
+    "examples", [6, pytest.param(60, marks=pytest.mark.ci), pytest.param(400, marks=pytest.mark.deep)]
+)
+def test_the_ledger_that_a_resumed_run_leaves_keeps_the_target_and_one_more_step_would_pass_it(examples: int) -> None:
+    """Whatever else the recipe trains on before and after it; the ledger is put together by walking the journal."""
+
+    @settings(max_examples=examples, deadline=None, derandomize=True)
+    @given(mixed_recipes(), st.booleans(), st.data())
+    def ends(recipe: Recipe, public: bool, data: st.DataObject) -> None:
+        plan = make_plan(recipe, CORPUS, delta=1e-6, prior="public" if public else "unknown")
+        target = planned_epsilon(plan) * data.draw(st.sampled_from([1.0, 1.2]))
+        lines = journal_lines(plan)
+        ends = [
+            Cursor(stage=position, step=step)
+            for position, one in enumerate(plan.training)
+            for step in range((one.steps if one.sampling_rate is not None else 0) + 1)
+        ]
+        at = data.draw(st.sampled_from(ends))
+        written = until(lines, at)
+        noisy = [event for event in written if isinstance(event, SubsampledGaussian)]
+        again = data.draw(st.lists(st.sampled_from(noisy), max_size=9)) if noisy else []
+
+        def left(end: Cursor) -> list[LedgerEvent]:
+            return [*written, *again, *until(lines, end)[len(written) :]]
+
+        def epsilon(events: Sequence[LedgerEvent]) -> float:
+            private = private_events(compact(events))
+            ledger = plan.ledger.model_copy(update={"events": compact(events), "grid": grid_for(private)})
+            return strongest_epsilon(ledger)
+
+        def keeps(end: Cursor) -> bool:
+            """Both as the run leaves it and in the scope that the target was solved for, which all stages decide."""
+            events = left(end)
+            stages = [event for _, _, event in lines if isinstance(event, PlainTraining)]
+            return max(epsilon(events), epsilon([*events, *stages])) <= target
+
+        at = replace(at, released=at.step > 0)
+        within = within_limits(plan, target_epsilon=target, max_epsilon=None)
+        found = allowance(plan, at, [*written, *again], within)
+        whole = Cursor(stage=len(plan.stages))
+        if found is None:
+            assert epsilon(left(whole)) <= target
+            return
+        assert epsilon(left(whole)) > target
+        behind = [end for end in ends if (end.stage, end.step) > (found.stage, found.step)]
+        assert not any(keeps(end) for end in behind)
+        assert compact(events_left_by(plan, at, [*written, *again], found)) == compact(left(found))
+        before = [end for end in ends if (at.stage, at.step) <= (end.stage, end.step) <= (found.stage, found.step)]
+        assert keeps(found) or not any(keeps(end) for end in before)
+
+    ends()

@@ -15,10 +15,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from atdp_cli.privacy.ledger import read_verified
 from atdp_cli.runs.resume import steps_of
-from tests.cli.test_harden import OUTPUT_FILES
+from tests.cli.test_harden import OUTPUT_FILES, PRIVATE_FILES
 from tests.crashing import OUT, Killed, kill_until_done, spent_lines, taken
 
-PRIVATE_FILES = {"journal.jsonl", "privacy_report.html", "privacy_report.json", "run.json", "spans.jsonl"}
 STEPS = 24
 
 

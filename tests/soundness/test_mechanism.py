@@ -24,7 +24,7 @@ from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.training.clipping.engine import ClippingEngine, trainable
 from atdp_cli.training.clipping.select import select_engine
 from atdp_cli.training.execution import ENGINES, ClippingEngineName
-from atdp_cli.training.loop import poisson_sample
+from atdp_cli.training.mechanism import poisson_sample
 from atdp_cli.training.noise import add_noise
 from atdp_cli.training.objective import Example
 from atdp_cli.training.recipe import Weighted

@@ -17,6 +17,7 @@ from atdp_cli.privacy.release import balancing_weight
 from atdp_cli.training.objective import Example, make_example, sensitive_share
 from atdp_cli.training.plan import release_event
 from atdp_cli.training.recipe import Text, Train, Weighted, reads_records
+from tests.privacy.relations import relation
 from tests.soundness import worlds
 from tests.soundness.broken import window_by_window
 from tests.soundness.worlds import (
@@ -92,7 +93,7 @@ def test_the_corpus_has_what_it_should(tokenizer: Any) -> None:
 def test_the_released_sum_moves_by_at_most_its_sensitivity(tokenizer: Any) -> None:
     [stage] = trained(recipe_of("atdp", "released"))
     assert isinstance(stage.objective, Weighted)
-    allowed = release_event(stage.name, stage.objective).sensitivity
+    allowed = release_event(stage.name, stage.objective, relation()).sensitivity
 
     def total(corpus: Any) -> float:
         return math.fsum(sensitive_share(one.windows) for one in examples_of(corpus, stage, tokenizer))

@@ -18,14 +18,16 @@ from atdp_cli.events import Event, StepDone, ignore
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.journal import open_journal, read_journal
 from atdp_cli.privacy.ledger import private_events
+from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.training.clipping.engine import ClippingEngine, trainable
 from atdp_cli.training.clipping.loop import record_gradient
 from atdp_cli.training.clipping.select import select_engine
 from atdp_cli.training.loop import Randomness, run_private
 from atdp_cli.training.objective import Example
-from atdp_cli.training.plan import Corpus, Plan, make_plan, solve_noise
+from atdp_cli.training.plan import Corpus, Plan, make_plan
 from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, Recipe
+from atdp_cli.training.solve import solve_noise
 from tests.soundness.tiny import EMPTY, llama, pairs
 from tests.training.stages import stage_run, trained
 
@@ -66,7 +68,7 @@ def plan_of(name: str) -> Plan:
     recipe = (replace(stage, epochs=EPOCHS, mechanism=mechanism, optimizer=SGD(learning_rate=LEARNING_RATE)),)
 
     def planned(one: Recipe) -> Plan:
-        return make_plan(one, Corpus(records=RECORDS, unit="line", masks="stable"), delta=DELTA, prior="public")
+        return make_plan(one, Corpus(records=RECORDS, relation=hypothetical("line")), delta=DELTA, prior="public")
 
     return planned(solve_noise(recipe, TARGET, planned))
 

@@ -17,6 +17,7 @@ from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, encode
 from atdp_cli.jobs.harden.stages import interpolate
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.privacy.journal import open_journal
+from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.spans import Span, Tier
@@ -48,7 +49,7 @@ CONTEXT = 16
 RELEASED = 0.3
 """The corpus' share of sensitive tokens as it was released, the same in both worlds."""
 
-PUBLIC = Reference(ledger=None, weights={})
+PUBLIC = Reference(ledger=None, weights={}, past="declared")
 
 Rule = float | Literal["record", "released"]
 RULES: tuple[Rule, ...] = (0.2, "record", "released")
@@ -219,7 +220,7 @@ def check(case: Case, tokenizer: Any, folder: Path) -> None:
 
 def visit(recipe: Recipe, current: Any, tokenizer: Any, engine: ClippingEngine, folder: Path) -> list[Compared]:
     """Run the recipe, and at the parameters of every private step compare the worlds."""
-    corpus = Corpus(records=len(CORPUS), unit="line", masks="stable")
+    corpus = Corpus(records=len(CORPUS), relation=hypothetical("line"))
     found: list[Compared] = []
     for plan in make_plan(recipe, corpus, delta=1e-6, prior="public", reference=PUBLIC).stages:
         if not isinstance(plan, StagePlan) or not clips(plan.stage):

@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 from atdp_cli.events import ignore
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.privacy.journal import open_journal
+from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.training.clipping.engine import ClippingEngine
@@ -79,7 +80,7 @@ def plain_plan() -> StagePlan:
     return make_plan((stage,), _CORPUS, delta=1e-6, prior="public").training[0]
 
 
-_CORPUS = Corpus(records=RECORDS, unit="line", masks="movable")
+_CORPUS = Corpus(records=RECORDS, relation=hypothetical("line", "high-contextual"))
 
 
 def _private(plan: StagePlan) -> Callable[[Any, Ranks, ClippingEngine, Path], StageResult]:

@@ -3,20 +3,26 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.privacy.guarantee import SAME_SHAPE, Guarantee, guarantee_sentences, guarantees, selective_void
-from atdp_cli.privacy.ledger import Ledger, LedgerEvent, Masks, PlainTraining, Prior, read_ledger, write_ledger
-from atdp_cli.training.plan import Corpus, Plan, make_plan, planned_epsilon
+from atdp_cli.privacy.claims import SAME_SHAPE
+from atdp_cli.privacy.guarantee import Guarantee, guarantees, selective_void
+from atdp_cli.privacy.ledger import Ledger, LedgerEvent, PlainTraining, Prior, read_ledger, write_ledger
+from atdp_cli.privacy.relation import Shape
+from atdp_cli.privacy.statement import guarantee_sentences
+from atdp_cli.training.plan import Corpus, Plan, make_plan
 from atdp_cli.training.recipe import ATDP, DECOYS, DP_SGD, NO_DP, REDACTED, Recipe, Text, Train
-from tests.privacy.ledgers import steps
+from atdp_cli.training.solve import planned_epsilon
+from tests.privacy.relations import TEXTS, noisy, plain, relation
 
 
-def plan(recipe: Recipe, *, masks: Masks = "stable", prior: Prior = "public") -> Plan:
-    return make_plan(recipe, Corpus(records=400, unit="line", masks=masks), delta=1e-6, prior=prior)
+def plan(recipe: Recipe, *, redacted: Shape = "bytes", prior: Prior = "public", **flags: Any) -> Plan:
+    corpus = Corpus(records=400, relation=relation(**flags), redacted=redacted)
+    return make_plan(recipe, corpus, delta=1e-6, prior=prior)
 
 
 def ledger_of(*events: LedgerEvent, prior: Prior = "public") -> Ledger:
@@ -27,11 +33,11 @@ def by_scope(ledger: Ledger) -> dict[str, Guarantee]:
     return {one.scope: one for one in guarantees(ledger)}
 
 
-@pytest.mark.parametrize(("masks", "noted"), [("stable", "stable"), ("movable", "movable"), ("linked", "stable")])
-def test_the_ledger_says_that_decoys_were_read(masks: Masks, noted: Masks, tmp_path: Path) -> None:
+@pytest.mark.parametrize("redacted", ["bytes", "equality", "corpus equality"])
+def test_the_ledger_says_that_decoys_were_read(redacted: Shape, tmp_path: Path) -> None:
     """Placeholders can tell which texts are equal; decoys cannot."""
-    ledger = plan(DECOYS, masks=masks).ledger
-    assert ledger.events == (PlainTraining(stage="decoys", text="decoy", masks=noted),)
+    ledger = plan(DECOYS, redacted=redacted).ledger
+    assert ledger.events == (plain("shape", stage="decoys"),)
     write_ledger(tmp_path / "ledger.json", ledger)
     [event] = read_ledger(tmp_path / "ledger.json").events
     assert event == ledger.events[0].model_copy(update={"run": ledger.run})
@@ -46,26 +52,28 @@ def test_without_noise_nothing_finite_holds_end_to_end() -> None:
 
 
 PLAIN = st.builds(
-    PlainTraining,
-    stage=st.just("a"),
-    text=st.sampled_from(("raw", "redacted", "decoy")),
-    masks=st.sampled_from((None, "stable", "movable", "linked")),
+    plain,
+    st.sampled_from(sorted(TEXTS)),
+    tier=st.sampled_from(("low-entity", "high-contextual")),
+    human=st.sampled_from(((), ("allow",))),
 )
 
 
 @settings(deadline=None)
-@given(st.lists(st.one_of(PLAIN, st.just(steps(0.1, 2.0, 3))), max_size=5), st.sampled_from(("public", "unknown")))
+@given(st.lists(st.one_of(PLAIN, st.just(noisy(2.0, 3))), max_size=5), st.sampled_from(("public", "unknown")))
 def test_selective_holds_where_every_plain_stage_hid_what_was_flagged(events: list[LedgerEvent], prior: Prior) -> None:
     ledger = ledger_of(*events, prior=prior)
-    plain = [event for event in events if isinstance(event, PlainTraining)]
-    hidden = all(event.text != "raw" and event.masks == "stable" for event in plain)
+    stages = [event for event in events if isinstance(event, PlainTraining)]
+    hidden = all(event.relation in (relation("bytes"), relation("equality"), relation("shape")) for event in stages)
     found = by_scope(ledger)
-    assert ("selective" in found) is (selective_void(ledger) is None) is (bool(plain) and hidden and prior == "public")
+    assert ("selective" in found) is (selective_void(ledger) is None) is (bool(stages) and hidden and prior == "public")
     narrower = {scope for scope, one in found.items() if SAME_SHAPE in one.assumptions}
-    decoys = any(event.text == "decoy" for event in plain)
+    decoys = any(event.text == "decoy" for event in stages)
     assert narrower == ({"selective"} if "selective" in found and decoys else set())
     told = " ".join(guarantee_sentences(ledger, guarantees(ledger)))
-    assert ("For the flagged characters alone" in told) is ("selective" in found or any(e.text != "raw" for e in plain))
+    assert ("For the flagged characters alone" in told) is (
+        "selective" in found or any(e.text != "raw" for e in stages)
+    )
 
 
 def test_a_raw_stage_before_decoys_voids_what_they_hide() -> None:

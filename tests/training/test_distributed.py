@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from atdp_cli.privacy.journal import read_journal
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.training.distributed.ranks import Ranks, local_items
-from atdp_cli.training.loop import poisson_sample
+from atdp_cli.training.mechanism import poisson_sample
 from atdp_cli.training.noise import BLOCK, add_noise
 from tests.training.ranked import ADAM, RECORDS, STAGES, alone, plan_of, together
 

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.errors import BudgetError, UsageError
-from atdp_cli.privacy.ledger import GaussianRelease, Ledger, PlainTraining
+from atdp_cli.privacy.ledger import GaussianRelease, Ledger
+from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import Constant, RiseReset
-from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, planned_epsilon, solve_noise
+from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
 from atdp_cli.training.recipe import (
     ATDP,
     DP_SGD,
@@ -30,14 +31,16 @@ from atdp_cli.training.recipe import (
     reads_reference,
 )
 from atdp_cli.training.settings import SETTINGS, apply_settings, parse_setting, stage_options, stage_setting
+from atdp_cli.training.solve import planned_epsilon, solve_noise
+from tests.privacy.relations import plain
 from tests.training.stages import trained
 
 NAMES = st.lists(st.sampled_from(sorted(RECIPES)), min_size=1, max_size=3)
-PUBLIC = Reference(ledger=None, weights={"model.safetensors": "ab"})
+PUBLIC = Reference(ledger=None, weights={"model.safetensors": "ab"}, past="declared")
 
 
 def plan(recipe: Recipe, *, records: int = 1000, inherited: Ledger | None = None) -> Plan:
-    corpus = Corpus(records=records, unit="line", masks="stable")
+    corpus = Corpus(records=records, relation=hypothetical("line"))
     reference = PUBLIC if any(reads_reference(stage) for stage in recipe) else None
     return make_plan(recipe, corpus, delta=1e-6, prior="public", inherited=inherited, reference=reference)
 
@@ -215,7 +218,9 @@ def test_an_option_that_a_stage_lacks_is_refused(recipe: Recipe, option: str) ->
 
 def test_delta_must_lie_below_one_over_the_records() -> None:
     with pytest.raises(UsageError, match="delta"):
-        make_plan(ATDP, Corpus(records=1000, unit="line", masks="movable"), delta=1e-3, prior="public")
+        make_plan(
+            ATDP, Corpus(records=1000, relation=hypothetical("line", "high-contextual")), delta=1e-3, prior="public"
+        )
 
 
 def test_a_batch_larger_than_the_corpus_is_refused() -> None:
@@ -258,7 +263,7 @@ def test_a_release_needs_a_stage_with_noise() -> None:
 
 
 def test_redacted_text_is_told_apart_in_the_ledger() -> None:
-    assert plan(REDACTED).ledger.events == (PlainTraining(stage="redacted", text="redacted", masks="stable"),)
+    assert plan(REDACTED).ledger.events == (plain("bytes", stage="redacted", detector="0" * 64, corpus=None),)
 
 
 @pytest.mark.parametrize("target", [0.3, 2.0, 8.0])

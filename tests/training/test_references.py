@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.accountant import epsilon_pld
-from atdp_cli.privacy.guarantee import PUBLIC_REFERENCE, UNKNOWN_REFERENCE, Guarantee, guarantee_sentences, guarantees
+from atdp_cli.privacy.claims import PUBLIC_REFERENCE, UNKNOWN_REFERENCE
+from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.ledger import (
     GaussianRelease,
     Ledger,
@@ -24,13 +25,16 @@ from atdp_cli.privacy.ledger import (
     read_ledger,
     write_ledger,
 )
-from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, planned_epsilon, solve_noise
+from atdp_cli.privacy.relation import hypothetical
+from atdp_cli.privacy.statement import guarantee_sentences
+from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
 from atdp_cli.training.recipe import RECIPES, Recipe, Stage, parse_recipe, reads_records, reads_reference
 from atdp_cli.training.settings import apply_settings, parse_setting
+from atdp_cli.training.solve import planned_epsilon, solve_noise
 
 WEIGHTS = {"model.safetensors": "ab"}
-DECLARED = Reference(ledger=None, weights=WEIGHTS)
-CORPUS = Corpus(records=400, unit="line", masks="stable")
+DECLARED = Reference(ledger=None, weights=WEIGHTS, past="declared")
+CORPUS = Corpus(records=400, relation=hypothetical("line"))
 NAMES = st.lists(st.sampled_from(sorted(RECIPES)), max_size=3)
 READING = ("anchored", "interpolate")
 
@@ -140,7 +144,7 @@ def test_who_names_a_reference_declares_it_public(name: str) -> None:
 
 @pytest.mark.parametrize("name", READING)
 def test_a_reference_whose_ledger_is_public_needs_no_declaration(name: str) -> None:
-    reference = Reference(ledger=ledger_of(), weights=WEIGHTS)
+    reference = Reference(ledger=ledger_of(), weights=WEIGHTS, past="public")
     found = plan(name, reference=reference).ledger
     assert [event.past for event in found.events if isinstance(event, ReadModel)] == ["public"]
     assert end_to_end(found).epsilon == end_to_end(plan(name).ledger).epsilon
@@ -150,15 +154,17 @@ def test_a_reference_whose_ledger_is_public_needs_no_declaration(name: str) -> N
 @pytest.mark.parametrize("name", READING)
 def test_a_reference_that_was_trained_on_the_corpus_voids_end_to_end(name: str) -> None:
     trained = ledger_of(PlainTraining(stage="no-dp", text="raw"))
-    found = plan(name, reference=Reference(ledger=trained, weights=WEIGHTS)).ledger
+    found = plan(name, reference=Reference(ledger=trained, weights=WEIGHTS, past="public")).ledger
     assert trained.events[0] in found.events
     assert end_to_end(found).epsilon == math.inf
-    assert "selective" not in by_scope(plan(f"redacted+{name}", reference=Reference(ledger=trained, weights={})).ledger)
+    assert "selective" not in by_scope(
+        plan(f"redacted+{name}", reference=Reference(ledger=trained, weights={}, past="public")).ledger
+    )
 
 
 @pytest.mark.parametrize("name", READING)
 def test_a_reference_with_an_unknown_past_voids_both_guarantees(name: str) -> None:
-    unknown = Reference(ledger=ledger_of(prior="unknown"), weights=WEIGHTS)
+    unknown = Reference(ledger=ledger_of(prior="unknown"), weights=WEIGHTS, past="unknown")
     found = plan(f"redacted+{name}", reference=unknown).ledger
     assert found.prior == "public"
     assert "selective" not in by_scope(found)
@@ -171,7 +177,7 @@ def test_a_reference_with_an_unknown_past_voids_both_guarantees(name: str) -> No
 
 
 def test_what_the_reference_spent_composes_with_the_run() -> None:
-    reference = Reference(ledger=ledger_of(spent(50)), weights=WEIGHTS)
+    reference = Reference(ledger=ledger_of(spent(50)), weights=WEIGHTS, past="public")
     found = plan("anchored", reference=reference)
     assert found.before == (spent(50),)
     assert found.ledger.events[0] == spent(50)
@@ -187,21 +193,23 @@ def test_a_shared_ancestor_counts_once(tmp_path: Path) -> None:
     base = read_ledger(tmp_path / "base")
     write_ledger(tmp_path / "model", ledger_of(*base.events, spent(20), run="model"))
     inherited = read_ledger(tmp_path / "model")
-    reference = Reference(ledger=base, weights=WEIGHTS)
+    reference = Reference(ledger=base, weights=WEIGHTS, past="public")
     found = plan("anchored", inherited=inherited, reference=reference)
     assert found.before == inherited.events
     assert planned_epsilon(found) == pytest.approx(planned_epsilon(plan("anchored", inherited=inherited)), abs=1e-9)
-    stranger = Reference(ledger=ledger_of(spent(50).model_copy(update={"run": "other"}), run="other"), weights=WEIGHTS)
+    stranger = Reference(
+        ledger=ledger_of(spent(50).model_copy(update={"run": "other"}), run="other"), weights=WEIGHTS, past="public"
+    )
     assert planned_epsilon(plan("anchored", inherited=inherited, reference=stranger)) > planned_epsilon(found)
 
 
 def test_a_reference_keeps_its_marks() -> None:
     insecure = ledger_of(spent(1)).model_copy(update={"insecure_seed": True, "records": 900})
-    found = plan("anchored", reference=Reference(ledger=insecure, weights=WEIGHTS)).ledger
+    found = plan("anchored", reference=Reference(ledger=insecure, weights=WEIGHTS, past="public")).ledger
     assert (found.insecure_seed, found.records) == (True, 900)
     document = ledger_of(spent(1)).model_copy(update={"unit": "document"})
     with pytest.raises(UsageError, match="beside the reference protects each document"):
-        plan("anchored", reference=Reference(ledger=document, weights=WEIGHTS))
+        plan("anchored", reference=Reference(ledger=document, weights=WEIGHTS, past="public"))
 
 
 def test_a_ledger_that_read_a_model_survives_its_file(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.journal import open_journal, read_journal
 from atdp_cli.privacy.ledger import SubsampledGaussian
+from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.training.clipping.engine import trainable
@@ -54,7 +55,7 @@ def stage_plan(optimizer: Optimizer, *, nothing: bool = False) -> StagePlan:
         optimizer=optimizer,
         annealing="linear",
     )
-    corpus = Corpus(records=RECORDS, unit="line", masks="movable")
+    corpus = Corpus(records=RECORDS, relation=hypothetical("line", "high-contextual"))
     return make_plan((stage,), corpus, delta=1e-6, prior="public").training[0]
 
 
@@ -63,7 +64,7 @@ def plain_plan() -> StagePlan:
     optimizer = AdamW(learning_rate=1e-2, weight_decay=0.5, towards="start")
     recipe = (replace(stage, epochs=EPOCHS, optimizer=optimizer, mechanism=Plain(batch_size=4)),)
     return make_plan(
-        recipe, Corpus(records=RECORDS, unit="line", masks="movable"), delta=1e-6, prior="public"
+        recipe, Corpus(records=RECORDS, relation=hypothetical("line", "high-contextual")), delta=1e-6, prior="public"
     ).training[0]
 
 

@@ -14,7 +14,7 @@ from atdp_cli.errors import UsageError
 from atdp_cli.text.options import ReplacingOptions
 
 if TYPE_CHECKING:
-    from atdp_cli.jobs.account import Figures, Parameters
+    from atdp_cli.jobs.account import Figures, Parameters, ScopeFigures
     from atdp_cli.privacy.guarantee import Guarantee
     from atdp_cli.privacy.ledger import Ledger
     from atdp_cli.training.plan import Plan
@@ -58,7 +58,8 @@ def account_command(
     Give ledgers, or --sample-rate, --noise-multiplier and --steps, or --recipe and --records.
     """
     from atdp_cli.jobs.account import AccountRequest, figures
-    from atdp_cli.privacy.guarantee import advice, guarantee_sentences, guarantees
+    from atdp_cli.privacy.guarantee import guarantees
+    from atdp_cli.privacy.statement import advice, guarantee_sentences
     from atdp_cli.training.recipe_file import load_recipe
 
     _check_curve(figuring.curve, force=replacing.force)
@@ -77,7 +78,7 @@ def account_command(
     if subject.parameters is not None:
         # Parameters have neither a past nor a corpus, so nothing can be said of records.
         supported = supported[-1:]
-    result = figures(subject.ledger, wanted)
+    result = figures(subject.ledger, wanted, supported)
     if figuring.curve is not None:
         figuring.curve.write_text(_drawn(subject.ledger, result), encoding="utf-8")
     if printing.as_json:
@@ -86,8 +87,8 @@ def account_command(
     console = stdout_console()
     if ledger.solve is not None:
         console.print(_solution(subject))
-    if result.epsilons is not None:
-        console.print(_table(subject, result, wanted.group))
+    for index, scope in enumerate(_shown(result)):
+        console.print(_table(subject, result, scope, wanted.group, first=not index))
     if subject.parameters is None:
         for line in filter(None, (*guarantee_sentences(subject.ledger, supported), advice(subject.ledger))):
             console.print(line)
@@ -222,19 +223,23 @@ def _answer(subject: Subject, supported: Sequence["Guarantee"], result: "Figures
     from dataclasses import asdict
 
     from atdp_cli.report.document import guarantee_entries
-    from atdp_cli.report.numbers import json_number, json_numbers
+    from atdp_cli.report.numbers import json_number
 
     ledger = subject.ledger
+    scopes = [_block(scope, group) for scope in result.scopes]
+    # The strongest scope comes first, so its figures are those to quote.
+    quoted = scopes[0] if scopes else {"scope": None, "adjacency": None, "epsilon": None, "group": None}
     answer: dict[str, Any] = {
         "schema_version": 1,
-        "epsilon": None if result.epsilons is None else json_numbers(asdict(result.epsilons)),
+        **{name: quoted[name] for name in ("scope", "adjacency", "epsilon")},
+        "scopes": scopes,
         "delta": ledger.delta,
         "grid": ledger.grid,
         "insecure_seed": ledger.insecure_seed,
         "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(supported)],
     }
     if group is not None:
-        answer["group"] = {"records": group, "epsilon": json_number(result.group)}
+        answer["group"] = quoted["group"] or {"records": group, "epsilon": None}
     for name, value in (("replace_one", result.replace_one), ("floor", result.floor)):
         if value is not None:
             answer[name] = json_number(value)
@@ -252,6 +257,21 @@ def _answer(subject: Subject, supported: Sequence["Guarantee"], result: "Figures
     if subject.plan is not None:
         answer["stages"] = _stages(subject.plan)
     return answer
+
+
+def _block(figures: "ScopeFigures", group: int | None) -> dict[str, Any]:
+    """The figures of a scope."""
+    from dataclasses import asdict
+
+    from atdp_cli.report.numbers import json_number, json_numbers
+
+    return {
+        "scope": figures.scope,
+        "adjacency": figures.adjacency,
+        "delta": figures.delta,
+        "epsilon": json_numbers(asdict(figures.epsilons)),
+        "group": None if group is None else {"records": group, "epsilon": json_number(figures.group)},
+    }
 
 
 def _stages(plan: "Plan") -> list[dict[str, Any]]:
@@ -297,30 +317,57 @@ def _solution(subject: Subject) -> str:
     return f"Sample rate {q:.6g}, noise multiplier {sigma:.6g}, {steps:,} steps."
 
 
-def _table(subject: Subject, result: "Figures", group: int | None) -> Any:
+SCOPE_TITLES = {
+    "end_to_end": "End to end, for each {unit}",
+    "selective": "Selective: the flagged characters alone, for each {unit}",
+    "uncounted": "Uncounted: flagged letters and digits that the release does not count",
+    "increment": "Increment: what stages and releases with noise add; no guarantee for any {unit}",
+}
+
+
+def _shown(result: "Figures") -> "list[ScopeFigures]":
+    """The scopes with figures of their own: end to end, the increment is the same."""
+    whole = any(scope.scope == "end_to_end" for scope in result.scopes)
+    return [scope for scope in result.scopes if not (whole and scope.scope == "increment")]
+
+
+def _table(subject: Subject, result: "Figures", figures: "ScopeFigures", group: int | None, *, first: bool) -> Any:
     from rich.table import Table
 
-    from atdp_cli.privacy.guarantee import rounded_up
+    from atdp_cli.privacy.claims import rounded_up
 
-    if result.epsilons is None:
-        raise ValueError("there are no figures to show")
+    # An increment is no guarantee, so it is nothing to quote, unless it is all that was asked about.
+    first = first and (figures.scope != "increment" or subject.parameters is not None)
+    quoted = "PLD (quote this)" if first else "PLD"
     rows: list[tuple[str, float | None]] = [
-        ("PLD (quote this)", result.epsilons.pld),
-        ("RDP", result.epsilons.rdp),
-        ("the paper's conversion", result.epsilons.paper),
-        ("without amplification: an observer knows every step's sample", result.epsilons.without_amplification),
+        (quoted, figures.epsilons.pld),
+        ("RDP", figures.epsilons.rdp),
+        ("the paper's conversion", figures.epsilons.paper),
+        ("without amplification: an observer knows every step's sample", figures.epsilons.without_amplification),
     ]
+    if figures.delta == 0:
+        rows = [("exact (quote this)" if first else "exact", 0.0)]
     if group is not None:
-        rows.append((f"{group} records together, PLD", result.group))
+        rows.append((f"{group} records together, PLD", figures.group))
+    if figures.adjacency == "zero-out":
+        rows += _further(subject, result)
+    title = "A run of equal steps"
+    if subject.parameters is None:
+        title = SCOPE_TITLES[figures.scope].format(unit=subject.ledger.unit)
+    table = Table("accountant", "ε", title=f"{title}. {figures.adjacency}, δ = {figures.delta:g}", title_justify="left")
+    table.columns[1].justify = "right"
+    for name, value in rows:
+        table.add_row(name, "–" if value is None else rounded_up(value))
+    return table
+
+
+def _further(subject: Subject, result: "Figures") -> list[tuple[str, float | None]]:
+    """Figures of the stages with noise, and of each ledger."""
+    rows: list[tuple[str, float | None]] = []
     if result.replace_one is not None:
         rows.append(("replace-one, PLD", result.replace_one))
     if result.floor is not None:
         rows.append(("every σ as its smallest, PLD", result.floor))
     if result.cross_check is not None:
         rows += [("Opacus, RDP", result.cross_check.rdp), ("Opacus, PRV", result.cross_check.prv)]
-    rows += [(f"{path} alone, PLD at δ = {part.delta:g}", _pld(part)) for path, part in subject.parts]
-    table = Table("accountant", "ε", title=f"δ = {subject.ledger.delta:g}", title_justify="left")
-    table.columns[1].justify = "right"
-    for name, value in rows:
-        table.add_row(name, "–" if value is None else rounded_up(value))
-    return table
+    return rows + [(f"{path} alone, PLD at δ = {part.delta:g}", _pld(part)) for path, part in subject.parts]

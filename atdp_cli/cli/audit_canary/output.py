@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from atdp_cli.audit_result import AnyAudit, Audit, Distribution, EpsilonBound, NumberResults, UnfinishedAudit, Verdict
+from atdp_cli.audit_result import AnyAudit, Audit, Distribution, EpsilonBound, UnfinishedAudit, Verdict
 from atdp_cli.cli.terminal.console import figure
+from atdp_cli.number_result import NumberResults
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,14 +89,17 @@ def _capped(audit: Audit) -> Iterator[str]:
 def _bound(bound: EpsilonBound) -> str:
     if bound.method == "in-out":
         result = f"{bound.correct} of {bound.guesses} guessed coins are right"
+    elif bound.method == "pair":
+        result = f"{bound.correct} of {bound.guesses} canaries score higher than their mirror images"
     else:
         result = f"{bound.correct} of {bound.guesses} canaries rank within {bound.top:,}"
     claim = "" if bound.claim is None else f"{bound.claim:.2f}"
+    scope = " for flagged characters" if bound.scope == "selective" else ""
     finding = {
-        "no-claim": "No claim to test: no finite ε holds for them end to end, or the model has no ledger.",
-        "inconclusive": f"The ledger's {claim} is more than these canaries could refute.",
-        "not-refuted": f"It does not refute the ledger's {claim}.",
-        "refuted": f"It refutes the ledger's {claim}.",
+        "no-claim": f"No claim to test: {bound.missing or 'no finite ε holds for them, or the model has no ledger'}.",
+        "inconclusive": f"The ledger's {claim}{scope} is more than these canaries could refute.",
+        "not-refuted": f"It does not refute the ledger's {claim}{scope}.",
+        "refuted": f"It refutes the ledger's {claim}{scope}.",
     }[bound.finding]
     return (
         f"ε ≥ {bound.epsilon:.2f} for all records of a canary together: {result} ({bound.adjacency}, "

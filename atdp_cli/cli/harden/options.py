@@ -39,7 +39,8 @@ class RecipeOptions(Options):
     --target-epsilon says else, starting at --reference where there is one. See docs/choosing.md."""
 
     minutes: Annotated[PositiveFloat | None, Option(TRAINING)] = None
-    """With --auto: take fewer epochs if training would last longer."""
+    """With --auto: take fewer epochs if training would last longer. What it would take is timed on random text as long
+    as held-out records, since the number of epochs is published."""
 
     list_recipes: Annotated[bool, Option(TRAINING), Eager(show_recipes)] = False
     """Print the recipes with what each guarantees, and stop."""

@@ -32,7 +32,8 @@ def show_plan(planned: "Planned", engine: str, needs: Needs, console: "Console")
     """What the run will do, what it costs in ε, and about how long it takes."""
     from rich.table import Table
 
-    from atdp_cli.privacy.guarantee import advice, guarantee_sentences
+    from atdp_cli.privacy.statement import advice, guarantee_sentences
+    from atdp_cli.report.happened import clipped
 
     table = Table("stage", "text", "epochs", "steps", "records a step", "σ", title="Plan", title_justify="left")
     for entry in _entries(planned):
@@ -46,10 +47,11 @@ def show_plan(planned: "Planned", engine: str, needs: Needs, console: "Console")
         )
     console.print(table)
     split = planned.split
+    clipping = f"by the engine {engine}" if clipped(_entries(planned)) else "without clipping"
     memory = "" if needs.memory is None else f", with {needs.memory / 1e9:.1f} GB of memory"
     console.print(
         f"{split.training:,} training records, one {planned.plan.ledger.unit} each; {len(split.held_out):,} held out. "
-        f"About {_duration(needs.seconds)} of training by the engine {engine}{memory}."
+        f"About {_duration(needs.seconds)} of training {clipping}{memory}."
     )
     for line in guarantee_sentences(planned.plan.ledger, planned.guarantees):
         console.print(line)
@@ -93,6 +95,7 @@ def show_result(finished: "HardenResult", console: "Console") -> None:
 def plan_json(planned: "Planned", engine: str, needs: Needs) -> dict[str, Any]:
     """The plan as `--json` writes it."""
     from atdp_cli.report.document import guarantee_entries
+    from atdp_cli.report.happened import clipped
 
     return {
         "schema_version": 1,
@@ -103,7 +106,7 @@ def plan_json(planned: "Planned", engine: str, needs: Needs) -> dict[str, Any]:
         "stages": _stages(planned),
         "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(planned.guarantees)],
         "insecure_seed": planned.plan.ledger.insecure_seed,
-        "engine": engine,
+        "engine": engine if clipped(_entries(planned)) else None,
         "estimated_seconds": needs.seconds,
         "estimated_bytes": needs.memory,
     }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from atdp_cli.report.audit_entry import AuditEntry
 from atdp_cli.report.comparison import compare, public_of
 from atdp_cli.report.document import PrivateReport, PublicReport
+from atdp_cli.report.happened import stated_guarantees
 from atdp_cli.report.html import SCOPES, render_value
 from atdp_cli.report.numbers import Number
 
@@ -59,7 +60,7 @@ def _show_guarantees(public: PublicReport, console: "Console") -> None:
             f"{guarantee.delta:g}",
             guarantee.adjacency,
         )
-        for guarantee in public.guarantees
+        for _, guarantee in stated_guarantees(public)
     ]
     _print(console, f"For one {public.unit} of {public.records:,}", ("scope", "ε", "δ", "adjacency"), rows)
 

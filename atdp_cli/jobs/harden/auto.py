@@ -7,7 +7,7 @@ from atdp_cli.files.private import FAILED, PARTIAL, PRIVATE, beside
 from atdp_cli.jobs.harden.recipes import strongest_scope
 from atdp_cli.jobs.harden.request import HardenRequest, Planned, plan_request
 from atdp_cli.model.folder import check_folder, hidden_width
-from atdp_cli.privacy.ledger import LEDGER_FILE
+from atdp_cli.privacy.ledger import LEDGER_FILE, read_ledger
 from atdp_cli.runs.fingerprint import RECIPE as BEGUN
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import Recipe, Text, Train, last_private
@@ -28,12 +28,16 @@ BETTER = "Where a checkpoint has memorised secrets, decoys measured better than 
 def start_from_reference(request: HardenRequest) -> HardenRequest:
     """With a reference the run starts there: what the model memorised stays behind, and ε can be finite.
 
-    A reference without a ledger never saw the corpus, as whoever names it declares.
+    It never saw the corpus, as whoever names it declares, unless a ledger beside it says that its past is unknown.
+
+    Raises:
+        InputError: That ledger cannot be read.
     """
     if request.reference is None:
         return request
-    known = (request.reference / LEDGER_FILE).exists()
-    return request.replace(model=request.reference, reference=None, prior=request.prior if known else "public")
+    path = request.reference / LEDGER_FILE
+    known = not path.exists() or read_ledger(path).prior == "public"
+    return request.replace(model=request.reference, reference=None, prior="public" if known else request.prior)
 
 
 def learning_rate(width: int) -> float:

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from atdp_cli.jobs.harden.request import HardenRequest, corrected
-from atdp_cli.privacy.guarantee import POISSON
+from atdp_cli.jobs.harden.request import HardenRequest, human_input
+from atdp_cli.privacy.claims import POISSON
 from atdp_cli.privacy.ledger import Ledger, ReadModel
 from atdp_cli.report.document import (
     CROSSCHECKED,
+    FLOATING_NOISE,
     NOT_COVERED,
     REVIEWED,
+    TIMED,
     CrossCheckEntry,
     DetectorEntry,
     ReferenceEntry,
@@ -74,11 +76,19 @@ def reference_entries(ledger: Ledger) -> tuple[ReferenceEntry, ...]:
     return tuple(ReferenceEntry(past=event.past, weights=event.weights) for event in read.values())
 
 
-def not_covered(request: HardenRequest) -> tuple[str, ...]:
+def noise_source(ledger: Ledger) -> str:
+    """Where a run's noise came from."""
+    seeded = "insecure seed: nothing is protected"
+    return seeded if ledger.insecure_seed else "AES-256-CTR keyed by the operating system"
+
+
+def not_covered(request: HardenRequest, *, noise: bool) -> tuple[str, ...]:
     """What ε does not cover, a sentence each."""
+    floating = (FLOATING_NOISE,) if noise else ()
     crosschecked = () if request.detector.crosscheck is None else (CROSSCHECKED,)
     reviewed = () if request.review is None else (REVIEWED,)
-    return (*NOT_COVERED, *crosschecked, *reviewed)
+    timed = () if request.minutes is None else (TIMED,)
+    return (*NOT_COVERED, *floating, *crosschecked, *reviewed, *timed)
 
 
 def detector_entry(request: HardenRequest, pipeline: Any) -> DetectorEntry:
@@ -87,7 +97,7 @@ def detector_entry(request: HardenRequest, pipeline: Any) -> DetectorEntry:
     return DetectorEntry(
         tier=request.detector.tier,
         pipeline=None if request.spans is not None else pipeline_name(pipeline),
-        lists=corrected(request),
+        lists=bool(human_input(request)),
         crosscheck=None
         if crosscheck is None
         else CrossCheckEntry(model=public_name(crosscheck), masked=crosscheck.masked),

@@ -22,7 +22,7 @@ from atdp_cli.privacy.rng import secure_stream
 from atdp_cli.runs.workspace import STATE
 from atdp_cli.training.clipping.batches import default_tokens
 from atdp_cli.training.distributed.ranks import local_items
-from atdp_cli.training.loop import gradient_sum
+from atdp_cli.training.gradients import gradient_sum
 from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.plan import StagePlan
@@ -31,7 +31,7 @@ from atdp_cli.training.recipe import Recipe, Train, reads_records, reads_referen
 from atdp_cli.training.trainable import selected, training_only
 
 SAMPLED_RECORDS = 64
-"""Records of the corpus whose length is measured, spread over it."""
+"""Records whose length is measured, spread over those that are looked at."""
 
 FILLS = 2
 """Physical batches that are timed, where a step has so many."""
@@ -57,21 +57,22 @@ STATES = 2
 def estimate_seconds(planned: Planned, loaded: LoadedModel) -> float:
     """About how long the stages take: a part of a step of each is timed, and multiplied.
 
-    Detection, measuring and writing are not in it.
+    Detection, measuring and writing are not in it. With --minutes the epochs that fit are published, so the records of
+    random tokens are as long as held-out ones, which no ε covers, and not as long as those that train.
     """
-    examples = random_corpus(planned, loaded)
+    examples = random_corpus(planned, loaded, sorted(planned.split.held_out))
     return sum(_stage_seconds(stage, planned.request, loaded, examples) for stage in planned.plan.training)
 
 
-def random_corpus(planned: Planned, loaded: LoadedModel) -> tuple[Example, ...]:
-    """Records of random tokens, as long as some of the corpus are, in random order."""
-    records, model = planned.split.records, loaded.checkpoint.model
+def random_corpus(planned: Planned, loaded: LoadedModel, places: Sequence[int]) -> tuple[Example, ...]:
+    """Records of random tokens, as long as some of those at the places are, in random order."""
+    model = loaded.checkpoint.model
     limit = context_length(model)
     random = np.random.default_rng(0)
     vocabulary = model.get_input_embeddings().weight.shape[0]
     examples = []
-    for record in records[:: max(1, len(records) // SAMPLED_RECORDS)][:SAMPLED_RECORDS]:
-        tokens = len(encode_record(loaded.checkpoint.tokenizer, record.text))
+    for place in places[:: max(1, len(places) // SAMPLED_RECORDS)][:SAMPLED_RECORDS]:
+        tokens = len(encode_record(loaded.checkpoint.tokenizer, planned.split.records[place].text))
         length = max(2, min(tokens, limit * planned.request.max_windows))
         examples.append(_random_example(length, limit, vocabulary, random, source=planned.split.sources is not None))
     return tuple(examples[position] for position in random.permutation(len(examples)))
@@ -166,7 +167,8 @@ def estimate_bytes(planned: Planned, loaded: LoadedModel) -> int | None:
 
     None where the system does not show what a process has.
     """
-    model, examples = loaded.checkpoint.model, random_corpus(planned, loaded)
+    model = loaded.checkpoint.model
+    examples = random_corpus(planned, loaded, range(len(planned.split.records)))
     most = 0
     for stage in planned.plan.training:
         peak = _peak(stage, planned.request, loaded, examples)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from atdp_cli.jobs.harden.request import Planned, options_of
 from atdp_cli.privacy.guarantee import no_end_to_end, selective_void
 from atdp_cli.privacy.ledger import Ledger, Prior, private_events
+from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import Constant
 from atdp_cli.training.options import RunOptions
 from atdp_cli.training.plan import AnyPlan, Corpus, Reference, StagePlan, make_plan
@@ -42,8 +43,8 @@ CONTROLS = ("no-dp+noise", "no-dp+interpolate", "no-dp+anchored", "redacted+anch
 DECOY_SYSTEMS = ("decoys", "no-dp+decoys", "fitted-decoys", "no-dp+fitted-decoys")
 """Those with a text of their own, for tiers of entities."""
 
-# What holds does not depend on the sizes; masks are those of an entity tier.
-_HYPOTHETICAL = Corpus(records=10_000, unit="line", masks="stable")
+# What holds does not depend on the sizes; flags are those of an entity tier.
+_HYPOTHETICAL = Corpus(records=10_000, relation=hypothetical())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +100,16 @@ def _row(name: str, recipe: Recipe) -> RecipeSummary:
     return RecipeSummary(
         recipe=name,
         stages=tuple(_words(stage) for stage in recipe),
-        public=strongest_scope(_ledger(recipe, "public")),
-        unknown=strongest_scope(_ledger(recipe, "unknown")),
+        public=strongest_scope(hypothetical_ledger(recipe, "public")),
+        unknown=strongest_scope(hypothetical_ledger(recipe, "unknown")),
     )
 
 
-def _ledger(recipe: Recipe, prior: Prior) -> Ledger:
-    reference = Reference(ledger=None, weights={}) if any(reads_reference(stage) for stage in recipe) else None
+def hypothetical_ledger(recipe: Recipe, prior: Prior) -> Ledger:
+    """The ledger that a recipe would leave, with a public reference and a detector of an entity tier."""
+    reference = (
+        Reference(ledger=None, weights={}, past="declared") if any(reads_reference(stage) for stage in recipe) else None
+    )
     return make_plan(recipe, _HYPOTHETICAL, delta=1e-6, prior=prior, reference=reference).ledger
 
 

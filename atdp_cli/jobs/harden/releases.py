@@ -2,44 +2,57 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TextIO
 
 from atdp_cli.jobs.harden.encoding import FlaggedRecord, Windows
 from atdp_cli.jobs.harden.streams import Streams, integer_draws
 from atdp_cli.privacy.journal import spend
-from atdp_cli.privacy.release import clipped_votes, released_share, shrink_counts
+from atdp_cli.privacy.release import (
+    add_release_noise,
+    clipped_votes,
+    grid_bits,
+    released_share,
+    share_sum,
+    shrink_counts,
+)
 from atdp_cli.privacy.rng import Floats, KeyStream
+from atdp_cli.privacy.trace import Released, ReleaseTrace
+from atdp_cli.runs.books import StageBooks
 from atdp_cli.text.redaction.decoys import Choose
 from atdp_cli.text.redaction.frequencies import Frequencies, Table, by_frequency, frequencies, items, tables, votes
-from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import sensitive_share
 from atdp_cli.training.plan import StagePlan, frequencies_event, release_event
 from atdp_cli.training.recipe import Weighted
 
 
 def release_share(
-    plan: StagePlan, records: Sequence[Windows], streams: Streams, position: int, journal: TextIO
+    plan: StagePlan, records: Sequence[Windows], streams: Streams, position: int, books: StageBooks
 ) -> float | None:
     """The corpus' share of sensitive tokens with noise, if the stage's weight asks for it; paid for first."""
     objective = plan.stage.objective
     if not (isinstance(objective, Weighted) and objective.weight == "released"):
         return None
-    event = release_event(plan.stage.name, objective)
-    spend(journal, event)
-    noise = float(normals(streams.fresh_stream(position, "release"), 1)[0])
-    return released_share([sensitive_share(record) for record in records], event.noise_multiplier * noise)
+    event = release_event(plan.stage.name, objective, plan.relation)
+    spend(books.journal, event)
+    noise = streams.fresh_stream(position, "release")
+    sigma = event.noise_multiplier * event.sensitivity
+    total = share_sum([sensitive_share(record) for record in records], grid_bits(sigma))
+    noisy, used = add_release_noise(total, sigma, noise)
+    books.trace(ReleaseTrace(stage=event.stage, statistic=event.statistic, uses=(used,)))
+    return released_share(float(noisy[0]), len(records))
 
 
 def release_frequencies(
-    plan: StagePlan, records: Sequence[FlaggedRecord], streams: Streams, position: int, journal: TextIO
+    plan: StagePlan, records: Sequence[FlaggedRecord], streams: Streams, position: int, books: StageBooks
 ) -> Frequencies | None:
     """How often decoys are drawn, if the stage has them fitted; paid for first."""
     if plan.stage.release_noise_multiplier is None:
         return None
-    event = frequencies_event(plan.stage)
-    spend(journal, event)
+    event = frequencies_event(plan.stage, plan.relation)
+    spend(books.journal, event)
     noise = streams.fresh_stream(position, "frequencies")
-    return fit_frequencies(records, event.noise_multiplier * event.sensitivity, noise)
+    fitted, used = fit_frequencies(records, event.noise_multiplier * event.sensitivity, noise)
+    books.trace(ReleaseTrace(stage=event.stage, statistic=event.statistic, uses=(used,)))
+    return fitted
 
 
 def decoy_choice(streams: Streams, position: int, epoch: int, released: Frequencies | None) -> Choose:
@@ -47,11 +60,11 @@ def decoy_choice(streams: Streams, position: int, epoch: int, released: Frequenc
     return by_frequency(integer_draws(streams.stream(position, f"decoys of epoch {epoch}")), released or {})
 
 
-def fit_frequencies(records: Sequence[FlaggedRecord], sigma: float, noise: KeyStream) -> Frequencies:
+def fit_frequencies(records: Sequence[FlaggedRecord], sigma: float, noise: KeyStream) -> tuple[Frequencies, Released]:
     """How often each public item stands in the flagged spans of the records, from one release with noise σ > 0."""
-    total = clipped_votes((_votes(record) for record in records), items())
-    noisy = total + sigma * normals(noise, len(total)).numpy()
-    return frequencies({name: _estimated(noisy, table, sigma) for name, table in tables().items()})
+    total = clipped_votes((_votes(record) for record in records), items(), grid_bits(sigma))
+    noisy, used = add_release_noise(total, sigma, noise)
+    return frequencies({name: _estimated(noisy, table, sigma) for name, table in tables().items()}), used
 
 
 def _estimated(noisy: Floats, table: Table, sigma: float) -> list[float]:

@@ -10,6 +10,7 @@ from atdp_cli.jobs.harden.describe import (
     average_passes,
     detector_entry,
     engine_statement,
+    noise_source,
     not_covered,
     reference_entries,
     sampling_entry,
@@ -23,9 +24,11 @@ from atdp_cli.jobs.machine import hardware
 from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.folder import is_adapter, weight_files
 from atdp_cli.privacy.accountant import epsilons, moments
-from atdp_cli.privacy.guarantee import guarantee_sentences
 from atdp_cli.privacy.ledger import private_events
+from atdp_cli.privacy.statement import guarantee_sentences
 from atdp_cli.report.document import (
+    FLOATING_POINT,
+    VERIFIED,
     BeforeAfter,
     EpsilonEntry,
     EpsilonPoint,
@@ -35,6 +38,7 @@ from atdp_cli.report.document import (
     StagePrivate,
     guarantee_entries,
 )
+from atdp_cli.report.happened import clipped, had_noise, had_noisy_steps
 from atdp_cli.report.numbers import json_numbers
 from atdp_cli.report.wording import lay_summary
 from atdp_cli.runs.resume import missing_steps, steps_of
@@ -58,6 +62,11 @@ def public_report(
     """
     request, plan, ledger = planned.request, planned.plan, result.ledger
     private = private_events(ledger.events)
+    stages = tuple(
+        trained_entry(stage, request.style, *stage_result)
+        for stage, stage_result in zip(plan.stages, trained.stages, strict=True)
+    )
+    clips, noisy, noisy_steps = clipped(stages), had_noise(stages), had_noisy_steps(stages)
     return PublicReport(
         summary=lay_summary(ledger, result.guarantees),
         verdict=guarantee_sentences(ledger, result.guarantees),
@@ -71,18 +80,15 @@ def public_report(
         inherited_ledger=planned.inherited is not None,
         references=reference_entries(ledger),
         recipe=request.recipe_name,
-        stages=tuple(
-            trained_entry(stage, request.style, *stage_result)
-            for stage, stage_result in zip(plan.stages, trained.stages, strict=True)
-        ),
+        stages=stages,
         detector=detector_entry(request, trained.data.pipeline),
-        engine=trained.engine.name,
-        engines_refused=trained.engine.refused,
-        engine_check=engine_statement(trained.engine),
+        engine=trained.engine.name if clips else None,
+        engines_refused=trained.engine.refused if clips else (),
+        engine_check=engine_statement(trained.engine) if clips else None,
         sampling=sampling_entry(plan, ledger),
-        noise_source="insecure seed: nothing is protected"
-        if ledger.insecure_seed
-        else "AES-256-CTR keyed by the operating system",
+        noise_source=noise_source(ledger) if noisy else None,
+        floating_point=FLOATING_POINT if noisy_steps else None,
+        verified=VERIFIED if noisy and not trained.untraced else None,
         insecure_seed=ledger.insecure_seed,
         epsilon_over_steps=tuple(
             _as(EpsilonPoint, point) for point in (moments(private, ledger.delta, grid=ledger.grid) if private else ())
@@ -102,7 +108,7 @@ def public_report(
             adapter=is_adapter(folder),
         ),
         created=ledger.created or "",
-        not_covered=not_covered(request),
+        not_covered=not_covered(request, noise=noisy_steps),
     )
 
 

@@ -1,7 +1,7 @@
 """What a run of `harden` was asked for, and the plan that answers it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,16 @@ from atdp_cli.files.provenance import file_sha256
 from atdp_cli.jobs.detector import Detector
 from atdp_cli.model.folder import check_folder, is_adapter, weight_files
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
-from atdp_cli.privacy.ledger import Ledger, Masks, read_beside
-from atdp_cli.privacy.schedule import RiseReset
+from atdp_cli.privacy.ledger import Ledger, read_beside
+from atdp_cli.privacy.relation import STABLE_TIERS, Flags, HumanInput, Relation
+from atdp_cli.runs.corpus_identity import corpus_commitment, corpus_key, prior_of, redacted_shape, reference_past
 from atdp_cli.text.corpus.split import Split, load_split
 from atdp_cli.text.crosscheck.request import check_crosscheck
-from atdp_cli.text.detection.scan import installed_pipeline
-from atdp_cli.text.detection.spans import Tier
+from atdp_cli.text.identity import text_identity
 from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.options import TrainingRunOptions
-from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, solve_noise
+from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
 from atdp_cli.training.recipe import (
     DPSGD,
     Plain,
@@ -36,9 +36,7 @@ from atdp_cli.training.recipe import (
     reads_records,
     reads_reference,
 )
-
-STABLE_TIERS = (Tier.LOW_ENTITY, Tier.HIGH_ENTITY)
-"""Tiers whose masks follow entities; those of contextual tiers move with the sentence."""
+from atdp_cli.training.solve import solve_noise
 
 
 class HardenRequest(TrainingRunOptions):
@@ -46,6 +44,7 @@ class HardenRequest(TrainingRunOptions):
 
     Attributes:
         recipe: The stages with their settings applied.
+        minutes: That training may last, to which the number of epochs is fitted; None where it is chosen.
         ranks: Which of several processes of the run this one is.
         command: The command line as it was given, for the private report.
         command_without_paths: The same with nothing in it that names a file or is text of the user's own.
@@ -56,6 +55,7 @@ class HardenRequest(TrainingRunOptions):
     recipe_name: str
     recipe: Recipe
     detector: Detector
+    minutes: float | None = None
     ranks: Ranks = SINGLE_PROCESS
     command: tuple[str, ...] = ()
     command_without_paths: tuple[str, ...] = ()
@@ -86,6 +86,7 @@ class Planned:
     Attributes:
         inherited: The ledger beside the starting checkpoint.
         manifest: Of the planted canaries.
+        corpus_key: Under which the ledger commits to the corpus; secret.
         sha256: Hashes a file, each once a run.
     """
 
@@ -95,6 +96,7 @@ class Planned:
     inherited: Ledger | None
     guarantees: tuple[Guarantee, ...]
     manifest: Manifest | None
+    corpus_key: bytes = field(repr=False)
     sha256: Callable[[Path], str]
 
 
@@ -107,10 +109,11 @@ def plan_request(request: HardenRequest) -> Planned:
         BudgetError: ε cannot be reached, or passes `max_epsilon`.
     """
     _check(request)
+    flags = _flags(request)
     check_folder(request.model)
     manifest = None if request.manifest is None else read_manifest(request.manifest)
     sha256 = cache(file_sha256)
-    inherited, reference = read_beside(request.model, sha256), _reference(request, sha256)
+    inherited = read_beside(request.model, sha256)
     split = load_split(
         request.data,
         unit=request.unit,
@@ -119,14 +122,21 @@ def plan_request(request: HardenRequest) -> Planned:
         max_records=request.max_records,
         valid=request.valid,
     )
-    corpus = Corpus(records=split.training, unit=request.unit, masks=_masks(request))
+    reference = _reference(request, split, sha256)
+    prior = prior_of(request.prior, inherited, request.model, split)
+    key = corpus_key(request.output if request.resume else None, request.model, request.insecure_seed)
+    corpus = Corpus(
+        records=split.training,
+        relation=Relation(unit=request.unit, corpus=corpus_commitment(key, split), shape="none", flags=flags),
+        redacted=redacted_shape(request.style),
+    )
 
     def plan_with(recipe: Recipe) -> Plan:
         return make_plan(
             recipe,
             corpus,
             delta=request.delta,
-            prior=request.prior,
+            prior=prior,
             inherited=inherited,
             reference=reference,
             watched=request.until_exposure is not None,
@@ -148,11 +158,12 @@ def plan_request(request: HardenRequest) -> Planned:
         inherited=inherited,
         guarantees=supported,
         manifest=manifest,
+        corpus_key=key,
         sha256=sha256,
     )
 
 
-def _reference(request: HardenRequest, sha256: Callable[[Path], str]) -> Reference | None:
+def _reference(request: HardenRequest, split: Split, sha256: Callable[[Path], str]) -> Reference | None:
     """The reference with its ledger, once its folder was found sound; None where nothing reads one."""
     if request.reference is None:
         return None
@@ -160,18 +171,30 @@ def _reference(request: HardenRequest, sha256: Callable[[Path], str]) -> Referen
         raise UsageError(f"No stage of recipe {request.recipe_name} reads a model.", "Leave --reference out.")
     check_folder(request.reference)
     weights = {file.name: sha256(file) for file in weight_files(request.reference)}
-    return Reference(ledger=read_beside(request.reference, sha256), weights=weights)
+    ledger = read_beside(request.reference, sha256)
+    return Reference(ledger=ledger, weights=weights, past=reference_past(ledger, request.reference, split))
 
 
-def corrected(request: HardenRequest) -> bool:
-    """Whether people, who may have read the corpus, had a say in what is sensitive."""
-    return any((request.detector.allow, request.detector.deny, request.spans, request.review))
+def _flags(request: HardenRequest) -> Flags:
+    """What flags the records of a run."""
+    detector = request.detector
+    return Flags(
+        detector=None if request.spans is not None else text_identity(detector.pipeline),
+        tier=detector.tier.value,
+        human=human_input(request),
+        crosscheck=detector.crosscheck is not None,
+    )
 
 
-def _masks(request: HardenRequest) -> Masks:
-    if request.detector.tier not in STABLE_TIERS or corrected(request) or request.detector.crosscheck is not None:
-        return "movable"
-    return "linked" if request.style.links else "stable"
+def human_input(request: HardenRequest) -> tuple[HumanInput, ...]:
+    """The options by which people, who may have read the corpus, had a say in what is sensitive."""
+    given: dict[HumanInput, object] = {
+        "allow": request.detector.allow,
+        "deny": request.detector.deny,
+        "spans": request.spans,
+        "review-each-epoch": request.review,
+    }
+    return tuple(option for option, value in given.items() if value)
 
 
 def _check(request: HardenRequest) -> None:
@@ -185,8 +208,6 @@ def _check(request: HardenRequest) -> None:
         raise UsageError(f"No stage of recipe {request.recipe_name} reads redacted text.", "Leave --style out.")
     _check_decoys(request)
     check_crosscheck(request.detector.crosscheck, spans=request.spans is not None)
-    if request.spans is None:
-        installed_pipeline(request.detector.pipeline)
     if request.target_epsilon is not None:
         _check_scaled(request.recipe)
     if request.merge_adapter and request.lora_rank is None and not is_adapter(request.model):
@@ -212,7 +233,7 @@ def _check_paths(request: HardenRequest) -> None:
 
 def _check_decoys(request: HardenRequest) -> None:
     tier = request.detector.tier
-    if request.spans is not None or tier in STABLE_TIERS:
+    if request.spans is not None or tier.value in STABLE_TIERS:
         return
     for stage in request.recipe:
         if isinstance(stage, Train) and stage.text is Text.DECOY and reads_records(stage):
@@ -262,7 +283,7 @@ def _check_scaled(recipe: Recipe) -> None:
     mechanism = mechanism_of(recipe[last_private(recipe)])
     if (
         isinstance(mechanism, DPSGD)
-        and isinstance(mechanism.schedule, RiseReset)
+        and mechanism.schedule.kind == "rise-reset"
         and mechanism.schedule.sigma_max is not None
     ):
         raise UsageError(

@@ -35,6 +35,7 @@ class TrainedRun:
         before: Held-out perplexity of the model as it was loaded.
         surprise: How surprising it found the made-up sentence.
         stages: The result of each stage.
+        untraced: Steps with noise of which it is not known what they used; see `check_conformance`.
         seconds: That the run has taken so far, whenever it is called.
         created: When it started.
         device: That it trained on.
@@ -46,6 +47,7 @@ class TrainedRun:
     before: Perplexity
     surprise: Surprise
     stages: tuple[tuple[StageResult, Weighing], ...]
+    untraced: int
     seconds: Callable[[], float]
     created: str
     device: torch.device

@@ -20,6 +20,7 @@ from atdp_cli.jobs.harden.until_exposure import stop_criterion
 from atdp_cli.model.perplexity import perplexity
 from atdp_cli.runs.autosave import StopSignal, autosave, never_stop
 from atdp_cli.runs.broadcast import check_same_run, restore_run
+from atdp_cli.runs.conformance import check_conformance
 from atdp_cli.runs.resume import ResumePoint, resume_hint, resume_point
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.runs.workspace import Finished, Workspace, finish, publish, workspace
@@ -40,7 +41,8 @@ def harden(
             interrupted run cannot be used.
         BudgetError: What an interrupted run has spent leaves no step with noise.
         InterruptedRunError: A stop was requested.
-        RunError: Training left the finite numbers, the result does not load again, or the disk is too small.
+        RunError: Training left the finite numbers, what it used is not what its journal says, the result does not
+            load again, or the disk is too small.
     """
     started = time.monotonic()
     with workspace(spec) as work:
@@ -134,6 +136,9 @@ def _train(
             ),
         )
         stages = fold(spec.plan.stages, context, work, state.progress)
+    untraced = check_conformance(
+        spec.plan, stages, work, state.progress, engine=loaded.engine.name, device=model.device.type, ranks=ranks
+    )
     return TrainedRun(
         checkpoint=unshard(request, checkpoint),
         engine=loaded.engine,
@@ -141,6 +146,7 @@ def _train(
         before=before,
         surprise=sentence,
         stages=stages,
+        untraced=untraced,
         seconds=elapsed,
         created=created,
         device=model.device,

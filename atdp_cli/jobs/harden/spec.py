@@ -5,13 +5,15 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from atdp_cli.files.private import FAILED, beside
 from atdp_cli.jobs.harden.recipes import resolved_recipe
 from atdp_cli.jobs.harden.request import Planned, options_of
 from atdp_cli.model.folder import base_of, is_adapter, tokenizer_folder, weight_files
 from atdp_cli.options import declared, flags
+from atdp_cli.privacy.ledger import LedgerEvent, Masks, PlainTraining
+from atdp_cli.privacy.relation import STABLE_TIERS, Relation
 from atdp_cli.runs.fingerprint import NOT_GIVEN, PLAN, RECIPE, RECORDS, START
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.runs.workspace import check_output
@@ -63,6 +65,7 @@ def run_spec(planned: Planned) -> RunSpec:
         target_epsilon=request.target_epsilon,
         max_epsilon=request.max_epsilon,
         failed_output=None if request.max_increase is None else beside(request.output, FAILED),
+        corpus_key=planned.corpus_key,
         command=request.command,
         force=request.force,
         resume=request.resume,
@@ -95,8 +98,26 @@ def fingerprint(planned: Planned) -> dict[str, str]:
 
 def _plan(planned: Planned) -> dict[str, str]:
     """The parts of the fingerprint that change with the plan."""
-    events = [event.model_copy(update={"run": None}).model_dump(mode="json") for event in planned.plan.ledger.events]
+    events = [_without_relation(event) for event in planned.plan.ledger.events]
     return {RECIPE: recipe_text(resolved_recipe(planned)), PLAN: _digest([json.dumps(events)])}
+
+
+def _without_relation(event: LedgerEvent) -> dict[str, Any]:
+    """An event as ledgers of version 1 have it, so that a run that an earlier version began can be resumed.
+
+    What the relation states is in the fingerprint by the options and the records.
+    """
+    masks: dict[str, Masks] = {}
+    if isinstance(event, PlainTraining) and event.relation is not None and event.text != "raw":
+        masks["masks"] = _masks(event.relation)
+    return event.model_copy(update={"run": None, "relation": None, **masks}).model_dump(mode="json")
+
+
+def _masks(relation: Relation) -> Masks:
+    flags = relation.flags
+    if flags is None or flags.tier not in STABLE_TIERS or not flags.by_record:
+        return "movable"
+    return "linked" if relation.shape in ("equality", "corpus equality") else "stable"
 
 
 def _records(split: Split) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +17,8 @@ from atdp_cli.jobs.harden.encoding import Windows
 from atdp_cli.jobs.harden.releases import decoy_choice, release_frequencies, release_share
 from atdp_cli.jobs.harden.streams import Streams
 from atdp_cli.model.perplexity import Perplexity, perplexity
-from atdp_cli.privacy.journal import open_journal, read_journal, spend
-from atdp_cli.privacy.ledger import PlainTraining, ReadModel
 from atdp_cli.runs.autosave import Checkpointer, no_checkpoint
+from atdp_cli.runs.books import StageBooks, open_books
 from atdp_cli.runs.budget import Cursor
 from atdp_cli.runs.checkpoint import Progress
 from atdp_cli.runs.workspace import Workspace
@@ -95,8 +93,7 @@ def fold(
         start: From where to continue; the model is there already.
     """
     results = list(start.results)
-    with open_journal(work.journal) as journal:
-        spent = read_journal(work.journal)
+    with open_books(work, context.streams.ranks) as books_of:
         for position, stage in enumerate(stages):
             if position < start.stage:
                 continue
@@ -107,10 +104,7 @@ def fold(
             if position > start.stage:
                 progress = Progress(stage=position, results=tuple(results))
                 context.checkpointer(partial(replace, progress), between=True)
-            for event in stage.events:
-                if isinstance(event, ReadModel | PlainTraining) and event not in spent:
-                    spend(journal, event)
-            results.append(_run_stage(stage, context, progress, journal))
+            results.append(_run_stage(stage, context, progress, books_of(position, stage.events)))
         done = Progress(stage=len(stages), results=tuple(results))
         context.checkpointer(partial(replace, done), between=True)
     return tuple(results)
@@ -123,7 +117,7 @@ def changing_parameters(plan: Plan, model: PreTrainedModel) -> tuple[str, ...]:
 
 
 def _run_stage(
-    plan: AnyPlan, context: StageContext, progress: Progress, journal: TextIO
+    plan: AnyPlan, context: StageContext, progress: Progress, books: StageBooks
 ) -> tuple[StageResult, Weighing]:
     stopwatch = _Stopwatch()
 
@@ -135,7 +129,7 @@ def _run_stage(
         interpolate(context.model, _reference(context), plan.stage.beta)
         return _timed(StageResult(perplexities=(held_out(),)), progress, stopwatch), Weighing()
     if reads_records(plan.stage):
-        progress = _released(plan, context, progress, journal)
+        progress = _released(plan, context, progress, books)
     run = StageRun(
         model=context.model,
         plan=plan,
@@ -143,10 +137,11 @@ def _run_stage(
         notify=context.notify,
         resume_from=progress.stage_state,
         after_step=_after_step(context, progress, stopwatch),
+        trace=books.trace,
         ranks=context.streams.ranks,
     )
     if reads_records(plan.stage):
-        result, weighing = _train(run, context, progress, journal, stopwatch)
+        result, weighing = _train(run, context, progress, books, stopwatch)
     else:
         result = run_noise(run, noise=context.streams.fresh_stream(progress.stage, "noise"))
         weighing = Weighing()
@@ -177,7 +172,7 @@ def _after_step(context: StageContext, progress: Progress, stopwatch: _Stopwatch
 
 
 def _train(
-    run: StageRun, context: StageContext, progress: Progress, journal: TextIO, stopwatch: _Stopwatch
+    run: StageRun, context: StageContext, progress: Progress, books: StageBooks, stopwatch: _Stopwatch
 ) -> tuple[StageResult, Weighing]:
     plan, streams, end = run.plan, context.streams, context.end
     records, objective = context.data.training[plan.stage.text], plan.stage.objective
@@ -208,21 +203,21 @@ def _train(
             sample=streams.fresh_stream(progress.stage, "sample"),
             noise=streams.fresh_stream(progress.stage, "noise"),
         ),
-        journal=journal,
+        journal=books.journal,
         max_steps=end.step if end is not None and end.stage == progress.stage else None,
         stop_criterion=stop_criterion,
     )
     return result, weighing
 
 
-def _released(plan: StagePlan, context: StageContext, progress: Progress, journal: TextIO) -> Progress:
+def _released(plan: StagePlan, context: StageContext, progress: Progress, books: StageBooks) -> Progress:
     """The progress with what the stage releases: released once, and saved before the first step."""
     records = context.data.training[plan.stage.text]
     alpha, frequencies = progress.alpha, progress.frequencies
     if alpha is None:
-        alpha = release_share(plan, records, context.streams, progress.stage, journal)
+        alpha = release_share(plan, records, context.streams, progress.stage, books)
     if frequencies is None:
-        frequencies = release_frequencies(plan, context.data.trained, context.streams, progress.stage, journal)
+        frequencies = release_frequencies(plan, context.data.trained, context.streams, progress.stage, books)
     if (alpha, frequencies) == (progress.alpha, progress.frequencies):
         return progress
     released = replace(progress, alpha=alpha, frequencies=frequencies)

@@ -29,7 +29,7 @@ def detector_identity(pipeline: Any) -> bytes:
     """
     folder = Path(pipeline.path)
     digest = _rules_digest([unidata_version, pipeline.meta["version"], pipeline.pipe_names, *map(version, LIBRARIES)])
-    _add_files(digest, folder, folder.rglob("*"))
+    add_files(digest, folder, folder.rglob("*"))
     return digest.digest()
 
 
@@ -41,11 +41,16 @@ def code_identity() -> bytes:
 def _rules_digest(facts: list[Any]) -> "hashlib._Hash":
     digest = hashlib.sha256(json.dumps(facts).encode())
     here = Path(str(files("atdp_cli.text.detection")))
-    _add_files(digest, here, (path for name in SOURCES for path in (here / name, *(here / name).rglob("*"))))
+    add_files(digest, here, (path for name in SOURCES for path in (here / name, *(here / name).rglob("*"))))
     return digest
 
 
-def _add_files(digest: "hashlib._Hash", folder: Path, paths: Iterable[Path]) -> None:
+def add_files(digest: "hashlib._Hash", folder: Path, paths: Iterable[Path]) -> None:
+    """Add the names, relative to `folder`, and the contents of all files among `paths` to a digest.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
     for path in sorted(path for path in paths if path.is_file() and path.parent.name != "__pycache__"):
         with path.open("rb") as stream:
             content = hashlib.file_digest(stream, "sha256").digest()

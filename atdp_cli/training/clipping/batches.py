@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.model.forward import Batch, pad
+from atdp_cli.training.clipping.engine import MAX_TERMS
 from atdp_cli.training.objective import Example
 from atdp_cli.training.recipe import Target
 
-MAX_PADDING = 0.1
-SPARE_TOKENS = 64
-"""About the fixed cost of a pass, in tokens: a sample is not cut if one batch would pad it by no more than this."""
+MIN_WIDTH = 8
+"""Products of fewer rows go through kernels of their own, which round in another way."""
 
 LOGIT_BYTES = 256 * 2**20
 MAX_TOKENS = 4096
@@ -49,32 +50,65 @@ def default_tokens(model: PreTrainedModel) -> int:
     return int(min(MAX_TOKENS, max(1, LOGIT_BYTES // (4 * vocabulary))))
 
 
-def split(sample: Sequence[Example], tokens: int) -> Iterator[PhysicalBatch]:
-    """Cut a sample into batches of similar lengths, each of at most `tokens` tokens or of one record.
+class Shape(NamedTuple):
+    """The shape in which a record is computed: a function of that record alone.
 
-    A record's windows stay together, so that its gradient can be clipped as one. Records without windows
-    are left out. At most the share `MAX_PADDING` of a batch is padding, or `SPARE_TOKENS` tokens where that is all
-    of the sample's. The order depends on lengths alone and changes sums only by rounding.
+    Attributes:
+        windows: How many it has.
+        width: T, padding included.
+        padded: Whether a window is shorter than T, so that a mask is needed. Without one, models run other kernels.
+        source_width, source_padded: The same of what an encoder reads; 0 and False without one.
     """
-    order = sorted(
-        (row for row, example in enumerate(sample) if example.windows),
-        key=lambda row: (len(sample[row].windows), _width(sample[row])),
-    )
-    max_padding = 1.0 if _padding(sample, order) <= SPARE_TOKENS else MAX_PADDING
-    group: list[int] = []
-    widths: list[int] = []
-    for row in order:
-        count, width = len(sample[row].windows), _width(sample[row])
-        # Sorted by width, so this record is the widest so far.
-        cells = (len(group) + 1) * width
-        full = cells * count > tokens or cells - sum(widths) - width > max_padding * cells
-        if group and (full or count != len(sample[group[0]].windows)):
-            yield collate(sample, group)
-            group, widths = [], []
-        group.append(row)
-        widths.append(width)
-    if group:
-        yield collate(sample, group)
+
+    windows: int
+    width: int
+    padded: bool
+    source_width: int = 0
+    source_padded: bool = False
+
+
+def shape_of(example: Example, longest: int) -> Shape:
+    """The shape of a record with windows.
+
+    Args:
+        longest: The widest batch that the model takes; a window is never padded beyond it.
+    """
+    lengths = [len(window.token_ids) for window in example.windows]
+    sources = [len(window.source) for window in example.windows if window.source is not None]
+    width = padded_width(max(lengths), longest)
+    source_width = padded_width(max(sources), longest) if sources else 0
+    return Shape(len(lengths), width, min(lengths) < width, source_width, min(sources, default=0) < source_width)
+
+
+def padded_width(length: int, longest: int) -> int:
+    """`length` rounded up to one of 8 to 15 steps between powers of two, and to `MIN_WIDTH`; at most `longest`.
+
+    At least 7/8 of a window of 16 tokens or more are its own, up to a multiple of 4.
+    """
+    step = max(4, 1 << max(0, length.bit_length() - 4))
+    rounded = max(MIN_WIDTH, -(-length // step) * step)
+    return max(length, min(rounded, longest))
+
+
+def split(sample: Sequence[Example], tokens: int, longest: int) -> Iterator[PhysicalBatch]:
+    """Cut a sample into batches of records of one shape, each of at most `tokens` tokens or of one record.
+
+    A record's shape does not depend on the others, so they cannot change by how much it is padded, whether it is
+    masked or how its sums are rounded; see `batch_effect`. A record's windows stay together, so that its gradient
+    can be clipped as one. Records without windows are left out.
+
+    Args:
+        tokens: Padding included.
+        longest: See `shape_of`.
+    """
+    groups: dict[Shape, list[int]] = {}
+    for row, example in enumerate(sample):
+        if example.windows:
+            groups.setdefault(shape_of(example, longest), []).append(row)
+    for shape, rows in sorted(groups.items()):
+        count = max(1, min(tokens, MAX_TERMS) // (shape.windows * max(shape.width, shape.source_width)))
+        for first in range(0, len(rows), count):
+            yield collate(sample, rows[first : first + count], shape)
 
 
 def idle(model: PreTrainedModel) -> PhysicalBatch:
@@ -85,22 +119,15 @@ def idle(model: PreTrainedModel) -> PhysicalBatch:
     return PhysicalBatch(tokens, None, source, mask, records=(0,), weights=torch.zeros(1, 2))
 
 
-def _width(example: Example) -> int:
-    return max(
-        len(part) for window in example.windows for part in (window.token_ids, window.source) if part is not None
-    )
+def collate(sample: Sequence[Example], rows: Sequence[int], shape: Shape | None = None) -> PhysicalBatch:
+    """One batch of these records of the sample, all of one stage, so that they share a reference and a target.
 
-
-def _padding(sample: Sequence[Example], rows: Sequence[int]) -> int:
-    """The padding, in tokens, of one batch of all these records."""
-    widest = max((_width(sample[row]) for row in rows), default=0)
-    return sum(len(sample[row].windows) * (widest - _width(sample[row])) for row in rows)
-
-
-def collate(sample: Sequence[Example], rows: Sequence[int]) -> PhysicalBatch:
-    """One batch of these records of the sample, all of one stage, so that they share a reference and a target."""
+    Args:
+        shape: That of each of these records; None to pad to the longest.
+    """
     examples = [sample[row] for row in rows]
-    batch = pad([window for example in examples for window in example.windows])
+    windows = [window for example in examples for window in example.windows]
+    batch = pad(windows) if shape is None else pad(windows, width=shape.width, source_width=shape.source_width)
     weights, anchored = torch.zeros(batch.input_ids.shape), torch.zeros(batch.input_ids.shape, dtype=torch.bool)
     for index, values in enumerate(values for example in examples for values in example.weights):
         weights[index, : len(values)] = torch.from_numpy(values)

@@ -12,10 +12,17 @@ from collections.abc import Mapping, Sequence
 import torch
 from transformers import PreTrainedModel
 
+from atdp_cli.model.checkpoint import context_length
 from atdp_cli.training.clipping.batches import PhysicalBatch, idle, split
-from atdp_cli.training.clipping.engine import ROUNDING_MARGIN, ClippedSum, clip_factor, trainable, zeros_of
+from atdp_cli.training.clipping.engine import (
+    MAX_CANCELLATION,
+    ClippedSum,
+    add_scaled,
+    clip_factor,
+    trainable,
+    zeros_of,
+)
 from atdp_cli.training.clipping.ghost_norm import (
-    Use,
     add_weighted,
     instantiate_gradient,
     magnitudes,
@@ -29,7 +36,8 @@ from atdp_cli.training.distributed.collectives import all_reduce_max
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.objective import Example
 
-FP32_ROUNDING = 2.0**-24
+FORMED_AT_ONCE = 2
+"""Records whose formed gradients are held until they are added: adding two at a time takes half as long."""
 
 
 def clipped_sum(
@@ -58,15 +66,15 @@ def clipped_sum(
     total: dict[torch.Tensor, torch.Tensor] = dict(zip(parameters, zeros_of(model), strict=True))
     norms = torch.zeros(len(records), dtype=torch.float64)
     layers = trained_layers(model)
-    buffers: dict[torch.Tensor, torch.Tensor] = {}
-    batches = list(split(records, tokens))
+    buffers: dict[torch.Tensor, list[torch.Tensor]] = {}
+    batches = list(split(records, tokens, context_length(model)))
     rounds = all_reduce_max(ranks, len(batches)) if ranks.sharded else len(batches)
     for batch in batches:
         uses = capture(model, layers, batch, positions=positions)
         norms[list(batch.records)] = _clip(uses, batch, clip_norm, total, buffers)
     for _ in range(rounds - len(batches)):
         capture(model, layers, idle(model), positions=positions)
-    return ClippedSum(tuple(total[parameter] for parameter in parameters), norms)
+    return ClippedSum(tuple(total[parameter] for parameter in parameters), norms, engine="bookkeeping")
 
 
 def _clip(
@@ -74,39 +82,46 @@ def _clip(
     batch: PhysicalBatch,
     clip_norm: float,
     total: Mapping[torch.Tensor, torch.Tensor],
-    buffers: dict[torch.Tensor, torch.Tensor],
+    buffers: dict[torch.Tensor, list[torch.Tensor]],
 ) -> torch.Tensor:
     """Add the batch's clipped gradients to `total` and return its records' norms."""
     count = len(batch.records)
     ghosts = {parameter: squared_norms(used).cpu() for parameter, used in uses.items() if not must_instantiate(used)}
-    limit = _total(ghosts, count).sqrt() * (ROUNDING_MARGIN / FP32_ROUNDING)
+    limit = _total(ghosts, count).sqrt() * (MAX_CANCELLATION / math.sqrt(max(1, len(ghosts))))
     # Gradients whose terms nearly cancel are formed, so that the norm is that of the very numbers that are added up.
-    ghosts = {parameter: squares for parameter, squares in ghosts.items() if not _exceeds(uses[parameter], limit)}
-    formed = {parameter: used for parameter, used in uses.items() if parameter not in ghosts}
-    squares = _total(ghosts, count)
+    cancelling = {parameter: magnitudes(uses[parameter]).cpu() > limit for parameter in ghosts}
+    squares = sum((ghosts[parameter].where(~cancelling[parameter], 0.0) for parameter in ghosts), _total({}, count))
     factors = torch.zeros_like(squares)
-    for parameter in formed.keys() - buffers.keys():
-        buffers[parameter] = torch.empty_like(total[parameter])
-    for row in range(len(squares)):
-        for parameter, used in formed.items():
-            instantiate_gradient(used, row, buffers[parameter])
-            squares[row] += squared_norm(buffers[parameter])
-        norm = math.sqrt(float(squares[row]))
-        if not math.isfinite(norm):
-            continue
-        factors[row] = clip_factor(norm, clip_norm)
+    pending: dict[torch.Tensor, list[tuple[torch.Tensor, int]]] = {}
+    for row in range(count):
+        formed = [parameter for parameter in uses if parameter not in ghosts or cancelling[parameter][row]]
         for parameter in formed:
-            total[parameter].add_(buffers[parameter], alpha=float(factors[row]))
-    for parameter, used in uses.items():
-        if parameter in ghosts:
-            add_weighted(used, factors.to(total[parameter].device), total[parameter])
+            buffer = _buffer(buffers, parameter, row % FORMED_AT_ONCE)
+            instantiate_gradient(uses[parameter], row, buffer)
+            squares[row] += squared_norm(buffer)
+            pending.setdefault(parameter, []).append((buffer, row))
+        norm = math.sqrt(float(squares[row]))
+        factors[row] = clip_factor(norm, clip_norm) if math.isfinite(norm) else 0.0
+        if (row + 1) % FORMED_AT_ONCE == 0 or row + 1 == count:
+            for parameter, waiting in pending.items():
+                scaled = [(buffer, float(factors[owner])) for buffer, owner in waiting if factors[owner] > 0]
+                if scaled:
+                    add_scaled(total[parameter], *scaled)
+            pending.clear()
+    for parameter in ghosts:
+        kept = factors.where(~cancelling[parameter], 0.0)
+        add_weighted(uses[parameter], kept.to(total[parameter].device), total[parameter])
     return squares.sqrt()
+
+
+def _buffer(buffers: dict[torch.Tensor, list[torch.Tensor]], parameter: torch.Tensor, place: int) -> torch.Tensor:
+    """A tensor for a record's gradient of the parameter, the same for each `place`."""
+    held = buffers.setdefault(parameter, [])
+    while len(held) <= place:
+        dtype = torch.promote_types(parameter.dtype, torch.float32)
+        held.append(torch.empty(parameter.shape, dtype=dtype, device=parameter.device))
+    return held[place]
 
 
 def _total(squares: Mapping[torch.Tensor, torch.Tensor], records: int) -> torch.Tensor:
     return sum(squares.values(), torch.zeros(records, dtype=torch.float64))
-
-
-def _exceeds(uses: Sequence[Use], limit: torch.Tensor) -> bool:
-    """Whether some record's terms are so much larger than its gradient that fp32 would round past the margin."""
-    return bool((magnitudes(uses).cpu() > limit).any())

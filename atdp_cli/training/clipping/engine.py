@@ -10,7 +10,19 @@ from transformers import PreTrainedModel
 from atdp_cli.training.objective import Example
 
 ROUNDING_MARGIN = 2e-5
-"""Records are clipped to C(1−margin) and accounted with C, which leaves room for rounding in fp32."""
+"""Records are clipped to C(1−margin) and accounted with C, which leaves room for the rounding of a record's own norm.
+
+What rounding the sum over records adds is in `sensitivity`.
+"""
+
+MAX_CANCELLATION = ROUNDING_MARGIN * 2**24
+"""κ ≈ 336: the norms of the terms of a gradient that is not formed add up to at most κ times the gradient's."""
+
+MAX_TERMS = 1 << 16
+"""The most positions of a batch, and of a record whose gradient is not formed."""
+
+ADDED_AT_ONCE = 1 << 16
+"""Numbers of a gradient that are added at a time, so that their conversion to fp64 stays in the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,10 +33,14 @@ class ClippedSum:
         gradient: One tensor a trainable parameter, in the order of `trainable`.
         norms: L2 norm of each record's gradient before clipping, fp64, shape [records]; not finite where the
             record's gradient is not, and then it added nothing.
+        batch_effect: η: by at most ηC a record adds something else when it is computed beside others.
+        engine: The name of the engine that made it; empty for one without a name.
     """
 
     gradient: tuple[torch.Tensor, ...]
     norms: torch.Tensor
+    batch_effect: float = 0.0
+    engine: str = ""
 
 
 ClippingEngine = Callable[[PreTrainedModel, Sequence[Example], float], ClippedSum]
@@ -36,17 +52,28 @@ def trainable(model: nn.Module) -> list[torch.nn.Parameter]:
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
-def summed_in(parameter: torch.nn.Parameter) -> torch.dtype:
-    """The dtype of gradient sums: fp32 at least, also for parameters in half precision."""
-    return torch.promote_types(parameter.dtype, torch.float32)
-
-
-def zeros_of(model: nn.Module) -> tuple[torch.Tensor, ...]:
+def zeros_of(model: nn.Module, dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, ...]:
     """A gradient sum of zero, in the order of `trainable`; unsharded also where parameters are sharded."""
     return tuple(
-        torch.zeros(parameter.shape, dtype=summed_in(parameter), device=parameter.device)
+        torch.zeros(parameter.shape, dtype=torch.promote_types(parameter.dtype, dtype), device=parameter.device)
         for parameter in trainable(model)
     )
+
+
+def add_scaled(total: torch.Tensor, *scaled: tuple[torch.Tensor, float]) -> None:
+    """total += Σ factor·gradient over the pairs (gradient, factor), in the dtype of `total`; all contiguous.
+
+    Reading and writing the total takes most of the time, so two records at a time cost less than each by itself.
+    """
+    gradients = [torch.split(gradient.reshape(-1), ADDED_AT_ONCE) for gradient, _ in scaled]
+    factors = [factor for _, factor in scaled]
+    for part, *parts in zip(torch.split(total.view(-1), ADDED_AT_ONCE), *gradients, strict=True):
+        added = parts[0].to(part.dtype, copy=True)
+        if len(parts) > 1:
+            added.mul_(factors[0])
+            for other, factor in zip(parts[1:], factors[1:], strict=True):
+                added.add_(other.to(part.dtype), alpha=factor)
+        part.add_(added, alpha=1.0 if len(parts) > 1 else factors[0])
 
 
 def clip_factors(norms: torch.Tensor, clip_norm: float) -> torch.Tensor:

@@ -9,6 +9,8 @@ from typing import Literal, TypeVar
 
 import torch
 
+from atdp_cli.training.clipping.engine import MAX_TERMS
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearUse:
@@ -59,12 +61,24 @@ def must_instantiate(uses: Sequence[Use]) -> bool:
     operations (measured at m = 50,257 and 1,024, n = 256, T = 128).
     """
     form = _norm_form(uses)
+    if form != "instantiated" and max(_positions(use) for use in uses) > MAX_TERMS:
+        return True
     if form != "gram":
         return form is None
     [linear] = _only(LinearUse, uses)
     positions, m = linear.left.shape[1:]
     n = linear.right.shape[2]
     return positions * positions * (m + n) >= 4 * m * n
+
+
+def _positions(use: Use) -> int:
+    match use:
+        case LinearUse(left, _):
+            return left.shape[1]
+        case EmbeddingUse(rows, _, _):
+            return rows.shape[1]
+        case InstantiatedUse(_):
+            return 1
 
 
 def squared_norms(uses: Sequence[Use]) -> torch.Tensor:
@@ -203,7 +217,7 @@ def add_weighted(uses: Sequence[Use], factors: torch.Tensor, total: torch.Tensor
 
     Args:
         factors: Shape [R], fp64.
-        total: Shaped like the parameter.
+        total: Shaped like the parameter, fp64.
     """
     kept = factors.nonzero()[:, 0]
     weights = factors[kept].to(total.dtype)
@@ -211,12 +225,24 @@ def add_weighted(uses: Sequence[Use], factors: torch.Tensor, total: torch.Tensor
         match use:
             case LinearUse(left, right):
                 scaled = right[kept].to(total.dtype) * weights[:, None, None]
-                total.addmm_(left[kept].flatten(0, 1).T.to(total.dtype), scaled.flatten(0, 1))
+                _add_product(total, left if len(kept) == len(factors) else left[kept], scaled)
             case EmbeddingUse(rows, vectors, transposed):
                 scaled = vectors[kept].to(total.dtype) * weights[:, None, None]
                 _add_rows(total, rows[kept].flatten(), scaled.flatten(0, 1), transposed=transposed)
             case InstantiatedUse(gradient):
                 total.add_(torch.tensordot(weights, gradient[kept].to(total.dtype), dims=1))
+
+
+def _add_product(total: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> None:
+    """total += Σ_{r,t} left[r, t] ⊗ right[r, t], some rows at a time: `left` may be as large as the logits."""
+    left, right = left.flatten(0, 1), right.flatten(0, 1)
+    count = max(1, CONVERTED_AT_ONCE // max(1, len(left)))
+    for part, columns in zip(torch.split(total, count), torch.split(left, count, dim=1), strict=True):
+        part.addmm_(columns.to(total.dtype).T, right)
+
+
+CONVERTED_AT_ONCE = 1 << 20
+"""Numbers that are converted to fp64 at a time."""
 
 
 def _add_rows(table: torch.Tensor, rows: torch.Tensor, vectors: torch.Tensor, *, transposed: bool) -> None:

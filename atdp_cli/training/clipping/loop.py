@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from atdp_cli.model.forward import logits_of
 from atdp_cli.training.clipping.batches import PhysicalBatch, collate
-from atdp_cli.training.clipping.engine import ClippedSum, clip_factor, trainable, zeros_of
+from atdp_cli.training.clipping.engine import ClippedSum, add_scaled, clip_factor, trainable, zeros_of
 from atdp_cli.training.clipping.forward import reference_logits
 from atdp_cli.training.objective import Example
 
@@ -36,8 +36,8 @@ def clipped_sum(model: PreTrainedModel, records: Sequence[Example], clip_norm: f
             continue
         factor = clip_factor(norm, clip_norm)
         for part, added in zip(total, gradient, strict=True):
-            part.add_(added, alpha=factor)
-    return ClippedSum(total, norms)
+            add_scaled(part, (added, factor))
+    return ClippedSum(total, norms, engine="loop")
 
 
 def record_gradient(

@@ -9,9 +9,10 @@ from opacus.grad_sample import GradSampleHooks
 from torch import nn
 from transformers import PreTrainedModel
 
+from atdp_cli.model.checkpoint import context_length
 from atdp_cli.model.forward import logits_of
 from atdp_cli.training.clipping.batches import PhysicalBatch, split
-from atdp_cli.training.clipping.engine import ClippedSum, clip_factors, trainable, zeros_of
+from atdp_cli.training.clipping.engine import ClippedSum, add_scaled, clip_factors, trainable, zeros_of
 from atdp_cli.training.clipping.forward import loss_gradient
 from atdp_cli.training.clipping.layer_rules import UnknownLayerError
 from atdp_cli.training.objective import Example
@@ -30,15 +31,16 @@ def clipped_sum(
     parameters = trainable(model)
     total = zeros_of(model)
     norms = torch.zeros(len(records), dtype=torch.float64)
-    for batch in split(records, tokens):
+    for batch in split(records, tokens, context_length(model)):
         gradients = _record_gradients(model, parameters, batch, positions=positions)
         squares = torch.stack([_squared_norms(gradient) for gradient in gradients]).sum(0)
         norms[list(batch.records)] = squares.sqrt().cpu()
-        factors = clip_factors(squares.sqrt(), clip_norm)
-        kept = factors > 0
+        factors = clip_factors(squares.sqrt(), clip_norm).tolist()
         for part, gradient in zip(total, gradients, strict=True):
-            part.add_(torch.tensordot(factors[kept].to(part.dtype), gradient[kept].to(part.dtype), dims=1))
-    return ClippedSum(total, norms)
+            kept = [(added, factor) for added, factor in zip(gradient, factors, strict=True) if factor]
+            if kept:
+                add_scaled(part, *kept)
+    return ClippedSum(total, norms, engine="opacus")
 
 
 def _record_gradients(
@@ -55,7 +57,9 @@ def _record_gradients(
     for parameter, sample in zip(parameters, samples, strict=True):
         if not isinstance(sample, torch.Tensor) or sample.shape != (batch.windows, *parameter.shape):
             raise UnknownLayerError("a parameter of which Opacus has no gradient for each window")
-        gradients.append(sample.reshape(*shape, *parameter.shape).sum(1))
+        # Under autocast samples are bf16, in which neither their sums nor their norms would be right.
+        dtype = torch.promote_types(sample.dtype, torch.float32)
+        gradients.append(sample.reshape(*shape, *parameter.shape).sum(1, dtype=dtype))
     return gradients
 
 

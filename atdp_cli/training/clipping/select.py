@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, Protocol
 
@@ -14,17 +14,19 @@ from transformers import PreTrainedModel
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.events import FellBack, Notify, ignore
 from atdp_cli.model.checkpoint import context_length
-from atdp_cli.model.windows import Window
 from atdp_cli.training.clipping import bookkeeping, loop, opacus
+from atdp_cli.training.clipping.batch_effect import MEASURED_SHARE, STATED_EFFECT, batch_effect, random_record
 from atdp_cli.training.clipping.batches import default_tokens
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, trainable
 from atdp_cli.training.clipping.layer_rules import UnknownLayerError
+from atdp_cli.training.clipping.sensitivity import SAME_BITS
+from atdp_cli.training.distributed.collectives import all_gather
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.execution import ENGINES, ClippingEngineName, Precision
 from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.precision import computing_in, in_precision
 
-PROBE_TOKENS = 64
+PROBE_TOKENS = 80
 
 
 class _Batched(Protocol):
@@ -64,7 +66,8 @@ def select_engine(
 ) -> SelectedEngine:
     """The engine that the user chose, or for `auto` the first that is right for this model.
 
-    Each is run on random tokens and compared with `loop`; the outcome depends on no record.
+    Each is run on random tokens and compared with `loop`; the outcome depends on no record. Where a record's
+    gradient differs beside others by more than `STATED_EFFECT` allows, each record is computed in a batch of its own.
 
     Args:
         model: In eval mode.
@@ -76,13 +79,15 @@ def select_engine(
         precision: What layers are to compute in; engines are compared in fp32 first.
 
     Raises:
-        InputError: The chosen engine does not fit the model, or none does that can shard parameters.
+        InputError: The chosen engine does not fit the model, or none does that can shard parameters; or a record's
+            gradient is not the same twice.
     """
     tokens = tokens or default_tokens(model)
     if ranks.sharded:
-        return _sharded(model, wanted, tokens, ranks, precision)
+        return _sharded(model, wanted, tokens, notify, ranks=ranks, precision=precision)
     refused: list[str] = []
     for name in ENGINES if wanted == "auto" else (wanted,):
+        effect = 0.0
         if name == "loop":
             run: ClippingEngine = loop.clipped_sum
         else:
@@ -90,7 +95,8 @@ def select_engine(
             if isinstance(fitting, str):
                 refused.append(f"{name}: {fitting}")
                 continue
-            run = shrink_on_out_of_memory(fitting, tokens, notify)
+            tokens, effect = _independent(model, fitting, tokens, notify, ranks=ranks, precision=precision)
+            run = _stating(shrink_on_out_of_memory(fitting, tokens, notify), effect)
         if refused:
             notify(FellBack(what="engine", reason=f"{name}; refused were {'; '.join(refused)}"))
         return SelectedEngine(name=name, run=in_precision(precision, run), refused=tuple(refused), precision=precision)
@@ -102,6 +108,8 @@ def _sharded(
     model: PreTrainedModel,
     wanted: ClippingEngineName | Literal["auto"],
     tokens: int,
+    notify: Notify,
+    *,
     ranks: Ranks,
     precision: Precision,
 ) -> SelectedEngine:
@@ -112,8 +120,51 @@ def _sharded(
         raise InputError(
             f"This model cannot be sharded: bookkeeping does not fit it, {fitting}.", "Leave --shard-model out."
         )
-    run = partial(fitting, tokens=tokens)
+    tokens, effect = _independent(model, fitting, tokens, notify, ranks=ranks, precision=precision)
+    run = _stating(partial(fitting, tokens=tokens), effect)
     return SelectedEngine(name="bookkeeping", run=in_precision(precision, run), precision=precision)
+
+
+def _stating(engine: ClippingEngine, effect: float) -> ClippingEngine:
+    def run(model: PreTrainedModel, records: Sequence[Example], clip_norm: float) -> ClippedSum:
+        return replace(engine(model, records, clip_norm), batch_effect=effect)
+
+    return run
+
+
+def _independent(
+    model: PreTrainedModel,
+    sized: "BatchedEngine",
+    tokens: int,
+    notify: Notify,
+    *,
+    ranks: Ranks,
+    precision: Precision,
+) -> tuple[int, float]:
+    """The tokens of a batch with which records hardly depend on one another, and the η to state.
+
+    All processes come to the same result.
+    """
+
+    def measured(tokens: int) -> float:
+        engine = shrink_on_out_of_memory(sized, tokens, ignore)
+        with computing_in(model, precision), _without_zeros(model):
+            own = batch_effect(model, engine)
+        return float(all_gather(ranks, torch.tensor([own], dtype=torch.float64), ranks.size).max())
+
+    effect = measured(tokens)
+    if effect <= SAME_BITS:
+        return tokens, 0.0
+    if precision == "float32" and effect * MEASURED_SHARE <= STATED_EFFECT:
+        return tokens, STATED_EFFECT
+    if measured(1) > SAME_BITS:
+        raise InputError(
+            f"On this device a record's gradient in {precision} is not the same twice, so the noise that it needs is "
+            "not known.",
+            "Use another device" + (", or leave --precision out." if precision == "bfloat16" else "."),
+        )
+    notify(FellBack(what="microbatch", reason="this device rounds otherwise in larger batches; one record at a time"))
+    return 1, 0.0
 
 
 class BatchedEngine(Protocol):
@@ -199,22 +250,12 @@ def _length(parts: Sequence[torch.Tensor]) -> float:
 
 def random_records(model: PreTrainedModel) -> list[Example]:
     """Six records of random tokens and weights: several to a batch, padded, of one window and of three."""
-    draw = np.random.default_rng(0)
-    vocabulary, longest = model.get_input_embeddings().weight.shape[0], context_length(model)
-    records = []
-    for row, lengths in enumerate(((10,), (11,), (9, 9, 3), (9, 4, 9), (11,), (2,))):
-        windows, weights = [], []
-        for length in (min(length, longest) for length in lengths):
-            ids = draw.integers(0, vocabulary, length)
-            ids[length // 2] = ids[0]
-            no_marks = np.zeros(length, dtype=np.bool_)
-            source = draw.integers(0, vocabulary, length + 3) if model.config.is_encoder_decoder else None
-            windows.append(Window(row, ids, no_marks, no_marks, no_marks, source))
-            values = draw.uniform(0.1, 1.0, length).astype(np.float32)
-            values[0] = 0
-            weights.append(values)
-        records.append(Example(tuple(windows), tuple(weights)))
-    return records
+    draw, longest = np.random.default_rng(0), context_length(model)
+    shapes = ((10,), (11,), (9, 9, 3), (9, 4, 9), (11,), (2,))
+    return [
+        random_record(model, draw, [min(length, longest) for length in lengths], row=row)
+        for row, lengths in enumerate(shapes)
+    ]
 
 
 def shrink_on_out_of_memory(engine: BatchedEngine, tokens: int, notify: Notify) -> ClippingEngine:

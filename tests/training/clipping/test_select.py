@@ -20,7 +20,18 @@ from atdp_cli.training.clipping.batches import split
 from atdp_cli.training.clipping.engine import ClippedSum
 from atdp_cli.training.clipping.select import select_engine
 from atdp_cli.training.objective import Example
-from tests.training.clipping.models import ISSUE, SHAPES, Target, build, norm_error, oracle, record, relative, untouched
+from tests.training.clipping.models import (
+    CONTEXT,
+    ISSUE,
+    SHAPES,
+    Target,
+    build,
+    norm_error,
+    oracle,
+    record,
+    relative,
+    untouched,
+)
 from tests.training.test_clipping import distance, norm
 
 PAGE = Path(__file__).parents[3] / "docs" / "engines.md"
@@ -130,7 +141,7 @@ def test_opacus_is_exact_too(architecture: str, tokens: int) -> None:
 
 def test_the_probe_has_several_records_in_a_batch_and_padding() -> None:
     """Of one window and of several; and no number of windows equals a number of positions."""
-    batches = list(split(selection.random_records(build("Llama")), selection.PROBE_TOKENS))
+    batches = list(split(selection.random_records(build("Llama")), selection.PROBE_TOKENS, CONTEXT))
     shared = [batch for batch in batches if len(batch.records) > 1 and batch.attention_mask is not None]
     assert {batch.windows > len(batch.records) for batch in shared} == {False, True}
     assert all(batch.windows != batch.input_ids.shape[1] for batch in shared)
@@ -171,7 +182,7 @@ def crowded() -> Any:
 
 
 def test_batches_shrink_when_memory_runs_out(crowded: Any) -> None:
-    records = [record(7, seed=1), record(5, 3, seed=2), record(8, seed=3), record(8, seed=4)]
+    records = [record(7, seed=1), record(5, 3, seed=2), *(record(8, seed=seed) for seed in (3, 4, 5))]
     undisturbed = bookkeeping.clipped_sum(build("Llama"), records, 0.05, tokens=4096, positions=False)
     told: list[Event] = []
     chosen = select_engine(crowded, "auto", told.append, tokens=64)
@@ -182,8 +193,8 @@ def test_batches_shrink_when_memory_runs_out(crowded: Any) -> None:
         found = run(crowded, records, 0.05)
         assert found.norms.tolist() == pytest.approx(undisturbed.norms.tolist(), rel=1e-6)
         assert distance(found.gradient, undisturbed.gradient) <= 1e-6 * norm(undisturbed.gradient)
-    # The sample has 31 tokens, and half of them fit.
-    assert told == [FellBack(what="microbatch", reason="out of memory; going on with 15 tokens at a time")]
+    # The sample has 39 tokens, and half of them fit.
+    assert told == [FellBack(what="microbatch", reason="out of memory; going on with 19 tokens at a time")]
 
 
 def test_a_single_record_that_memory_does_not_hold_is_an_error(crowded: Any) -> None:

@@ -1,0 +1,116 @@
+"""What the ledger beside a model claims of all records of a canary together, and which canaries can test it.
+
+End to end a claim is for leaving a canary's records out, or for replacing them. The selective claim is for replacing
+them by records that differ from them only in flagged characters, redact to the same bytes and have the same shape: it
+is replace-one adjacency, so canaries whose candidates are all alike in these ways can test it by ranks and by pairs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from atdp_cli.errors import BudgetError, InputError
+from atdp_cli.privacy.accountant import epsilon_group
+from atdp_cli.privacy.adjacency import Adjacency
+from atdp_cli.privacy.guarantee import no_end_to_end, selective_void
+from atdp_cli.privacy.ledger import Ledger, PrivateEvent, private_events, read_beside
+
+DELTA = 1e-6
+"""Of the bounds on a model that makes no claim."""
+
+NO_LEDGER = "no ledger that fits the weights lies beside the model"
+PRESENCE = "the selective guarantee does not hide whether a record was there"
+BEYOND = "the claim for so many records is beyond all figures"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alike:
+    """Whether all candidates of a template are alike in what the selective guarantee does not hide.
+
+    Attributes:
+        unlike: Why they are not, or cannot be known to be, as a clause; None where they are.
+        voted: Whether any character in which they differ has votes in the release of frequencies.
+    """
+
+    unlike: str | None
+    voted: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """An (ε, δ) that holds for all records of a canary together.
+
+    Attributes:
+        epsilon: None where nothing is claimed.
+        delta: Of the claim; where there is none, that of the bounds.
+        scope: In which it is claimed; None where it is not.
+        missing: Why nothing is claimed, as a clause; None where something is.
+    """
+
+    epsilon: float | None
+    delta: float
+    scope: Literal["end_to_end", "selective"] | None = None
+    missing: str | None = None
+
+
+def ledger_of(folder: Path) -> Ledger | None:
+    """The ledger beside the weights; one that does not fit them claims nothing about them."""
+    try:
+        return read_beside(folder)
+    except InputError:
+        return None
+
+
+def claim_of(ledger: Ledger | None, adjacency: Adjacency, *, repeats: int, alike: Callable[[], Alike]) -> Claim:
+    """What a ledger claims: end to end where that is finite, else selectively where the canaries can test it.
+
+    Args:
+        repeats: Records of the most repeated canary.
+        alike: Looks at the candidates; called only where the selective claim depends on it.
+    """
+    if ledger is None:
+        return Claim(epsilon=None, delta=DELTA, missing=NO_LEDGER)
+    if no_end_to_end(ledger) is None:
+        return _claim(ledger, private_events(ledger.events), "end_to_end", adjacency, repeats)
+    missing = no_end_to_end(ledger) if selective_void(ledger) else PRESENCE if adjacency == "zero-out" else None
+    if missing is not None:
+        return Claim(epsilon=None, delta=ledger.delta, missing=missing)
+    looked = alike()
+    if looked.unlike is not None:
+        return Claim(epsilon=None, delta=ledger.delta, missing=looked.unlike)
+    return _selective(ledger, repeats, looked)
+
+
+def _selective(ledger: Ledger, repeats: int, alike: Alike) -> Claim:
+    """The selective claim for `repeats` records of a canary that are replaced together."""
+    events = private_events(ledger.events)
+    if not alike.voted:
+        events = tuple(event for event in events if not _of_frequencies(event))
+    return _claim(ledger, events, "selective", "replace-one", repeats)
+
+
+def _of_frequencies(event: PrivateEvent) -> bool:
+    return event.relation is not None and event.relation.shape == "votes"
+
+
+def _claim(
+    ledger: Ledger,
+    events: Sequence[PrivateEvent],
+    scope: Literal["end_to_end", "selective"],
+    adjacency: Adjacency,
+    repeats: int,
+) -> Claim:
+    if not events:  # nothing that any of the records could move
+        return Claim(epsilon=0.0, delta=0.0, scope=scope)
+    try:
+        with np.errstate(over="ignore"):  # of a privacy loss beyond all bounds, which gives inf
+            epsilon = epsilon_group(events, ledger.delta, records=repeats, grid=ledger.grid, adjacency=adjacency)
+    except BudgetError:  # in the thousands
+        epsilon = float("inf")
+    if not isfinite(epsilon):
+        return Claim(epsilon=None, delta=ledger.delta, missing=BEYOND)
+    return Claim(epsilon=epsilon, delta=ledger.delta, scope=scope)

@@ -1,0 +1,76 @@
+"""Whether canaries can test the selective claim: what the run's own detector makes of the candidates."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from atdp_cli.audit.canary import Target, Template
+from atdp_cli.audit.claims import Alike
+from atdp_cli.audit.epsilon import mirror
+from atdp_cli.privacy.guarantee import selective_neighbours
+from atdp_cli.privacy.ledger import Ledger
+from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.detect import detect_records
+from atdp_cli.text.detection.scan import load_pipeline
+from atdp_cli.text.detection.spans import Span, Tier, at_tier, merge
+from atdp_cli.text.identity import text_identity
+from atdp_cli.text.redaction.decoys import places
+from atdp_cli.text.redaction.edits import redact_text
+
+CHECKED = 1000
+"""Candidates that the detector reads beside the canaries and their mirror images, all of them where there are fewer."""
+
+_SEED = 9  # of the candidates that are read: public, so that a claim never depends on the day
+
+OTHER_DETECTOR = "its records were flagged by another detector than the one installed here"
+UNLIKE = "the detector does not flag all candidates alike: their redaction or their shape differs"
+
+
+def alike_for(ledger: Ledger, template: Template, targets: Sequence[Target]) -> Alike:
+    """Whether the candidates are alike to the detector by which a ledger's selective guarantee holds."""
+    neighbours = selective_neighbours(ledger)
+    if isinstance(neighbours, str) or neighbours.flags is None:
+        return Alike(unlike=str(neighbours))
+    if neighbours.flags.detector != text_identity(None):
+        return Alike(unlike=OTHER_DETECTOR)
+    records = [Record(str(number), text) for number, text in enumerate(candidate_records(template, targets))]
+    tier = Tier(neighbours.flags.tier)
+    found = detect_records(records, pipeline=load_pipeline())
+    return compare_flagged((one.record.text, at_tier(one.spans, tier)) for one in found)
+
+
+def candidate_records(template: Template, targets: Sequence[Target]) -> Iterator[str]:
+    """The records of the canaries, of their mirror images and of `CHECKED` uniform candidates, or of all."""
+    if template.pool <= CHECKED:
+        yield from template.candidates()
+        return
+    generator = np.random.default_rng(_SEED)
+    for target in targets:
+        yield template.record(template.secret(target.index))
+        yield template.record(template.secret(mirror(target.index, template.pool)))
+    for share in generator.random(CHECKED):
+        yield template.record(template.secret(min(int(share * template.pool), template.pool - 1)))
+
+
+def compare_flagged(flagged: Iterable[tuple[str, Sequence[Span]]]) -> Alike:
+    """Whether texts with their spans redact to the same bytes and have the same shapes, and differ nowhere else.
+
+    Args:
+        flagged: At least one.
+    """
+    first: tuple[str, tuple[object, ...]] | None = None
+    stood: list[set[str]] = []
+    voted: list[bool] = []
+    for text, spans in flagged:
+        found = [place for span in merge(spans) for place in places(span.label, text[span.start : span.end])]
+        seen = redact_text(text, spans).text, tuple(slot for slot, _ in found)
+        if first is None:
+            first = seen
+            stood, voted = [set() for _ in found], [bool(slot.table) for slot, _ in found]
+        if seen != first:
+            return Alike(unlike=UNLIKE)
+        for standing, (_, stands) in zip(stood, found, strict=True):
+            standing.add(stands)
+    return Alike(
+        unlike=None, voted=any(votes and len(standing) > 1 for votes, standing in zip(voted, stood, strict=True))
+    )

@@ -1,0 +1,79 @@
+"""What a ledger guarantees, in sentences for a first-time reader."""
+
+import math
+from collections.abc import Sequence
+
+from atdp_cli.privacy.claims import (
+    INCREMENT_ONLY,
+    INSECURE,
+    UNKNOWN_PAST,
+    epsilon_delta,
+    other_values,
+    tier_words,
+)
+from atdp_cli.privacy.guarantee import Guarantee, flag_assumptions, no_end_to_end, selective_void
+from atdp_cli.privacy.ledger import Ledger, PlainTraining
+
+
+def guarantee_sentences(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple[str, ...]:
+    """The guarantees in words, the strongest scope first."""
+    by_scope = {guarantee.scope: guarantee for guarantee in supported}
+    whole, increment = by_scope["end_to_end"], by_scope["increment"]
+    lines = [_end_to_end_sentence(ledger, whole)]
+    finite = math.isfinite(whole.epsilon or 0)
+    if selective := by_scope.get("selective"):
+        finite = True
+        lines.append(_selective_sentence(selective))
+        if uncounted := by_scope.get("uncounted"):
+            lines.append(uncounted_sentence(uncounted))
+    elif any(isinstance(event, PlainTraining) and event.text != "raw" for event in ledger.events):
+        lines.append(f"For the flagged characters alone: no guarantee, because {selective_void(ledger)}.")
+    if finite and whole.epsilon is not None:
+        lines += flag_assumptions(ledger)
+    if math.isinf(whole.epsilon or 0):
+        if increment.epsilon is None:
+            lines.append("No stage read the corpus under noise.")
+        else:
+            added = epsilon_delta(increment.epsilon, increment.delta)
+            lines.append(f"Stages and releases with noise add at most {added}. {INCREMENT_ONLY}")
+    if ledger.insecure_seed:
+        lines.append(INSECURE)
+    return tuple(lines)
+
+
+def _end_to_end_sentence(ledger: Ledger, guarantee: Guarantee) -> str:
+    if reason := no_end_to_end(ledger):
+        return f"End to end: no finite ε, because {reason}."
+    if guarantee.epsilon is None:
+        return "End to end: nothing was spent, since no stage read the corpus."
+    return f"End to end, for each {ledger.unit}: {epsilon_delta(guarantee.epsilon, guarantee.delta)}."
+
+
+def _selective_sentence(guarantee: Guarantee) -> str:
+    if guarantee.neighbours is None or guarantee.epsilon is None:
+        raise ValueError("a selective guarantee has neighbours and an ε")
+    unit = guarantee.neighbours.unit
+    where = f"for any number of {unit}s" if guarantee.exact else f"for each {unit}"
+    return (
+        f"For the flagged characters alone, {where}, {epsilon_delta(guarantee.epsilon, guarantee.delta)} "
+        f"(replace-one), against {other_values(guarantee.neighbours)}{tier_words(guarantee.neighbours)}."
+    )
+
+
+def uncounted_sentence(guarantee: Guarantee) -> str:
+    """What holds for flagged characters that no release counts."""
+    if guarantee.neighbours is None:
+        raise ValueError("an uncounted guarantee has neighbours")
+    unit, tier = guarantee.neighbours.unit, tier_words(guarantee.neighbours)
+    return (
+        f"For the letters and digits flagged{tier} that the release does not count, as those of IDs, keys, card "
+        f"numbers and canaries, for any number of {unit}s, ε = 0 and δ = 0. It counts words of public lists, "
+        "abbreviations, and the digits of dates, times and phone numbers."
+    )
+
+
+def advice(ledger: Ledger) -> str | None:
+    """How a user could get a finite ε; for the terminal, not for published files."""
+    if no_end_to_end(ledger) == UNKNOWN_PAST:
+        return "If the model never saw private data: --prior public."
+    return None

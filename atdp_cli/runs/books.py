@@ -1,0 +1,51 @@
+"""What a run writes down: in its journal what it is about to spend, in its trace what it then used."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TextIO
+
+from atdp_cli.privacy.journal import open_journal, read_journal, spend
+from atdp_cli.privacy.ledger import LedgerEvent, PlainTraining, ReadModel
+from atdp_cli.privacy.trace import Trace, open_trace
+from atdp_cli.runs.workspace import Workspace
+from atdp_cli.training.distributed.ranks import Ranks
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StageBooks:
+    """Where a stage writes both."""
+
+    journal: TextIO
+    trace: Trace
+
+
+@contextmanager
+def open_books(work: Workspace, ranks: Ranks) -> Iterator[Callable[[int, Sequence[LedgerEvent]], StageBooks]]:
+    """(position of a stage in the recipe, what it will spend) → its books.
+
+    That it trains without protection, or reads a model, is in the journal from then on, once for all sessions.
+    """
+    with open_journal(work.journal) as journal:
+        spent = read_journal(work.journal)
+        size = work.journal.stat().st_size
+        with open_trace(work.trace, journal=size, rank=ranks.rank, processes=ranks.size) as trace_of:
+
+            def books_of(position: int, events: Sequence[LedgerEvent]) -> StageBooks:
+                for event in events:
+                    if isinstance(event, ReadModel | PlainTraining) and not _is_spent(event, spent):
+                        spend(journal, event)
+                return StageBooks(journal=journal, trace=trace_of(position))
+
+            yield books_of
+
+
+def _is_spent(event: LedgerEvent, spent: Sequence[LedgerEvent]) -> bool:
+    """Whether the journal has the event, or what an earlier version, which wrote no relations, wrote for it."""
+    return event in spent or any(
+        isinstance(event, PlainTraining)
+        and isinstance(earlier, PlainTraining)
+        and earlier.relation is None
+        and (earlier.stage, earlier.text) == (event.stage, event.text)
+        for earlier in spent
+    )

@@ -1,0 +1,285 @@
+"""At the end of a run: what its mechanisms used is what its journal says, and what was planned.
+
+The trace is written by the functions that sample, clip and add noise, each from the variables that it used and by
+measuring what it did. The journal is written by the loop before each step, and the ledger is made of it. Here each
+entry of the trace is equated with the line of the journal that paid for it and with the plan, and the measurements
+are held against the law that they must follow.
+
+The last line of a killed session's journal may have paid for a step that nothing traced. A session that came to its
+end has no such line.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from atdp_cli.errors import ConformanceError
+from atdp_cli.privacy.journal import journal_lines
+from atdp_cli.privacy.ledger import GaussianRelease, PrivateEvent, SubsampledGaussian, private_events
+from atdp_cli.privacy.release import released_share
+from atdp_cli.privacy.trace import (
+    Noised,
+    Released,
+    ReleaseTrace,
+    Sampled,
+    StepTrace,
+    TracedSession,
+    TraceEntry,
+    UntakenTrace,
+    read_trace,
+)
+from atdp_cli.runs.budget import Cursor
+from atdp_cli.runs.checkpoint import Progress
+from atdp_cli.runs.differences import Difference, PaidEntry, TrainedWith, declared_sensitivity, differences
+from atdp_cli.runs.laws import LawCheck, first_broken, noise_law, sample_law
+from atdp_cli.runs.workspace import Workspace
+from atdp_cli.training.distributed.collectives import all_reduce_any
+from atdp_cli.training.distributed.ranks import Ranks
+from atdp_cli.training.objective import Weighing
+from atdp_cli.training.plan import Plan, StagePlan, step_events
+from atdp_cli.training.recipe import DPSGD
+from atdp_cli.training.state import StageResult
+
+REMEDY = "Nothing was published. Report this; --force starts anew."
+
+
+_Results = Sequence[tuple[StageResult, Weighing]]
+
+_Place = tuple[int, str, int | str]
+"""The position of a stage, what it does, and which of its steps, releases or epochs it is."""
+
+
+def check_conformance(
+    plan: Plan, results: _Results, work: Workspace, start: Progress, *, engine: str, device: str, ranks: Ranks
+) -> int:
+    """Equate the trace of a run that took its last step with its journal and its plan, in every process of the run.
+
+    Args:
+        results: Of all stages.
+        start: Where this session began.
+        engine: The name of the clipping engine, as the report has it.
+        device: The type of the model's device.
+
+    Returns:
+        How many steps of the model were traced by no session: an earlier version took them, or their lines were lost.
+        Only the first process knows the earlier sessions.
+
+    Raises:
+        ConformanceError: Names the first thing that differs, with stage, epoch and step.
+        InputError: The trace or the journal cannot be read.
+    """
+    cursor = Cursor(
+        stage=start.stage, step=start.step, released=start.alpha is not None or start.frequencies is not None
+    )
+    untraced, problem = 0, None
+    try:
+        untraced = _check(plan, results, work, cursor, TrainedWith(engine=engine, device=device))
+    except ConformanceError as error:
+        problem = error
+    (differs,) = all_reduce_any(ranks, (problem is not None,))
+    if problem is not None:
+        raise problem
+    if differs:
+        raise ConformanceError("Another process of this run used what the journal does not say.", REMEDY)
+    return untraced
+
+
+def _check(plan: Plan, results: _Results, work: Workspace, start: Cursor, now: TrainedWith) -> int:
+    sessions, paid = read_trace(work.trace), list[PaidEntry]()
+    for session, events in zip(sessions, _paid_in(work, sessions), strict=True):
+        left, last = iter(events), session is sessions[-1]
+        own = _pay(plan, session, left)
+        for one in own:
+            for difference in differences(one, session, now if last else None):
+                raise _error(one.entry, difference)
+        _check_streams(own)
+        if last and (unused := next(left, None)) is not None:
+            problem = f"Stage {unused.stage}: the journal has {_words(unused)}, which nothing used."
+            raise ConformanceError(problem, REMEDY)
+        paid += own
+    _check_complete(plan, results, sessions[-1], start)
+    _check_shares(results, paid)
+    if (broken := first_broken(list(_laws(paid)))) is not None:
+        problem = f"{broken.where}: {broken.what} was {broken.used:g}, and {broken.planned:g} was planned."
+        raise ConformanceError(problem, REMEDY)
+    return len(set(_steps(plan, results, Cursor())) - {_place(one.position, one.entry) for one in paid})
+
+
+def _paid_in(work: Workspace, sessions: Sequence[TracedSession]) -> Iterator[tuple[PrivateEvent, ...]]:
+    """What the journal got in each session."""
+    lines = journal_lines(work.journal)
+    bounds = [*(session.journal for session in sessions), lines[-1][0] if lines else 0]
+    for begin, end in pairwise(bounds):
+        yield private_events(event for size, event in lines if begin < size <= end)
+
+
+def _pay(plan: Plan, session: TracedSession, events: Iterator[PrivateEvent]) -> list[PaidEntry]:
+    """The session's entries, each with the next event if it needs one."""
+    steps = {
+        position: step_events(stage)
+        for position, stage in enumerate(plan.stages)
+        if isinstance(stage, StagePlan) and stage.sampling_rate is not None
+    }
+    paid = []
+    for position, entry in session.entries:
+        stage = plan.stages[position] if position < len(plan.stages) else None
+        if not isinstance(stage, StagePlan):
+            raise _error(entry, Difference(what="the stage", planned="one without noise", used="one with noise"))
+        free = isinstance(entry, StepTrace) and position not in steps
+        event = None if free else next(events, None)
+        if event is None and not free:
+            raise _error(entry, Difference(what="the journal's event", planned="one", used="missing"))
+        paid.append(PaidEntry(position=position, stage=stage, steps=steps.get(position, ()), entry=entry, event=event))
+    return paid
+
+
+def _check_streams(paid: Sequence[PaidEntry]) -> None:
+    """No draw of a key stream is used twice."""
+    ends: dict[tuple[int, str], int] = {}
+    for one in paid:
+        for used in one.entry.uses if isinstance(one.entry, StepTrace) else ():
+            if isinstance(used, Sampled | Noised):
+                end = ends.get((one.position, used.kind), 0)
+                if used.start < end:
+                    what = f"the first draw for what was {used.kind}"
+                    raise _error(one.entry, Difference(what=what, planned=f"≥ {end}", used=used.start))
+                ends[one.position, used.kind] = used.end
+
+
+def _check_complete(plan: Plan, results: _Results, session: TracedSession, start: Cursor) -> None:
+    """The last session made each of its releases once, took each of its steps once and in order, and no other."""
+    expected = [*_steps(plan, results, start), *_others(plan, results, start)]
+    found = Counter(_place(position, entry) for position, entry in session.entries)
+    for position, what, which in expected:
+        if (position, what, which) not in found:
+            problem = f"Stage {plan.stages[position].stage.name}: the trace lacks {what} {which}."
+            raise ConformanceError(problem, REMEDY)
+    known = set(expected)
+    for position, entry in session.entries:
+        place = _place(position, entry)
+        if place not in known or found[place] > 1:
+            raise _error(
+                entry, Difference(what="how often it was done", planned=int(place in known), used=found[place])
+            )
+    order = [(position, entry.step) for position, entry in session.entries if isinstance(entry, StepTrace)]
+    if order != sorted(order):
+        raise ConformanceError("The trace has steps in another order than the plan.", REMEDY)
+
+
+def _place(position: int, entry: TraceEntry) -> _Place:
+    match entry:
+        case StepTrace():
+            return position, "step", entry.step
+        case ReleaseTrace():
+            return position, "release of", entry.statistic
+        case UntakenTrace():
+            return position, "what was paid for and not taken of epoch", entry.epoch
+
+
+def _steps(plan: Plan, results: _Results, start: Cursor) -> Iterator[_Place]:
+    """The steps with noise from a position to the run's end."""
+    for position, stage, result in _stages(plan, results, start):
+        if isinstance(stage.stage.mechanism, DPSGD):
+            first = start.step + 1 if position == start.stage else 1
+            last = stage.steps if result.ended_after is None else result.ended_after
+            if result.stopped_after is not None:
+                last = result.stopped_after * stage.steps_per_epoch
+            yield from ((position, "step", step) for step in range(first, last + 1))
+
+
+def _others(plan: Plan, results: _Results, start: Cursor) -> Iterator[_Place]:
+    """The releases from a position to the run's end, and the epochs that were paid for and not taken."""
+    for position, stage, result in _stages(plan, results, start):
+        for event in stage.events:
+            if isinstance(event, GaussianRelease) and not (position == start.stage and start.released):
+                yield position, "release of", event.statistic
+        if result.stopped_after is not None:
+            paid = stage.steps if result.ended_after is None else result.ended_after
+            for epoch in range(result.stopped_after + 1, -(-paid // stage.steps_per_epoch) + 1):
+                yield position, "what was paid for and not taken of epoch", epoch
+
+
+def _stages(plan: Plan, results: _Results, start: Cursor) -> Iterator[tuple[int, StagePlan, StageResult]]:
+    """The stages that trained from a position on."""
+    for position, (stage, (result, _)) in enumerate(zip(plan.stages, results, strict=True)):
+        if position >= start.stage and isinstance(stage, StagePlan) and result.ended_after != 0:
+            yield position, stage, result
+
+
+def _check_shares(results: _Results, paid: Sequence[PaidEntry]) -> None:
+    """A share of sensitive tokens that weights are made of is the one that was released with noise."""
+    records = {
+        one.position: used.records
+        for one in paid
+        if isinstance(one.entry, StepTrace)
+        for used in one.entry.uses
+        if isinstance(used, Sampled)
+    }
+    last = {one.position: one.entry for one in paid if isinstance(one.entry, ReleaseTrace) and one.position in records}
+    for position, entry in last.items():
+        alpha = results[position][1].alpha
+        for used in entry.uses:
+            released = released_share(used.first, records[position])
+            if used.coordinates == 1 and alpha != released:
+                raise _error(entry, Difference(what="the share in use", planned=released, used=alpha))
+
+
+def _laws(paid: Sequence[PaidEntry]) -> Iterator[LawCheck]:
+    """Of each step's and release's noise, of all noise of a stage, and of all samples of a stage."""
+    noise: dict[int, list[float]] = {}
+    samples: dict[int, list[int]] = {}
+    for one in paid:
+        for used in () if isinstance(one.entry, UntakenTrace) else one.entry.uses:
+            scale = _scale(one)
+            if isinstance(used, Noised | Released):
+                where = _words(one.entry)
+                yield noise_law(where, squares=used.squares, coordinates=used.coordinates, standard_deviation=scale)
+            if isinstance(used, Noised):
+                total = noise.setdefault(one.position, [0.0, 0.0])
+                noise[one.position] = [total[0] + used.squares / scale**2, total[1] + used.coordinates]
+            if isinstance(used, Sampled):
+                counts = samples.setdefault(one.position, [0, 0])
+                samples[one.position] = [counts[0] + used.drawn, counts[1] + used.records]
+    stages = {one.position: one.stage for one in paid}
+    for position, (squares, coordinates) in noise.items():
+        where = f"Stage {stages[position].stage.name}, all steps, in standard deviations"
+        yield noise_law(where, squares=squares, coordinates=int(coordinates), standard_deviation=1.0)
+    for position, (drawn, draws) in samples.items():
+        where = f"Stage {stages[position].stage.name}, all steps"
+        yield sample_law(where, drawn=drawn, draws=draws, sampling_rate=stages[position].sampling_rate or 0.0)
+
+
+def _scale(one: PaidEntry) -> float:
+    """The standard deviation that an entry's noise was paid for with."""
+    match one.event:
+        case GaussianRelease():
+            return one.event.noise_multiplier * one.event.sensitivity
+        case SubsampledGaussian():
+            return one.event.noise_multiplier * _sensitivity(one)
+    epoch = one.entry.epoch if isinstance(one.entry, StepTrace) else 1
+    return one.stage.noise_multipliers[epoch - 1] * _sensitivity(one)
+
+
+def _sensitivity(one: PaidEntry) -> float:
+    if not isinstance(one.entry, StepTrace):
+        raise ValueError("only a step has a sensitivity")
+    return declared_sensitivity(one.stage, one.entry)
+
+
+def _error(entry: TraceEntry, difference: Difference) -> ConformanceError:
+    problem = f"{_words(entry)}: {difference.what} was {difference.used}, and {difference.planned} was planned."
+    return ConformanceError(problem, REMEDY)
+
+
+def _words(one: TraceEntry | PrivateEvent) -> str:
+    match one:
+        case StepTrace():
+            return f"Stage {one.stage}, epoch {one.epoch}, step {one.step}"
+        case UntakenTrace():
+            return f"Stage {one.stage}, epoch {one.epoch}, {one.steps} steps not taken"
+        case ReleaseTrace():
+            return f"Stage {one.stage}, release of {one.statistic}"
+        case GaussianRelease():
+            return f"a release of {one.statistic}"
+        case SubsampledGaussian():
+            return f"a step with a noise multiplier of {one.noise_multiplier:g}"

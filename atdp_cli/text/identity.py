@@ -1,0 +1,59 @@
+"""One digest of all that decides what is flagged in a text, and what stands for it in redacted text and in decoys."""
+
+import hashlib
+import json
+from importlib.metadata import version
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from unicodedata import unidata_version
+
+from atdp_cli.errors import InputError
+from atdp_cli.text.detection.identity import LIBRARIES, SOURCES, add_files
+from atdp_cli.text.detection.scan import installed_pipeline
+
+_PARTS = {
+    "atdp_cli.text.detection": (*SOURCES, "detect.py"),
+    "atdp_cli.text.redaction": ("placeholders.py", "edits.py", "decoys.py", "decoy_words.txt", "frequencies.py"),
+}
+
+
+def text_identity(pipeline: str | None) -> str:
+    """SHA-256, in hexadecimal. It differs wherever flags, placeholders or decoys may differ, and sometimes elsewhere.
+
+    It does not load spaCy.
+
+    Args:
+        pipeline: The spaCy pipeline's name or folder; None for the default one.
+
+    Raises:
+        InputError: There is no such pipeline, or it cannot be read.
+    """
+    name = installed_pipeline(pipeline)
+    digest = hashlib.sha256(json.dumps([unidata_version, *map(version, (*LIBRARIES, "numpy", "thinc"))]).encode())
+    try:
+        for folder, paths in (_sources(package, parts) for package, parts in _PARTS.items()):
+            add_files(digest, folder, paths)
+        loaded_from = _pipeline_folder(name)
+        if loaded_from is None:
+            digest.update(name.encode())
+        else:
+            add_files(digest, loaded_from, loaded_from.rglob("*"))
+    except OSError as error:
+        raise InputError(
+            f"The spaCy pipeline {name} cannot be read ({error.strerror}).", "Install it again."
+        ) from error
+    return digest.hexdigest()
+
+
+def _sources(package: str, parts: tuple[str, ...]) -> tuple[Path, list[Path]]:
+    here = Path(str(files(package)))
+    return here, [path for name in parts for path in (here / name, *(here / name).rglob("*"))]
+
+
+def _pipeline_folder(name: str) -> Path | None:
+    """Where a pipeline's files are; None for a blank one, which has none."""
+    if Path(name).is_dir():
+        return Path(name)
+    spec = None if name.startswith("blank:") else find_spec(name)
+    return None if spec is None or not spec.submodule_search_locations else Path(spec.submodule_search_locations[0])

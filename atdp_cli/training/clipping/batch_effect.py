@@ -1,0 +1,71 @@
+"""Whether a record's gradient depends on the batch in which it is computed.
+
+Batches are of records that have one shape (`split`), so a record is padded and masked alike in all of them. What is
+left is the number of rows: libraries choose kernels by it, and another kernel may round in another way. On CPUs with
+MKL the bits are the same from `MIN_WIDTH` positions on; elsewhere they need not be, so it is tried at start, on
+random tokens. Which numbers are added in which order does not depend on their values, so random tokens can tell.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from atdp_cli.model.checkpoint import context_length
+from atdp_cli.model.windows import Window
+from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
+from atdp_cli.training.objective import Example
+
+STATED_EFFECT = 2.0**-14
+"""η in fp32 where bits differ, 6.1e-5: accepted where an eighth of it or less was measured."""
+
+MEASURED_SHARE = 8
+
+PROBES = ((2, (8,)), (7, (5,)), (5, (30,)), (3, (60,)), (3, (20, 11)), (23, (12,)))
+"""Rows of a batch, and the lengths of each record's windows: 618 tokens without padding."""
+
+
+def batch_effect(model: PreTrainedModel, engine: ClippingEngine) -> float:
+    """The largest relative change of a record's gradient between being computed alone and beside others.
+
+    The others have no weight, so their gradients are 0 and the sum is that one record's.
+    """
+    draw, longest, worst = np.random.default_rng(1), context_length(model), 0.0
+    for rows, shape in PROBES:
+        lengths = [min(length, longest) for length in shape]
+        records = [random_record(model, draw, lengths, weighted=row == rows // 2) for row in range(rows)]
+        alone = engine(model, [records[rows // 2]], math.inf)
+        worst = max(worst, _distance(engine(model, records, math.inf).gradient, alone))
+    return worst
+
+
+def _distance(found: Sequence[torch.Tensor], alone: ClippedSum) -> float:
+    squares = sum(
+        float((one.double() - other.double()).square().sum()) for one, other in zip(found, alone.gradient, strict=True)
+    )
+    change = math.sqrt(squares) / float(alone.norms[0])
+    return math.inf if math.isnan(change) else change
+
+
+def random_record(
+    model: PreTrainedModel, draw: np.random.Generator, lengths: Sequence[int], *, row: int = 0, weighted: bool = True
+) -> Example:
+    """A record of random tokens and weights, a window for each length; a token is repeated in each.
+
+    Args:
+        weighted: False for weights of 0.
+    """
+    vocabulary = model.get_input_embeddings().weight.shape[0]
+    windows, weights = [], []
+    for length in lengths:
+        ids = draw.integers(0, vocabulary, length)
+        ids[length // 2] = ids[0]
+        no_marks = np.zeros(length, dtype=np.bool_)
+        source = draw.integers(0, vocabulary, length + 3) if model.config.is_encoder_decoder else None
+        windows.append(Window(row, ids, no_marks, no_marks, no_marks, source))
+        values = draw.uniform(0.1, 1.0, length).astype(np.float32)
+        values[0] = 0
+        weights.append(values if weighted else np.zeros_like(values))
+    return Example(tuple(windows), tuple(weights))

@@ -1,0 +1,53 @@
+"""Gradients without clipping: of the records' losses, and their weighted mean over all processes."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from transformers import PreTrainedModel
+
+from atdp_cli.model.checkpoint import context_length
+from atdp_cli.model.forward import logits_of
+from atdp_cli.training.clipping.batches import default_tokens, split
+from atdp_cli.training.clipping.engine import ClippingEngine, trainable, zeros_of
+from atdp_cli.training.clipping.forward import loss_gradient
+from atdp_cli.training.distributed.collectives import all_reduce_sum
+from atdp_cli.training.distributed.ranks import Ranks, local_items
+from atdp_cli.training.execution import Precision
+from atdp_cli.training.objective import Example
+from atdp_cli.training.precision import in_precision
+
+GradientSum = Callable[[PreTrainedModel, Sequence[Example]], tuple[torch.Tensor, ...]]
+"""The gradient of some records' weighted losses, a tensor for each trainable parameter."""
+
+
+def unclipped_sum(model: PreTrainedModel, engine: ClippingEngine | None, precision: Precision) -> GradientSum:
+    """The gradient's sum by an engine that clips nothing; by autograd, in this precision, for None."""
+    if engine is None:
+        return in_precision(precision, partial(gradient_sum, tokens=default_tokens(model)))
+    return lambda model, records: engine(model, records, math.inf).gradient
+
+
+def mean_gradient(
+    model: PreTrainedModel, batch: Sequence[Example], summed: GradientSum, ranks: Ranks
+) -> tuple[torch.Tensor, ...]:
+    """The gradient of the weighted mean loss over the batch's tokens."""
+    weight = sum(float(values[1:].sum()) for example in batch for values in example.weights)
+    gradient = summed(model, local_items(ranks, batch))
+    for part in gradient:
+        part.div_(max(weight, 1e-6))
+    all_reduce_sum(ranks, gradient)
+    return gradient
+
+
+def gradient_sum(model: PreTrainedModel, records: Sequence[Example], *, tokens: int) -> tuple[torch.Tensor, ...]:
+    """The gradient of the records' weighted losses, a physical batch of at most `tokens` tokens at a time."""
+    parameters = trainable(model)
+    total = zeros_of(model, torch.float32)
+    for batch in split(records, tokens, context_length(model)):
+        logits = logits_of(model, batch)
+        gradients = torch.autograd.grad(logits, parameters, loss_gradient(logits, batch), materialize_grads=True)
+        for part, gradient in zip(total, gradients, strict=True):
+            part.add_(gradient)
+    return total

@@ -1,0 +1,112 @@
+"""What a ledger claims of all records of a canary, and when it can be tested."""
+
+import math
+from typing import Any
+
+import pytest
+
+from atdp_cli.audit.claims import DELTA, NO_LEDGER, PRESENCE, Alike, Claim, claim_of
+from atdp_cli.privacy.accountant import epsilon_group
+from atdp_cli.privacy.adjacency import Adjacency
+from atdp_cli.privacy.ledger import Ledger, SubsampledGaussian
+from atdp_cli.privacy.relation import hypothetical
+from atdp_cli.training.plan import Corpus, make_plan
+from atdp_cli.training.recipe import ATDP, DECOYS, DP_SGD, FITTED_DECOYS, NO_DP, REDACTED, Recipe, Train
+from tests.privacy.relations import plain, relation, votes
+
+UNVOTED, VOTED, UNLIKE = Alike(unlike=None, voted=False), Alike(unlike=None), Alike(unlike="they differ")
+
+
+def ledger_of(recipe: Recipe, **fields: Any) -> Ledger:
+    corpus = Corpus(records=400, relation=hypothetical("line", fields.pop("tier", "low-entity")))
+    return make_plan(recipe, corpus, delta=1e-6, prior=fields.pop("prior", "public")).ledger
+
+
+def claim(recipe: Recipe, alike: Alike, *, adjacency: Adjacency = "replace-one", repeats: int = 10, **at: Any) -> Claim:
+    return claim_of(ledger_of(recipe, **at), adjacency, repeats=repeats, alike=lambda: alike)
+
+
+@pytest.mark.parametrize("recipe", [REDACTED, DECOYS, FITTED_DECOYS])
+@pytest.mark.parametrize("repeats", [1, 10, 10_000])
+def test_what_has_no_votes_has_epsilon_0_for_any_number_of_records(recipe: Recipe, repeats: int) -> None:
+    found = claim(recipe, UNVOTED, repeats=repeats)
+    assert (found.epsilon, found.delta, found.scope, found.missing) == (0.0, 0.0, "selective", None)
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_what_has_votes_has_the_epsilon_of_the_release(repeats: int) -> None:
+    """One Gaussian release that replacing k records moves by k√2 sensitivities: its δ is in closed form."""
+    found = claim(FITTED_DECOYS, VOTED, repeats=repeats)
+    [stage] = FITTED_DECOYS
+    assert isinstance(stage, Train)
+    assert stage.release_noise_multiplier is not None
+    assert found.epsilon is not None
+    moved = repeats * math.sqrt(2) / stage.release_noise_multiplier
+
+    def delta_at(epsilon: float) -> float:
+        """Balle and Wang 2018, theorem 8."""
+
+        def below(x: float) -> float:
+            return 0.5 * math.erfc(-x / math.sqrt(2))
+
+        return below(moved / 2 - epsilon / moved) - math.exp(epsilon) * below(-moved / 2 - epsilon / moved)
+
+    assert delta_at(found.epsilon) <= found.delta == 1e-6
+    assert delta_at(found.epsilon * 0.98) > found.delta
+    assert found.scope == "selective"
+
+
+def test_noise_on_gradients_is_in_the_claim_even_where_nothing_has_votes() -> None:
+    ledger = ledger_of(FITTED_DECOYS + ATDP)
+    steps = [event for event in ledger.events if isinstance(event, SubsampledGaussian)]
+    found = claim(FITTED_DECOYS + ATDP, UNVOTED, repeats=2)
+    expected = epsilon_group(steps, 1e-6, records=2, grid=ledger.grid, adjacency="replace-one")
+    assert found.epsilon == pytest.approx(expected)
+    voted = claim(FITTED_DECOYS + ATDP, VOTED, repeats=2)
+    assert voted.epsilon is not None
+    assert voted.epsilon > expected
+
+
+def test_another_release_is_never_left_out() -> None:
+    share = votes(3.0).model_copy(update={"statistic": "another", "relation": relation("none")})
+    ledger = Ledger(unit="line", prior="public", records=9, delta=1e-6, grid=1e-3, events=(share, plain("shape")))
+    found = claim_of(ledger, "replace-one", repeats=1, alike=lambda: UNVOTED)
+    assert found.epsilon is not None
+    assert found.epsilon > 0
+
+
+@pytest.mark.parametrize(
+    ("recipe", "alike", "at", "missing"),
+    [
+        (FITTED_DECOYS, UNLIKE, {}, "they differ"),
+        (FITTED_DECOYS, UNVOTED, {"adjacency": "zero-out"}, PRESENCE),
+        (FITTED_DECOYS, UNVOTED, {"prior": "unknown"}, "trained on the corpus without protection"),
+        (FITTED_DECOYS, UNVOTED, {"tier": "high-contextual"}, "trained on the corpus without protection"),
+        (NO_DP, UNVOTED, {}, "trained on the corpus without protection"),
+        (NO_DP + DECOYS, UNVOTED, {}, "trained on the corpus without protection"),
+    ],
+)
+def test_where_nothing_is_claimed_it_says_why(recipe: Recipe, alike: Alike, at: dict[str, Any], missing: str) -> None:
+    found = claim(recipe, alike, **at)
+    assert (found.epsilon, found.scope) == (None, None)
+    assert found.missing is not None
+    assert missing in found.missing
+
+
+def test_without_a_ledger_nothing_is_claimed() -> None:
+    found = claim_of(None, "replace-one", repeats=1, alike=lambda: UNVOTED)
+    assert found == Claim(epsilon=None, delta=DELTA, missing=NO_LEDGER)
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
+def test_what_holds_end_to_end_is_tested_whatever_the_canaries_are(adjacency: Adjacency) -> None:
+    """The candidates are not even looked at."""
+
+    def never() -> Alike:
+        raise AssertionError
+
+    ledger = ledger_of(DP_SGD)
+    found = claim_of(ledger, adjacency, repeats=1, alike=never)
+    assert found.scope == "end_to_end"
+    assert found.epsilon is not None
+    assert 0 < found.epsilon < math.inf

@@ -1,0 +1,100 @@
+"""What a run publishes names clipping, noise, sampling and an accountant only where it had them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from atdp_cli.privacy.ledger import SubsampledGaussian, private_events, read_ledger
+from tests.cli.conftest import Atdp, Harden
+from tests.report.test_html import page_of
+
+WORDS = {
+    "clipping": r"clipped record by record|bookkeeping|agreed with clipping",
+    "noise": r"AES-256|floating|Noise:|insecure seed: nothing",
+    "accountant": r"PLD \(|privacy loss distributions",
+    "sampling": r"Poisson|which records each step drew|the sample of every step",
+    "increment": r"increment",
+}
+"""What a public file may say only of a run that had it."""
+
+HAD = {
+    "base": set[str](),
+    "no-dp": set[str](),
+    "redacted": set[str](),
+    "decoys": set[str](),
+    "fitted-decoys": {"noise", "accountant", "increment"},
+    "noise": {"noise"},
+    "dp-sgd": set(WORDS),
+    "redacted+dp-sgd": set(WORDS),
+}
+
+SLOW = ("base", "no-dp", "noise", "decoys", "redacted+dp-sgd")
+
+
+def prose(html: str) -> str:
+    """A page's words without its table heads and captions, which name columns and not what happened."""
+    return re.sub(r"<(thead|caption|style)\b.*?</\1>", " ", html, flags=re.DOTALL)
+
+
+def told(text: str) -> set[str]:
+    """What a text speaks of."""
+    return {name for name, words in WORDS.items() if re.search(words, text)}
+
+
+@pytest.mark.parametrize(
+    "recipe", [pytest.param(name, marks=pytest.mark.ci if name in SLOW else ()) for name in HAD], ids=str
+)
+def test_a_run_publishes_what_it_had_and_nothing_else(
+    atdp: Atdp, harden: Harden, checkpoint_folder: Path, tmp_path: Path, recipe: str
+) -> None:
+    epochs = () if recipe == "base" else ("--epochs", 1)
+    asked = ("--recipe", recipe, "--prior", "public", "--tier", "low-entity", "--max-records", 60, *epochs)
+    ended = harden(*asked)
+    assert ended.code == 0, ended.err
+    out, had = tmp_path / "out", HAD[recipe]
+    report = json.loads((out / "privacy_report.json").read_text())
+    spent = private_events(read_ledger(out / "privacy_ledger.json").events)
+    assert bool(spent) is ("accountant" in had)
+    assert any(isinstance(event, SubsampledGaussian) for event in spent) is ("sampling" in had)
+
+    assert ("bookkeeping" in ended.err) is ("clipping" in had)
+    renderings = {
+        "html": prose((out / "privacy_report.html").read_text()),
+        "card": (out / "README.md").read_text(),
+        "terminal": atdp("report", out).out,
+    }
+    for name, text in renderings.items():
+        assert told(text) <= had, (name, told(text) - had)
+    assert told(renderings["html"]) >= had - {"increment"}
+    assert page_of((out / "privacy_report.html").read_text()).numbers
+
+    assert (report["engine"] is not None) is (report["engine_check"] is not None) is ("clipping" in had)
+    assert (report["noise_source"] is not None) is (report["verified"] is not None) is ("noise" in had)
+    assert (report["floating_point"] is not None) is ("noise" in had and recipe != "fitted-decoys")
+    assert (report["sampling"] is not None) is ("sampling" in had)
+    for guarantee in report["guarantees"]:
+        exact = guarantee["epsilon"] == guarantee["delta"] == 0
+        computed = isinstance(guarantee["epsilon"], float) and "accountant" in had and not exact
+        assert ("PLD" in (guarantee["accountant"] or "")) is computed
+        assert any("Poisson" in one for one in guarantee["assumptions"]) <= ("sampling" in had)
+
+
+def test_an_earlier_report_is_shown_by_what_its_stages_say(harden: Harden, atdp: Atdp, tmp_path: Path) -> None:
+    """Versions before wrote an engine, a source of noise and an accountant for every run."""
+    assert harden("--recipe", "redacted", "--prior", "public", "--epochs", 1, "--max-records", 60).code == 0
+    path = tmp_path / "out" / "privacy_report.json"
+    report = json.loads(path.read_text()) | {
+        "engine": "bookkeeping",
+        "engine_check": "agreed with clipping one record at a time, on random tokens, before the first step",
+        "noise_source": "AES-256-CTR keyed by the operating system",
+        "floating_point": "The noise is added in floating point.",
+    }
+    for guarantee in report["guarantees"]:
+        guarantee["accountant"] = "PLD (dp-accounting 0.6.0, grid 0.001)"
+    path.write_text(json.dumps(report))
+    for option in ("--html", "--markdown", "-v"):
+        shown = atdp("report", path, *(() if option == "-v" else (option,)))
+        assert shown.code == 0, shown.err
+        assert not told(prose(shown.out)), option

@@ -1,0 +1,222 @@
+"""Sums over records: removing one moves what is computed by at most C(1 + β(n))."""
+
+import math
+import random
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+from torch.nn.utils import parameters_to_vector
+
+from atdp_cli.errors import InputError, RunError
+from atdp_cli.events import Event, ignore
+from atdp_cli.privacy.journal import open_journal, read_journal
+from atdp_cli.privacy.rng import insecure_stream
+from atdp_cli.privacy.sample_size import largest_sample, refuse_larger
+from atdp_cli.training.clipping import bookkeeping, loop, opacus
+from atdp_cli.training.clipping import select as selection
+from atdp_cli.training.clipping.batch_effect import STATED_EFFECT
+from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, zeros_of
+from atdp_cli.training.clipping.sensitivity import SAME_BITS, sensitivity
+from atdp_cli.training.distributed.ranks import Ranks, local_items
+from atdp_cli.training.execution import Precision
+from atdp_cli.training.loop import Randomness, run_private
+from atdp_cli.training.objective import Example
+from atdp_cli.training.precision import in_precision
+from atdp_cli.training.recipe import SGD
+from tests.training.clipping.models import build, record
+from tests.training.ranked import RECORDS, plan_of
+from tests.training.stages import stage_run
+from tests.training.test_clipping import distance, gpt2
+
+C = 0.1
+ENGINES: dict[str, Any] = {
+    "bookkeeping": partial(bookkeeping.clipped_sum, tokens=4096, positions=False),
+    "opacus": partial(opacus.clipped_sum, tokens=4096, positions=False),
+    "loop": loop.clipped_sum,
+}
+
+
+def check_removals(engine: ClippingEngine, records: list[Example], rows: list[int], model: Any) -> None:
+    """Removing a record moves the sum by at most C(1 + β(n)), and by what that record adds alone.
+
+    The second is the stricter: errors that happen to shorten the way do not hide.
+    """
+    n, whole = len(records), engine(model, records, C)
+    for row in rows:
+        less, alone = engine(model, records[:row] + records[row + 1 :], C), engine(model, [records[row]], C)
+        assert distance(whole.gradient, less.gradient) <= sensitivity(C, n, 0.0)
+        moved = [one - other for one, other in zip(whole.gradient, less.gradient, strict=True)]
+        assert distance(moved, alone.gradient) <= n * SAME_BITS * C
+
+
+@pytest.mark.parametrize(
+    ("name", "n"),
+    [
+        ("bookkeeping", 1024),
+        *(pytest.param(name, 1024, marks=pytest.mark.ci) for name in ("opacus", "loop")),
+        *(pytest.param(name, 16384, marks=pytest.mark.ci) for name in ("bookkeeping", "opacus")),
+    ],
+)
+def test_removing_one_of_many_records_near_the_bound(name: str, n: int) -> None:
+    """All alike, so that the sum is n times as long as what one adds, and its rounding as large as it gets.
+
+    In fp32 the sum moved by up to C(1 + 1.7e-5) for 1,024 records and C(1 + 5.8e-4) for 16,384.
+    """
+    model = build("Llama")
+    records = [record(4, seed=1, scale=100)] * n
+    assert float(ENGINES["loop"](model, records[:1], C).norms[0]) > C
+    assert sensitivity(C, n, 0.0) <= C * (1 + 2e-4)
+    check_removals(ENGINES[name], records, [n // 2], model)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["bookkeeping", pytest.param("opacus", marks=pytest.mark.ci)])
+def test_removing_one_record_of_any_batch(name: str, precision: Precision) -> None:
+    """The others' gradients stay: they are padded, masked and rounded as before."""
+    model, draw = build("Llama"), random.Random(5)
+    engine = in_precision(precision, ENGINES[name])
+    for seed in range(6):
+        lengths = [tuple(draw.choices(range(2, 32), k=draw.choice((1, 1, 2)))) for _ in range(draw.randint(2, 30))]
+        records = [record(*one, seed=100 * seed + row, scale=100) for row, one in enumerate(lengths)]
+        check_removals(engine, records, draw.sample(range(len(records)), 2), model)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_record_adds_the_same_beside_any_others(precision: Precision) -> None:
+    """With and without a batch around it: what the others add is taken away exactly, as they have no weight."""
+    model, draw = build("GPT-2"), random.Random(7)
+    engine = in_precision(precision, partial(bookkeeping.clipped_sum, tokens=4096, positions=True))
+    for seed in range(12):
+        one = record(*draw.choices(range(2, 32), k=draw.choice((1, 3))), seed=seed)
+        others = [record(draw.randint(2, 31), seed=100 + row, scale=0.0) for row in range(draw.randint(1, 40))]
+        place = draw.randint(0, len(others))
+        alone, beside = engine(model, [one], C), engine(model, [*others[:place], one, *others[place:]], C)
+        assert distance(alone.gradient, beside.gradient) <= 2.0**-40 * C
+        assert beside.norms[place] == pytest.approx(float(alone.norms[0]), rel=2.0**-40)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_removing_one_record_that_moves_the_others_to_other_processes(size: int) -> None:
+    """Each process adds up its own share, and the shares of D and of D' have hardly a record in common."""
+    model, draw = build("Llama"), random.Random(3)
+    records = [record(draw.randint(2, 31), seed=seed, scale=100) for seed in range(60)]
+
+    def engine(model: Any, records: Sequence[Example], clip_norm: float) -> ClippedSum:
+        shares = [local_items(Ranks(rank=rank, size=size), records) for rank in range(size)]
+        parts = [ENGINES["bookkeeping"](model, share, clip_norm) for share in shares]
+        assert {part.dtype for part in parts[0].gradient} == {torch.float64}
+        sums = [torch.stack(part).sum(0) for part in zip(*(one.gradient for one in parts), strict=True)]
+        return ClippedSum(tuple(sums), parts[0].norms)
+
+    check_removals(engine, records, [0, 7, 30], model)
+
+
+@given(st.integers(1, 20_000), st.floats(1e-4, 1.0))
+@settings(max_examples=50)
+def test_the_largest_sample_is_the_first_that_chance_does_not_pass(records: int, rate: float) -> None:
+    found = largest_sample(records, rate)
+    assert found <= records
+    assert binom.sf(found, records, rate) <= math.exp(-50)
+    assert found == 0 or binom.sf(found - 1, records, rate) > math.exp(-50) or rate >= 1
+    refuse_larger(found, found)
+    with pytest.raises(RunError, match="above the"):
+        refuse_larger(found + 1, found)
+
+
+def test_the_largest_sample_by_hand() -> None:
+    """Summed up from the binomial coefficients, in whole numbers."""
+    records, rate = 200, 0.125
+    weights = [math.comb(records, k) * 7 ** (records - k) for k in range(records + 1)]
+    tails = np.cumsum([weight / 8**records for weight in reversed(weights)])[::-1]  # P(K ≥ k)
+    assert largest_sample(records, rate) + 1 == int(np.argmax(tails <= math.exp(-50)))
+
+
+def test_sensitivity_grows_with_the_records_and_with_the_effect_of_batches() -> None:
+    assert sensitivity(C, 1, 0.0) == pytest.approx(C, rel=1e-8)
+    assert sensitivity(C, 1000, 2.0**-14) == pytest.approx(C * (1 + 1000 * 2.0**-14), rel=1e-5)
+    grown = [sensitivity(C, n, 0.0) for n in (1, 100, 10_000)]
+    assert grown == sorted(grown)
+    assert sensitivity(3 * C, 100, 1e-6) == pytest.approx(3 * sensitivity(C, 100, 1e-6))
+
+
+def coupled(by: float) -> Any:
+    """Bookkeeping on a device whose kernels round otherwise in a batch of several records, by this share."""
+
+    def clipped_sum(model: Any, records: Sequence[Example], clip_norm: float, *, tokens: int, **_: Any) -> ClippedSum:
+        found = bookkeeping.clipped_sum(model, records, clip_norm, tokens=tokens, positions=False)
+        if len(records) > 1 and tokens > 1:
+            for part in found.gradient:
+                part.mul_(1 + by)
+        return found
+
+    return clipped_sum
+
+
+@pytest.mark.parametrize(
+    ("by", "precision", "stated", "alone"),
+    [
+        (0.0, "float32", 0.0, False),
+        (STATED_EFFECT / 10, "float32", STATED_EFFECT, False),
+        (STATED_EFFECT / 5, "float32", 0.0, True),
+        (0.0, "bfloat16", 0.0, False),
+        (STATED_EFFECT / 10, "bfloat16", 0.0, True),
+    ],
+)
+def test_an_engine_says_what_a_batch_changes(
+    monkeypatch: pytest.MonkeyPatch, by: float, precision: Precision, stated: float, alone: bool
+) -> None:
+    monkeypatch.setitem(selection._BATCHED, "bookkeeping", coupled(by))
+    told: list[Event] = []
+    model = build("Llama")
+    chosen = selection.select_engine(model, "bookkeeping", told.append, precision=precision)
+    records = [record(9, seed=seed) for seed in range(3)]
+    found = chosen.run(model, records, C)
+    assert found.batch_effect == stated
+    assert bool(told) == alone
+    if alone:
+        one_by_one = in_precision(precision, partial(bookkeeping.clipped_sum, tokens=1, positions=False))
+        assert distance(found.gradient, one_by_one(model, records, C).gradient) == 0
+
+
+def test_a_device_that_never_gives_the_same_bits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(0)
+
+    def restless(model: Any, records: Sequence[Example], clip_norm: float, *, tokens: int, **_: Any) -> ClippedSum:
+        found = bookkeeping.clipped_sum(model, records, clip_norm, tokens=tokens, positions=False)
+        for part in found.gradient:
+            part.mul_(1 + draw.uniform(1e-5, 9e-5))
+        return found
+
+    monkeypatch.setitem(selection._BATCHED, "bookkeeping", restless)
+    with pytest.raises(InputError, match="not the same twice"):
+        selection.select_engine(build("Llama"), "bookkeeping", ignore)
+
+
+def test_the_noise_is_as_large_as_the_engine_says_that_a_record_reaches(tmp_path: Path) -> None:
+    """Steps on empty records are noise alone; of 13 records with η = 1/13 each, one reaches 2C."""
+
+    def moved(effect: float) -> torch.Tensor:
+        def engine(model: Any, records: Sequence[Example], clip_norm: float) -> ClippedSum:
+            return ClippedSum(zeros_of(model), torch.zeros(len(records)), effect)
+
+        model = gpt2()
+        before = parameters_to_vector(model.parameters()).detach()
+        with open_journal(tmp_path / f"journal {effect}") as lines:
+            run_private(
+                stage_run(model, plan_of(SGD(learning_rate=0.5)), examples=[Example((), ())] * RECORDS),
+                engine=engine,
+                randomness=Randomness(sample=insecure_stream(0, "sample"), noise=insecure_stream(0, "noise")),
+                journal=lines,
+            )
+        return parameters_to_vector(model.parameters()).detach() - before
+
+    torch.testing.assert_close(moved(1 / RECORDS), 2 * moved(0.0), rtol=1e-4, atol=1e-6)
+    assert read_journal(tmp_path / f"journal {1 / RECORDS}") == read_journal(tmp_path / "journal 0.0")
