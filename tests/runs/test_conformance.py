@@ -174,7 +174,7 @@ STEPS: dict[str, tuple[Mutation, str]] = {
     "noise in fp32": (in_fp32, "the noise's dtype was float32"),
     "q halved": (sampled_at(0.5), "epoch 1, step 1: the sampling rate was"),
     "q halved where it is compared": (taken_by(0.5), "all steps: the share of records that were sampled was"),
-    "every record": (taken_by(9.0), "all steps: the share of records that were sampled was 1"),
+    "q doubled where it is compared": (taken_by(2.0), "all steps: the share of records that were sampled was"),
     "C doubled": (clipped_at(2.0), "epoch 1, step 1: the norm bound was"),
     "no clip": (unclipped, "the length of the clipped sum was"),
     "a record twice": (every_record_is_clipped, "the number of clipped records was"),
