@@ -81,12 +81,13 @@ def shape_of(example: Example, longest: int) -> Shape:
 
 
 def padded_width(length: int, longest: int) -> int:
-    """`length` rounded up to one of 8 to 15 steps between powers of two, and to `MIN_WIDTH`; at most `longest`.
+    """`length` rounded up to a multiple of `MIN_WIDTH`, from 64 on to one of 8 steps between powers of two.
 
-    At least 7/8 of a window of 16 tokens or more are its own, up to a multiple of 4.
+    At most `longest`. Of 64 tokens or more, 7/8 are the window's own. Wider steps would pad more, narrower ones would
+    leave fewer records a batch.
     """
-    step = max(4, 1 << max(0, length.bit_length() - 4))
-    rounded = max(MIN_WIDTH, -(-length // step) * step)
+    step = max(MIN_WIDTH, 1 << max(0, length.bit_length() - 4))
+    rounded = -(-length // step) * step
     return max(length, min(rounded, longest))
 
 

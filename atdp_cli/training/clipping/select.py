@@ -251,7 +251,7 @@ def _length(parts: Sequence[torch.Tensor]) -> float:
 def random_records(model: PreTrainedModel) -> list[Example]:
     """Six records of random tokens and weights: several to a batch, padded, of one window and of three."""
     draw, longest = np.random.default_rng(0), context_length(model)
-    shapes = ((10,), (11,), (9, 9, 3), (9, 4, 9), (11,), (2,))
+    shapes = ((10,), (11,), (7, 7, 3), (7, 4, 7), (11,), (2,))
     return [
         random_record(model, draw, [min(length, longest) for length in lengths], row=row)
         for row, lengths in enumerate(shapes)

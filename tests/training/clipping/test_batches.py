@@ -56,12 +56,13 @@ def test_a_records_shape_does_not_depend_on_the_others(lengths: list[int], token
 
 
 @given(st.integers(1, 5000), st.integers(1, 2048))
-def test_a_window_is_padded_by_an_eighth_or_to_a_multiple_of_four(length: int, longest: int) -> None:
+def test_a_window_is_padded_by_an_eighth_or_to_a_multiple_of_eight(length: int, longest: int) -> None:
     width = padded_width(length, longest)
     assert length <= width <= max(length, longest)
-    assert width - length <= max(MIN_WIDTH - length, 3, length / 8)
+    assert width - length <= max(MIN_WIDTH - 1, length / 8)
+    assert width >= min(MIN_WIDTH, longest)
     # Few widths, or there would be as many batches as records.
-    assert len({padded_width(one, 4096) for one in range(1, 4097)}) < 90
+    assert len({padded_width(one, 4096) for one in range(1, 4097)}) < 70
 
 
 def test_little_of_real_chats_is_padding(shared: Path) -> None:
@@ -76,7 +77,7 @@ def test_little_of_real_chats_is_padding(shared: Path) -> None:
         sample = random.Random(seed).sample(examples, 64)
         cells += sum(batch.input_ids.numel() for batch in split(sample, 4096, 64))
         real += sum(len(window.token_ids) for one in sample for window in one.windows)
-    assert real > 0.85 * cells
+    assert real > 0.75 * cells
 
 
 def test_the_order_of_the_sample_changes_no_sum() -> None:

@@ -130,7 +130,7 @@ def check_bf16(found: ClippedSum, rounded: ClippedSum, expected: ClippedSum) -> 
     assert relative(found.gradient, expected.gradient) <= 2 * apart + BF16
 
 
-@pytest.mark.parametrize(("windows", "sizes"), [("one", [2, 1, 2]), ("mixed", [1, 2, 1, 2])])
+@pytest.mark.parametrize(("windows", "sizes"), [("one", [2, 3]), ("mixed", [3, 1, 2])])
 def test_padded_records_share_a_batch(windows: str, sizes: list[int]) -> None:
     case = {"windows": windows, "padding": True, "not_finite": False}
     shape = {"repeated": False, "cancelling": False, "architecture": ""}
