@@ -26,7 +26,8 @@ ALPHA = 0.2
 ALL_KINDS = pytest.mark.parametrize(
     ("audits", "coins", "scores"),
     [
-        (800, False, 1),
+        (400, False, 1),
+        pytest.param(800, False, 1, marks=pytest.mark.ci),
         pytest.param(800, True, 2, marks=pytest.mark.ci),
         *(
             pytest.param(4000, coins, scores, marks=pytest.mark.deep)

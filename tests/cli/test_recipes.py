@@ -39,7 +39,10 @@ def plan(ended: Ended) -> Any:
     "options",
     [
         ["redacted+atdp", "--target-epsilon", "3", "--weight", "released", "--set", "redacted.optimizer=sgd"],
-        ["atdp+noise", "--sigma-max", "2.5", "--jitter-seed", "4", "--set", "atdp.jitter=0.7,1.4"],
+        pytest.param(
+            ["atdp+noise", "--sigma-max", "2.5", "--jitter-seed", "4", "--set", "atdp.jitter=0.7,1.4"],
+            marks=pytest.mark.ci,
+        ),
     ],
     ids=lambda options: options[0],
 )

@@ -21,6 +21,7 @@ def test_noise_switched_off_is_found(tmp_path: Path) -> None:
     assert audit("dp-sgd", 0, tmp_path, noise=Silent()).drift > TARGET
 
 
+@pytest.mark.ci
 def test_clipping_switched_off_is_found(tmp_path: Path) -> None:
     assert audit("dp-sgd", 0, tmp_path, engine=unclipped(right_engine())).drift > TARGET
 

@@ -211,6 +211,7 @@ def check(case: Case, place: Path, files: Path, look: Callable[[Path], object]) 
     assert look(place) == before
 
 
+@pytest.mark.ci
 def test_a_good_command_has_memory_enough(place: Path, files: Path) -> None:
     good = ["harden", "model", "--data", "corpus.txt", "--dry-run", "--no-store"]
     assert run_forked(good, place, files, memory=MEMORY, patience=PATIENCE).code == 0
