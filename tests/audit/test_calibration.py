@@ -198,6 +198,7 @@ def innocent(bpe: Any) -> Innocent:
     return candidates.lengths, [score_pool(model, candidates) for model in models]
 
 
+@pytest.mark.ci
 def test_random_canaries_of_models_that_never_saw_them(innocent: Innocent, monkeypatch: pytest.MonkeyPatch) -> None:
     """200 exposures of about an exponential law have a mean within 0.1 bit of 1.44, one standard error."""
     lengths, models = innocent
@@ -208,7 +209,11 @@ def test_random_canaries_of_models_that_never_saw_them(innocent: Innocent, monke
 
 
 @pytest.mark.parametrize(
-    ("alpha", "most", "compared"), [(0.01, 4, False), pytest.param(0.05, 11, True, marks=pytest.mark.deep)]
+    ("alpha", "most", "compared"),
+    [
+        pytest.param(0.01, 4, False, marks=pytest.mark.ci),
+        pytest.param(0.05, 11, True, marks=pytest.mark.deep),
+    ],
 )
 def test_of_100_null_runs_hardly_more_than_alpha_fail(
     innocent: Innocent,

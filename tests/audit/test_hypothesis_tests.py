@@ -118,6 +118,7 @@ def some_better_than_others(dice: np.random.Generator, count: int) -> np.ndarray
 LAWS = {law.__name__: law for law in (chance, all_alike, few_wholly, some_better_than_others)}
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 @pytest.mark.parametrize("count", [3, 10, 60])
 @pytest.mark.parametrize("law", LAWS)

@@ -144,7 +144,7 @@ def hidden(model: Any, digits: Any) -> Any:
     return changed
 
 
-@pytest.mark.parametrize("copies", [40, pytest.param(0, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("copies", [pytest.param(40, marks=pytest.mark.ci), pytest.param(0, marks=pytest.mark.ci)])
 def test_a_hidden_secret_is_relearnt_and_one_that_was_never_seen_does_not(copies: int) -> None:
     """As the audit's own test sees three models, each with a secret of its own: trained, masked, and tuned on."""
     seen = []

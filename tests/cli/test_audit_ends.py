@@ -333,7 +333,7 @@ def full_disk() -> int:
 @pytest.mark.parametrize(
     ("sink", "more"),
     [
-        (closed_pipe, ["--json"]),
+        pytest.param(closed_pipe, ["--json"], marks=pytest.mark.ci),
         pytest.param(full_disk, [], marks=pytest.mark.ci),
         pytest.param(closed_pipe, [], marks=pytest.mark.ci),
         pytest.param(full_disk, ["--json"], marks=pytest.mark.ci),

@@ -48,6 +48,7 @@ def private_steps(folder: Path) -> int:
     return sum(event.steps for event in read_verified(folder).events if isinstance(event, SubsampledGaussian))
 
 
+@pytest.mark.ci
 def test_an_encoder_decoder_model_trains_on_pairs(atdp: Atdp, t5_folder: Path, pairs: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     options = ["--source-field", "source", "--text-field", "target", "--noise-multiplier", "0.5", *QUICK]

@@ -61,6 +61,7 @@ def test_spaces_at_a_line_s_end_are_where_text_was_wrapped_or_a_block_was_filled
                     assert wrapped or filled, row
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", SCREENS)
 def test_colour_adds_escape_codes_and_nothing_else(place: Path, name: str) -> None:
     coloured = as_text(transcript(name, place, COLUMNS="80", FORCE_COLOR="1"))

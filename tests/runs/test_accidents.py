@@ -152,6 +152,7 @@ def test_jumps_of_the_clock_neither_save_states_nor_lengthen_a_run(
     assert [event.step for event in heard if isinstance(event, StateSaved)] == [0]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel answers a read of /proc/self/mem with EIO")
 @pytest.mark.parametrize("name", ["run.json", "journal.jsonl", "state.json", "tensors-000.safetensors"])
 def test_a_file_whose_reading_fails_is_refused_or_the_state_before_it_is_taken(place: Place, name: str) -> None:

@@ -107,6 +107,7 @@ def test_a_dead_process_ends_the_run_with_one_message_and_others_go_on(
     assert steps_of(ledger.events) >= (tmp_path / "witness-0").stat().st_size
 
 
+@pytest.mark.ci
 def test_processes_that_were_given_different_corpora_refuse_with_one_message(
     line: list[object], corpus: Path, tmp_path: Path
 ) -> None:

@@ -105,7 +105,7 @@ def in_double(one: Example) -> Example:
     return replace(one, reference=copy.deepcopy(one.reference).double())  # type: ignore[union-attr]
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("pull", PULLS)
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
