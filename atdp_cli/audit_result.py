@@ -268,7 +268,8 @@ class Audit(AuditPart):
     Attributes:
         reasons: For the verdict.
         notices: What else to know.
-        weights: SHA-256 of each weight file that was audited.
+        weights: SHA-256 of each file that was loaded, and of those of an adapter's base as `base/NAME`; of earlier
+            versions, of the weight files alone.
         max_exposure, max_epsilon_lower_bound: The limits that were set.
         gate: Decides the exit code: the verdict, or PASS where a failure is no worse than the baseline.
     """

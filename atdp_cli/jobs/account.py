@@ -9,6 +9,7 @@ from typing import Literal
 
 from atdp_cli.errors import BudgetError, UsageError
 from atdp_cli.jobs.opacus_accountants import OpacusEpsilons, opacus_epsilons
+from atdp_cli.model.seal import verified_ledger
 from atdp_cli.privacy.accountant import (
     Epsilons,
     Point,
@@ -31,7 +32,6 @@ from atdp_cli.privacy.ledger import (
     Prior,
     SubsampledGaussian,
     private_events,
-    read_verified,
 )
 from atdp_cli.privacy.relation import STABLE_TIERS, hypothetical
 from atdp_cli.ranges import require_at_least, require_at_most, require_delta, require_noise, require_positive
@@ -144,7 +144,7 @@ def read_ledgers(paths: Sequence[Path]) -> tuple[Ledger, tuple[Ledger, ...]]:
         InputError: One cannot be read, or does not fit the weights beside it.
         UsageError: They protect different units.
     """
-    ledgers = tuple(read_verified(path) for path in paths)
+    ledgers = tuple(verified_ledger(path) for path in paths)
     return compose_ledgers(ledgers), ledgers
 
 

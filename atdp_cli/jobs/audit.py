@@ -32,13 +32,13 @@ from atdp_cli.audit.verdict import judge, with_numbers
 from atdp_cli.audit_result import AnyAudit, Audit, UnfinishedAudit
 from atdp_cli.errors import AtdpError, InputError, RunError
 from atdp_cli.events import Event, FellBack, Notify, RecordsRead
-from atdp_cli.files.provenance import file_sha256
 from atdp_cli.jobs.backend import THIS_PROCESS, Backend
 from atdp_cli.jobs.epsilon_games import games_for, has_pairs, pair_scores, relative_pairs
 from atdp_cli.jobs.machine import cores
 from atdp_cli.jobs.ray import Ray, connected, submit_to
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
-from atdp_cli.model.folder import check_folder, tokenizer_folder, weight_files
+from atdp_cli.model.folder import check_folder, tokenizer_folder
+from atdp_cli.model.seal import seal_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -138,7 +138,7 @@ def _audit_model(folder: Path, shared: _Shared, notify: Notify) -> tuple[Audit, 
         )
     shared = replace(shared, pool=_pool(checkpoint.tokenizer, shared, notify))
     audit = _audit(folder, checkpoint, shared, notify)
-    return audit.model_copy(update={"weights": {file.name: file_sha256(file) for file in weight_files(folder)}}), shared
+    return audit.model_copy(update={"weights": seal_of(folder)}), shared
 
 
 def _pool(tokenizer: PreTrainedTokenizerFast, shared: _Shared, notify: Notify) -> Pool | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from atdp_cli.events import Notify
 from atdp_cli.jobs.backend import THIS_PROCESS, Backend, text_engine
+from atdp_cli.privacy.relation import Flags, HumanInput
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.crosscheck.check import Counts
 from atdp_cli.text.crosscheck.request import CrossCheck, cross_checked
@@ -16,6 +17,7 @@ from atdp_cli.text.detection.detect import Detection, detect_records
 from atdp_cli.text.detection.scan import installed_pipeline
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.text.detection.term_lists import read_terms
+from atdp_cli.text.identity import text_identity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,32 @@ class Detector:
     engine: Backend = THIS_PROCESS
     store: Path | None = None
     crosscheck: CrossCheck | None = None
+
+
+def flags_of(detector: Detector, *, spans: bool, review: bool) -> Flags:
+    """What flags the records of a run.
+
+    Args:
+        spans: Whether a file has them, in the detector's place.
+        review: Whether people review them each epoch.
+    """
+    return Flags(
+        detector=None if spans else text_identity(detector.pipeline),
+        tier=detector.tier.value,
+        human=human_input(detector, spans=spans, review=review),
+        crosscheck=detector.crosscheck is not None,
+    )
+
+
+def human_input(detector: Detector, *, spans: bool, review: bool) -> tuple[HumanInput, ...]:
+    """The options by which people, who may have read the corpus, had a say in what is sensitive; see `flags_of`."""
+    given: dict[HumanInput, object] = {
+        "allow": detector.allow,
+        "deny": detector.deny,
+        "spans": spans,
+        "review-each-epoch": review,
+    }
+    return tuple(option for option, value in given.items() if value)
 
 
 def check_detector(detector: Detector) -> None:

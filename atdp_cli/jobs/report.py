@@ -1,6 +1,6 @@
 """The report's files: in OUT/ what may be published, in OUT.private/ the whole."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log2
 from pathlib import Path
 from typing import Annotated, get_args
@@ -142,12 +142,27 @@ def read_audits(path: Path) -> tuple[Audit, ...]:
     return audits
 
 
+def same_model(audit: Audit, hashes: Mapping[str, str]) -> bool:
+    """Whether an audit is of the model with these hashes.
+
+    Reports and audits of earlier versions have the hashes of the weights alone; then these are compared.
+    """
+    whole = [set(named) for named in (audit.weights, hashes) if any(name.endswith(".json") for name in named)]
+    if len(whole) == 2:
+        return audit.weights == hashes
+    first, second = (
+        {name: digest for name, digest in named.items() if "/" not in name and name.endswith(".safetensors")}
+        for named in (audit.weights, hashes)
+    )
+    return bool(first) and first == second
+
+
 def _entry(audit: Audit, report: PublicReport) -> AuditEntry:
     combined, planted = audit.combined, [canary for canary in audit.canaries if canary.planted]
     # The base model's ratio to itself is the same for all candidates, and says nothing.
     by_ratio = audit.tested_against_base and not all(map(_tied, planted))
     return AuditEntry(
-        of="after" if audit.weights == report.weights else "before" if audit.weights == report.start else "other",
+        of="after" if same_model(audit, report.weights) else "before" if same_model(audit, report.start) else "other",
         weights=audit.weights,
         verdict=audit.verdict,
         reasons=audit.reasons,

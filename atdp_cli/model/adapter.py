@@ -34,17 +34,20 @@ def add_adapter(model: PreTrainedModel, rank: int) -> Any:
         raise InputError("The model has no linear layer to adapt.", "Leave --lora-rank out.") from error
 
 
-def load_adapter(base: PreTrainedModel, folder: Path) -> Any:
+def load_adapter(base: PreTrainedModel, folder: Path, place: Path) -> Any:
     """The base model with the adapter of a folder, which can be trained further.
+
+    Args:
+        place: A folder with the adapter's checked files alone.
 
     Raises:
         InputError: The adapter does not fit the model.
     """
     try:
         with no_warnings():
-            model = PeftModel.from_pretrained(base, str(folder), is_trainable=True)
+            model = PeftModel.from_pretrained(base, str(place), is_trainable=True)
             # Only this reports tensors that the file lacks; peft leaves those as initialised.
-            missing = model.load_adapter(str(folder), model.active_adapter, is_trainable=True).missing_keys
+            missing = model.load_adapter(str(place), model.active_adapter, is_trainable=True).missing_keys
     except Exception as error:  # peft raises many kinds for an adapter that does not fit
         raise InputError(
             f"{folder} cannot be loaded as an adapter of {base.name_or_path} ({type(error).__name__}).",

@@ -20,17 +20,22 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from atdp_cli.errors import InputError
+from atdp_cli.files.checkpoint_names import CONFIG, tokenizer_files
 from atdp_cli.model.adapter import load_adapter, no_warnings
+from atdp_cli.model.comparison import check_adapter, check_base
 from atdp_cli.model.folder import (
     DTYPES,
     base_of,
     check_folder,
     is_adapter,
+    model_files,
     stored_dtype,
     stored_dtypes,
     tokenizer_folder,
+    weight_files,
 )
 from atdp_cli.model.forward import Batch, logits_of
+from atdp_cli.model.staging import staged
 from atdp_cli.model.tokens import tokenizer_fingerprint
 
 _NUMBER = re.compile(r"\d+")
@@ -64,32 +69,38 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     check_folder(folder)
     stored = stored_dtype(folder)
     base = base_of(folder) if is_adapter(folder) else folder
-    config = _load_config(base)
     tokenizer = load_tokenizer(tokenizer_folder(folder))
-    model = _load_model(base, config, tokenizer)
+    with staged(model_files(base)) as place:
+        model = _load_model(base, place, _load_config(base, place), tokenizer)
     if is_adapter(folder):
-        model = load_adapter(model, folder)
+        with staged(model_files(folder)) as place:
+            model = load_adapter(model, folder, place)
+        model.peft_config[model.active_adapter].base_model_name_or_path = str(base)
+        check_adapter(folder, model, base, weight_files(base), weight_files(folder))
         _check_finite(folder, model)
     _probe(folder, model)
     return Checkpoint(model=model, tokenizer=tokenizer, stored_dtype="float32" if stored == "float64" else stored)
 
 
-def _load_config(folder: Path) -> PretrainedConfig:
+def _load_config(folder: Path, place: Path) -> PretrainedConfig:
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     try:
         with no_warnings():
-            return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            return AutoConfig.from_pretrained(place, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # transformers raises many kinds for a configuration that it cannot read
         raise _unloadable(folder, error) from error
 
 
-def _load_model(folder: Path, config: PretrainedConfig, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
+def _load_model(
+    folder: Path, place: Path, config: PretrainedConfig, tokenizer: PreTrainedTokenizerFast
+) -> PreTrainedModel:
+    """The model of the files in `place`, which are those of `folder`."""
     try:
         kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
         with no_warnings():
             model, info = kind.from_pretrained(
-                folder,
+                place,
                 dtype=torch.float32,
                 use_safetensors=True,
                 trust_remote_code=False,
@@ -98,7 +109,9 @@ def _load_model(folder: Path, config: PretrainedConfig, tokenizer: PreTrainedTok
             )
     except Exception as error:  # many kinds here, too
         raise _unloadable(folder, error) from error
+    model.name_or_path = model.config._name_or_path = str(folder)
     _check_weights(folder, model, info, tokenizer)
+    check_base(folder, model, weight_files(folder))
     loaded: PreTrainedModel = model.eval()
     return loaded
 
@@ -135,8 +148,10 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
         InputError: There is none, or it cannot be read.
     """
     try:
-        with _silent():
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        # Its class may depend on the model's.
+        config = {CONFIG: folder / CONFIG} if (folder / CONFIG).is_file() else {}
+        with _silent(), staged(tokenizer_files(folder) | config) as place:
+            tokenizer = AutoTokenizer.from_pretrained(place, local_files_only=True, trust_remote_code=False)
     except BaseException as error:  # transformers and tokenizers raise many kinds here; a panic is no Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise

@@ -8,20 +8,33 @@ from typing import Any
 
 from atdp_cli.errors import InputError
 from atdp_cli.files.bounded_read import read_whole
+from atdp_cli.files.checkpoint_names import (
+    ADAPTER,
+    ADAPTER_WEIGHTS,
+    CONFIG,
+    GENERATION,
+    INDEX,
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    TOKENIZER_FILES,
+    WEIGHTS,
+)
 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 """Names in safetensors and in torch. float64 is read, and written as float32."""
 
-WEIGHTS = "model.safetensors"
-INDEX = "model.safetensors.index.json"
-ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-"""A LoRA adapter's folder, as peft writes it, has these in place of a model's configuration and weights."""
-
-TOKENIZER_CONFIG = "tokenizer_config.json"
-
 KERNELS = ("attn_implementation", "_attn_implementation", "experts_implementation", "_experts_implementation")
 """Settings that make transformers load code from the hub: of the repository that they name, or a FlashAttention."""
+
+NOT_FOLLOWED = {
+    "transformers_weights": "has transformers load other weights",
+    "fast_tokenizer_files": "has transformers load another tokenizer",
+    "attribute_map": "gives settings other names",
+    "megatron_config": "has peft import a module",
+    "layer_replication": "has peft repeat layers",
+}
+"""Settings by which transformers or peft would load something else than the files that are checked here."""
 
 LAYERS = (
     *("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
@@ -47,21 +60,29 @@ def check_folder(folder: Path) -> None:
             f"{folder} is a pickle, which is never loaded" if folder.suffix in PICKLES else f"{folder} is no folder"
         )
         raise InputError(f"{problem}.", "Give a model folder as save_pretrained writes it.")
+    _check_regular(folder)
     if is_adapter(folder):
         _check_adapter(folder)
         return
-    config = _read_object(folder / "config.json")
-    _refuse_code(folder / "config.json", config)
+    if os.path.lexists(folder / ADAPTER):
+        raise InputError(
+            f"{folder} holds a model and {ADAPTER}, which transformers would add to it.",
+            "Merge the adapter, or put it into a folder of its own.",
+        )
+    config = _read_object(folder / CONFIG)
+    _refuse_code(folder / CONFIG, config)
+    if (folder / GENERATION).is_file():
+        _refuse_code(folder / GENERATION, _read_object(folder / GENERATION))
     tensors = sum(_count_tensors(file) for file in weight_files(folder))
-    _check_layers(folder / "config.json", config, tensors)
-    if not (folder / "tokenizer.json").is_file():
-        raise InputError(f"{folder} has no tokenizer.json.", "Save the model's fast tokenizer into the folder.")
+    _check_layers(folder / CONFIG, config, tensors)
+    if not (folder / TOKENIZER).is_file():
+        raise InputError(f"{folder} has no {TOKENIZER}.", "Save the model's fast tokenizer into the folder.")
     _check_tokenizer(folder)
 
 
 def is_adapter(folder: Path) -> bool:
     """Whether the folder holds a LoRA adapter, not a whole model."""
-    return (folder / ADAPTER).is_file() and not (folder / "config.json").is_file()
+    return (folder / ADAPTER).is_file() and not (folder / CONFIG).is_file()
 
 
 def base_of(folder: Path) -> Path:
@@ -73,7 +94,7 @@ def base_of(folder: Path) -> Path:
     name = _read_object(folder / ADAPTER).get("base_model_name_or_path")
     named = Path(str(name or "."))
     for base in (named, folder.resolve().parent / named.name):
-        if name and os.path.isfile(base / "config.json"):  # noqa: PTH113 - also of a name that is too long
+        if name and os.path.isfile(base / CONFIG):  # noqa: PTH113 - also of a name that is too long
             return base
     raise InputError(
         f"{folder} adapts the model {name}, which is not at hand.",
@@ -83,7 +104,28 @@ def base_of(folder: Path) -> Path:
 
 def tokenizer_folder(folder: Path) -> Path:
     """The folder with the tokenizer: for an adapter without one, that of its base model."""
-    return base_of(folder) if is_adapter(folder) and not (folder / "tokenizer.json").is_file() else folder
+    return base_of(folder) if is_adapter(folder) and not (folder / TOKENIZER).is_file() else folder
+
+
+def model_files(folder: Path) -> dict[str, Path]:
+    """The files that a model or an adapter is loaded from, without its tokenizer and its base, by their names.
+
+    Raises:
+        InputError: There are no weights.
+    """
+    files = {file.name: file for file in weight_files(folder)}
+    if is_adapter(folder):
+        return files | {ADAPTER: folder / ADAPTER}
+    settings = (CONFIG, GENERATION, *(() if WEIGHTS in files else (INDEX,)))
+    return files | {name: folder / name for name in settings if (folder / name).is_file()}
+
+
+def _check_regular(folder: Path) -> None:
+    """Refuse a pipe or a device under the name of a file that transformers or peft would read."""
+    for name in (CONFIG, GENERATION, WEIGHTS, INDEX, ADAPTER, ADAPTER_WEIGHTS, *TOKENIZER_FILES):
+        path = folder / name
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is no regular file.", "Copy or save the model again.")
 
 
 def _check_adapter(folder: Path) -> None:
@@ -114,6 +156,9 @@ def _refuse_code(file: Path, config: dict[str, Any]) -> None:
         for name in KERNELS:
             if any(mark in str(part.get(name)).lower() for mark in ("/", "flash")):
                 raise InputError(f"{file} asks for a kernel of the hub ({name}), which is never run.", "Take it out.")
+        for name, effect in NOT_FOLLOWED.items():
+            if part.get(name):
+                raise InputError(f"{file} {effect} ({name}), which is not followed.", "Take it out.")
         if part.get("quantization_config"):
             raise InputError(f"{file} says that the weights are quantised.", "Give the model as it was before.")
 
@@ -197,7 +242,7 @@ def hidden_width(folder: Path) -> int | None:
     Raises:
         InputError: The folder has no readable configuration.
     """
-    config = _read_object((base_of(folder) if is_adapter(folder) else folder) / "config.json")
+    config = _read_object((base_of(folder) if is_adapter(folder) else folder) / CONFIG)
     width = next((config[name] for name in WIDTHS if name in config), None)
     return width if isinstance(width, int) and width > 0 else None
 
@@ -229,9 +274,17 @@ def _read_object(file: Path) -> dict[str, Any]:
     if not file.is_file():
         raise InputError(f"{file.parent} has no {file.name}.", "Give a model folder as save_pretrained writes it.")
     try:
-        document = json.loads(read_whole(file).decode("utf-8"))
+        document = json.loads(read_whole(file).decode("utf-8"), object_pairs_hook=_unique)
     except (ValueError, OSError, RecursionError) as error:
         raise InputError(f"{file} is not valid JSON.", "Copy or save it again.") from error
     if not isinstance(document, dict):
         raise InputError(f"{file} holds no JSON object.", "Copy or save it again.")
     return document
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object without a key that stands there twice: readers differ in which of them they take."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key twice")
+    return made

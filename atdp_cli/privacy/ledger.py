@@ -8,7 +8,7 @@ can write a matching digest.
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,6 +23,7 @@ from pydantic import (
 
 from atdp_cli.errors import InputError
 from atdp_cli.files.bounded_read import read_whole
+from atdp_cli.files.checkpoint_names import ADAPTER, CONFIG, checkpoint_files
 from atdp_cli.files.provenance import file_sha256
 from atdp_cli.privacy.relation import Relation
 from atdp_cli.ranges import LEAST_DELTA
@@ -32,6 +33,11 @@ SCHEMA_VERSION = 2
 """Since 2 events have a relation. Ledgers of version 1 are read."""
 
 DIGEST = "digest"
+
+BASE = "base/"
+"""What stands in a seal before the names of the files of an adapter's base."""
+
+WEIGHTS_SUFFIX = ".safetensors"
 
 LEAST_RATE, MOST_NOISE, MOST_STEPS, MOST_RECORDS = 1e-12, 1e12, 10**9, 10**12
 """Bounds for the figures of a ledger: beyond them the accountants leave the range of floats, or run out of memory."""
@@ -147,7 +153,8 @@ class Ledger(_Frozen):
         events: In the order in which they happened.
         run: A random name of the run that writes the ledger. In the file its events carry that name, and those of the
             runs before it theirs; ledgers that share an ancestor count it once.
-        seal: SHA-256 of each weight file. It shows accidents, not forgery.
+        seal: SHA-256 of each file that the model is loaded from, and of those of an adapter's base as `base/NAME`. Of
+            older ledgers, of the weight files alone. It shows accidents, not forgery.
     """
 
     schema_version: Literal[1, 2] = 2
@@ -243,32 +250,52 @@ def _parsed(path: Path, text: str) -> tuple[Ledger, object]:
 
 
 def read_beside(folder: Path, sha256: Callable[[Path], str] = file_sha256) -> Ledger | None:
-    """The ledger beside a checkpoint, its seal compared with the weights; None where there is none.
+    """The ledger beside a checkpoint, its seal compared with the files there; None where there is none.
 
     Args:
         sha256: Hashes a file.
 
     Raises:
-        InputError: The ledger is malformed, or its seal does not match the weights beside it.
+        InputError: The ledger is malformed, or its seal does not match the files beside it.
     """
     return read_verified(folder, sha256) if (folder / LEDGER_FILE).exists() else None
 
 
 def read_verified(path: Path, sha256: Callable[[Path], str] = file_sha256) -> Ledger:
-    """The ledger in a file or a folder, its seal compared with the weights where they lie beside it.
+    """The ledger in a file or a folder, its seal compared with a model's files where weights lie beside it.
+
+    The files of an adapter's base are not looked at.
 
     Raises:
-        InputError: There is none, it is malformed, or its seal does not match the weights beside it.
+        InputError: There is none, it is malformed, or its seal does not match the files beside it.
     """
     path = path / LEDGER_FILE if path.is_dir() else path
-    folder = path.parent
     ledger = read_ledger(path)
-    weights = {file.name for file in folder.glob("*.safetensors") if file.is_file()}
-    for name in sorted(weights | set(ledger.seal)) if weights else ():
-        # Only a file that is in the folder is opened, whatever the seal names.
-        if name not in weights or ledger.seal.get(name) != sha256(folder / name):
+    present = checkpoint_files(path.parent)
+    if any(name.endswith(WEIGHTS_SUFFIX) for name in present):
+        own = {name: digest for name, digest in ledger.seal.items() if not name.startswith(BASE)}
+        files = {name: file for name, file in present.items() if seals_all(ledger) or name.endswith(WEIGHTS_SUFFIX)}
+        compare_seal(path, own, files, sha256)
+    return ledger
+
+
+def seals_all(ledger: Ledger) -> bool:
+    """Whether the ledger seals configuration and tokenizer too, as those of earlier versions do not."""
+    return CONFIG in ledger.seal or ADAPTER in ledger.seal
+
+
+def compare_seal(
+    ledger: Path, sealed: Mapping[str, str], files: Mapping[str, Path], sha256: Callable[[Path], str]
+) -> None:
+    """Refuse files that are not those that a ledger sealed: one that changed, is missing or was added.
+
+    Raises:
+        InputError: Names the first.
+    """
+    for name in sorted(sealed.keys() | files.keys()):
+        # Only a file that was found is opened, whatever the seal names.
+        if name not in files or sealed.get(name) != sha256(files[name]):
             raise InputError(
-                f"{path} does not fit the weights beside it: {name} is not what it sealed.",
+                f"{ledger} does not fit the model beside it: {name} is not what it sealed.",
                 "Restore the folder as it was written, or remove the ledger and take the past as unknown.",
             )
-    return ledger

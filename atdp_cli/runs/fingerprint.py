@@ -6,6 +6,10 @@ from pathlib import Path
 from atdp_cli.errors import UsageError
 
 RECORDS, START, RECIPE, PLAN = "records", "starting checkpoint", "recipe", "plan"
+
+SETTINGS = "settings of models"
+"""Configuration and tokenizer of all models that are read. Runs that an earlier version began do not have it."""
+
 NOT_GIVEN = "not given"
 
 Fingerprint = Mapping[str, str]
@@ -29,21 +33,26 @@ def first_difference(before: Fingerprint, now: Fingerprint) -> str | None:
     """The first thing in which two runs differ; None where they are the same."""
     for name in {**before, **now}:
         was, is_now = before.get(name, NOT_GIVEN), now.get(name, NOT_GIVEN)
-        if was != is_now:
+        if was != is_now and not (name == SETTINGS and was == NOT_GIVEN):
             return _describe(name, was, is_now)
     return None
 
 
+DIFFERENCES = {
+    RECORDS: "the records are not the same, so a corpus has changed, or what of it is held out",
+    START: "the starting checkpoint's files are not the same",
+    SETTINGS: "a configuration, a tokenizer or the settings of an adapter are not the same",
+    PLAN: "its plan was another, as another version of atdp may make it",
+}
+"""What is said where the hashes of a part differ."""
+
+
 def _describe(name: str, was: str, is_now: str) -> str:
-    if name == RECORDS:
-        return "the records are not the same, so a corpus has changed, or what of it is held out"
-    if name == START:
-        return "the starting checkpoint's files are not the same"
+    if name in DIFFERENCES:
+        return DIFFERENCES[name]
     if name == RECIPE:
         first, second = _differing_lines(was, is_now)
         return f"its recipe has {first}, this one {second}"
-    if name == PLAN:
-        return "its plan was another, as another version of atdp may make it"
     if max(len(was), len(is_now)) > 40:
         return f"what {name} names is not the same"
     return f"{name} was {was}, now it is {is_now}"

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from atdp_cli.errors import ConformanceError, RunError
-from atdp_cli.files.provenance import file_sha256, software
+from atdp_cli.files.provenance import software
+from atdp_cli.model.seal import seal_of
 from atdp_cli.privacy.accountant import grid_for
 from atdp_cli.privacy.journal import read_journal
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, LedgerEvent, compact, private_events, read_ledger, write_ledger
@@ -15,7 +16,7 @@ from atdp_cli.training.state import StageResult
 
 
 def seal_ledger(plan: Plan, results: Sequence[StageResult], work: Workspace, created: str) -> Ledger:
-    """Write the ledger of what was spent, as the journal has it, with the hashes of the weights just written.
+    """Write the ledger of what was spent, as the journal has it, with the hashes of the model just written.
 
     Args:
         results: Of all stages.
@@ -32,7 +33,7 @@ def seal_ledger(plan: Plan, results: Sequence[StageResult], work: Workspace, cre
         update={
             "events": events,
             "grid": grid_for(private_events(events)),
-            "seal": {file.name: file_sha256(file) for file in sorted(work.model.glob("*.safetensors"))},
+            "seal": seal_of(work.model),
             "created": created,
             "software": software(),
         }

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from atdp_cli.jobs.harden.request import HardenRequest, human_input
+from atdp_cli.jobs.detector import human_input
+from atdp_cli.jobs.harden.request import HardenRequest
 from atdp_cli.privacy.claims import POISSON
 from atdp_cli.privacy.ledger import Ledger, ReadModel
 from atdp_cli.report.document import (
@@ -97,7 +98,7 @@ def detector_entry(request: HardenRequest, pipeline: Any) -> DetectorEntry:
     return DetectorEntry(
         tier=request.detector.tier,
         pipeline=None if request.spans is not None else pipeline_name(pipeline),
-        lists=bool(human_input(request)),
+        lists=bool(human_input(request.detector, spans=request.spans is not None, review=request.review is not None)),
         crosscheck=None
         if crosscheck is None
         else CrossCheckEntry(model=public_name(crosscheck), masked=crosscheck.masked),

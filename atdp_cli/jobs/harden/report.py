@@ -22,7 +22,8 @@ from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
 from atdp_cli.jobs.harden.sentence import compare_surprise, surprise
 from atdp_cli.jobs.machine import hardware
 from atdp_cli.model.checkpoint import Checkpoint
-from atdp_cli.model.folder import is_adapter, weight_files
+from atdp_cli.model.folder import is_adapter
+from atdp_cli.model.seal import seal_of
 from atdp_cli.privacy.accountant import epsilons, moments
 from atdp_cli.privacy.ledger import private_events
 from atdp_cli.privacy.statement import guarantee_sentences
@@ -97,7 +98,7 @@ def public_report(
         passes=average_passes(plan, trained.results),
         repeated_steps=steps_of(ledger.events) - steps_of(plan.ledger.events) + missing_steps(plan, trained.results),
         ended_early=result.ended_early,
-        start={file.name: planned.sha256(file) for file in weight_files(request.model)},
+        start=seal_of(request.model, planned.sha256),
         weights=ledger.seal,
         software=ledger.software,
         hardware=hardware(trained.device),

@@ -11,15 +11,15 @@ from atdp_cli.errors import BudgetError, InputError, UsageError
 from atdp_cli.files.atomic_write import same_file
 from atdp_cli.files.corpus_file import STANDARD_INPUT
 from atdp_cli.files.provenance import file_sha256
-from atdp_cli.jobs.detector import Detector
+from atdp_cli.jobs.detector import Detector, flags_of
 from atdp_cli.model.folder import check_folder, is_adapter, weight_files
+from atdp_cli.model.seal import ledger_beside
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
-from atdp_cli.privacy.ledger import Ledger, read_beside
-from atdp_cli.privacy.relation import STABLE_TIERS, Flags, HumanInput, Relation
+from atdp_cli.privacy.ledger import Ledger
+from atdp_cli.privacy.relation import STABLE_TIERS, Relation
 from atdp_cli.runs.corpus_identity import corpus_commitment, corpus_key, prior_of, redacted_shape, reference_past
 from atdp_cli.text.corpus.split import Split, load_split
 from atdp_cli.text.crosscheck.request import check_crosscheck
-from atdp_cli.text.identity import text_identity
 from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.options import TrainingRunOptions
@@ -109,11 +109,11 @@ def plan_request(request: HardenRequest) -> Planned:
         BudgetError: ε cannot be reached, or passes `max_epsilon`.
     """
     _check(request)
-    flags = _flags(request)
+    flags = flags_of(request.detector, spans=request.spans is not None, review=request.review is not None)
     check_folder(request.model)
     manifest = None if request.manifest is None else read_manifest(request.manifest)
     sha256 = cache(file_sha256)
-    inherited = read_beside(request.model, sha256)
+    inherited = ledger_beside(request.model, sha256)
     split = load_split(
         request.data,
         unit=request.unit,
@@ -171,30 +171,8 @@ def _reference(request: HardenRequest, split: Split, sha256: Callable[[Path], st
         raise UsageError(f"No stage of recipe {request.recipe_name} reads a model.", "Leave --reference out.")
     check_folder(request.reference)
     weights = {file.name: sha256(file) for file in weight_files(request.reference)}
-    ledger = read_beside(request.reference, sha256)
+    ledger = ledger_beside(request.reference, sha256)
     return Reference(ledger=ledger, weights=weights, past=reference_past(ledger, request.reference, split))
-
-
-def _flags(request: HardenRequest) -> Flags:
-    """What flags the records of a run."""
-    detector = request.detector
-    return Flags(
-        detector=None if request.spans is not None else text_identity(detector.pipeline),
-        tier=detector.tier.value,
-        human=human_input(request),
-        crosscheck=detector.crosscheck is not None,
-    )
-
-
-def human_input(request: HardenRequest) -> tuple[HumanInput, ...]:
-    """The options by which people, who may have read the corpus, had a say in what is sensitive."""
-    given: dict[HumanInput, object] = {
-        "allow": request.detector.allow,
-        "deny": request.detector.deny,
-        "spans": request.spans,
-        "review-each-epoch": request.review,
-    }
-    return tuple(option for option, value in given.items() if value)
 
 
 def _check(request: HardenRequest) -> None:

@@ -18,7 +18,7 @@ from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, read_ledger
 from atdp_cli.report.document import PerplexityEntry, PrivateReport
-from atdp_cli.runs.fingerprint import check_same_fingerprint
+from atdp_cli.runs.fingerprint import check_same_fingerprint, first_difference
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.runs.workspace import Finished, publish, read_record
 from atdp_cli.training.clipping.select import SelectedEngine
@@ -98,7 +98,7 @@ def completed_run(spec: RunSpec) -> HardenResult | None:
     for folder in (spec.output, beside(spec.output, FAILED)):
         private = beside(folder, PRIVATE)
         record = read_record(private)
-        if folder.exists() and record and record.finished and record.identity == spec.fingerprint:
+        if folder.exists() and record and record.finished and not first_difference(record.identity, spec.fingerprint):
             with suppress(FileNotFoundError):
                 (private / LOCK_FILE).unlink()
             return _read(folder, record.finished)

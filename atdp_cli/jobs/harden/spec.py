@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from atdp_cli.files.private import FAILED, beside
 from atdp_cli.jobs.harden.recipes import resolved_recipe
-from atdp_cli.jobs.harden.request import Planned, options_of
+from atdp_cli.jobs.harden.request import HardenRequest, Planned, options_of
 from atdp_cli.model.folder import base_of, is_adapter, tokenizer_folder, weight_files
+from atdp_cli.model.seal import seal_of
 from atdp_cli.options import declared, flags
 from atdp_cli.privacy.ledger import LedgerEvent, Masks, PlainTraining
 from atdp_cli.privacy.relation import STABLE_TIERS, Relation
-from atdp_cli.runs.fingerprint import NOT_GIVEN, PLAN, RECIPE, RECORDS, START
+from atdp_cli.runs.fingerprint import NOT_GIVEN, PLAN, RECIPE, RECORDS, SETTINGS, START
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.runs.workspace import check_output
 from atdp_cli.text.corpus.records import Record
@@ -93,7 +94,7 @@ def fingerprint(planned: Planned) -> dict[str, str]:
         for name, _, option in declared(TrainingRunOptions, DetectionOptions)
         if option.fingerprint is True
     }
-    return start | options | plan
+    return start | options | plan | {SETTINGS: _settings(request, sha256)}
 
 
 def _plan(planned: Planned) -> dict[str, str]:
@@ -134,6 +135,11 @@ def _model(folder: Path, sha256: Callable[[Path], str]) -> str:
     if is_adapter(folder):
         files += weight_files(base_of(folder))
     return _digest(map(sha256, files))
+
+
+def _settings(request: HardenRequest, sha256: Callable[[Path], str]) -> str:
+    models = filter(None, (request.model, request.reference))
+    return _digest(name + digest for folder in models for name, digest in seal_of(folder, sha256).items())
 
 
 def _text(value: object, sha256: Callable[[Path], str]) -> str:

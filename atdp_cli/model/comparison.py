@@ -1,0 +1,109 @@
+"""Whether a loaded model has the parameters of the files that were checked."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import PeftModel
+from transformers import PreTrainedModel
+from transformers.core_model_loading import revert_weight_conversion
+
+from atdp_cli.errors import InputError
+
+RENAMES: dict[str, Callable[[str, str], str]] = {
+    "as in the file": lambda name, body: name,  # noqa: ARG005 - all have one signature
+    "the file has the body alone, without its name": lambda name, body: name.removeprefix(f"{body}."),
+    "the file has the body's name, the model is a body": lambda name, body: f"{body}.{name}",
+}
+"""A parameter's name and that of the model's body → the name in the file. Further exceptions are:
+
+- tied parameters: one of several names of the same storage is enough;
+- transformers' own conversions, such as a layer's experts in one tensor: they are undone before names are compared;
+- the dtype: what is stored is converted to float32, as the model is.
+"""
+
+
+def check_base(folder: Path, model: PreTrainedModel, files: Sequence[Path]) -> None:
+    """Compare each parameter of a model, or of an adapter's base, with the files.
+
+    Args:
+        folder: For the message.
+        files: safetensors.
+
+    Raises:
+        InputError: A parameter is not what the files have, or not in them.
+    """
+    body = model.base_model_prefix
+    reverted = revert_weight_conversion(model, model.state_dict(keep_vars=True))
+    buffers = {name for name, _ in model.named_buffers()}
+    _check(folder, {name: tensor for name, tensor in reverted.items() if name not in buffers}, files, body)
+
+
+def check_adapter(
+    folder: Path, model: PeftModel, base: Path, base_files: Sequence[Path], files: Sequence[Path]
+) -> None:
+    """Compare each parameter of an adapter with its file, and what it adapts with the base's.
+
+    Args:
+        base, base_files: The folder and the safetensors of the base.
+        files: Those of the adapter.
+
+    Raises:
+        InputError: A parameter is not what the files have, or not in them.
+    """
+    adapter = model.active_adapter
+    own, adapted = {}, {}
+    for name, tensor in model.named_parameters(remove_duplicate=False):
+        if f".{adapter}." in name or name.endswith(f".{adapter}"):
+            own[name.replace(f".{adapter}", "", 1)] = tensor
+        elif ".original_module." in name:
+            adapted[_of_base(name.replace(".original_module", ""))] = tensor
+        else:
+            adapted[_of_base(name)] = tensor
+    _check(folder, {name.replace(".modules_to_save", ""): tensor for name, tensor in own.items()}, files, "")
+    _check(base, adapted, base_files, model.get_base_model().base_model_prefix)
+
+
+def _of_base(name: str) -> str:
+    return name.removeprefix("base_model.model.").replace(".base_layer.", ".")
+
+
+def _check(folder: Path, parameters: Mapping[str, torch.Tensor], files: Sequence[Path], body: str) -> None:
+    with ExitStack() as stack:
+        stored = dict(_open(files, stack))
+        known, unknown = set[int](), list[tuple[str, torch.Tensor]]()
+        for name, tensor in parameters.items():
+            in_file = next((new for rename in RENAMES.values() if (new := rename(name, body)) in stored), None)
+            if in_file is None:
+                unknown.append((name, tensor))
+                continue
+            expected = stored[in_file].get_tensor(in_file)
+            if not _same(tensor, expected):
+                raise _unlike(folder, name)
+            known.add(tensor.data_ptr())
+        for name, tensor in unknown:
+            if tensor.data_ptr() not in known:
+                raise _unlike(folder, name)
+
+
+def _open(files: Sequence[Path], stack: ExitStack) -> Iterator[tuple[str, Any]]:
+    """Each tensor's name, and the file that has it."""
+    from safetensors import safe_open
+
+    for file in files:
+        tensors = stack.enter_context(safe_open(file, framework="pt"))
+        for name in tensors.keys():  # noqa: SIM118 - a handle, not a mapping
+            yield name, tensors
+
+
+def _same(tensor: torch.Tensor, expected: torch.Tensor) -> bool:
+    return tensor.shape == expected.shape and torch.equal(tensor.detach(), expected.to(tensor.dtype))
+
+
+def _unlike(folder: Path, name: str) -> InputError:
+    return InputError(
+        f"{folder}: what was loaded as {name} is not what the checked files have.",
+        "Save the model again with save_pretrained; check it for settings that change weights as they are loaded.",
+    )

@@ -1,0 +1,31 @@
+"""Libraries that read whatever lies in a folder are given one with the files that were checked, and nothing else."""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from atdp_cli.files.checkpoint_names import TOKENIZER_CONFIG
+
+
+@contextmanager
+def staged(files: Mapping[str, Path]) -> Iterator[Path]:
+    """A folder that exists meanwhile, with a link to each file under its name.
+
+    A tokenizer's settings are a copy without the paths that older versions of transformers left in them.
+    """
+    with tempfile.TemporaryDirectory(prefix="atdp-") as name:
+        folder = Path(name)
+        for relative, path in files.items():
+            target = folder / relative
+            target.parent.mkdir(exist_ok=True)
+            if relative == TOKENIZER_CONFIG:
+                target.write_text(_without_paths(path.read_text(encoding="utf-8")), encoding="utf-8")
+            else:
+                target.symlink_to(path.resolve())
+        yield folder
+
+
+def _without_paths(settings: str) -> str:
+    return json.dumps({name: value for name, value in json.loads(settings).items() if not name.endswith("_file")})
