@@ -12,6 +12,7 @@ PUBLIC_REFERENCE = "The reference model never saw the corpus, as --reference sta
 POISSON = "Each step draws its records by Poisson sampling, and the sample stays secret."
 ONE_MODEL = "It covers the release of this one model; other models from the same records compose with it."
 MANY_MODELS = "It covers the release of these {models} models; further models from the same records compose with it."
+SEALS_WEIGHTS = "The ledger seals the weights alone: another configuration or tokenizer would not be noticed."
 INSECURE = "The run used --insecure-seed: its noise can be subtracted, so none of this protects anyone."
 UNSTATED = (
     "An earlier version wrote part of the ledger: that part holds only if term lists, spans, reviews and cross-checks "

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from atdp_cli.privacy.claims import (
     INCREMENT_ONLY,
     INSECURE,
+    SEALS_WEIGHTS,
     UNKNOWN_PAST,
     epsilon_delta,
     other_values,
     tier_words,
 )
 from atdp_cli.privacy.guarantee import Guarantee, flag_assumptions, no_end_to_end, selective_void
-from atdp_cli.privacy.ledger import Ledger, PlainTraining
+from atdp_cli.privacy.ledger import Ledger, PlainTraining, seals_all
 
 
 def guarantee_sentences(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple[str, ...]:
@@ -38,6 +39,8 @@ def guarantee_sentences(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple
             lines.append(f"Stages and releases with noise add at most {added}. {INCREMENT_ONLY}")
     if ledger.insecure_seed:
         lines.append(INSECURE)
+    if ledger.seal and not seals_all(ledger):
+        lines.append(SEALS_WEIGHTS)
     return tuple(lines)
 
 

@@ -1,5 +1,7 @@
 """What an interrupted run is not gone on with, and what it is."""
 
+import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -75,6 +77,49 @@ def test_another_checkpoint_is_refused(place: Place, tmp_path: Path, lines: Sequ
     other = write_checkpoint(tmp_path / "other", list(lines), seed=8)
     with pytest.raises(UsageError, match="starting checkpoint's files are not the same"):
         run(request.replace(resume=True, model=other))
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("changed", ["start", "reference"])
+@pytest.mark.parametrize(
+    ("file", "more"),
+    [
+        ("config.json", {"layer_norm_epsilon": 1e-3}),
+        ("tokenizer_config.json", {"clean_up_tokenization_spaces": True}),
+        ("generation_config.json", {"max_length": 9}),
+        ("special_tokens_map.json", {"unk_token": "<|endoftext|>"}),
+    ],
+)
+def test_other_settings_of_a_model_are_another_run(
+    place: Place, tmp_path: Path, changed: str, file: str, more: dict[str, Any]
+) -> None:
+    folders = {name: tmp_path / name for name in ("start", "reference")}
+    for folder in folders.values():
+        shutil.copytree(place.model, folder)
+    request = place.request("anchored", model=folders["start"], reference=folders["reference"])
+    assert run(request, stop=2) is None
+    path = folders[changed] / file
+    before = path.read_text() if path.exists() else None
+    path.write_text(json.dumps((json.loads(before) if before else {}) | more))
+    with pytest.raises(UsageError, match="a configuration, a tokenizer or the settings of an adapter are not the same"):
+        run(request.replace(resume=True))
+    path.unlink() if before is None else path.write_text(before)
+    assert finished(request.replace(resume=True)).steps == 6
+
+
+def test_other_settings_of_an_adapter_or_its_base_are_another_run(place: Place, tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    shutil.copytree(place.model, base)
+    adapter = finished(place.request(out="adapter", model=base, lora_rank=2)).output
+    request = place.request(model=adapter)
+    assert run(request, stop=2) is None
+    for path, more in ((adapter / "adapter_config.json", {"lora_alpha": 9}), (base / "config.json", {"n_head": 1})):
+        before = path.read_text()
+        path.write_text(json.dumps(json.loads(before) | more))
+        with pytest.raises(AtdpError):
+            run(request.replace(resume=True))
+        path.write_text(before)
+    assert finished(request.replace(resume=True)).steps == 6
 
 
 def test_a_journal_that_lost_lines_is_refused(place: Place) -> None:
