@@ -69,15 +69,16 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     check_folder(folder)
     stored = stored_dtype(folder)
     base = base_of(folder) if is_adapter(folder) else folder
-    tokenizer = load_tokenizer(tokenizer_folder(folder))
     with staged(model_files(base)) as place:
-        model = _load_model(base, place, _load_config(base, place), tokenizer)
-    if is_adapter(folder):
-        with staged(model_files(folder)) as place:
-            model = load_adapter(model, folder, place)
-        model.peft_config[model.active_adapter].base_model_name_or_path = str(base)
-        check_adapter(folder, model, base, weight_files(base), weight_files(folder))
-        _check_finite(folder, model)
+        config = _load_config(base, place)
+        tokenizer = load_tokenizer(tokenizer_folder(folder))
+        model = _load_model(base, place, config, tokenizer)
+        if is_adapter(folder):
+            with staged(model_files(folder)) as adapter:
+                model = load_adapter(model, folder, adapter)
+                check_adapter(folder, model, base, weight_files(place), weight_files(adapter))
+            model.peft_config[model.active_adapter].base_model_name_or_path = str(base)
+            _check_finite(folder, model)
     _probe(folder, model)
     return Checkpoint(model=model, tokenizer=tokenizer, stored_dtype="float32" if stored == "float64" else stored)
 
@@ -111,7 +112,7 @@ def _load_model(
         raise _unloadable(folder, error) from error
     model.name_or_path = model.config._name_or_path = str(folder)
     _check_weights(folder, model, info, tokenizer)
-    check_base(folder, model, weight_files(folder))
+    check_base(folder, model, weight_files(place))
     loaded: PreTrainedModel = model.eval()
     return loaded
 
@@ -147,17 +148,10 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     Raises:
         InputError: There is none, or it cannot be read.
     """
-    try:
-        # Its class may depend on the model's.
-        config = {CONFIG: folder / CONFIG} if (folder / CONFIG).is_file() else {}
-        with _silent(), staged(tokenizer_files(folder) | config) as place:
-            tokenizer = AutoTokenizer.from_pretrained(place, local_files_only=True, trust_remote_code=False)
-    except BaseException as error:  # transformers and tokenizers raise many kinds here; a panic is no Exception
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        raise InputError(
-            f"{folder}: the tokenizer cannot be read.", "Save the model's fast tokenizer again."
-        ) from error
+    # Its class may depend on the model's.
+    config = {CONFIG: folder / CONFIG} if (folder / CONFIG).is_file() else {}
+    with staged(tokenizer_files(folder) | config) as place:
+        tokenizer = _load_tokenizer(folder, place)
     if not tokenizer.is_fast:
         raise InputError(f"{folder} has no fast tokenizer.", "Save one: it tells which characters a token covers.")
     # The library saves only one of two such tokens, and what it saved may not load again.
@@ -165,6 +159,19 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     if len(set(numbers)) < len(numbers):
         raise InputError(f"{folder}: the tokenizer has two tokens of one number.", "Save the tokenizer again.")
     return tokenizer
+
+
+def _load_tokenizer(folder: Path, place: Path) -> PreTrainedTokenizerFast:
+    """The tokenizer of the files in `place`, which are those of `folder`."""
+    try:
+        with _silent():
+            return AutoTokenizer.from_pretrained(place, local_files_only=True, trust_remote_code=False)
+    except BaseException as error:  # transformers and tokenizers raise many kinds here; a panic is no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise InputError(
+            f"{folder}: the tokenizer cannot be read.", "Save the model's fast tokenizer again."
+        ) from error
 
 
 def save_checkpoint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path, dtype: str) -> None:

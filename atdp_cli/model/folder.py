@@ -124,7 +124,7 @@ def _check_regular(folder: Path) -> None:
     """Refuse a pipe or a device under the name of a file that transformers or peft would read."""
     for name in (CONFIG, GENERATION, WEIGHTS, INDEX, ADAPTER, ADAPTER_WEIGHTS, *TOKENIZER_FILES):
         path = folder / name
-        if path.exists() and not path.is_file():
+        if path.exists() and not (path.is_file() or path.is_dir()):
             raise InputError(f"{path} is no regular file.", "Copy or save the model again.")
 
 

@@ -43,7 +43,9 @@ def request(folder: Path, model: Path, detector: Detector, **settings: Any) -> H
 
 def test_a_run_with_no_option(tmp_path: Path, checkpoint_folder: Path) -> None:
     found = fingerprint(plan_request(request(tmp_path, checkpoint_folder, Detector(tier=Tier.LOW_ENTITY))))
-    hashes = {name: found.pop(name) for name in ("records", "starting checkpoint", "recipe", "plan")}
+    hashes = {
+        name: found.pop(name) for name in ("records", "starting checkpoint", "settings of models", "recipe", "plan")
+    }
     assert found == {
         "--prior": "unknown",
         "--target-epsilon": "not given",

@@ -148,14 +148,14 @@ CASES = (
         name="ledger that seals a file above",
         make=sealed("../corpus.txt"),
         command=line("account model"),
-        said="model/privacy_ledger.json does not fit the weights beside it: ../corpus.txt is not what it sealed. "
+        said="model/privacy_ledger.json does not fit the model beside it: ../corpus.txt is not what it sealed. "
         "Restore the folder as it was written, or remove the ledger and take the past as unknown.",
     ),
     Case(
         name="ledger that seals a whole path",
         make=sealed("/etc/passwd"),
         command=HARDEN,
-        said="model/privacy_ledger.json does not fit the weights beside it: /etc/passwd is not what it sealed. "
+        said="model/privacy_ledger.json does not fit the model beside it: /etc/passwd is not what it sealed. "
         "Restore the folder as it was written, or remove the ledger and take the past as unknown.",
     ),
     Case(
