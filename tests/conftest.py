@@ -56,11 +56,16 @@ def one_pipeline() -> Iterator[None]:
     """
     import spacy
 
+    from atdp_cli.text.detection.scan import installed_pipeline
+    from atdp_cli.text.detection.third_party import THIRD_PARTY, third_party_folder
+
+    default = third_party_folder() if installed_pipeline() == THIRD_PARTY else None
     load = spacy.load
     installed = cache(lambda name: load(name, exclude=["lemmatizer"]))
 
     def load_once(name: Any, **options: Any) -> Any:
-        alike = options == {"exclude": ["lemmatizer"]} and spacy.util.is_package(str(name))
+        found = spacy.util.is_package(str(name)) or name == default
+        alike = options == {"exclude": ["lemmatizer"]} and found
         return installed(name) if alike else load(name, **options)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -9,6 +9,7 @@ import numpy as np
 
 from atdp_cli.audit.canary import LONGEST_SLOT, Characters, Secret, Template
 from atdp_cli.audit.pool import PADDING, Candidates
+from atdp_cli.model.tokenizer import without_panic
 from atdp_cli.model.tokens import encode_record
 
 if TYPE_CHECKING:
@@ -128,7 +129,8 @@ def _encoded(tokenizer: "PreTrainedTokenizerFast", texts: list[str]) -> list[Tok
     # A tokenizer.json may ask for either; calling the tokenizer turns them off, and so does this.
     backend.no_truncation()
     backend.no_padding()
-    return [list(encoding.ids) for encoding in backend.encode_batch_fast(texts, add_special_tokens=False)]
+    with without_panic(tokenizer.name_or_path):
+        return [list(encoding.ids) for encoding in backend.encode_batch_fast(texts, add_special_tokens=False)]
 
 
 def _shared(rows: list[Tokens]) -> int:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from atdp_cli.audit.canary import ALPHABETS, Choice, Slot, Template
 from atdp_cli.events import FellBack, Notify, RecordsRead, ignore
+from atdp_cli.model.tokenizer import without_panic
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ def tokenise(tokenizer: "PreTrainedTokenizerFast", template: Template, *, notify
     sizes: list[Ids] = []
     done, total = 0, _count(template)
     while batch := list(islice(texts, _ENCODED)):
-        ids = [encoding.ids for encoding in backend.encode_batch_fast(batch, add_special_tokens=False)]
+        with without_panic(tokenizer.name_or_path):
+            ids = [encoding.ids for encoding in backend.encode_batch_fast(batch, add_special_tokens=False)]
         sizes.append(np.fromiter(map(len, ids), dtype=np.int32, count=len(ids)))
         flat.append(np.fromiter(chain.from_iterable(ids), dtype=np.int32, count=int(sizes[-1].sum())))
         done += len(batch)

@@ -1,5 +1,7 @@
 """LoRA: a few trainable parameters beside frozen ones, which need less noise."""
 
+import json
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +12,17 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import PreTrainedModel
 
 from atdp_cli.errors import InputError
+from atdp_cli.files.bounded_read import read_whole
+from atdp_cli.files.checkpoint_names import ADAPTER
+from atdp_cli.files.trial import ends_in_time
+from atdp_cli.model.try_names import FORMS
 from atdp_cli.ranges import require_at_least
+
+SECONDS = 8.0
+"""For the trial of an adapter's patterns, which takes a hundredth of it on a machine that is free."""
+
+_PLAIN = re.compile(r"[\w.-]{1,200}")
+"""A name, as which a pattern does no harm; a dot in it stands for one character."""
 
 
 def add_adapter(model: PreTrainedModel, rank: int) -> Any:
@@ -41,8 +53,9 @@ def load_adapter(base: PreTrainedModel, folder: Path, place: Path) -> Any:
         place: A folder with the adapter's checked files alone.
 
     Raises:
-        InputError: The adapter does not fit the model.
+        InputError: The adapter does not fit the model, or selects layers by a pattern that takes too long.
     """
+    _try_patterns(base, folder)
     try:
         with no_warnings():
             model = PeftModel.from_pretrained(base, str(place), is_trainable=True)
@@ -61,12 +74,36 @@ def load_adapter(base: PreTrainedModel, folder: Path, place: Path) -> Any:
     return model.eval()
 
 
+def _try_patterns(base: PreTrainedModel, folder: Path) -> None:
+    """Refuse an adapter whose patterns do not end soon on the names of the model's modules."""
+    settings = json.loads(read_whole(folder / ADAPTER))
+    unknown = {name: _expressions(settings.get(name)) for name in FORMS}
+    names = [name for name, _ in base.named_modules()]
+    script = Path(__file__).with_name("try_names.py")
+    if any(unknown.values()) and not ends_in_time(script, {"patterns": unknown, "names": names}, SECONDS):
+        raise InputError(
+            f"{folder} cannot be loaded: a pattern in its {ADAPTER} fails or takes too long.",
+            "List the layers by name in target_modules.",
+        )
+
+
+def _expressions(value: Any) -> list[str]:
+    """What is more than a name in a setting: a text is one pattern, a list has some, an object's keys are some."""
+    texts = [value] if isinstance(value, str) else map(str, value or ())
+    return [text for text in texts if not _PLAIN.fullmatch(text)]
+
+
 @contextmanager
 def no_warnings() -> Iterator[None]:
     """Silence the warnings of peft and transformers: a model that loads is checked here, others are refused."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+def is_adapted(model: Any) -> bool:
+    """Whether the model has an adapter, which alone is saved."""
+    return isinstance(model, PeftModel)
 
 
 def merged(model: Any) -> PreTrainedModel:

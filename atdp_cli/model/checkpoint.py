@@ -1,9 +1,6 @@
 """Loading a checkpoint after checking it, and saving one that loads again."""
 
-import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +33,7 @@ from atdp_cli.model.folder import (
 )
 from atdp_cli.model.forward import Batch, logits_of
 from atdp_cli.model.staging import staged
+from atdp_cli.model.tokenizer import check_loaded_tokenizer, check_tokenizer_files, unreadable_tokenizer, without_panic
 from atdp_cli.model.tokens import tokenizer_fingerprint
 
 _NUMBER = re.compile(r"\d+")
@@ -124,36 +122,20 @@ def _unloadable(folder: Path, error: Exception) -> InputError:
     )
 
 
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Nothing on standard error: a panic of a Rust library writes its backtrace there before it raises in Python."""
-    try:
-        stderr = os.dup(2)
-    except OSError:  # closed already
-        yield
-        return
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 2)
-    try:
-        yield
-    finally:
-        os.dup2(stderr, 2)
-        os.close(stderr)
-        os.close(null)
-
-
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     """The folder's fast tokenizer; only a fast one knows which characters a token covers.
 
     Raises:
-        InputError: There is none, or it cannot be read.
+        InputError: There is none, it cannot be read, it names files elsewhere, or its patterns take too long.
     """
+    tried = check_tokenizer_files(folder)
     # Its class may depend on the model's.
     config = {CONFIG: folder / CONFIG} if (folder / CONFIG).is_file() else {}
     with staged(tokenizer_files(folder) | config) as place:
         tokenizer = _load_tokenizer(folder, place)
     if not tokenizer.is_fast:
         raise InputError(f"{folder} has no fast tokenizer.", "Save one: it tells which characters a token covers.")
+    check_loaded_tokenizer(folder, tokenizer.backend_tokenizer, tried)
     # The library saves only one of two such tokens, and what it saved may not load again.
     numbers = tokenizer.backend_tokenizer.get_vocab(with_added_tokens=False).values()
     if len(set(numbers)) < len(numbers):
@@ -164,14 +146,10 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
 def _load_tokenizer(folder: Path, place: Path) -> PreTrainedTokenizerFast:
     """The tokenizer of the files in `place`, which are those of `folder`."""
     try:
-        with _silent():
+        with without_panic(folder):
             return AutoTokenizer.from_pretrained(place, local_files_only=True, trust_remote_code=False)
-    except BaseException as error:  # transformers and tokenizers raise many kinds here; a panic is no Exception
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        raise InputError(
-            f"{folder}: the tokenizer cannot be read.", "Save the model's fast tokenizer again."
-        ) from error
+    except Exception as error:  # transformers and tokenizers raise many kinds here
+        raise unreadable_tokenizer(folder) from error
 
 
 def save_checkpoint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path, dtype: str) -> None:

@@ -5,6 +5,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from atdp_cli.files.corpus_file import LONE_SURROGATE
+from atdp_cli.model.tokenizer import without_panic
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -23,8 +24,12 @@ def align_record(
 
     Returns:
         Token ids, shape [tokens], and (start, end) in code points, shape [tokens].
+
+    Raises:
+        InputError: The tokenizer fails on the text.
     """
-    encoding = tokenizer(_encodable(text), add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    with without_panic(tokenizer.name_or_path):
+        encoding = tokenizer(_encodable(text), add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     ids: list[int] = list(encoding["input_ids"])
     offsets: list[tuple[int, int]] = [tuple(pair) for pair in encoding["offset_mapping"]]
     if tokenizer.bos_token_id is not None:

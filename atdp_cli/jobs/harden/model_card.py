@@ -1,10 +1,10 @@
 """What a model's card inherits from the card of the checkpoint that it was made from."""
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from atdp_cli.files.front_matter import front_matter
 from atdp_cli.report.document import CardEntry
 
 CARD = "README.md"
@@ -21,7 +21,7 @@ def inherited_card(folder: Path, *, encoder: bool, adapter: bool) -> CardEntry:
         encoder: Whether the model has an encoder and a decoder.
         adapter: Whether a LoRA adapter is written and not a whole model.
     """
-    metadata = _metadata(folder / CARD)
+    metadata = front_matter(folder / CARD)
     link = metadata.get("license_link")
     return CardEntry(
         loader=_loader(encoder=encoder, adapter=adapter),
@@ -38,18 +38,6 @@ def _loader(*, encoder: bool, adapter: bool) -> str:
     if adapter:
         return "AutoPeftModelForSeq2SeqLM" if encoder else "AutoPeftModelForCausalLM"
     return "AutoModelForSeq2SeqLM" if encoder else "AutoModelForCausalLM"
-
-
-def _metadata(card: Path) -> Mapping[str, Any]:
-    """The card's metadata; nothing where there is no card or it cannot be read."""
-    from huggingface_hub import metadata_load
-    from yaml import YAMLError
-
-    try:
-        metadata = metadata_load(card) if card.is_file() else None
-    except (OSError, ValueError, YAMLError):
-        return {}
-    return metadata if isinstance(metadata, dict) else {}
 
 
 def _several(value: Any) -> list[str]:

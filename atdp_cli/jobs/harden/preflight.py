@@ -1,4 +1,4 @@
-"""What a plan will need, before it starts: time, from a few timed batches of random tokens, memory, and disk."""
+"""What a plan will need, before it starts: time, by timed batches of random tokens, memory, disk; and a way to end."""
 
 import math
 import shutil
@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from atdp_cli.jobs.harden.model import LoadedModel
 from atdp_cli.jobs.harden.request import HardenRequest, Planned
 from atdp_cli.model.checkpoint import context_length
 from atdp_cli.model.folder import is_adapter
+from atdp_cli.model.rehearsal import rehearse_checkpoint
 from atdp_cli.model.tokens import encode_record
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.rng import secure_stream
@@ -234,6 +236,22 @@ def check_room(request: HardenRequest, loaded: LoadedModel, root: Path) -> None:
         f"The disk of {root.parent} has room for {_amount(free)}; the run needs up to {_amount(written + states)}.",
         f"Free some, or choose another -o{without}.",
     )
+
+
+def rehearse_output(planned: Planned, loaded: LoadedModel, root: Path) -> None:
+    """Try, before the first step, what comes after the last: the checkpoint is written without its weights, and read.
+
+    Args:
+        root: OUT.partial/, in which a folder is made and removed.
+
+    Raises:
+        InputError: The checkpoint's tokenizer, configuration or generation settings cannot be saved, or do not load
+            again as they were.
+    """
+    request, checkpoint = planned.request, loaded.checkpoint
+    merge = request.merge_adapter and not request.ranks.sharded
+    with TemporaryDirectory(prefix=".", dir=root) as folder:
+        rehearse_checkpoint(checkpoint, Path(folder), request.model, merge=merge)
 
 
 def state_bytes(model: PreTrainedModel, recipe: Recipe) -> int:

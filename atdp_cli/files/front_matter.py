@@ -1,0 +1,55 @@
+"""The YAML between the first two lines of dashes of a Markdown file, read within bounds: it comes from others."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+LARGEST, DEEPEST = 1 << 16, 20
+"""Bytes of front matter that are read, and levels of nesting in it; a model's card has a tenth of both."""
+
+
+def front_matter(path: Path) -> Mapping[str, Any]:
+    """The mapping at the head of a file; empty where there is none, or it is larger, deeper or of another kind.
+
+    Aliases are not followed: some lines of them can stand for more than any memory holds.
+    """
+    import yaml
+
+    try:
+        text = _block(path)
+        _check(text)
+        found = yaml.safe_load(text)
+    except (OSError, ArithmeticError, LookupError, TypeError, ValueError, yaml.YAMLError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _block(path: Path) -> str:
+    """What is between the dashes.
+
+    Raises:
+        OSError, ValueError: It cannot be read, is none, or is too long.
+    """
+    if not path.is_file():
+        return ""
+    with path.open("rb") as stream:
+        lines = stream.read(LARGEST).decode("utf-8-sig", errors="ignore").lstrip().splitlines()
+    if not lines or lines[0].rstrip() != "---":
+        return ""
+    return "\n".join(lines[1 : lines.index("---", 1)])
+
+
+def _check(text: str) -> None:
+    """Refuse what the library would follow without end.
+
+    Raises:
+        ValueError: It has aliases or too many levels.
+        yaml.YAMLError: It is no YAML.
+    """
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST or isinstance(event, yaml.AliasEvent):
+            raise ValueError("front matter")
