@@ -5,11 +5,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from atdp_cli.files.bounded_read import open_regular
 from atdp_cli.report.document import CardEntry
 
 CARD = "README.md"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 """A licence, a language, a half of a repository's name; nothing that could be a sentence."""
+
+LONGEST_METADATA = 1 << 14
+"""Bytes of a card that are looked at. Real metadata takes some hundred, and YAML is slow to read."""
+
+_FRONT_MATTER = re.compile(r"\s*---[ \t]*\r?\n((?:(?!---).*\n)*+)---[ \t]*\r?(?:\n|\Z)")
+_BAD_VALUES = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
+"""What PyYAML raises for values such as `!!int ''`, and for a document nested too deep."""
 
 
 def inherited_card(folder: Path, *, encoder: bool, adapter: bool) -> CardEntry:
@@ -42,12 +50,13 @@ def _loader(*, encoder: bool, adapter: bool) -> str:
 
 def _metadata(card: Path) -> Mapping[str, Any]:
     """The card's metadata; nothing where there is no card or it cannot be read."""
-    from huggingface_hub import metadata_load
-    from yaml import YAMLError
+    import yaml
 
     try:
-        metadata = metadata_load(card) if card.is_file() else None
-    except (OSError, ValueError, YAMLError):
+        with open_regular(card) as stream:
+            block = _FRONT_MATTER.match(stream.read(LONGEST_METADATA).decode("utf-8-sig", "replace"))
+        metadata = None if block is None else yaml.safe_load(block[1])
+    except (OSError, yaml.YAMLError, *_BAD_VALUES):
         return {}
     return metadata if isinstance(metadata, dict) else {}
 
