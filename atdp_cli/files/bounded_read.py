@@ -1,16 +1,16 @@
 """Files that are read at once: regular ones, which do not block, and none that could fill the memory."""
 
 import errno
+import io
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
 
 LARGEST_FILE = 1 << 26
 """Bytes of any file of settings or figures; those that atdp writes have a hundredth of it at most."""
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> io.BufferedReader:
     """A regular file, or what a symbolic link to one leads to, opened for reading.
 
     A pipe without a writer would block when it is opened, and a device never ends.

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,\n]')
+_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,\n]')
 
 
 class RepeatedKeyError(ValueError):
@@ -48,21 +48,21 @@ def _line_of_repeated(text: str) -> int:
     """The line of the first key that is there again; in the text before it all is JSON."""
     line, before = 1, ""
     keys: list[set[str] | None] = []
-    for found in _TOKEN.finditer(text):
-        token = found[0]
-        match token:
+    for found in _PIECE.finditer(text):
+        piece = found[0]
+        match piece:
             case "\n":
                 line += 1
                 continue
             case "{" | "[":
-                keys.append(set() if token == "{" else None)
+                keys.append(set() if piece == "{" else None)
             case "}" | "]":
                 keys.pop()
             case ":" | ",":
                 pass
             case _ if before in ("{", ",") and keys and (known := keys[-1]) is not None:
-                if (key := json.loads(token)) in known:
+                if (key := json.loads(piece)) in known:
                     return line
                 known.add(key)
-        before = token
+        before = piece
     return line

@@ -70,6 +70,12 @@ def fifo(path: Path) -> None:
     os.mkfifo(path)
 
 
+def linked_fifo(path: Path) -> None:
+    """A symbolic link to one."""
+    fifo(path.with_name("pipe"))
+    path.symlink_to("pipe")
+
+
 def unix_socket(path: Path) -> None:
     """A socket's name."""
     here = Path.cwd()
@@ -85,7 +91,7 @@ IRREGULAR: dict[str, Callable[[Path], object]] = {
     "folder": Path.mkdir,
     "device": lambda path: path.symlink_to("/dev/zero"),
     "null": lambda path: path.symlink_to("/dev/null"),
-    "link to a fifo": lambda path: (fifo(path.with_name("pipe")), path.symlink_to("pipe")),
+    "link to a fifo": linked_fifo,
 }
 
 READING = {
@@ -145,6 +151,7 @@ def piped(place: Path, *command: str, given: str = "Anna met Omar.\n") -> "subpr
         capture_output=True,
         text=True,
         timeout=120,
+        check=False,
     )
 
 
@@ -175,7 +182,8 @@ def test_detect_reads_standard_input_where_a_file_is_called_so(
 def test_a_shard_of_standard_input_is_refused(place: Path, atdp: Atdp) -> None:
     (place / "-").write_text("a\nb\nc\n")
     ended = atdp("detect", "-", "--shard", "1/2", "--no-store")
-    assert ended.code == 2 and "--shard splits a file" in ended.err
+    assert ended.code == 2
+    assert "--shard splits a file" in ended.err
 
 
 TO_DASH = {
@@ -208,7 +216,8 @@ def test_a_dash_is_standard_output_or_refused(name: str, place: Path, atdp: Atdp
     if name == "detect":
         assert len(ended.out.splitlines()) == 2
     if code:
-        assert ended.err.count("\n") == 1 and not (place / "p.txt").exists()
+        assert ended.err.count("\n") == 1
+        assert not (place / "p.txt").exists()
 
 
 TWICE = {
@@ -259,7 +268,8 @@ def test_a_key_twice_in_an_audit_is_refused(place: Path, atdp: Atdp) -> None:
     (place / "a.json").write_text('{\n "models": [],\n "models": []\n}\n')
     (place / "privacy_report.json").write_text("{}")
     ended = atdp("audit-canary", "model", "--canary", "ID493021", "--baseline", "a.json")
-    assert ended.code == 2 and "line 3 has a key more than once" in ended.err
+    assert ended.code == 2
+    assert "line 3 has a key more than once" in ended.err
 
 
 def manifest_of(*secrets: str, repeats: int = 1, drawn: str = "csprng") -> dict[str, object]:
@@ -307,7 +317,7 @@ def test_copies_of_a_canary_are_no_canaries(name: str, tmp_path: Path) -> None:
 
 def test_canaries_that_chance_drew_alike_are_read(tmp_path: Path) -> None:
     """Secrets are drawn with replacement; two of ten alike from a hundred are nothing rare."""
-    (tmp_path / "m.json").write_text(json.dumps(manifest_of(*["49", "49", "10", "11", "12", "13", "14", "15", "16", "17"])))
+    (tmp_path / "m.json").write_text(json.dumps(manifest_of("49", "49", *map(str, range(10, 18)))))
     assert len(read_manifest(tmp_path / "m.json").canaries) == 10
 
 
@@ -329,7 +339,7 @@ def zstd_of(content: bytes, **settings: int) -> bytes:
     return zstandard.ZstdCompressor(compression_params=parameters).compress(content)
 
 
-PACKED = {
+PACKED: dict[str, tuple[str, Callable[[], bytes]]] = {
     "gz": ("gz", lambda: gzip.compress(BOMB)),
     "gz in gz": ("gz", lambda: gzip.compress(gzip.compress(BOMB * 4))),
     "gz members": ("gz", lambda: gzip.compress(b"a\n") + gzip.compress(BOMB)),
@@ -366,13 +376,19 @@ def test_a_million_terms_are_read_and_used_in_bounded_time(tmp_path: Path) -> No
 
 def test_two_writers_of_one_file_leave_one_of_them(place: Path, atdp: Atdp) -> None:
     """The second finds the file there; without --force it is not replaced, however the two fall in time."""
-    with pytest.raises(UsageError, match="exists"), atomic_write(place / "out", replace=False) as first:
-        first.write(b"ours")
-        (place / "out").write_bytes(b"theirs")
+
+    def write_ours_after_theirs() -> None:
+        with atomic_write(place / "out", replace=False) as first:
+            first.write(b"ours")
+            (place / "out").write_bytes(b"theirs")
+
+    with pytest.raises(UsageError, match="exists"):
+        write_ours_after_theirs()
     assert (place / "out").read_bytes() == b"theirs"
     assert not list(place.glob(".*.tmp"))
     ended = atdp("redact", "c.txt", "--spans", "s.jsonl", "-o", "out", "--no-store")
-    assert ended.code == 2 and "exists" in ended.err
+    assert ended.code == 2
+    assert "exists" in ended.err
 
 
 CARDS = {

@@ -66,6 +66,4 @@ def _located(manifest: Path) -> "ManifestFile":
     whole, here = real_path(manifest), Path.cwd()
     inside = whole.is_relative_to(here)
     uri = quote(whole.relative_to(here).as_posix()) if inside else whole.as_uri()
-    # What a shell's <(…) gives can be read once, and has no lines that anyone could look up.
-    lines = canary_lines(manifest.read_text(encoding="utf-8")) if manifest.is_file() else ()
-    return ManifestFile(uri=uri, lines=lines)
+    return ManifestFile(uri=uri, lines=canary_lines(manifest.read_text(encoding="utf-8")))
