@@ -28,6 +28,7 @@ KIND_NAMES: dict[Kind, str] = {
 STANDARD_INPUT = STANDARD_OUTPUT = Path("-")
 """Never a file of that name, however it is spelled."""
 
+_REGULAR = "Name a regular file; only a corpus may come from a stream."
 _STREAM = re.compile(r"/dev/stdin|/(?:dev|proc/self)/fd/([0-9]{1,9})", re.ASCII)
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -93,14 +94,14 @@ def check_readable(path: Path) -> None:
     if not path.exists():
         raise InputError(f"{display_name(path)} does not exist.", "Check the path.")
     if not (is_stream(path) or path.is_file()):
-        raise InputError(f"{display_name(path)} is not a regular file.", "Name a file, or give it as standard input.")
+        raise InputError(f"{display_name(path)} is not a regular file.", _REGULAR)
     kind_of(path)
 
 
 def check_regular(path: Path) -> None:
     """Raise InputError unless `path` is an existing regular file: what is no corpus comes from no stream."""
     if is_stream(path):
-        raise InputError(f"{path} is not a regular file.", "Only a corpus can be a stream: name a file.")
+        raise InputError(f"{path} is not a regular file.", _REGULAR)
     check_readable(path)
 
 
