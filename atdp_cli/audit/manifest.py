@@ -1,6 +1,8 @@
 """The manifest: what was planted, where, and for which tokenizer."""
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
@@ -15,6 +17,10 @@ from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
+
+
+ALIKE_BY_CHANCE = 1e-9
+"""What a manifest with secrets alike must at least be likely to be drawn by chance to be believed."""
 
 
 class PlantedCanary(BaseModel):
@@ -80,7 +86,22 @@ class Manifest(BaseModel):
             raise ValueError("Two repeats share a position.")
         if len(lines) > self.records:
             raise ValueError("There are more repeats than records.")
+        if self._copied():
+            raise ValueError("More canaries have the same secret than chance would draw.")
         return self
+
+    def _copied(self) -> bool:
+        """Whether secrets are alike that were not drawn independently: one canary, counted many times.
+
+        Each of n draws meets an earlier one with probability (n − 1)/pool at most, whatever came before, so at least k
+        do with at most C(n, k)·((n − 1)/pool)^k. Secrets that were typed are not drawn, so no two may be alike.
+        """
+        n = len(self.canaries)
+        again = n - len({canary.secret for canary in self.canaries})
+        if not again or not self.calibrated:
+            return again > 0
+        drawn_alike = math.comb(n, again) * Fraction(n - 1, self.slots().pool) ** again
+        return drawn_alike < ALIKE_BY_CHANCE
 
     def slots(self) -> Template:
         """The template with its choices.

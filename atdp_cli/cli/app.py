@@ -14,7 +14,7 @@ from atdp_cli.cli.audit_canary import command as audit_canary
 from atdp_cli.cli.harden import command as harden
 from atdp_cli.cli.options.generate import generate_options
 from atdp_cli.cli.report import command as report
-from atdp_cli.cli.terminal.exit import INCOMPLETE, exit_on_interrupt, flush, one_line, unexpected_error, write_error
+from atdp_cli.cli.terminal.exit import INCOMPLETE, exit_on_interrupt, flush, unexpected_error, write_error
 from atdp_cli.errors import AtdpError
 
 app = typer.Typer(
@@ -76,10 +76,10 @@ def _run(arguments: list[str]) -> int:
         code = INCOMPLETE
     except typer.TyperException as misuse:
         if message := _one_line(misuse):
-            write_error(f"atdp: {one_line(message)}")
+            write_error(f"atdp: {message}")
         code = misuse.exit_code
     except AtdpError as error:
-        write_error(f"atdp: {one_line(str(error))}")
+        write_error(f"atdp: {error}")
         code = error.exit_code
     except BaseException as error:
         code = unexpected_error(error)

@@ -17,6 +17,7 @@ from atdp_cli.cli.options.shared import (
 )
 from atdp_cli.cli.terminal.console import progress, say_skipped, write_json
 from atdp_cli.errors import UsageError
+from atdp_cli.files.corpus_file import STANDARD_OUTPUT
 from atdp_cli.options import Option, Options
 from atdp_cli.text.options import OUTPUT, DetectionOptions, ReadingOptions, ReplacingOptions
 
@@ -30,7 +31,7 @@ class SpansFileOptions(Options):
     """Where spans go."""
 
     output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"))] = None
-    """Spans file. Default: standard output."""
+    """Spans file. Default, and -: standard output."""
 
 
 class QueueOptions(Options):
@@ -62,9 +63,12 @@ def detect_command(
     sampling = _sampling(queue, force=replacing.force)
     source, detector = corpus_source(reading, corpus), make_detector(detection, corpus, backend)
     console = printing.console()
+    output = None if writing.output == STANDARD_OUTPUT else writing.output
+    if printing.as_json and writing.output is not None and output is None:
+        raise UsageError("-o - and --json both write to standard output.", "Name a file, or leave --json out.")
     with progress(console, printing.progress) as notify:
-        if writing.output is not None:
-            tally = detect_to_file(source, writing.output, detector, notify, force=replacing.force, review=sampling)
+        if output is not None:
+            tally = detect_to_file(source, output, detector, notify, force=replacing.force, review=sampling)
         else:
             tally = detect_corpus(source, detector, _discard if printing.as_json else _print, notify, sampling)
     if printing.as_json:

@@ -11,7 +11,9 @@ from atdp_cli.cli.options.shared import (
     corpus_source,
     make_detector,
 )
-from atdp_cli.cli.terminal.console import progress, say_skipped, write_json
+from atdp_cli.cli.terminal.console import StandardOutput, progress, say_skipped, write_json
+from atdp_cli.errors import UsageError
+from atdp_cli.files.corpus_file import STANDARD_OUTPUT
 from atdp_cli.options import Option, Options
 from atdp_cli.text.options import OUTPUT, DetectionOptions, ReadingOptions, ReplacingOptions, SpanFileOptions
 from atdp_cli.text.redaction.placeholders import Style
@@ -21,7 +23,7 @@ class RedactedOutputOptions(Options):
     """Where the redacted corpus goes."""
 
     output: Annotated[Path, Option(OUTPUT, flags=("--output", "-o"))]
-    """The redacted corpus, in the same format."""
+    """The redacted corpus, in the same format; - for standard output, escaped where that is a terminal."""
 
 
 class PlaceholderOptions(Options):
@@ -54,11 +56,13 @@ def redact_command(
     """
     from atdp_cli.jobs.detect import redact_corpus
 
-    console = printing.console()
+    console, to_file = printing.console(), writing.output != STANDARD_OUTPUT
+    if printing.as_json and not to_file:
+        raise UsageError("-o - and --json both write to standard output.", "Name a file, or leave --json out.")
     with progress(console, printing.progress) as notify:
         tally = redact_corpus(
             corpus_source(reading, corpus),
-            writing.output,
+            writing.output if to_file else StandardOutput(),
             make_detector(detection, corpus, backend),
             notify,
             force=replacing.force,
@@ -75,5 +79,6 @@ def redact_command(
                 "crosscheck": None if tally.crosscheck is None else asdict(tally.crosscheck),
             }
         )
-    console.print(f"Records redacted into {writing.output}: {tally.records:,}.", soft_wrap=True)
+    where = writing.output if to_file else "standard output"
+    console.print(f"Records redacted into {where}: {tally.records:,}.", soft_wrap=True)
     say_skipped(console, tally.skipped)

@@ -83,8 +83,8 @@ def _walk(walk: "Review", console: "Console") -> None:
             reply = _answer(walk, line)
         except (InputError, UsageError) as refused:
             reply = str(refused)
-        if reply:
-            console.print(reply, soft_wrap=True)
+        for said in reply.splitlines():
+            console.print(said, soft_wrap=True)
 
 
 def _ask(console: "Console") -> str | None:
@@ -144,7 +144,9 @@ def _keys(entry: "QueueEntry | None") -> str:
 def _show(console: "Console", walk: "Review") -> None:
     if walk.entry is not None:
         _show_sentence(console, walk, walk.entry)
-    console.print(f"\n{_keys(walk.entry)}", style="dim")
+    console.print()
+    for keys in _keys(walk.entry).splitlines():
+        console.print(keys, style="dim")
     if walk.pending.drop or walk.pending.mark:
         console.print(_pending(walk), soft_wrap=True)
 
@@ -157,7 +159,9 @@ def _show_sentence(console: "Console", walk: "Review", entry: "QueueEntry") -> N
 
     number = walk.todo[walk.at] + 1
     head = f"{number:,} of {len(walk.queue.entries):,} · {entry.stratum} · record {printable(entry.id)}"
-    console.print(f"\n{head}\n", style="bold")
+    console.print()
+    console.print(head, style="bold")
+    console.print()
     masks = [printable(mask_of(at, span.label)) for at, span in enumerate(entry.spans, start=1)]
     pieces = list(map(printable, entry.pieces()))
     sentence = Text(pieces[0])

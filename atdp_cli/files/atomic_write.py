@@ -17,7 +17,7 @@ TEMPORARY = ".tmp"
 
 
 @contextlib.contextmanager
-def atomic_write(target: Path, *, mode: int = 0o666) -> Iterator[Writable]:
+def atomic_write(target: Path, *, mode: int = 0o666, replace: bool = True) -> Iterator[Writable]:
     """A binary stream that becomes `target` when the block ends without an error, and nothing otherwise.
 
     The bytes go to a temporary file beside `target`, are flushed to disk and renamed into place.
@@ -25,8 +25,10 @@ def atomic_write(target: Path, *, mode: int = 0o666) -> Iterator[Writable]:
 
     Args:
         mode: Permissions of a new file, before the process's mask.
+        replace: Whether a file that is there by then is replaced.
 
     Raises:
+        UsageError: It is not to be replaced, and there now: another process has written it.
         InputError: The target's folder is missing, or the target is a folder or a device.
         RunError: The disk is full or does not allow writing.
     """
@@ -38,7 +40,7 @@ def atomic_write(target: Path, *, mode: int = 0o666) -> Iterator[Writable]:
                 yield stream
             plain.flush()
             os.fsync(plain.fileno())
-        temporary.replace(target)
+        _put(temporary, target, replace=replace)
         sync_folder(target.parent)
     except OSError as error:
         raise RunError(
@@ -46,6 +48,25 @@ def atomic_write(target: Path, *, mode: int = 0o666) -> Iterator[Writable]:
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _put(temporary: Path, target: Path, *, replace: bool) -> None:
+    if not replace:
+        try:
+            # A link fails where the name is taken, also a moment ago; a rename would replace it.
+            os.link(temporary, target)
+        except FileExistsError:
+            raise _exists(target) from None
+        except OSError:  # a file system without such links
+            if os.path.lexists(target):
+                raise _exists(target) from None
+        else:
+            return
+    temporary.replace(target)
+
+
+def _exists(path: Path) -> UsageError:
+    return UsageError(f"{path} exists.", "Use --force to replace it, or choose another name.")
 
 
 def atomic_rewrite(target: Path, data: bytes) -> None:
@@ -74,11 +95,13 @@ def check_new(path: Path, *, force: bool) -> None:
     """
     _check_replaceable(path)
     if os.path.lexists(path) and not force:
-        raise UsageError(f"{path} exists.", "Use --force to replace it, or choose another name.")
+        raise _exists(path)
 
 
 def _check_replaceable(path: Path) -> None:
     """Refuse what a rename must not replace, and a name that no file can have."""
+    if path == Path("-"):
+        raise UsageError("- stands for standard output, where this cannot be written.", "Name the file to write.")
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} is not a folder.", "Create it first.")
     if path.is_dir():

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import io
+import os
 import re
 import sys
 import zlib
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 from atdp_cli.errors import InputError, UsageError
+from atdp_cli.files.bounded_read import open_regular
 from atdp_cli.files.compression import BLOCK_BYTES, compression_of, unpacked
 
 Kind = Literal["text", "jsonl", "csv", "tsv", "parquet"]
@@ -23,7 +25,11 @@ KIND_NAMES: dict[Kind, str] = {
     "parquet": "Parquet",
 }
 
-STANDARD_INPUT = Path("-")
+STANDARD_INPUT = STANDARD_OUTPUT = Path("-")
+"""Never a file of that name, however it is spelled."""
+
+_REGULAR = "Name a regular file; only a corpus may come from a stream."
+_STREAM = re.compile(r"/dev/stdin|/(?:dev|proc/self)/fd/([0-9]{1,9})", re.ASCII)
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 """Half a character of UTF-16, which JSON can smuggle in and UTF-8 cannot write."""
@@ -69,15 +75,34 @@ def kind_of(path: Path) -> Kind:
     return kind
 
 
+def is_stream(path: Path) -> bool:
+    """Whether a corpus is what the process was started with: `-`, /dev/stdin or /dev/fd/N."""
+    return path == STANDARD_INPUT or _STREAM.fullmatch(str(path)) is not None
+
+
+def is_rereadable(path: Path) -> bool:
+    """Whether a corpus can be read twice, and has a size."""
+    return path != STANDARD_INPUT and path.is_file()
+
+
 def check_readable(path: Path) -> None:
-    """Raise InputError unless `path` is standard input or an existing file of a format that can be read."""
+    """Raise InputError unless `path` is a stream or an existing regular file of a format that can be read."""
     if path == STANDARD_INPUT:
         return
     if path.is_dir():
         raise InputError(f"{display_name(path)} is a folder.", "Name one corpus file in it.")
     if not path.exists():
         raise InputError(f"{display_name(path)} does not exist.", "Check the path.")
+    if not (is_stream(path) or path.is_file()):
+        raise InputError(f"{display_name(path)} is not a regular file.", _REGULAR)
     kind_of(path)
+
+
+def check_regular(path: Path) -> None:
+    """Raise InputError unless `path` is an existing regular file: what is no corpus comes from no stream."""
+    if is_stream(path):
+        raise InputError(f"{path} is not a regular file.", _REGULAR)
+    check_readable(path)
 
 
 def read_lines(path: Path, on_error: OnError = raise_error) -> Iterator[tuple[int, str, str]]:
@@ -189,8 +214,14 @@ def _opened(path: Path) -> Iterator[tuple[io.BufferedIOBase | IO[bytes], IO[byte
     if path == STANDARD_INPUT:
         yield sys.stdin.buffer, None
         return
+    if is_stream(path) and not path.is_file():
+        # To open its name again would wait for a second writer where it is a named pipe.
+        named = _STREAM.fullmatch(str(path))
+        with os.fdopen(os.dup(int((named and named[1]) or 0)), "rb") as stream:
+            yield stream, None
+        return
     compression = compression_of(path)
-    with path.open("rb") as plain, unpacked(plain, compression) as stream:
+    with open_regular(path) as plain, unpacked(plain, compression) as stream:
         yield stream, plain if compression else None
 
 

@@ -4,8 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from atdp_cli.files.bounded_read import open_regular
+
 LARGEST, DEEPEST = 1 << 16, 20
 """Bytes of front matter that are read, and levels of nesting in it; a model's card has a tenth of both."""
+
+
+_BAD_VALUES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What PyYAML raises for values such as `!!int ''`."""
 
 
 def front_matter(path: Path) -> Mapping[str, Any]:
@@ -19,7 +25,7 @@ def front_matter(path: Path) -> Mapping[str, Any]:
         text = _block(path)
         _check(text)
         found = yaml.safe_load(text)
-    except (OSError, ArithmeticError, LookupError, TypeError, ValueError, yaml.YAMLError):
+    except (OSError, yaml.YAMLError, *_BAD_VALUES):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -30,9 +36,7 @@ def _block(path: Path) -> str:
     Raises:
         OSError, ValueError: It cannot be read, is none, or is too long.
     """
-    if not path.is_file():
-        return ""
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         lines = stream.read(LARGEST).decode("utf-8-sig", errors="ignore").lstrip().splitlines()
     if not lines or lines[0].rstrip() != "---":
         return ""

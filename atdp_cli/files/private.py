@@ -5,7 +5,7 @@ import secrets
 from pathlib import Path
 
 from atdp_cli.files.bounded_read import read_whole
-from atdp_cli.files.corpus_file import STANDARD_INPUT
+from atdp_cli.files.corpus_file import is_stream
 
 KEY_BYTES = 32
 """Of a fresh key; a key for pseudonyms may be longer."""
@@ -63,5 +63,5 @@ def beside(output: Path, suffix: str) -> Path:
 
 
 def private_folder(corpus: Path) -> Path | None:
-    """`mail.txt` → `mail.txt.private` beside it; None for standard input, and for a path that has no name."""
-    return None if corpus == STANDARD_INPUT or not corpus.name else beside(corpus, PRIVATE)
+    """`mail.txt` → `mail.txt.private` beside it; None for a stream, and for a path that has no name."""
+    return None if is_stream(corpus) or not corpus.name else beside(corpus, PRIVATE)

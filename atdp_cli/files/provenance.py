@@ -6,6 +6,8 @@ import platform
 from datetime import UTC, datetime
 from pathlib import Path
 
+from atdp_cli.files.bounded_read import open_regular
+
 
 def timestamp() -> str:
     """Now, in UTC, to the second."""
@@ -20,5 +22,5 @@ def software() -> dict[str, str]:
 
 def file_sha256(path: Path) -> str:
     """Hex SHA-256 of a file's bytes."""
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

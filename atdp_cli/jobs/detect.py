@@ -9,7 +9,8 @@ from pathlib import Path
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify
 from atdp_cli.files.atomic_write import atomic_write, check_new, real_path, same_file
-from atdp_cli.files.corpus_file import STANDARD_INPUT, OnError, raise_error
+from atdp_cli.files.compression import Writable
+from atdp_cli.files.corpus_file import STANDARD_INPUT, OnError, is_rereadable, is_stream, raise_error
 from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import Detector, check_detector, run_detector
 from atdp_cli.text.corpus.records import Record, select_records
@@ -126,7 +127,7 @@ def _written(detections: Iterable[Detection], tier: Tier, write: Write, counts: 
 def queue_header(corpus: CorpusSource, tier: Tier, rate: float) -> Header:
     """What a queue says of where it comes from."""
     return Header(
-        corpora=(writable(str(corpus.path if corpus.path == STANDARD_INPUT else real_path(corpus.path))),),
+        corpora=(writable(str(STANDARD_INPUT if is_stream(corpus.path) else real_path(corpus.path))),),
         unit=corpus.unit,
         text_field=corpus.text_field,
         id_field=corpus.id_field,
@@ -161,13 +162,13 @@ def detect_to_file(
     check_new(output, force=force)
     if review is not None and same_file(review.queue, output):
         raise UsageError("--review and --output name the same file.", "Write the queue to another file.")
-    with atomic_write(output) as stream:
+    with atomic_write(output, replace=force) as stream:
         return detect_corpus(corpus, detector, lambda line: stream.write(line.encode()), notify, review)
 
 
 def redact_corpus(
     corpus: CorpusSource,
-    output: Path,
+    output: Path | Writable,
     detector: Detector,
     notify: Notify,
     *,
@@ -181,6 +182,7 @@ def redact_corpus(
     What is skipped is left out: a line that cannot be read cannot be called redacted.
 
     Args:
+        output: The file to write, or a stream.
         style: How placeholders look.
         pseudonym_key: The file of the key for pseudonyms, created if it does not exist; None for a random key
             that is thrown away.
@@ -191,7 +193,8 @@ def redact_corpus(
             would replace the corpus, or have pseudonyms of its own.
         InputError: The corpus, the spans or the key cannot be used.
     """
-    check_new(output, force=force)
+    if isinstance(output, Path):
+        check_new(output, force=force)
     if corpus.shard is not None:
         _check_part(corpus, output, style, pseudonym_key)
     check_crosscheck(detector.crosscheck, spans=spans is not None)
@@ -204,12 +207,12 @@ def redact_corpus(
         detections = _detections(records, corpus, detector, notify, counts)
         return (edits(each.record.text, at_tier(each.spans, detector.tier), masking) for each in detections)
 
-    counts.records = rewrite_corpus(corpus.path, output, changes, corpus, _on_error(corpus, counts))
+    counts.records = rewrite_corpus(corpus.path, output, changes, corpus, _on_error(corpus, counts), replace=force)
     return counts
 
 
-def _check_part(corpus: CorpusSource, output: Path, style: Style, pseudonym_key: Path | None) -> None:
-    if same_file(output, corpus.path):
+def _check_part(corpus: CorpusSource, output: Path | Writable, style: Style, pseudonym_key: Path | None) -> None:
+    if isinstance(output, Path) and same_file(output, corpus.path):
         raise UsageError(
             "--output names the corpus, but --shard reads only a part of it.", "Write the part to another file."
         )
@@ -220,12 +223,12 @@ def _check_part(corpus: CorpusSource, output: Path, style: Style, pseudonym_key:
         )
 
 
-def _masking(style: Style, pseudonym_key: Path | None, output: Path) -> Masking:
+def _masking(style: Style, pseudonym_key: Path | None, output: Path | Writable) -> Masking:
     if pseudonym_key is None:
         return fresh_masking(style)
     if style is not Style.PSEUDONYM:
         raise UsageError("--pseudonym-key goes with --style pseudonym.", "Add that style, or leave the key out.")
-    if same_file(pseudonym_key, output):
+    if isinstance(output, Path) and same_file(pseudonym_key, output):
         raise UsageError("--pseudonym-key and --output name the same file.", "Keep the key elsewhere.")
     return Masking(style, read_or_create_key(pseudonym_key))
 
@@ -255,7 +258,7 @@ def _count(corpus: CorpusSource) -> int | None:
 
     Reading is some hundred times as fast as detecting, and finds what cannot be read before that begins.
     """
-    if not corpus.path.is_file():
+    if not is_rereadable(corpus.path):
         return None
     return sum(1 for _ in select_records(corpus.path, corpus, (lambda _: None) if corpus.skip_bad else raise_error))
 

@@ -16,7 +16,7 @@ from atdp_cli.audit.verdict import DEFAULT_LIMITS
 from atdp_cli.audit_result import LEAST_POWER
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write, check_new, same_file
-from atdp_cli.files.corpus_file import check_readable, check_same_kind, kind_of, read_lines
+from atdp_cli.files.corpus_file import check_readable, check_regular, check_same_kind, kind_of, read_lines
 from atdp_cli.model.folder import check_folder
 
 MOST_CHOICES = 100_000
@@ -153,7 +153,7 @@ def plant_canaries(
         records=sum(1 for line in planted if line.strip()),
         drawn=canaries.drawn,
     )
-    with atomic_write(output) as stream:
+    with atomic_write(output, replace=force) as stream:
         stream.write(_joined(planted, places, endings).encode("utf-8"))
         # Before the corpus has its name: one whose secrets are lost would be worth nothing.
         write_manifest(manifest, made)
@@ -162,7 +162,7 @@ def plant_canaries(
 
 def _choices(path: Path) -> tuple[str, ...]:
     """The non-blank lines of a file."""
-    check_readable(path)
+    check_regular(path)
     choices = tuple(line for _, line, _ in read_lines(path) if line.strip())
     if not choices or len(choices) > MOST_CHOICES or len(set(choices)) != len(choices):
         problem = "holds a line twice" if 1 <= len(choices) <= MOST_CHOICES else f"has {len(choices):,} lines"

@@ -1,6 +1,5 @@
 """A checkpoint folder, checked before anything of it is loaded. Never imports torch."""
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from atdp_cli.files.checkpoint_names import (
     TOKENIZER_FILES,
     WEIGHTS,
 )
+from atdp_cli.files.json_text import parse_json
 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
@@ -274,17 +274,9 @@ def _read_object(file: Path) -> dict[str, Any]:
     if not file.is_file():
         raise InputError(f"{file.parent} has no {file.name}.", "Give a model folder as save_pretrained writes it.")
     try:
-        document = json.loads(read_whole(file).decode("utf-8"), object_pairs_hook=_unique)
+        document = parse_json(read_whole(file).decode("utf-8"))
     except (ValueError, OSError, RecursionError) as error:
         raise InputError(f"{file} is not valid JSON.", "Copy or save it again.") from error
     if not isinstance(document, dict):
         raise InputError(f"{file} holds no JSON object.", "Copy or save it again.")
     return document
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object without a key that stands there twice: readers differ in which of them they take."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise ValueError("a key twice")
-    return made

@@ -11,6 +11,7 @@ from typing import Any
 from atdp_cli.errors import InputError
 from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.files.checkpoint_names import TEMPLATES, TOKENIZER, TOKENIZER_CONFIG
+from atdp_cli.files.json_text import parse_json
 from atdp_cli.files.trial import ends_in_time
 
 SECONDS = 8.0
@@ -44,7 +45,7 @@ def check_tokenizer_files(folder: Path) -> frozenset[str]:
     """
     _check_names(folder)
     try:
-        tokenizer = json.loads(read_whole(folder / TOKENIZER))
+        tokenizer = parse_json(read_whole(folder / TOKENIZER).decode("utf-8"))
     except (ValueError, OSError, RecursionError):
         return frozenset()  # whoever loads it says what is wrong
     parts = {name: tokenizer.get(name) for name in _PARTS} if isinstance(tokenizer, dict) else {}
@@ -106,7 +107,11 @@ def _added(tokenizer: Any) -> list[str]:
 def _check_names(folder: Path) -> None:
     """Refuse names that become names of files, where they are anything but plain."""
     try:
-        settings = json.loads(read_whole(folder / TOKENIZER_CONFIG)) if (folder / TOKENIZER_CONFIG).is_file() else {}
+        settings = (
+            parse_json(read_whole(folder / TOKENIZER_CONFIG).decode("utf-8"))
+            if (folder / TOKENIZER_CONFIG).is_file()
+            else {}
+        )
     except (ValueError, OSError, RecursionError) as error:
         raise InputError(f"{folder / TOKENIZER_CONFIG} is not valid JSON.", "Copy or save it again.") from error
     if not isinstance(settings, dict):

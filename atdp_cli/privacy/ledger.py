@@ -24,6 +24,7 @@ from pydantic import (
 from atdp_cli.errors import InputError
 from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.files.checkpoint_names import ADAPTER, CONFIG, checkpoint_files
+from atdp_cli.files.json_text import RepeatedKeyError, parse_json
 from atdp_cli.files.provenance import file_sha256
 from atdp_cli.privacy.relation import Relation
 from atdp_cli.ranges import LEAST_DELTA
@@ -234,13 +235,15 @@ def read_ledger(path: Path) -> Ledger:
 def _parsed(path: Path, text: str) -> tuple[Ledger, object]:
     """The ledger in a text, and its digest as stated there."""
     try:
-        document = json.loads(text)
+        document = parse_json(text)
         digest = document.pop(DIGEST, None) if isinstance(document, dict) else None
         # JSON has no tuples, which strict validation of Python values would require.
         return Ledger.model_validate_json(json.dumps(document)), digest
     except ValidationError as error:
         first = error.errors()[0]
         where, what = ".".join(str(part) for part in first["loc"]) or "the file", first["msg"]
+    except RepeatedKeyError as error:
+        where, what = "the file", str(error)
     except (ValueError, RecursionError):
         where, what = "the file", "Invalid JSON"
     raise InputError(

@@ -86,7 +86,8 @@ def account_command(
         return
     console = stdout_console()
     if ledger.solve is not None:
-        console.print(_solution(subject))
+        for line in _solution(subject):
+            console.print(line)
     for index, scope in enumerate(_shown(result)):
         console.print(_table(subject, result, scope, wanted.group, first=not index))
     if subject.parameters is None:
@@ -298,7 +299,7 @@ def _pld(ledger: "Ledger") -> float | None:
     return epsilon_pld(events, ledger.delta, grid=ledger.grid) if events else None
 
 
-def _solution(subject: Subject) -> str:
+def _solution(subject: Subject) -> list[str]:
     if subject.plan is not None:
         shown = [
             f"Stage {stage.stage.name}: {stage.steps:,} steps, noise multiplier {sigmas[0]!r} in the first epoch."
@@ -310,11 +311,11 @@ def _solution(subject: Subject) -> str:
             for stage in subject.plan.training
             if (sigma := stage.stage.release_noise_multiplier) is not None
         ]
-        return "\n".join(shown)
+        return shown
     if subject.parameters is None:
         raise ValueError("nothing was solved for")
     q, sigma, steps = subject.parameters.sample_rate, subject.parameters.noise_multiplier, subject.parameters.steps
-    return f"Sample rate {q:.6g}, noise multiplier {sigma:.6g}, {steps:,} steps."
+    return [f"Sample rate {q:.6g}, noise multiplier {sigma:.6g}, {steps:,} steps."]
 
 
 SCOPE_TITLES = {

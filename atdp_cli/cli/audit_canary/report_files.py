@@ -1,12 +1,13 @@
 """The files of an audit that a CI reads: JUnit, SARIF, a baseline, and what GitHub Actions shows."""
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from atdp_cli.cli.audit_canary.options import ReportOptions
+from atdp_cli.cli.terminal.escape import escaped_json, escaped_lines, escaped_marks
+from atdp_cli.cli.terminal.exit import write_error, write_safe
 
 if TYPE_CHECKING:
     from atdp_cli.audit_result import AnyAudit
@@ -24,15 +25,15 @@ def write_report_files(reports: ReportOptions, audits: "Sequence[AnyAudit]", man
 
     located = None if manifest is None else _located(manifest)
     if reports.junit is not None:
-        _write_text(reports.junit, junit(audits))
+        _write_text(reports.junit, escaped_lines(junit(audits)))
     if reports.sarif is not None:
-        _write_text(reports.sarif, document_text(sarif(audits, located, __version__)))
+        _write_text(reports.sarif, escaped_json(document_text(sarif(audits, located, __version__))))
     if reports.write_baseline is not None:
-        _write_text(reports.write_baseline, document_text(make_baseline(audits).model_dump(mode="json")))
+        _write_text(reports.write_baseline, escaped_json(document_text(make_baseline(audits).model_dump(mode="json"))))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         # Standard output may have to be JSON; GitHub reads both.
         for line in annotations(audits, located):
-            print(line, file=sys.stderr)
+            write_safe(escaped_marks(line))  # the commands are meant
         if target := os.environ.get("GITHUB_STEP_SUMMARY"):
             _append(Path(target), step_summary(audits))
 
@@ -49,9 +50,9 @@ def _append(path: Path, text: str) -> None:
     """Add to the step summary. One that cannot be written is no reason to lose the verdict."""
     try:
         with path.open("a", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.write(text)
+            stream.write(escaped_lines(text))
     except OSError as error:
-        print(f"atdp: the step summary could not be written ({error.strerror}).", file=sys.stderr)
+        write_error(f"atdp: the step summary could not be written ({error.strerror}).")
 
 
 def _located(manifest: Path) -> "ManifestFile":
@@ -65,6 +66,4 @@ def _located(manifest: Path) -> "ManifestFile":
     whole, here = real_path(manifest), Path.cwd()
     inside = whole.is_relative_to(here)
     uri = quote(whole.relative_to(here).as_posix()) if inside else whole.as_uri()
-    # What a shell's <(…) gives can be read once, and has no lines that anyone could look up.
-    lines = canary_lines(manifest.read_text(encoding="utf-8")) if manifest.is_file() else ()
-    return ManifestFile(uri=uri, lines=lines)
+    return ManifestFile(uri=uri, lines=canary_lines(manifest.read_text(encoding="utf-8")))

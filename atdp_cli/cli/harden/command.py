@@ -10,6 +10,7 @@ from atdp_cli.cli.harden.output import Needs, plan_json, result_json, show_plan,
 from atdp_cli.cli.harden.request import make_request, sets_learning_rate
 from atdp_cli.cli.options.command_line import full_command, without_paths
 from atdp_cli.cli.terminal.console import progress, stderr_console, write_json
+from atdp_cli.cli.terminal.escape import escaped
 from atdp_cli.cli.terminal.json_lines import ProgressOption
 from atdp_cli.errors import AtdpError, UsageError
 
@@ -135,6 +136,6 @@ def _finish(planned: "Planned", finished: "HardenResult", console: "Console", op
     if options.as_json:
         write_json(result_json(planned, finished))
     else:
-        typer.echo(str(finished.output))
+        typer.echo(escaped(str(finished.output)))
     if finished.failed is not None:
         raise typer.Exit(LIMIT_MISSED)

@@ -32,12 +32,13 @@ def show_recipes(context: typer.Context, wanted: bool) -> None:
 
 def _table() -> "Table":
     from rich import box
-    from rich.table import Table
+    from rich.table import Column, Table
+    from rich.text import Text
 
     from atdp_cli.jobs.harden.recipes import recipe_summaries
 
-    heads = ("recipe", "stages", "--prior\npublic", "--prior\nunknown")
+    heads = ("recipe", "stages", Column(Text("--prior\npublic")), Column(Text("--prior\nunknown")))
     table = Table(*heads, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for row in recipe_summaries():
-        table.add_row(row.recipe, "\n".join(row.stages) or "none", row.public, row.unknown)
+        table.add_row(row.recipe, Text("\n".join(row.stages) or "none"), row.public, row.unknown)
     return table

@@ -8,6 +8,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, Tex
 from rich.table import Column
 from rich.text import Text
 
+from atdp_cli.cli.terminal.escape import escaped
+
 _REDRAWN = 0.1  # seconds: more often than that nobody looks, and drawing takes time from the task
 
 
@@ -75,8 +77,8 @@ class Bars:
         if name not in self._tasks:
             # Not before there is something to show: a run that ends at once shall leave no blank line.
             self._bars.start()
-            self._tasks[name] = self._bars.add_task(name, total=total, detail="")
-        self._undrawn[name] = (done, total, detail)
+            self._tasks[name] = self._bars.add_task(escaped(name), total=total, detail="")
+        self._undrawn[name] = (done, total, escaped(detail))
         if done == total or time.monotonic() - self._drawn >= _REDRAWN:
             self._draw()
 

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 from atdp_cli.cli.terminal.bars import Bars, Pace
+from atdp_cli.cli.terminal.escape import escaped, escaped_json, escaped_lines
 from atdp_cli.cli.terminal.json_lines import EventLines, ProgressOption, write_line
 from atdp_cli.events import (
     CrossChecked,
@@ -26,7 +28,15 @@ from atdp_cli.events import (
 
 
 class PlainConsole(Console):
-    """A console for which paths are no markup, and a reader that has gone no reason to exit with 1."""
+    """A console for which texts are neither markup nor commands, and a reader that has gone no reason to exit with 1.
+
+    Every string that is printed, on its own or in a table, is one line and is escaped here; whoever wants several lines
+    prints several. A `Text` is taken as it is, so what it is made of has to be escaped before.
+    """
+
+    def render_str(self, text: str, **settings: Any) -> Text:
+        """A string as Rich renders it, without anything that would do something."""
+        return super().render_str(escaped(text), **settings)
 
     def on_broken_pipe(self) -> None:
         """Rich would end the process with 1, which means a failed audit here."""
@@ -34,7 +44,7 @@ class PlainConsole(Console):
 
     @classmethod
     def on(cls, **settings: Any) -> "PlainConsole":
-        """A console that prints text as it is."""
+        """A console that prints strings as they are, but for what `escaped` escapes."""
         return cls(markup=False, emoji=False, highlight=False, **settings)
 
 
@@ -63,9 +73,21 @@ def write_json(value: Any) -> None:
     """One JSON document on standard output; not a number is never written as one."""
     import json
 
-    # In pieces: that of a thousand audits has megabytes.
-    sys.stdout.writelines(json.JSONEncoder(indent=2, ensure_ascii=False, allow_nan=False).iterencode(value))
+    # In pieces, of which each has whole strings: that of a thousand audits has megabytes.
+    pieces = json.JSONEncoder(indent=2, ensure_ascii=False, allow_nan=False).iterencode(value)
+    sys.stdout.writelines(map(escaped_json, pieces))
     sys.stdout.write("\n")
+
+
+class StandardOutput:
+    """Standard output for data, such as a redacted corpus: as it is for a file or a pipe, escaped for a screen."""
+
+    def write(self, data: bytes) -> int:
+        """Write all of `data`, which is whole characters of UTF-8."""
+        if not sys.stdout.isatty():
+            return sys.stdout.buffer.write(data)
+        sys.stdout.write(escaped_lines(data.decode("utf-8")))
+        return len(data)
 
 
 def _going_on(event: Resumed) -> str:

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 import typer
 
+from atdp_cli.cli.terminal.escape import escaped
 from atdp_cli.errors import AtdpError, InputError
 
 INTERRUPTED = 130
@@ -64,19 +65,20 @@ def unexpected_error(error: BaseException) -> int:
         "ATDP_TRACEBACK=1 shows the details, which may quote your data."
     )
     if os.environ.get("ATDP_TRACEBACK") == "1":
-        write_error("".join(traceback.format_exception(error)))
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            write_error(line)
     return INCOMPLETE
 
 
-def one_line(text: str) -> str:
-    """What can be shown of `text` on one line: a path may hold line feeds and a terminal's commands."""
-    return "".join(part if part.isprintable() else part.encode("unicode_escape").decode("ascii") for part in text)
+def write_error(line: str) -> None:
+    """Write a line on standard error, escaped, if anybody hears it."""
+    write_safe(escaped(line))
 
 
-def write_error(text: str) -> None:
-    """Write a line on standard error, if anybody hears it."""
+def write_safe(line: str) -> None:
+    """Write a line on standard error that is escaped already, if anybody hears it."""
     try:
-        print(text, file=sys.stderr, flush=True)
+        print(line, file=sys.stderr, flush=True)
     except OSError:
         drop(sys.stderr)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
+from atdp_cli.cli.terminal.escape import escaped_json
 from atdp_cli.events import Event, NodesScored, RecordsRead, StepDone
 
 INTERVAL = 0.1
@@ -24,7 +25,7 @@ class ProgressOption(StrEnum):
 def event_line(event: Event) -> str:
     """The event as one line of JSON, in ASCII, so that no locale can spoil it; without the line's end."""
     values = {name: _value(value) for name, value in vars(event).items()}
-    return json.dumps({"event": event.name, "schema_version": 1, **values}, allow_nan=False)
+    return escaped_json(json.dumps({"event": event.name, "schema_version": 1, **values}, allow_nan=False))
 
 
 def _value(value: Any) -> Any:

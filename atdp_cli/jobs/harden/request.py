@@ -9,7 +9,7 @@ from typing import Any
 from atdp_cli.audit.manifest import Manifest, read_manifest
 from atdp_cli.errors import BudgetError, InputError, UsageError
 from atdp_cli.files.atomic_write import same_file
-from atdp_cli.files.corpus_file import STANDARD_INPUT
+from atdp_cli.files.corpus_file import STANDARD_INPUT, STANDARD_OUTPUT
 from atdp_cli.files.provenance import file_sha256
 from atdp_cli.jobs.detector import Detector, flags_of
 from atdp_cli.model.folder import check_folder, is_adapter, weight_files
@@ -203,7 +203,7 @@ def _check_paths(request: HardenRequest) -> None:
     for path in filter(None, named):
         if not path.is_file():
             raise InputError(f"{path} is no file.", "Check the path.")
-    if not request.output.name:
+    if not request.output.name or request.output == STANDARD_OUTPUT:
         raise UsageError(f"-o {request.output} names no new folder.", "Choose another folder with -o.")
     if same_file(request.output, request.model):
         raise UsageError("The output is the model itself.", "Choose another folder with -o.")

@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.files.corpus_file import KIND_NAMES, Kind, OnError, check_readable, display_name, kind_of, raise_error
+from atdp_cli.files.corpus_file import (
+    KIND_NAMES,
+    Kind,
+    OnError,
+    check_readable,
+    display_name,
+    is_rereadable,
+    kind_of,
+    raise_error,
+)
 from atdp_cli.text.corpus.csv import separated_segments
 from atdp_cli.text.corpus.jsonl import json_segments
 from atdp_cli.text.corpus.parquet import parquet_segments
@@ -65,7 +74,7 @@ def _check_unit(path: Path, selection: Selection) -> None:
 def _check_shard(path: Path, selection: Selection) -> None:
     if selection.shard is None:
         return
-    if not path.is_file():
+    if not is_rereadable(path):
         raise UsageError(
             f"--shard splits a file by its size, and {display_name(path)} has none.",
             "Write it to a file first, and name that.",

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from atdp_cli.errors import InputError
 from atdp_cli.files.corpus_file import LONE_SURROGATE, OnError, decoded_lines, display_name, without_mark
+from atdp_cli.files.json_text import RepeatedKeyError, unique_members
 from atdp_cli.text.corpus.segments import Segment, Selection, record_numbers
 from atdp_cli.text.corpus.shards import lines_of
 
 _WHITESPACE = re.compile(r"[ \t\n\r]*")
-_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_members)
 
 
 def json_segments(path: Path, selection: Selection, on_error: OnError) -> Iterator[Segment]:
@@ -43,14 +44,16 @@ def _spelled(text: str) -> str:
 def _json_record(line: str, where: str, selection: Selection, number: int) -> tuple[str, int, int, str]:
     """(text, start and end of its JSON string in `line`, id)."""
     members = _members(line, where)
+    if len({name for name, *_ in members}) != len(members):
+        count = sum(name == selection.text_field for name, *_ in members)
+        what = f"the field {selection.text_field}" if count > 1 else "a key"
+        raise InputError(f"{where} has {what} more than once.", "Keep one of them.")
     texts = [member for member in members if member[0] == selection.text_field]
     if not texts:
         raise InputError(
             f"{where} has no field {selection.text_field}.",
             "Name the field that holds the text with --text-field.",
         )
-    if len(texts) > 1:
-        raise InputError(f"{where} has the field {selection.text_field} more than once.", "Keep one of them.")
     _, text, start, end = texts[0]
     if not isinstance(text, str):
         raise InputError(
@@ -65,7 +68,7 @@ def _id(members: list[tuple[str, object, int, int]], key: str, where: str) -> st
     values = [member[1] for member in members if member[0] == key]
     if not values:
         raise InputError(f"{where} has no field {key}.", "Every object needs it; check the field's name.")
-    value = values[-1]
+    [value] = values
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise InputError(f"{where}: the field {key} is neither a string nor a whole number.", "Use another field.")
     return str(value)
@@ -75,6 +78,8 @@ def _members(line: str, where: str) -> list[tuple[str, object, int, int]]:
     """The members of a JSON object as (key, value, start, end), the positions being the value's in `line`."""
     try:
         members = _scan_object(line)
+    except RepeatedKeyError as error:
+        raise InputError(f"{where} has a key more than once.", "Keep one of them.") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where} is not valid JSON.", "Each line must be one JSON object.") from error
     if members is None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from atdp_cli.errors import InputError, RunError
+from atdp_cli.files.bounded_read import open_regular
 from atdp_cli.files.compression import Writable
 from atdp_cli.files.corpus_file import OnError, display_name, unreadable
 from atdp_cli.text.corpus.csv import column_of
@@ -98,7 +99,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
     with contextlib.ExitStack() as stack:
         try:
-            file = stack.enter_context(pq.ParquetFile(stack.enter_context(path.open("rb"))))
+            file = stack.enter_context(pq.ParquetFile(stack.enter_context(open_regular(path))))
             # The names are first decoded when they are shown; damaged ones must fail here.
             file.schema_arrow.to_string()
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

@@ -2,10 +2,13 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import replace as with_fields
 from pathlib import Path
 
+from atdp_cli.errors import UsageError
 from atdp_cli.files.atomic_write import atomic_write
+from atdp_cli.files.compression import Writable
 from atdp_cli.files.corpus_file import OnError, check_same_kind, kind_of, raise_error
 from atdp_cli.text.corpus.formats import read_segments
 from atdp_cli.text.corpus.parquet import write_rows
@@ -19,10 +22,12 @@ Edits = Callable[[Iterator[Record]], Iterable[Sequence[Edit]]]
 
 def rewrite_corpus(
     source: Path,
-    target: Path,
+    target: Path | Writable,
     edits: Edits,
     selection: Selection = LINES,
     on_error: OnError = raise_error,
+    *,
+    replace: bool = True,
 ) -> int:
     """Write `source` with edited record texts to `target`, and return the number of records.
 
@@ -38,17 +43,21 @@ def rewrite_corpus(
 
     Args:
         source: The corpus, or `-`.
-        target: The file to write.
+        target: The file to write; or a stream, which gets what comes before an error, and not Parquet.
         edits: See `Edits`.
         selection: What makes a record, and which part of the corpus is rewritten.
         on_error: As for `read_records`.
+        replace: As for `atomic_write`.
 
     Raises:
-        UsageError: Source and target differ in format, or the unit does not go with it.
+        UsageError: Source and target differ in format, or the unit does not go with it; Parquet for a stream.
         InputError: As for `read_records`; the target's folder is missing.
         RunError: The target cannot be written.
     """
-    check_same_kind(source, target)
+    if isinstance(target, Path):
+        check_same_kind(source, target)
+    elif kind_of(source) == "parquet":
+        raise UsageError("Parquet is not written to standard output.", "Name the file to write.")
     segments = read_segments(source, selection, on_error)
     edited = (_one_by_one if streams(selection) else _all_at_once)(segments, selection, edits)
     count = 0
@@ -59,7 +68,7 @@ def rewrite_corpus(
             count = max(count, segment.record + 1)
             yield segment, text
 
-    with atomic_write(target) as stream:
+    with atomic_write(target, replace=replace) if isinstance(target, Path) else nullcontext(target) as stream:
         if kind_of(source) == "parquet":
             write_rows(source, selection, counted(), stream)
         else:
@@ -117,7 +126,7 @@ def _edited(group: tuple[Segment, ...], changes: Sequence[Edit], *, joins_lines:
             if change.start <= end and change.end > base
         ]
         joined = joins_lines and number > 0 and any(c.start < base <= c.end for c in changes)
-        yield replace(segment, before="") if joined else segment, apply_edits(text, here).text
+        yield with_fields(segment, before="") if joined else segment, apply_edits(text, here).text
         base = end + 1
 
 

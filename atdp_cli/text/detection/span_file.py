@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.corpus_file import check_readable, display_name, read_lines, without_mark
+from atdp_cli.files.corpus_file import check_regular, display_name, read_lines, without_mark
+from atdp_cli.files.json_text import RepeatedKeyError, parse_json
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.spans import Span, Tier
 
@@ -32,7 +33,7 @@ def read_spans(path: Path, records: Iterable[Record]) -> Iterator[tuple[Record, 
     Raises:
         InputError: A line is malformed or belongs to another record, or there are too few or too many.
     """
-    check_readable(path)
+    check_regular(path)
     return _pairs(path, records)
 
 
@@ -56,7 +57,9 @@ def _pairs(path: Path, records: Iterable[Record]) -> Iterator[tuple[Record, tupl
 
 def _spans(line: str, record: Record, where: str) -> tuple[Span, ...]:
     try:
-        value = json.loads(line)
+        value = parse_json(line)
+    except RepeatedKeyError as error:
+        raise InputError(f"{where} has a key more than once.", "Keep one of them.") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where} is not valid JSON.", "Each line must be one JSON object.") from error
     if not isinstance(value, dict) or not isinstance(value.get("spans"), list):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.corpus_file import display_name, read_lines, without_mark
+from atdp_cli.files.corpus_file import check_regular, display_name, read_lines, without_mark
 from atdp_cli.files.regexes import Expression, Pattern, compiled
 from atdp_cli.text.detection.spans import Span, Tier
 
@@ -21,6 +21,7 @@ def read_terms(path: Path) -> tuple[Pattern, ...]:
     Raises:
         InputError: A missing file, a line that is not UTF-8, or a bad regular expression.
     """
+    check_regular(path)
     patterns: list[Pattern] = []
     for number, line, _ in read_lines(path):
         term = without_mark(number, line)[1].strip()

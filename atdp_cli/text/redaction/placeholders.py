@@ -12,7 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from atdp_cli.errors import InputError
-from atdp_cli.files.corpus_file import unreadable
+from atdp_cli.files.bounded_read import open_regular
+from atdp_cli.files.corpus_file import STANDARD_OUTPUT, unreadable
 from atdp_cli.files.private import KEY_BYTES, create_private
 from atdp_cli.text.detection.spans import Span
 
@@ -139,12 +140,14 @@ def read_or_create_key(path: Path) -> bytes:
     Raises:
         InputError: The file has fewer than 32 bytes or more than `MOST_BYTES`, or cannot be read or created.
     """
+    if path == STANDARD_OUTPUT:
+        raise InputError(f"{path} stands for a stream, and a key is a file.", "Name another file.")
     try:
         create_private(path, secrets.token_bytes(KEY_BYTES))
     except OSError as error:
         raise InputError(f"{path} could not be created ({error.strerror}).", "Name another file.") from error
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             key = stream.read(MOST_BYTES + 1)
     except OSError as error:
         raise unreadable(path, error) from error

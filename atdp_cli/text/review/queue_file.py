@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from atdp_cli.errors import InputError
 from atdp_cli.files.atomic_write import atomic_rewrite, atomic_write
-from atdp_cli.files.corpus_file import LONE_SURROGATE, display_name, read_lines
+from atdp_cli.files.corpus_file import LONE_SURROGATE, check_regular, display_name, read_lines
+from atdp_cli.files.json_text import RepeatedKeyError, parse_json
 from atdp_cli.text.detection.detect import Detection
 from atdp_cli.text.detection.spans import Range, Span, Tier
 from atdp_cli.text.review.sampling import Drawn, check_rate, sample_sentences, sentences_of
@@ -229,6 +230,7 @@ def read_queue(path: Path) -> Queue:
     Raises:
         InputError: A missing file, a line that is not of a review queue, or a sentence twice. Never quotes one.
     """
+    check_regular(path)
     lines = ((f"{display_name(path)}: line {number}", line) for number, line, _ in read_lines(path))
     where, first = next(lines, (f"{display_name(path)}: line 1", ""))
     header = _parsed(Header, where, first)
@@ -243,7 +245,11 @@ _L = TypeVar("_L", bound=_Line)
 
 def _parsed(kind: type[_L], where: str, line: str) -> _L:
     try:
-        return kind.model_validate_json(line)
+        found = kind.model_validate_json(line)
+        parse_json(line)  # pydantic takes the last of two values
+        return found
+    except RepeatedKeyError:
+        raise InputError(f"{where} has a key more than once.", "Keep one of them.") from None
     except ValidationError:
         what = "the first line" if kind is Header else "a sentence"
         # Its message would quote the line.

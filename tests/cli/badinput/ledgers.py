@@ -220,7 +220,7 @@ CASES = (
     Case(
         name="report without end",
         command=line("report /dev/zero"),
-        said=f"The report /dev/zero cannot be read: File too large. {GIVE_A_REPORT}",
+        said=f"The report /dev/zero cannot be read: Not a regular file. {GIVE_A_REPORT}",
     ),
     Case(
         name="report in two forms",

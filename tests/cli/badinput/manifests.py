@@ -50,7 +50,7 @@ CASES = (
     Case(
         name="manifest without end",
         command=line("audit-canary model --manifest /dev/zero"),
-        said="The canary manifest /dev/zero cannot be read: File too large. Give the file that plant-canary wrote.",
+        said="The canary manifest /dev/zero cannot be read: Not a regular file. Give the file that plant-canary wrote.",
     ),
     Case(
         name="manifest a link to itself",
@@ -138,7 +138,7 @@ CASES = (
     Case(
         name="choices without end",
         command=(*PLANT, "--template", "{choice:/dev/zero}"),
-        said="/dev/zero: line 1 is longer than 64 MiB. Check that it is the right file, or split its lines.",
+        said="/dev/zero is not a regular file. Name a regular file; only a corpus may come from a stream.",
     ),
     Case(
         name="slot of no length",
@@ -180,7 +180,7 @@ CASES = (
         name="baseline without end",
         make=manifest({}),
         command=(*AUDIT, "--baseline", "/dev/zero"),
-        said="The baseline /dev/zero cannot be read: File too large. Give the file that --write-baseline wrote.",
+        said="The baseline /dev/zero cannot be read: Not a regular file. Give the file that --write-baseline wrote.",
     ),
     Case(
         name="two reports in one file",
