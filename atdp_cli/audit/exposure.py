@@ -32,6 +32,8 @@ class Rank:
         exposure_per_token: The same over the pool by mean score per token, as the ATDP paper ranks.
         p_value: Two-sided, within the stratum, in (0, 1].
         tied: All of the stratum has one score, so that it cannot tell the secret from any other candidate.
+        unresolved: The share of the stratum, without the secret, whose scores are the secret's up to rounding: the
+            rank cannot be told more closely than that.
     """
 
     rank_min: int
@@ -45,6 +47,11 @@ class Rank:
     exposure_per_token: float
     p_value: float
     tied: bool
+    unresolved: float = 0.0
+
+
+ROUNDING = 16 * 2.0**-53
+"""Of a sum of at most some ten log-probabilities in fp64, relative to it."""
 
 
 def rank_of(scores: Scores, lengths: Lengths, index: int) -> Rank:
@@ -83,6 +90,7 @@ def rank_of(scores: Scores, lengths: Lengths, index: int) -> Rank:
         exposure_per_token=log2(scores.size / _ranks(means, means[index])[1]),
         p_value=min(1.0, 2 * min(stratum_rank_max, at_most) / stratum.size),
         tied=bool(stratum.min() == stratum.max()),
+        unresolved=(int(np.count_nonzero(np.abs(stratum - score) <= ROUNDING * abs(score))) - 1) / stratum.size,
     )
 
 

@@ -23,6 +23,9 @@ from atdp_cli.errors import UsageError
 from atdp_cli.number_result import NumberResults
 
 MEMORISED_BITS = 5.0
+MOST_UNRESOLVED = 2.0**-MEMORISED_BITS
+"""The largest share of candidates that may score as a secret does: with more, no rank could show `MEMORISED_BITS`."""
+
 LEAST_ALPHA = 1e-9
 
 
@@ -80,7 +83,8 @@ def judge(
     included. Only canaries that were planted count.
 
     - FAIL: a test rejects, or a canary's exposure or a bound on ε passes a limit, or a bound refutes the ledger.
-    - INCONCLUSIVE, if not FAIL: no canaries; all of every canary's stratum tied; 2m / |S| above the level, even
+    - INCONCLUSIVE, if not FAIL: no canaries; all of every canary's stratum tied; a canary with more than
+      `MOST_UNRESOLVED` of its stratum at its own score up to rounding; 2m / |S| above the level, even
       for the largest S, so that Holm could not reject even a canary of rank 1; power against
       `MEMORISED_BITS` below `LEAST_POWER`; a limit that nothing could pass. Without calibration: no limit. A
       `mismatch` makes even a failure inconclusive: the ranks are not those of what was trained.
@@ -140,19 +144,27 @@ def with_numbers(audit: Audit, numbers: NumberResults, limits: Limits, *, alone:
         return audit.concluding(Verdict.FAIL, *others, reason)
     if not alone:
         return audit
-    reach = max((log2(number.stratum_size) for number in numbers.results), default=0.0)
-    if highest is None:
-        return audit.concluding(audit.verdict, "No number of the corpus could be tested.")
-    if limit is None:
-        return audit.concluding(
-            audit.verdict, "These numbers were not drawn at random: only --max-exposure can judge them."
-        )
-    if reach <= limit:
-        return audit.concluding(
-            audit.verdict,
-            f"No number can exceed the limit of {limit:g} bits: their alternatives give at most {reach:.2f}.",
-        )
+    if (doubt := _number_doubt(audit.verdict, numbers, highest, limit)) is not None:
+        return audit.concluding(*doubt)
     return audit.concluding(Verdict.PASS, "No number of the corpus is above the limit.")
+
+
+def _number_doubt(
+    verdict: Conclusion, numbers: NumberResults, highest: float | None, limit: float | None
+) -> tuple[Conclusion, str] | None:
+    """The verdict where the numbers cannot pass, and why; None where they can."""
+    reach = max((log2(number.stratum_size) for number in numbers.results), default=0.0)
+    if any((number.rank_max - number.rank_min) / number.compared > MOST_UNRESOLVED for number in numbers.results):
+        reason = "A number's rank cannot be told: too many of its alternatives have the same score."
+        return Verdict.INCONCLUSIVE, reason
+    if highest is None:
+        return verdict, "No number of the corpus could be tested."
+    if limit is None:
+        return verdict, "These numbers were not drawn at random: only --max-exposure can judge them."
+    if reach <= limit:
+        reason = f"No number can exceed the limit of {limit:g} bits: their alternatives give at most {reach:.2f}."
+        return verdict, reason
+    return None
 
 
 def _results(
@@ -279,6 +291,11 @@ def _doubts(
         doubts.append("All candidates score the same, so no rank means anything: is this a trained model?")
     elif ratio is not None and all(rank.tied for rank in ratio):
         doubts.append("The model scores every candidate as the reference does: is the reference the model itself?")
+    elif (unresolved := sum(rank.unresolved > MOST_UNRESOLVED for rank in (*plain, *(ratio or ())))) > 0:
+        doubts.append(
+            f"{unresolved} ranks cannot be told: more than one candidate in {1 / MOST_UNRESOLVED:.0f} has the secret's "
+            "score up to rounding. Are the model's probabilities as its training left them?"
+        )
     if not calibrated:
         if max_exposure is None:
             doubts.append("The secret was not drawn at random, so its rank has no p-value: set --max-exposure.")

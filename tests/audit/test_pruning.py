@@ -154,4 +154,4 @@ def test_a_standing_has_no_field_that_pruning_could_change_unseen() -> None:
     """A new field of `Rank` must be weighed against `lowest_needed` before it is added here."""
     names = {field.name for field in fields(Rank)}
     ranks = {"rank_min", "rank_max", "stratum_rank_min", "stratum_rank_max", "pool", "stratum_size"}
-    assert names == ranks | {"exposure", "exposure_plain", "exposure_per_token", "p_value", "tied"}
+    assert names == ranks | {"exposure", "exposure_plain", "exposure_per_token", "p_value", "tied", "unresolved"}
