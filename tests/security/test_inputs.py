@@ -370,7 +370,7 @@ def test_a_million_terms_are_read_and_used_in_bounded_time(tmp_path: Path) -> No
     (tmp_path / "terms.txt").write_text("".join(f"term number {number}\n" for number in range(10**6)))
     began = time.process_time()
     terms = read_terms(tmp_path / "terms.txt")
-    assert len(denied("a text with Term number 777777 in it", terms)) == 2
+    assert len(denied("a text with Term number 777777 in it", terms)) == 1
     assert time.process_time() - began < 60
 
 
