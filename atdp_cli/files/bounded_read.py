@@ -18,20 +18,24 @@ def open_regular(path: Path) -> io.BufferedReader:
     Raises:
         OSError: It cannot be opened, or is a folder, a pipe, a socket or a device.
     """
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    try:
-        mode = os.fstat(handle).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, NOT_REGULAR, str(path))
-        return os.fdopen(handle, "rb")
-    except BaseException:
-        os.close(handle)
-        raise
+    return open(path, "rb", opener=_regular_handle)
 
 
 NOT_REGULAR = "Not a regular file"
+
+
+def _regular_handle(path: str, flags: int) -> int:
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, NOT_REGULAR, path)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
 
 
 def read_whole(path: Path) -> bytes:

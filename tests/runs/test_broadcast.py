@@ -3,12 +3,13 @@
 import json
 import multiprocessing
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch._C._distributed_c10d import TCPStore
 
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.ledger import LedgerEvent, read_verified
@@ -17,25 +18,46 @@ from atdp_cli.training.distributed.torchrun import process_group
 from tests.cli.test_harden import PRIVATE_FILES
 from tests.crashing import OUT, PATIENCE, ended, lines_of, run_here, server, wait_for
 from tests.runs.test_kills import STEPS, command
-from tests.training.ranked import free_port
+
+Processes = list["multiprocessing.process.BaseProcess"]
+StartedWith = Callable[[Sequence[Sequence[object]], Path], Processes]
+Started = Callable[[int, Sequence[object], Path], Processes]
 
 
 def run_rank(rank: int, size: int, port: int, line: list[str], folder: str) -> None:
-    """The body of a process, as torchrun would start it."""
+    """The body of a process, as torchrun would start it; the store is another process's, as torchrun's is."""
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank)}
-    os.environ |= {"MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
+    os.environ |= {"MASTER_ADDR": "localhost", "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
     run_here(line, f"{folder}/witness-{rank}", f"{folder}/log-{rank}")
 
 
-def started(size: int, arguments: Sequence[object], folder: Path) -> list["multiprocessing.process.BaseProcess"]:
-    """The processes of a run that writes `out` in a folder; what each says is in `log-RANK`."""
-    line, port = [str(one) for one in arguments] + ["-o", str(folder / OUT)], free_port()
-    processes: list[multiprocessing.process.BaseProcess] = [
-        server().Process(target=run_rank, args=(rank, size, port, line, str(folder))) for rank in range(size)
-    ]
-    for process in processes:
-        process.start()
-    return processes
+@pytest.fixture
+def started_with() -> StartedWith:
+    """Starts the processes of a run, one for each command line, that write `out` in a folder.
+
+    What each says is in `log-RANK`.
+    """
+    stores = []
+
+    def start(lines: Sequence[Sequence[object]], folder: Path) -> Processes:
+        store = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+        stores.append(store)
+        processes: Processes = []
+        for rank, line in enumerate(lines):
+            arguments = [*map(str, line), "-o", str(folder / OUT)]
+            settings = (rank, len(lines), store.port, arguments, str(folder))
+            processes.append(server().Process(target=run_rank, args=settings))
+        for process in processes:
+            process.start()
+        return processes
+
+    return start
+
+
+@pytest.fixture
+def started(started_with: StartedWith) -> Started:
+    """Starts so many processes with one command line."""
+    return lambda size, arguments, folder: started_with([arguments] * size, folder)
 
 
 def said(folder: Path, size: int) -> list[str]:
@@ -61,7 +83,9 @@ def line(checkpoint_folder: Path, corpus: Path, span_file: Path) -> list[object]
 
 @pytest.mark.ci
 @pytest.mark.parametrize("sharded", [False, True])
-def test_two_processes_write_the_model_of_one(line: list[object], tmp_path: Path, sharded: bool) -> None:
+def test_two_processes_write_the_model_of_one(
+    started: Started, line: list[object], tmp_path: Path, sharded: bool
+) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()
     two.mkdir()
@@ -81,7 +105,7 @@ def test_two_processes_write_the_model_of_one(line: list[object], tmp_path: Path
 @pytest.mark.ci
 @pytest.mark.parametrize("size_after", [1, pytest.param(3, marks=pytest.mark.ci)])
 def test_a_dead_process_ends_the_run_with_one_message_and_others_go_on(
-    line: list[object], tmp_path: Path, size_after: int
+    started: Started, line: list[object], tmp_path: Path, size_after: int
 ) -> None:
     private = [one for one in line if one not in ("--insecure-seed", 1)]
     processes = started(2, private, tmp_path)
@@ -109,21 +133,15 @@ def test_a_dead_process_ends_the_run_with_one_message_and_others_go_on(
 
 @pytest.mark.ci
 def test_processes_that_were_given_different_corpora_refuse_with_one_message(
-    line: list[object], corpus: Path, tmp_path: Path
+    started_with: StartedWith, line: list[object], corpus: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other.txt"
     lines = corpus.read_text().splitlines()
     other.write_text("\n".join([*lines[:10], lines[11], lines[10], *lines[12:]]) + "\n")
-    port = free_port()
-    processes = []
-    for rank, data in enumerate((corpus, other)):
-        arguments = [str(data if one == corpus else one) for one in line]
-        arguments = [one for one in arguments if one != "--spans"]
-        arguments.remove(str(line[line.index("--spans") + 1]))
-        arguments += ["-o", str(tmp_path / OUT)]
-        process = server().Process(target=run_rank, args=(rank, 2, port, arguments, str(tmp_path)))
-        process.start()
-        processes.append(process)
+    spans = line.index("--spans")
+    without_spans = [*line[:spans], *line[spans + 2 :]]
+    lines_of_ranks = [[other if rank and one == corpus else one for one in without_spans] for rank in range(2)]
+    processes = started_with(lines_of_ranks, tmp_path)
     assert {ended(process) for process in processes} == {3}
     told = "".join(said(tmp_path, 2))
     assert told.count("atdp: ") == 1
@@ -131,7 +149,7 @@ def test_processes_that_were_given_different_corpora_refuse_with_one_message(
     assert not list(tmp_path.glob(f"{OUT}*"))
 
 
-def test_a_refusal_that_all_share_is_said_once(line: list[object], tmp_path: Path) -> None:
+def test_a_refusal_that_all_share_is_said_once(started: Started, line: list[object], tmp_path: Path) -> None:
     codes = [ended(process) for process in started(3, [*line, "--auto", "--minutes", 1], tmp_path)]
     assert codes == [2, 2, 2]
     told = "".join(said(tmp_path, 3))
