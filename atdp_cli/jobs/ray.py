@@ -218,16 +218,15 @@ def _check_answer(address: str) -> None:
 
 @contextlib.contextmanager
 def _environment(values: dict[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
+    """The environment with these values; afterwards it is as before, also without what Ray's library adds to it."""
+    before = dict(os.environ)
     os.environ.update(values)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def _check_size(library: Any, processors: int) -> None:

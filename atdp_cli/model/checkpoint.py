@@ -33,7 +33,13 @@ from atdp_cli.model.folder import (
 )
 from atdp_cli.model.forward import Batch, logits_of
 from atdp_cli.model.staging import staged
-from atdp_cli.model.tokenizer import check_loaded_tokenizer, check_tokenizer_files, unreadable_tokenizer, without_panic
+from atdp_cli.model.tokenizer import (
+    check_loaded_tokenizer,
+    check_tokenizer_files,
+    save_tokenizer,
+    unreadable_tokenizer,
+    without_panic,
+)
 from atdp_cli.model.tokens import tokenizer_fingerprint
 
 _NUMBER = re.compile(r"\d+")
@@ -158,7 +164,7 @@ def save_checkpoint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, 
     Of a model with an adapter only the adapter is written. The model itself is converted in place.
     """
     model.to(device="cpu", dtype=getattr(torch, dtype)).save_pretrained(folder)  # type: ignore[arg-type, unused-ignore]
-    tokenizer.save_pretrained(folder)
+    save_tokenizer(tokenizer, folder)
 
 
 def context_length(model: PreTrainedModel, limit: int = 1024) -> int:

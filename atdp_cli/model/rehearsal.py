@@ -9,6 +9,7 @@ from transformers import AutoConfig, PreTrainedModel
 from atdp_cli.errors import AtdpError, InputError
 from atdp_cli.model.adapter import is_adapted, merged, no_warnings
 from atdp_cli.model.checkpoint import Checkpoint, load_tokenizer
+from atdp_cli.model.tokenizer import save_tokenizer
 from atdp_cli.model.tokens import tokenizer_fingerprint
 
 
@@ -31,7 +32,7 @@ def rehearse_checkpoint(checkpoint: Checkpoint, folder: Path, source: Path, *, m
             model = merged(copy.deepcopy(checkpoint.model)) if merge else checkpoint.model
             _save(model, folder)
             part = "The tokenizer"
-            tokenizer.save_pretrained(folder)
+            save_tokenizer(tokenizer, folder)
         again = load_tokenizer(folder)
         part = "The model's configuration"
         if not is_adapted(model):

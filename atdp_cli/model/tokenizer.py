@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from atdp_cli.errors import InputError
 from atdp_cli.files.bounded_read import read_whole
@@ -14,11 +14,17 @@ from atdp_cli.files.checkpoint_names import TEMPLATES, TOKENIZER, TOKENIZER_CONF
 from atdp_cli.files.json_text import parse_json
 from atdp_cli.files.trial import ends_in_time
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
 SECONDS = 8.0
 """For the trial of a tokenizer's patterns, on a machine that does other things as well; most take a tenth of one."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 """A name that becomes a file's."""
+
+_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
+"""How Rust writes the number of a system's error."""
 
 _SPLIT = r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 
@@ -137,6 +143,20 @@ def _template_names(templates: Any) -> Iterator[str]:
         yield from (str(template.get("name")) for template in templates if isinstance(template, dict))
     elif isinstance(templates, dict):
         yield from map(str, templates)
+
+
+def save_tokenizer(tokenizer: "PreTrainedTokenizerFast", folder: Path) -> None:
+    """Write a tokenizer's files.
+
+    Raises:
+        OSError: The disk failed, which the Rust library says in a plain `Exception`.
+    """
+    try:
+        tokenizer.save_pretrained(folder)
+    except Exception as error:
+        if type(error) is Exception and (number := _SYSTEM_ERROR.search(str(error))):
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(folder)) from error
+        raise
 
 
 def unreadable_tokenizer(tokenizer: object) -> InputError:

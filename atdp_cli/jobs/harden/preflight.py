@@ -247,6 +247,7 @@ def rehearse_output(planned: Planned, loaded: LoadedModel, root: Path) -> None:
     Raises:
         InputError: The checkpoint's tokenizer, configuration or generation settings cannot be saved, or do not load
             again as they were.
+        OSError: The disk failed.
     """
     request, checkpoint = planned.request, loaded.checkpoint
     merge = request.merge_adapter and not request.ranks.sharded

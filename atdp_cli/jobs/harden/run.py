@@ -47,9 +47,9 @@ def harden(
     started = time.monotonic()
     with workspace(spec) as work:
         check_room(planned.request, model, work.root)
-        rehearse_output(planned, model, work.root)
         resume_from = resume_point(spec, work, notify) if work.session else ResumePoint()
         with resume_hint(spec, work):
+            rehearse_output(planned, model, work.root)
             trained = _train(
                 planned,
                 spec,
