@@ -13,6 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
 from atdp_cli.files.provenance import file_sha256
+from atdp_cli.jobs.verify import verify
 from tests.cli.conftest import Atdp, Ended, Leaky
 
 DAMAGING = ("--recipe", "noise", "--learning-rate", "0.05")
@@ -302,6 +303,7 @@ def test_a_stage_stops_where_its_canaries_are_clean_and_spends_all_the_same(
     assert late.code == 0, late.err
     stages = {name: document(tmp_path / name)["stages"][0] for name in ("early", "late")}
     assert [stage["stopped_after"] for stage in stages.values()] == [1, None]
+    assert [verify(tmp_path / name) for name in stages] == [(), ()]
     assert events(tmp_path / "early") == events(tmp_path / "late")
     assert early.json["guarantees"] == late.json["guarantees"]
     lengths = [len(document(tmp_path / f"{name}.private")["stages"][0]["perplexities"]) for name in stages]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from atdp_cli.jobs.verify import verify
 from atdp_cli.model.checkpoint import load_checkpoint
 from atdp_cli.privacy.ledger import SubsampledGaussian, read_verified
 from tests.cli.conftest import Atdp
@@ -97,6 +98,7 @@ def test_an_adapter_is_trained_written_and_hardened_again(
     assert not (first / "model.safetensors").exists()
     assert atdp("harden", first, "--data", corpus, "-o", second, *FEW).code == 0
     assert private_steps(second) == 2 * private_steps(first)
+    assert [verify(first), verify(second)] == [(), ()]
     base, hardened = load_checkpoint(checkpoint_folder), load_checkpoint(second)
     ids = torch.arange(8)[None]
     assert not torch.allclose(base.model(ids).logits, hardened.model(ids).logits, atol=1e-4)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from atdp_cli.jobs.verify import verify
 from atdp_cli.privacy.ledger import SubsampledGaussian, private_events, read_ledger
 from tests.cli.conftest import Atdp, Harden
 from tests.report.test_html import page_of
@@ -54,6 +55,7 @@ def test_a_run_publishes_what_it_had_and_nothing_else(
     ended = harden(*asked)
     assert ended.code == 0, ended.err
     out, had = tmp_path / "out", HAD[recipe]
+    assert verify(out) == ()
     report = json.loads((out / "privacy_report.json").read_text())
     spent = private_events(read_ledger(out / "privacy_ledger.json").events)
     assert bool(spent) is ("accountant" in had)

@@ -13,6 +13,7 @@ import torch
 from dp_accounting.pld import PLDAccountant
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from atdp_cli.jobs.verify import verify
 from atdp_cli.privacy.ledger import read_verified
 from atdp_cli.runs.resume import steps_of
 from tests.cli.test_harden import OUTPUT_FILES, PRIVATE_FILES
@@ -58,6 +59,7 @@ def check_done(folder: Path, kills: int, *, limit: float | None = None, beside: 
         assert (public["ended_early"] is not None) == (steps < STEPS)
         assert spent <= STEPS
     check_loads(out)
+    assert verify(out) == ()
 
 
 def epsilon_of(ledger: dict[str, Any], steps: int) -> float:

@@ -13,6 +13,7 @@ from atdp_cli.events import Event, Resumed, StepDone
 from atdp_cli.jobs.harden.request import HardenRequest, plan_request
 from atdp_cli.jobs.harden.result import HardenResult
 from atdp_cli.jobs.review import lists_beside
+from atdp_cli.jobs.verify import verify
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import read_beside
@@ -193,6 +194,7 @@ def test_a_run_ends_before_the_step_that_would_pass_its_epsilon(place: Place, op
     assert public["stages"][0]["ended_after"] == 6 - lost
     assert public["passes"] == pytest.approx((6 - lost) * 19 / 57)
     assert done.ended_early in (done.output / "README.md").read_text()
+    assert verify(done.output) == ()
 
 
 @pytest.mark.parametrize("lost", [1, 2])
@@ -207,6 +209,7 @@ def test_a_stage_without_noise_still_to_come_does_not_loosen_the_target(place: P
     assert done.steps == 6 - lost
     assert done.ended_early is not None
     assert "It took no step of redacted" in done.ended_early
+    assert verify(done.output) == ()
 
 
 def planned_increment(request: HardenRequest) -> float:
@@ -243,6 +246,7 @@ def test_stages_behind_the_end_do_not_run_and_an_end_is_remembered(place: Place)
     assert epsilon(done) <= 9.0
     assert done.steps < planned.steps
     assert steps_of(done.ledger.events) == done.steps + 4
+    assert verify(done.output) == ()
 
 
 def test_a_stage_that_stopped_by_itself_within_less_than_its_plan_is_counted_as_it_was_spent(place: Place) -> None:

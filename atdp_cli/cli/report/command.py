@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from atdp_cli.cli.options.shared import JsonOptions
-from atdp_cli.cli.terminal.console import stderr_console, stdout_console
-from atdp_cli.errors import InputError, UsageError
+from atdp_cli.cli.terminal.console import StandardOutput, stderr_console, stdout_console
+from atdp_cli.cli.terminal.escape import escaped_json
+from atdp_cli.errors import UsageError
+from atdp_cli.files.atomic_write import atomic_write, check_new
+from atdp_cli.files.corpus_file import STANDARD_OUTPUT
 from atdp_cli.options import Option, Options
 from atdp_cli.text.options import OUTPUT, ReplacingOptions
 
 if TYPE_CHECKING:
     from atdp_cli.report.comparison import Report
+
+
+DIFFERENT = 1
 
 
 class ReportFormat(StrEnum):
@@ -44,8 +50,11 @@ class ReportCommandOptions(Options):
     audit: Annotated[Path | None, Option(metavar="FILE")] = None
     """Put what audit-canary --json wrote into OUT's reports, and write all of them again."""
 
+    verify: Annotated[bool, Option()] = False
+    """Compare OUT's reports with its ledger, its files and, with --audit, the audits. Write nothing."""
+
     output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"))] = None
-    """File to write. Default: standard output."""
+    """File to write, or - for standard output. Default: -."""
 
 
 def report_command(
@@ -60,11 +69,13 @@ def report_command(
 ) -> None:
     """Show a run's privacy report again, from its JSON alone.
 
-    Without an option it is for the terminal. Exit codes: 0 done; 2 usage or unreadable input; 3 not completed.
+    Without an option it is for the terminal. Exit codes: 0 done; 1 with --verify, a difference; 2 usage or unreadable
+    input; 3 not completed.
     """
     from atdp_cli.jobs.report import attach_audits, read_report
 
-    audit, compare, output = options.audit, options.compare, options.output
+    audit, compare = options.audit, options.compare
+    output = None if options.output == STANDARD_OUTPUT else options.output
     form = _form(
         {
             ReportFormat.HTML: page.html,
@@ -73,6 +84,9 @@ def report_command(
         }
     )
     _check(form, compare, output, force=replacing.force)
+    if options.verify:
+        _verify(folder, audit, showing=form is not None or compare is not None)
+        return
     report = read_report(folder) if audit is None else attach_audits(folder, audit)
     if audit is not None:
         stderr_console().print(f"The audits are in the reports of {folder}.", soft_wrap=True)
@@ -81,10 +95,26 @@ def report_command(
         _show(report, other)
         return
     text = _text(report, other, form)
-    if output is None:
-        sys.stdout.write(text)
+    if output is not None:
+        with atomic_write(output, replace=replacing.force) as stream:
+            stream.write(text.encode())
+    elif form is ReportFormat.JSON:
+        sys.stdout.write(escaped_json(text))
     else:
-        output.write_text(text, encoding="utf-8")
+        StandardOutput().write(text.encode())
+
+
+def _verify(folder: Path, audit: Path | None, *, showing: bool) -> None:
+    """Compare a report with what it was made from, and exit with 1 where they differ."""
+    if showing:
+        raise UsageError("--verify shows no report.", "Leave out --html, --json, --markdown and --compare.")
+    from atdp_cli.cli.report.output import show_verification
+    from atdp_cli.jobs.verify import verify
+
+    differences = verify(folder, audit)
+    show_verification(folder, differences, stdout_console())
+    if differences:
+        raise typer.Exit(DIFFERENT)
 
 
 def _check(form: ReportFormat | None, compare: Path | None, output: Path | None, *, force: bool) -> None:
@@ -94,10 +124,7 @@ def _check(form: ReportFormat | None, compare: Path | None, output: Path | None,
         return
     if form is None:
         raise UsageError("-o goes with --html, --json or --markdown.", "Add one of them.")
-    if not output.parent.is_dir():
-        raise InputError(f"{output.parent} is no folder.", "Choose another -o.")
-    if output.exists() and not force:
-        raise UsageError(f"{output} exists.", "Use --force to replace it, or another -o.")
+    check_new(output, force=force)
 
 
 def _form(given: dict[ReportFormat, bool]) -> ReportFormat | None:

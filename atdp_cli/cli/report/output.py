@@ -1,6 +1,7 @@
 """A report on the terminal: the sentences first, then a table for each thing that was measured."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from atdp_cli.report.audit_entry import AuditEntry
@@ -13,6 +14,7 @@ from atdp_cli.report.numbers import Number
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from atdp_cli.jobs.verify import Difference
     from atdp_cli.report.comparison import Report
 
 MODELS = {"after": "this model", "before": "its start", "other": "another"}
@@ -50,6 +52,19 @@ def show_comparison(left: "Report", right: "Report", console: "Console") -> None
         mark, style = ("≠", "bold") if line.differs else ("", None)
         table.add_row(mark, line.label, line.left, line.right, style=style)
     console.print(table)
+
+
+def show_verification(folder: Path, differences: "Sequence[Difference]", console: "Console") -> None:
+    """Print where a model's folder differs from what it was made from, and what nothing could be compared with."""
+    from atdp_cli.jobs.verify import UNVERIFIED
+
+    for difference in differences:
+        where = f"{difference.file}, {difference.path}" if difference.path else difference.file
+        console.print(f"{where}: {difference.problem}.", soft_wrap=True)
+    verdict = f"Differences: {len(differences)}." if differences else "The report is what the ledger gives."
+    console.print(f"{folder}: {verdict}", style="bold", soft_wrap=True)
+    console.print(f"Not verified, as only the report says it: {', '.join(UNVERIFIED)}.")
+    console.print("Ledger and audits are taken as they are. They carry no signature.")
 
 
 def _show_guarantees(public: PublicReport, console: "Console") -> None:

@@ -1,12 +1,9 @@
 """A plan in the words of the report: its stages, its sampling, its detector."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from atdp_cli.jobs.detector import human_input
 from atdp_cli.jobs.harden.request import HardenRequest
-from atdp_cli.privacy.claims import POISSON
-from atdp_cli.privacy.ledger import Ledger, ReadModel
 from atdp_cli.report.document import (
     CROSSCHECKED,
     FLOATING_NOISE,
@@ -15,8 +12,6 @@ from atdp_cli.report.document import (
     TIMED,
     CrossCheckEntry,
     DetectorEntry,
-    ReferenceEntry,
-    SamplingEntry,
     StageEntry,
 )
 from atdp_cli.text.crosscheck.request import public_name
@@ -24,7 +19,7 @@ from atdp_cli.text.detection.scan import pipeline_name
 from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.clipping.select import SelectedEngine
 from atdp_cli.training.objective import Weighing
-from atdp_cli.training.plan import AnyPlan, InterpolatePlan, Plan, StagePlan
+from atdp_cli.training.plan import AnyPlan, InterpolatePlan
 from atdp_cli.training.recipe import (
     DPSGD,
     Plain,
@@ -41,46 +36,10 @@ _ENGINE_CHECK = {
 
 _IN_HALF = "; layers compute in bfloat16, all that privacy rests on in float32"
 
-HIDDEN_SAMPLE = (
-    "Poisson: each record by an independent draw in each step, from AES-256-CTR keyed by the operating system; "
-    "neither the key nor the sample is written anywhere."
-)
-SEEDED_SAMPLE = "Poisson, from a seed: whoever knows it knows every sample."
-
 
 def engine_statement(engine: SelectedEngine) -> str:
     """How the clipping engine was checked, and in which precision it computes."""
     return _ENGINE_CHECK[engine.name == "loop"] + (_IN_HALF if engine.precision == "bfloat16" else "")
-
-
-def average_passes(plan: Plan, results: Sequence[StageResult]) -> float:
-    """How often a record is read by all training stages together, on average."""
-    passes = 0.0
-    for stage, result in zip(plan.stages, results, strict=True):
-        if isinstance(stage, StagePlan) and reads_records(stage.stage):
-            steps = stage.steps if result.ended_after is None else result.ended_after
-            rate = stage.sampling_rate
-            passes += stage.stage.epochs * steps / stage.steps if rate is None else steps * rate
-    return passes
-
-
-def sampling_entry(plan: Plan, ledger: Ledger) -> SamplingEntry | None:
-    """None where no stage draws records in secret."""
-    if not any(stage.sampling_rate is not None and reads_records(stage.stage) for stage in plan.training):
-        return None
-    return SamplingEntry(assumed=POISSON, run=SEEDED_SAMPLE if ledger.insecure_seed else HIDDEN_SAMPLE)
-
-
-def reference_entries(ledger: Ledger) -> tuple[ReferenceEntry, ...]:
-    """Each model that the stages read, once."""
-    read = {tuple(event.weights.items()): event for event in ledger.events if isinstance(event, ReadModel)}
-    return tuple(ReferenceEntry(past=event.past, weights=event.weights) for event in read.values())
-
-
-def noise_source(ledger: Ledger) -> str:
-    """Where a run's noise came from."""
-    seeded = "insecure seed: nothing is protected"
-    return seeded if ledger.insecure_seed else "AES-256-CTR keyed by the operating system"
 
 
 def not_covered(request: HardenRequest, *, noise: bool) -> tuple[str, ...]:
