@@ -46,7 +46,7 @@ LONGEST = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
+class Mismatch:
     """Where a folder does not say what it was made from.
 
     Attributes:
@@ -60,7 +60,7 @@ class Difference:
     problem: str
 
 
-def verify(folder: Path, audits: Path | None = None) -> tuple[Difference, ...]:
+def verify(folder: Path, audits: Path | None = None) -> tuple[Mismatch, ...]:
     """Where the report of a model's folder differs from what its ledger, its files and its audits give.
 
     The private folder beside it is compared where there is one. Nothing here is a signature: whoever writes ledger,
@@ -87,14 +87,14 @@ def verify(folder: Path, audits: Path | None = None) -> tuple[Difference, ...]:
     )
 
 
-def _seal_differences(folder: Path) -> Iterator[Difference]:
+def _seal_differences(folder: Path) -> Iterator[Mismatch]:
     try:
         verified_ledger(folder)
     except InputError as error:
-        yield Difference(file=LEDGER_FILE, path="", problem=error.problem.rstrip("."))
+        yield Mismatch(file=LEDGER_FILE, path="", problem=error.problem.rstrip("."))
 
 
-def _ledger_differences(folder: Path, public: PublicReport) -> Iterator[Difference]:
+def _ledger_differences(folder: Path, public: PublicReport) -> Iterator[Mismatch]:
     try:
         ledger = read_ledger(folder / LEDGER_FILE)
     except InputError:
@@ -120,14 +120,14 @@ def _is_first_run(ledger: Ledger) -> bool:
     return all(event.run == ledger.run for event in ledger.events)
 
 
-def _detector_differences(ledger: Ledger, public: PublicReport) -> Iterator[Difference]:
+def _detector_differences(ledger: Ledger, public: PublicReport) -> Iterator[Mismatch]:
     for flags in stated_flags(ledger):
         yield from _differences("detector.tier", public.detector.tier, flags.tier)
         yield from _differences("detector.lists", public.detector.lists, bool(flags.human))
         yield from _differences("detector.crosscheck", public.detector.crosscheck is not None, flags.crosscheck)
 
 
-def _audit_differences(public: PublicReport, audits: Path | None) -> Iterator[Difference]:
+def _audit_differences(public: PublicReport, audits: Path | None) -> Iterator[Mismatch]:
     yield from _differences("summary.audit", public.summary.audit, audit_sentence(public.audits))
     if audits is not None:
         made = read_audits(audits)
@@ -141,7 +141,7 @@ def _audit_differences(public: PublicReport, audits: Path | None) -> Iterator[Di
         yield _stated("audits", "there is nothing to compare them with; give what audit-canary --json wrote as --audit")
 
 
-def _file_differences(folder: Path, report: Report, *, card: bool) -> Iterator[Difference]:
+def _file_differences(folder: Path, report: Report, *, card: bool) -> Iterator[Mismatch]:
     """Files that are not what the JSON gives."""
     made = {REPORT_FILE: as_json(report), HTML_FILE: render_html(report)}
     if card and isinstance(report, PublicReport):
@@ -150,11 +150,11 @@ def _file_differences(folder: Path, report: Report, *, card: bool) -> Iterator[D
         try:
             present = read_whole(folder / name)
         except OSError as error:
-            yield Difference(file=name, path="", problem=f"cannot be read ({error.strerror})")
+            yield Mismatch(file=name, path="", problem=f"cannot be read ({error.strerror})")
             continue
         if present != text.encode():
             line = _first_line(present.split(b"\n"), text.encode().split(b"\n"))
-            yield Difference(file=name, path="", problem=f"line {line} is not what {REPORT_FILE} gives")
+            yield Mismatch(file=name, path="", problem=f"line {line} is not what {REPORT_FILE} gives")
 
 
 def _first_line(left: Sequence[bytes], right: Sequence[bytes]) -> int:
@@ -162,21 +162,21 @@ def _first_line(left: Sequence[bytes], right: Sequence[bytes]) -> int:
     return next(same, min(len(left), len(right)) + 1)
 
 
-def _private_differences(folder: Path, public: PublicReport) -> Iterator[Difference]:
+def _private_differences(folder: Path, public: PublicReport) -> Iterator[Mismatch]:
     if not (folder / REPORT_FILE).exists():
         return
     private = read_report(folder)
     if isinstance(private, PublicReport):
-        yield Difference(file=f"{folder.name}/{REPORT_FILE}", path="", problem="has no private figures")
+        yield Mismatch(file=f"{folder.name}/{REPORT_FILE}", path="", problem="has no private figures")
         return
     if private.public != public:
-        yield Difference(file=f"{folder.name}/{REPORT_FILE}", path="public", problem="is another report than OUT has")
+        yield Mismatch(file=f"{folder.name}/{REPORT_FILE}", path="public", problem="is another report than OUT has")
     for difference in _file_differences(folder, private, card=False):
-        yield Difference(file=f"{folder.name}/{difference.file}", path="", problem=difference.problem)
+        yield Mismatch(file=f"{folder.name}/{difference.file}", path="", problem=difference.problem)
 
 
-def _stated(path: str, problem: str) -> Difference:
-    return Difference(file=REPORT_FILE, path=path, problem=problem)
+def _stated(path: str, problem: str) -> Mismatch:
+    return Mismatch(file=REPORT_FILE, path=path, problem=problem)
 
 
 def _plain(value: Any) -> Any:
@@ -186,7 +186,7 @@ def _plain(value: Any) -> Any:
     return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
 
 
-def _differences(path: str, stated: Any, made: Any) -> Iterator[Difference]:
+def _differences(path: str, stated: Any, made: Any) -> Iterator[Mismatch]:
     """Each place where two values of JSON differ."""
     if isinstance(stated, Mapping) and isinstance(made, Mapping) and stated.keys() == made.keys():
         for key, value in stated.items():

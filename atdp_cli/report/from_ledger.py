@@ -53,7 +53,7 @@ def fields_from_ledger(ledger: Ledger, guarantees: Sequence[Guarantee], stages: 
         "summary": lay_summary(ledger, guarantees),
         "verdict": guarantee_sentences(ledger, guarantees),
         "guarantees": guarantee_entries(guarantees),
-        "epsilon": entry_of(EpsilonEntry, epsilons(private, ledger.delta, grid=ledger.grid)) if private else None,
+        "epsilon": as_entry(EpsilonEntry, epsilons(private, ledger.delta, grid=ledger.grid)) if private else None,
         "delta": ledger.delta,
         "unit": ledger.unit,
         "prior": ledger.prior,
@@ -63,7 +63,7 @@ def fields_from_ledger(ledger: Ledger, guarantees: Sequence[Guarantee], stages: 
         "floating_point": FLOATING_POINT if had_noisy_steps(stages) else None,
         "insecure_seed": ledger.insecure_seed,
         "epsilon_over_steps": tuple(
-            entry_of(EpsilonPoint, point)
+            as_entry(EpsilonPoint, point)
             for point in (moments(private, ledger.delta, grid=ledger.grid) if private else ())
         ),
         "passes": sum(map(_passes, stages)),
@@ -73,7 +73,7 @@ def fields_from_ledger(ledger: Ledger, guarantees: Sequence[Guarantee], stages: 
     }
 
 
-def entry_of(entry: type[Entry], figures: "DataclassInstance") -> Entry:
+def as_entry(entry: type[Entry], figures: "DataclassInstance") -> Entry:
     """Figures as the report lists them."""
     return entry.model_validate(json_numbers(asdict(figures)))
 

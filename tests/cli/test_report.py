@@ -186,7 +186,7 @@ def test_two_runs_side_by_side(atdp: Atdp, out: Path, tmp_path: Path) -> None:
         (["--json", "--compare", "OUT"], "A comparison is not written by --json"),
         (["-o", "x"], "-o goes with"),
         (["--html", "-o", "OUT/README.md"], "exists"),
-        (["--html", "-o", "absent/x.html"], "is no folder"),
+        (["--html", "-o", "absent/x.html"], "is not a folder"),
         (["--compare", "absent"], "absent cannot be read"),
     ],
 )

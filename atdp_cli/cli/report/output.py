@@ -14,7 +14,6 @@ from atdp_cli.report.numbers import Number
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from atdp_cli.jobs.verify import Difference
     from atdp_cli.report.comparison import Report
 
 MODELS = {"after": "this model", "before": "its start", "other": "another"}

@@ -27,7 +27,7 @@ from atdp_cli.report.document import (
     PublicReport,
     StagePrivate,
 )
-from atdp_cli.report.from_ledger import entry_of, fields_from_ledger
+from atdp_cli.report.from_ledger import as_entry, fields_from_ledger
 from atdp_cli.report.happened import clipped, had_noise, had_noisy_steps
 from atdp_cli.runs.resume import missing_steps, steps_of
 from atdp_cli.text.detection.term_lists import read_terms
@@ -94,13 +94,13 @@ def private_report(
         public=public,
         seconds=result.seconds,
         perplexity=BeforeAfter(
-            before=entry_of(PerplexityEntry, result.before), after=entry_of(PerplexityEntry, result.after)
+            before=as_entry(PerplexityEntry, result.before), after=as_entry(PerplexityEntry, result.after)
         ),
         sensitive_share=sensitive_share(data.held_out),
         stages=tuple(
             StagePrivate(
                 name=entry.name,
-                perplexities=tuple(entry_of(PerplexityEntry, epoch) for epoch in stage.perplexities),
+                perplexities=tuple(as_entry(PerplexityEntry, epoch) for epoch in stage.perplexities),
                 mean_norms=stage.mean_norms,
                 not_finite=stage.not_finite,
                 seconds=stage.seconds,
