@@ -53,7 +53,7 @@ def show_comparison(left: "Report", right: "Report", console: "Console") -> None
     console.print(table)
 
 
-def show_verification(folder: Path, differences: "Sequence[Difference]", console: "Console") -> None:
+def show_verification(folder: Path, differences: "Sequence[Mismatch]", console: "Console") -> None:
     """Print where a model's folder differs from what it was made from, and what nothing could be compared with."""
     from atdp_cli.jobs.verify import UNVERIFIED
 
