@@ -14,6 +14,7 @@ from atdp_cli.report.numbers import Number
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from atdp_cli.jobs.verify import Mismatch
     from atdp_cli.report.comparison import Report
 
 MODELS = {"after": "this model", "before": "its start", "other": "another"}
