@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Annotated
 
@@ -14,7 +15,14 @@ from atdp_cli.cli.audit_canary import command as audit_canary
 from atdp_cli.cli.harden import command as harden
 from atdp_cli.cli.options.generate import generate_options
 from atdp_cli.cli.report import command as report
-from atdp_cli.cli.terminal.exit import INCOMPLETE, exit_on_interrupt, flush, unexpected_error, write_error
+from atdp_cli.cli.terminal.exit import (
+    INCOMPLETE,
+    exit_on_interrupt,
+    flush,
+    unexpected_error,
+    write_error,
+    write_warning,
+)
 from atdp_cli.errors import AtdpError
 
 app = typer.Typer(
@@ -100,4 +108,5 @@ def main() -> None:
     # Threads that spin while they wait slow down whatever else runs on the machine many times over.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    warnings.showwarning = write_warning  # type: ignore[assignment]
     sys.exit(run(sys.argv[1:]))

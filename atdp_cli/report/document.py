@@ -207,6 +207,11 @@ class TokenEntry(Frozen):
     after: Number
 
 
+Loader = Literal[
+    "AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoPeftModelForCausalLM", "AutoPeftModelForSeq2SeqLM"
+]
+
+
 class CardEntry(Frozen):
     """What the model card says of the model besides its protection; taken from the card of the starting checkpoint.
 
@@ -214,7 +219,7 @@ class CardEntry(Frozen):
         loader: The class of transformers or peft that loads it.
     """
 
-    loader: str = "AutoModelForCausalLM"
+    loader: Loader = "AutoModelForCausalLM"
     pipeline_tag: str | None = "text-generation"
     base_model: tuple[str, ...] = ()
     license: str | None = None

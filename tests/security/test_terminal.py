@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -270,3 +272,15 @@ def test_data_goes_to_a_pipe_as_it_is_and_to_a_terminal_escaped(tmp_path: Path) 
     os.close(ours)
     assert harmless(shown), ascii(shown)
     assert "[red]" in shown
+
+
+def test_a_librarys_warning_is_escaped() -> None:
+    code = (
+        "import sys, warnings\n"
+        "from atdp_cli.cli.app import main\n"
+        "sys.argv = ['atdp', '--version']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "warnings.warn('\\x1b[2J\\n::error::owned', UserWarning)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stderr == "UserWarning: \\x1b[2J\\n:\\x3aerror:\\x3aowned\n"

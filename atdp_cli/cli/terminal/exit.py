@@ -75,6 +75,11 @@ def write_error(line: str) -> None:
     write_safe(escaped(line))
 
 
+def write_warning(message: Warning | str, category: type[Warning], *_where: object) -> None:
+    """Write what a library warns of as a line, escaped; it takes `warnings.showwarning`'s place."""
+    write_error(f"{category.__name__}: {message}")
+
+
 def write_safe(line: str) -> None:
     """Write a line on standard error that is escaped already, if anybody hears it."""
     try:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from atdp_cli.files.front_matter import front_matter
-from atdp_cli.report.document import CardEntry
+from atdp_cli.report.document import CardEntry, Loader
 
 CARD = "README.md"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
@@ -34,7 +34,7 @@ def inherited_card(folder: Path, *, encoder: bool, adapter: bool) -> CardEntry:
     )
 
 
-def _loader(*, encoder: bool, adapter: bool) -> str:
+def _loader(*, encoder: bool, adapter: bool) -> Loader:
     if adapter:
         return "AutoPeftModelForSeq2SeqLM" if encoder else "AutoPeftModelForCausalLM"
     return "AutoModelForSeq2SeqLM" if encoder else "AutoModelForCausalLM"
