@@ -60,6 +60,7 @@ def zeros_of(model: nn.Module, dtype: torch.dtype = torch.float64) -> tuple[torc
     )
 
 
+@torch.no_grad()
 def add_scaled(total: torch.Tensor, *scaled: tuple[torch.Tensor, float]) -> None:
     """total += Σ factor·gradient over the pairs (gradient, factor), in the dtype of `total`; all contiguous.
 
