@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from unicodedata import unidata_version
 
-SOURCES = ("scan.py", "spacy_reader.py", "spans.py", "function_words.py", "function_words.txt", "identifiers")
+SOURCES = ("scan.py", "spacy_reader.py", "spans.py", "function_words.py", "function_words.txt", "identifiers", "words")
 """The files and folders of this package that make a finding."""
 
 LIBRARIES = ("spacy", "phonenumbers", "python-stdnum")
