@@ -29,6 +29,7 @@ class Detector:
         pipeline: A spaCy pipeline; None for the default one.
         allow: Lists of terms that are not sensitive.
         deny: Lists of terms that always are.
+        speaker_labels: Words that are labels of speakers before a colon at the start of a line; see `structure`.
         engine: Where to read.
         store: A private folder to keep what spaCy and the recognisers find in, and to look it up; None for none.
         crosscheck: A language model to ask about what is not flagged; None to ask nobody.
@@ -38,6 +39,7 @@ class Detector:
     pipeline: str | None = None
     allow: tuple[Path, ...] = ()
     deny: tuple[Path, ...] = ()
+    speaker_labels: tuple[str, ...] = ()
     engine: Backend = THIS_PROCESS
     store: Path | None = None
     crosscheck: CrossCheck | None = None
@@ -51,7 +53,7 @@ def flags_of(detector: Detector, *, spans: bool, review: bool) -> Flags:
         review: Whether people review them each epoch.
     """
     return Flags(
-        detector=None if spans else text_identity(detector.pipeline),
+        detector=None if spans else text_identity(detector.pipeline, detector.speaker_labels),
         tier=detector.tier.value,
         human=human_input(detector, spans=spans, review=review),
         crosscheck=detector.crosscheck is not None,
@@ -110,6 +112,7 @@ def run_detector(
         engine=text_engine(detector.engine),
         allow=allow,
         deny=[term for file in detector.deny for term in read_terms(file)],
+        speaker_labels=detector.speaker_labels,
         notify=notify,
         total=total,
     )

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.util import find_spec
@@ -18,13 +19,14 @@ _PARTS = {
 }
 
 
-def text_identity(pipeline: str | None) -> str:
+def text_identity(pipeline: str | None, speaker_labels: Sequence[str] = ()) -> str:
     """SHA-256, in hexadecimal. It differs wherever flags, placeholders or decoys may differ, and sometimes elsewhere.
 
     It does not load spaCy.
 
     Args:
         pipeline: The spaCy pipeline's name or folder; None for the default one.
+        speaker_labels: As `detect_records` takes them. Without any the digest is that of the files alone.
 
     Raises:
         InputError: There is no such pipeline, or it cannot be read.
@@ -43,6 +45,8 @@ def text_identity(pipeline: str | None) -> str:
         raise InputError(
             f"The spaCy pipeline {name} cannot be read ({error.strerror}).", "Install it again."
         ) from error
+    if speaker_labels:
+        digest.update(json.dumps({"speaker_labels": sorted(set(speaker_labels))}).encode())
     return digest.hexdigest()
 
 

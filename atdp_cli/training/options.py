@@ -246,7 +246,7 @@ def _shown_by_recipe() -> dict[str, Any]:
             if not option.public:
                 raise TypeError(f"{name} is not public.")
             fields[name] = (Annotated[field.annotation, *field.metadata] | None, None)
-    return {name: fields[name] for name in (*FIRST_WRITTEN, *(fields.keys() - set(FIRST_WRITTEN)))}
+    return {name: fields[name] for name in (*FIRST_WRITTEN, *sorted(fields.keys() - set(FIRST_WRITTEN)))}
 
 
 _Fields: Any = create_model("_Fields", __base__=Options, **_shown_by_recipe())

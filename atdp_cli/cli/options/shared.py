@@ -112,12 +112,14 @@ def make_detector(options: DetectionOptions, corpus: Path, backend: BackendOptio
         UsageError: Options contradict each other, or Ray is not installed.
     """
     from atdp_cli.jobs.detector import Detector
+    from atdp_cli.text.detection.structure import parse_speaker_labels
 
     backend = backend or BackendOptions()
     if backend.ray_address is not None and options.jobs != 1:
         raise UsageError("--jobs is about this machine, and --ray-address about others.", "Leave one of them out.")
     return Detector(
         tier=options.tier,
+        speaker_labels=parse_speaker_labels(options.speaker_labels or ""),
         allow=options.allow,
         deny=options.deny,
         pipeline=options.spacy_pipeline,

@@ -72,6 +72,7 @@ def options_of(request: HardenRequest) -> dict[str, Any]:
     return dict(request) | {
         "review_each_epoch": request.review,
         "tier": detector.tier,
+        "speaker_labels": ",".join(detector.speaker_labels) or None,
         "allow": detector.allow,
         "deny": detector.deny,
         "spacy_pipeline": detector.pipeline,

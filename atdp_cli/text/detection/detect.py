@@ -9,6 +9,7 @@ from atdp_cli.files.regexes import Pattern
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.executor import OpenExecutor, in_process
 from atdp_cli.text.detection.identifiers import IDENTIFIER_LABELS, RECOGNISERS, Recogniser
+from atdp_cli.text.detection.refine import refined
 from atdp_cli.text.detection.scan import Finding, LookupFinding, StoreFinding, scan
 from atdp_cli.text.detection.spans import Range, Tier, at_tier
 from atdp_cli.text.detection.term_lists import allowed, denied
@@ -51,6 +52,7 @@ def detect_records(
     engine: OpenExecutor = in_process,
     allow: Sequence[Pattern] = (),
     deny: Sequence[Pattern] = (),
+    speaker_labels: Sequence[str] = (),
     recognisers: Sequence[Recogniser] = RECOGNISERS,
     lookup: LookupFinding = lambda _: None,
     store: StoreFinding = lambda _: None,
@@ -71,6 +73,7 @@ def detect_records(
         engine: Where to read.
         allow: Patterns whose matches are not sensitive.
         deny: Patterns whose matches are sensitive at every tier; they win over `allow`.
+        speaker_labels: Words that are labels of speakers, whatever else they mean; see `structure`.
         recognisers: The structured identifiers to look for.
         lookup: Gives what an earlier pass found; corrections are applied to it afresh.
         store: Is given what this pass finds, before corrections.
@@ -79,14 +82,16 @@ def detect_records(
     """
     findings = scan(records, pipeline=pipeline, engine=engine, recognisers=recognisers, lookup=lookup, store=store)
     for done, finding in enumerate(findings, start=1):
-        yield correct(finding, allow, deny)
+        yield correct(finding, allow, deny, speaker_labels)
         notify(RecordsRead(task="detect", done=done, total=total))
 
 
-def correct(finding: Finding, allow: Sequence[Pattern], deny: Sequence[Pattern]) -> Detection:
-    """A finding after people's corrections; `deny` wins over `allow`, and neither reaches into placeholders."""
+def correct(
+    finding: Finding, allow: Sequence[Pattern], deny: Sequence[Pattern], speaker_labels: Sequence[str] = ()
+) -> Detection:
+    """A finding put right by rules, then by people; `deny` wins over `allow`, and neither reaches into placeholders."""
     text = finding.record.text
-    corrected = [*allowed(text, finding.spans, allow), *denied(text, deny)]
+    corrected = [*allowed(text, refined(text, finding.spans, speaker_labels), allow), *denied(text, deny)]
     # What an earlier redaction put there hides nothing any more.
     spans = sorted(set(allowed(text, corrected, (PLACEHOLDERS,))))
     return Detection(finding.record, tuple(spans), finding.tokens, finding.sentences)

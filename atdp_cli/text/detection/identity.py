@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 from unicodedata import unidata_version
 
-SOURCES = ("scan.py", "spacy_reader.py", "spans.py", "function_words.py", "function_words.txt", "identifiers", "words")
-"""The files and folders of this package that make a finding."""
+SOURCES = (
+    *("scan.py", "spacy_reader.py", "spans.py", "function_words.py", "function_words.txt", "identifiers"),
+    *("refine.py", "structure.py", "public_words.py", "word_lists.py", "words"),
+)
+"""The files and folders of this package that make a finding, and put it right."""
 
 LIBRARIES = ("spacy", "phonenumbers", "python-stdnum")
 

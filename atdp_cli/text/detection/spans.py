@@ -18,7 +18,9 @@ Range = tuple[int, int]
 """Characters from start to end (code points, end exclusive) of a record's text."""
 
 _RANK = {tier: rank for rank, tier in enumerate(Tier)}
-_CATCH_ALL = frozenset({"NUMBER", "CODE"})
+CATCH_ALL = frozenset({"NUMBER", "CODE"})
+"""Labels of what looks like a number or a code and may be anything."""
+
 _SOURCES = ("deny", "pattern", "ner", "pos", "dep", "crosscheck")
 
 
@@ -49,7 +51,8 @@ def merge(spans: Iterable[Span]) -> tuple[Span, ...]:
 
     Spans that share a character become one; spans that only touch stay apart. The merged span carries the
     label and source of its most telling part: of the earliest tier, then the longest, then by source
-    (deny, pattern, ner, pos, dep, crosscheck), then anything before the catch-alls NUMBER and CODE, then the first.
+    (deny, pattern, ner, pos, dep, crosscheck), then anything before PHONE, whose shapes are many, and that before the
+    catch-alls NUMBER and CODE, then the first.
     """
     merged: list[Span] = []
     group: list[Span] = []
@@ -70,6 +73,7 @@ def _joined(group: list[Span], end: int) -> Span:
     return Span(group[0].start, end, telling.label, telling.source, telling.tier)
 
 
-def _telling(span: Span) -> tuple[int, int, int, bool, Span]:
+def _telling(span: Span) -> tuple[int, int, int, int, Span]:
     source = _SOURCES.index(span.source) if span.source in _SOURCES else len(_SOURCES)
-    return _RANK[span.tier], span.start - span.end, source, span.label in _CATCH_ALL, span
+    looseness = 2 * (span.label in CATCH_ALL) + (span.label == "PHONE")
+    return _RANK[span.tier], span.start - span.end, source, looseness, span

@@ -40,6 +40,14 @@ def all_names() -> frozenset[str]:
     return frozenset().union(*_sections("names.txt").values())
 
 
+def structure_words(section: str) -> frozenset[str]:
+    """A section of `words/structure.txt`, in lower case but for the keywords, which are in capitals.
+
+    They are keywords, roles, beside roles, fields, links, numbers and calendar.
+    """
+    return _sections("structure.txt")[section]
+
+
 @cache
 def _sections(name: str) -> dict[str, frozenset[str]]:
     text = files("atdp_cli.text.detection").joinpath("words", name).read_text(encoding="utf-8")

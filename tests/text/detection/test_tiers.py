@@ -81,12 +81,13 @@ def blank() -> Any:
 def flagged(**annotations: Sequence[str]) -> dict[Tier, str | None]:
     """The label that each tier gives the middle one of three words, None where it is not flagged; no other word is.
 
-    They are annotated by hand, so that no model's guess enters.
+    They are annotated by hand, so that no model's guess enters. The middle one is no English word: a
+    common one would be vetoed (`is_public`).
     """
     plain = {"pos": ["ADV", "NOUN", "ADV"], "deps": ["ROOT", "dep", "advmod"], "ents": ["O", "O", "O"]}
     by_hand = blank()
     by_hand.tokenizer = lambda text: Doc(by_hand.vocab, words=text.split(), heads=[0, 0, 0], **plain | annotations)
-    [found] = detect_records([Record("1", "here thing now")], pipeline=by_hand)
+    [found] = detect_records([Record("1", "here zworp now")], pipeline=by_hand)
     assert {(span.start, span.end) for span in found.spans} <= {(5, 10)}
     return {tier: _label(found, tier) for tier in Tier}
 
@@ -94,7 +95,7 @@ def flagged(**annotations: Sequence[str]) -> dict[Tier, str | None]:
 def _label(found: Detection, tier: Tier) -> str | None:
     text = redact_text(found.record.text, at_tier(found.spans, tier)).text
     middle = text.removeprefix("here ").removesuffix(" now")
-    return None if middle == "thing" else middle.strip("[]")
+    return None if middle == "zworp" else middle.strip("[]")
 
 
 def from_tier(first: Tier | None, label: str) -> dict[Tier, str | None]:

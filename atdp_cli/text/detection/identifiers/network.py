@@ -8,7 +8,7 @@ from atdp_cli.text.detection.identifiers.recogniser import pattern, recogniser
 from atdp_cli.text.detection.spans import Range
 
 _BEFORE_A_VERSION = re.compile(
-    r"(?:version|ver|v|release|build|firmware|section|chapter|clause)\.?[ ]\Z", re.IGNORECASE
+    r"(?<!\w)(?:version|ver|v|release|build|firmware|section|chapter|clause)\.?[ ]\Z", re.IGNORECASE
 )
 
 

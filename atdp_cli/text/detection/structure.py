@@ -1,0 +1,183 @@
+"""What in a text is form and not content: who speaks, names of fields, headings, list markers, usual abbreviations.
+
+The rules are fixed and read nothing but the text itself, with lists that ship with the package.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from atdp_cli.errors import UsageError
+from atdp_cli.text.detection.spans import Range
+from atdp_cli.text.detection.word_lists import all_names, common_words, given_names, structure_words, surnames
+
+LONGEST_LABEL = 40
+"""Characters of a speaker's label that a user states."""
+
+_PLAIN = ("fields", "links", "roles")
+
+_WORD = r"[^\W\d_]{1,20}(?:['’-][^\W\d_]{1,20})?"
+_TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,3})?)?(?:\ ?[AaPp]\.?[Mm]\.?(?!\w))?"
+_START = r"^[ \t]{0,16}(?:>[ \t])?"
+
+_SPEAKER = re.compile(
+    rf"""{_START} [*_]{{0,2}} (?:(?P<time>[\[(<]?{_TIME}[\])>]?)[ \t]{{0,2}}(?:[|,–—-][ \t]{{0,2}})?)?
+    [*_<\[(]{{0,2}} (?P<label>(?P<words>{_WORD}(?:[ _-]{_WORD}){{0,2}})(?P<number>[ _#-]{{0,2}}\d{{1,3}})?)
+    [*_>\])]{{0,2}} [ \t]? [:>] (?!//) (?(number)(?!\d))""",
+    re.VERBOSE | re.MULTILINE,
+)
+_BRACKETED_TIME = re.compile(rf"{_START}(?P<time>[\[(<]{_TIME}[\])>])", re.MULTILINE)
+_MARKER = re.compile(
+    rf"{_START}(?P<marker>[*•+–—-]|\#{{1,6}}|\(?(?:\d{{1,2}}|[A-Za-z])\)|\d{{1,2}}\.)(?=[ \t]{{1,4}}[^\W\d])"
+    r"(?!\d{1,2}\.[ \t]{1,4}(?i:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz]))",
+    re.MULTILINE,
+)
+_FIELD = re.compile(
+    rf"""(?: {_START} (?:(?:[*•+–—-]|\(?\d{{1,2}}[.)])[ \t]{{1,4}})? [*_"'{{<\[(]{{0,3}}
+        | (?<=[,;|.!?{{(\[]) [ \t]? ["']? | (?<=[,;|][ ]) )
+    (?P<field> {_WORD} (?:[ _/]{_WORD}){{0,3}} ) ["'*_]{{0,2}} (?:[ ]?\#)? (?: [ \t]?[:=](?!//) | [ ][–—-](?=[ ]) )""",
+    re.VERBOSE | re.MULTILINE,
+)
+_HEADING = re.compile(
+    r"""^[ \t]{0,16}(?P<lead>[\#=*_~-]{0,6})[ \t]{0,4}
+    (?P<heading>[A-Z]{2,20}(?:(?:[ ]|[ ]?[&/,-][ ]?)[A-Z]{2,20}){0,7})
+    [ \t]{0,4}(?: (?P<colon>:) | [=*_~-]{0,6}[ \t]{0,4}$ )""",
+    re.VERBOSE | re.MULTILINE,
+)
+_LETTERS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_EDGE = re.compile(r"(?<![\w/.@-])(?:N/A|[A-Z]{2,6}s?)")
+_LONGEST = 7
+_BETWEEN = " \t\r\n#:=,;./()\"'-"
+
+
+def structure(text: str, speaker_labels: Sequence[str] = ()) -> list[Range]:
+    """Where labels of speakers, times before them, names of fields, headings and list markers stand.
+
+    Args:
+        text: A record's text.
+        speaker_labels: Words that are labels before `:` or `>` at the start of a line, whatever else they mean.
+
+    Returns:
+        Places, sorted and disjoint. Speakers' names are not among them.
+    """
+    found = {*_headings(text), *_fields(text), *_speakers(text), *_stated(text, tuple(speaker_labels))}
+    for pattern, group in ((_BRACKETED_TIME, "time"), (_MARKER, "marker")):
+        found.update(match.span(group) for match in pattern.finditer(text))
+    return joined(found)
+
+
+def parse_speaker_labels(text: str) -> tuple[str, ...]:
+    """Labels that are separated by commas, each once, sorted.
+
+    Raises:
+        UsageError: One is empty or longer than 40 characters, or can stand before no colon in a line.
+    """
+    labels = sorted({label.strip() for label in text.split(",")}) if text else []
+    for label in labels:
+        if not 0 < len(label) <= LONGEST_LABEL or not label.isprintable() or ":" in label or ">" in label:
+            raise UsageError(
+                f"--speaker-labels has {ascii(label)[:50]}, which is no label.",
+                f"Give words of at most {LONGEST_LABEL} characters without : and >, such as USR,SYS,ACT.",
+            )
+    return tuple(labels)
+
+
+def joined(ranges: set[Range]) -> list[Range]:
+    """The same characters in as few places as can be, sorted."""
+    result: list[Range] = []
+    for start, end in sorted(ranges):
+        if result and start <= result[-1][1]:
+            result[-1] = (result[-1][0], max(end, result[-1][1]))
+        else:
+            result.append((start, end))
+    return result
+
+
+def keyword_ends(text: str, start: int, end: int) -> Range:
+    """A place without the keywords ("SSN") at its ends; empty where it has nothing else.
+
+    A keyword that is also somebody's name stays beside another word in capitals.
+    """
+    named = any(
+        word.isupper() and word not in structure_words("keywords") for word in _LETTERS.findall(text[start:end])
+    )
+    while (match := _EDGE.match(text, start, end)) and _is_keyword(text, match, named):
+        start = end - len(text[match.end() : end].lstrip(_BETWEEN))
+    while start < end:
+        window = _EDGE.finditer(text, max(start, end - _LONGEST), end)
+        match = next((found for found in window if found.end() == end), None)
+        if match is None or not _is_keyword(text, match, named):
+            break
+        end = start + len(text[start : match.start()].rstrip(_BETWEEN))
+    return start, max(start, end)
+
+
+def _is_keyword(text: str, match: re.Match[str], named: bool) -> bool:
+    if re.match(r"\w|[.@/-]\w", text[match.end() : match.end() + 2]):
+        return False  # the word goes on: API-42, PIN2
+    word = match[0]
+    # After a comma two letters are a state: Boise, ID.
+    if len(word) == 2 and text[max(0, match.start() - 4) : match.start()].rstrip().endswith(","):
+        return False
+    keywords = structure_words("keywords")
+    known = word in keywords or word.removesuffix("s") in keywords
+    return known and not (named and word.casefold() in given_names() | surnames())
+
+
+def _speakers(text: str) -> Iterator[Range]:
+    for match in _SPEAKER.finditer(text):
+        if match["time"]:
+            yield match.span("time")
+        if _is_role(match["words"]) or (match["number"] is None and _is_label(match["words"])):
+            yield match.span("label")
+
+
+def _is_role(label: str) -> bool:
+    words = re.split("[ _-]", label.casefold())
+    roles = structure_words("roles")
+    return any(word in roles for word in words) and all(
+        word in roles or word in structure_words("beside roles") for word in words
+    )
+
+
+def _is_label(word: str) -> bool:
+    """Whether a word in capitals is a label, which it is where nobody has that name: USR, but not MARIA."""
+    return re.fullmatch("[A-Z]{2,10}", word) is not None and word.casefold() not in given_names() | surnames()
+
+
+def _fields(text: str) -> Iterator[Range]:
+    for match in _FIELD.finditer(text):
+        words = re.split("[ _/]", match["field"].casefold())
+        # What stands before the words that make it a field must say nothing: "Customer name", not "Maria name".
+        if (words[-1] in structure_words("fields") or words[-1].upper() in structure_words("keywords")) and all(
+            map(_is_plain, words[:-1])
+        ):
+            yield match.span("field")
+
+
+def _headings(text: str) -> Iterator[Range]:
+    several = "\n" in text.strip()
+    for match in _HEADING.finditer(text):
+        words = [word.casefold() for word in _LETTERS.findall(match["heading"])]
+        marked = match["colon"] or match["lead"] or several
+        if marked and all(_is_plain(word) for word in words):
+            yield match.span("heading")
+
+
+def _is_plain(word: str) -> bool:
+    """Whether a word names nothing but kinds of things, and nobody."""
+    if word.upper() in structure_words("keywords") or any(word in structure_words(kind) for kind in _PLAIN):
+        return True
+    return word in common_words() and word not in all_names()
+
+
+def _stated(text: str, labels: tuple[str, ...]) -> Iterator[Range]:
+    if labels:
+        for match in _stated_pattern(labels).finditer(text):
+            yield match.span("label")
+
+
+@cache
+def _stated_pattern(labels: tuple[str, ...]) -> re.Pattern[str]:
+    words = "|".join(map(re.escape, sorted(labels, key=len, reverse=True)))
+    return re.compile(rf"{_START}(?P<label>{words})(?=[ \t]?[:>])", re.MULTILINE)
