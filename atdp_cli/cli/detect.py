@@ -14,8 +14,10 @@ from atdp_cli.cli.options.shared import (
     ProgressOptions,
     corpus_source,
     make_detector,
+    say_default_tier,
 )
 from atdp_cli.cli.terminal.console import progress, say_skipped, write_json
+from atdp_cli.cli.terminal.flagged import show_flagged
 from atdp_cli.errors import UsageError
 from atdp_cli.files.corpus_file import STANDARD_OUTPUT
 from atdp_cli.options import Option, Options
@@ -63,6 +65,7 @@ def detect_command(
     sampling = _sampling(queue, force=replacing.force)
     source, detector = corpus_source(reading, corpus), make_detector(detection, corpus, backend)
     console = printing.console()
+    say_default_tier(detection, console)
     output = None if writing.output == STANDARD_OUTPUT else writing.output
     if printing.as_json and writing.output is not None and output is None:
         raise UsageError("-o - and --json both write to standard output.", "Name a file, or leave --json out.")
@@ -81,7 +84,8 @@ def detect_command(
                 "tokens": tally.tokens,
                 "sensitive_tokens": tally.sensitive_tokens,
                 "sensitive_share": tally.sensitive_share,
-                "by_label": dict(tally.by_label.most_common()),
+                "by_label": dict(tally.flagged.by_label.most_common()),
+                "shapes": tally.flagged.shapes,
                 "crosscheck": None if tally.crosscheck is None else asdict(tally.crosscheck),
                 "review": None if tally.queued is None else {"queue": str(queue.review), **asdict(tally.queued)},
             }
@@ -90,6 +94,7 @@ def detect_command(
         f"Records: {tally.records:,}. Tokens: {tally.tokens:,}, {tally.sensitive_share:.1%} of them sensitive "
         f"({detector.tier.value})."
     )
+    show_flagged(tally.flagged, console)
     say_skipped(console, tally.skipped)
     if tally.queued is not None:
         console.print(

@@ -10,8 +10,10 @@ from atdp_cli.cli.options.shared import (
     ProgressOptions,
     corpus_source,
     make_detector,
+    say_default_tier,
 )
 from atdp_cli.cli.terminal.console import StandardOutput, progress, say_skipped, write_json
+from atdp_cli.cli.terminal.flagged import show_flagged
 from atdp_cli.errors import UsageError
 from atdp_cli.files.corpus_file import STANDARD_OUTPUT
 from atdp_cli.options import Option, Options
@@ -52,13 +54,15 @@ def redact_command(
 ) -> None:
     """Replace what is sensitive by placeholders; everything else stays byte for byte, in Parquet value for value.
 
-    For text that people will read, --tier low-entity masks names, dates, places and identifiers only.
+    The default tier masks names, dates, places and identifiers, and leaves text that people can read.
     """
     from atdp_cli.jobs.detect import redact_corpus
 
     console, to_file = printing.console(), writing.output != STANDARD_OUTPUT
     if printing.as_json and not to_file:
         raise UsageError("-o - and --json both write to standard output.", "Name a file, or leave --json out.")
+    if span_file.spans is None:
+        say_default_tier(detection, console)
     with progress(console, printing.progress) as notify:
         tally = redact_corpus(
             corpus_source(reading, corpus),
@@ -81,4 +85,5 @@ def redact_command(
         )
     where = writing.output if to_file else "standard output"
     console.print(f"Records redacted into {where}: {tally.records:,}.", soft_wrap=True)
+    show_flagged(tally.flagged, console)
     say_skipped(console, tally.skipped)

@@ -1,7 +1,7 @@
 """`atdp detect` and `atdp redact` as functions."""
 
 import random
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,8 @@ from atdp_cli.text.crosscheck.request import check_crosscheck
 from atdp_cli.text.detection.detect import Detection
 from atdp_cli.text.detection.scan import load_pipeline
 from atdp_cli.text.detection.span_file import read_spans, spans_line
-from atdp_cli.text.detection.spans import Tier, at_tier, merge
+from atdp_cli.text.detection.spans import Span, Tier, at_tier, merge
+from atdp_cli.text.detection.summary import FlaggedSummary
 from atdp_cli.text.redaction.edits import Edit, edits
 from atdp_cli.text.redaction.placeholders import Masking, Style, fresh_masking, read_or_create_key
 from atdp_cli.text.review.queue_file import Header, Queued, writable, write_queue
@@ -60,6 +61,7 @@ class DetectionCounts:
     """Counts over a corpus; tokens are spaCy's.
 
     Attributes:
+        flagged: The spans, merged.
         crosscheck: None where nobody was asked.
     """
 
@@ -67,7 +69,7 @@ class DetectionCounts:
     skipped: int = 0
     tokens: int = 0
     sensitive_tokens: int = 0
-    by_label: Counter[str] = field(default_factory=Counter)
+    flagged: FlaggedSummary = field(default_factory=FlaggedSummary)
     queued: Queued | None = None
     crosscheck: Counts | None = None
 
@@ -119,7 +121,7 @@ def _written(detections: Iterable[Detection], tier: Tier, write: Write, counts: 
         counts.records += 1
         counts.tokens += len(detection.tokens)
         counts.sensitive_tokens += detection.sensitive_tokens(tier)
-        counts.by_label.update(span.label for span in spans)
+        counts.flagged.add(detection.record.text, spans)
         write(spans_line(detection.record.id, spans) + "\n")
         yield detection
 
@@ -202,13 +204,29 @@ def redact_corpus(
     counts = _no_counts(detector)
 
     def changes(records: Iterator[Record]) -> Iterator[Sequence[Edit]]:
-        if spans is not None:
-            return (edits(record.text, of_record, masking) for record, of_record in read_spans(spans, records))
-        detections = _detections(records, corpus, detector, notify, counts)
-        return (edits(each.record.text, at_tier(each.spans, detector.tier), masking) for each in detections)
+        for record, of_record in _flagged(records, corpus, detector, notify, counts, spans):
+            counts.flagged.add(record.text, merge(of_record))
+            yield edits(record.text, of_record, masking)
 
     counts.records = rewrite_corpus(corpus.path, output, changes, corpus, _on_error(corpus, counts), replace=force)
     return counts
+
+
+def _flagged(  # noqa: PLR0917 - what a corpus is redacted by
+    records: Iterator[Record],
+    corpus: CorpusSource,
+    detector: Detector,
+    notify: Notify,
+    counts: DetectionCounts,
+    spans: Path | None,
+) -> Iterator[tuple[Record, Sequence[Span]]]:
+    """Each record with what is sensitive in it, from a file of spans or by the detector."""
+    if spans is not None:
+        for record, of_record in read_spans(spans, records):
+            yield record, detector.label_filter.apply(of_record)
+        return
+    for detection in _detections(records, corpus, detector, notify, counts):
+        yield detection.record, at_tier(detection.spans, detector.tier)
 
 
 def _check_part(corpus: CorpusSource, output: Path | Writable, style: Style, pseudonym_key: Path | None) -> None:

@@ -13,9 +13,10 @@ from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.crosscheck.check import Counts
 from atdp_cli.text.crosscheck.request import CrossCheck, cross_checked
 from atdp_cli.text.detection.cache import opened_store
+from atdp_cli.text.detection.confidence import ALL_LABELS, LabelFilter
 from atdp_cli.text.detection.detect import Detection, detect_records
 from atdp_cli.text.detection.scan import installed_pipeline
-from atdp_cli.text.detection.spans import Tier
+from atdp_cli.text.detection.spans import DEFAULT_TIER, Tier
 from atdp_cli.text.detection.term_lists import read_terms
 from atdp_cli.text.identity import text_identity
 
@@ -30,16 +31,18 @@ class Detector:
         allow: Lists of terms that are not sensitive.
         deny: Lists of terms that always are.
         speaker_labels: Words that are labels of speakers before a colon at the start of a line; see `structure`.
+        label_filter: Which spans count.
         engine: Where to read.
         store: A private folder to keep what spaCy and the recognisers find in, and to look it up; None for none.
         crosscheck: A language model to ask about what is not flagged; None to ask nobody.
     """
 
-    tier: Tier = Tier.HIGH_CONTEXTUAL
+    tier: Tier = DEFAULT_TIER
     pipeline: str | None = None
     allow: tuple[Path, ...] = ()
     deny: tuple[Path, ...] = ()
     speaker_labels: tuple[str, ...] = ()
+    label_filter: LabelFilter = ALL_LABELS
     engine: Backend = THIS_PROCESS
     store: Path | None = None
     crosscheck: CrossCheck | None = None
@@ -53,11 +56,23 @@ def flags_of(detector: Detector, *, spans: bool, review: bool) -> Flags:
         review: Whether people review them each epoch.
     """
     return Flags(
-        detector=None if spans else text_identity(detector.pipeline, detector.speaker_labels),
+        detector=None if spans else text_identity(detector.pipeline, _settings_of(detector)),
         tier=detector.tier.value,
         human=human_input(detector, spans=spans, review=review),
         crosscheck=detector.crosscheck is not None,
     )
+
+
+def _settings_of(detector: Detector) -> dict[str, object]:
+    """Settings that change what is flagged, those that are not the default."""
+    labels = detector.label_filter
+    settings = {
+        "speaker_labels": sorted(set(detector.speaker_labels)),
+        "entities": labels.entities,
+        "exclude": labels.exclude,
+        "min_confidence": labels.min_confidence,
+    }
+    return {name: value for name, value in settings.items() if value}
 
 
 def human_input(detector: Detector, *, spans: bool, review: bool) -> tuple[HumanInput, ...]:
@@ -113,6 +128,7 @@ def run_detector(
         allow=allow,
         deny=[term for file in detector.deny for term in read_terms(file)],
         speaker_labels=detector.speaker_labels,
+        label_filter=detector.label_filter,
         notify=notify,
         total=total,
     )

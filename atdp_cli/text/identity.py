@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.util import find_spec
@@ -19,14 +19,14 @@ _PARTS = {
 }
 
 
-def text_identity(pipeline: str | None, speaker_labels: Sequence[str] = ()) -> str:
+def text_identity(pipeline: str | None, settings: Mapping[str, object] | None = None) -> str:
     """SHA-256, in hexadecimal. It differs wherever flags, placeholders or decoys may differ, and sometimes elsewhere.
 
     It does not load spaCy.
 
     Args:
         pipeline: The spaCy pipeline's name or folder; None for the default one.
-        speaker_labels: As `detect_records` takes them. Without any the digest is that of the files alone.
+        settings: Of the detector, those that are not the default, by name.
 
     Raises:
         InputError: There is no such pipeline, or it cannot be read.
@@ -45,8 +45,8 @@ def text_identity(pipeline: str | None, speaker_labels: Sequence[str] = ()) -> s
         raise InputError(
             f"The spaCy pipeline {name} cannot be read ({error.strerror}).", "Install it again."
         ) from error
-    if speaker_labels:
-        digest.update(json.dumps({"speaker_labels": sorted(set(speaker_labels))}).encode())
+    if settings:
+        digest.update(json.dumps(settings, sort_keys=True).encode())
     return digest.hexdigest()
 
 

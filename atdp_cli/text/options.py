@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
+from pydantic import Field
+
 from atdp_cli.options import Option, Options
 from atdp_cli.text.detection.spans import Tier
 
@@ -63,9 +65,22 @@ class CrosscheckOptions(Options):
 class FindingOptions(Options):
     """What counts as sensitive, and where what is found is kept."""
 
-    tier: Annotated[Tier, Option(DETECTION, metavar="TIER", fingerprint="recipe", public=True)] = Tier.HIGH_CONTEXTUAL
+    tier: Annotated[Tier | None, Option(DETECTION, metavar="TIER", fingerprint="recipe", public=True)] = None
     """What counts as sensitive, each with all before it: low-entity (names, dates, places, identifiers), high-entity
-    (every named entity), low-contextual (also subjects, objects, pronouns), high-contextual (also verbs)."""
+    (every named entity), low-contextual (also subjects, objects, pronouns), high-contextual (also verbs). Default:
+    low-entity; for the recipe atdp high-contextual, as in the paper."""
+
+    entities: Annotated[str | None, Option(DETECTION, metavar="LABELS", fingerprint="recipe", public=True)] = None
+    """Labels that count, separated by commas, such as PERSON,PHONE; all others are not flagged. Default: all."""
+
+    exclude: Annotated[str | None, Option(DETECTION, metavar="LABELS", fingerprint="recipe", public=True)] = None
+    """Labels that do not count, separated by commas."""
+
+    min_confidence: Annotated[
+        Annotated[float, Field(ge=0, le=1)], Option(DETECTION, fingerprint="recipe", public=True)
+    ] = 0.0
+    """Flag only spans with this confidence or more: round figures of measured precision, by label and source; see
+    docs/detection.md. At 0.9 identifiers and listed names are left."""
 
     speaker_labels: Annotated[str | None, Option(DETECTION, metavar="LABELS", fingerprint="recipe", public=True)] = None
     """Words, separated by commas, that before : or > at the start of a line only say who speaks, such as USR,SYS,ACT.

@@ -9,6 +9,7 @@ from atdp_cli.cli.harden.options import HardenOptions
 from atdp_cli.cli.harden.output import Needs, plan_json, result_json, show_plan, show_result
 from atdp_cli.cli.harden.request import make_request, sets_learning_rate
 from atdp_cli.cli.options.command_line import full_command, without_paths
+from atdp_cli.cli.options.shared import say_default_tier
 from atdp_cli.cli.terminal.console import progress, stderr_console, write_json
 from atdp_cli.cli.terminal.escape import escaped
 from atdp_cli.cli.terminal.json_lines import ProgressOption
@@ -59,6 +60,8 @@ def _harden(context: typer.Context, model: Path, options: HardenOptions, group: 
     if options.minutes is not None and group.ranks.size > 1:
         raise UsageError("--minutes goes with one process.", "Choose --epochs; --dry-run shows how long they take.")
     console = options.console() if group.ranks.first else stderr_console(quiet=True)
+    if not options.auto and options.spans is None and not options.recipe.endswith(".toml"):
+        say_default_tier(options, console, recipe=request.recipe_name)
     if options.auto:
         request = start_from_reference(request)
         if not sets_learning_rate(options):

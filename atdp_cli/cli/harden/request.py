@@ -33,7 +33,7 @@ def make_request(model: Path, options: HardenOptions) -> "HardenRequest":
             "output": options.output or default_output(model),
             "recipe_name": file.name,
             "recipe": _with_settings(file.recipe, options),
-            "detector": make_detector(options, options.data[0]),
+            "detector": make_detector(options, options.data[0], recipe=file.name),
         }
     )
 

@@ -10,6 +10,7 @@ from atdp_cli.cli.terminal.console import stderr_console
 from atdp_cli.cli.terminal.json_lines import ProgressOption
 from atdp_cli.errors import UsageError
 from atdp_cli.options import Option, Options
+from atdp_cli.text.detection.spans import DEFAULT_TIER, PAPER_TIER, Tier
 from atdp_cli.text.options import OUTPUT, RUNNING, CrosscheckOptions, DetectionOptions, FindingOptions, ReadingOptions
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from atdp_cli.jobs.detect import CorpusSource
     from atdp_cli.jobs.detector import Detector
     from atdp_cli.text.crosscheck.request import CrossCheck
+    from atdp_cli.text.detection.confidence import LabelFilter
 
 CorpusArgument = Annotated[
     Path,
@@ -105,8 +107,13 @@ def corpus_source(options: ReadingOptions, path: Path) -> "CorpusSource":
     return CorpusSource(path=path, **settings)
 
 
-def make_detector(options: DetectionOptions, corpus: Path, backend: BackendOptions | None = None) -> "Detector":
+def make_detector(
+    options: DetectionOptions, corpus: Path, backend: BackendOptions | None = None, *, recipe: str | None = None
+) -> "Detector":
     """The detector as the jobs take it, on this corpus.
+
+    Args:
+        recipe: The recipe's name; its default tier differs.
 
     Raises:
         UsageError: Options contradict each other, or Ray is not installed.
@@ -118,8 +125,9 @@ def make_detector(options: DetectionOptions, corpus: Path, backend: BackendOptio
     if backend.ray_address is not None and options.jobs != 1:
         raise UsageError("--jobs is about this machine, and --ray-address about others.", "Leave one of them out.")
     return Detector(
-        tier=options.tier,
+        tier=options.tier or default_tier(recipe),
         speaker_labels=parse_speaker_labels(options.speaker_labels or ""),
+        label_filter=_label_filter(options),
         allow=options.allow,
         deny=options.deny,
         pipeline=options.spacy_pipeline,
@@ -127,6 +135,37 @@ def make_detector(options: DetectionOptions, corpus: Path, backend: BackendOptio
         store=_store(options, corpus),
         crosscheck=_crosscheck(options),
     )
+
+
+def default_tier(recipe: str | None) -> Tier:
+    """What counts as sensitive where nobody says."""
+    return PAPER_TIER if recipe == "atdp" else DEFAULT_TIER
+
+
+def say_default_tier(options: FindingOptions, console: "Console", *, recipe: str | None = None) -> None:
+    """One line where the tier is a default that earlier versions did not have."""
+    if options.tier is None and default_tier(recipe) is not PAPER_TIER:
+        console.print(f"Tier: {DEFAULT_TIER.value}, the default, which was {PAPER_TIER.value}. --tier chooses another.")
+
+
+def _label_filter(options: FindingOptions) -> "LabelFilter":
+    """Which spans count.
+
+    Raises:
+        UsageError: A label is not known, or is both wanted and excluded.
+    """
+    from atdp_cli.text.detection.confidence import LabelFilter, parse_labels
+
+    if options.entities is None and options.exclude is None:
+        return LabelFilter(min_confidence=options.min_confidence)
+    from atdp_cli.text.detection.detect import LABELS
+
+    known = LABELS if options.spacy_pipeline is None else None
+    entities = () if options.entities is None else parse_labels("entities", options.entities, known)
+    exclude = () if options.exclude is None else parse_labels("exclude", options.exclude, known)
+    if both := sorted(set(entities) & set(exclude)):
+        raise UsageError(f"--entities and --exclude both name {both[0]}.", "Leave it out of one of them.")
+    return LabelFilter(entities=entities, exclude=exclude, min_confidence=options.min_confidence)
 
 
 def _store(options: FindingOptions, corpus: Path) -> Path | None:

@@ -58,7 +58,8 @@ def flag_corpus(split: Split, request: HardenRequest, pipeline: Any, notify: Not
     if request.spans is not None:
         # The spans file covers the whole corpus, also where --max-records takes only its beginning.
         corpus = read_records(request.data[0], unit=request.unit, text_field=request.text_field)
-        return tuple(FlaggedRecord(*pair) for pair in islice(read_spans(request.spans, corpus), len(split.records)))
+        pairs = islice(read_spans(request.spans, corpus), len(split.records))
+        return tuple(FlaggedRecord(record, request.detector.label_filter.apply(spans)) for record, spans in pairs)
 
     def detect(records: Sequence[Record]) -> Iterator[Detection]:
         folder = private_folder(request.data[0])

@@ -7,6 +7,7 @@ from typing import Any
 from atdp_cli.events import Notify, RecordsRead, ignore
 from atdp_cli.files.regexes import Pattern
 from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.confidence import ALL_LABELS, LabelFilter
 from atdp_cli.text.detection.executor import OpenExecutor, in_process
 from atdp_cli.text.detection.identifiers import IDENTIFIER_LABELS, RECOGNISERS, Recogniser
 from atdp_cli.text.detection.refine import refined
@@ -53,6 +54,7 @@ def detect_records(
     allow: Sequence[Pattern] = (),
     deny: Sequence[Pattern] = (),
     speaker_labels: Sequence[str] = (),
+    label_filter: LabelFilter = ALL_LABELS,
     recognisers: Sequence[Recogniser] = RECOGNISERS,
     lookup: LookupFinding = lambda _: None,
     store: StoreFinding = lambda _: None,
@@ -74,6 +76,7 @@ def detect_records(
         allow: Patterns whose matches are not sensitive.
         deny: Patterns whose matches are sensitive at every tier; they win over `allow`.
         speaker_labels: Words that are labels of speakers, whatever else they mean; see `structure`.
+        label_filter: Which spans count.
         recognisers: The structured identifiers to look for.
         lookup: Gives what an earlier pass found; corrections are applied to it afresh.
         store: Is given what this pass finds, before corrections.
@@ -82,16 +85,20 @@ def detect_records(
     """
     findings = scan(records, pipeline=pipeline, engine=engine, recognisers=recognisers, lookup=lookup, store=store)
     for done, finding in enumerate(findings, start=1):
-        yield correct(finding, allow, deny, speaker_labels)
+        yield correct(finding, allow, deny, speaker_labels, label_filter)
         notify(RecordsRead(task="detect", done=done, total=total))
 
 
 def correct(
-    finding: Finding, allow: Sequence[Pattern], deny: Sequence[Pattern], speaker_labels: Sequence[str] = ()
+    finding: Finding,
+    allow: Sequence[Pattern],
+    deny: Sequence[Pattern],
+    speaker_labels: Sequence[str] = (),
+    label_filter: LabelFilter = ALL_LABELS,
 ) -> Detection:
     """A finding put right by rules, then by people; `deny` wins over `allow`, and neither reaches into placeholders."""
     text = finding.record.text
     corrected = [*allowed(text, refined(text, finding.spans, speaker_labels), allow), *denied(text, deny)]
     # What an earlier redaction put there hides nothing any more.
-    spans = sorted(set(allowed(text, corrected, (PLACEHOLDERS,))))
+    spans = sorted(set(label_filter.apply(allowed(text, corrected, (PLACEHOLDERS,)))))
     return Detection(finding.record, tuple(spans), finding.tokens, finding.sentences)

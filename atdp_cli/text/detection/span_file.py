@@ -9,6 +9,7 @@ from atdp_cli.errors import InputError
 from atdp_cli.files.corpus_file import check_regular, display_name, read_lines, without_mark
 from atdp_cli.files.json_text import RepeatedKeyError, parse_json
 from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.confidence import confidence
 from atdp_cli.text.detection.spans import Span, Tier
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
@@ -17,10 +18,19 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 def spans_line(record_id: str, spans: Iterable[Span]) -> str:
     """The line of a spans file for one record, without its ending.
 
-    `{"id": "12", "spans": [{"start": 0, "end": 5, "label": "PERSON", "source": "ner"}]}`; positions are
-    code points of the record's text, end exclusive.
+    `{"id": "12", "spans": [{"start": 0, "end": 5, "label": "PERSON", "source": "ner", "confidence": 0.7}]}`;
+    positions are code points of the record's text, end exclusive.
     """
-    members = [{"start": span.start, "end": span.end, "label": span.label, "source": span.source} for span in spans]
+    members = [
+        {
+            "start": span.start,
+            "end": span.end,
+            "label": span.label,
+            "source": span.source,
+            "confidence": confidence(span.label, span.source),
+        }
+        for span in spans
+    ]
     return json.dumps({"id": record_id, "spans": members})
 
 

@@ -14,6 +14,12 @@ class Tier(StrEnum):
     HIGH_CONTEXTUAL = "high-contextual"
 
 
+DEFAULT_TIER = Tier.LOW_ENTITY
+"""Of all that reads a corpus, but for the paper's recipe."""
+
+PAPER_TIER = Tier.HIGH_CONTEXTUAL
+"""Of the recipe atdp."""
+
 Range = tuple[int, int]
 """Characters from start to end (code points, end exclusive) of a record's text."""
 
