@@ -65,7 +65,6 @@ def detect_command(
     sampling = _sampling(queue, force=replacing.force)
     source, detector = corpus_source(reading, corpus), make_detector(detection, corpus, backend)
     console = printing.console()
-    say_default_tier(detection, console)
     output = None if writing.output == STANDARD_OUTPUT else writing.output
     if printing.as_json and writing.output is not None and output is None:
         raise UsageError("-o - and --json both write to standard output.", "Name a file, or leave --json out.")
@@ -94,6 +93,7 @@ def detect_command(
         f"Records: {tally.records:,}. Tokens: {tally.tokens:,}, {tally.sensitive_share:.1%} of them sensitive "
         f"({detector.tier.value})."
     )
+    say_default_tier(detection, console)
     show_flagged(tally.flagged, console)
     say_skipped(console, tally.skipped)
     if tally.queued is not None:

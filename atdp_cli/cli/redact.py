@@ -56,13 +56,11 @@ def redact_command(
 
     The default tier masks names, dates, places and identifiers, and leaves text that people can read.
     """
-    from atdp_cli.jobs.detect import redact_corpus
+    from atdp_cli.jobs.redact import redact_corpus
 
     console, to_file = printing.console(), writing.output != STANDARD_OUTPUT
     if printing.as_json and not to_file:
         raise UsageError("-o - and --json both write to standard output.", "Name a file, or leave --json out.")
-    if span_file.spans is None:
-        say_default_tier(detection, console)
     with progress(console, printing.progress) as notify:
         tally = redact_corpus(
             corpus_source(reading, corpus),
@@ -85,5 +83,7 @@ def redact_command(
         )
     where = writing.output if to_file else "standard output"
     console.print(f"Records redacted into {where}: {tally.records:,}.", soft_wrap=True)
+    if span_file.spans is None:
+        say_default_tier(detection, console)
     show_flagged(tally.flagged, console)
     say_skipped(console, tally.skipped)

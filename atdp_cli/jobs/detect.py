@@ -1,30 +1,26 @@
-"""`atdp detect` and `atdp redact` as functions."""
+"""`atdp detect` as a function, and what it shares with `atdp redact`."""
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify
 from atdp_cli.files.atomic_write import atomic_write, check_new, real_path, same_file
-from atdp_cli.files.compression import Writable
 from atdp_cli.files.corpus_file import STANDARD_INPUT, OnError, is_rereadable, is_stream, raise_error
 from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import Detector, check_detector, run_detector
 from atdp_cli.text.corpus.records import Record, select_records
-from atdp_cli.text.corpus.rewriting import rewrite_corpus
 from atdp_cli.text.corpus.segments import Selection
 from atdp_cli.text.crosscheck.check import Counts
 from atdp_cli.text.crosscheck.request import check_crosscheck
 from atdp_cli.text.detection.detect import Detection
 from atdp_cli.text.detection.scan import load_pipeline
-from atdp_cli.text.detection.span_file import read_spans, spans_line
-from atdp_cli.text.detection.spans import Span, Tier, at_tier, merge
+from atdp_cli.text.detection.span_file import spans_line
+from atdp_cli.text.detection.spans import Tier, at_tier, merge
 from atdp_cli.text.detection.summary import FlaggedSummary
-from atdp_cli.text.redaction.edits import Edit, edits
-from atdp_cli.text.redaction.placeholders import Masking, Style, fresh_masking, read_or_create_key
 from atdp_cli.text.review.queue_file import Header, Queued, writable, write_queue
 from atdp_cli.text.review.sampling import check_rate
 
@@ -102,9 +98,9 @@ def detect_corpus(
     if review is not None:
         _check_queue(review, corpus)
     check_crosscheck(detector.crosscheck, queue=review is not None)
-    counts = _no_counts(detector)
-    records = select_records(corpus.path, corpus, _on_error(corpus, counts))
-    detections = _detections(records, corpus, detector, notify, counts)
+    counts = no_counts(detector)
+    records = select_records(corpus.path, corpus, count_skipped(corpus, counts))
+    detections = run_over(records, corpus, detector, notify, counts)
     written = _written(detections, detector.tier, write, counts)
     if review is None:
         deque(written, maxlen=0)
@@ -168,96 +164,15 @@ def detect_to_file(
         return detect_corpus(corpus, detector, lambda line: stream.write(line.encode()), notify, review)
 
 
-def redact_corpus(
-    corpus: CorpusSource,
-    output: Path | Writable,
-    detector: Detector,
-    notify: Notify,
-    *,
-    style: Style = Style.LABEL,
-    pseudonym_key: Path | None = None,
-    spans: Path | None = None,
-    force: bool = False,
-) -> DetectionCounts:
-    """Write the corpus with placeholders over its sensitive spans, and count its records.
-
-    What is skipped is left out: a line that cannot be read cannot be called redacted.
-
-    Args:
-        output: The file to write, or a stream.
-        style: How placeholders look.
-        pseudonym_key: The file of the key for pseudonyms, created if it does not exist; None for a random key
-            that is thrown away.
-        spans: A spans file of this corpus, or of the same shard of it, used in place of the detector.
-
-    Raises:
-        UsageError: The output exists, or there is a key without pseudonyms or in the place of the output; the shard
-            would replace the corpus, or have pseudonyms of its own.
-        InputError: The corpus, the spans or the key cannot be used.
-    """
-    if isinstance(output, Path):
-        check_new(output, force=force)
-    if corpus.shard is not None:
-        _check_part(corpus, output, style, pseudonym_key)
-    check_crosscheck(detector.crosscheck, spans=spans is not None)
-    masking = _masking(style, pseudonym_key, output)
-    counts = _no_counts(detector)
-
-    def changes(records: Iterator[Record]) -> Iterator[Sequence[Edit]]:
-        for record, of_record in _flagged(records, corpus, detector, notify, counts, spans):
-            counts.flagged.add(record.text, merge(of_record))
-            yield edits(record.text, of_record, masking)
-
-    counts.records = rewrite_corpus(corpus.path, output, changes, corpus, _on_error(corpus, counts), replace=force)
-    return counts
-
-
-def _flagged(  # noqa: PLR0917 - what a corpus is redacted by
-    records: Iterator[Record],
-    corpus: CorpusSource,
-    detector: Detector,
-    notify: Notify,
-    counts: DetectionCounts,
-    spans: Path | None,
-) -> Iterator[tuple[Record, Sequence[Span]]]:
-    """Each record with what is sensitive in it, from a file of spans or by the detector."""
-    if spans is not None:
-        for record, of_record in read_spans(spans, records):
-            yield record, detector.label_filter.apply(of_record)
-        return
-    for detection in _detections(records, corpus, detector, notify, counts):
-        yield detection.record, at_tier(detection.spans, detector.tier)
-
-
-def _check_part(corpus: CorpusSource, output: Path | Writable, style: Style, pseudonym_key: Path | None) -> None:
-    if isinstance(output, Path) and same_file(output, corpus.path):
-        raise UsageError(
-            "--output names the corpus, but --shard reads only a part of it.", "Write the part to another file."
-        )
-    if style is Style.PSEUDONYM and pseudonym_key is None:
-        raise UsageError(
-            "--shard with pseudonyms of a random key would give every part other names.",
-            "Give all parts the same --pseudonym-key.",
-        )
-
-
-def _masking(style: Style, pseudonym_key: Path | None, output: Path | Writable) -> Masking:
-    if pseudonym_key is None:
-        return fresh_masking(style)
-    if style is not Style.PSEUDONYM:
-        raise UsageError("--pseudonym-key goes with --style pseudonym.", "Add that style, or leave the key out.")
-    if isinstance(output, Path) and same_file(pseudonym_key, output):
-        raise UsageError("--pseudonym-key and --output name the same file.", "Keep the key elsewhere.")
-    return Masking(style, read_or_create_key(pseudonym_key))
-
-
-def _no_counts(detector: Detector) -> DetectionCounts:
+def no_counts(detector: Detector) -> DetectionCounts:
+    """Counts before the first record."""
     return DetectionCounts(crosscheck=None if detector.crosscheck is None else Counts())
 
 
-def _detections(
+def run_over(
     records: Iterator[Record], corpus: CorpusSource, detector: Detector, notify: Notify, counts: DetectionCounts
 ) -> Iterator[Detection]:
+    """What is sensitive in each record of a corpus."""
     check_detector(detector)
     total = _count(corpus)
     return run_detector(
@@ -281,7 +196,9 @@ def _count(corpus: CorpusSource) -> int | None:
     return sum(1 for _ in select_records(corpus.path, corpus, (lambda _: None) if corpus.skip_bad else raise_error))
 
 
-def _on_error(corpus: CorpusSource, counts: DetectionCounts) -> OnError:
+def count_skipped(corpus: CorpusSource, counts: DetectionCounts) -> OnError:
+    """What is done with a line or row that cannot be read."""
+
     def count(_: InputError) -> None:
         counts.skipped += 1
 

@@ -77,10 +77,10 @@ class FindingOptions(Options):
     """Labels that do not count, separated by commas."""
 
     min_confidence: Annotated[
-        Annotated[float, Field(ge=0, le=1)], Option(DETECTION, fingerprint="recipe", public=True)
-    ] = 0.0
-    """Flag only spans with this confidence or more: round figures of measured precision, by label and source; see
-    docs/detection.md. At 0.9 identifiers and listed names are left."""
+        Annotated[float, Field(ge=0, le=1)] | None, Option(DETECTION, fingerprint="recipe", public=True)
+    ] = None
+    """Flag only spans with this confidence or more; see docs/identifiers.md. At 0.9 identifiers and listed names are
+    left. Default: 0."""
 
     speaker_labels: Annotated[str | None, Option(DETECTION, metavar="LABELS", fingerprint="recipe", public=True)] = None
     """Words, separated by commas, that before : or > at the start of a line only say who speaks, such as USR,SYS,ACT.

@@ -9,9 +9,10 @@ import pytest
 
 from atdp_cli.events import Event, RecordsRead, ignore
 from atdp_cli.jobs.backend import Backend, Local
-from atdp_cli.jobs.detect import CorpusSource, detect_to_file, redact_corpus
+from atdp_cli.jobs.detect import CorpusSource, detect_to_file
 from atdp_cli.jobs.detector import Detector
 from atdp_cli.jobs.ray import Ray
+from atdp_cli.jobs.redact import redact_corpus
 from atdp_cli.text.corpus.shards import Shard
 from tests.rayworkers import kill_a_busy_worker
 from tests.small import small_lines

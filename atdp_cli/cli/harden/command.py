@@ -60,8 +60,6 @@ def _harden(context: typer.Context, model: Path, options: HardenOptions, group: 
     if options.minutes is not None and group.ranks.size > 1:
         raise UsageError("--minutes goes with one process.", "Choose --epochs; --dry-run shows how long they take.")
     console = options.console() if group.ranks.first else stderr_console(quiet=True)
-    if not options.auto and options.spans is None and not options.recipe.endswith(".toml"):
-        say_default_tier(options, console, recipe=request.recipe_name)
     if options.auto:
         request = start_from_reference(request)
         if not sets_learning_rate(options):
@@ -124,6 +122,8 @@ def _load(
         seconds = estimate_seconds(planned, model)
     needs = Needs(seconds=seconds, memory=estimate_bytes(planned, model) if options.dry_run else None)
     show_plan(planned, model.engine.name, needs, console)
+    if not options.auto and options.spans is None and not options.recipe.endswith(".toml"):
+        say_default_tier(options, console, recipe=planned.request.recipe_name)
     if options.dry_run and options.as_json and first:
         write_json(plan_json(planned, model.engine.name, needs))
     return planned, model

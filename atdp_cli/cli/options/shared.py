@@ -157,7 +157,7 @@ def _label_filter(options: FindingOptions) -> "LabelFilter":
     from atdp_cli.text.detection.confidence import LabelFilter, parse_labels
 
     if options.entities is None and options.exclude is None:
-        return LabelFilter(min_confidence=options.min_confidence)
+        return LabelFilter(min_confidence=options.min_confidence or 0.0)
     from atdp_cli.text.detection.detect import LABELS
 
     known = LABELS if options.spacy_pipeline is None else None
@@ -165,7 +165,7 @@ def _label_filter(options: FindingOptions) -> "LabelFilter":
     exclude = () if options.exclude is None else parse_labels("exclude", options.exclude, known)
     if both := sorted(set(entities) & set(exclude)):
         raise UsageError(f"--entities and --exclude both name {both[0]}.", "Leave it out of one of them.")
-    return LabelFilter(entities=entities, exclude=exclude, min_confidence=options.min_confidence)
+    return LabelFilter(entities=entities, exclude=exclude, min_confidence=options.min_confidence or 0.0)
 
 
 def _store(options: FindingOptions, corpus: Path) -> Path | None:

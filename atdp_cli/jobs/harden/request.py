@@ -75,7 +75,7 @@ def options_of(request: HardenRequest) -> dict[str, Any]:
         "speaker_labels": ",".join(detector.speaker_labels) or None,
         "entities": ",".join(detector.label_filter.entities) or None,
         "exclude": ",".join(detector.label_filter.exclude) or None,
-        "min_confidence": detector.label_filter.min_confidence,
+        "min_confidence": detector.label_filter.min_confidence or None,
         "allow": detector.allow,
         "deny": detector.deny,
         "spacy_pipeline": detector.pipeline,
