@@ -1,7 +1,6 @@
 """A veto: what the entity recogniser or the tagger takes for a name, though its words are common ones."""
 
 import re
-from functools import cache
 
 from atdp_cli.text.detection.function_words import function_words
 from atdp_cli.text.detection.word_lists import (
@@ -75,7 +74,6 @@ def _goes_on(text: str, end: int) -> bool:
     return match is not None and match[1][0].isupper() and not match[1].isupper() and not _is_common(match[1])
 
 
-@cache
 def _says_no_day(word: str) -> bool:
     folded = word.casefold()
     if any(folded in structure_words(kind) for kind in ("numbers", "calendar")):
@@ -83,15 +81,13 @@ def _says_no_day(word: str) -> bool:
     return folded in function_words() or folded in common_words()
 
 
-@cache
 def _is_field(word: str) -> bool:
     folded = word.casefold()
-    return (
-        folded in structure_words("fields") or word in structure_words("keywords")
-    ) and folded not in given_names() | surnames()
+    if folded in given_names() or folded in surnames():
+        return False
+    return folded in structure_words("fields") or word in structure_words("keywords")
 
 
-@cache
 def _is_common(word: str) -> bool:
     folded = _folded(word)
     if folded in function_words():

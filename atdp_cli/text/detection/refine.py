@@ -1,5 +1,6 @@
 """What spaCy and the recognisers found, put right: structure goes, identifiers come first, public words go."""
 
+import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -27,11 +28,21 @@ def refined(text: str, spans: Sequence[Span], speaker_labels: Sequence[str] = ()
     """
     holes = structure(text, speaker_labels)
     identifiers = [span for span in spans if span.source == "pattern"]
-    kept = (piece for span in spans for piece in _without_structure(text, span, holes))
-    found = (piece for span in kept for piece in _beside(text, span, identifiers))
-    return sorted(
-        {span for span in found if not (_is_name(span) and is_public(text, span.start, span.end, span.label))}
-    )
+    # By label, since an identifier of the same kind does not cut an entity.
+    taken = {label: _cutting(identifiers, label) for label in {span.label for span in spans if _is_name(span)}}
+    found: set[Span] = set()
+    for span in spans:
+        if span.source not in _GUESSED:
+            if span.source != "pattern" or not _within(span, holes):
+                found.add(span)
+        elif _is_name(span):
+            pieces = (
+                rest for piece in _without_structure(text, span, holes) for rest in _cut(text, piece, taken[span.label])
+            )
+            found.update(piece for piece in pieces if _says_something(text, piece, span))
+        else:
+            found.update(_without_structure(text, span, holes))
+    return sorted(found)
 
 
 def _is_name(span: Span) -> bool:
@@ -40,44 +51,45 @@ def _is_name(span: Span) -> bool:
 
 
 def _without_structure(text: str, span: Span, holes: Sequence[Range]) -> Iterator[Span]:
-    if span.source == "pattern":
-        if not any(start <= span.start and span.end <= end for start, end in holes):
-            yield span
-        return
-    if span.source not in _GUESSED:
-        yield span
-        return
     for piece in _cut(text, span, holes):
         start, end = keyword_ends(text, piece.start, piece.end)
         if start < end:
             yield piece if (start, end) == (piece.start, piece.end) else replace(piece, start=start, end=end)
 
 
-def _beside(text: str, span: Span, identifiers: Sequence[Span]) -> Iterator[Span]:
-    """What of an entity lies outside the recognisers' spans."""
-    cutting = [one for one in identifiers if one.start < span.end and span.start < one.end and _cuts(one, span)]
-    if not cutting or not _is_name(span):
-        yield span
-        return
-    for piece in _cut(text, span, joined({(one.start, one.end) for one in cutting})):
-        if any(word.casefold() not in function_words() for word in text[piece.start : piece.end].split()):
-            yield piece
+def _says_something(text: str, piece: Span, whole: Span) -> bool:
+    """Whether what is left of a name is one; function words are left of "from 10.0.0.1" where the address is taken."""
+    if is_public(text, piece.start, piece.end, piece.label):
+        return False
+    left = text[piece.start : piece.end].casefold().split()
+    return (piece.start, piece.end) == (whole.start, whole.end) or not function_words().issuperset(left)
 
 
-def _cuts(identifier: Span, entity: Span) -> bool:
-    if identifier.label in CATCH_ALL:
-        return entity.label not in _NOT_CUT_BY_NUMBERS
-    return entity.label not in _SAME_KIND.get(identifier.label, ())
+def _cutting(identifiers: Sequence[Span], label: str) -> list[Range]:
+    """Where recognisers' spans lie that end an entity of this label."""
+    return joined({(span.start, span.end) for span in identifiers if _cuts(span.label, label)})
+
+
+def _cuts(identifier: str, entity: str) -> bool:
+    if identifier in CATCH_ALL:
+        return entity not in _NOT_CUT_BY_NUMBERS
+    return entity not in _SAME_KIND.get(identifier, ())
+
+
+def _within(span: Span, holes: Sequence[Range]) -> bool:
+    first = bisect.bisect_right(holes, span.start, key=lambda hole: hole[1])
+    return first < len(holes) and holes[first][0] <= span.start and span.end <= holes[first][1]
 
 
 def _cut(text: str, span: Span, holes: Sequence[Range]) -> Iterator[Span]:
     """The parts of a span outside the holes that hold a letter or digit; punctuation beside a hole goes with it."""
-    across = [(start, end) for start, end in holes if start < span.end and span.start < end]
-    if not across:
+    first = bisect.bisect_right(holes, span.start, key=lambda hole: hole[1])
+    last = bisect.bisect_left(holes, span.end, key=lambda hole: hole[0])
+    if first >= last:
         yield span
         return
-    starts = [span.start, *(end for _, end in across)]
-    ends = [*(start for start, _ in across), span.end]
+    starts = [span.start, *(end for _, end in holes[first:last])]
+    ends = [*(start for start, _ in holes[first:last]), span.end]
     for start, end in zip(starts, ends, strict=True):
         rest = text[start:end] if start < end else ""
         if any(map(str.isalnum, rest)):

@@ -27,9 +27,10 @@ _SPEAKER = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 _BRACKETED_TIME = re.compile(rf"{_START}(?P<time>[\[(<]{_TIME}[\])>])", re.MULTILINE)
+_MONTH = r"(?i:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])"
 _MARKER = re.compile(
-    rf"{_START}(?P<marker>[*•+–—-]|\#{{1,6}}|\(?(?:\d{{1,2}}|[A-Za-z])\)|\d{{1,2}}\.)(?=[ \t]{{1,4}}[^\W\d])"
-    r"(?!\d{1,2}\.[ \t]{1,4}(?i:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz]))",
+    rf"{_START}(?P<marker>[*•+–—-]|\#{{1,6}}|\(?(?:\d{{1,2}}|[A-Za-z])\)|\d{{1,2}}\.(?![ \t]{{1,4}}{_MONTH}))"
+    r"(?=[ \t]{1,4}[^\W\d])",
     re.MULTILINE,
 )
 _FIELD = re.compile(
@@ -46,6 +47,7 @@ _HEADING = re.compile(
 )
 _LETTERS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _EDGE = re.compile(r"(?<![\w/.@-])(?:N/A|[A-Z]{2,6}s?)")
+_GOES_ON = re.compile(r"\w|[.@/-]\w")
 _LONGEST = 7
 _BETWEEN = " \t\r\n#:=,;./()\"'-"
 
@@ -98,30 +100,34 @@ def keyword_ends(text: str, start: int, end: int) -> Range:
 
     A keyword that is also somebody's name stays beside another word in capitals.
     """
-    named = any(
-        word.isupper() and word not in structure_words("keywords") for word in _LETTERS.findall(text[start:end])
-    )
-    while (match := _EDGE.match(text, start, end)) and _is_keyword(text, match, named):
-        start = end - len(text[match.end() : end].lstrip(_BETWEEN))
-    while start < end:
+    while (match := _EDGE.match(text, start, end)) and _is_keyword(text, match, start, end):
+        start = match.end()
+        while start < end and text[start] in _BETWEEN:
+            start += 1
+    while start < end and (text[end - 1].isupper() or text[end - 1] == "s"):
         window = _EDGE.finditer(text, max(start, end - _LONGEST), end)
         match = next((found for found in window if found.end() == end), None)
-        if match is None or not _is_keyword(text, match, named):
+        if match is None or not _is_keyword(text, match, start, end):
             break
-        end = start + len(text[start : match.start()].rstrip(_BETWEEN))
-    return start, max(start, end)
+        end = match.start()
+        while start < end and text[end - 1] in _BETWEEN:
+            end -= 1
+    return start, end
 
 
-def _is_keyword(text: str, match: re.Match[str], named: bool) -> bool:
-    if re.match(r"\w|[.@/-]\w", text[match.end() : match.end() + 2]):
-        return False  # the word goes on: API-42, PIN2
+def _is_keyword(text: str, match: re.Match[str], start: int, end: int) -> bool:
+    keywords = structure_words("keywords")
     word = match[0]
+    if word not in keywords and word.removesuffix("s") not in keywords:
+        return False
+    if _GOES_ON.match(text, match.end()):  # API-42, PIN2
+        return False
     # After a comma two letters are a state: Boise, ID.
     if len(word) == 2 and text[max(0, match.start() - 4) : match.start()].rstrip().endswith(","):
         return False
-    keywords = structure_words("keywords")
-    known = word in keywords or word.removesuffix("s") in keywords
-    return known and not (named and word.casefold() in given_names() | surnames())
+    if word.casefold() not in given_names() and word.casefold() not in surnames():
+        return True
+    return not any(other.isupper() and other not in keywords for other in _LETTERS.findall(text, start, end))
 
 
 def _speakers(text: str) -> Iterator[Range]:
@@ -142,7 +148,11 @@ def _is_role(label: str) -> bool:
 
 def _is_label(word: str) -> bool:
     """Whether a word in capitals is a label, which it is where nobody has that name: USR, but not MARIA."""
-    return re.fullmatch("[A-Z]{2,10}", word) is not None and word.casefold() not in given_names() | surnames()
+    return (
+        re.fullmatch("[A-Z]{2,10}", word) is not None
+        and word.casefold() not in given_names()
+        and word.casefold() not in surnames()
+    )
 
 
 def _fields(text: str) -> Iterator[Range]:
