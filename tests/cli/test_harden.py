@@ -179,7 +179,8 @@ def test_redacted_text_with_stable_masks_gives_a_selective_guarantee(
     found = {entry["scope"]: entry for entry in ended.json["guarantees"]}
     assert found["selective"]["adjacency"] == "replace-one"
     assert found["end_to_end"]["epsilon"] == "inf"
-    contextual = atdp("harden", checkpoint_folder, *options, "-o", tmp_path / "p", "--dry-run").json
+    high = ["--tier", "high-contextual", "--dry-run"]
+    contextual = atdp("harden", checkpoint_folder, *options, "-o", tmp_path / "p", *high).json
     assert "selective" not in scopes(contextual)
 
 

@@ -33,7 +33,7 @@ def test_detect_writes_one_line_a_record(atdp: Atdp, corpus_file: Path) -> None:
     found = {(lines[row["id"]][s["start"] : s["end"]], s["label"]) for row in rows for s in row["spans"]}
     assert ("emma.clarke@example.org", "EMAIL") in found
     assert any(text == "48213377" for text, _ in found)
-    assert all(set(span) == {"start", "end", "label", "source"} for row in rows for span in row["spans"])
+    assert all(set(span) == {"start", "end", "label", "source", "confidence"} for row in rows for span in row["spans"])
 
 
 def test_with_json_the_summary_goes_out_and_spans_to_their_file(atdp: Atdp, corpus_file: Path, tmp_path: Path) -> None:

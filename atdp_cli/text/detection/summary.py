@@ -49,7 +49,7 @@ class FlaggedSummary:
             self.spans += 1
             self.by_label[span.label] += 1
             flagged = text[span.start : span.end]
-            self.shapes.setdefault(span.label, shape_of(flagged))
+            self.shapes.setdefault(span.label, character_shape(flagged))
             self._count((flagged.casefold(), span.label))
 
     def _count(self, key: tuple[str, str]) -> None:
@@ -66,13 +66,13 @@ class FlaggedSummary:
         (text, label), count = max(self._texts.items(), key=lambda item: item[1])
         if count <= FREQUENT_SHARE * self.spans:
             return None
-        return FrequentText(label=label, shape=shape_of(text), count=count)
+        return FrequentText(label=label, shape=character_shape(text), count=count)
 
 
-def shape_of(text: str) -> str:
+def character_shape(text: str) -> str:
     """A text's shape: 0 for digits, A and a for letters, all else as it is; cut after `LONGEST_SHAPE` characters.
 
-    >>> shape_of("Ms. O'Neill, 41")
+    >>> character_shape("Ms. O'Neill, 41")
     "Aa. A'Aaaaa, 00"
     """
     marks = "".join(_mark(character) for character in text[: LONGEST_SHAPE + 1])

@@ -11,7 +11,7 @@ from atdp_cli.errors import UsageError
 from atdp_cli.text.detection.confidence import LabelFilter, confidence, parse_labels
 from atdp_cli.text.detection.detect import LABELS
 from atdp_cli.text.detection.spans import Span, Tier
-from atdp_cli.text.detection.summary import COUNTERS, FlaggedSummary, shape_of
+from atdp_cli.text.detection.summary import COUNTERS, FlaggedSummary, character_shape
 
 SOURCES = ("ner", "pos", "dep", "pattern", "deny", "crosscheck", "file")
 
@@ -65,7 +65,7 @@ def test_labels_are_checked() -> None:
 
 @given(st.text(max_size=60))
 def test_a_shape_shows_no_letter_and_no_digit(text: str) -> None:
-    made = shape_of(text)
+    made = character_shape(text)
     assert len(made) <= 24
     assert set(filter(str.isalpha, made)) <= {"a", "A"}
     assert set(filter(str.isdecimal, made)) <= {"0"}
