@@ -2,16 +2,29 @@
 
 from pathlib import Path
 
-from tests.benchmarks.detection import Labelled, conll, score
+from tests.benchmarks.detection import Labelled, conll, marked, score
 
 
 def test_labelled_characters_count_once_and_others_not_at_all() -> None:
     record = Labelled("Dr. Jo is in Rome now", ((0, 3, "TITLE"), (4, 6, "PERSON"), (13, 17, "GPE")))
-    result = score([record], [[(0, 6), (4, 6), (13, 15), (18, 21)]])
-    assert result["overall"] == {"recall": 0.6667, "precision": 0.5, "f2": 0.625}
+    spans = [(0, 6, "PERSON"), (4, 6, "PERSON"), (13, 15, "GPE"), (18, 21, "DATE")]
+    result = score([record], [spans])
+    assert result["overall"] == {"recall": 0.6667, "precision": 0.5, "f2": 0.625, "precision_of_names": 0.8}
     assert result["by_type"]["PERSON"] == {"recall": 1.0, "fully_covered": 1.0, "spans": 1}
     assert result["by_type"]["GPE"] == {"recall": 0.5, "fully_covered": 0.0, "spans": 1}
     assert set(result["by_type"]) == {"PERSON", "GPE"}
+    assert result["precision_by_label"] == {
+        "PERSON": {"precision": 0.6667, "characters": 3},
+        "GPE": {"precision": 1.0, "characters": 2},
+        "DATE": {"precision": 0.0, "characters": 3},
+    }
+
+
+def test_marks_are_taken_out_of_the_text(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("hi\nits ⟦PERSON|jo li⟧, pin ⟦SECRET|40|93⟧!\n", encoding="utf-8")
+    text = "its jo li, pin 40|93!"
+    assert list(marked(path)) == [Labelled("hi", ()), Labelled(text, ((4, 9, "PERSON"), (15, 20, "SECRET")))]
 
 
 def test_the_words_of_a_sentence_are_joined_by_spaces(tmp_path: Path) -> None:
