@@ -10,8 +10,11 @@ from atdp_cli.text.detection.spans import CATCH_ALL, Range, Span, Tier
 from atdp_cli.text.detection.structure import joined, keyword_ends, structure
 
 _GUESSED = frozenset({"ner", "pos", "dep"})
-_SAME_KIND = {"PERSON": ("PERSON", "PER"), "DATE": ("DATE",), "ADDRESS": ("LOC", "GPE", "FAC")}
+_SAME_KIND = {"DATE": ("DATE",), "ADDRESS": ("LOC", "GPE", "FAC")}
 _NOT_CUT_BY_NUMBERS = frozenset({"DATE", "PERSON", "PER"})
+_LISTED = frozenset({"PERSON", "GPE", "ORG"})
+"""What lists of names and a word before it find: an entity around it stays whole."""
+
 _EDGE = " \t\r\n\f\v.,;:!?#=/|<>()[]{}\"'“”‘’*_–—-"
 
 
@@ -71,6 +74,8 @@ def _cutting(identifiers: Sequence[Span], label: str) -> list[Range]:
 
 
 def _cuts(identifier: str, entity: str) -> bool:
+    if identifier in _LISTED:
+        return False
     if identifier in CATCH_ALL:
         return entity not in _NOT_CUT_BY_NUMBERS
     return entity not in _SAME_KIND.get(identifier, ())

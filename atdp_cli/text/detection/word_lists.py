@@ -49,6 +49,13 @@ def structure_words(section: str) -> frozenset[str]:
 
 
 @cache
+def place_names() -> frozenset[str]:
+    """Countries, capitals and large cities, casefolded; some have several words."""
+    text = files("atdp_cli.text.detection").joinpath("words", "places.txt").read_text(encoding="utf-8")
+    return frozenset(line.casefold() for line in text.splitlines() if line and not line.startswith("#"))
+
+
+@cache
 def _sections(name: str) -> dict[str, frozenset[str]]:
     text = files("atdp_cli.text.detection").joinpath("words", name).read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]

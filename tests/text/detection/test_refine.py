@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from atdp_cli.jobs.detector import Detector, flags_of
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.detect import detect_records
 from atdp_cli.text.detection.public_words import is_public
@@ -113,8 +114,13 @@ def test_the_lists_are_what_they_say() -> None:
     assert all(word == word.casefold() and " " not in word for word in common_words() | all_names())
 
 
-def test_stated_labels_belong_to_the_identity_of_the_detector() -> None:
+def test_settings_belong_to_the_identity_of_the_detector() -> None:
     plain = text_identity(None)
-    assert text_identity(None, ()) == plain
-    assert len({plain, text_identity(None, ("USR",)), text_identity(None, ("USR", "SYS"))}) == 3
-    assert text_identity(None, ("USR", "SYS")) == text_identity(None, ("SYS", "USR"))
+    assert text_identity(None, {}) == plain
+    settings: list[dict[str, object]] = [
+        {"speaker_labels": ["USR"]}, {"speaker_labels": ["SYS", "USR"]}, {"entities": ["USR"]}, {"min_confidence": 0.5}
+    ]  # fmt: skip
+    assert len({plain, *(text_identity(None, each) for each in settings)}) == 1 + len(settings)
+    both = Detector(speaker_labels=("USR", "SYS")), Detector(speaker_labels=("SYS", "USR", "USR"))
+    assert len({flags_of(each, spans=False, review=False).detector for each in both}) == 1
+    assert flags_of(Detector(), spans=False, review=False).detector == plain

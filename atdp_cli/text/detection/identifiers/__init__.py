@@ -9,6 +9,7 @@ from atdp_cli.text.detection.identifiers import (  # noqa: F401 - each registers
     contact,
     dates,
     money,
+    names,
     national,
     network,
     numbers,

@@ -12,6 +12,7 @@ from atdp_cli.text.detection.identifiers import (
     contact,
     dates,
     money,
+    names,
     national,
     network,
     numbers,
@@ -21,7 +22,7 @@ from atdp_cli.text.detection.identifiers import (
 )
 from tests.text.detection.identifiers.every import NEAR_MISSES, POSITIVES, unmarked
 
-MODULES = (contact, money, people, national, dates, network, places, accounts, secrets, numbers)
+MODULES = (contact, money, people, national, dates, network, places, accounts, secrets, numbers, names)
 
 
 def named(recogniser: Recogniser) -> str:
