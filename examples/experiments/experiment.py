@@ -301,7 +301,7 @@ def _measure_sentence(experiment: Experiment, folders: Sequence[Path]) -> None:
     pipeline = load_pipeline()
     for folder in folders:
         checkpoint = load_checkpoint(folder)
-        windows = mark_sentence(experiment.sentence, experiment.tier, checkpoint, pipeline)
+        windows = mark_sentence(experiment.sentence, Detector(tier=experiment.tier), checkpoint, pipeline)
         _write(beside(folder, SENTENCE), asdict(perplexity(checkpoint.model, windows)))
 
 

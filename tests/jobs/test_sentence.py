@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 import torch
 
+from atdp_cli.jobs.detector import Detector
 from atdp_cli.jobs.harden.sentence import compare_surprise, mark_sentence, surprise
 from atdp_cli.model.checkpoint import load_checkpoint
 from atdp_cli.text.detection.scan import load_pipeline
-from atdp_cli.text.detection.spans import Tier
 
 TEXT = "Emma Clarke said the order was shipped to Berlin."
 
 
 def test_each_token_has_the_bits_that_the_model_gives_it(checkpoint_folder: Path) -> None:
     checkpoint = load_checkpoint(checkpoint_folder)
-    found = surprise(checkpoint, mark_sentence(TEXT, Tier.LOW_ENTITY, checkpoint, load_pipeline()))
+    found = surprise(checkpoint, mark_sentence(TEXT, Detector(), checkpoint, load_pipeline()))
     assert "".join(found.tokens) == TEXT
     start = checkpoint.tokenizer.bos_token_id
     ids = [start, *checkpoint.tokenizer(TEXT)["input_ids"]]
@@ -30,7 +30,7 @@ def test_each_token_has_the_bits_that_the_model_gives_it(checkpoint_folder: Path
 
 def test_what_the_detector_flags_is_marked(checkpoint_folder: Path) -> None:
     checkpoint = load_checkpoint(checkpoint_folder)
-    found = surprise(checkpoint, mark_sentence(TEXT, Tier.LOW_ENTITY, checkpoint, load_pipeline()))
+    found = surprise(checkpoint, mark_sentence(TEXT, Detector(), checkpoint, load_pipeline()))
     flagged = "".join(text for text, sensitive in zip(found.tokens, found.sensitive, strict=True) if sensitive)
     assert "Emma Clarke" in flagged
     assert "order" not in flagged

@@ -97,7 +97,7 @@ def prepare_data(planned: Planned, checkpoint: Checkpoint, streams: Streams, not
         planted=None
         if planned.manifest is None
         else _planted(planned.manifest, request.manifest, training.get(Text.RAW, ()), tokenizer, notify),
-        sentence=mark_sentence(MADE_UP_SENTENCE, request.detector.tier, checkpoint, pipeline) if with_sentence else (),
+        sentence=mark_sentence(MADE_UP_SENTENCE, request.detector, checkpoint, pipeline) if with_sentence else (),
     )
 
 

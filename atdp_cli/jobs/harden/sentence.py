@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from atdp_cli.jobs.detector import Detector
 from atdp_cli.jobs.harden.encoding import Encoding, Windows, encode, flag
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.forward import pad
@@ -14,7 +15,6 @@ from atdp_cli.report.document import TokenEntry
 from atdp_cli.report.numbers import json_number
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.detect import detect_records
-from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import Text
 
 
@@ -31,13 +31,19 @@ class Surprise:
     bits: tuple[float | None, ...]
 
 
-def mark_sentence(text: str, tier: Tier, checkpoint: Checkpoint, pipeline: Any) -> Windows:
+def mark_sentence(text: str, detector: Detector, checkpoint: Checkpoint, pipeline: Any) -> Windows:
     """The windows of a sentence, with what the detector flags in it without term lists.
 
     Args:
         pipeline: From `load_pipeline`.
     """
-    flagged = flag(detect_records([Record(id="1", text=text)], pipeline=pipeline), None, tier)
+    found = detect_records(
+        [Record(id="1", text=text)],
+        pipeline=pipeline,
+        speaker_labels=detector.speaker_labels,
+        label_filter=detector.label_filter,
+    )
+    flagged = flag(found, None, detector.tier)
     encoding = Encoding(tokenizer=checkpoint.tokenizer, context=context_length(checkpoint.model), windows=1)
     [windows] = encode(flagged, Text.RAW, encoding)
     return windows

@@ -10,6 +10,7 @@ from typing import Any
 from unicodedata import unidata_version
 
 SOURCES = (
+    "confidence.py",
     *("scan.py", "spacy_reader.py", "spans.py", "function_words.py", "function_words.txt", "identifiers"),
     *("refine.py", "structure.py", "public_words.py", "word_lists.py", "words"),
 )
