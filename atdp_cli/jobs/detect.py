@@ -12,7 +12,7 @@ from atdp_cli.files.atomic_write import atomic_write, check_new, real_path, same
 from atdp_cli.files.compression import Writable
 from atdp_cli.files.corpus_file import STANDARD_INPUT, OnError, is_rereadable, is_stream, raise_error
 from atdp_cli.files.private import private_folder
-from atdp_cli.jobs.detector import Detector, check_detector, run_detector
+from atdp_cli.jobs.detector import Detector, check_detector, detector_pipeline, run_detector
 from atdp_cli.text.corpus.records import Record, select_records
 from atdp_cli.text.corpus.rewriting import rewrite_corpus
 from atdp_cli.text.corpus.segments import Selection
@@ -198,6 +198,8 @@ def redact_corpus(
     if corpus.shard is not None:
         _check_part(corpus, output, style, pseudonym_key)
     check_crosscheck(detector.crosscheck, spans=spans is not None)
+    if spans is None:
+        check_detector(detector)
     masking = _masking(style, pseudonym_key, output)
     counts = _no_counts(detector)
 
@@ -245,7 +247,7 @@ def _detections(
     return run_detector(
         records,
         detector,
-        load_pipeline(detector.pipeline),
+        detector_pipeline(detector, load_pipeline(detector.pipeline)),
         notify,
         total=total,
         folder=private_folder(corpus.path),

@@ -18,13 +18,14 @@ _PARTS = {
 }
 
 
-def text_identity(pipeline: str | None) -> str:
+def text_identity(pipeline: str | None, *, entities: str | None = None) -> str:
     """SHA-256, in hexadecimal. It differs wherever flags, placeholders or decoys may differ, and sometimes elsewhere.
 
     It does not load spaCy.
 
     Args:
         pipeline: The spaCy pipeline's name or folder; None for the default one.
+        entities: The identity of what finds the entities; None for the pipeline itself.
 
     Raises:
         InputError: There is no such pipeline, or it cannot be read.
@@ -43,6 +44,8 @@ def text_identity(pipeline: str | None) -> str:
         raise InputError(
             f"The spaCy pipeline {name} cannot be read ({error.strerror}).", "Install it again."
         ) from error
+    if entities is not None:
+        digest.update(json.dumps({"entities": entities}).encode())
     return digest.hexdigest()
 
 

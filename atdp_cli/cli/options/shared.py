@@ -112,6 +112,7 @@ def make_detector(options: DetectionOptions, corpus: Path, backend: BackendOptio
         UsageError: Options contradict each other, or Ray is not installed.
     """
     from atdp_cli.jobs.detector import Detector
+    from atdp_cli.jobs.entities import parse_entity_backend
 
     backend = backend or BackendOptions()
     if backend.ray_address is not None and options.jobs != 1:
@@ -121,6 +122,7 @@ def make_detector(options: DetectionOptions, corpus: Path, backend: BackendOptio
         allow=options.allow,
         deny=options.deny,
         pipeline=options.spacy_pipeline,
+        entities=None if options.backend is None else parse_entity_backend(options.backend),
         engine=backend.backend(options.jobs),
         store=_store(options, corpus),
         crosscheck=_crosscheck(options),
