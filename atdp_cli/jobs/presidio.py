@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from atdp_cli.errors import UsageError
+from atdp_cli.errors import RunError, UsageError
 from atdp_cli.text.detection.entities import EntityMatch, TextWords, label_of
 from atdp_cli.text.detection.identity import add_files
 
@@ -80,8 +80,6 @@ class PresidioEntities:
 
     def __init__(self, folder: Path) -> None:
         require_presidio()
-        # Its warnings name labels, and where a recogniser fails may quote what it read.
-        logging.getLogger("presidio-analyzer").setLevel(logging.CRITICAL + 1)
         import spacy
         from presidio_analyzer import AnalyzerEngine
         from presidio_analyzer.nlp_engine import NerModelConfiguration, SpacyNlpEngine
@@ -92,22 +90,55 @@ class PresidioEntities:
         # Not `load`, which would have spaCy use a GPU and download a pipeline that is missing.
         self._engine = SpacyNlpEngine([{"lang_code": _LANGUAGE, "model_name": str(folder)}], settings)
         self._engine.nlp = {_LANGUAGE: self._spacy}
-        with _own_suffixes():
+        with _own_suffixes(), _listening():
             self._analyzer = AnalyzerEngine(nlp_engine=self._engine, supported_languages=[_LANGUAGE])
 
     def __reduce__(self) -> tuple[type["PresidioEntities"], tuple[Path]]:
         return type(self), (self._folder,)
 
     def __call__(self, texts: Sequence[TextWords]) -> list[list[EntityMatch]]:
-        """The entities of each text, in order."""
+        """The entities of each text, in order.
+
+        Raises:
+            RunError: It gave up a search that took too long, so that something may be missing.
+        """
         # Without a zone the pipeline keeps every word that it ever met.
-        with _own_suffixes(), self._spacy.memory_zone():
+        with _own_suffixes(), _listening() as heard, self._spacy.memory_zone():
             read = self._engine.process_batch([text for text, _ in texts], _LANGUAGE, batch_size=len(texts) or 1)
-            return [self._found(text, artifacts) for text, artifacts in read]
+            found = [self._found(text, artifacts) for text, artifacts in read]
+        if heard.gave_up:
+            raise RunError(
+                "presidio gave up a search that took too long, so what it found is not all.",
+                "Allow it more seconds by REGEX_TIMEOUT_SECONDS, or do without --backend presidio.",
+            )
+        return found
 
     def _found(self, text: str, artifacts: Any) -> list[EntityMatch]:
         found = self._analyzer.analyze(text=text, language=_LANGUAGE, nlp_artifacts=artifacts)
         return [EntityMatch(each.start, each.end, label_of(each.entity_type), float(each.score)) for each in found]
+
+
+class _Heard(logging.Handler):
+    """What presidio logs goes no further: where a recogniser fails it may quote what it read."""
+
+    gave_up = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.gave_up |= record.exc_info is not None and isinstance(record.exc_info[1], TimeoutError)
+
+
+@contextlib.contextmanager
+def _listening() -> Iterator[_Heard]:
+    logger, heard = logging.getLogger("presidio-analyzer"), _Heard()
+    before = logger.level, logger.propagate
+    logger.setLevel(logging.WARNING)
+    logger.propagate = False
+    logger.addHandler(heard)
+    try:
+        yield heard
+    finally:
+        logger.removeHandler(heard)
+        logger.level, logger.propagate = before
 
 
 @contextlib.contextmanager

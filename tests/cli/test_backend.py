@@ -114,6 +114,36 @@ def test_presidio_finds_people_and_places_and_organisations() -> None:
     } <= found
 
 
+@needs_presidio
+def test_a_search_that_presidio_gives_up_is_no_silence(
+    atdp: Atdp, corpus_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("presidio_analyzer.pattern_recognizer.REGEX_TIMEOUT_SECONDS", 1e-6)
+    corpus_file.write_text("4111 1111 1111 1112 and 12 " * 2000 + "\n")
+    ended = atdp("detect", corpus_file, "--backend", "presidio", "--no-store", "-q")
+    assert ended.code == 3
+    assert ended.err.splitlines()[-1].startswith("atdp: presidio gave up a search")
+    assert len(ended.err.splitlines()) == 1
+
+
+@needs_presidio
+def test_presidio_asks_for_no_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """tldextract would download a list of suffixes, and answer from its own where it cannot."""
+    asked: list[object] = []
+
+    def ask(*given: object, **_: object) -> None:
+        asked.append(given)
+        raise OSError("no network")
+
+    monkeypatch.setattr("socket.getaddrinfo", ask)
+    monkeypatch.setattr("socket.socket.connect", ask)
+    pipeline = with_entities(load_pipeline(), EntityBackend())
+    text = "Mail anna@foo.co.uk or see https://example.org/a."
+    [finding] = scan([Record("1", text)], pipeline=pipeline, recognisers=())
+    assert {"EMAIL", "URL"} <= {span.label for span in finding.spans}
+    assert not asked
+
+
 def test_redact_masks_what_it_finds(atdp: Atdp, corpus_file: Path, tmp_path: Path, tagger_folder: Path) -> None:
     output = tmp_path / "redacted.txt"
     ended = atdp(
