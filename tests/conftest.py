@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests.small import small_lines, write_checkpoint, write_corpus
+from tests.taggers import write_tagger
 
 # A test's time says nothing on a machine that does other things as well.
 settings.register_profile("atdp", deadline=None)
@@ -107,3 +108,9 @@ def span_file(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
     path = tmp_path_factory.mktemp("spans") / "spans.jsonl"
     assert run(["detect", str(corpus), "--tier", "low-entity", "-o", str(path), "-q", "--no-store"]) == 0
     return path
+
+
+@pytest.fixture(scope="session")
+def tagger_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small token classifier that finds the names and numbers of `tests.taggers`."""
+    return write_tagger(tmp_path_factory.mktemp("tagger"))

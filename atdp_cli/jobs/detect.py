@@ -11,7 +11,7 @@ from atdp_cli.events import Notify
 from atdp_cli.files.atomic_write import atomic_write, check_new, real_path, same_file
 from atdp_cli.files.corpus_file import STANDARD_INPUT, OnError, is_rereadable, is_stream, raise_error
 from atdp_cli.files.private import private_folder
-from atdp_cli.jobs.detector import Detector, check_detector, run_detector
+from atdp_cli.jobs.detector import Detector, check_detector, detector_pipeline, run_detector
 from atdp_cli.text.corpus.records import Record, select_records
 from atdp_cli.text.corpus.segments import Selection
 from atdp_cli.text.crosscheck.check import Counts
@@ -178,7 +178,7 @@ def run_over(
     return run_detector(
         records,
         detector,
-        load_pipeline(detector.pipeline),
+        detector_pipeline(detector, load_pipeline(detector.pipeline)),
         notify,
         total=total,
         folder=private_folder(corpus.path),

@@ -8,6 +8,7 @@ from typing import Any
 
 from atdp_cli.events import Notify
 from atdp_cli.jobs.backend import THIS_PROCESS, Backend, text_engine
+from atdp_cli.jobs.entities import EntityBackend, with_entities
 from atdp_cli.privacy.relation import Flags, HumanInput
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.crosscheck.check import Counts
@@ -28,6 +29,7 @@ class Detector:
     Attributes:
         tier: What counts as sensitive.
         pipeline: A spaCy pipeline; None for the default one.
+        entities: What finds entities in place of the pipeline; None for the pipeline itself.
         allow: Lists of terms that are not sensitive.
         deny: Lists of terms that always are.
         speaker_labels: Words that are labels of speakers before a colon at the start of a line; see `structure`.
@@ -39,6 +41,7 @@ class Detector:
 
     tier: Tier = DEFAULT_TIER
     pipeline: str | None = None
+    entities: EntityBackend | None = None
     allow: tuple[Path, ...] = ()
     deny: tuple[Path, ...] = ()
     speaker_labels: tuple[str, ...] = ()
@@ -67,6 +70,7 @@ def _settings_of(detector: Detector) -> dict[str, object]:
     """Settings that change what is flagged, those that are not the default."""
     labels = detector.label_filter
     settings = {
+        "backend": None if detector.entities is None else detector.entities.identity(),
         "speaker_labels": sorted(set(detector.speaker_labels)),
         "entities": labels.entities,
         "exclude": labels.exclude,
@@ -90,11 +94,28 @@ def check_detector(detector: Detector) -> None:
     """Refuse lists and a pipeline that cannot be used, before spaCy is loaded.
 
     Raises:
-        InputError: A list cannot be read, or the pipeline is not installed.
+        InputError: A list cannot be read, the pipeline is not installed, or a folder holds no token classifier.
+        UsageError: Presidio is not installed.
     """
     for file in (*detector.allow, *detector.deny):
         read_terms(file)
     installed_pipeline(detector.pipeline)
+    if detector.entities is not None:
+        detector.entities.check()
+
+
+def detector_pipeline(detector: Detector, pipeline: Any) -> Any:
+    """What `run_detector` takes.
+
+    Args:
+        detector: How to look.
+        pipeline: `load_pipeline(detector.pipeline)`.
+
+    Raises:
+        InputError: The folder of --backend holds no token classifier, or a damaged one.
+        UsageError: Presidio is not installed.
+    """
+    return with_entities(pipeline, detector.entities)
 
 
 def run_detector(
@@ -112,7 +133,7 @@ def run_detector(
     Args:
         records: The records.
         detector: How to look.
-        pipeline: `load_pipeline(detector.pipeline)`.
+        pipeline: From `detector_pipeline`.
         notify: Called with how many records are done.
         total: How many records there are, where that is known.
         folder: A private folder for what a later run can use.

@@ -8,7 +8,7 @@ from atdp_cli.events import Notify
 from atdp_cli.files.atomic_write import check_new, same_file
 from atdp_cli.files.compression import Writable
 from atdp_cli.jobs.detect import CorpusSource, DetectionCounts, count_skipped, no_counts, run_over
-from atdp_cli.jobs.detector import Detector
+from atdp_cli.jobs.detector import Detector, check_detector
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.corpus.rewriting import rewrite_corpus
 from atdp_cli.text.crosscheck.request import check_crosscheck
@@ -50,6 +50,8 @@ def redact_corpus(
     if corpus.shard is not None:
         _check_part(corpus, output, style, pseudonym_key)
     check_crosscheck(detector.crosscheck, spans=spans is not None)
+    if spans is None:
+        check_detector(detector)
     masking = _masking(style, pseudonym_key, output)
     counts = no_counts(detector)
 

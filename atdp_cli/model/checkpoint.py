@@ -115,7 +115,7 @@ def _load_model(
     except Exception as error:  # many kinds here, too
         raise _unloadable(folder, error) from error
     model.name_or_path = model.config._name_or_path = str(folder)
-    _check_weights(folder, model, info, tokenizer)
+    check_weights(folder, model, info, tokenizer)
     check_base(folder, model, weight_files(place))
     loaded: PreTrainedModel = model.eval()
     return loaded
@@ -216,9 +216,18 @@ def _check_finite(folder: Path, model: PreTrainedModel) -> None:
         raise InputError(f"{folder}: the weights of {bad[0]} are not finite numbers.", "Give an undamaged checkpoint.")
 
 
-def _check_weights(
+def check_weights(
     folder: Path, model: PreTrainedModel, info: dict[str, object], tokenizer: PreTrainedTokenizerFast
 ) -> None:
+    """Refuse a loaded model that is not what its files hold, or that the tokenizer does not fit.
+
+    Args:
+        folder: For the message.
+        info: What `from_pretrained` gives with `output_loading_info`.
+
+    Raises:
+        InputError: Names the first tensor that is wrong.
+    """
     missing = sorted(str(key) for key in info.get("missing_keys") or ())  # type: ignore[attr-defined]
     if missing:
         raise InputError(

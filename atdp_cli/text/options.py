@@ -95,6 +95,10 @@ class FindingOptions(Options):
     spacy_pipeline: Annotated[str | None, Option(DETECTION)] = None
     """A spaCy pipeline with tagger, parser and ner: a package or a folder. Default: en_core_web_sm."""
 
+    backend: Annotated[str | None, Option(DETECTION, metavar="presidio|hf:FOLDER")] = None
+    """What finds named entities in place of the spaCy pipeline: presidio (pip install 'atdp[presidio]'), or a token
+    classifier of transformers in a folder, as safetensors. Tokens, sentences and grammar stay spaCy's."""
+
     store: Annotated[Path | None, Option(DETECTION, fingerprint=False)] = None
     """Folder, ending in .private, to keep what was found in, so that another tier, other lists or an interrupted run
     need not read the corpus again. It holds no text, but stays with you. Default: CORPUS.private beside the corpus."""

@@ -57,6 +57,7 @@ def test_a_run_with_no_option(tmp_path: Path, checkpoint_folder: Path) -> None:
         "--allow": "not given",
         "--deny": "not given",
         "--spacy-pipeline": "not given",
+        "--backend": "not given",
         "--crosscheck": "not given",
         "--review-each-epoch": "not given",
         "--insecure-seed": "not given",

@@ -119,6 +119,7 @@ def make_detector(
         UsageError: Options contradict each other, or Ray is not installed.
     """
     from atdp_cli.jobs.detector import Detector
+    from atdp_cli.jobs.entities import parse_entity_backend
     from atdp_cli.text.detection.structure import parse_speaker_labels
 
     backend = backend or BackendOptions()
@@ -131,6 +132,7 @@ def make_detector(
         allow=options.allow,
         deny=options.deny,
         pipeline=options.spacy_pipeline,
+        entities=None if options.backend is None else parse_entity_backend(options.backend),
         engine=backend.backend(options.jobs),
         store=_store(options, corpus),
         crosscheck=_crosscheck(options),

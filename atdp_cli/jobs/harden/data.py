@@ -12,6 +12,7 @@ from atdp_cli.audit.manifest import Manifest, token_mismatch
 from atdp_cli.errors import InputError
 from atdp_cli.events import FellBack, Notify
 from atdp_cli.files.private import KEY_BYTES
+from atdp_cli.jobs.detector import detector_pipeline
 from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, Windows, encode, flag_corpus
 from atdp_cli.jobs.harden.request import HardenRequest, Planned
 from atdp_cli.jobs.harden.sentence import mark_sentence
@@ -77,6 +78,7 @@ def prepare_data(planned: Planned, checkpoint: Checkpoint, streams: Streams, not
     encoding = _encoding(request, checkpoint, streams)
     with_sentence = not checkpoint.model.config.is_encoder_decoder
     pipeline = load_pipeline(request.detector.pipeline) if with_sentence or request.spans is None else None
+    pipeline = None if pipeline is None else detector_pipeline(request.detector, pipeline)
     with main_process_first(request.ranks):
         flagged = flag_corpus(split, request, pipeline, notify)
     trained = training_records(flagged, split)

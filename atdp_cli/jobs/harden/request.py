@@ -79,6 +79,7 @@ def options_of(request: HardenRequest) -> dict[str, Any]:
         "allow": detector.allow,
         "deny": detector.deny,
         "spacy_pipeline": detector.pipeline,
+        "backend": None if detector.entities is None else detector.entities.identity(),
         "crosscheck": detector.crosscheck,
     }
 

@@ -8,6 +8,7 @@ from atdp_cli.events import Notify, RecordsRead, ignore
 from atdp_cli.files.regexes import Pattern
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.confidence import ALL_LABELS, LabelFilter
+from atdp_cli.text.detection.entities import LABEL_OF
 from atdp_cli.text.detection.executor import OpenExecutor, in_process
 from atdp_cli.text.detection.identifiers import IDENTIFIER_LABELS, RECOGNISERS, Recogniser
 from atdp_cli.text.detection.refine import refined
@@ -21,8 +22,9 @@ _ONTONOTES = frozenset(
     | {"PERCENT", "PERSON", "PRODUCT", "QUANTITY", "TIME", "WORK_OF_ART"}
 )
 # PER and MISC are what many pipelines of other languages call people, and names of no other kind.
-LABELS = _ONTONOTES | IDENTIFIER_LABELS | {"PER", "MISC", "PROPN", "PRON", "VERB", "SUBJ", "OBJ", "DENY", "CROSSCHECK"}
-"""Every label of the usual pipelines, the recognisers and the cross-check."""
+_OTHERS = frozenset({"PER", "MISC", "PROPN", "PRON", "VERB", "SUBJ", "OBJ", "DENY", "CROSSCHECK"})
+LABELS = _ONTONOTES | IDENTIFIER_LABELS | _OTHERS | frozenset(LABEL_OF.values())
+"""Every label of the usual pipelines, of --backend, the recognisers and the cross-check."""
 
 PLACEHOLDERS = pattern_of(LABELS)
 """Matches a placeholder of any style with one of these labels."""

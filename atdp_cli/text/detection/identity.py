@@ -9,10 +9,20 @@ from pathlib import Path
 from typing import Any
 from unicodedata import unidata_version
 
+from atdp_cli.text.detection.entities import EntityPipeline
+
 SOURCES = (
     "confidence.py",
-    *("scan.py", "spacy_reader.py", "spans.py", "function_words.py", "function_words.txt", "identifiers"),
-    *("refine.py", "structure.py", "public_words.py", "word_lists.py", "words"),
+    *(
+        "scan.py",
+        "spacy_reader.py",
+        "entities.py",
+        "spans.py",
+        "function_words.py",
+        "function_words.txt",
+        "identifiers",
+    ),
+    *("entities.py", "refine.py", "structure.py", "public_words.py", "word_lists.py", "words"),
 )
 """The files and folders of this package that make a finding, and put it right."""
 
@@ -26,13 +36,18 @@ def detector_identity(pipeline: Any) -> bytes:
     file or a later version changes the digest also where the findings would be the same; they are then made anew.
 
     Args:
-        pipeline: From `load_pipeline`.
+        pipeline: From `load_pipeline`, or an `EntityPipeline`.
 
     Raises:
         OSError: A file cannot be read.
     """
+    entities = []
+    if isinstance(pipeline, EntityPipeline):
+        entities, pipeline = [pipeline.identity], pipeline.pipeline
     folder = Path(pipeline.path)
-    digest = _rules_digest([unidata_version, pipeline.meta["version"], pipeline.pipe_names, *map(version, LIBRARIES)])
+    digest = _rules_digest(
+        [*entities, unidata_version, pipeline.meta["version"], pipeline.pipe_names, *map(version, LIBRARIES)]
+    )
     add_files(digest, folder, folder.rglob("*"))
     return digest.digest()
 

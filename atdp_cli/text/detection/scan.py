@@ -11,6 +11,7 @@ from typing import Any
 from atdp_cli.errors import InputError
 from atdp_cli.files.corpus_file import LONE_SURROGATE
 from atdp_cli.text.corpus.records import Record
+from atdp_cli.text.detection.entities import EntityPipeline
 from atdp_cli.text.detection.executor import OpenExecutor, TextBatch, in_process, readings
 from atdp_cli.text.detection.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.text.detection.spacy_reader import Piece, Reading, SpanFields
@@ -123,7 +124,9 @@ def load_pipeline(name: str | None = None) -> Any:
 
 
 def pipeline_name(pipeline: Any) -> str:
-    """Such as `en_core_web_sm 3.8.0`."""
+    """Such as `en_core_web_sm 3.8.0`; with other entities `en_core_web_sm 3.8.0, entities of presidio 2.2.366`."""
+    if isinstance(pipeline, EntityPipeline):
+        return f"{pipeline_name(pipeline.pipeline)}, entities of {pipeline.name}"
     return f"{pipeline.meta['lang']}_{pipeline.meta['name']} {pipeline.meta['version']}"
 
 
@@ -140,7 +143,7 @@ def scan(
 
     Args:
         records: The records.
-        pipeline: From `load_pipeline`.
+        pipeline: From `load_pipeline`, or an `EntityPipeline`.
         engine: Where to read.
         recognisers: The structured identifiers to look for.
         lookup: Gives what need not be read again.

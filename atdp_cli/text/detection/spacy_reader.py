@@ -1,8 +1,10 @@
 """What spaCy and the recognisers see in a text: spans, tokens and the ends of sentences."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
+from atdp_cli.text.detection.entities import EntityMatch, EntityPipeline, entity_tier
 from atdp_cli.text.detection.identifiers.recogniser import IdentifierMatch
 from atdp_cli.text.detection.spans import Range, Tier
 
@@ -59,22 +61,40 @@ class Reading(NamedTuple):
 def read(
     pieces: Sequence[Piece], pipeline: Any, recognise: Callable[[str], Iterable[IdentifierMatch]]
 ) -> list[Reading]:
-    """What is in each piece, in order."""
+    """What is in each piece, in order.
+
+    Args:
+        pipeline: From `load_pipeline`, or an `EntityPipeline`.
+    """
+    find = None
+    if isinstance(pipeline, EntityPipeline):
+        find, pipeline = pipeline.find, pipeline.pipeline
     # Without a zone the pipeline keeps every word that it ever met.
     with pipeline.memory_zone():
         docs = pipeline.pipe((text for text, _ in pieces), batch_size=len(pieces) or 1)
-        return [_reading(doc, list(recognise(whole))) for doc, (_, whole) in zip(docs, pieces, strict=True)]
+        found: Iterable[list[EntityMatch] | None] = repeat(None, len(pieces))
+        if find is not None:
+            docs = list(docs)
+            found = find([(doc.text, [*_words(doc)]) for doc in docs])
+        return [
+            _reading(doc, list(recognise(whole)), entities)
+            for doc, (_, whole), entities in zip(docs, pieces, found, strict=True)
+        ]
 
 
-def _reading(doc: Any, identifiers: list[IdentifierMatch]) -> Reading:
+def _reading(doc: Any, identifiers: list[IdentifierMatch], found: list[EntityMatch] | None) -> Reading:
     marks: list[SpanFields] = []
     tokens: list[Range] = []
-    for entity in doc.ents:
+    entities = doc.ents if found is None else _by_words(doc, found)
+    for entity in entities:
         label = entity.label_
         name = _name_alone(entity)
-        tier = Tier.LOW_ENTITY if label in _LOW_ENTITIES else Tier.HIGH_ENTITY
+        if found is not None:
+            tier = entity_tier(label)
+        else:
+            tier = Tier.LOW_ENTITY if label in _LOW_ENTITIES else Tier.HIGH_ENTITY
         marks.append((name.start_char, name.end_char, label, "ner", tier))
-    marks += ((start, end, "PROPN", "pos", Tier.LOW_ENTITY) for start, end in _unlabelled_names(doc))
+    marks += ((start, end, "PROPN", "pos", Tier.LOW_ENTITY) for start, end in _unlabelled_names(doc, entities))
     for token in doc:
         if token.is_space:
             continue
@@ -92,6 +112,21 @@ def _reading(doc: Any, identifiers: list[IdentifierMatch]) -> Reading:
     return Reading(marks, tokens, [sentence.end_char for sentence in doc.sents], identifiers)
 
 
+def _words(doc: Any) -> Iterator[Range]:
+    return ((token.idx, token.idx + len(token)) for token in doc if not token.is_space)
+
+
+def _by_words(doc: Any, found: Iterable[EntityMatch]) -> list[Any]:
+    """The entities as spaCy's spans: no half words, and no white space around."""
+    text, spans = doc.text, []
+    for start, end, label, _ in found:  # the score belongs to the marks, once a span has a place for it
+        name = text[start:end].strip()
+        if name:
+            first = text.index(name, start)
+            spans.append(doc.char_span(first, first + len(name), label=label, alignment_mode="expand"))
+    return spans
+
+
 def _name_alone(entity: Any) -> Any:
     start, end = 0, len(entity)
     while end - start > 1 and (entity[start].text in _ARTICLES or entity[start].is_quote):
@@ -101,15 +136,16 @@ def _name_alone(entity: Any) -> Any:
     return entity[start:end]
 
 
-def _unlabelled_names(doc: Any) -> Iterator[tuple[int, int]]:
+def _unlabelled_names(doc: Any, entities: Sequence[Any]) -> Iterator[tuple[int, int]]:
     """Names that the entity recogniser missed.
 
     These are capitalised proper nouns side by side without a label, unless an article stands before them (the
     Ceremony) or none says more than a form of address; and later mentions of a word from a person's name.
     """
     run: list[Any] = []
+    labelled = {token.i for entity in entities for token in entity}
     for token in doc:
-        if token.pos_ == "PROPN" and not token.ent_type_ and token.text[0].isupper():
+        if token.pos_ == "PROPN" and token.i not in labelled and token.text[0].isupper():
             run.append(token)
         elif run:
             yield from _name(doc, run)
@@ -117,7 +153,7 @@ def _unlabelled_names(doc: Any) -> Iterator[tuple[int, int]]:
     yield from _name(doc, run)
     people = {
         token.lower_
-        for entity in doc.ents
+        for entity in entities
         if entity.label_ in _PEOPLE
         for token in entity
         if token.pos_ == "PROPN" and token.is_title and len(token) > 2
