@@ -177,7 +177,7 @@ def test_the_store_gives_the_same_back_and_knows_the_backend(
     config = json.loads((folder / "config.json").read_text())
     config["id2label"] = {number: name.replace("PER", "ANIMAL") for number, name in config["id2label"].items()}
     (folder / "config.json").write_text(json.dumps(config))
-    assert '"ANIMAL"' in spans("--backend", f"hf:{folder}", *store)
+    assert '"ANIMAL"' in spans("--backend", f"hf:{folder}", *store, "--tier", "high-entity")
 
 
 @pytest.mark.parametrize("name", BACKENDS)

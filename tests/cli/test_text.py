@@ -12,7 +12,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tests.cli.conftest import Atdp
+from tests.cli.conftest import Atdp, Ended
 
 TEXT = "Mail emma.clarke@example.org today.\n\nThe account is 48213377.\nNothing here.\n"
 
@@ -237,3 +237,64 @@ def test_the_help_says_what_leaks(atdp: Atdp) -> None:
     said = " ".join(atdp("redact", "--help").out.split())
     assert "equality" in said
     assert "co-reference" in said
+
+
+def labels_of(ended: Ended) -> set[str]:
+    return {span["label"] for line in ended.out.splitlines() for span in json.loads(line)["spans"]}
+
+
+@pytest.fixture
+def note(tmp_path: Path) -> Path:
+    """A line with an address, a name and a place."""
+    path = tmp_path / "note.txt"
+    path.write_text("Emma Clarke lives in Vexmoor; write to emma.clarke@example.org please.\n")
+    return path
+
+
+def test_only_labels_that_are_wanted_are_flagged(atdp: Atdp, note: Path, tmp_path: Path) -> None:
+    everything = labels_of(atdp("detect", note, "--no-store"))
+    assert {"EMAIL", "PERSON"} < everything
+    assert labels_of(atdp("detect", note, "--entities", "email,PERSON")) == {"EMAIL", "PERSON"}
+    assert labels_of(atdp("detect", note, "--exclude", "EMAIL")) == everything - {"EMAIL"}
+    assert labels_of(atdp("detect", note, "--min-confidence", "0.92")) == {"EMAIL"}
+    refused = atdp("detect", note, "--entities", "EMAIL", "--exclude", "EMAIL")
+    assert (refused.code, refused.out) == (2, "")
+    assert "both name EMAIL" in refused.err
+    unknown = atdp("redact", note, "-o", tmp_path / "r.txt", "--entities", "EMIAL")
+    expected = "atdp: --entities has 'EMIAL', which is no label. Did you mean EMAIL?\n"
+    assert (unknown.code, unknown.err) == (2, expected)
+    assert not (tmp_path / "r.txt").exists()
+
+
+def test_a_redaction_masks_the_labels_that_are_wanted(atdp: Atdp, note: Path, tmp_path: Path) -> None:
+    spans = tmp_path / "spans.jsonl"
+    assert atdp("detect", note, "-o", spans).code == 0
+    for options in (["--entities", "EMAIL"], ["--entities", "EMAIL", "--spans", spans]):
+        ended = atdp("redact", note, "-o", "-", *options)
+        assert ended.code == 0
+        assert ended.out == "Emma Clarke lives in Vexmoor; write to [EMAIL] please.\n"
+
+
+def test_the_summary_counts_labels_and_shows_shapes_without_text(atdp: Atdp, corpus_file: Path) -> None:
+    ended = atdp("detect", corpus_file)
+    assert "Tier: low-entity, the default, which was high-contextual." in " ".join(ended.err.split())
+    assert "aaaa.aaaaaa@aaaaaaa.aaa" in ended.err
+    assert "emma" not in ended.err.lower()
+    assert "Tier:" not in atdp("detect", corpus_file, "--tier", "low-entity").err
+    assert atdp("detect", corpus_file, "-q").err == ""
+
+
+def test_a_text_that_is_everywhere_is_named_by_its_shape(atdp: Atdp, tmp_path: Path) -> None:
+    corpus = tmp_path / "c.txt"
+    corpus.write_text("".join(f"Zworpel{'x' if number % 2 else ''} saw 0{number}7755 there.\n" for number in range(30)))
+    ended = atdp("detect", corpus, "--deny", deny_list(tmp_path))
+    said = " ".join(ended.err.split())
+    assert "One text of the form aaaaaaa is 15 of the" in said
+    assert "--speaker-labels" in said
+    assert "Zworpel" not in said
+
+
+def deny_list(folder: Path) -> Path:
+    path = folder / "deny.txt"
+    path.write_text("Zworpel\n")
+    return path

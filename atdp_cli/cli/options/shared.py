@@ -162,7 +162,7 @@ def _label_filter(options: FindingOptions) -> "LabelFilter":
         return LabelFilter(min_confidence=options.min_confidence or 0.0)
     from atdp_cli.text.detection.detect import LABELS
 
-    known = LABELS if options.spacy_pipeline is None else None
+    known = LABELS if options.spacy_pipeline is None and options.backend is None else None
     entities = () if options.entities is None else parse_labels("entities", options.entities, known)
     exclude = () if options.exclude is None else parse_labels("exclude", options.exclude, known)
     if both := sorted(set(entities) & set(exclude)):
