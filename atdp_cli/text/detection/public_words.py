@@ -16,11 +16,13 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 _TIMES = frozenset({"DATE", "TIME"})
 
-# After which a capital says nothing: the start of a text, the end of a sentence, a colon, a new line.
-# The full stop of an initial or a title ends none.
-_SENTENCE_START = re.compile(
-    r"(?:\A|[!?:;…\n>•*]|(?<!\b[^\W\d_])(?<!\b[DMS][rst])(?<!\b(?:Mrs|Rev|Gen|Col))\.)[\s\"'“”‘’()\[\]-]*\Z"
-)
+_SENTENCE_ENDS = "!?:;…\n>•*"
+_BESIDE = "\"'“”‘’()[]- \t\r"
+"""What may stand between the end of a sentence and the first word of the next."""
+
+_TITLES = frozenset({"Dr", "Mr", "Ms", "St", "Mrs", "Rev", "Gen", "Col"})
+"""After which, as after an initial, a full stop ends no sentence."""
+
 _NEXT = re.compile(r"[ -]([^\W\d_]+)")
 
 _BEFORE = 16
@@ -65,7 +67,16 @@ def _is_written_plainly(text: str, start: int, end: int, words: list[str]) -> bo
 
 
 def _begins_sentence(text: str, start: int) -> bool:
-    return _SENTENCE_START.search(text[max(0, start - _BEFORE) : start]) is not None
+    """Whether a capital says nothing here: at the start of a text, after a sentence, a colon, or on a new line."""
+    before = text[max(0, start - _BEFORE) : start].rstrip(_BESIDE)
+    if not before:
+        return start <= _BEFORE
+    if before[-1] in _SENTENCE_ENDS:
+        return True
+    if before[-1] != ".":
+        return False
+    last = re.split(r"[^\w]", before[:-1])[-1]
+    return last not in _TITLES and not (len(last) == 1 and last.isalpha())
 
 
 def _goes_on(text: str, end: int) -> bool:
