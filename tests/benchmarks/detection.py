@@ -8,8 +8,8 @@ which its defaults leave out. Labels that the tier does not promise count neithe
 also given over the spans of names alone (`NAMES`), and for each label that a tool gives. Speed is of one pass over a
 set by a loaded tool, in characters a second.
 
-Chats and notes (`labelled/`): every label of labelled/README.md counts. Rules are made on the development halves; the
-halves for reporting are scored with --reported.
+Chats (`labelled/`): every label of labelled/README.md counts. Rules are made on the development half; the half for
+reporting is scored with --reported.
 
 presidio-research's synthetic records: names, places, organisations, dates and the structured identifiers count.
 TITLE, AGE, NRP (nationality, religion, politics) and DOMAIN_NAME (an address of a site, no credentials) do not.
@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=PRESIDIO_RESEARCH, help="presidio-research's JSON")
     parser.add_argument("--wnut17", type=Path, default=WNUT17, help="a CoNLL file of WNUT-17")
     parser.add_argument("--pipeline", default=PIPELINES[1], help="the spaCy pipeline of both tools")
-    parser.add_argument("--reported", action="store_true", help="score the halves of chats and notes set aside")
+    parser.add_argument("--reported", action="store_true", help="score the half of the chats that is set aside")
     arguments = parser.parse_args()
     for needed in (arguments.data, arguments.wnut17):
         if not needed.is_file():
@@ -76,7 +76,6 @@ def main() -> None:
         "presidio-research": tuple(synthetic(arguments.data)),
         "WNUT-17": tuple(conll(arguments.wnut17)),
         "chats": tuple(marked(LABELLED / f"chats.{half}.txt")),
-        "notes": tuple(marked(LABELLED / f"notes.{half}.txt")),
     }
     tools = {"atdp": atdp(arguments.pipeline), "presidio": presidio(arguments.pipeline)}
     result = {name: measure(tools, records) for name, records in sets.items()}
