@@ -23,16 +23,31 @@ def _names_a_mailbox(match: re.Match[str]) -> bool:
     return match["word"] is None or name not in _NO_MAILBOX | function_words()
 
 
-# Written so that a program does not see it: jo [at] example [dot] com, jo at example dot org.
+# Written so that a program does not see it: jo [at] example [dot] com, jo dot smith 88 at example dot org.
 email_spelled_out = pattern(
     "EMAIL",
-    r"""(?<![\w.%+@-]) (?P<name> [\w%+][\w.%+'-]{0,63}+ (?:[ ]dot[ ][\w%+-]{1,63}+){0,2} )
+    r"""(?<![\w.%+@-]) (?P<name> [\w%+][\w.%+'-]{0,63}+ (?:[ ](?:dot|underscore|dash|hyphen|plus)[ ][\w%+-]{1,63}+
+      | [ ]\d{1,4}+){0,5}+ )
     (?: \s?[\[({<]\s?(?:at|@)\s?[\])}>]\s? (?:[\w-]{1,63}+ (?:\.|\s?[\[({<]\s?(?:dot|\.)\s?[\])}>]\s?|\sdot\s)){1,4}
       | [ ](?P<word>at)[ ] (?: (?:[\w-]{1,63}+ [ ]dot[ ]){1,4}
         | (?:gmail|googlemail|yahoo|hotmail|outlook|icloud|proton|protonmail|aol|gmx)\. ) )
-    (?: com|org|net|edu|gov|mil|info|io|me|(?!at|dot)[a-z]{2} ) (?![\w-])""",
+    (?: com|org|net|edu|gov|mil|info|io|me|(?!at|dot)[a-z]{2} ) (?: \sdot\s[a-z]{2}(?!\w) )? (?![\w-])""",
     flags=re.IGNORECASE,
     check=_names_a_mailbox,
+    words=("at", "dot"),
+)
+
+# With spaces, or an @ in brackets: anna . lopez @ gmail . com, jo [@] example.com.
+email_spaced = pattern(
+    "EMAIL",
+    r"""(?<![\w.%+@-]) [\w%+][\w%+'-]{0,63}+ (?:[ ]?\.[ ]?[\w%+'-]{1,63}+){0,3}+
+    (?: [ ]?[\[({<][ ]?@[ ]?[\])}>][ ]? (?:[\w-]{1,63}+[ ]?(?:\.|[\[({<][ ]?(?:dot|\.)[ ]?[\])}>]|dot(?=[ ]))[ ]?){1,4}
+      | [ ]?@[ ]? (?:gmail|googlemail|yahoo|hotmail|outlook|icloud|proton|protonmail|aol|gmx)[ ]?(?:\.|dot(?=[ ]))[ ]?
+      | @(?=[^\s@]{1,63}[ ]) (?:[\w-]{1,63}+[ ](?:\.|dot)[ ]){1,3} )
+    (?: com|org|net|edu|gov|mil|info|io|me|[a-z]{2} ) (?![\w-]|\.\w)""",
+    flags=re.IGNORECASE,
+    check=lambda match: not set(match[0]).isdisjoint(" [({<"),
+    needs="@",
 )
 
 _SEPARATOR = r"[ .\-‐‑–/()\u00a0]"

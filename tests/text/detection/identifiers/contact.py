@@ -13,6 +13,7 @@ POSITIVES: dict[Recogniser, list[str]] = {
         "⟦jdoe at gmail.com⟧ is mine; ⟦john dot doe at web dot de⟧", "write to ⟦jo [at] example [dot] com⟧.",
         "⟦mary.smith(at)uni-bonn(dot)de⟧ or ⟦mary.smith (at) uni-bonn.de⟧",
         "mail me: ⟦jsmith42 at gmail dot com⟧, thanks", "⟦anna_k at mail dot example dot org⟧",
+        "mail ⟦anna dot lopez at gmail dot com⟧", "⟦jorge dot ramirez 88 at gmail dot com⟧", "⟦jo underscore b at example dot co dot uk⟧",
     ],
     contact.phone: [
         "ring ⟦212-456-7890⟧ or ⟦+44 20 7946 0958⟧ now", "⟦(415) 555-2671⟧", "⟦+1 415-555-2671 x22⟧",
@@ -47,6 +48,9 @@ POSITIVES: dict[Recogniser, list[str]] = {
     ],
     contact.phone_blocks: [
         "call ⟦138 1234 5678⟧ or ⟦55 5123 4567⟧.", "⟦11 91234-5678⟧", "⟦20 7946 0018⟧; ⟦138-1234-5678⟧",
+    ],
+    contact.email_spaced: [
+        "⟦anna . lopez @ gmail . com⟧", "⟦jo [@] example.com⟧.", "at ⟦jo.b (@) mail.example.org⟧", "⟦jsmith @ yahoo.com⟧ please",
     ],
 }  # fmt: skip
 
@@ -115,5 +119,10 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "138.1234.5678", "138 123 5678", "138 1234  5678", "v138 1234 5678", "138 1234 5678 9012", "-138 1234 5678",
         "138/1234/5678", "138 1234 5678,5", "4111 138 1234 5678", "138 1990 5678", "138\n1234 5678",
         "138 123456 5678", "10:38 1234 5678", "138 1234 5678x", "12 34 56 78",
+    ],
+    contact.email_spaced: [
+        "jo@example.com", "meet @ the.office", "50% @ best.price", "3 @ 5.00", "jo @ home", "x @example.com", "@ gmail", "[@] example.com",
+        "jo [at] example.com", "jo (@) home", "dinner @ 8.30", "jo@gmail.com", "jo @ outlook", "lunch @ yahoo hq", "a @ b . c", "jo@ example.com",
+        "jo [@] example", "jo{@", "<@U0123>", "jo @ example . com", "(@jo) x.com", "jo @ gmail . x",
     ],
 }  # fmt: skip

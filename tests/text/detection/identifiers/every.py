@@ -4,7 +4,10 @@ from atdp_cli.text.detection.identifiers import Recogniser
 from tests.text.detection.identifiers import (
     accounts,
     contact,
+    crypto,
     dates,
+    health,
+    hosts,
     money,
     national,
     national_europe,
@@ -13,12 +16,16 @@ from tests.text.detection.identifiers import (
     people,
     places,
     secrets,
+    vehicles,
 )
 
 _MODULES = (
     accounts,
     contact,
+    crypto,
     dates,
+    health,
+    hosts,
     money,
     national,
     national_europe,
@@ -27,6 +34,7 @@ _MODULES = (
     people,
     places,
     secrets,
+    vehicles,
 )
 POSITIVES: dict[Recogniser, list[str]] = {key: texts for each in _MODULES for key, texts in each.POSITIVES.items()}
 NEAR_MISSES: dict[Recogniser, list[str]] = {key: texts for each in _MODULES for key, texts in each.NEAR_MISSES.items()}

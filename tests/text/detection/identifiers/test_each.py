@@ -8,9 +8,15 @@ from atdp_cli.text.detection.identifiers import (
     IDENTIFIER_LABELS,
     RECOGNISERS,
     Recogniser,
+    access,
     accounts,
+    amounts,
     contact,
+    coordinates,
+    crypto,
     dates,
+    health,
+    hosts,
     money,
     national,
     network,
@@ -18,10 +24,11 @@ from atdp_cli.text.detection.identifiers import (
     people,
     places,
     secrets,
+    vehicles,
 )
 from tests.text.detection.identifiers.every import NEAR_MISSES, POSITIVES, unmarked
 
-MODULES = (contact, money, people, national, dates, network, places, accounts, secrets, numbers)
+MODULES = (coordinates, crypto, health, hosts, vehicles, contact, money, people, national, dates, network, places, accounts, secrets, numbers, access, amounts)
 
 
 def named(recogniser: Recogniser) -> str:
