@@ -120,7 +120,7 @@ security_answer = pattern(
         (?:['’]s\sname)? (?:\s?[:=]|\sis|\swas(?:\scalled|\snamed)?) | (?:safe|security|code)\sword (?:\s?[:=]|\sis
           |\swas) )
     \s{1,2} ["'“‘]? (?P<value> (?!not\b|an?\b|the\b|wrong\b|incorrect\b|required\b|case\b)
-      [^\s.,;!?"”\n][^.,;!?"”\n]{1,39} )""",
+      [^\W_][^.,;!?"”\n]{1,39} )""",
     flags=re.IGNORECASE,
     words=(
         "answer",

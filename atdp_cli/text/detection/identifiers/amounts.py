@@ -61,8 +61,6 @@ _INCOME = (
     *("reimbursement", "reimbursed", "maintenance", "credited", "payout", "settlement", "inheritance", "inherited"),
     *(
         "pay",
-        "pays",
-        "paid",
         "base",
         "raise",
         "offer",
@@ -87,8 +85,6 @@ _WEAK = frozenset(
         "maintenance",
         "settlement",
         "pay",
-        "pays",
-        "paid",
         "base",
         "raise",
         "offer",

@@ -104,7 +104,8 @@ _OF_MANY = re.compile(
 
 age = pattern(
     "AGE",
-    rf"""(?<![\w.,$€£/:-]) (?:{_AGE}|{_IN_WORDS}) (?: [ -]?(?:years?|yrs?)[ -](?:old|of[ ]age) | [ -]?y[./]?o\.?(?:ld)? )
+    rf"""(?<![\w.,$€£/:-]) (?:{_AGE}|{_IN_WORDS}) (?: [ -]?(?:years?|yrs?)[ -](?:old|of[ ]age)
+      | [ -]?y[./]?o\.?(?:ld)? )
     (?!\w)
     (?! [ ]{_THINGS}(?!\w) )""",
     flags=re.IGNORECASE,
