@@ -5,9 +5,15 @@ docs/identifiers.md shows how. Where several find the same characters, `spans.me
 """
 
 from atdp_cli.text.detection.identifiers import (  # noqa: F401 - each registers its recognisers
+    access,
     accounts,
+    amounts,
     contact,
+    coordinates,
+    crypto,
     dates,
+    health,
+    hosts,
     money,
     names,
     national,
@@ -16,6 +22,7 @@ from atdp_cli.text.detection.identifiers import (  # noqa: F401 - each registers
     people,
     places,
     secrets,
+    vehicles,
 )
 from atdp_cli.text.detection.identifiers.recogniser import REGISTERED, Recogniser, Recognisers, pattern
 

@@ -26,29 +26,147 @@ username = pattern(
     (?P<value> @?\w(?:[\w.-]{0,38}\w)? )""",
     flags=re.IGNORECASE,
     check=_names_someone,
+    words=("user", "username", "userid", "log", "login", "screen", "screenname", "gamer", "gamertag", "handle"),
 )
 
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
+_CODED = re.compile(r"(?=[A-Z-]*\d)[A-Z0-9-]{5,31}")
 
 
 def _identifies(match: re.Match[str]) -> bool:
     value, named, linked = match["value"], match["kind"] is not None, match["link"] is not None
+    if not named and (match["word"] is None or match["word"].lower() in _VAGUE) and _CODED.fullmatch(value) is None:
+        return False
+    if not named and match["link"] is not None and "(" in match["link"] and _CODED.fullmatch(value) is None:
+        return False
     if not any(character.isdigit() for character in value):
         return named and linked and len(value) >= 6 and value.isupper()
     return named or linked or (len(value) >= 5 and _YEAR.match(value) is None)
 
 
+_KINDS = (
+    *("account", "acct", "order", "customer", "client", "member", "membership", "policy", "invoice", "case", "ticket"),
+    *("reference", "ref", "confirmation", "tracking", "booking", "reservation", "passport", "license", "licence"),
+    *(
+        "employee",
+        "patient",
+        "student",
+        "claim",
+        "routing",
+        "subscription",
+        "transaction",
+        "shipment",
+        "loan",
+        "mrn",
+        "vin",
+    ),
+    *("npi", "imei", "badge", "serial", "docket", "voucher", "payroll", "enrolment", "enrollment", "registration"),
+    *(
+        "incident",
+        "complaint",
+        "enquiry",
+        "parcel",
+        "consignment",
+        "waybill",
+        "awb",
+        "rma",
+        "pnr",
+        "warranty",
+        "contract",
+    ),
+    *(
+        "lease",
+        "permit",
+        "certificate",
+        "visa",
+        "staff",
+        "personnel",
+        "crew",
+        "loyalty",
+        "flyer",
+        "asset",
+        "meter",
+        "mpan",
+    ),
+    *("mprn", "iccid", "matter", "quote", "payment", "receipt", "refund", "prescription", "library", "locker", "donor"),
+    *(
+        "beneficiary",
+        "taxpayer",
+        "vat",
+        "ein",
+        "siret",
+        "iata",
+        "bic",
+        "swift",
+        "requisition",
+        "application",
+        "referral",
+    ),
+)
+# What stands for a number only where "number" or a sign follows.
+_VAGUE = (
+    *(
+        "visa",
+        "staff",
+        "personnel",
+        "crew",
+        "loyalty",
+        "flyer",
+        "asset",
+        "meter",
+        "matter",
+        "quote",
+        "payment",
+        "receipt",
+    ),
+    *(
+        "library",
+        "locker",
+        "donor",
+        "contract",
+        "lease",
+        "permit",
+        "certificate",
+        "warranty",
+        "crew",
+        "application",
+        "refund",
+    ),
+    *("complaint", "vat", "beneficiary", "taxpayer", "enquiry", "parcel", "bic", "swift", "iata", "referral"),
+)
+
 account = pattern(
     "ACCOUNT",
-    r"""(?<!\w) (?:account|acct|order|customer|client|member|membership|policy|invoice|case|ticket|reference|ref
-        |sort\scode|confirmation|tracking|booking|reservation|passport|licen[cs]e(?:\splate)?|number\splate|employee|patient|student|claim
-        |routing|subscription|transaction|shipment|loan|(?:medical|health)\srecord|mrn|vin|npi|imei|badge|serial|docket
-        |voucher|payroll|enrol?lment|registration)s? (?!\w) \.?
-    (?P<kind> \s{0,2}(?:number|num|no|nr|id|code|reference|ref|confirmation)s?(?!\w)\.? )?
-    (?P<link> \s{0,2}(?:[:=\#]|is|was)(?!\w) | \s{0,2}[:=\#] )?
-    \s{0,2} \#? (?P<value>[A-Za-z0-9][A-Za-z0-9-]{3,30}) (?!\w)""",
+    rf"""(?<!\w) (?: (?P<word>{"|".join(_KINDS)}) (?:\s(?:tag|card|file|ref))? | sort\scode
+        | service\stag | work\sorder | purchase\sorder | p\.?o\.? | file | job | request | device | group | plan
+        )s? (?!\w) \.?
+    (?P<kind> \s{{0,2}}(?:number|num|no|nr|id|code|reference|ref|confirmation)s?(?!\w)\.? )?
+    (?P<link> \s{{0,2}}(?:[:=\#]|is|was)(?!\w) | \s{{0,2}}[:=\#(] )?
+    \s{{0,2}} \#? (?P<value>[A-Za-z0-9][A-Za-z0-9-]{{3,30}}) (?!\w)""",
     flags=re.IGNORECASE,
     check=_identifies,
+    words=(
+        *_KINDS,
+        *(f"{kind}s" for kind in _KINDS),
+        "licenses",
+        "licences",
+        "code",
+        "codes",
+        "tag",
+        "tags",
+        "po",
+        "p",
+        "file",
+        "files",
+        "job",
+        "jobs",
+        "request",
+        "requests",
+        "device",
+        "group",
+        "plan",
+        "policies",
+    ),
 )
 
 # The last digits of a number, by which shops and banks ask for it.
@@ -60,18 +178,51 @@ ending = pattern(
       | last [ ] (?:four|4|five|5|six|6|three|3) (?:[ ]digits)? (?:[ ]of[ ][^\d\n.:=]{1,32}?)? [ ]?(?:is|are|were|:|=) )
     [ ]{1,2} (?:the[ ](?:digits|numbers)[ ])? [*xX.-]{0,12} (?P<value> \d{3,6} ) (?! \w | [.,:/-]\d | [ ]?% )""",
     flags=re.IGNORECASE,
+    words=("ends", "ending", "finishes", "finishing", "last"),
+)
+
+_SERVICES = (
+    *(
+        "twitter",
+        "instagram",
+        "insta",
+        "discord",
+        "snapchat",
+        "telegram",
+        "tiktok",
+        "skype",
+        "mastodon",
+        "bluesky",
+        "reddit",
+    ),
+    *(
+        "twitch",
+        "github",
+        "gitlab",
+        "steam",
+        "psn",
+        "xbox",
+        "linkedin",
+        "facebook",
+        "wechat",
+        "venmo",
+        "cashapp",
+        "kik",
+        "signal",
+    ),
 )
 
 # A name at a service named before it: with an @ or a digit in it, since other words may follow.
 social_handle = pattern(
     "USERNAME",
-    r"""(?<!\w) (?:twitter|instagram|insta|discord|snapchat|telegram|tiktok|skype|mastodon|bluesky|reddit|twitch
-        |github|gitlab|steam|psn|xbox|linkedin|facebook|wechat|venmo|cash\s?app|kik|signal)
+    rf"""(?<!\w) (?:{"|".join(_SERVICES)}|cash\sapp)
     (?:\s(?:handle|id|account|user|tag|name))? (?!\w)
-    (?: \s{0,2}[:=]\s{0,2} | \s{1,2}is\s{1,2} | \s{1,2}\(?(?=[@$]) )
+    (?: \s{{0,2}}[:=]\s{{0,2}} | \s{{1,2}}is\s{{1,2}} | \s{{1,2}}\(?(?=[@$]) )
     (?P<value>
-      (?: [@$]\w[\w.-]{1,38} | (?=[a-z._-]{1,30}[\d\#])\w[\w.-]{2,38} ) (?<![.-]) (?:\#\d{4})? ) (?![\w@:/\#])""",
+      (?: [@$]\w[\w.-]{{1,38}} | (?=[a-z._-]{{1,30}}[\d\#])\w[\w.-]{{2,38}} ) (?<![.-]) (?:\#\d{{4}})? )
+        (?![\w@:/\#])""",
     flags=re.IGNORECASE,
+    words=(*_SERVICES, "app"),
 )
 
 code = pattern("CODE", r"(?<![\w-]) (?=[A-Z]{0,31}[0-9]) (?=[0-9]{0,31}[A-Z]) [A-Z0-9]{8,32} (?![\w-])")
@@ -82,6 +233,7 @@ password = pattern(
     (?: \s{0,2}[:=]\s{0,2} | (?:\s{1,2}(?:is|was)|['’]s)\s{1,2} (?=[^\s\d]{0,64}\d) )
     ["'“‘]? (?P<value>[^\s"'”’]{3,64})""",
     flags=re.IGNORECASE,
+    words=("password", "passcode", "passphrase", "passwd", "pwd"),
 )
 
 # What is typed at a bank's machine or a door. Years and amounts do not follow these words so closely.
@@ -92,4 +244,5 @@ pin = pattern(
     (?:\s(?:code|number|no\.?))? (?!\w) \s{0,2} (?:[:=\#]|is|was|['’]s)? \s{0,2}
     (?P<value> \d{3,8} ) (?! \w | [.,:/-]\d )""",
     flags=re.IGNORECASE,
+    words=("pin", "otp", "code", "cvv", "cvc"),
 )

@@ -23,16 +23,31 @@ def _names_a_mailbox(match: re.Match[str]) -> bool:
     return match["word"] is None or name not in _NO_MAILBOX | function_words()
 
 
-# Written so that a program does not see it: jo [at] example [dot] com, jo at example dot org.
+# Written so that a program does not see it: jo [at] example [dot] com, jo dot smith 88 at example dot org.
 email_spelled_out = pattern(
     "EMAIL",
-    r"""(?<![\w.%+@-]) (?P<name> [\w%+][\w.%+'-]{0,63}+ (?:[ ]dot[ ][\w%+-]{1,63}+){0,2} )
-    (?: \s?[\[({<]\s?(?:at|@)\s?[\])}>]\s? (?:[\w-]{1,63}+ (?:\.|\s?[\[({<]\s?(?:dot|\.)\s?[\])}>]\s?|\sdot\s)){1,4}
+    r"""(?<![\w.%+@-]) (?P<name> [\w%+][\w.%+'-]{0,63}+ (?:[ ](?:dot|underscore|dash|hyphen|plus)[ ][\w%+-]{1,63}+
+      | [ ]\d{1,4}+){0,5}+ )
+    (?: \s?[\[({<]\s?at\s?[\])}>]\s? (?:[\w-]{1,63}+ (?:\.|\s?[\[({<]\s?(?:dot|\.)\s?[\])}>]\s?|\sdot\s)){1,4}
       | [ ](?P<word>at)[ ] (?: (?:[\w-]{1,63}+ [ ]dot[ ]){1,4}
         | (?:gmail|googlemail|yahoo|hotmail|outlook|icloud|proton|protonmail|aol|gmx)\. ) )
-    (?: com|org|net|edu|gov|mil|info|io|me|(?!at|dot)[a-z]{2} ) (?![\w-])""",
+    (?: com|org|net|edu|gov|mil|info|io|me|(?!at|dot)[a-z]{2} ) (?: \sdot\s[a-z]{2}(?!\w) )? (?![\w-])""",
     flags=re.IGNORECASE,
     check=_names_a_mailbox,
+    words=("at",),
+)
+
+# With spaces, or an @ in brackets: anna . lopez @ gmail . com, jo [@] example.com.
+email_spaced = pattern(
+    "EMAIL",
+    r"""(?<![\w.%+@-]) [\w%+][\w%+'-]{0,63}+ (?:[ ]?\.[ ]?[\w%+'-]{1,63}+){0,3}+
+    (?: [ ]?[\[({<][ ]?@[ ]?[\])}>][ ]? (?:[\w-]{1,63}+[ ]?(?:\.|[\[({<][ ]?(?:dot|\.)[ ]?[\])}>]|dot(?=[ ]))[ ]?){1,4}
+      | [ ]?@[ ]? (?:gmail|googlemail|yahoo|hotmail|outlook|icloud|proton|protonmail|aol|gmx)[ ]?(?:\.|dot(?=[ ]))[ ]?
+      | @(?=[^\s@]{1,63}[ ]) (?:[\w-]{1,63}+[ ](?:\.|dot)[ ]){1,3} )
+    (?: com|org|net|edu|gov|mil|info|io|me|[a-z]{2} ) (?![\w-]|\.\w)""",
+    flags=re.IGNORECASE,
+    check=lambda match: not set(match[0]).isdisjoint(" [({<"),
+    needs="@",
 )
 
 _SEPARATOR = r"[ .\-‐‑–/()\u00a0]"
@@ -80,7 +95,10 @@ def _may_be_dialled(match: re.Match[str]) -> bool:
 phone_in_context = pattern(
     "PHONE",
     rf"(?<!\w) (?:tele)? (?:phone|tel|mobile|cell|cellphone|fax|call|called|dial|whatsapp|sms|messages?|texted"
-    rf"|answering|reach(?:ed)?|ring) (?!\w) (?: [^\d\n+(]{{0,24}} | \s?:\s{{1,3}} )"
+    rf"|answering|reach(?:ed)?|ring|landline|handy|telefon|tlf|téléphone|teléfono|telefone|celular|móvil"
+    rf"|contact\sno|contact\snumber"
+    rf"|(?:my|his|her|their|our|your)\s(?:new\s)?(?:number|no)|(?:get|text|try|ping)\s(?:me|him|her|us|them)\s(?:on"
+    rf"|at)) (?!\w) (?: [^\d\n+(]{{0,24}} | \s?:\s{{1,3}} )"
     rf"(?P<value> [+(]{{0,2}}\d (?:{_SEPARATOR}{{0,2}}\d){{6,14}} {_EXTENSION}) (?!\d)",
     flags=re.IGNORECASE,
     check=_may_be_dialled,
@@ -129,3 +147,13 @@ phone_blocks = pattern(
 )
 
 phone_pairs = pattern("PHONE", r"(?<![\w.,:/-]) \d\d (?P<mark>[.-])\d\d (?:(?P=mark)\d\d){2,3} (?! \w | [.,:/-]\w )")
+
+# At home without a 0: mobile numbers of India, Italy, Poland and Russia; and a German one with a stroke.
+phone_mobile = pattern(
+    "PHONE",
+    r"""(?<![\w.,:/$€£-]) (?<!\d[ ])
+    (?: [6-9]\d{4}[ -]\d{5} | 3\d\d[ -]\d{6,7} | [4-9]\d\d-\d{3}-\d{3} | [78]-9\d\d-\d{3}-\d\d-\d\d
+      | 0\d{1,4}[ ]?/[ ]?\d{2,8} (?:[ -]\d{2,4}){0,3} )
+    (?! \w | [-/:]\w | [.,]\d | [ ]\d )""",
+    check=_as_long_as_a_number,
+)

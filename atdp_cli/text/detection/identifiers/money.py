@@ -107,3 +107,44 @@ iban_in_context = pattern(
     (?!\w)""",
     flags=re.IGNORECASE,
 )
+
+_MONTH_AND_YEAR = (
+    r"(?: (?:0?[1-9]|1[0-2])\s?[/.-]\s?(?:20)?[2-4]\d | (?:0[1-9]|1[0-2])(?:20)?[2-4]\d"
+    r"| (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?,?[ ](?:20|['’])[2-4]\d )"
+)
+
+card_expiry = pattern(
+    "CARD_EXPIRY",
+    rf"""(?<!\w) (?: exp(?:\.|iry|ires?|iration|iring)? (?:\s(?:date|dt|on|in|at|by|of))?
+      | (?:valid|good)\s(?:thru|through|until|till|to)
+      | (?:card|it)\sruns\sout )
+    (?!\w) \s{{0,2}} (?:[:=(]|is|was|on|in)? \s{{0,2}} (?P<value>{_MONTH_AND_YEAR}) (?! \w | [/.-]\d )""",
+    flags=re.IGNORECASE,
+    words=("exp", "expiry", "expires", "expire", "expiration", "expiring", "valid", "good", "runs"),
+)
+
+_A_CARD = r"(?<![\w.]) \d{4} (?:[ -]?\d){8,15} [\s,;|/-]{1,3}"
+
+card_expiry_after_number = pattern(
+    "CARD_EXPIRY", rf"{_A_CARD} (?P<value> (?:0[1-9]|1[0-2])\s?[/-]\s?(?:20)?[2-4]\d ) (?! \w | [/.-]\d )"
+)
+
+_VERIFICATION = (
+    r"(?: cvv2? | cvc2? | csc | cvn | cav2? | (?:card\s)?(?:security|verification)\s(?:code|value|number|digits)"
+    r"| (?:3|three|4|four)[ -]digit\s(?:security\s)?(?:code|number) | (?:code|number|digits)\s(?:on\sthe|on)\sback )"
+)
+
+card_verification = pattern(
+    "CVV",
+    rf"""(?<!\w) {_VERIFICATION} (?!\w) (?:\s(?:code|number|no\.?|num))?
+    (?:\s(?:on\sthe|on|at\sthe)\s(?:back|front|card))?
+    (?:\sof\sthe\scard)? \s{{0,2}} (?:[:=\#(/]|is|was|['’]s)? \s{{0,2}} (?P<value> \d{{3,4}} ) (?! \w | [.,:/-]\d |
+      [ ]?% )""",
+    flags=re.IGNORECASE,
+    words=("cvv", "cvc", "csc", "cvn", "cav", "security", "verification", "digit", "back"),
+)
+
+card_verification_after_number = pattern(
+    "CVV",
+    rf"{_A_CARD} (?:0[1-9]|1[0-2])[/-](?:20)?[2-4]\d [\s,;|]{{1,3}} (?P<value> \d{{3,4}} ) (?! \w | [/.,:-]\d )",
+)

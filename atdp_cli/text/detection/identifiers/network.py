@@ -100,4 +100,5 @@ mac_in_context = pattern(
     r"""(?<!\w) mac(?:\s(?:address|addr\.?|id))? (?!\w) [ ]{0,2} (?:[:=\#]|is|was)? [ ]{0,2}
     (?P<value> [0-9A-F]{12} | [0-9A-F]{6}-[0-9A-F]{6} | (?:[0-9A-F]{1,2}:){5}[0-9A-F]{1,2} ) (?![\w:-])""",
     flags=re.IGNORECASE,
+    words=("mac",),
 )

@@ -39,6 +39,7 @@ name_after_title = pattern(
     "PERSON",
     rf"(?<![\w.]) (?i:mr|mrs|ms|dr|prof)\.? [ ] (?P<value> (?:[A-Z]\.[ ]?){{0,3}} {_NAME} )",
     check=_could_be_a_name,
+    words=("mr", "mrs", "ms", "dr", "prof"),
 )
 
 name_introduced = pattern(
@@ -46,6 +47,7 @@ name_introduced = pattern(
     r"(?<!\w) (?i: (?:my|his|her|their) [ ] (?:(?:first|last|full|maiden|middle|sur)[ ]?)? name (?:[ ]is|['’]s) )"
     rf"[ ] (?P<value> {_NAME} (?:[ ][A-Z][\w'’-]{{1,24}}){{0,2}} ) (?!\w)",
     check=_could_be_a_name,
+    words=("name", "firstname", "lastname", "fullname", "surname"),
 )
 
 _MONTH = (
@@ -66,6 +68,7 @@ date_of_birth = pattern(
     rf"| {_MONTH}\s{_DAY},?\s\d{{2,4}} | {_MONTH}\s{_DAY} | {_DAY}\s(?:of\s)?{_MONTH} | {_MONTH}\s(?:of\s)?\d{{4}}"
     r"| \d{1,2}/\d{1,2} | (?:19|20)\d{2} ) (?![\w/])",
     flags=re.IGNORECASE,
+    words=("dob", "ob", "b", "birth", "birthdate", "birthday", "born"),
 )
 
 # Forms and sentences in German, French, Spanish, Italian, Portuguese and Dutch.
@@ -77,4 +80,45 @@ date_of_birth_abroad = pattern(
     rf"(?P<value> {_IN_DIGITS} | \d{{1,2}}(?:\.|er|º)?\s(?:de\s)?[^\W\d_]{{3,10}}\.?\s(?:de\s)?(?:19|20)\d\d )"
     r"(?![\w/])",
     flags=re.IGNORECASE,
+)
+
+_THINGS = (
+    r"(?:car|cars|truck|van|bike|house|home|building|church|bridge|castle|ship|boat|plane|company|firm|business"
+    r"|club|school|laptop"
+    r"|computer|phone|software|code|bug|machine|book|film|movie|song|album|record|records|law|tradition|tree|trees"
+    r"|wine|whisky|whiskey"
+    r"|cheese|fossil|fossils|rock|rocks|painting|account|policy|dog|cat|horse|filly|colt|mare|stallion|tower"
+    r"|stadium|hotel|battery"
+    r"|feud|dispute|case|problem|issue|theory|study|data|news|sandwich|milk|bread|universe|engine|ruins|temple|system)"
+)
+_IN_WORDS = (
+    r"(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[ -](?:one|two|three|four|five|six|seven|eight"
+    r"|nine))?"
+    r"|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
+)
+_AGE = r"1[01]\d|[1-9]?\d"
+
+_OF_MANY = re.compile(
+    r"(?<!\w)(?:under|over|above|below|adults|children|people|those|audiences?|viewers)[ ]\Z", re.IGNORECASE
+)
+
+age = pattern(
+    "AGE",
+    rf"""(?<![\w.,$€£/:-]) (?:{_AGE}|{_IN_WORDS}) (?: [ -]?(?:years?|yrs?)[ -](?:old|of[ ]age)
+      | [ -]?y[./]?o\.?(?:ld)? )
+    (?!\w)
+    (?! [ ]{_THINGS}(?!\w) )""",
+    flags=re.IGNORECASE,
+    words=("old", "age", "yo", "o", "yold"),
+)
+
+age_after_word = pattern(
+    "AGE",
+    rf"""(?<!\w) (?: ages?[ ]?[:=] | aged | (?:my|his|her|their)[ ]age[ ](?:is|was) | at[ ]age | the[ ]age[ ]of
+      | (?<=,[ ])age | (?:just[ ]|has[ ]|i[ ]|he[ ]|she[ ])turned | turn(?:s|ing) |
+      i['’]?m(?=[ ]\d\d[,.!]?(?:[ ](?:and|but|now|male|female)|$|\n)) ) [ ]{{0,2}}
+    (?P<value>{_AGE}) (?! \w | [.:/$-]\d | [ ]?(?:%|days|weeks|minutes|hours|degrees|percent|points|pages|miles) )""",
+    flags=re.IGNORECASE,
+    check=lambda match: _OF_MANY.search(match.string, max(0, match.start() - 16), match.start()) is None,
+    words=("age", "ages", "aged", "turned", "turns", "turning", "i", "im"),
 )

@@ -21,7 +21,8 @@ _ZIP = r"[0-9]{5}(?:-[0-9]{4})?(?![\w-])"
 
 _STREET = (
     r"(?:Street|St|Avenue|Ave|Av|Boulevard|Blvd|Road|Rd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir|Place|Pl|Square|Sq"
-    r"|Terrace|Ter|Parkway|Pkwy|Highway|Hwy|Way|Trail|Trl|Alley|Plaza|Loop|Row|Crescent|Close|Walk|Pike|Mews|Gardens|Gdns"
+    r"|Terrace|Ter|Parkway|Pkwy|Highway|Hwy|Way|Trail|Trl|Alley|Plaza|Loop|Row|Crescent|Close|Walk|Pike|Mews"
+    r"|Gardens|Gdns"
     r"|Grove|Crossing|Ridge|Turnpike|Tpke|Freeway|Fwy|Expressway|Expy|Quay|Wharf|Esplanade|Parade|Promenade|Heights|Hts"
     r"|Cove|Bend)"
 )
@@ -32,6 +33,8 @@ _REST = rf"""
         (?!\w) (?: ,?\s{{1,2}} {_ZIP} )? )?
     (?: ,?\s{{1,3}} {_STATE} (?!\w) (?: ,?\s{{1,2}} {_ZIP} )? | ,\s{{1,2}} {_ZIP} )?
 """
+# The same in lower case.
+_STREET_WORDS = frozenset(re.findall("[a-z]+", _STREET.lower()))
 # Where the street comes first and the number last, as in much of Europe and Latin America.
 _STREET_BEFORE = (
     r"(?:Via|Viale|Piazza|Corso|Rue|Avenue|Boulevard|Chemin|Calle|Avenida|Paseo|Rua|Travessa|Praça|Av\.|ul\."
@@ -51,6 +54,7 @@ street_address = pattern(
     rf"""{_NUMBER} \s{{1,2}}
     (?: (?:[A-Z][\w'’.-]{{0,24}}|{_ORDINAL}) \s{{1,2}} ){{1,4}}
     (?:{_STREET}|(?i:st|street|ave|avenue|rd|road|blvd)) (?!\w) \.? {_REST}""",
+    words=_STREET_WORDS,
 )
 
 # France, Belgium, Switzerland and Quebec: the number, then the kind of street, then its name.
@@ -60,6 +64,24 @@ street_address_french = pattern(
     (?i:rue|avenue|boulevard|bd|chemin|allée|quai|impasse|ruelle|sentier|passage|faubourg|cours|place|route)
     (?: \s{{1,2}}(?:de|du|des|la|le|les|à|au|aux|en|sur) | \s{{1,2}}(?:d|l)['’] ){{0,3}}
     (?: (?:\s{{1,2}}|(?<=['’])) [A-ZÀ-ÖØ-Þ][\w'’.-]{{0,24}} ){{1,3}} (?<!\.) {_REST}""",
+    # Of "allée" the letters from a to z are "all" and "e".
+    words=(
+        *(
+            "rue",
+            "avenue",
+            "boulevard",
+            "bd",
+            "chemin",
+            "all",
+            "quai",
+            "impasse",
+            "ruelle",
+            "sentier",
+            "passage",
+            "faubourg",
+        ),
+        *("cours", "place", "route"),
+    ),
 )
 
 # Roads that have a number for a name, and the routes on which the post is delivered.
@@ -72,6 +94,7 @@ numbered_road = pattern(
       | (?<!\w) (?i:rural\sroute|r\.?r\.?|hc|star\sroute) \.?\s{{1,2}} \#?\d{{1,3}},?\s{{1,2}} (?i:box)\s{{1,2}}
         \#?\d{{1,5}}[A-Za-z]?(?!\w)
     ) {_REST}""",
+    words=("highway", "hwy", "route", "rte", "road", "rd", "fm", "rr", "r", "hc"),
 )
 
 # Words that follow a number and come before "road" or "lane" without naming it.
@@ -85,6 +108,7 @@ street_address_lower_case = pattern(
     rf"""{_NUMBER} \s{{1,2}} (?P<name>[a-z][a-z'’-]{{1,24}}|{_ORDINAL}) (?:\s{{1,2}}[a-z][a-z'’-]{{1,24}})?
     \s{{1,2}} (?:street|st|avenue|ave|boulevard|blvd|road|rd|lane|ln) (?!\w) \.? {_REST}""",
     check=lambda match: match["name"] not in _NOT_A_NAME | function_words(),
+    words=_STREET_WORDS,
 )
 
 _WORD = r"[^\W\d_][\w'’-]{0,24}\.?"
@@ -104,10 +128,13 @@ street_address_number_last = pattern(
     check=lambda match: _YEAR.fullmatch(match["number"]) is None,
 )
 
+_FLATS = ("apt", "apartment", "suite", "ste", "unit", "flat")
+
 flat_or_suite = pattern(
     "ADDRESS",
     r"(?<!\w) (?:apt|apartment|suite|ste)\.? \s{1,2} \#?[A-Za-z]?[0-9]{1,5}[A-Za-z]? (?!\w)",
     flags=re.IGNORECASE,
+    words=_FLATS,
 )
 
 _FLAT_NUMBER = r"(?i:apt|apartment|suite|ste|unit|flat)\.?\s{1,2}\#?[A-Za-z]?\d{1,5}[A-Za-z]?(?!\w)"
@@ -117,6 +144,7 @@ address_around_flat = pattern(
     "ADDRESS",
     rf"""(?<![\w.,$€£/-]) \d{{1,6}},? [ ]{{1,2}} (?:{_WORD} [ ]{{1,2}}){{0,4}} {_WORD}
     (?:[ ]{{1,2}}\d{{1,5}}[A-Za-z]?\.?)? (?: [\s,>]{{1,8}} {_FLAT_NUMBER} ){{1,2}} {_UP_TO_POSTCODE}?""",
+    words=_FLATS,
 )
 
 # Post offices of the US forces abroad.
@@ -127,12 +155,14 @@ military_address = pattern(
       | us(?:ns|s|nv|cgc)\s[\w-]{2,24}(?:\s[\w-]{2,24})?,?\s{1,3} )?
     [AFD]PO,?\s{1,2}A[AEP],?\s{1,2}\d{5}(?:-\d{4})?(?!\w)""",
     flags=re.IGNORECASE,
+    words=("apo", "fpo", "dpo"),
 )
 
 post_box = pattern(
     "ADDRESS",
     r"(?<!\w) (?: p\.?\s?o\.?\s?box | psc\s\d{1,5},?\sbox ) \s{1,2} \#?[0-9]{1,7} (?!\w)",
     flags=re.IGNORECASE,
+    words=("box", "pobox", "obox"),
 )
 
 _UK = r"(?:[A-Z]{1,2}[0-9][A-Z0-9]?\s[0-9][A-Z]{2})"
@@ -149,6 +179,7 @@ zip_in_context = pattern(
     rf"(?<!\w) (?:zip(?:\s?-?code)?|post(?:al)?\s?code) (?!\w) (?:\s(?:on\sfile|there|number))? \s{{0,2}}"
     rf"(?:[:=\#-]|is|was)? \s{{0,2}} (?P<value> {_POSTCODE} ) (?![\w-])",
     flags=re.IGNORECASE,
+    words=("zip", "zipcode", "post", "postal", "postcode", "postalcode"),
 )
 
 zip_after_state = pattern("ZIP", rf"(?<!\w) (?:{_STATE_CODES}) ,?\s{{1,2}} (?P<value>{_ZIP})")

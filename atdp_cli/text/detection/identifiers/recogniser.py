@@ -17,16 +17,24 @@ REGISTERED: list[tuple[str, Recogniser]] = []
 """Every recogniser that was made so far, with the label that it gives."""
 
 _DENSITIES: dict[Recogniser, Density] = {}
+_CONTEXTS: dict[Recogniser, frozenset[str]] = {}
+_WORD = re.compile("[a-z]+")
 
 
-def recogniser(label: str) -> Callable[[Callable[[str], Iterator[Range]]], Recogniser]:
-    """A decorator: a function that gives the places of one kind of identifier becomes their recogniser."""
+def recogniser(label: str, words: Iterable[str] = ()) -> Callable[[Callable[[str], Iterator[Range]]], Recogniser]:
+    """A decorator: a function that gives the places of one kind of identifier becomes their recogniser.
+
+    Args:
+        label: What a place is called.
+        words: As for `pattern`.
+    """
 
     def decorate(places: Callable[[str], Iterator[Range]]) -> Recogniser:
         @functools.wraps(places)
         def recognise(text: str) -> Iterator[IdentifierMatch]:
             return ((start, end, label) for start, end in places(text))
 
+        _CONTEXTS[recognise] = frozenset(words)
         REGISTERED.append((label, recognise))
         return recognise
 
@@ -40,6 +48,7 @@ def pattern(
     flags: re.RegexFlag = re.NOFLAG,
     check: Callable[[re.Match[str]], bool] | None = None,
     needs: str = "",
+    words: Iterable[str] = (),
 ) -> Recogniser:
     """A recogniser for a verbose regular expression.
 
@@ -52,6 +61,8 @@ def pattern(
         flags: More flags of `re`.
         check: Refuses matches that only look right.
         needs: A string without which no text can match; looking for it is cheaper.
+        words: Words, of a to z, one of which every text with a match has between other characters, in any case;
+            `Recognisers` looks for those of all patterns at once. None if there are no such words.
     """
     compiled = re.compile(expression, re.VERBOSE | flags)
     group = "value" if "value" in compiled.groupindex else 0
@@ -62,27 +73,30 @@ def pattern(
         return ((*match.span(group), label) for match in compiled.finditer(text) if check is None or check(match))
 
     _DENSITIES[recognise] = density(compiled)
+    _CONTEXTS[recognise] = frozenset(words)
     REGISTERED.append((label, recognise))
     return recognise
 
 
 class Recognisers:
-    """Recognisers as one; a text that lacks the digits for one of them is not given to it."""
+    """Recognisers as one; a text that lacks the digits or the words for one of them is not given to it."""
 
     def __init__(self, recognisers: Iterable[Recogniser]) -> None:
-        self._by_digits: dict[int, list[tuple[int, Recogniser]]] = {}
+        self._by_digits: dict[int, list[tuple[int, frozenset[str], Recogniser]]] = {}
         for recognise in recognisers:
             digits, width = _DENSITIES.get(recognise, ANYTHING)
-            self._by_digits.setdefault(digits, []).append((width, recognise))
+            words = _CONTEXTS.get(recognise, frozenset())
+            self._by_digits.setdefault(digits, []).append((width, words, recognise))
 
     def __call__(self, text: str) -> Iterator[IdentifierMatch]:
         """What all of them find, in no order."""
         places = [match.start() for match in DIGIT.finditer(text)]
+        present = set(_WORD.findall(text.lower()))
         for digits, recognisers in self._by_digits.items():
             if digits > len(places):
                 continue
             # The narrowest stretch of the text with as many digits.
             stretch = 1 + min(map(int.__sub__, places[digits - 1 :], places)) if digits else 0
-            for width, recognise in recognisers:
-                if stretch <= width or not digits:
+            for width, words, recognise in recognisers:
+                if (stretch <= width or not digits) and (not words or not words.isdisjoint(present)):
                     yield from recognise(text)

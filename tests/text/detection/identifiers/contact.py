@@ -13,6 +13,8 @@ POSITIVES: dict[Recogniser, list[str]] = {
         "⟦jdoe at gmail.com⟧ is mine; ⟦john dot doe at web dot de⟧", "write to ⟦jo [at] example [dot] com⟧.",
         "⟦mary.smith(at)uni-bonn(dot)de⟧ or ⟦mary.smith (at) uni-bonn.de⟧",
         "mail me: ⟦jsmith42 at gmail dot com⟧, thanks", "⟦anna_k at mail dot example dot org⟧",
+        "mail ⟦anna dot lopez at gmail dot com⟧", "⟦jorge dot ramirez 88 at gmail dot com⟧",
+        "⟦jo underscore b at example dot co dot uk⟧",
     ],
     contact.phone: [
         "ring ⟦212-456-7890⟧ or ⟦+44 20 7946 0958⟧ now", "⟦(415) 555-2671⟧", "⟦+1 415-555-2671 x22⟧",
@@ -28,7 +30,8 @@ POSITIVES: dict[Recogniser, list[str]] = {
     ],
     contact.phone_in_context: [
         "Call me at ⟦781 1704⟧!", "phone: ⟦0487 98 11 92⟧", "Her fax number is ⟦(37) 788-063⟧", "Tel. ⟦72 128 827⟧",
-        "telephone ⟦555-0199⟧", "Phone:\n⟦780 6326⟧\n", "no more messages to ⟦0489 25 37 29⟧, please",
+        "telephone ⟦555-0199⟧", "get me on ⟦9123 4567⟧", "his number: ⟦555-0142⟧", "Phone:\n⟦780 6326⟧\n",
+        "no more messages to ⟦0489 25 37 29⟧, please",
     ],
     contact.phone_before_its_kind: [
         "⟦781 1704⟧ office", "⟦(37) 788-063⟧-Office", "⟦20 7946 0018⟧ (fax)", "on ⟦+44 20 7946 0018⟧, mobile",
@@ -47,6 +50,13 @@ POSITIVES: dict[Recogniser, list[str]] = {
     ],
     contact.phone_blocks: [
         "call ⟦138 1234 5678⟧ or ⟦55 5123 4567⟧.", "⟦11 91234-5678⟧", "⟦20 7946 0018⟧; ⟦138-1234-5678⟧",
+    ],
+    contact.email_spaced: [
+        "⟦anna . lopez @ gmail . com⟧", "⟦jo [@] example.com⟧.", "at ⟦jo.b (@) mail.example.org⟧",
+        "⟦jsmith @ yahoo.com⟧ please",
+    ],
+    contact.phone_mobile: [
+        "on ⟦98765 43210⟧.", "⟦347 1234567⟧ or ⟦601-234-567⟧", "ring ⟦8-916-123-45-67⟧ now", "⟦089 / 12 34 56 78⟧",
     ],
 }  # fmt: skip
 
@@ -115,5 +125,19 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "138.1234.5678", "138 123 5678", "138 1234  5678", "v138 1234 5678", "138 1234 5678 9012", "-138 1234 5678",
         "138/1234/5678", "138 1234 5678,5", "4111 138 1234 5678", "138 1990 5678", "138\n1234 5678",
         "138 123456 5678", "10:38 1234 5678", "138 1234 5678x", "12 34 56 78",
+    ],
+    contact.email_spaced: [
+        "jo@example.com", "meet @ the.office", "50% @ best.price", "3 @ 5.00", "jo @ home", "x @example.com",
+        "@ gmail", "[@] example.com",
+        "jo [at] example.com", "jo (@) home", "dinner @ 8.30", "jo@gmail.com", "jo @ outlook", "lunch @ yahoo hq",
+        "a @ b . c", "jo@ example.com",
+        "jo [@] example", "jo{@", "<@U0123>", "jo @ example . com", "(@jo) x.com", "jo @ gmail . x",
+    ],
+    contact.phone_mobile: [
+        "12345 67890", "98765 4321", "98765 432101", "347 12345", "347 12345678", "101-234-567", "601-234-5678",
+        "601-234-56",
+        "1601-234-567", "8-116-123-45-67", "8-916-123-45", "08 / 15", "0 / 12", "98765-43210-1", "v98765 43210",
+        "98765 43210 11", "98765.43210",
+        "$98765 43210", "601-234-567/8", "447 1234567", "98765 43210x", "01/02/2003",
     ],
 }  # fmt: skip

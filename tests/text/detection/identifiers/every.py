@@ -4,7 +4,10 @@ from atdp_cli.text.detection.identifiers import Recogniser
 from tests.text.detection.identifiers import (
     accounts,
     contact,
+    crypto,
     dates,
+    health,
+    hosts,
     money,
     names,
     national,
@@ -14,12 +17,16 @@ from tests.text.detection.identifiers import (
     people,
     places,
     secrets,
+    vehicles,
 )
 
 _MODULES = (
     accounts,
     contact,
+    crypto,
     dates,
+    health,
+    hosts,
     money,
     names,
     national,
@@ -29,6 +36,7 @@ _MODULES = (
     people,
     places,
     secrets,
+    vehicles,
 )
 POSITIVES: dict[Recogniser, list[str]] = {key: texts for each in _MODULES for key, texts in each.POSITIVES.items()}
 NEAR_MISSES: dict[Recogniser, list[str]] = {key: texts for each in _MODULES for key, texts in each.NEAR_MISSES.items()}

@@ -29,6 +29,16 @@ POSITIVES: dict[Recogniser, list[str]] = {
         "my name is ⟦priya⟧.", "Her maiden name is ⟦Sandgreen⟧", "his surname's ⟦de-Witt⟧",
         "My full name is ⟦Anna Maria Silva⟧, and",
     ],
+    people.age: [
+        "a ⟦34yo⟧ man", "she is ⟦34 years old⟧.", "a ⟦34-year-old⟧ nurse", "I'm ⟦41 y/o⟧",
+        "⟦71 years of age⟧, retired", "⟦thirty-four years old⟧",
+        "⟦5 yr old⟧ son",
+    ],
+    people.age_after_word: [
+        "aged ⟦71⟧", "Age: ⟦34⟧", "my age is ⟦34⟧", "at the age of ⟦90⟧", "Anna, age ⟦9⟧,", "she just turned ⟦60⟧",
+        "turning ⟦50⟧ in May",
+        "I'm ⟦34⟧, and tired",
+    ],
 }  # fmt: skip
 
 NEAR_MISSES: dict[Recogniser, list[str]] = {
@@ -70,5 +80,19 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "my name is 5", "name is priya", "our name is Priya", "my name is it", "my name, Priya", "his names is Priya",
         "her name is  Priya", "their name is that", "his name is\nPriya", "my name isPriya", "my first is Priya",
         "your last name is Smith", "my name is all over it",
+    ],
+    people.age: [
+        "5 years old car", "2 years experience", "a 10-year-old whisky", "34 years", "the 100-year-old building",
+        "years old", "yo 34",
+        "34 yolks", "134.5 years old", "34 years older", "two years later", "200 years old", "34 months old",
+        "$34 yo", "a 3-year plan",
+        "34 y", "a 12 years old company", "34-year", "10:34 yo", "x34yo", "old 34", "a year old",
+    ],
+    people.age_after_word: [
+        "aged cheese", "page 34", "age of 1000", "under the age of 18", "adults aged 18", "aged 30 days",
+        "the ice age", "turned 180 degrees",
+        "turned 50%", "I'm 34 percent sure", "turn 34", "ages 12", "age 34", "aged 12.5", "aged 150",
+        "I'm 12 miles away", "over the age of 65",
+        "age:", "stage: 4", "managed 34", "turned 34 pages", "im 5",
     ],
 }  # fmt: skip
