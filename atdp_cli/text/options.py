@@ -79,7 +79,7 @@ class FindingOptions(Options):
     min_confidence: Annotated[
         Annotated[float, Field(ge=0, le=1)] | None, Option(DETECTION, fingerprint="recipe", public=True)
     ] = None
-    """Flag only spans with this confidence or more; see docs/identifiers.md. At 0.9 identifiers and listed names are
+    """Flag only spans with this confidence or more; see docs/detection.md. At 0.9 identifiers and listed names are
     left. Default: 0."""
 
     speaker_labels: Annotated[str | None, Option(DETECTION, metavar="LABELS", fingerprint="recipe", public=True)] = None

@@ -31,7 +31,6 @@ def show_flagged(flagged: "FlaggedSummary", console: "Console") -> None:
         console.print(
             f"One text of the form {frequent.shape} is {frequent.count:,} of the {flagged.spans:,} spans "
             f"({frequent.label}). If it only says who speaks: --speaker-labels, which leaves guarantees as they are. "
-            f"If the label is of no use: --exclude {frequent.label}. With --allow a selective guarantee holds only if "
-            "each record is flagged the same whatever the others say.",
+            f"If the label is of no use: --exclude {frequent.label}. With --allow there is no selective guarantee.",
             soft_wrap=True,
         )
