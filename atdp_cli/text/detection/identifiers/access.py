@@ -45,15 +45,14 @@ def further_password(text: str) -> Iterator[Range]:
     """What looks like a password on a line that speaks of one, at most `_FURTHER` characters from the word."""
     end = 0
     for said in _PASSWORD_SAID.finditer(text):
-        line = text.find("\n", said.start())
-        stop = min(len(text) if line < 0 else line, said.end() + _FURTHER)
-        for match in _LOOKS_SECRET.finditer(text, max(end, said.end()), stop):
-            end = match.end()
-            yield match.span()
-        before = max(text.rfind("\n", 0, said.start()) + 1, said.start() - _FURTHER, end)
-        for match in _LOOKS_SECRET.finditer(text, before, said.start()):
-            end = match.end()
-            yield match.span()
+        line = text.find("\n", said.end(), said.end() + _FURTHER)
+        stop = said.end() + _FURTHER if line < 0 else line
+        far = max(0, said.start() - _FURTHER)
+        before = max(far, text.rfind("\n", far, said.start()) + 1)
+        for first, last in ((before, said.start()), (said.end(), stop)):
+            for match in _LOOKS_SECRET.finditer(text, max(end, first), max(end, last)):
+                end = match.end()
+                yield match.span()
 
 
 # "password is X, old one was Y".
@@ -86,8 +85,8 @@ def further_pin(text: str) -> Iterator[Range]:
     """Numbers as long as a PIN that stand after it on its line."""
     end = 0
     for start, stop, _ in (*pin(text), *entry_code(text)):
-        line = text.find("\n", stop)
-        limit = min(len(text) if line < 0 else line, stop + _FURTHER)
+        line = text.find("\n", stop, stop + _FURTHER)
+        limit = stop + _FURTHER if line < 0 else line
         for match in _DIGITS_ALONE.finditer(text, max(stop, end), limit):
             if len(match[0]) == stop - start:
                 end = match.end()

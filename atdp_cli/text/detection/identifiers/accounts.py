@@ -30,7 +30,7 @@ username = pattern(
 )
 
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
-_CODED = re.compile(r"(?=[A-Z-]*\d)[A-Z0-9-]{5,31}")
+_CODED = re.compile(r"(?=[A-Z-]{0,30}\d)[A-Z0-9-]{5,31}")
 
 
 def _identifies(match: re.Match[str]) -> bool:

@@ -39,6 +39,7 @@ POSITIVES: dict[Recogniser, list[str]] = {
         "Door code ⟦4821⟧ or verification code: ⟦118822⟧", "CVV ⟦123⟧, OTP = ⟦55120⟧",
     ],
     access.further_password: [
+        "⟦Guest-Mango77!⟧ or if that fails try ⟦Lounge_2024x⟧",
         "wifi: ⟦Guest-Mango77!⟧ or if that fails try ⟦Lounge_2024x⟧", "password reset done, use ⟦tulip_Canoe7⟧ now",
         "pw ⟦hunter2_x⟧ then", "try ⟦Sunny#Day42⟧ as the login",
     ],
