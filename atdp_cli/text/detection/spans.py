@@ -27,6 +27,8 @@ _RANK = {tier: rank for rank, tier in enumerate(Tier)}
 CATCH_ALL = frozenset({"NUMBER", "CODE"})
 """Labels of what looks like a number or a code and may be anything."""
 
+_LOOSE = frozenset({"PHONE", "GPE"})
+
 _SOURCES = ("deny", "pattern", "ner", "pos", "dep", "crosscheck")
 
 
@@ -57,8 +59,8 @@ def merge(spans: Iterable[Span]) -> tuple[Span, ...]:
 
     Spans that share a character become one; spans that only touch stay apart. The merged span carries the
     label and source of its most telling part: of the earliest tier, then the longest, then by source
-    (deny, pattern, ner, pos, dep, crosscheck), then anything before PHONE, whose shapes are many, and that before the
-    catch-alls NUMBER and CODE, then the first.
+    (deny, pattern, ner, pos, dep, crosscheck), then anything before PHONE, whose shapes are many, and GPE, which may be
+    somebody's name as well, and these before the catch-alls NUMBER and CODE, then the first.
     """
     merged: list[Span] = []
     group: list[Span] = []
@@ -81,5 +83,5 @@ def _joined(group: list[Span], end: int) -> Span:
 
 def _telling(span: Span) -> tuple[int, int, int, int, Span]:
     source = _SOURCES.index(span.source) if span.source in _SOURCES else len(_SOURCES)
-    looseness = 2 * (span.label in CATCH_ALL) + (span.label == "PHONE")
+    looseness = 2 * (span.label in CATCH_ALL) + (span.label in _LOOSE)
     return _RANK[span.tier], span.start - span.end, source, looseness, span

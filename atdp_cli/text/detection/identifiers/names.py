@@ -61,8 +61,8 @@ def _no_names() -> frozenset[str]:
 
 @cache
 def _clear_given() -> frozenset[str]:
-    """Given names that are no common words."""
-    return frozenset(name for name in given_names() if len(name) > 2) - _no_names()
+    """Given names that are neither common words nor places."""
+    return frozenset(name for name in given_names() if len(name) > 2) - _no_names() - place_names()
 
 
 @cache
@@ -118,8 +118,7 @@ def firm_of_surnames(text: str) -> Iterator[Range]:
 def listed_place(text: str) -> Iterator[Range]:
     """Countries, capitals and large cities of a public list, in any case.
 
-    One that is a common word, such as "turkey", is none in lower case; one that is a given name, such as "Florence", is
-    left to `listed_name`.
+    One that is a common word, such as "turkey", is none in lower case.
     """
     words, position = _words(text), 0
     while position < len(words):
@@ -145,13 +144,9 @@ def _words_of_place(text: str, words: Sequence[Word], position: int) -> int:
         together = words[position : position + len(parts)]
         gaps = (_gap(text, words, position + place) for place in range(1, len(parts)))
         if tuple(word[3] for word in together) == parts and all(gap in (" ", "-", ". ") for gap in gaps):
-            return 0 if len(parts) == 1 and _is_no_place(together[0]) else len(parts)
+            common = len(parts) == 1 and together[0][2].islower() and parts[0] in _no_names()
+            return 0 if common else len(parts)
     return 0
-
-
-def _is_no_place(word: Word) -> bool:
-    """Whether a single word is somebody's name too, which `listed_name` finds, or a common word in lower case."""
-    return word[3] in _clear_given() or (word[2].islower() and word[3] in _no_names())
 
 
 def _before_surname(folded: str) -> bool:

@@ -12,7 +12,7 @@ POSITIVES: dict[Recogniser, list[str]] = {
         "at ⟦hubbard, fox and gillespie⟧ since", "⟦Davis, Reynolds and Williamson⟧", "⟦Clark, Romero, and Hall⟧ sued",
     ],
     names.listed_place: [
-        "from ⟦hanoi⟧ to ⟦new york⟧", "⟦Slovenia⟧, ⟦CANADA⟧ and ⟦south korea⟧", "moved to ⟦buenos aires⟧ in",
+        "from ⟦berlin⟧ to ⟦new york⟧", "⟦Slovenia⟧, ⟦CANADA⟧ and ⟦south korea⟧", "moved to ⟦buenos aires⟧ in",
         "⟦Turkey⟧ and ⟦St. Louis⟧", "in ⟦Guinea-Bissau⟧.",
     ],
 }  # fmt: skip
