@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from atdp_cli.events import Notify
+from atdp_cli.events import FellBack, Notify
 from atdp_cli.jobs.backend import THIS_PROCESS, Backend, text_engine
 from atdp_cli.jobs.entities import EntityBackend, with_entities
 from atdp_cli.privacy.relation import Flags, HumanInput
@@ -16,6 +16,8 @@ from atdp_cli.text.crosscheck.request import CrossCheck, cross_checked
 from atdp_cli.text.detection.cache import opened_store
 from atdp_cli.text.detection.confidence import ALL_LABELS, LabelFilter
 from atdp_cli.text.detection.detect import Detection, detect_records
+from atdp_cli.text.detection.entities import EntityPipeline
+from atdp_cli.text.detection.language import LANGUAGES, Language, watched_language
 from atdp_cli.text.detection.scan import installed_pipeline
 from atdp_cli.text.detection.spans import DEFAULT_TIER, Tier
 from atdp_cli.text.detection.term_lists import read_terms
@@ -141,9 +143,10 @@ def run_detector(
     """
 
     allow = [term for file in detector.allow for term in read_terms(file)]
+    reads = (pipeline.pipeline if isinstance(pipeline, EntityPipeline) else pipeline).meta["lang"]
     detect = partial(
         detect_records,
-        records,
+        watched_language(records, reads, lambda language: notify(_wrong_language(language, reads))),
         pipeline=pipeline,
         engine=text_engine(detector.engine),
         allow=allow,
@@ -165,6 +168,18 @@ def run_detector(
         allow=allow,
         folder=detector.store or folder,
     )
+
+
+def _wrong_language(language: Language, reads: str) -> FellBack:
+    known = LANGUAGES.get(reads)
+    advice = (
+        f"Use --spacy-pipeline {language.pipeline}, once it is installed."
+        if language.pipeline is not None
+        else "spaCy has no full pipeline for it: check what is flagged, and add --deny lists."
+    )
+    expected = reads if known is None else known.name
+    reason = f"The text looks like {language.name}, and the pipeline reads {expected}: most names are missed. {advice}"
+    return FellBack(what="language", reason=reason)
 
 
 def _stored(

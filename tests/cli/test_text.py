@@ -294,6 +294,19 @@ def test_a_text_that_is_everywhere_is_named_by_its_shape(atdp: Atdp, tmp_path: P
     assert "Zworpel" not in said
 
 
+def test_a_corpus_in_another_language_is_noticed_and_a_pipeline_named(atdp: Atdp, tmp_path: Path) -> None:
+    corpus, output = tmp_path / "post.txt", tmp_path / "redacted.txt"
+    corpus.write_text(
+        "Guten Tag, ich habe vor drei Wochen ein Paket bestellt.\nEs ist noch immer nicht bei mir angekommen.\n"
+        "Können Sie mir bitte sagen, wo es ist und wann ich damit rechnen kann?\n"
+        "Wenn es nicht mehr kommt, dann möchte ich mein Geld zurück haben, denn so kann das nicht weiter gehen.\n"
+    )
+    for command in (("detect", corpus), ("redact", corpus, "-o", output)):
+        said = " ".join(atdp(*command).err.split())
+        assert "language: The text looks like German, and the pipeline reads English: most names are missed." in said
+        assert "--spacy-pipeline de_core_news_sm" in said
+
+
 def deny_list(folder: Path) -> Path:
     path = folder / "deny.txt"
     path.write_text("Zworpel\n")
