@@ -11,7 +11,7 @@ from atdp_cli.events import Notify
 from atdp_cli.files.atomic_write import atomic_write, check_new, real_path, same_file
 from atdp_cli.files.corpus_file import STANDARD_INPUT, OnError, is_rereadable, is_stream, raise_error
 from atdp_cli.files.private import private_folder
-from atdp_cli.jobs.detector import Detector, check_detector, detector_pipeline, run_detector
+from atdp_cli.jobs.detector import Detector, check_detector, detector_pipeline, run_detector, settings_given
 from atdp_cli.text.corpus.records import Record, select_records
 from atdp_cli.text.corpus.segments import Selection
 from atdp_cli.text.crosscheck.check import Counts
@@ -105,7 +105,7 @@ def detect_corpus(
     if review is None:
         deque(written, maxlen=0)
     else:
-        header = queue_header(corpus, detector.tier, review.rate)
+        header = queue_header(corpus, detector, review.rate)
         counts.queued = write_queue(review.queue, written, header, random.SystemRandom())
     return counts
 
@@ -122,7 +122,7 @@ def _written(detections: Iterable[Detection], tier: Tier, write: Write, counts: 
         yield detection
 
 
-def queue_header(corpus: CorpusSource, tier: Tier, rate: float) -> Header:
+def queue_header(corpus: CorpusSource, detector: Detector, rate: float) -> Header:
     """What a queue says of where it comes from."""
     return Header(
         corpora=(writable(str(STANDARD_INPUT if is_stream(corpus.path) else real_path(corpus.path))),),
@@ -130,8 +130,9 @@ def queue_header(corpus: CorpusSource, tier: Tier, rate: float) -> Header:
         text_field=corpus.text_field,
         id_field=corpus.id_field,
         skip_bad=corpus.skip_bad,
-        tier=tier,
+        tier=detector.tier,
         sample=rate,
+        settings={name: writable(value) for name, value in settings_given(detector).items()},
     )
 
 

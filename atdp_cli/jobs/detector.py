@@ -22,6 +22,7 @@ from atdp_cli.text.detection.scan import installed_pipeline
 from atdp_cli.text.detection.spans import DEFAULT_TIER, Tier
 from atdp_cli.text.detection.term_lists import read_terms
 from atdp_cli.text.identity import text_identity
+from atdp_cli.text.review.queue_file import DetectorSetting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +80,21 @@ def _settings_of(detector: Detector) -> dict[str, object]:
         "min_confidence": labels.min_confidence,
     }
     return {name: value for name, value in settings.items() if value}
+
+
+def settings_given(detector: Detector) -> dict[DetectorSetting, str]:
+    """The settings that change what is flagged and are not the default, as the command line takes them."""
+    labels = detector.label_filter
+    backend = "" if detector.entities is None else detector.entities.option()
+    values: dict[DetectorSetting, str] = {
+        "speaker-labels": ",".join(detector.speaker_labels),
+        "entities": ",".join(labels.entities),
+        "exclude": ",".join(labels.exclude),
+        "min-confidence": f"{labels.min_confidence:g}" if labels.min_confidence else "",
+        "spacy-pipeline": detector.pipeline or "",
+        "backend": backend,
+    }
+    return {name: value for name, value in values.items() if value}
 
 
 def human_input(detector: Detector, *, spans: bool, review: bool) -> tuple[HumanInput, ...]:

@@ -30,6 +30,10 @@ class EntityBackend:
         else:
             classifier_labels(self.folder)
 
+    def option(self) -> str:
+        """The value of --backend that names it."""
+        return PRESIDIO if self.folder is None else f"{_FOLDER}{self.folder}"
+
     def identity(self) -> str:
         """Changes with anything that may change what is found; it names no folder. The backend is checked first."""
         if self.folder is None:

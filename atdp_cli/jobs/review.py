@@ -389,6 +389,7 @@ def next_commands(review: Review) -> tuple[str, ...]:
     reading = [("--unit", header.unit, defaults.unit), ("--text-field", header.text_field, defaults.text_field)]
     given = ["--tier", header.tier.value]
     given += itertools.chain(*((name, value) for name, value, default in reading if value != default))
+    given += itertools.chain(*((f"--{name}", value) for name, value in header.settings.items()))
     corpora = list(map(str, review.data))
     data = itertools.chain(*(("--data", corpus) for corpus in corpora))
     return (

@@ -275,6 +275,25 @@ def test_other_formats_are_read_as_the_queue_says(atdp: Atdp, answer: Answer, tm
     assert "Berlin" in ended.err
 
 
+def test_the_commands_that_a_review_names_have_the_settings_of_its_detector(
+    atdp: Atdp, answer: Answer, tmp_path: Path
+) -> None:
+    corpus, path = tmp_path / "chat.txt", tmp_path / "q.jsonl"
+    corpus.write_text("ZORG: Emma Clarke is here since 1956\nZORG: Maria lives in Berlin\n")
+    options = ["--speaker-labels", "ZORG", "--exclude", "DATE,GPE", "--min-confidence", "0.5"]
+    assert atdp("detect", corpus, *LOW, *options, "--review", path, "--sample", "1").code == 0
+    ended = answer(path, typed="m lives\nk\n" * 9)
+    commands = [line.split() for line in ended.err.splitlines() if line.startswith(("  atdp detect", "  atdp harden"))]
+    assert len(commands) == 2
+    for command in commands:
+        assert [command[command.index(option) + 1] for option in options[::2]] == options[1::2]
+    before, after = (atdp(*command) for command in (["detect", corpus, *LOW, *options], commands[0][1:]))
+    labels = [
+        [s["label"] for line in out.out.splitlines() for s in json.loads(line)["spans"]] for out in (before, after)
+    ]
+    assert sorted(labels[1]) == sorted([*labels[0], "DENY"])
+
+
 def test_a_corpus_of_several_files_is_read_in_order(answer: Answer, queue: Path, tmp_path: Path) -> None:
     first, rest = TEXT.splitlines(keepends=True)[:2], TEXT.splitlines(keepends=True)[2:]
     (tmp_path / "b.txt").write_text("".join(rest))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from atdp_cli.events import Notify, ReviewQueued, ignore
 from atdp_cli.files.atomic_write import real_path
-from atdp_cli.jobs.detector import Detector, run_detector
+from atdp_cli.jobs.detector import Detector, run_detector, settings_given
 from atdp_cli.jobs.harden.data import EpochData, RunData, training_records
 from atdp_cli.jobs.harden.encoding import Windows, encode, flag
 from atdp_cli.jobs.harden.request import HardenRequest
@@ -42,6 +42,7 @@ def review_each_epoch(
         text_field=request.text_field,
         tier=request.detector.tier,
         sample=request.review,
+        settings={name: writable(value) for name, value in settings_given(request.detector).items()},
     )
     queues = _written(folder)
 

@@ -16,12 +16,31 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 _TIMES = frozenset({"DATE", "TIME"})
 
+_DURATION = re.compile(
+    r"(?:(?:up to|at least|at most|more than|less than|no|only|just|about|around|over|under|almost|nearly|within|in|for"
+    r"|the|these|those|last|past|next|first|every|another|other)\s+)*"
+    r"(?:(?:\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|few|several|couple of|half an?)"
+    r"(?:\s*(?:-|–|to|or)\s*(?:\d{1,3}|two|three|four|five|six|seven|eight|nine|ten|twelve))?[\s-]*)+"
+    r"(?:business\s+|working\s+|more\s+|full\s+|whole\s+)*"
+    r"(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|nights?|weeks?|weekends?|wks?|months?)"
+    r"(?:\s+(?:ago|later|now|before|earlier|more|straight|in a row|already))?"
+)
+"""How long something takes, or how long ago it was. Years are left: they may be somebody's age."""
+
 _SENTENCE_ENDS = "!?:;…\n>•*"
 _BESIDE = "\"'“”‘’()[]- \t\r"
 """What may stand between the end of a sentence and the first word of the next."""
 
+_GUESSES = frozenset({"PROPN", "PERSON", "PER"})
+"""A person's name is in the lists of names, or its words are in no list; the tagger's names are mere guesses."""
+
 _TITLES = frozenset({"Dr", "Mr", "Ms", "St", "Mrs", "Rev", "Gen", "Col"})
 """After which, as after an initial, a full stop ends no sentence."""
+
+_DRAWN_OUT = re.compile(r"([^\W\d_])\1{3,}|^a?(?:[hjk]+[aeiou]+){3,}[hjk]?$")
+"""Four times the same letter, or laughter."""
+
+_CAPITALISED = re.compile(r"[^\W\d_][^\W\d_A-Z]+")
 
 _NEXT = re.compile(r"[ -]([^\W\d_]+)")
 
@@ -32,11 +51,14 @@ _BEFORE = 16
 def is_public(text: str, start: int, end: int, label: str) -> bool:
     """Whether a name at this place is no name: common words that nobody is called, written as common words are.
 
-    No digit and no number word is among them. They are
+    No digit and no number word is among them, unless they say how long something takes ("14 days"). They are
 
     - all in lower case; of a DATE or TIME they may be somebody's name too, if they are no month or season; or
     - one of the 4,000 commonest words, all in capitals or at the start of a sentence, before no capitalised word; or
-    - words that name fields of forms ("Email Address"), however they are written.
+    - of a PERSON, or of what the tagger alone took for a name, written in any way, after no title or initial; or
+    - words that name fields of forms ("Email Address"), however they are written; or
+    - hashtags that only the tagger took for a name, without anybody's name in them; or
+    - interjections and abbreviations of chats ("Lmao", "Congrats"), with letters drawn out ("NOOOO") or laughing.
 
     "New Balance" and "Square" in the middle of a sentence stay.
 
@@ -48,19 +70,30 @@ def is_public(text: str, start: int, end: int, label: str) -> bool:
     """
     place = text[start:end]
     words = _WORD.findall(place)
-    if not words or any(map(str.isdigit, place)):
-        return False
     if label in _TIMES:
-        return not any(word.istitle() for word in words[1:]) and all(map(_says_no_day, words))
-    if all(map(_is_field, words)):
-        return True
-    return all(map(_is_common, words)) and _is_written_plainly(text, start, end, words)
+        return _DURATION.fullmatch(place.casefold()) is not None or _says_no_date(place, words)
+    if any(map(str.isdigit, place)):
+        return False
+    return (
+        all(map(_is_field, words))
+        or all(map(_is_interjection, words))
+        or (label == "PROPN" and text[max(0, start - 1) : start] == "#" and not any(map(_has_name, words)))
+        or (all(map(_is_common, words)) and _is_written_plainly(text, start, end, label, words))
+    )
 
 
-def _is_written_plainly(text: str, start: int, end: int, words: list[str]) -> bool:
+def _says_no_date(place: str, words: list[str]) -> bool:
+    if any(map(str.isdigit, place)) or any(word.istitle() for word in words[1:]):
+        return False
+    return all(map(_says_no_day, words))
+
+
+def _is_written_plainly(text: str, start: int, end: int, label: str, words: list[str]) -> bool:
     if not any(word[0].isupper() for word in words):
         return True
     word = words[0]
+    if label in _GUESSES and not _is_addressed(text, start):
+        return True
     if len(words) > 1 or not any(_folded(word) in listed for listed in (commonest_words(), function_words())):
         return False
     return (word.isupper() or _begins_sentence(text, start)) and not _goes_on(text, end)
@@ -75,8 +108,19 @@ def _begins_sentence(text: str, start: int) -> bool:
         return True
     if before[-1] != ".":
         return False
-    last = re.split(r"[^\w]", before[:-1])[-1]
-    return last not in _TITLES and not (len(last) == 1 and last.isalpha())
+    return not _is_abbreviated(before[:-1])
+
+
+def _is_addressed(text: str, start: int) -> bool:
+    """Whether a title or an initial stands before."""
+    before = text[max(0, start - _BEFORE) : start].rstrip(". ")
+    return _is_abbreviated(before)
+
+
+def _is_abbreviated(before: str) -> bool:
+    """Whether a text ends with a title or an initial."""
+    last = re.split(r"[^\w]", before)[-1]
+    return last in _TITLES or (len(last) == 1 and last.isupper())
 
 
 def _goes_on(text: str, end: int) -> bool:
@@ -97,6 +141,19 @@ def _is_field(word: str) -> bool:
     if folded in given_names() or folded in surnames():
         return False
     return folded in structure_words("fields") or word in structure_words("keywords")
+
+
+def _has_name(hashtag: str) -> bool:
+    """Whether a part of a hashtag such as "JohnSmith" is somebody's name."""
+    parts = [hashtag, *_CAPITALISED.findall(hashtag)]
+    return any(part.casefold() in listed for part in parts for listed in (given_names(), surnames()))
+
+
+def _is_interjection(word: str) -> bool:
+    folded = word.casefold()
+    if folded in given_names() or folded in surnames():
+        return False
+    return folded in structure_words("interjections") or _DRAWN_OUT.search(folded) is not None
 
 
 def _is_common(word: str) -> bool:

@@ -43,7 +43,7 @@ def all_names() -> frozenset[str]:
 def structure_words(section: str) -> frozenset[str]:
     """A section of `words/structure.txt`, in lower case but for the keywords, which are in capitals.
 
-    They are keywords, roles, beside roles, fields, links, numbers and calendar.
+    They are keywords, roles, beside roles, fields, links, numbers, calendar and interjections.
     """
     return _sections("structure.txt")[section]
 

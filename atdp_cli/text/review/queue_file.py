@@ -16,6 +16,9 @@ from atdp_cli.text.detection.detect import Detection
 from atdp_cli.text.detection.spans import Range, Span, Tier
 from atdp_cli.text.review.sampling import Drawn, check_rate, sample_sentences, sentences_of
 
+DetectorSetting = Literal["speaker-labels", "entities", "exclude", "min-confidence", "spacy-pipeline", "backend"]
+"""Options of the detector that a queue states, beside the tier."""
+
 STRATA = ("flagged", "unflagged")
 
 
@@ -34,6 +37,7 @@ class Header(_Line):
         skip_bad: Whether lines that cannot be read were skipped.
         tier: What counts as sensitive.
         sample: The share of the sentences that was asked for.
+        settings: The detector's other settings that are not the default, by the name of their option.
     """
 
     schema_version: Literal[1] = 1
@@ -45,6 +49,7 @@ class Header(_Line):
     skip_bad: bool = False
     tier: Tier
     sample: float
+    settings: dict[DetectorSetting, str] = Field(default_factory=dict)
 
 
 class QueuePosition(_Line):

@@ -47,11 +47,23 @@ def test_an_identifier_ends_an_entity(text: str, guessed: Any, identifier: Any, 
 PUBLIC = [
     *[("We ship it [today].", "DATE"), ("Ready by [next week].", "DATE"), ("[Today] it rains.", "DATE")],
     *[("[Thanks] for that.", "ORG"), ("Hello. [Account] is open.", "ORG"), ("that is [GREAT] news", "ORG")],
+    *[("[Lmao] ok", "ORG"), ("so [NOOOOO] way", "PROPN"), ("[hahaha] no", "PERSON"), ("nice [😩] day", "PERSON")],
+    *[("the [Great Adventure] there", "PROPN"), ("see [Account Settings] there", "PERSON")],
+    *[("about [14 days] ago", "DATE"), ("[up to 90 days]", "DATE"), ("[half an hour]", "TIME"), ("[3-5 days]", "DATE")],
+    *[("read #[FridayFeeling]", "PROPN"), ("read #[Zworpel]", "PROPN")],
     *[("an [order] came", "PERSON"), ("your [Email Address] please", "PERSON"), ("have a [nice day]", "DATE")],
 ]
 NAMES = [
     *[("He met [Rose] there.", "PERSON"), ("I know [Python] well.", "GPE"), ("[Rose] left.", "PROPN")],
     *[("at [Bank of America] now", "ORG"), ("wears [New Balance] shoes", "GPE"), ("flew [United Airlines]", "ORG")],
+    *[
+        ("read #[JohnSmith]", "PROPN"),
+        ("read #[Zworpel]", "PERSON"),
+        ("[Hannah] left", "PERSON"),
+        ("[Ty] left", "PROPN"),
+    ],
+    *[("she is [34 years]", "DATE"), ("on [June 16]", "DATE"), ("in [1956]", "DATE"), ("paid [900 days] in", "MONEY")],
+    *[("Mr. [Carpet] called", "PERSON"), ("J. [Carpet] called", "PERSON"), ("a [Zworpel Account]", "PROPN")],
     *[("[will smith] left", "PERSON"), ("see you in [may]", "DATE"), ("in [the summer]", "DATE")],
     *[("born [the fifth]", "DATE"), ("paid [five hundred dollars]", "MONEY"), ("on [Last Tuesday]", "DATE")],
     *[("room [4 today]", "DATE"), ("pay by [Square] now", "ORG"), ("[Standard] Zorg bank", "ORG")],

@@ -72,6 +72,9 @@ _INCOME = (
         "bill",
         "worth",
         "limit",
+        "billed",
+        "charged",
+        "overcharged",
     ),
 )
 _CONTEXT = re.compile(rf"(?<!\w)(?:{'|'.join(_INCOME)}|take-home)(?!\w)", re.IGNORECASE)
@@ -90,6 +93,7 @@ _WEAK = frozenset(
         "offer",
     }
     | {"comp", "rate", "benefits", "fee", "fees", "bill", "worth", "limit", "compensation", "allowance", "maintenance"}
+    | {"billed", "charged", "overcharged"}
 )
 _PRIVATE_LARGE = frozenset(
     {"salary", "wage", "wages", "owe", "owes", "owed", "debt", "debts", "balance", "income", "bonus"}

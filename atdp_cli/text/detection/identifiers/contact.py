@@ -31,7 +31,8 @@ email_spelled_out = pattern(
     (?: \s?[\[({<]\s?at\s?[\])}>]\s? (?:[\w-]{1,63}+ (?:\.|\s?[\[({<]\s?(?:dot|\.)\s?[\])}>]\s?|\sdot\s)){1,4}
       | [ ](?P<word>at)[ ] (?: (?:[\w-]{1,63}+ [ ]dot[ ]){1,4}
         | (?:gmail|googlemail|yahoo|hotmail|outlook|icloud|proton|protonmail|aol|gmx)\. ) )
-    (?: com|org|net|edu|gov|mil|info|io|me|(?!at|dot)[a-z]{2} ) (?: \sdot\s[a-z]{2}(?!\w) )? (?![\w-])""",
+    (?: com|org|net|edu|gov|mil|info|io|me|app|dev|email|example|online|(?!at|dot)[a-z]{2} )
+    (?: \sdot\s[a-z]{2}(?!\w) )? (?![\w-])""",
     flags=re.IGNORECASE,
     check=_names_a_mailbox,
     words=("at",),

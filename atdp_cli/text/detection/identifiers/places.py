@@ -106,9 +106,23 @@ _NOT_A_NAME = frozenset(
 street_address_lower_case = pattern(
     "ADDRESS",
     rf"""{_NUMBER} \s{{1,2}} (?P<name>[a-z][a-z'’-]{{1,24}}|{_ORDINAL}) (?:\s{{1,2}}[a-z][a-z'’-]{{1,24}})?
-    \s{{1,2}} (?:street|st|avenue|ave|boulevard|blvd|road|rd|lane|ln) (?!\w) \.? {_REST}""",
+    \s{{1,2}} (?:street|st|avenue|ave|boulevard|blvd|road|rd|lane|ln|mews|crescent|terrace|gardens|grove) (?!\w)
+    \.? {_REST}""",
     check=lambda match: match["name"] not in _NOT_A_NAME | function_words(),
     words=_STREET_WORDS,
+)
+
+# A flat, then its house: flat 6 hollis court.
+flat_in_house = pattern(
+    "ADDRESS",
+    rf"""(?<!\w) (?:flat|apt|apartment|unit)\.?[ ]{{1,2}}\#?[a-z]?\d{{1,4}}[a-z]?,?[ ]{{1,2}}
+    (?:\d{{1,4}}[a-z]?,?[ ]{{1,2}})? (?P<name>[^\W\d_][\w'’-]{{1,24}})[ ]{{1,2}}
+    (?:[^\W\d_][\w'’-]{{1,24}}[ ]{{1,2}})?
+    (?:court|house|close|mews|mansions|lodge|tower|heights|gardens|terrace|street|st|road|rd|lane|avenue|ave)
+    (?!\w) {_REST}""",
+    flags=re.IGNORECASE,
+    check=lambda match: match["name"].lower() not in _NOT_A_NAME | function_words(),
+    words=("flat", "apt", "apartment", "unit"),
 )
 
 _WORD = r"[^\W\d_][\w'’-]{0,24}\.?"

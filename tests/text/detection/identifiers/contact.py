@@ -14,7 +14,7 @@ POSITIVES: dict[Recogniser, list[str]] = {
         "⟦mary.smith(at)uni-bonn(dot)de⟧ or ⟦mary.smith (at) uni-bonn.de⟧",
         "mail me: ⟦jsmith42 at gmail dot com⟧, thanks", "⟦anna_k at mail dot example dot org⟧",
         "mail ⟦anna dot lopez at gmail dot com⟧", "⟦jorge dot ramirez 88 at gmail dot com⟧",
-        "⟦jo underscore b at example dot co dot uk⟧",
+        "⟦jo underscore b at example dot co dot uk⟧", "⟦kofi underscore m at quickpost dot example⟧, the work one",
     ],
     contact.phone: [
         "ring ⟦212-456-7890⟧ or ⟦+44 20 7946 0958⟧ now", "⟦(415) 555-2671⟧", "⟦+1 415-555-2671 x22⟧",

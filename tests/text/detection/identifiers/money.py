@@ -42,7 +42,7 @@ POSITIVES: dict[Recogniser, list[str]] = {
     ],
     amounts.amount: [
         "my salary is ⟦$61,500⟧", "base will be ⟦61,500 eur⟧", "you owe me ⟦£940⟧.", "contractor at ⟦USD 90/h⟧",
-        "rent went to ⟦€1.250⟧ now",
+        "rent went to ⟦€1.250⟧ now", "i was double charged ⟦$129.99⟧ on the card", "they billed me ⟦£3,418.50⟧",
         "a refund of ⟦$129.99⟧", "account balance: ⟦$2,314.55⟧", "gets ⟦45 pounds an hour⟧", "⟦$80k a year⟧",
         "loan of ⟦12,000 dollars⟧",
         "⟦₹18 lakhs⟧ salary", "deposit ⟦CHF 3'200⟧ paid",

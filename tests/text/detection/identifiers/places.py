@@ -12,6 +12,11 @@ POSITIVES: dict[Recogniser, list[str]] = {
     ],
     places.street_address_lower_case: [
         "⟦365 main street san mateo texas 94401⟧", "at ⟦12 oak hill rd⟧", "⟦1 1st ave⟧", "near ⟦9 maple avenue⟧, and",
+        "from ⟦3 larkrise mews⟧ BS99 1ZZ", "at ⟦41 alder grove⟧",
+    ],
+    places.flat_in_house: [
+        "put ⟦flat 6 hollis court⟧ as reference", "at ⟦Flat 2b, Ashcombe House⟧, Leeds", "⟦unit 9, 14 quarry lane⟧",
+        "⟦apt #12 old mill road⟧ please", "in ⟦Apartment 31 Beacon Tower⟧.",
     ],
     places.numbered_road: [
         "a farm at ⟦4512 County Road 12⟧.", "⟦1200 US Highway 61, Dubuque, IA 52001⟧",
@@ -70,6 +75,12 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "the main street", "8 the avenue", "2 streets", "12 Main St", "6 block street", "2 way street",
         "20 minutes road", "6 miles of road", "5 of the street", "100 years road", "12 and a lane", "the 5 avenue",
         "7 car lane", "$50 oak street", "12 oak streets", "12 oak roadmap",
+    ],
+    places.flat_in_house: [
+        "flat 6", "a flat 6 percent", "unit 9 test results", "unit 3 in the street", "flat court", "unit 12",
+        "flat 6 and 7", "unit 9: tower of london", "flatter 6 hill court", "unit 5 the year of our lord 1200",
+        "apt 4", "flat 6% court", "flat rate 6", "unit 9 hollis courts", "unit 9\nhollis court", "apt 12345 elm road",
+        "unit b elm road", "flat 3.5 oak road", "a unit 9 to 12 lane", "unit 7 roadmap",
     ],
     places.numbered_road: [
         "Highway 61", "Route 66", "county road 12", "5 miles on the highway 61", "12 routes 5", "3 fm radios",
