@@ -8,8 +8,8 @@ which its defaults leave out. Labels that the tier does not promise count neithe
 also given over the spans of names alone (`NAMES`), and for each label that a tool gives. Speed is of one pass over a
 set by a loaded tool, in characters a second.
 
-Chats (`labelled/`): every label of labelled/README.md counts. Rules are made on the development half; the half for
-reporting is scored with --reported.
+Chats and notes (`labelled/`): every label of labelled/README.md counts. Rules are made on the development halves; the
+halves for reporting are scored with --reported.
 
 presidio-research's synthetic records: names, places, organisations, dates and the structured identifiers count.
 TITLE, AGE, NRP (nationality, religion, politics) and DOMAIN_NAME (an address of a site, no credentials) do not.
@@ -66,20 +66,29 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=PRESIDIO_RESEARCH, help="presidio-research's JSON")
     parser.add_argument("--wnut17", type=Path, default=WNUT17, help="a CoNLL file of WNUT-17")
     parser.add_argument("--pipeline", default=PIPELINES[1], help="the spaCy pipeline of both tools")
-    parser.add_argument("--reported", action="store_true", help="score the half of the chats that is set aside")
+    parser.add_argument("--confidence", action="store_true", help="print how often each kind of span of ours is right")
+    parser.add_argument("--reported", action="store_true", help="score the halves of chats and notes set aside")
     arguments = parser.parse_args()
     for needed in (arguments.data, arguments.wnut17):
         if not needed.is_file():
             sys.exit(f"There is no file {needed}; name one with --data or --wnut17.")
-    half = "reported" if arguments.reported else "development"
-    sets = {
-        "presidio-research": tuple(synthetic(arguments.data)),
-        "WNUT-17": tuple(conll(arguments.wnut17)),
-        "chats": tuple(marked(LABELLED / f"chats.{half}.txt")),
-    }
+    sets = labelled_sets(arguments.data, arguments.wnut17, "reported" if arguments.reported else "development")
+    if arguments.confidence:
+        sys.stdout.write(json.dumps(confidences(arguments.pipeline, sets), indent=1) + "\n")
+        return
     tools = {"atdp": atdp(arguments.pipeline), "presidio": presidio(arguments.pipeline)}
     result = {name: measure(tools, records) for name, records in sets.items()}
     sys.stdout.write(json.dumps(result) + "\n" if arguments.json else table(result))
+
+
+def labelled_sets(presidio_research: Path, wnut17: Path, half: str) -> dict[str, tuple[Labelled, ...]]:
+    """All sets, by name; of chats and notes one half."""
+    return {
+        "presidio-research": tuple(synthetic(presidio_research)),
+        "WNUT-17": tuple(conll(wnut17)),
+        "chats": tuple(marked(LABELLED / f"chats.{half}.txt")),
+        "notes": tuple(marked(LABELLED / f"notes.{half}.txt")),
+    }
 
 
 def measure(tools: dict[str, Flag], records: Sequence[Labelled]) -> dict[str, Any]:
@@ -91,6 +100,24 @@ def measure(tools: dict[str, Flag], records: Sequence[Labelled]) -> dict[str, An
         seconds = time.perf_counter() - began
         scores[name] = score(records, flagged) | {"characters_a_second": round(sum(map(len, texts)) / seconds)}
     return scores
+
+
+def confidences(pipeline: str, sets: dict[str, tuple[Labelled, ...]]) -> dict[str, dict[str, tuple[float, int]]]:
+    """By label and source, then by set: the share of our spans of which half is labelled, and how many there are."""
+    loaded, right = load_pipeline(pipeline), dict[str, dict[str, list[bool]]]()
+    for name, labelled in sets.items():
+        records = (Record(str(number), record.text) for number, record in enumerate(labelled, start=1))
+        for record, detection in zip(labelled, detect_records(records, pipeline=loaded), strict=True):
+            ignored = covered(label for label in record.labels if label[2] in NOT_COUNTED)
+            counted = covered(label for label in record.labels if label[2] not in NOT_COUNTED)
+            for span in at_tier(detection.spans, Tier.LOW_ENTITY):
+                if places := set(range(span.start, span.end)) - ignored:
+                    of_kind = right.setdefault(f"{span.label} {span.source}", {}).setdefault(name, [])
+                    of_kind.append(2 * len(places & counted) >= len(places))
+    return {
+        kind: {name: (round(ratio(sum(each), len(each)), 3), len(each)) for name, each in by_set.items()}
+        for kind, by_set in sorted(right.items())
+    }
 
 
 def score(records: Sequence[Labelled], flagged: Iterable[Sequence[Found]]) -> dict[str, Any]:

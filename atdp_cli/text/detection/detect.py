@@ -13,7 +13,7 @@ from atdp_cli.text.detection.executor import OpenExecutor, in_process
 from atdp_cli.text.detection.identifiers import IDENTIFIER_LABELS, RECOGNISERS, Recogniser
 from atdp_cli.text.detection.refine import refined
 from atdp_cli.text.detection.scan import Finding, LookupFinding, StoreFinding, scan
-from atdp_cli.text.detection.spans import Range, Tier, at_tier
+from atdp_cli.text.detection.spans import Range, Tier, at_tier, by_place
 from atdp_cli.text.detection.term_lists import allowed, denied
 from atdp_cli.text.redaction.placeholders import pattern_of
 
@@ -102,5 +102,5 @@ def correct(
     text = finding.record.text
     corrected = [*allowed(text, refined(text, finding.spans, speaker_labels), allow), *denied(text, deny)]
     # What an earlier redaction put there hides nothing any more.
-    spans = sorted(set(label_filter.apply(allowed(text, corrected, (PLACEHOLDERS,)))))
+    spans = sorted(set(label_filter.apply(allowed(text, corrected, (PLACEHOLDERS,)))), key=by_place)
     return Detection(finding.record, tuple(spans), finding.tokens, finding.sentences)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from atdp_cli.text.detection.function_words import function_words
 from atdp_cli.text.detection.public_words import is_public
-from atdp_cli.text.detection.spans import CATCH_ALL, Range, Span, Tier
+from atdp_cli.text.detection.spans import CATCH_ALL, Range, Span, Tier, by_place
 from atdp_cli.text.detection.structure import joined, keyword_ends, structure
 
 _GUESSED = frozenset({"ner", "pos", "dep"})
@@ -45,7 +45,7 @@ def refined(text: str, spans: Sequence[Span], speaker_labels: Sequence[str] = ()
             found.update(piece for piece in pieces if _says_something(text, piece, span))
         else:
             found.update(_without_structure(text, span, holes))
-    return sorted(found)
+    return sorted(found, key=by_place)
 
 
 def _is_name(span: Span) -> bool:

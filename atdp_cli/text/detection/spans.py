@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 
 
 class Tier(StrEnum):
@@ -49,6 +50,10 @@ class Span:
     tier: Tier
 
 
+by_place = attrgetter("start", "end", "label", "source", "tier")
+"""The order of spans, as a key: faster than comparing them one by one."""
+
+
 def at_tier(spans: Iterable[Span], tier: Tier) -> tuple[Span, ...]:
     """The spans that `tier` flags: its own and those of the tiers before it."""
     return tuple(span for span in spans if _RANK[span.tier] <= _RANK[tier])
@@ -65,7 +70,7 @@ def merge(spans: Iterable[Span]) -> tuple[Span, ...]:
     merged: list[Span] = []
     group: list[Span] = []
     end = -1
-    for span in sorted(spans):
+    for span in sorted(spans, key=by_place):
         if group and span.start >= end:
             merged.append(_joined(group, end))
             group = []

@@ -69,7 +69,7 @@ def allowed(text: str, spans: Iterable[Span], allow: Sequence[Pattern]) -> list[
     A span that is matched in its middle leaves two; one that is matched whole leaves none.
     """
     holes = _disjoint(match.span() for pattern in allow for match in pattern.finditer(text))
-    return [piece for span in spans for piece in _without(text, span, holes)]
+    return [piece for span in spans for piece in _without(text, span, holes)] if holes else list(spans)
 
 
 def _disjoint(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -2,7 +2,14 @@
 
 from pathlib import Path
 
-from tests.benchmarks.detection import Labelled, conll, marked, score
+import pytest
+
+from atdp_cli.text.detection.confidence import confidence
+from atdp_cli.text.detection.scan import installed_pipeline
+from tests.benchmarks.detection import Labelled, confidences, conll, labelled_sets, marked, score
+
+FEWEST = 10
+"""Spans of a kind in a set, of which a share is worth something."""
 
 
 def test_labelled_characters_count_once_and_others_not_at_all() -> None:
@@ -35,3 +42,17 @@ def test_the_words_of_a_sentence_are_joined_by_spaces(tmp_path: Path) -> None:
         Labelled("Hi", ()),
         Labelled("Jo", ((0, 2, "person"),)),
     ]
+
+
+@pytest.mark.ci
+def test_the_confidence_of_spacys_names_is_how_often_they_are_right(shared_data: Path) -> None:
+    presidio = shared_data / "presidio-research" / "synth_dataset_v2.json"
+    sets = labelled_sets(presidio, shared_data / "wnut17" / "emerging.dev.conll", "development")
+    checked = set()
+    for kind, by_set in confidences(installed_pipeline(), sets).items():
+        label, source = kind.split()
+        shares = [share for share, spans in by_set.values() if spans >= FEWEST]
+        if source in ("ner", "pos") and shares:
+            assert confidence(label, source) == pytest.approx(sum(shares) / len(shares), abs=0.05), kind
+            checked.add(label)
+    assert checked == {"PERSON", "ORG", "GPE", "LOC", "FAC", "DATE", "PROPN"}

@@ -49,7 +49,7 @@ def test_a_confidence_is_a_share(label: str, source: str) -> None:
 
 
 def test_a_checked_number_is_surer_than_a_name_of_the_language_model() -> None:
-    assert confidence("IBAN", "pattern") > confidence("PERSON", "ner") > confidence("PROPN", "pos")
+    assert confidence("IBAN", "pattern") > confidence("PERSON", "ner") > confidence("DATE", "ner")
     assert confidence("PROPN", "dep") == confidence("PRON", "pos") == 1
 
 

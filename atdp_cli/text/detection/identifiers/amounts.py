@@ -75,6 +75,10 @@ _INCOME = (
         "billed",
         "charged",
         "overcharged",
+        "amount",
+        "quoted",
+        "approved",
+        "credit",
     ),
 )
 _CONTEXT = re.compile(rf"(?<!\w)(?:{'|'.join(_INCOME)}|take-home)(?!\w)", re.IGNORECASE)
@@ -93,7 +97,7 @@ _WEAK = frozenset(
         "offer",
     }
     | {"comp", "rate", "benefits", "fee", "fees", "bill", "worth", "limit", "compensation", "allowance", "maintenance"}
-    | {"billed", "charged", "overcharged"}
+    | {"billed", "charged", "overcharged", "amount", "quoted", "approved", "credit"}
 )
 _PRIVATE_LARGE = frozenset(
     {"salary", "wage", "wages", "owe", "owes", "owed", "debt", "debts", "balance", "income", "bonus"}

@@ -112,6 +112,14 @@ age = pattern(
     words=("old", "age", "yo", "o", "yold"),
 )
 
+# Anna Lopez, 26 yrs, nurse; Pt: A.L.; 56 F; known asthma.
+age_in_note = pattern(
+    "AGE",
+    rf"""(?<=[,;][ ]) (?P<value> (?:{_AGE})[ ]?(?:yrs?|y) (?=[ ]?[,;])
+      | (?:{_AGE})(?=[ ]?(?:F|M|female|male)[ ]?[,;]) )""",
+    words=("yr", "yrs", "y", "f", "m", "female", "male"),
+)
+
 age_after_word = pattern(
     "AGE",
     rf"""(?<!\w) (?: ages?[ ]?[:=] | aged | (?:my|his|her|their)[ ]age[ ](?:is|was) | at[ ]age | the[ ]age[ ]of

@@ -43,6 +43,7 @@ POSITIVES: dict[Recogniser, list[str]] = {
     amounts.amount: [
         "my salary is ⟦$61,500⟧", "base will be ⟦61,500 eur⟧", "you owe me ⟦£940⟧.", "contractor at ⟦USD 90/h⟧",
         "rent went to ⟦€1.250⟧ now", "i was double charged ⟦$129.99⟧ on the card", "they billed me ⟦£3,418.50⟧",
+        "amount ⟦£212.40⟧", "approved up to ⟦4,000 GBP⟧", "store credit ⟦$180⟧", "the glazier quoted ⟦340 euros⟧",
         "a refund of ⟦$129.99⟧", "account balance: ⟦$2,314.55⟧", "gets ⟦45 pounds an hour⟧", "⟦$80k a year⟧",
         "loan of ⟦12,000 dollars⟧",
         "⟦₹18 lakhs⟧ salary", "deposit ⟦CHF 3'200⟧ paid",

@@ -34,6 +34,9 @@ POSITIVES: dict[Recogniser, list[str]] = {
         "⟦71 years of age⟧, retired", "⟦thirty-four years old⟧",
         "⟦5 yr old⟧ son",
     ],
+    people.age_in_note: [
+        "Anna Lopez, ⟦26 yrs⟧, nurse", "Pt: A.L.; ⟦56⟧ F; asthma", "Lopez, ⟦8y⟧, left", "the caller, ⟦41⟧ male, said",
+    ],
     people.age_after_word: [
         "aged ⟦71⟧", "Age: ⟦34⟧", "my age is ⟦34⟧", "at the age of ⟦90⟧", "Anna, age ⟦9⟧,", "she just turned ⟦60⟧",
         "turning ⟦50⟧ in May",
@@ -87,6 +90,11 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "34 yolks", "134.5 years old", "34 years older", "two years later", "200 years old", "34 months old",
         "$34 yo", "a 3-year plan",
         "34 y", "a 12 years old company", "34-year", "10:34 yo", "x34yo", "old 34", "a year old",
+    ],
+    people.age_in_note: [
+        "26 yrs", "for 26 yrs, he", "56 F", "it was 56 F; cold", "lost, 26 yrs ago", "rooms, 3 M and 2 F", "a, 26 y",
+        "grade A, 8 year, x", "$1,400; 56 FM;", "x, 190 F, y", "x; 56F8;", "size, 12 M", "5, 6, 7", "x, 26 years, y",
+        "x,26 yrs,", "26 yrs, 12 FM,", "12, F, M", "temp, 98.6 F,", "row 3; 4; M;", "x, 200 yrs, y",
     ],
     people.age_after_word: [
         "aged cheese", "page 34", "age of 1000", "under the age of 18", "adults aged 18", "aged 30 days",
