@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from tests.benchmarks.detection import LABELLED, Labelled, covered, marked, ratio
 
-
 SETS = ("notes",)
 
 
