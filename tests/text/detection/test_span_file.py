@@ -27,7 +27,7 @@ def line(**changes: object) -> str:
 def test_the_format() -> None:
     span = Span(0, 5, "PERSON", "ner", Tier.LOW_ENTITY)
     assert spans_line("12", [span]) == (
-        '{"id": "12", "spans": [{"start": 0, "end": 5, "label": "PERSON", "source": "ner", "confidence": 0.7}]}'
+        '{"id": "12", "spans": [{"start": 0, "end": 5, "label": "PERSON", "source": "ner", "confidence": 0.9}]}'
     )
 
 
