@@ -16,14 +16,14 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 _TIMES = frozenset({"DATE", "TIME"})
 
+_COUNT = r"(?:\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|few|several|couple of|half an?)"
 _DURATION = re.compile(
     r"(?:(?:up to|at least|at most|more than|less than|no|only|just|about|around|over|under|almost|nearly|within|in|for"
-    r"|the|these|those|last|past|next|first|every|another|other)\s+)*"
-    r"(?:(?:\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|few|several|couple of|half an?)"
-    r"(?:\s*(?:-|–|to|or)\s*(?:\d{1,3}|two|three|four|five|six|seven|eight|nine|ten|twelve))?[\s-]*)+"
-    r"(?:business\s+|working\s+|more\s+|full\s+|whole\s+)*"
+    r"|the|these|those|last|past|next|first|every|another|other|a)\s{1,3}){0,4}"
+    rf"{_COUNT}(?:\s?(?:-|–|to|or)\s?{_COUNT})?[\s-]{{0,3}}"
+    r"(?:(?:business|working|more|full|whole)\s{1,3}){0,2}"
     r"(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|nights?|weeks?|weekends?|wks?|months?)"
-    r"(?:\s+(?:ago|later|now|before|earlier|more|straight|in a row|already))?"
+    r"(?:\s{1,3}(?:ago|later|now|before|earlier|more|straight|in a row|already))?"
 )
 """How long something takes, or how long ago it was. Years are left: they may be somebody's age."""
 
