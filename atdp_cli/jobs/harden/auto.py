@@ -157,7 +157,7 @@ def first_line(planned: Planned, model: Path, chosen_by: ChosenBy) -> str:
         why = "from a public checkpoint"
         done = f"trains {model} on decoys in place of what the detector flags, and learns what that misses."
     line = f"Recipe: {name}, which measured best {why}. It {done}"
-    return line if chosen_by == "--auto" else f"{line} The default was {FORMER}: --recipe {FORMER}."
+    return line if chosen_by == "--auto" else f"{line} Earlier versions took {FORMER}: --recipe {FORMER}."
 
 
 def _left_in(planned: Planned) -> str | None:
