@@ -125,8 +125,8 @@ SITUATIONS = {
     "a base with a past": "which measured best with a public base. It trains LEAKY on decoys, not MODEL: what that one "
     "memorised stays behind. By its ledger the past of LEAKY is not public either, so no ε bounds what it memorised.",
     "unknown": "which measured best without a public base. It trains MODEL itself on decoys, which hid what it "
-    "memorised in most of our audits; no ε bounds that. With the public base that it comes from, --reference BASE, what is "
-    "flagged can have one.",
+    "memorised in most of our audits; no ε bounds that. With the public base that it comes from, --reference BASE, "
+    "what is flagged can have one.",
     "public": "which measured best from a public checkpoint. It trains MODEL on decoys in place of what the detector "
     "flags, and learns what that misses.",
 }
@@ -250,7 +250,7 @@ def test_a_run_that_an_earlier_version_began_by_its_default_is_resumed(harden: H
     assert told.startswith("Recipe: atdp, as the run to resume began, by the default of then. It does not remove")
     refused = harden(*short, "--resume", "--auto")
     assert refused.code == 2
-    assert "--noise-multiplier is of a DP stage" in refused.err
+    assert "--noise-multiplier needs a DP stage" in refused.err
 
 
 def test_the_options_that_the_default_lacks_are_those_of_dp_stages() -> None:
@@ -276,7 +276,7 @@ def test_an_option_of_a_dp_stage_needs_a_recipe_that_has_one(harden: Harden, nam
     value = "1,1" if name == "jitter" else "0.5" if name in ("weight", "target-share") else "5"
     ended = harden(*auto, f"--{name}", value, "--dry-run")
     assert ended.code == 2
-    assert ended.err.startswith(f"atdp: --{name} is of a DP stage")
+    assert ended.err.startswith(f"atdp: --{name} needs a DP stage")
     assert ("Replace --auto by" if auto else "Add") + " --recipe atdp, or another with a DP stage.\n" in ended.err
     assert ended.err.count("\n") == 1
 

@@ -39,7 +39,7 @@ def choose_recipe(model: Path, options: HardenOptions) -> "tuple[HardenOptions, 
         if getattr(options, name.replace("-", "_")) is not None:
             remedy = f"Replace --auto by --recipe {FORMER}" if options.auto else f"Add --recipe {FORMER}"
             raise UsageError(
-                f"--{name} is of a DP stage, and the recipe that is chosen, {RECIPE}, has none.",
+                f"--{name} needs a DP stage, and {RECIPE}, the default recipe, has none.",
                 f"{remedy}, or another with a DP stage.",
             )
     chosen: dict[str, object] = {"recipe": RECIPE, "tier": TIER}

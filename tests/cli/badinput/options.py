@@ -83,14 +83,14 @@ CASES = (
     Case(
         name="noise for the default, which has none",
         command=(*HARDEN, "--clip-norm", "1"),
-        said="--clip-norm is of a DP stage, and the recipe that is chosen, fitted-decoys, has none. Add --recipe atdp, "
-        "or another with a DP stage.",
+        said="--clip-norm needs a DP stage, and fitted-decoys, the default recipe, has none. Add --recipe atdp, or "
+        "another with a DP stage.",
     ),
     Case(
         name="noise for the automatic, which has none",
         command=(*HARDEN, "--auto", "--jitter", "1,1"),
-        said="--jitter is of a DP stage, and the recipe that is chosen, fitted-decoys, has none. Replace --auto by "
-        "--recipe atdp, or another with a DP stage.",
+        said="--jitter needs a DP stage, and fitted-decoys, the default recipe, has none. Replace --auto by --recipe "
+        "atdp, or another with a DP stage.",
     ),
     Case(
         name="minutes and a recipe",
