@@ -281,6 +281,17 @@ def test_an_option_of_a_dp_stage_needs_a_recipe_that_has_one(harden: Harden, nam
     assert ended.err.count("\n") == 1
 
 
+def test_the_budget_is_beside_what_was_spent_before(atdp: Atdp, harden: Harden, corpus: Path, tmp_path: Path) -> None:
+    """Or a model that was hardened with less noise could not be hardened again without a word on ε."""
+    short = ("--epochs", 1, "--max-records", 60)
+    first = planned(harden("--recipe", "dp-sgd", "--prior", "public", *short, "--json", out="private"))
+    [spent] = {one["epsilon"] for one in first["guarantees"]}
+    assert spent > 3
+    again = planned(atdp("harden", tmp_path / "private", "--data", corpus, *short, "--dry-run", "--json"))
+    epsilon = {one["scope"]: one["epsilon"] for one in again["guarantees"]}["selective"]
+    assert spent < epsilon < spent * 2 + 3
+
+
 def test_noise_of_the_release_that_is_set_is_kept(harden: Harden) -> None:
     """No budget chooses another."""
     [stage] = planned(harden("--set", "fitted-decoys.release-noise=7", "--dry-run", "--json"))["stages"]

@@ -115,9 +115,7 @@ def test_a_missing_reference_is_asked_for(harden: Harden, recipe: str, tmp_path:
 
 
 def test_a_reference_that_nobody_reads_is_refused(harden: Harden, checkpoint_folder: Path) -> None:
-    refused(
-        harden("--reference", checkpoint_folder), "No stage of recipe atdp reads a model.", "Leave --reference out."
-    )
+    refused(harden("--recipe", "atdp", "--reference", checkpoint_folder), "No stage of recipe atdp reads a model.")
 
 
 @pytest.mark.parametrize("recipe", ["anchored", "interpolate+dp-sgd"])

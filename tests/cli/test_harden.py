@@ -316,6 +316,7 @@ def test_a_manifest_whose_canaries_are_not_all_trained_on_is_refused(
     atdp: Atdp, checkpoint_folder: Path, leaky: Leaky, tmp_path: Path
 ) -> None:
     options = ["--data", leaky.corpus, "--manifest", leaky.manifest, "-o", tmp_path / "o", "--epochs", "1"]
+    options += ["--recipe", "atdp"]
     cut = atdp("harden", checkpoint_folder, *options, "--max-records", "20")
     assert cut.code == 2
     assert "in no training record" in cut.err
@@ -432,6 +433,7 @@ def test_a_real_checkpoint_and_real_chats(atdp: Atdp, shared: Path, tmp_path: Pa
     """stories15M on ABCD: nobody here wrote either."""
     out = tmp_path / "out"
     options = ["--data", shared / "data" / "abcd" / "valid.txt", "-o", out, "--max-records", "60", "--epochs", "1"]
+    options += ["--recipe", "atdp"]
     ended = atdp("harden", shared / "models" / "stories15M", *options, "--json", "--tier", "low-entity")
     assert ended.code == 0, ended.err
     ledger = json.loads((out / "privacy_ledger.json").read_text())

@@ -7,7 +7,7 @@ import typer
 
 from atdp_cli.cli.harden.options import HardenOptions
 from atdp_cli.cli.harden.output import Needs, plan_json, result_json, show_plan, show_result
-from atdp_cli.cli.harden.request import choose_recipe, make_request, sets_learning_rate
+from atdp_cli.cli.harden.request import choose_recipe, make_request, sets_learning_rate, sets_noise
 from atdp_cli.cli.options.command_line import full_command, without_paths
 from atdp_cli.cli.options.shared import say_default_tier
 from atdp_cli.cli.terminal.console import progress, stderr_console, write_json
@@ -50,7 +50,13 @@ def harden_command(
 
 
 def _harden(context: typer.Context, model: Path, options: HardenOptions, group: "ProcessGroup") -> None:
-    from atdp_cli.jobs.harden.auto import first_line, start_from_reference, with_learning_rate, with_resumed_epochs
+    from atdp_cli.jobs.harden.auto import (
+        first_line,
+        start_from_reference,
+        with_budget,
+        with_learning_rate,
+        with_resumed_epochs,
+    )
     from atdp_cli.jobs.harden.request import plan_request
 
     command = {"command": full_command(context), "command_without_paths": without_paths(context, HardenOptions)}
@@ -63,6 +69,8 @@ def _harden(context: typer.Context, model: Path, options: HardenOptions, group: 
         request = start_from_reference(request)
         if not sets_learning_rate(options):
             request = with_learning_rate(request)
+        if not sets_noise(options):
+            request = with_budget(request)
     planned, minutes = plan_request(request), options.minutes
     notice = first_line(planned, model, chosen_by)
     if minutes is not None and (resumed := with_resumed_epochs(planned)) is not None:

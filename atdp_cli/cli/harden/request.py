@@ -23,7 +23,7 @@ def choose_recipe(model: Path, options: HardenOptions) -> "tuple[HardenOptions, 
         UsageError: Options do not go with the recipe, or with one another.
         InputError: The record of the run to resume cannot be read.
     """
-    from atdp_cli.jobs.harden.auto import EPSILON, FORMER, RECIPE, TIER, missing_options, recipe_begun
+    from atdp_cli.jobs.harden.auto import FORMER, RECIPE, TIER, missing_options, recipe_begun
 
     if options.auto and options.recipe is not None:
         raise UsageError("--auto chooses the recipe that --recipe names.", "Leave one of them out.")
@@ -42,10 +42,7 @@ def choose_recipe(model: Path, options: HardenOptions) -> "tuple[HardenOptions, 
                 f"--{name} needs a DP stage, and {RECIPE}, the default recipe, has none.",
                 f"{remedy}, or another with a DP stage.",
             )
-    chosen: dict[str, object] = {"recipe": RECIPE, "tier": TIER}
-    if not _sets(options, "release-noise"):  # which a budget would choose
-        chosen["target_epsilon"] = EPSILON
-    return options.fill(chosen), "--auto" if options.auto else "default"
+    return options.fill({"recipe": RECIPE, "tier": TIER}), "--auto" if options.auto else "default"
 
 
 def make_request(model: Path, options: HardenOptions) -> "HardenRequest":
@@ -77,6 +74,11 @@ def make_request(model: Path, options: HardenOptions) -> "HardenRequest":
 def sets_learning_rate(options: HardenOptions) -> bool:
     """Whether the command line sets a learning rate itself."""
     return options.learning_rate is not None or _sets(options, "learning-rate")
+
+
+def sets_noise(options: HardenOptions) -> bool:
+    """Whether the command line chooses the noise of the release, or the ε that it is to have."""
+    return options.target_epsilon is not None or _sets(options, "release-noise")
 
 
 def _sets(options: HardenOptions, name: str) -> bool:

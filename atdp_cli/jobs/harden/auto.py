@@ -7,7 +7,8 @@ from atdp_cli.errors import UsageError
 from atdp_cli.files.private import FAILED, PARTIAL, PRIVATE, beside
 from atdp_cli.jobs.harden.request import HardenRequest, Planned, plan_request
 from atdp_cli.model.folder import check_folder, hidden_width
-from atdp_cli.privacy.ledger import LEDGER_FILE, PlainTraining, read_ledger
+from atdp_cli.privacy.accountant import epsilon_pld
+from atdp_cli.privacy.ledger import LEDGER_FILE, PlainTraining, private_events, read_ledger
 from atdp_cli.runs.fingerprint import RECIPE as BEGUN
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import Plain, Recipe, Text, Train, last_private, mechanism_of, parse_recipe, reads_records
@@ -68,6 +69,21 @@ def with_learning_rate(request: HardenRequest) -> HardenRequest:
         return request
     rate = stage_setting(request.recipe, "learning-rate", learning_rate(width))
     return request.replace(recipe=apply_settings(request.recipe, [rate]))
+
+
+def with_budget(request: HardenRequest) -> HardenRequest:
+    """The request with its default budget: `EPSILON`, beside what the ledger of its start has spent.
+
+    Otherwise nothing could be trained any more from a model that was hardened with more noise than that.
+
+    Raises:
+        InputError: That ledger cannot be read.
+    """
+    path, spent = request.model / LEDGER_FILE, 0.0
+    if path.exists() and (earlier := private_events((ledger := read_ledger(path)).events)):
+        # As the selective guarantee counts, which is never less.
+        spent = epsilon_pld(earlier, request.delta, grid=ledger.grid, adjacency="replace-one")
+    return request.replace(target_epsilon=EPSILON + spent)
 
 
 def fit_epochs(planned: Planned, seconds: float, minutes: float) -> Planned:
