@@ -23,7 +23,7 @@ def planned(ended: Ended) -> Any:
     return json.loads(ended.out)
 
 
-DRY = ("--auto", "--dry-run", "--json")
+DRY = ("--dry-run", "--json")
 
 
 def test_it_takes_fitted_decoys_of_entities_within_a_budget(harden: Harden) -> None:
@@ -85,13 +85,13 @@ def test_wider_models_never_get_a_higher_rate(one: int, other: int) -> None:
 
 
 def test_a_budget_of_minutes_takes_epochs(harden: Harden) -> None:
-    """The estimate is of this machine, so the budget is taken from it."""
-    whole = planned(harden(*DRY))
-    [three] = [stage["epochs"] for stage in whole["stages"]]
-    third = planned(harden(*DRY, "--minutes", whole["estimated_seconds"] / 60 * 0.55))
-    assert [stage["epochs"] for stage in third["stages"]] < [three]
+    """The estimate is of this machine, so the budget is taken from it: of thirty epochs, about nine."""
+    many = (*DRY, "--epochs", 30)
+    whole = planned(harden(*many))
+    fewer = planned(harden(*many, "--minutes", whole["estimated_seconds"] / 60 * 0.3))
+    assert 1 <= fewer["stages"][0]["epochs"] < 30
     plenty = planned(harden(*DRY, "--minutes", 1000))
-    assert [stage["epochs"] for stage in plenty["stages"]] == [three]
+    assert [stage["epochs"] for stage in plenty["stages"]] == [3]
     refused = harden(*DRY, "--minutes", 1e-6)
     assert refused.code == 2
     assert "One epoch takes about" in refused.err
