@@ -47,7 +47,7 @@ def main() -> int:
     planted, manifest = out / "planted.txt", out / "canaries.json"
     data = ["--data", str(planted), "--manifest", str(manifest), "--force"]
     reference = ["--reference", str(CHECKPOINT)]
-    short = ["--epochs", "2"]
+    short = ["--epochs", "1"]
 
     console.rule("1. Plant ten canaries in the private corpus")
     corpus = ["plant-canary", str(HERE / "corpus.txt"), "-o", str(planted), "--manifest", str(manifest)]
