@@ -63,7 +63,7 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str], str]] = {
     "output folder missing": (nothing, ["harden", "model", "--data", "corpus.txt", "-o", "a/b/out"], "a/b"),
     "output is the model": (
         write("model/privacy_ledger.json", "{}"),
-        ["harden", "model", "--data", "corpus.txt", "-o", "model", "--force"],
+        ["harden", "model", "--data", "corpus.txt", "-o", "model", "--force", "--recipe", "atdp"],
         "itself",
     ),
     "recipe unknown": (nothing, [*HARDEN, "--recipe", "magic"], "magic"),
