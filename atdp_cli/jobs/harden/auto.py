@@ -74,7 +74,7 @@ def with_learning_rate(request: HardenRequest) -> HardenRequest:
 def with_budget(request: HardenRequest) -> HardenRequest:
     """The request with its default budget: `EPSILON`, beside what the ledger of its start has spent.
 
-    Otherwise nothing could be trained any more from a model that was hardened with more noise than that.
+    Otherwise a model whose ledger has spent that much already could not be hardened again without --target-epsilon.
 
     Raises:
         InputError: That ledger cannot be read.
