@@ -40,8 +40,9 @@ SCREENS: dict[str, tuple[str, ...]] = {
     "recipes": ("harden --list-recipes",),
     "harden": (
         f"{HARDEN} --dry-run",
+        f"{HARDEN} --reference base --dry-run",
+        f"{HARDEN} --recipe atdp --dry-run",
         f"{HARDEN} --recipe redacted+atdp --prior public {LOW} --dry-run",
-        f"{HARDEN} --auto --dry-run",
         f"{HARDEN} --epochs 1 -o hardened",
     ),
     "detect": (f"detect mail.txt {LOW}", f"detect mail.txt {LOW} -o spans.jsonl --review queue.jsonl --sample 1"),
@@ -69,6 +70,7 @@ SCREENS: dict[str, tuple[str, ...]] = {
         "audit-canary absent --manifest canaries.json",
         f"{HARDEN} --target-epsilon 0.0001",
         f"{HARDEN} --recipe atpd",
+        f"{HARDEN} --noise-multiplier 2",
         "audit-canary absent elsewhere --manifest canaries.json",
         "audit-canary model --canary 'My ID is 12'",
         QUEUE,

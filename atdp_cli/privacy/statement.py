@@ -77,6 +77,6 @@ def uncounted_sentence(guarantee: Guarantee) -> str:
 
 def advice(ledger: Ledger) -> str | None:
     """How a user could get a finite ε; for the terminal, not for published files."""
-    if no_end_to_end(ledger) == UNKNOWN_PAST:
+    if UNKNOWN_PAST in (no_end_to_end(ledger), selective_void(ledger)):
         return "If the model never saw private data: --prior public."
     return None

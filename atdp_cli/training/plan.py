@@ -219,10 +219,11 @@ def _read_event(stage: Stage, reference: Reference | None) -> ReadModel:
 def _plan_plain(stage: Train, mechanism: Plain, corpus: Corpus) -> StagePlan:
     relation = _relation(stage, corpus)
     event = PlainTraining(stage=stage.name, text=stage.text.value, relation=relation)
+    batch = min(mechanism.batch_size, corpus.records)
     return StagePlan(
         stage=stage,
-        batch=mechanism.batch_size,
-        steps_per_epoch=math.ceil(corpus.records / mechanism.batch_size),
+        batch=batch,
+        steps_per_epoch=math.ceil(corpus.records / batch),
         sampling_rate=None,
         noise_multipliers=(),
         relation=relation,

@@ -48,6 +48,15 @@ def stage_setting(recipe: Recipe, option: str, value: object) -> Setting:
     return Setting(position=last_private(recipe), option=option, value=str(value))
 
 
+def has_option(part: Any, option: str) -> bool:
+    """Whether a stage, or a part of one, has an option of this name."""
+    values = {field.name: getattr(part, field.name) for field in fields(part)}
+    return any(
+        _is_field_of(part, name, option) or (is_dataclass(current) and has_option(current, option))
+        for name, current in values.items()
+    )
+
+
 def parse_setting(recipe: Recipe, text: str) -> Setting:
     """`STAGE.option=value` → a setting.
 
@@ -126,14 +135,18 @@ def _apply(stage: Stage, option: str, value: str) -> Stage:
 def _changed(part: Any, option: str, value: str, where: str) -> Any:
     """The part with one of its fields changed, or one of a part in it; None where neither has that option."""
     values = {field.name: getattr(part, field.name) for field in fields(part)}
-    for name, current in values.items():
-        # A stage that releases nothing has no noise to set: the option is then that of its objective.
-        if _option_name(name) == option and not (isinstance(part, Train) and current is None):
+    for name in values:
+        if _is_field_of(part, name, option):
             return replace(part, **{name: _parsed(part, name, value, where)})
     for name, current in values.items():
         if is_dataclass(current) and (changed := _changed(current, option, value, where)) is not None:
             return replace(part, **{name: changed})
     return None
+
+
+def _is_field_of(part: Any, name: str, option: str) -> bool:
+    # A stage that releases nothing has no noise to set: the option is then that of its objective.
+    return _option_name(name) == option and not (isinstance(part, Train) and getattr(part, name) is None)
 
 
 def _parsed(part: Any, name: str, text: str, where: str) -> Any:

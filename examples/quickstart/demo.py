@@ -47,7 +47,7 @@ def main() -> int:
     planted, manifest = out / "planted.txt", out / "canaries.json"
     data = ["--data", str(planted), "--manifest", str(manifest), "--force"]
     reference = ["--reference", str(CHECKPOINT)]
-    short = ["--epochs", "2"]
+    short = ["--epochs", "1"]
 
     console.rule("1. Plant ten canaries in the private corpus")
     corpus = ["plant-canary", str(HERE / "corpus.txt"), "-o", str(planted), "--manifest", str(manifest)]
@@ -57,10 +57,10 @@ def main() -> int:
     runs = {"no-dp": atdp(["harden", str(CHECKPOINT), *data, "--recipe", "no-dp", "-o", str(leaky)])}
     console.rule("3. Harden it by the paper's mechanism")
     hardened = out / "hardened"
-    runs["+atdp"] = atdp(["harden", str(leaky), *data, *short, "-o", str(hardened)])
-    console.rule("4. Harden it as atdp would: on decoys, fitted by one noisy release")
+    runs["+atdp"] = atdp(["harden", str(leaky), *data, "--recipe", "atdp", *short, "-o", str(hardened)])
+    console.rule("4. Harden it by the default: on decoys, fitted by one noisy release")
     automatic = out / "automatic"
-    runs["+decoys"] = atdp(["harden", str(leaky), *data, "--auto", "-o", str(automatic)])
+    runs["+decoys"] = atdp(["harden", str(leaky), *data, "-o", str(automatic)])
     console.rule("5. Audit: what does each model remember of the canaries?")
     models = [str(folder) for folder in (CHECKPOINT, leaky, hardened, automatic)]
     audits = atdp(["audit-canary", *models, "--manifest", str(manifest), *reference], allowed=(0, 1, 4))["models"]
@@ -155,7 +155,7 @@ ratio is the score of an attacker who holds the base model."""
     return f"""{said}
 No ε covers what a checkpoint had memorised before, and what the detector misses stays
 learnt. From the public base, for which a finite ε holds for what it flags:
-  atdp harden {leaky} --data {planted} --auto --reference {CHECKPOINT} -o clean"""
+  atdp harden {leaky} --data {planted} --reference {CHECKPOINT} -o clean"""
 
 
 if __name__ == "__main__":

@@ -24,13 +24,14 @@ ROOT = Path(__file__).parents[2]
 def cases() -> dict[str, list[str]]:
     """The command line of each case after `harden`."""
     quick, stories = (["harden", str(folder), "--data", str(corpus)] for folder, corpus, _ in (QUICKSTART, STORIES))
+    paper, short = ["--recipe", "atdp"], ["--epochs", "2", "--max-records", "1000"]
     found = {
-        "quickstart, atdp, 1 epoch": [*quick, "--epochs", "1", "--max-records", "1000"],
+        "quickstart, atdp, 1 epoch": [*quick, *paper, "--epochs", "1", "--max-records", "1000"],
         "quickstart, --auto": [*quick, "--auto"],
-        "quickstart, LoRA, rank 8, 2 epochs": [*quick, "--epochs", "2", "--max-records", "1000", "--lora-rank", "8"],
+        "quickstart, LoRA, rank 8, 2 epochs": [*quick, *paper, *short, "--lora-rank", "8"],
     }
     if STORIES[0].is_dir() and STORIES[1].is_file():
-        found["stories15M, atdp, 1 epoch"] = [*stories, "--epochs", "1", "--max-records", "300"]
+        found["stories15M, atdp, 1 epoch"] = [*stories, *paper, "--epochs", "1", "--max-records", "300"]
     else:
         sys.stderr.write("The checkpoint of ../shared is absent: its case is left out.\n")
     return found

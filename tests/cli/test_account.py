@@ -32,7 +32,7 @@ def test_a_folder_a_ledger_and_the_run_say_the_same(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
     options = ["--data", corpus, "-o", tmp_path / "o", "--max-records", "60", "--epochs", "1", "--prior", "public"]
-    run = atdp("harden", checkpoint_folder, *options, "--json").json
+    run = atdp("harden", checkpoint_folder, *options, "--recipe", "atdp", "--json").json
     for source in (tmp_path / "o", tmp_path / "o" / "privacy_ledger.json"):
         answer = atdp("account", source, "--json").json
         assert answer["guarantees"] == run["guarantees"]

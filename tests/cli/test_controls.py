@@ -115,9 +115,7 @@ def test_a_missing_reference_is_asked_for(harden: Harden, recipe: str, tmp_path:
 
 
 def test_a_reference_that_nobody_reads_is_refused(harden: Harden, checkpoint_folder: Path) -> None:
-    refused(
-        harden("--reference", checkpoint_folder), "No stage of recipe atdp reads a model.", "Leave --reference out."
-    )
+    refused(harden("--recipe", "atdp", "--reference", checkpoint_folder), "No stage of recipe atdp reads a model.")
 
 
 @pytest.mark.parametrize("recipe", ["anchored", "interpolate+dp-sgd"])
@@ -286,7 +284,7 @@ def watched(atdp: Atdp, leaky: Leaky, checkpoint_folder: Path, tmp_path: Path) -
 
     def run(name: str, *options: object) -> Ended:
         data = ["--data", leaky.corpus, "--manifest", leaky.manifest, "-o", tmp_path / name, "--tier", "low-entity"]
-        fixed = ["--insecure-seed", 1, "--threads", 1, "--json", "--epochs", 3]
+        fixed = ["--recipe", "atdp", "--insecure-seed", 1, "--threads", 1, "--json", "--epochs", 3]
         reference = ["--reference", checkpoint_folder] if options else []
         return atdp("harden", leaky.model, *data, *fixed, *reference, *options)
 
@@ -324,7 +322,9 @@ def test_a_stage_stops_where_its_canaries_are_clean_and_spends_all_the_same(
 def test_a_stage_that_may_stop_has_read_the_reference(harden: Harden, leaky: Leaky, checkpoint_folder: Path) -> None:
     """The end of the stage decides which weights come out, so the reference's past is that of the model, too."""
     options = ("--prior", "public", "--until-exposure", "30", "--manifest", leaky.manifest, "--dry-run", "--json")
-    innocent, trained = (harden(*options, "--reference", folder) for folder in (checkpoint_folder, leaky.model))
+    innocent, trained = (
+        harden(*options, "--recipe", "atdp", "--reference", folder) for folder in (checkpoint_folder, leaky.model)
+    )
     assert scopes(innocent.json)["end_to_end"] < math.inf
     [whole] = [one for one in innocent.json["guarantees"] if one["scope"] == "end_to_end"]
     assert "The reference model never saw the corpus, as --reference states." in whole["assumptions"]
@@ -347,7 +347,9 @@ def test_stopping_needs_canaries_and_a_reference(
 ) -> None:
     given = {"--manifest": leaky.manifest, "--reference": checkpoint_folder}
     (name, value), *_ = [one for one in given.items() if one[0] != missing]
-    refused(harden("--until-exposure", "2", name, value), "--manifest canaries.json --reference BASE")
+    refused(
+        harden("--recipe", "atdp", "--until-exposure", "2", name, value), "--manifest canaries.json --reference BASE"
+    )
 
 
 @pytest.mark.parametrize("recipe", ["no-dp", "noise", "interpolate"])

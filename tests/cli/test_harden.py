@@ -58,7 +58,7 @@ def scopes(answer: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_main_command(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    options = ["--data", corpus, "-o", out, "--epochs", "2", "--json"]
+    options = ["--data", corpus, "-o", out, "--recipe", "atdp", "--epochs", "2", "--json"]
     planned = atdp("harden", checkpoint_folder, *options, "--dry-run")
     assert planned.code == 0
     assert not list(tmp_path.iterdir())
@@ -98,7 +98,7 @@ def test_a_newcomer_reads_what_infinity_means(
 ) -> None:
     ended = atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", "--dry-run")
     said = " ".join(ended.err.split())
-    assert "End to end: no finite ε, because the starting model's past is unknown." in said
+    assert "For the flagged characters alone: no guarantee, because the starting model's past is unknown." in said
     assert "Stages and releases with noise add at most ε = " in said
     assert said.endswith("If the model never saw private data: --prior public.")
     assert ended.out == ""
@@ -129,7 +129,7 @@ def test_a_hardened_model_brings_its_ledger_along(
     options = ["--data", corpus, "--epochs", "1", "--json"]
     one = atdp("harden", checkpoint_folder, *options, "-o", first, "--recipe", "dp-sgd", "--prior", "public").json
     assert scopes(one)["end_to_end"] == scopes(one)["increment"] < math.inf
-    two = atdp("harden", first, *options, "-o", second).json
+    two = atdp("harden", first, *options, "-o", second, "--recipe", "atdp").json
     assert scopes(two)["end_to_end"] > scopes(one)["end_to_end"]
     events = [json.loads((path / "privacy_ledger.json").read_text())["events"] for path in (first, second)]
     assert events[1][0] == events[0][0]
@@ -159,6 +159,8 @@ def test_weights_from_the_record_and_from_a_release(
         corpus,
         "-o",
         tmp_path / "o",
+        "--recipe",
+        "atdp",
         "--weight",
         weight,
         "--epochs",
@@ -220,7 +222,7 @@ def test_a_style_without_redacted_text_is_refused(
 ) -> None:
     ended = atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", "--style", "angle", "--dry-run")
     assert ended.code == 2
-    assert "No stage of recipe atdp reads redacted text." in ended.err
+    assert "No stage of recipe fitted-decoys reads redacted text." in ended.err
 
 
 def test_target_epsilon_is_met_and_never_passed(
@@ -233,6 +235,8 @@ def test_target_epsilon_is_met_and_never_passed(
         corpus,
         "-o",
         tmp_path / "o",
+        "--recipe",
+        "atdp",
         "--target-epsilon",
         "2",
         "--dry-run",
@@ -246,7 +250,7 @@ def test_the_same_insecure_seed_gives_the_same_weights_and_is_stamped(
 ) -> None:
     for name in ("a", "b"):
         options = ["--data", corpus, "-o", tmp_path / name, "--epochs", "1", "--insecure-seed", "1", "--threads", "1"]
-        assert atdp("harden", checkpoint_folder, *options).code == 0
+        assert atdp("harden", checkpoint_folder, *options, "--recipe", "atdp").code == 0
     seals = [json.loads((tmp_path / name / "privacy_ledger.json").read_text())["seal"] for name in ("a", "b")]
     assert seals[0] == seals[1]
     report = json.loads((tmp_path / "a" / "privacy_report.json").read_text())
@@ -286,7 +290,7 @@ def test_all_records_of_a_user_are_one_privacy_unit(
     with gzip.open(corpus, "wt") as stream:
         stream.write("\n".join(rows))
     options = ["--data", corpus, "--unit", "user", "-o", tmp_path / "o", "--epochs", "2", "--json"]
-    ended = atdp("harden", checkpoint_folder, *options, "--batch-size", "3", "--prior", "public")
+    ended = atdp("harden", checkpoint_folder, *options, "--recipe", "atdp", "--batch-size", "3", "--prior", "public")
     assert ended.code == 0, ended.err
     ledger = json.loads((tmp_path / "o" / "privacy_ledger.json").read_text())
     assert (ledger["unit"], ledger["records"]) == ("user", 9)
@@ -312,6 +316,7 @@ def test_a_manifest_whose_canaries_are_not_all_trained_on_is_refused(
     atdp: Atdp, checkpoint_folder: Path, leaky: Leaky, tmp_path: Path
 ) -> None:
     options = ["--data", leaky.corpus, "--manifest", leaky.manifest, "-o", tmp_path / "o", "--epochs", "1"]
+    options += ["--recipe", "atdp"]
     cut = atdp("harden", checkpoint_folder, *options, "--max-records", "20")
     assert cut.code == 2
     assert "in no training record" in cut.err
@@ -324,7 +329,7 @@ def test_a_manifest_whose_canaries_are_not_all_trained_on_is_refused(
 
 
 def test_a_released_weight_is_recorded(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
-    options = ["--data", corpus, "-o", tmp_path / "o", "--epochs", "1", "--weight", "released"]
+    options = ["--data", corpus, "-o", tmp_path / "o", "--epochs", "1", "--recipe", "atdp", "--weight", "released"]
     ended = atdp("harden", checkpoint_folder, *options, "--set", "atdp.release-noise=1", "--target-share", "0.01")
     assert ended.code == 0, ended.err
     (stage,) = json.loads((tmp_path / "o" / "privacy_report.json").read_text())["stages"]
@@ -428,6 +433,7 @@ def test_a_real_checkpoint_and_real_chats(atdp: Atdp, shared: Path, tmp_path: Pa
     """stories15M on ABCD: nobody here wrote either."""
     out = tmp_path / "out"
     options = ["--data", shared / "data" / "abcd" / "valid.txt", "-o", out, "--max-records", "60", "--epochs", "1"]
+    options += ["--recipe", "atdp"]
     ended = atdp("harden", shared / "models" / "stories15M", *options, "--json", "--tier", "low-entity")
     assert ended.code == 0, ended.err
     ledger = json.loads((out / "privacy_ledger.json").read_text())

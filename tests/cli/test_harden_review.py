@@ -12,7 +12,7 @@ from atdp_cli.jobs.harden.encoding import encode
 from atdp_cli.text.corpus.split import held_out_positions
 from tests.cli.conftest import Atdp
 
-OPTIONS = ["--epochs", "3", "--tier", "low-entity", "--insecure-seed", "1", "--no-store"]
+OPTIONS = ["--recipe", "atdp", "--epochs", "3", "--tier", "low-entity", "--insecure-seed", "1", "--no-store"]
 
 
 def test_a_queue_an_epoch_and_lists_that_act_from_the_next_one(

@@ -69,7 +69,7 @@ def test_a_run_computes_each_once(
     model, manifest = start / "model", start / "canaries.json"
     options = ["--manifest", manifest, "--reference", checkpoint_folder, "--until-exposure", 30, "--resume"]
     options += ["--max-perplexity-increase", "1e9%", "--review-each-epoch", "--sample", 0.05, "--no-store"]
-    options += ["--tier", "low-entity", "--epochs", 1, "-q"]
+    options += ["--recipe", "atdp", "--tier", "low-entity", "--epochs", 1, "-q"]
     assert atdp("harden", model, "--data", start / "planted.txt", "-o", start / "out", *options).code == 0
     assert calls == dict.fromkeys(ONCE, 1)
     read = [path for path in hashed if path.is_relative_to(model) or path.is_relative_to(checkpoint_folder)]

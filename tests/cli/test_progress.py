@@ -69,8 +69,9 @@ def test_the_names_of_events() -> None:
 
 
 def test_harden_tells_every_step_in_its_order(harden: Harden) -> None:
-    plain = harden("--epochs", 2, "--json", *LOW, out="plain")
-    told = harden("--epochs", 2, "--json", *LOW, "--progress", "json")
+    asked = ("--recipe", "atdp", "--epochs", 2, "--json", *LOW)
+    plain = harden(*asked, out="plain")
+    told = harden(*asked, "--progress", "json")
     assert (plain.code, told.code) == (0, 0)
     for answer in (plain.json, told.json):
         assert set(answer) == set(plain.json)

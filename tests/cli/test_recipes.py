@@ -67,7 +67,7 @@ def test_a_run_from_the_file_that_a_run_wrote_is_the_same_run(
 def test_the_file_has_everything_worked_out_and_nothing_private(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
-    options = ["--target-epsilon", "2", "--epochs", "1", "--max-records", "40", "--prior", "public"]
+    options = ["--recipe", "atdp", "--target-epsilon", "2", "--epochs", "1", "--max-records", "40", "--prior", "public"]
     assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", *options).code == 0
     text = (tmp_path / "o" / "recipe.toml").read_text()
     spent = json.loads((tmp_path / "o" / "privacy_ledger.json").read_text())["events"]

@@ -16,7 +16,19 @@ __all__ = ["atdp"]
 @pytest.mark.deep
 def test_stories15m_over_300_chats(atdp: Atdp, shared: Path, tmp_path: Path) -> None:
     model, corpus = shared / "models" / "stories15M", shared / "data" / "abcd" / "valid.txt"
-    options = ["--data", corpus, "--max-records", "300", "--epochs", "1", "-o", tmp_path / "o", "--json"]
+    options = [
+        "--data",
+        corpus,
+        "--max-records",
+        "300",
+        "--epochs",
+        "1",
+        "-o",
+        tmp_path / "o",
+        "--recipe",
+        "atdp",
+        "--json",
+    ]
     planned = atdp("harden", model, *options, "--dry-run").json
     ended = atdp("harden", model, *options)
     assert ended.code == 0, ended.err

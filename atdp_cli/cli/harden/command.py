@@ -7,7 +7,7 @@ import typer
 
 from atdp_cli.cli.harden.options import HardenOptions
 from atdp_cli.cli.harden.output import Needs, plan_json, result_json, show_plan, show_result
-from atdp_cli.cli.harden.request import make_request, sets_learning_rate
+from atdp_cli.cli.harden.request import choose_recipe, make_request, sets_learning_rate, sets_noise
 from atdp_cli.cli.options.command_line import full_command, without_paths
 from atdp_cli.cli.options.shared import say_default_tier
 from atdp_cli.cli.terminal.console import progress, stderr_console, write_json
@@ -50,31 +50,38 @@ def harden_command(
 
 
 def _harden(context: typer.Context, model: Path, options: HardenOptions, group: "ProcessGroup") -> None:
-    from atdp_cli.jobs.harden.auto import start_from_reference, start_notice, with_learning_rate, with_resumed_epochs
+    from atdp_cli.jobs.harden.auto import (
+        first_line,
+        start_from_reference,
+        with_budget,
+        with_learning_rate,
+        with_resumed_epochs,
+    )
     from atdp_cli.jobs.harden.request import plan_request
 
-    if options.minutes is not None and not options.auto:
-        raise UsageError("--minutes goes with --auto.", "Choose --epochs yourself, or add --auto.")
     command = {"command": full_command(context), "command_without_paths": without_paths(context, HardenOptions)}
+    options, chosen_by = choose_recipe(model, options)
     request = make_request(model, options).replace(ranks=group.ranks, **command)
     if options.minutes is not None and group.ranks.size > 1:
         raise UsageError("--minutes goes with one process.", "Choose --epochs; --dry-run shows how long they take.")
     console = options.console() if group.ranks.first else stderr_console(quiet=True)
-    if options.auto:
+    if chosen_by in ("default", "--auto"):
         request = start_from_reference(request)
         if not sets_learning_rate(options):
             request = with_learning_rate(request)
-        console.print(start_notice(request, model))
+        if not sets_noise(options):
+            request = with_budget(request)
     planned, minutes = plan_request(request), options.minutes
+    notice = first_line(planned, model, chosen_by)
     if minutes is not None and (resumed := with_resumed_epochs(planned)) is not None:
         planned, minutes = resumed, None
     if options.dry_run:
-        _load(planned, console, options, minutes)
+        _load(planned, notice, console, options, minutes)
     else:
-        _run(planned, console, options, minutes)
+        _run(planned, notice, console, options, minutes)
 
 
-def _run(planned: "Planned", console: "Console", options: HardenOptions, minutes: float | None) -> None:
+def _run(planned: "Planned", notice: str, console: "Console", options: HardenOptions, minutes: float | None) -> None:
     """Harden, unless the run to resume is over already; show the result."""
     from atdp_cli.jobs.harden.spec import open_run, with_plan
 
@@ -89,7 +96,7 @@ def _run(planned: "Planned", console: "Console", options: HardenOptions, minutes
     if isinstance(spec, HardenResult):
         _finish(planned, spec, console, options)
         return
-    fitted, model = _load(planned, console, options, minutes)
+    fitted, model = _load(planned, notice, console, options, minutes)
     if fitted is not planned:
         planned, spec = fitted, with_plan(spec, fitted)
     if not planned.request.ranks.first:
@@ -102,9 +109,11 @@ def _run(planned: "Planned", console: "Console", options: HardenOptions, minutes
 
 
 def _load(
-    planned: "Planned", console: "Console", options: HardenOptions, minutes: float | None
+    planned: "Planned", notice: str, console: "Console", options: HardenOptions, minutes: float | None
 ) -> "tuple[Planned, LoadedModel]":
-    """Load the model and show the plan, with as many epochs as fit into `minutes`."""
+    """Say what will be done, load the model and show the plan, with as many epochs as fit into `minutes`."""
+    console.print(notice)
+
     from atdp_cli.jobs.harden.auto import fit_epochs
     from atdp_cli.jobs.harden.model import load_model
     from atdp_cli.jobs.harden.preflight import estimate_bytes, estimate_seconds
@@ -122,20 +131,16 @@ def _load(
         seconds = estimate_seconds(planned, model)
     needs = Needs(seconds=seconds, memory=estimate_bytes(planned, model) if options.dry_run else None)
     show_plan(planned, model.engine.name, needs, console)
-    if not options.auto and options.spans is None and not options.recipe.endswith(".toml"):
+    if options.spans is None and not (options.recipe or "").endswith(".toml"):
         say_default_tier(options, console, recipe=planned.request.recipe_name)
     if options.dry_run and options.as_json and first:
-        write_json(plan_json(planned, model.engine.name, needs))
+        write_json(plan_json(planned, notice, model.engine.name, needs))
     return planned, model
 
 
 def _finish(planned: "Planned", finished: "HardenResult", console: "Console", options: HardenOptions) -> None:
     """Show a finished run, and end with its verdict."""
-    from atdp_cli.jobs.harden.auto import better_recipe
-
     show_result(finished, console)
-    if advised := better_recipe(planned):
-        console.print(advised)
     if options.as_json:
         write_json(result_json(planned, finished))
     else:

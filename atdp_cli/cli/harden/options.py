@@ -30,17 +30,18 @@ from atdp_cli.training.settings import stage_options
 class RecipeOptions(Options):
     """The recipe."""
 
-    recipe: Annotated[str, Option(TRAINING, metavar="NAMES|FILE.toml", public=True)] = "atdp"
-    """Stages, joined by +, as in redacted+atdp; --list-recipes shows them. Or a recipe file, as harden writes it
-    beside the weights; options given here override those in its table run."""
+    recipe: Annotated[str | None, Option(TRAINING, metavar="NAMES|FILE.toml", public=True)] = None
+    """Stages, joined by +, as in redacted+atdp; --list-recipes shows them; atdp is the paper's. Or a recipe file, as
+    harden writes it beside the weights; options given here override those in its table run. Default: fitted-decoys,
+    decoys drawn with frequencies of a noisy release, ε ≤ 3 unless --target-epsilon says else, starting at --reference
+    where there is one. See docs/choosing.md."""
 
     auto: Annotated[bool, Option(TRAINING)] = False
-    """Choose the recipe and its settings: decoys drawn with frequencies of a noisy release, ε ≤ 3 unless
-    --target-epsilon says else, starting at --reference where there is one. See docs/choosing.md."""
+    """The default, by name: what is chosen where no --recipe is given."""
 
     minutes: Annotated[PositiveFloat | None, Option(TRAINING)] = None
-    """With --auto: take fewer epochs if training would last longer. What it would take is timed on random text as long
-    as held-out records, since the number of epochs is published."""
+    """Without --recipe: take fewer epochs if training would last longer. What it would take is timed on random text as
+    long as held-out records, since the number of epochs is published."""
 
     list_recipes: Annotated[bool, Option(TRAINING), Eager(show_recipes)] = False
     """Print the recipes with what each guarantees, and stop."""

@@ -92,8 +92,12 @@ def show_result(finished: "HardenResult", console: "Console") -> None:
         console.print("Not to be called releasable: no finite ε holds end to end. Audit it with atdp audit-canary.")
 
 
-def plan_json(planned: "Planned", engine: str, needs: Needs) -> dict[str, Any]:
-    """The plan as `--json` writes it."""
+def plan_json(planned: "Planned", notice: str, engine: str, needs: Needs) -> dict[str, Any]:
+    """The plan as `--json` writes it.
+
+    Args:
+        notice: What is said first: which recipe, why, and what it does.
+    """
     from atdp_cli.report.document import guarantee_entries
     from atdp_cli.report.happened import clipped
 
@@ -102,6 +106,7 @@ def plan_json(planned: "Planned", engine: str, needs: Needs) -> dict[str, Any]:
         "dry_run": True,
         "output": str(planned.request.output),
         "recipe": planned.request.recipe_name,
+        "notice": notice,
         "steps": planned.plan.steps,
         "stages": _stages(planned),
         "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(planned.guarantees)],

@@ -9,20 +9,53 @@ from atdp_cli.cli.options.shared import make_detector
 from atdp_cli.errors import UsageError
 
 if TYPE_CHECKING:
+    from atdp_cli.jobs.harden.auto import ChosenBy
     from atdp_cli.jobs.harden.request import HardenRequest
     from atdp_cli.training.recipe import Recipe
 
 
+def choose_recipe(model: Path, options: HardenOptions) -> "tuple[HardenOptions, ChosenBy]":
+    """The options with a recipe, and who chose it. Where none is given it is the default, with its settings.
+
+    A run that an earlier version began with its default, `atdp`, is resumed with that.
+
+    Raises:
+        UsageError: Options do not go with the recipe, or with one another.
+        InputError: The record of the run to resume cannot be read.
+    """
+    from atdp_cli.jobs.harden.auto import FORMER, RECIPE, TIER, missing_options, recipe_begun
+
+    if options.auto and options.recipe is not None:
+        raise UsageError("--auto chooses the recipe that --recipe names.", "Leave one of them out.")
+    if options.minutes is not None and options.recipe is not None:
+        raise UsageError("--minutes goes with the recipe that is chosen.", "Choose --epochs, or leave --recipe out.")
+    if options.recipe is not None:
+        return options, "--recipe"
+    if options.resume and not options.auto and options.minutes is None:
+        begun = recipe_begun(options.output or default_output(model))
+        if begun is not None and begun.name == FORMER:
+            return options.replace(recipe=FORMER), "--resume"
+    for name in missing_options():
+        if getattr(options, name.replace("-", "_")) is not None:
+            remedy = f"Replace --auto by --recipe {FORMER}" if options.auto else f"Add --recipe {FORMER}"
+            raise UsageError(
+                f"--{name} needs a DP stage, and {RECIPE}, the default recipe, has none.",
+                f"{remedy}, or another with a DP stage.",
+            )
+    return options.fill({"recipe": RECIPE, "tier": TIER}), "--auto" if options.auto else "default"
+
+
 def make_request(model: Path, options: HardenOptions) -> "HardenRequest":
-    """The options as the job takes them. Those that are not given are those of --auto, or of the recipe file."""
-    from atdp_cli.jobs.harden.auto import EPSILON, RECIPE, TIER
+    """The options as the job takes them. Those that are not given are those of the recipe file.
+
+    Args:
+        options: With a recipe.
+    """
     from atdp_cli.jobs.harden.request import HardenRequest
     from atdp_cli.training.recipe_file import load_recipe
 
-    if options.auto:
-        if "recipe" in options.model_fields_set:
-            raise UsageError("--auto chooses the recipe that --recipe names.", "Leave one of them out.")
-        options = options.fill({"recipe": RECIPE, "target_epsilon": EPSILON, "tier": TIER})
+    if options.recipe is None:
+        raise ValueError("a recipe is to be chosen first")
     file = load_recipe(options.recipe)
     options = options.fill(file.run.given())
     taken_over = {name: value for name, value in options if name in HardenRequest.model_fields}
@@ -40,7 +73,17 @@ def make_request(model: Path, options: HardenOptions) -> "HardenRequest":
 
 def sets_learning_rate(options: HardenOptions) -> bool:
     """Whether the command line sets a learning rate itself."""
-    return options.learning_rate is not None or any(".learning-rate=" in text for text in options.set_)
+    return options.learning_rate is not None or _sets(options, "learning-rate")
+
+
+def sets_noise(options: HardenOptions) -> bool:
+    """Whether the command line chooses the noise of the release, or the ε that it is to have."""
+    return options.target_epsilon is not None or _sets(options, "release-noise")
+
+
+def _sets(options: HardenOptions, name: str) -> bool:
+    """Whether --set changes an option of this name."""
+    return any(f".{name}=" in text.replace("_", "-") for text in options.set_)
 
 
 def _with_settings(recipe: "Recipe", options: HardenOptions) -> "Recipe":

@@ -1,28 +1,36 @@
-"""What --auto chooses from what a user has, and when to say that it would serve better. Reasons: docs/choosing.md."""
+"""What is chosen where no recipe is given, and what a run says first. Reasons: docs/choosing.md."""
 
 from pathlib import Path
+from typing import Literal
 
 from atdp_cli.errors import UsageError
 from atdp_cli.files.private import FAILED, PARTIAL, PRIVATE, beside
-from atdp_cli.jobs.harden.recipes import strongest_scope
 from atdp_cli.jobs.harden.request import HardenRequest, Planned, plan_request
 from atdp_cli.model.folder import check_folder, hidden_width
-from atdp_cli.privacy.ledger import LEDGER_FILE, read_ledger
+from atdp_cli.privacy.accountant import epsilon_pld
+from atdp_cli.privacy.ledger import LEDGER_FILE, PlainTraining, private_events, read_ledger
 from atdp_cli.runs.fingerprint import RECIPE as BEGUN
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.training.recipe import Recipe, Text, Train, last_private
-from atdp_cli.training.recipe_file import parse_recipe_text
-from atdp_cli.training.settings import apply_settings, stage_setting
+from atdp_cli.training.recipe import Plain, Recipe, Text, Train, last_private, mechanism_of, parse_recipe, reads_records
+from atdp_cli.training.recipe_file import RecipeFile, parse_recipe_text
+from atdp_cli.training.settings import apply_settings, has_option, stage_options, stage_setting
 
 RECIPE, EPSILON, TIER = "fitted-decoys", 3.0, Tier.LOW_ENTITY
 """As measured in examples/sweep."""
+
+FORMER = "atdp"
+"""The recipe that earlier versions took where none was given, and one with a DP stage."""
+
+ChosenBy = Literal["default", "--auto", "--recipe", "--resume"]
+"""Who chose the recipe: nobody, so that the default is taken; `--auto`, which names the default; `--recipe`; or the
+run that is resumed, which an earlier version began with its own default."""
 
 RATE, WIDTH = 4e-3, 144
 """The best of the rates that were tried for a model whose hidden states are so wide; at twice the width it was 1e-3."""
 
 LEAST_RATE = 5e-6
 
-BETTER = "Where a checkpoint has memorised secrets, decoys measured better than this recipe: --auto, docs/choosing.md."
+BETTER = "Where secrets were memorised, decoys measured better: leave --recipe out (docs/choosing.md)."
 
 
 def start_from_reference(request: HardenRequest) -> HardenRequest:
@@ -63,20 +71,19 @@ def with_learning_rate(request: HardenRequest) -> HardenRequest:
     return request.replace(recipe=apply_settings(request.recipe, [rate]))
 
 
-def start_notice(request: HardenRequest, model: Path) -> str:
-    """Where the run starts and why, in a line or two.
+def with_budget(request: HardenRequest) -> HardenRequest:
+    """The request with its default budget: `EPSILON`, beside what the ledger of its start has spent.
 
-    Args:
-        model: What the user asked to harden.
+    Otherwise a model whose ledger has spent that much already could not be hardened again without --target-epsilon.
+
+    Raises:
+        InputError: That ledger cannot be read.
     """
-    if request.model != model:
-        return f"Trains {request.model} on decoys, not {model}: what that one memorised stays behind."
-    if request.prior == "public":
-        return f"Trains {model} on decoys."
-    return (
-        f"Trains {model} on decoys, which hide what it memorised from the audits that we ran; no ε bounds that. With "
-        "the public base that it comes from, --reference BASE, what is flagged can have one."
-    )
+    path, spent = request.model / LEDGER_FILE, 0.0
+    if path.exists() and (earlier := private_events((ledger := read_ledger(path)).events)):
+        # As the selective guarantee counts, which is never less.
+        spent = epsilon_pld(earlier, request.delta, grid=ledger.grid, adjacency="replace-one")
+    return request.replace(target_epsilon=EPSILON + spent)
 
 
 def fit_epochs(planned: Planned, seconds: float, minutes: float) -> Planned:
@@ -108,14 +115,11 @@ def with_resumed_epochs(planned: Planned) -> Planned | None:
     Raises:
         InputError: The record of that run cannot be read.
     """
-    from atdp_cli.runs.workspace import read_record  # loads torch
-
-    output, recipe = planned.request.output, planned.request.recipe
-    records = [read_record(beside(output, suffix)) for suffix in (PARTIAL, PRIVATE, FAILED + PRIVATE)]
-    begun = next((each.identity[BEGUN] for each in records if each is not None and BEGUN in each.identity), None)
+    recipe = planned.request.recipe
+    begun = recipe_begun(planned.request.output)
     if not planned.request.resume or begun is None:
         return None
-    was, is_now = (_epochs(stages) for stages in (parse_recipe_text(begun).recipe, recipe))
+    was, is_now = (_epochs(stages) for stages in (begun.recipe, recipe))
     if was is None or was == is_now:
         return planned
     return plan_request(planned.request.replace(recipe=apply_settings(recipe, [stage_setting(recipe, "epochs", was)])))
@@ -127,11 +131,68 @@ def _epochs(recipe: Recipe) -> int | None:
     return stage.epochs if isinstance(stage, Train) else None
 
 
-def better_recipe(planned: Planned) -> str | None:
-    """A line for those who harden a checkpoint that may have memorised what a stage reads raw; None for others."""
-    reads_decoys = any(
-        isinstance(stage.stage, Train) and stage.stage.text is Text.DECOY for stage in planned.plan.stages
-    )
-    if reads_decoys or not planned.plan.stages:
+def recipe_begun(output: Path) -> RecipeFile | None:
+    """The recipe of the run that is to write `output`, interrupted or over; None where there is no such run.
+
+    Raises:
+        InputError: The record of that run cannot be read.
+    """
+    from atdp_cli.runs.workspace import read_record  # loads torch
+
+    records = [read_record(beside(output, suffix)) for suffix in (PARTIAL, PRIVATE, FAILED + PRIVATE)]
+    begun = next((each.identity[BEGUN] for each in records if each is not None and BEGUN in each.identity), None)
+    return None if begun is None else parse_recipe_text(begun)
+
+
+def missing_options() -> tuple[str, ...]:
+    """The options of stages, without `--`, that no stage of the default recipe has: those of DP stages."""
+    return tuple(name for name in stage_options() if not any(has_option(stage, name) for stage in parse_recipe(RECIPE)))
+
+
+def first_line(planned: Planned, model: Path, chosen_by: ChosenBy) -> str:
+    """Which recipe is taken and why, what the run does, and what it does not.
+
+    Args:
+        model: What the user asked to harden; the run may start from its reference.
+    """
+    name = planned.request.recipe_name
+    if chosen_by in ("--recipe", "--resume"):
+        why = "as asked" if chosen_by == "--recipe" else "as the run to resume began, by the default of then"
+        return " ".join(filter(None, (f"Recipe: {name}, {why}.", _left_in(planned))))
+    start, unknown = planned.request.model, _unprotected_start(planned)
+    if start != model:
+        why = "with a public base"
+        done = f"trains {start} on decoys, not {model}: what that one memorised stays behind."
+        if unknown:
+            done += f" By its ledger the past of {start} is not public either, so no ε bounds what it memorised."
+    elif unknown:
+        why = "without a public base"
+        done = f"trains {model} itself on decoys, which hid what it memorised in most of our audits; no ε bounds that."
+        done += " With the public base that it comes from, --reference BASE, what is flagged can have one."
+    else:
+        why = "from a public checkpoint"
+        done = f"trains {model} on decoys in place of what the detector flags, and learns what that misses."
+    line = f"Recipe: {name}, which measured best {why}. It {done}"
+    return line if chosen_by == "--auto" else f"{line} Earlier versions took {FORMER}: --recipe {FORMER}."
+
+
+def _left_in(planned: Planned) -> str | None:
+    """That memorised text stays, where a stage reads raw text after an unprotected past, or none reads decoys."""
+    unprotected = "" if not _unprotected_start(planned) else f"{planned.request.model} may have memorised"
+    read_again, decoys = False, False
+    for stage in planned.request.recipe:
+        text = stage.text if isinstance(stage, Train) and reads_records(stage) else None
+        decoys |= text is Text.DECOY
+        read_again |= text is Text.RAW and bool(unprotected)
+        if text is Text.RAW and isinstance(mechanism_of(stage), Plain) and not unprotected:
+            unprotected = f"its stage {stage.name} memorises"
+    if not (planned.request.recipe and unprotected) or (decoys and not read_again):
         return None
-    return BETTER if strongest_scope(planned.plan.ledger) in ("increment only", "nothing") else None
+    return f"It does not remove what {unprotected}{', since it reads raw text' if read_again else ''}. {BETTER}"
+
+
+def _unprotected_start(planned: Planned) -> bool:
+    """Whether the starting checkpoint may have memorised raw text: its past is unknown, or its ledger says so."""
+    earlier = () if planned.inherited is None else planned.inherited.events
+    raw = any(isinstance(event, PlainTraining) and event.text == "raw" for event in earlier)
+    return raw or planned.plan.ledger.prior == "unknown"

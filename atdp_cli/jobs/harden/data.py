@@ -89,6 +89,11 @@ def prepare_data(planned: Planned, checkpoint: Checkpoint, streams: Streams, not
     choose = uniformly(integer_draws(streams.stream(0, "decoys")))
     training = {text: encode(trained, text, encoding, choose) for text in sorted(texts)}
     held_out = _held_out(flagged, split, encoding)
+    planted = None
+    if planned.manifest is not None:
+        # Where only decoys or placeholders are read the corpus must still be the one that was planted.
+        raw = training.get(Text.RAW) or (encode(trained, Text.RAW, encoding) if training else ())
+        planted = _planted(planned.manifest, request.manifest, raw, tokenizer, notify)
     return RunData(
         pipeline=pipeline,
         encoding=encoding,
@@ -96,9 +101,7 @@ def prepare_data(planned: Planned, checkpoint: Checkpoint, streams: Streams, not
         trained=trained,
         training=training,
         held_out=held_out,
-        planted=None
-        if planned.manifest is None
-        else _planted(planned.manifest, request.manifest, training.get(Text.RAW, ()), tokenizer, notify),
+        planted=planted if Text.RAW in training else None,
         sentence=mark_sentence(MADE_UP_SENTENCE, request.detector, checkpoint, pipeline) if with_sentence else (),
     )
 
@@ -145,7 +148,7 @@ def _planted(
     tokenizer: PreTrainedTokenizerFast,
     notify: Notify,
 ) -> tuple[int, ...] | None:
-    """How many training records carry each canary, token for token; None where the raw text is not read."""
+    """How many training records carry each canary, token for token; None where no record is read."""
     if problem := token_mismatch(manifest, tokenizer):
         raise InputError(problem, "Plant the canaries again with --tokenizer of this model.")
     if not training:

@@ -240,14 +240,15 @@ def _check_watched(request: HardenRequest) -> None:
     """What --until-exposure needs."""
     if request.until_exposure is None:
         return
+    if not any(can_stop(stage) for stage in request.recipe):
+        raise UsageError(
+            f"Recipe {request.recipe_name} has no DP stage that could stop.",
+            "Leave --until-exposure out, or choose a recipe with one, as --recipe atdp.",
+        )
     if request.manifest is None or request.reference is None:
         raise UsageError(
             "--until-exposure ranks the planted canaries by log p and by its ratio to a public model.",
             "Name both: --manifest canaries.json --reference BASE.",
-        )
-    if not any(can_stop(stage) for stage in request.recipe):
-        raise UsageError(
-            f"Recipe {request.recipe_name} has no DP stage that could stop.", "Leave --until-exposure out."
         )
 
 
@@ -281,7 +282,8 @@ def _check_budget(request: HardenRequest, plan: Plan, supported: Sequence[Guaran
     unbounded = [stage.stage.name for stage in plan.stages if isinstance(mechanism_of(stage.stage), Plain)]
     if unbounded:
         raise BudgetError(
-            f"Stage {unbounded[0]} trains without noise, so no --max-epsilon holds.", "Leave one of them out."
+            f"Stage {unbounded[0]} trains without noise, so no --max-epsilon holds.",
+            "Leave --max-epsilon out, or choose a recipe of DP stages, as --recipe atdp.",
         )
     epsilon = next(each.epsilon for each in supported if each.scope == "increment") or 0.0
     if epsilon > request.max_epsilon:

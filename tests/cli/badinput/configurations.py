@@ -18,7 +18,7 @@ from tests.cli.badinput.case import (
     write,
 )
 
-HARDEN = line("harden model --data corpus.txt -o out")
+HARDEN = line("harden model --data corpus.txt -o out -q")
 
 AUDIT = ("audit-canary", "model", "--canary", "My ID is 493021")
 
@@ -250,7 +250,7 @@ CASES = (
     Case(
         name="adapter of a model that is not there",
         make=adapter(base_model_name_or_path="nowhere"),
-        command=line("harden adapter --data corpus.txt -o out"),
+        command=line("harden adapter --data corpus.txt -o out -q"),
         said="adapter adapts the model nowhere, which is not at hand. Put that model's folder beside the "
         "adapter's, or name it in adapter_config.json.",
     ),
@@ -263,14 +263,14 @@ CASES = (
     Case(
         name="adapter that runs code",
         make=adapter(auto_map={"A": "evil.A"}),
-        command=line("harden adapter --data corpus.txt -o out"),
+        command=line("harden adapter --data corpus.txt -o out -q"),
         said="adapter/adapter_config.json asks for code of its own (auto_map), which is never run. Give a model "
         "whose architecture transformers knows.",
     ),
     Case(
         name="adapter of nothing that the model has",
         make=adapter(),
-        command=line("harden adapter --data corpus.txt -o out"),
+        command=line("harden adapter --data corpus.txt -o out -q"),
         said="adapter lacks 4 of the adapter's tensors, "
         "base_model.model.transformer.h.0.attn.c_attn.lora_A.default.weight among them. Copy or save the "
         "adapter again.",
@@ -278,7 +278,7 @@ CASES = (
     Case(
         name="adapter of a rank below zero",
         make=adapter(r=-1),
-        command=line("harden adapter --data corpus.txt -o out"),
+        command=line("harden adapter --data corpus.txt -o out -q"),
         said="adapter cannot be loaded as an adapter of model (ValueError). Check that peft loads it: "
         "PeftModel.from_pretrained.",
     ),
@@ -288,7 +288,7 @@ CASES = (
             adapter(),
             lambda place: (place / "adapter/adapter_model.safetensors").rename(place / "adapter/adapter_model.bin"),
         ),
-        command=line("harden adapter --data corpus.txt -o out"),
+        command=line("harden adapter --data corpus.txt -o out -q"),
         said="adapter has no adapter_model.safetensors. Save the adapter as safetensors.",
     ),
 )

@@ -9,6 +9,7 @@ def recipe(text: str) -> Make:
 
 
 HARDEN = line("harden model --data corpus.txt -o out")
+ATDP = (*HARDEN, "--recipe", "atdp")
 
 RECIPE = (*HARDEN, "--recipe", "r.toml")
 
@@ -58,26 +59,49 @@ CASES = (
     ),
     Case(
         name="expression for layers broken",
-        command=(*HARDEN, "--set", "atdp.layers=(("),
+        command=(*ATDP, "--set", "atdp.layers=(("),
         said="layers is '((', no regular expression. Write one, as in h\\.4\\.|ln_f.",
     ),
     Case(
         name="expression for layers that looks for ever",
-        command=(*HARDEN, "--set", r"atdp.layers=(\w|\w\w|\w\w\w|\.)+\d\d$"),
+        command=(*ATDP, "--set", r"atdp.layers=(\w|\w\w|\w\w\w|\.)+\d\d$", "-q"),
         said="The regular expression layers takes more than 1 s on 34 characters. Write it without a repeat "
         "inside a repeat, as in (a+)+.",
     ),
     Case(
         name="stage unknown",
-        command=(*HARDEN, "--set", "magic.epochs=1"),
+        command=(*ATDP, "--set", "magic.epochs=1"),
         said="--set magic.epochs=1: no stage is called magic. The recipe's stages are atdp.",
     ),
     Case(
         name="setting unknown",
-        command=(*HARDEN, "--set", "atdp.magic=1"),
+        command=(*ATDP, "--set", "atdp.magic=1"),
         said="atdp.magic is not an option. Choose one of epochs, optimizer, layers, annealing, release-noise, beta, "
         "weight, target-share, strength, temperature, target, batch-size, clip-norm, noise-multiplier, escalation, "
         "jitter, sigma-max, learning-rate, weight-decay, towards, floor.",
+    ),
+    Case(
+        name="noise for the default, which has none",
+        command=(*HARDEN, "--clip-norm", "1"),
+        said="--clip-norm needs a DP stage, and fitted-decoys, the default recipe, has none. Add --recipe atdp, or "
+        "another with a DP stage.",
+    ),
+    Case(
+        name="noise for the automatic, which has none",
+        command=(*HARDEN, "--auto", "--jitter", "1,1"),
+        said="--jitter needs a DP stage, and fitted-decoys, the default recipe, has none. Replace --auto by --recipe "
+        "atdp, or another with a DP stage.",
+    ),
+    Case(
+        name="minutes and a recipe",
+        command=(*HARDEN, "--minutes", "9", "--recipe", "no-dp"),
+        said="--minutes goes with the recipe that is chosen. Choose --epochs, or leave --recipe out.",
+    ),
+    Case(
+        name="canaries that stop the default",
+        command=(*HARDEN, "--until-exposure", "3"),
+        said="Recipe fitted-decoys has no DP stage that could stop. Leave --until-exposure out, or choose a recipe "
+        "with one, as --recipe atdp.",
     ),
     Case(
         name="automatic and a recipe",
@@ -113,13 +137,13 @@ CASES = (
     ),
     Case(
         name="canaries that stop without a manifest",
-        command=(*HARDEN, "--until-exposure", "3"),
+        command=(*ATDP, "--until-exposure", "3"),
         said="--until-exposure ranks the planted canaries by log p and by its ratio to a public model. Name both: "
         "--manifest canaries.json --reference BASE.",
     ),
     Case(
         name="device that is not there",
-        command=(*HARDEN, "--device", "cuda"),
+        command=(*HARDEN, "--device", "cuda", "-q"),
         said="torch sees no GPU here. Leave --device out.",
     ),
     Case(

@@ -4,6 +4,7 @@ import inspect
 import shutil
 import time
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,7 +17,8 @@ from atdp_cli.training.settings import SETTINGS
 from tests.cli.badinput.case import SECRET, line
 from tests.cli.conftest import Atdp
 
-HARDEN = line("harden model --data corpus.txt -o out --dry-run --spans spans.jsonl")
+BARE = line("harden model --data corpus.txt -o out --dry-run --spans spans.jsonl -q")
+HARDEN = (*BARE, "--recipe", "atdp")
 OWN = line("audit-canary model --secrets spans.jsonl --data corpus.txt")
 RECIPE = line("account --recipe atdp --records 900")
 
@@ -38,13 +40,16 @@ ITS_OWN = {
     ("account", "target_epsilon"): line("account --sample-rate 0.1 --steps 9 --solve noise"),
     ("audit-canary", "most_secrets"): OWN,
     ("audit-canary", "alternatives"): OWN,
-    ("harden", "minutes"): (*HARDEN, "--auto", "-q"),
+    ("harden", "minutes"): BARE,
     ("harden", "until_exposure"): (*HARDEN, "--manifest", "m.json", "--reference", "model"),
     ("harden", "sample"): line("harden model --data corpus.txt -o out --dry-run --review-each-epoch --no-store"),
     ("harden", "jobs"): line("harden model --data corpus.txt -o out --dry-run --no-store"),
     ("harden", "target_share"): (*HARDEN, "--weight", "record"),
 }
 """Those for options that go with others."""
+
+BOTH = ("epochs", "batch_size", "learning_rate", "target_epsilon")
+"""Those of harden that stages with and without noise have, tried on the default recipe too."""
 
 NUMBERS_AS_TEXT = {"weight", "max_increase", "jitter", "microbatch"}
 SIGNED = {"jitter_seed", "insecure_seed"}
@@ -113,8 +118,11 @@ def test_an_option_takes_or_refuses_every_number(
 ) -> None:
     monkeypatch.chdir(place)
     command, name, said = option
-    for value in VALUES:
-        code = told(atdp, (*ITS_OWN.get((command, name), BASES[command]), f"{said}={value}"), value)
+    bases = [ITS_OWN.get((command, name), BASES[command])]
+    if command == "harden" and name in BOTH:
+        bases.append(BARE)
+    for base, value in product(bases, VALUES):
+        code = told(atdp, (*base, f"{said}={value}"), value)
         if value in ("-1", "nan", "inf", "-inf") and name not in SIGNED:
             assert code == 2, value
     assert not list(place.glob("out*"))

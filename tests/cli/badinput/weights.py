@@ -16,7 +16,7 @@ from tests.cli.badinput.case import (
     write,
 )
 
-HARDEN = line("harden model --data corpus.txt -o out")
+HARDEN = line("harden model --data corpus.txt -o out -q")
 
 AUDIT = ("audit-canary", "model", "--canary", "My ID is 493021")
 
