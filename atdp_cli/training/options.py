@@ -66,6 +66,10 @@ class DataOptions(Options):
     valid: Annotated[Path | None, Option(DATA, fingerprint="records")] = None
     """Held-out corpus. Default: every twentieth record of --data, at most 500."""
 
+    holdout_by: Annotated[str | None, Option(DATA, metavar="blank-line|FIELD|record", fingerprint="records")] = None
+    """Hold out every twentieth conversation or user whole: the lines between blank ones, or all records with the same
+    value of a field. So you declare these boundaries public. Default: record."""
+
     max_windows: Annotated[
         int, Field(ge=1), Option(DATA, flags=("--max-windows-per-unit",), fingerprint="recipe", public=True)
     ] = 8

@@ -126,6 +126,7 @@ def plan_request(request: HardenRequest) -> Planned:
         source_field=request.source_field,
         max_records=request.max_records,
         valid=request.valid,
+        holdout_by=request.holdout_by,
     )
     reference = _reference(request, split, sha256)
     prior = prior_of(request.prior, inherited, request.model, split)

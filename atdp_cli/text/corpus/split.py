@@ -1,13 +1,14 @@
 """The corpus of a run: its records in order, and which of them are held out."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, chain, islice
 from pathlib import Path
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import real_path
+from atdp_cli.files.corpus_file import KIND_NAMES, display_name, kind_of
 from atdp_cli.text.corpus.records import Record, Unit, read_records
 
 BUILT_IN_UNITS = ("line", "paragraph", "document")
@@ -15,6 +16,9 @@ BUILT_IN_UNITS = ("line", "paragraph", "document")
 
 HOLD_OUT_EVERY = 20
 HOLD_OUT_AT_MOST = 500
+
+BLANK_LINE, EACH_RECORD = "blank-line", "record"
+"""Values of --holdout-by that name no field."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,17 +49,23 @@ def load_split(
     source_field: str | None = None,
     max_records: int | None,
     valid: Path | None,
+    holdout_by: str | None = None,
 ) -> Split:
     """Read the corpora in the order given; without `valid`, every twentieth record, at most 500, is held out.
 
     Args:
+        holdout_by: What is held out whole, in place of single records: `blank-line` for the lines between blank ones,
+            or the field whose equal values make a conversation or a user. Where these begin and end is public.
         source_field: The field of what an encoder reads, beside `text_field`, which its decoder learns to say.
         max_records: Take the first so many records of the corpora, at least 2; None takes all.
 
     Raises:
-        InputError: A corpus is missing, malformed or too short.
-        UsageError: `max_records` is below 2, a file comes twice, or grouped records would span files.
+        InputError: A corpus is missing, malformed or too short, or is all one group.
+        UsageError: `max_records` is below 2, a file comes twice, grouped records would span files, or `holdout_by` does
+            not go with the format, the unit or `valid`.
     """
+    if holdout_by is not None:
+        _check_holdout(paths, holdout_by, unit, valid)
     if len({real_path(path) for path in paths}) < len(paths):
         raise UsageError("A --data file is given twice.", "Name each corpus once.")
     if len(paths) > 1 and unit not in BUILT_IN_UNITS:
@@ -84,7 +94,86 @@ def load_split(
         return Split(records=records + measured, held_out=frozenset(places), sources=sources)
     if len(records) < 2:
         raise InputError(f"{paths[0]} holds a single record.", "Give a corpus, or choose a smaller --unit.")
-    return Split(records=records, held_out=frozenset(held_out_positions(len(records))), sources=sources)
+    held_out = _held_out(paths, records, text_field, holdout_by)
+    return Split(records=records, held_out=held_out, sources=sources)
+
+
+def _check_holdout(paths: Sequence[Path], holdout_by: str, unit: Unit, valid: Path | None) -> None:
+    """Whether the groups of `holdout_by` can be told, and are wanted."""
+    if valid is not None:
+        raise UsageError(
+            "--valid is what is held out, so --holdout-by has nothing to choose.", "Leave one of them out."
+        )
+    if holdout_by == EACH_RECORD:
+        return
+    if unit != "line":
+        raise UsageError(
+            f"--holdout-by {holdout_by} groups lines, objects or rows, and --unit {unit} has other records.",
+            "Use --unit line, or leave --holdout-by out.",
+        )
+    for path in paths:
+        kind = kind_of(path)
+        if holdout_by == BLANK_LINE and kind != "text":
+            raise UsageError(
+                f"--holdout-by blank-line is for plain text, and {display_name(path)} is {KIND_NAMES[kind]}.",
+                "Name the field whose value a conversation has in common.",
+            )
+        if holdout_by != BLANK_LINE and kind == "text":
+            raise UsageError(
+                f"--holdout-by {holdout_by} names a field, and {display_name(path)} is plain text.",
+                "Use --holdout-by blank-line, or a corpus with fields (.jsonl, .csv, .parquet).",
+            )
+
+
+def _held_out(
+    paths: Sequence[Path], records: Sequence[Record], text_field: str, holdout_by: str | None
+) -> frozenset[int]:
+    if holdout_by in (None, EACH_RECORD):
+        return frozenset(held_out_positions(len(records)))
+    groups = _blocks(records)
+    if holdout_by != BLANK_LINE:
+        # The same records, with the field's value for an id.
+        again = (read_records(path, text_field=text_field, id_field=holdout_by) for path in paths)
+        groups = [record.id for record in islice(chain.from_iterable(again), len(records))]
+    held_out = held_out_groups(groups)
+    if not held_out:
+        raise InputError(
+            f"By --holdout-by {holdout_by} the whole corpus is one group.",
+            "Leave it out, or hold out a file by --valid.",
+        )
+    return held_out
+
+
+def _blocks(records: Sequence[Record]) -> list[Hashable]:
+    """By record, the block of lines without a blank one between them that it belongs to."""
+    lines = [int(record.id) for record in records]
+    begins = (line != before + 1 for line, before in zip(lines, [-1, *lines], strict=False))
+    return list(accumulate(map(int, begins)))
+
+
+def held_out_groups(groups: Sequence[Hashable]) -> frozenset[int]:
+    """The places of every twentieth group, the last of each twenty; of the last one where there are fewer.
+
+    Groups are counted in the order in which they begin. No more are taken once they would have over 500 records, but
+    one always is. Nothing is held out of a single group.
+
+    Args:
+        groups: The group of each record.
+    """
+    places: dict[Hashable, list[int]] = {}
+    for place, group in enumerate(groups):
+        places.setdefault(group, []).append(place)
+    if len(places) < 2:
+        return frozenset()
+    members = list(places.values())
+    chosen = [members[position] for position in held_out_positions(len(members))]
+    sizes = accumulate(map(len, chosen))
+    return frozenset(
+        place
+        for number, (group, size) in enumerate(zip(chosen, sizes, strict=True))
+        if number == 0 or size <= HOLD_OUT_AT_MOST
+        for place in group
+    )
 
 
 def held_out_positions(records: int) -> range:

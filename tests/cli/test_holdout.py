@@ -1,0 +1,46 @@
+"""What perplexity is measured on: whole conversations, and never the planted canaries."""
+
+import json
+import re
+from pathlib import Path
+
+from atdp_cli.text.corpus.split import held_out_positions
+from tests.cli.conftest import Atdp, Leaky
+
+
+def perplexity(folder: Path) -> float:
+    report = json.loads((folder / "privacy_report.json").read_text())
+    return float(report["perplexity"]["before"]["all"])
+
+
+def test_planted_records_are_not_measured(atdp: Atdp, checkpoint_folder: Path, leaky: Leaky, tmp_path: Path) -> None:
+    lines = leaky.corpus.read_text().splitlines()
+    held_out = [lines[place] for place in held_out_positions(len(lines))]
+    kept = [line for line in held_out if not re.match("My ID is [0-9]{4}", line)]
+    assert 0 < len(kept) < len(held_out)
+    valid = tmp_path / "valid.txt"
+    valid.write_text("\n".join(kept) + "\n")
+    run = ("harden", checkpoint_folder, "--data", leaky.corpus, "--recipe", "base", "-q")
+    assert atdp(*run, "--manifest", leaky.manifest, "-o", tmp_path / "planted").code == 0
+    assert atdp(*run, "--valid", valid, "-o", tmp_path / "kept").code == 0
+    assert atdp(*run, "-o", tmp_path / "all").code == 0
+    measured = [perplexity(tmp_path / f"{name}.private") for name in ("planted", "kept", "all")]
+    assert measured[0] == measured[1] != measured[2]
+
+
+def test_conversations_are_held_out_whole(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
+    lines = [line for line in corpus.read_text().splitlines() if line.strip()][:90]
+    chats = tmp_path / "chats.txt"
+    chats.write_text("\n\n".join("\n".join(lines[at : at + 3]) for at in range(0, 90, 3)) + "\n")
+    valid, rest = tmp_path / "valid.txt", tmp_path / "rest.txt"
+    valid.write_text("\n".join(lines[57:60]) + "\n")
+    rest.write_text("\n".join(lines[:57] + lines[60:]) + "\n")
+    run = ("harden", checkpoint_folder, "--recipe", "base", "-q")
+    assert atdp(*run, "--data", chats, "--holdout-by", "blank-line", "-o", tmp_path / "by").code == 0
+    assert atdp(*run, "--data", rest, "--valid", valid, "-o", tmp_path / "given").code == 0
+    assert perplexity(tmp_path / "by.private") == perplexity(tmp_path / "given.private")
+    report = json.loads((tmp_path / "by" / "privacy_report.json").read_text())
+    assert (report["records"], report["held_out"]) == (87, 3)
+    refused = atdp(*run, "--data", chats, "--holdout-by", "user", "-o", tmp_path / "no")
+    assert refused.code == 2
+    assert "--holdout-by user names a field" in " ".join(refused.err.split())
