@@ -1,31 +1,14 @@
-"""What perplexity is measured on: whole conversations, and never the planted canaries."""
+"""Perplexity is measured on whole conversations."""
 
 import json
-import re
 from pathlib import Path
 
-from atdp_cli.text.corpus.split import held_out_positions
-from tests.cli.conftest import Atdp, Leaky
+from tests.cli.conftest import Atdp
 
 
 def perplexity(folder: Path) -> float:
     report = json.loads((folder / "privacy_report.json").read_text())
     return float(report["perplexity"]["before"]["all"])
-
-
-def test_planted_records_are_not_measured(atdp: Atdp, checkpoint_folder: Path, leaky: Leaky, tmp_path: Path) -> None:
-    lines = leaky.corpus.read_text().splitlines()
-    held_out = [lines[place] for place in held_out_positions(len(lines))]
-    kept = [line for line in held_out if not re.match("My ID is [0-9]{4}", line)]
-    assert 0 < len(kept) < len(held_out)
-    valid = tmp_path / "valid.txt"
-    valid.write_text("\n".join(kept) + "\n")
-    run = ("harden", checkpoint_folder, "--data", leaky.corpus, "--recipe", "base", "-q")
-    assert atdp(*run, "--manifest", leaky.manifest, "-o", tmp_path / "planted").code == 0
-    assert atdp(*run, "--valid", valid, "-o", tmp_path / "kept").code == 0
-    assert atdp(*run, "-o", tmp_path / "all").code == 0
-    measured = [perplexity(tmp_path / f"{name}.private") for name in ("planted", "kept", "all")]
-    assert measured[0] == measured[1] != measured[2]
 
 
 def test_conversations_are_held_out_whole(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from transformers import PreTrainedTokenizerFast
 from atdp_cli.audit.manifest import Manifest, token_mismatch
 from atdp_cli.errors import InputError
 from atdp_cli.events import FellBack, Notify
-from atdp_cli.files.corpus_file import kind_of
 from atdp_cli.files.private import KEY_BYTES
 from atdp_cli.jobs.detector import detector_pipeline
 from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, Windows, encode, flag_corpus
@@ -89,7 +88,7 @@ def prepare_data(planned: Planned, checkpoint: Checkpoint, streams: Streams, not
     # These decoys are weighed, and never trained on: each epoch draws its own.
     choose = uniformly(integer_draws(streams.stream(0, "decoys")))
     training = {text: encode(trained, text, encoding, choose) for text in sorted(texts)}
-    held_out = _held_out(flagged, split, encoding, _planted_places(planned))
+    held_out = _held_out(flagged, split, encoding)
     planted = None
     if planned.manifest is not None:
         # Where only decoys or placeholders are read the corpus must still be the one that was planted.
@@ -112,21 +111,8 @@ def training_records(records: Sequence[T], split: Split) -> tuple[T, ...]:
     return tuple(record for position, record in enumerate(records) if position not in split.held_out)
 
 
-def _planted_places(planned: Planned) -> frozenset[int]:
-    """The places of the records that carry a canary, by the manifest; none where --valid is what is held out."""
-    request, manifest = planned.request, planned.manifest
-    lines_of_one_file = len(request.data) == 1 and request.unit == "line" and kind_of(request.data[0]) == "text"
-    if manifest is None or request.valid is not None or not lines_of_one_file:
-        return frozenset()
-    lines = {str(line) for canary in manifest.canaries for line in canary.positions}
-    return frozenset(place for place, record in enumerate(planned.split.records) if record.id in lines)
-
-
-def _held_out(
-    flagged: Sequence[FlaggedRecord], split: Split, encoding: Encoding, planted: frozenset[int]
-) -> list[Window]:
-    """What perplexity is measured on: the held-out records without canaries, which nobody wants a model to predict."""
-    records = [record for place, record in enumerate(flagged) if place in split.held_out and place not in planted]
+def _held_out(flagged: Sequence[FlaggedRecord], split: Split, encoding: Encoding) -> list[Window]:
+    records = [record for position, record in enumerate(flagged) if position in split.held_out]
     windows = [window for windows in encode(records, Text.RAW, encoding) for window in windows]
     if not any(window.targets.any() for window in windows):
         raise InputError("No held-out record has a token to predict.", "Give another --valid file, or more records.")
