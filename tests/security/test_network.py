@@ -39,9 +39,10 @@ COMMAND_LINES = (
     line("review queue.jsonl"),
     line("redact planted.txt -o redacted.txt"),
     line("harden model --data planted.txt -o out --epochs 1 --manifest m.json"),
+    line("harden model --data planted.txt -o dp --recipe atdp --epochs 1"),
     ("audit-canary", "out", "--manifest", "m.json", "--exit-zero"),
     line("account out"),
-    line("report out --html -o report.html"),
+    line("report dp --html -o report.html"),
 )
 
 
