@@ -66,7 +66,7 @@ class DataOptions(Options):
     valid: Annotated[Path | None, Option(DATA, fingerprint="records")] = None
     """Held-out corpus. Default: every twentieth record of --data, at most 500."""
 
-    holdout_by: Annotated[str | None, Option(DATA, metavar="blank-line|FIELD|record", fingerprint="records")] = None
+    holdout_by: Annotated[str | None, Option(DATA, metavar="blank-line|FIELD", fingerprint="records")] = None
     """Hold out every twentieth conversation or user whole: the lines between blank ones, or all records with the same
     value of a field. So you declare these boundaries public. Default: record."""
 
