@@ -11,6 +11,9 @@ PHONES = ("tel-551", "tel-872", "tel-903")
 
 TAGS = ("O", "B-PER", "I-PER", "B-PHONE_NUMBER")
 
+LEARNT = 5e-4
+"""A loss, in nats a word, at which every name is found."""
+
 _OTHERS = """and then we saw it again with her at noon because this box was open for all of them
 today""".split()  # noqa: SIM905 - a list of words
 
@@ -33,6 +36,14 @@ def sentence(draw: random.Random) -> tuple[list[str], list[str]]:
     return words, tags
 
 
+def _pieces() -> list[str]:
+    """A WordPiece vocabulary; one that is trained differs from run to run."""
+    words = sorted({part for word in (*NAMES, *PHONES, *_OTHERS) for part in (*word.split("-"), "-")})
+    parts = {("##" if at else "") + word[at : at + 3] for word in words for at in range(0, len(word), 3)}
+    letters = {mark + letter for letter in "".join(words) + "x" for mark in ("", "##")}
+    return ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted(parts | letters)]
+
+
 def several(draw: random.Random, count: int) -> tuple[list[str], list[str]]:
     """So many sentences in one."""
     parts = [sentence(draw) for _ in range(count)]
@@ -48,9 +59,7 @@ def write_tagger(folder: Path, *, context: int = 64, tags: tuple[str, ...] = TAG
 
     draw = random.Random(3)
     sentences = [several(draw, draw.choice((1, 2, 5, 8))) for _ in range(120)]
-    trained = BertWordPieceTokenizer(lowercase=False)
-    texts = [" ".join(words) for words, _ in sentences]
-    trained.train_from_iterator(texts, vocab_size=120, min_frequency=1, show_progress=False)
+    trained = BertWordPieceTokenizer({piece: at for at, piece in enumerate(_pieces())}, lowercase=False)
     special = [(token, trained.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
     trained._tokenizer.post_processor = TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=special)
     tokenizer = PreTrainedTokenizerFast(
@@ -78,8 +87,10 @@ def write_tagger(folder: Path, *, context: int = 64, tags: tuple[str, ...] = TAG
     model: Any = BertForTokenClassification(config)
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     batch = _encoded(tokenizer, sentences)
-    for _ in range(steps):
+    for step in range(steps * 8):
         loss = model(**batch).loss
+        if step >= steps and loss.item() < LEARNT:
+            break
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
