@@ -2,8 +2,6 @@
 
     python -m tests.benchmarks.agreement --json
 
-Of the chats the second has labelled the first 130.
-
 Over characters: whether each is labelled (Cohen's kappa), and F1 of the labelled ones. Over spans: F1 of those that
 both have at the same place, and of those that both have there with the same label.
 """
@@ -23,7 +21,7 @@ def main() -> None:
     result = {}
     for name in ("chats", "notes"):
         first, second = (tuple(marked(LABELLED / f"{name}.{person}.txt")) for person in "ab")
-        result[name] = agreement(first[: len(second)], second)
+        result[name] = agreement(first, second)
     if arguments.json:
         sys.stdout.write(json.dumps(result) + "\n")
         return
