@@ -16,6 +16,7 @@ from atdp_cli.text.detection.spans import Span, Tier, at_tier, merge
 from atdp_cli.text.identity import text_identity
 from atdp_cli.text.redaction.decoys import places
 from atdp_cli.text.redaction.edits import redact_text
+from atdp_cli.text.redaction.equality import equality_pattern
 
 CHECKED = 1000
 """Candidates that the detector reads beside the canaries and their mirror images, all of them where there are fewer."""
@@ -24,6 +25,7 @@ _SEED = 9  # of the candidates that are read: public, so that a claim never depe
 
 OTHER_DETECTOR = "its records were flagged by another detector than the one installed here"
 UNLIKE = "the detector does not flag all candidates alike: their redaction or their shape differs"
+UNEQUAL = "not all candidates have the same words and numbers equal"
 
 
 def alike_for(ledger: Ledger, template: Template, targets: Sequence[Target]) -> Alike:
@@ -36,7 +38,8 @@ def alike_for(ledger: Ledger, template: Template, targets: Sequence[Target]) -> 
     records = [Record(str(number), text) for number, text in enumerate(candidate_records(template, targets))]
     tier = Tier(neighbours.flags.tier)
     found = detect_records(records, pipeline=load_pipeline())
-    return compare_flagged((one.record.text, at_tier(one.spans, tier)) for one in found)
+    flagged = ((one.record.text, at_tier(one.spans, tier)) for one in found)
+    return compare_flagged(flagged, pattern="pattern" in neighbours.shapes)
 
 
 def candidate_records(template: Template, targets: Sequence[Target]) -> Iterator[str]:
@@ -52,13 +55,15 @@ def candidate_records(template: Template, targets: Sequence[Target]) -> Iterator
         yield template.record(template.secret(min(int(share * template.pool), template.pool - 1)))
 
 
-def compare_flagged(flagged: Iterable[tuple[str, Sequence[Span]]]) -> Alike:
+def compare_flagged(flagged: Iterable[tuple[str, Sequence[Span]]], *, pattern: bool = False) -> Alike:
     """Whether texts with their spans redact to the same bytes and have the same shapes, and differ nowhere else.
 
     Args:
         flagged: At least one.
+        pattern: Whether the same of their words and numbers must be equal too.
     """
     first: tuple[str, tuple[object, ...]] | None = None
+    patterns: set[tuple[int, ...]] = set()
     stood: list[set[str]] = []
     voted: list[bool] = []
     for text, spans in flagged:
@@ -69,6 +74,9 @@ def compare_flagged(flagged: Iterable[tuple[str, Sequence[Span]]]) -> Alike:
             stood, voted = [set() for _ in found], [bool(slot.table) for slot, _ in found]
         if seen != first:
             return Alike(unlike=UNLIKE)
+        patterns.add(equality_pattern([(text, spans)]) if pattern else ())
+        if len(patterns) > 1:
+            return Alike(unlike=UNEQUAL)
         for standing, (_, stands) in zip(stood, found, strict=True):
             standing.add(stands)
     return Alike(

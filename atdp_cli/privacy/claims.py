@@ -28,6 +28,10 @@ SAME_SHAPE = (
     "and amounts, words of the same case where words are, abbreviations of the same length; elsewhere letters of the "
     "same case where letters are; all other characters the same, but for domains of e-mail addresses."
 )
+SAME_PATTERN = (
+    "Words and whole numbers in the flagged spans of a {unit}, and domains of e-mail addresses, are equal, in whatever "
+    "case, in one where they are in the other."
+)
 SAME_VOTES = (
     "The release counts words of public lists and abbreviations in names, places, dates and amounts, and digits in "
     "dates, times and phone numbers: these are the same in both."
@@ -63,8 +67,10 @@ def neighbour_sentences(neighbours: Neighbours, *, exact: bool = False) -> tuple
     ]
     if "equality" in shapes:
         said.append(f"Flagged texts of a {unit} that are equal in one are equal in the other.")
-    if "shape" in shapes or "votes" in shapes:
+    if shapes & {"shape", "pattern", "votes"}:
         said.append(SAME_SHAPE)
+    if "pattern" in shapes:
+        said.append(SAME_PATTERN.format(unit=unit))
     if "votes" in shapes:
         said.append(SAME_VOTES)
     return tuple(said)
@@ -77,18 +83,21 @@ def tier_words(neighbours: Neighbours) -> str:
 
 def other_values(neighbours: Neighbours) -> str:
     """The values that a guarantee for flagged characters says may stand in their place, for a first-time reader."""
-    shaped = " of the same shapes" if "shape" in neighbours.shapes else ""
+    shaped = " of the same shapes" if neighbours.shapes & {"shape", "pattern"} else ""
     equal = ", equal where those are equal," if "equality" in neighbours.shapes else ""
-    return f"other values{shaped}{equal} that the detector would flag identically"
+    pattern = ", with words and numbers equal where those have them equal," if "pattern" in neighbours.shapes else ""
+    return f"other values{shaped}{equal}{pattern} that the detector would flag identically"
 
 
 def uncovered(neighbours: Neighbours, *, exact: bool) -> str:
     """What a guarantee for flagged characters leaves open, as a sentence."""
     open_to = ["what the detector missed", "any word that is not flagged"]
-    if "shape" in neighbours.shapes:
+    if neighbours.shapes & {"shape", "pattern"}:
         open_to.append("the shape of a flagged value, so that $5 can be told from $500 and a name from a longer one")
     if "equality" in neighbours.shapes:
         open_to.append(f"which flagged texts of a {neighbours.unit} are equal")
+    if "pattern" in neighbours.shapes:
+        open_to.append(f"which words and numbers in flagged texts of a {neighbours.unit} are equal")
     open_to.append("a value in whose place the detector would flag another differently")
     if not exact:
         open_to.append(f"a value that is flagged in several {neighbours.unit}s")

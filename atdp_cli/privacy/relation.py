@@ -2,8 +2,9 @@
 
 Two corpora are neighbours where they differ in one record. Training without noise tells nothing about the difference
 if it reads the same text from both: redacted text whose placeholders are the same bytes, or decoys drawn from the same
-shapes. Such an event is stable between fewer neighbours than one with noise, which bounds any change of a record. What
-a ledger guarantees holds between the corpora that are neighbours under the relation of each of its events.
+shapes, and where equal values have equal decoys from the same equality pattern. Such an event is stable between fewer
+neighbours than one with noise, which bounds any change of a record. What a ledger guarantees holds between the corpora
+that are neighbours under the relation of each of its events.
 """
 
 import hashlib
@@ -14,11 +15,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Shape = Literal["none", "bytes", "equality", "corpus equality", "shape", "votes"]
+Shape = Literal["none", "bytes", "equality", "corpus equality", "shape", "pattern", "votes"]
 """What an event reads of flagged characters: `none`, nothing in their place, so they are read as they are; `bytes`,
 their placeholders by label; `equality`, placeholders that also tell which flagged texts of a record are equal, and
-`corpus equality` which of the corpus are; `shape`, the shapes that decoys are drawn from; `votes`, how often public
-words and digits stand there."""
+`corpus equality` which of the corpus are; `shape`, the shapes that decoys are drawn from; `pattern`, these, and which
+of their words and numbers are equal within a record; `votes`, how often public words and digits stand there."""
 
 HumanInput = Literal["allow", "deny", "spans", "review-each-epoch"]
 """The options by which people have a say in what is flagged."""

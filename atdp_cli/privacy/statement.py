@@ -68,10 +68,12 @@ def uncounted_sentence(guarantee: Guarantee) -> str:
     if guarantee.neighbours is None:
         raise ValueError("an uncounted guarantee has neighbours")
     unit, tier = guarantee.neighbours.unit, tier_words(guarantee.neighbours)
+    pattern = "pattern" in guarantee.neighbours.shapes
+    left_open = f" Which words and numbers of a {unit} are equal is left open." if pattern else ""
     return (
         f"For the letters and digits flagged{tier} that the release does not count, as those of IDs, keys, card "
         f"numbers and canaries, for any number of {unit}s, ε = 0 and δ = 0. It counts words of public lists, "
-        "abbreviations, and the digits of dates, times and phone numbers."
+        f"abbreviations, and the digits of dates, times and phone numbers.{left_open}"
     )
 
 

@@ -15,7 +15,10 @@ from atdp_cli.text.detection.scan import installed_pipeline
 
 _PARTS = {
     "atdp_cli.text.detection": (*SOURCES, "detect.py"),
-    "atdp_cli.text.redaction": ("placeholders.py", "edits.py", "decoys.py", "decoy_words.txt", "frequencies.py"),
+    "atdp_cli.text.redaction": (
+        *("placeholders.py", "edits.py", "decoys.py", "equality.py"),
+        *("decoy_words.txt", "frequencies.py"),
+    ),
 }
 
 

@@ -233,7 +233,8 @@ def _plan_plain(stage: Train, mechanism: Plain, corpus: Corpus) -> StagePlan:
 
 def _relation(stage: Train, corpus: Corpus) -> Relation:
     """Between which corpora a stage reads the same. Raw text whose tokens all weigh the same needs no flags."""
-    shapes: dict[Text, Shape] = {Text.RAW: "none", Text.REDACTED: corpus.redacted, Text.DECOY: "shape"}
+    decoyed: Shape = "shape" if stage.decoy_equality is None else "pattern"
+    shapes: dict[Text, Shape] = {Text.RAW: "none", Text.REDACTED: corpus.redacted, Text.DECOY: decoyed}
     takes_notice = stage.text is not Text.RAW or not isinstance(stage.objective, Uniform)
     flags = corpus.relation.flags if takes_notice else None
     return corpus.relation.model_copy(update={"shape": shapes[stage.text], "flags": flags})
@@ -296,6 +297,8 @@ def _spent(plan: StagePlan) -> tuple[LedgerEvent, ...]:
 
 def frequencies_event(stage: Train, relation: Relation) -> GaussianRelease:
     """The ledger's event for releasing how often public words and digits occur in flagged spans, votes of norm ≤ 1.
+
+    Votes count the places of the true text, so equal decoys change neither them nor their sensitivity.
 
     Args:
         relation: Of the stage.

@@ -218,6 +218,8 @@ Optimizer = Annotated[AdamW | AdamBC | SGD, Field(discriminator="kind")]
 
 Annealing = Literal["none", "linear"]
 
+DecoyEquality = Literal["record"]
+
 MOST_EPOCHS = 10_000
 
 
@@ -234,6 +236,8 @@ class Train:
             keeps it.
         release_noise_multiplier: For decoys, σ of one release of how often public words and digits stand in flagged
             spans, which then are drawn as often; None draws them uniformly and takes nothing from the spans.
+        decoy_equality: `record` gives equal words and numbers of a record equal decoys, so that neighbours have these
+            equal alike; None draws each by itself.
     """
 
     kind: Literal["train"] = "train"
@@ -247,11 +251,14 @@ class Train:
     layers: str = "all"
     annealing: Annealing = "none"
     release_noise_multiplier: NoiseMultiplier | None = None
+    decoy_equality: DecoyEquality | None = None
 
     def __post_init__(self) -> None:
         _check_pattern("layers", self.layers)
         if self.release_noise_multiplier is not None and self.text is not Text.DECOY:
             raise contradiction(f"stage {self.name} reads no decoys.", "Leave its release-noise out.")
+        if self.decoy_equality is not None and self.text is not Text.DECOY:
+            raise contradiction(f"stage {self.name} reads no decoys.", "Leave its decoy-equality out.")
         if isinstance(self.mechanism, DPSGD):
             return
         if isinstance(self.optimizer, AdamBC):

@@ -11,7 +11,7 @@ import pytest
 
 from atdp_cli.jobs.harden import stages
 from atdp_cli.model.checkpoint import load_tokenizer
-from atdp_cli.privacy.claims import SAME_SHAPE
+from atdp_cli.privacy.claims import SAME_PATTERN, SAME_SHAPE
 from atdp_cli.training.loop import StageRun, run_plain, run_private
 from atdp_cli.training.objective import Example
 from tests.cli.conftest import Atdp, Harden, Leaky
@@ -210,6 +210,30 @@ def test_the_release_meets_a_target(harden: Harden, tmp_path: Path) -> None:
     assert harden(*options, "--target-epsilon", 1.0).code == 0
     selective = next(one for one in document(tmp_path / "out")["guarantees"] if one["scope"] == "selective")
     assert 0.999 <= selective["epsilon"] <= 1.0
+
+
+def test_equal_values_of_a_record_have_equal_decoys_and_the_report_says_so(
+    atdp: Atdp, trained: list[Sequence[Example]], checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    corpus = tmp_path / "twice.txt"
+    lines = [f"My ID is {n}, I repeat, my ID is {n}." for n in range(482915, 483015)]
+    corpus.write_text("".join(f"{line}\n" for line in lines))
+    run = ("harden", checkpoint_folder, "--data", corpus, "--threads", 1, "--insecure-seed", 1, "--prior", "public")
+    equal = ("--recipe", "decoys", "--set", "decoys.decoy-equality=record", *ENTITIES, "--epochs", 1)
+    ended = atdp(*run, *equal, "-o", tmp_path / "out", "--json")
+    assert ended.code == 0, ended.err
+    shown = [re.findall("[0-9]{6}", text) for text in texts(checkpoint_folder, trained[0])]
+    assert [len(numbers) for numbers in shown] == [2] * 95
+    assert all(one == other for one, other in shown)
+    assert sum(one in range(482915, 483015) for one in map(int, (numbers[0] for numbers in shown))) <= 1
+    [selective] = [one for one in ended.json["guarantees"] if one["scope"] == "selective"]
+    assert selective["neighbours"]["shapes"] == ["pattern"]
+    assert SAME_PATTERN.format(unit="line") in selective["assumptions"]
+    assert 'decoy_equality = "record"' in (tmp_path / "out" / "recipe.toml").read_text()
+    assert "which words and numbers in flagged texts of a line are equal" in (tmp_path / "out/README.md").read_text()
+    again = atdp(*run, "--recipe", tmp_path / "out" / "recipe.toml", "-o", tmp_path / "again", "--json")
+    assert again.code == 0, again.err
+    assert document(tmp_path / "again", "privacy_ledger.json")["events"][0]["relation"]["shape"] == "pattern"
 
 
 def test_the_noise_of_a_release_is_set_by_name(harden: Harden, tmp_path: Path) -> None:

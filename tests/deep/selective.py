@@ -273,9 +273,9 @@ def raw_in_one_epoch(epoch: int) -> Iterator[None]:
     """`harden` reads the raw text where it should read decoys, in one epoch."""
     calls: list[int] = []
 
-    def windows(data: RunData, choose: Choose) -> Sequence[Windows]:
+    def windows(data: RunData, choose: Choose, equality: Any = None) -> Sequence[Windows]:
         calls.append(1)
-        return encode(data.trained, Text.RAW if len(calls) == epoch else Text.DECOY, data.encoding, choose)
+        return encode(data.trained, Text.RAW if len(calls) == epoch else Text.DECOY, data.encoding, choose, equality)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunData, "decoys", windows)

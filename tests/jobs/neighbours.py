@@ -22,6 +22,7 @@ from atdp_cli.text.detection.scan import load_pipeline
 from atdp_cli.text.detection.spans import Span, Tier, at_tier, merge
 from atdp_cli.text.redaction.decoys import shape
 from atdp_cli.text.redaction.edits import redact_text
+from atdp_cli.text.redaction.equality import equality_pattern
 from atdp_cli.text.redaction.frequencies import items, votes
 from atdp_cli.text.redaction.placeholders import Masking, Style, normalised
 from atdp_cli.training.plan import AnyPlan, StagePlan
@@ -57,12 +58,14 @@ class Claim:
     any_number: bool = False
     same_shapes: bool = False
     equal: bool = False
+    same_pattern: bool = False
 
 
 _NUMBER = r"(?P<epsilon>\d[\d.]*)"
 _TIER = r"at tier (?P<tier>[a-z-]+)"
 _VALUES = (
-    r"other values(?P<shapes> of the same shapes)?(?P<equal>, equal where those are equal,)? that the detector would "
+    r"other values(?P<shapes> of the same shapes)?(?P<equal>, equal where those are equal,)?"
+    r"(?P<pattern>, with words and numbers equal where those have them equal,)? that the detector would "
     rf"flag identically {_TIER}"
 )
 _CLAIMS = {
@@ -77,7 +80,7 @@ _CLAIMS = {
     "uncounted": [
         rf"letters and digits flagged {_TIER} that the release does not count, .*for (?P<whose>any number of) lines, "
         rf"ε = {_NUMBER} and δ = 0\. It counts words of public lists, abbreviations, and the digits of dates, times "
-        r"and phone numbers\."
+        r"and phone numbers\.(?P<pattern> Which words and numbers of a line are equal is left open\.)?"
     ],
 }
 
@@ -97,6 +100,7 @@ def claims_in(sentence: str) -> Iterator[Claim]:
                 any_number=said.get("whose") == "any number of",
                 same_shapes=bool(said.get("shapes")) or scope == "uncounted",
                 equal=bool(said.get("equal")),
+                same_pattern=bool(said.get("pattern")),
             )
 
 
@@ -124,6 +128,8 @@ def _covers_record(claim: Claim, before: str, after: str) -> bool:
         return False
     if claim.equal and _pattern([pair[:2] for pair in pairs]) != _pattern([pair[::2] for pair in pairs]):
         return False
+    if claim.same_pattern and _values([pair[:2] for pair in pairs]) != _values([pair[::2] for pair in pairs]):
+        return False
     return claim.scope != "uncounted" or all(_uncounted(*pair) for pair in pairs)
 
 
@@ -135,6 +141,16 @@ def _between(text: str, spans: Sequence[Span]) -> list[str]:
 def _pattern(named: Sequence[tuple[str, ...]]) -> list[int]:
     folded = [(label, normalised(surface)) for label, surface in named]
     return [folded.index(each) for each in folded]
+
+
+def _values(named: Sequence[tuple[str, ...]]) -> list[int]:
+    """Which words, whole numbers and domains are equal, in whatever case. For ASCII."""
+    values: list[str] = []
+    for label, surface in named:
+        name, at, domain = surface.partition("@") if label == "EMAIL" else (surface, "", "")
+        word = "[A-Za-z]+(?:['’][A-Za-z]+)*" if label in _WITH_WORDS else "[A-Za-z]+"
+        values += [value.lower() for value in (*re.findall(f"{word}|[0-9]+", name), *([domain] if at else []))]
+    return [values.index(value) for value in values]
 
 
 _NAMES = ("PERSON", "PER", "EMAIL", "GPE", "LOC", "FAC", "ADDRESS", "ORG", "NORP", "LANGUAGE", "PROPN", "MISC", "EVENT")
@@ -224,7 +240,11 @@ def _read(plan: StagePlan, corpus: Corpus, tier: Tier, style: Style) -> object:
         weighs = not isinstance(plan.stage.objective, Uniform)
         return [(text, spans_of(text, tier) if weighs else ()) for text in corpus]
     if plan.stage.text is Text.DECOY:
-        return [_drawn_from(text, tier) for text in corpus]
+        pattern = plan.stage.decoy_equality is not None
+        return [
+            (_drawn_from(text, tier), equality_pattern([(text, spans_of(text, tier))]) if pattern else ())
+            for text in corpus
+        ]
     masking = Masking(style, b"k" * 32)
     redacted = "\0".join(redact_text(text, spans_of(text, tier), masking).text for text in corpus)
     # The key of pseudonyms is fresh, so they tell which are equal and nothing else.

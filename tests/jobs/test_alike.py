@@ -9,12 +9,14 @@ from atdp_cli.audit.canary import Target, Template, parse_template
 from atdp_cli.jobs.alike import (
     CHECKED,
     OTHER_DETECTOR,
+    UNEQUAL,
     UNLIKE,
     alike_for,
     candidate_records,
     compare_flagged,
 )
 from atdp_cli.privacy.ledger import Ledger
+from atdp_cli.privacy.relation import Shape
 from atdp_cli.text.detection.spans import Span, Tier
 from atdp_cli.text.identity import text_identity
 from atdp_cli.text.redaction.decoys import lists
@@ -37,6 +39,14 @@ def test_digits_without_votes_and_words_with_votes() -> None:
     assert (compare_flagged(NAME).unlike, compare_flagged(NAME).voted) == (None, True)
     dates = [flag(f"Due {date}", (date, "DATE")) for date in ("1/2/2020", "3/4/2021")]
     assert compare_flagged(dates).voted, "the digits of dates have votes"
+
+
+def test_candidates_are_unlike_where_the_pattern_counts_and_differs() -> None:
+    twice = [flag(f"{one} {two}!", (one, "NUMBER"), (two, "NUMBER")) for one, two in (("123", "456"), ("908", "070"))]
+    equal = (f"{'777'} {'777'}!", tuple(Span(at, at + 3, "NUMBER", "ner", Tier.LOW_ENTITY) for at in (0, 4)))
+    assert compare_flagged(twice, pattern=True).unlike is None
+    assert compare_flagged([*twice, equal]).unlike is None
+    assert compare_flagged([*twice, equal], pattern=True).unlike == UNEQUAL
 
 
 def test_votes_count_only_where_the_candidates_differ() -> None:
@@ -67,9 +77,9 @@ def test_a_small_pool_is_read_whole_and_a_large_one_with_all_secrets() -> None:
     assert len(read) == CHECKED + 2
 
 
-def ledger(**flags: Any) -> Ledger:
+def ledger(shape: Shape = "shape", **flags: Any) -> Ledger:
     """A ledger of decoys flagged by the installed detector, unless `flags` say otherwise."""
-    stage = plain("shape", **{"detector": text_identity(None), **flags})
+    stage = plain(shape, **{"detector": text_identity(None), **flags})
     return Ledger(unit="line", prior="public", records=400, delta=1e-6, grid=1e-3, events=(stage,))
 
 
@@ -90,6 +100,14 @@ def test_the_detector_of_the_run_looks_at_the_candidates(template: Template, unl
     targets = [Target(index=dice.randrange(template.pool), repeats=1) for _ in range(5)]
     alike = alike_for(ledger(), template, targets)
     assert (alike.unlike, alike.voted) == (unlike, voted)
+
+
+def test_candidates_that_repeat_a_number_or_not_are_unlike_after_equal_decoys() -> None:
+    once, twice = parse_template("My ID is {digits:6}"), parse_template("My ID is {digits:3}-{digits:3}")
+    assert alike_for(ledger("pattern"), once, []).unlike is None
+    repeated = Target(index=int("417417"), repeats=1)
+    assert alike_for(ledger(), twice, [repeated]).unlike != UNEQUAL
+    assert alike_for(ledger("pattern"), twice, [repeated]).unlike is not None
 
 
 def test_a_detector_that_cannot_be_asked_makes_no_claim() -> None:

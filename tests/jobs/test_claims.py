@@ -26,6 +26,7 @@ DELTA, RECORDS = 1e-6, 400
 RECIPES = (
     *("redacted", "decoys", "fitted-decoys", "atdp", "dp-sgd", "no-dp", "jft", "redacted+atdp", "decoys+dp-sgd"),
     *("fitted-decoys+dp-sgd", "no-dp+decoys", "redacted+fitted-decoys", "noisy decoys", "fitted-decoys+noisy decoys"),
+    *("equal decoys", "equal fitted-decoys", "equal fitted-decoys+atdp", "redacted+equal decoys"),
 )
 SLOTS = {
     "person": ("Emma", "Emma O'Brien", "Robert", "Robert Lindqvist", "Zyxwa", "Qwerto", "BOB"),
@@ -42,18 +43,20 @@ TEMPLATES = (
     "Write to {email} or call {phone} {plain} it is late.",
     "My ID is {id} and my name is {person}.",
     "{person} met {person} in {place} {plain} the order {id} arrived.",
+    "My ID is {id}, I say {id}, and call {person} by {phone}.",
 )
 
 
 def recipe_of(name: str) -> Recipe:
-    """A named recipe with one epoch a stage; `noisy decoys` is atdp on decoys."""
+    """A named recipe with one epoch a stage; `noisy decoys` is atdp on decoys, `equal` ones keep the pattern."""
     stages: list[Train] = []
     for part in name.split("+"):
-        named = [
-            stage for stage in (ATDP if part == "noisy decoys" else parse_recipe(part)) if isinstance(stage, Train)
-        ]
+        known = ATDP if part == "noisy decoys" else parse_recipe(part.removeprefix("equal "))
+        named = [stage for stage in known if isinstance(stage, Train)]
         if part == "noisy decoys":
             named = [replace(stage, name="noisy-decoys", text=Text.DECOY) for stage in named]
+        if part.startswith("equal "):
+            named = [replace(stage, name=f"equal-{stage.name}", decoy_equality="record") for stage in named]
         stages += [replace(stage, epochs=1) for stage in named]
     return tuple(stages)
 
@@ -75,8 +78,12 @@ def pair_of(draw: random.Random) -> tuple[Corpus, Corpus]:
     for place in draw.sample(range(3), draw.choice((1, 1, 1, 2))):
         template, values = chosen[place]
         changing = draw.choice((0.25, 0.5))
+        others = {value: _other(draw, name, value) for name, value in zip(_names(template), values, strict=True)}
+        together = draw.random() < 0.5
         swapped = [
-            _other(draw, name, value) if draw.random() < changing else value
+            (others[value] if together else _other(draw, name, value))
+            if draw.random() < changing or together
+            else value
             for name, value in zip(_names(template), values, strict=True)
         ]
         after[place] = "" if draw.random() < 0.2 else _filled(template, swapped)
@@ -164,6 +171,20 @@ def test_the_check_has_teeth() -> None:
         assert covers(said, (old,), (new,))
         assert not covers(replace(said, same_shapes=True), (old,), (new,))
         assert true_epsilon(plans, (old,), (new,), DELTA) == math.inf
+
+
+def test_the_check_sees_which_values_are_equal() -> None:
+    """Of equal decoys it is false that they hide which values are equal, and true that they hide all else."""
+    tier = Tier.HIGH_ENTITY
+    plans = [(planned(recipe_of("equal decoys"), tier, Style.LABEL, "public", None).training, tier, Style.LABEL)]
+    said = Claim(scope="flagged", epsilon=0.0, tier=tier, same_shapes=True)
+    before = "My ID is 482915, I say 482915."
+    apart, alike = "My ID is 482915, I say 731604.", "My ID is 731604, I say 731604."
+    assert covers(said, (before,), (apart,))
+    assert not covers(replace(said, same_pattern=True), (before,), (apart,))
+    assert true_epsilon(plans, (before,), (apart,), DELTA) == math.inf
+    assert covers(replace(said, same_pattern=True), (before,), (alike,))
+    assert true_epsilon(plans, (before,), (alike,), DELTA) == 0
 
 
 @pytest.mark.ci

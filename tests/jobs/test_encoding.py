@@ -18,9 +18,11 @@ from atdp_cli.text.detection.detect import PLACEHOLDERS
 from atdp_cli.text.detection.spans import Range, Span, Tier
 from atdp_cli.text.redaction.decoys import decoy, uniformly
 from atdp_cli.text.redaction.edits import redact_text
+from atdp_cli.text.redaction.frequencies import by_frequency, frequencies, tables
 from atdp_cli.text.redaction.placeholders import Masking, Style, fresh_masking
 from atdp_cli.training.objective import make_example
 from atdp_cli.training.recipe import Objective, Text, Uniform, Weighted
+from tests.text.redaction.twins import Twins, twins
 from tests.text.strategies import flagged_texts, maskings
 
 OBJECTIVES: list[Objective] = [Uniform(), Weighted(weight=0.2), Weighted(weight="record")]
@@ -110,6 +112,60 @@ def test_decoys_are_targets_and_sensitive(tokenizer: Any, case: tuple[str, list[
     assert window.sensitive[1:].tolist() == touching(tokenizer, expected.text, expected.places)
     earlier = [match.span() for match in PLACEHOLDERS.finditer(expected.text)]
     assert window.ignored[1:].tolist() == touching(tokenizer, expected.text, earlier)
+
+
+@settings(deadline=None, max_examples=500)
+@given(pair=twins(), seed=st.integers(0, 2**32), fitted=st.booleans())
+def test_neighbours_of_one_pattern_have_the_same_tokens(tokenizer: Any, pair: Twins, seed: int, fitted: bool) -> None:
+    """Records that differ in flagged characters alone, with equal shapes and pattern, under one stream."""
+    encoding = Encoding(tokenizer=tokenizer, context=500, windows=4)
+    counts = {name: [1.0 / (at + 1) for at in range(table.size)] for name, table in tables().items()}
+    shares = frequencies(counts) if fitted else {}
+    ours, theirs = (
+        encode(
+            [FlaggedRecord(Record("1", text), tuple(spans))] * 2,
+            Text.DECOY,
+            encoding,
+            by_frequency(random.Random(seed).randrange, shares),
+            "record",
+        )
+        for text, spans in (pair.ours, pair.theirs)
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        assert [window.token_ids.tolist() for window in one] == [window.token_ids.tolist() for window in other]
+        assert [window.sensitive.tolist() for window in one] == [window.sensitive.tolist() for window in other]
+
+
+def test_the_neighbours_have_equal_values_often_enough() -> None:
+    equal: list[bool] = []
+
+    @settings(deadline=None, max_examples=100, database=None)
+    @given(pair=twins())
+    def check(pair: Twins) -> None:
+        equal.append(pair.equal)
+
+    check()
+    assert sum(equal) > 20
+
+
+def test_a_record_and_its_source_have_equal_decoys(tokenizer: Any) -> None:
+    texts = ("Emma Clarke asked for 4930", "the order 4930 of EMMA CLARKE was shipped")
+    source, target = (
+        FlaggedRecord(
+            Record("1", text),
+            (*found(text, "Emma Clarke"), *found(text, "EMMA CLARKE"), *found(text, "4930", "NUMBER")),
+        )
+        for text in texts
+    )
+    encoding = Encoding(tokenizer=tokenizer, context=500, windows=3, start=7)
+    record = replace(target, source=source)
+    [[window]] = encode([record], Text.DECOY, encoding, uniformly(random.Random(5).randrange), "record")
+    assert window.source is not None
+    asked, shipped = (
+        tokenizer.decode(ids).replace("<|endoftext|>", "").split() for ids in (window.source, window.token_ids[1:])
+    )
+    assert asked[-1] == shipped[2] != "4930"
+    assert [word.upper() for word in asked[:2]] == shipped[4:6] != ["EMMA", "CLARKE"]
 
 
 @pytest.mark.parametrize("kind", Text)

@@ -14,6 +14,7 @@ TEXTS: dict[Shape, str] = {
     "equality": "redacted",
     "corpus equality": "redacted",
     "shape": "decoy",
+    "pattern": "decoy",
 }
 """What a stage without noise reads, by the shape of its relation."""
 

@@ -8,15 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from atdp_cli.privacy.claims import SAME_PATTERN
 from atdp_cli.privacy.guarantee import Guarantee, guarantees, scope_epsilon, selective_void
 from atdp_cli.privacy.ledger import Ledger, LedgerEvent, Prior
 from atdp_cli.privacy.relation import Neighbours, Relation, commitment, intersect
 from atdp_cli.privacy.statement import guarantee_sentences
+from atdp_cli.report.wording import lay_summary
 from tests.privacy.relations import DETECTOR, OTHER_CORPUS, OTHER_DETECTOR, noisy, plain, relation, uniform, votes
 
 RELATIONS = st.builds(
     relation,
-    st.sampled_from(("none", "bytes", "equality", "corpus equality", "shape", "votes")),
+    st.sampled_from(("none", "bytes", "equality", "corpus equality", "shape", "pattern", "votes")),
     unit=st.sampled_from(("line", "paragraph")),
     detector=st.sampled_from((DETECTOR, OTHER_DETECTOR, None)),
     tier=st.sampled_from(("low-entity", "high-entity", "high-contextual")),
@@ -61,7 +63,7 @@ def test_more_relations_leave_no_more_neighbours(
 def test_only_what_stays_the_same_between_neighbours_intersects(relations: list[tuple[str, Relation]]) -> None:
     """Written against the fields, apart from the function: every relation hides flagged characters, by flags of the
     record alone from a detector of an entity tier, and all agree."""
-    hides = all(each.shape in ("bytes", "equality", "shape", "votes") for _, each in relations)
+    hides = all(each.shape in ("bytes", "equality", "shape", "pattern", "votes") for _, each in relations)
     stable = all(
         each.flags is not None
         and each.flags.tier.endswith("entity")
@@ -81,7 +83,7 @@ CHAINED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("changed", CHAINED)
-@pytest.mark.parametrize("text", ["bytes", "shape"])
+@pytest.mark.parametrize("text", ["bytes", "shape", "pattern"])
 def test_a_run_that_flags_otherwise_voids_what_the_one_before_hid(changed: str, text: Any) -> None:
     """What the second flags was read by the first as it is, so no ε covers it."""
     first, second = plain("bytes", stage="redacted"), plain(text, stage="again", **CHAINED[changed])
@@ -132,6 +134,29 @@ def test_by_whom_flags_are_changed_is_an_assumption_of_every_guarantee(option: s
     unflagged = noisy(1.0, 10).model_copy(update={"relation": uniform()})
     assert sentence not in words(ledger(unflagged))
     assert sentence not in words(ledger(noisy(1.0, 10)))
+
+
+def test_equal_decoys_leave_open_which_values_are_equal() -> None:
+    """Every sentence about the neighbours has it; decoys that are drawn one by one say nothing of it."""
+    shape, pattern = (ledger(plain(text), votes(2.0)) for text in ("shape", "pattern"))
+    apart, equal = (by_scope(found) for found in (shape, pattern))
+    assert apart.keys() == equal.keys() >= {"selective", "uncounted"}
+    for scope in ("selective", "uncounted"):
+        assert (apart[scope].epsilon, apart[scope].delta) == (equal[scope].epsilon, equal[scope].delta)
+        assert SAME_PATTERN.format(unit="line") in equal[scope].assumptions
+        assert set(equal[scope].assumptions) - set(apart[scope].assumptions) == {SAME_PATTERN.format(unit="line")}
+    assert "of the same shapes, with words and numbers equal where those have them equal, that" in words(pattern)
+    assert "Which words and numbers of a line are equal is left open." in words(pattern)
+    told = [lay_summary(found, guarantees(found)) for found in (shape, pattern)]
+    assert "which words and numbers in flagged texts of a line are equal" in str(told[1])
+    assert "words and numbers" not in words(shape) + str(told[0])
+
+
+def test_a_ledger_of_decoys_drawn_apart_and_equal_says_both() -> None:
+    both = by_scope(ledger(plain("shape"), plain("pattern")))["selective"]
+    assert both.neighbours is not None
+    assert both.neighbours.shapes == {"shape", "pattern"}
+    assert SAME_PATTERN.format(unit="line") in both.assumptions
 
 
 @settings(deadline=None, max_examples=20)

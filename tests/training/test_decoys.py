@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from atdp_cli.errors import UsageError
 from atdp_cli.privacy.claims import SAME_SHAPE
 from atdp_cli.privacy.guarantee import Guarantee, guarantees, selective_void
 from atdp_cli.privacy.ledger import Ledger, LedgerEvent, PlainTraining, Prior, read_ledger, write_ledger
 from atdp_cli.privacy.relation import Shape
 from atdp_cli.privacy.statement import guarantee_sentences
 from atdp_cli.training.plan import Corpus, Plan, make_plan
-from atdp_cli.training.recipe import ATDP, DECOYS, DP_SGD, NO_DP, REDACTED, Recipe, Text, Train
+from atdp_cli.training.recipe import ATDP, DECOYS, DP_SGD, FITTED_DECOYS, NO_DP, REDACTED, Recipe, Text, Train
+from atdp_cli.training.settings import apply_settings, parse_setting
 from atdp_cli.training.solve import planned_epsilon
 from tests.privacy.relations import TEXTS, noisy, plain, relation
 
@@ -43,6 +45,27 @@ def test_the_ledger_says_that_decoys_were_read(redacted: Shape, tmp_path: Path) 
     assert event == ledger.events[0].model_copy(update={"run": ledger.run})
 
 
+def test_the_ledger_says_that_equal_values_had_equal_decoys(tmp_path: Path) -> None:
+    equal = tuple(replace(stage, decoy_equality="record") for stage in FITTED_DECOYS if isinstance(stage, Train))
+    apart, ledger = plan(FITTED_DECOYS).ledger, plan(equal).ledger
+    assert [event.relation.shape for event in ledger.events if event.kind != "read_model" and event.relation] == [
+        "pattern",
+        "votes",
+    ]
+    write_ledger(tmp_path / "ledger.json", ledger)
+    read = read_ledger(tmp_path / "ledger.json")
+    assert by_scope(read)["selective"].epsilon == by_scope(apart)["selective"].epsilon
+
+
+def test_equal_decoys_need_decoys() -> None:
+    with pytest.raises(UsageError, match="reads no decoys"):
+        apply_settings(NO_DP, [parse_setting(NO_DP, "no-dp.decoy-equality=record")])
+    [stage] = apply_settings(DECOYS, [parse_setting(DECOYS, "decoys.decoy-equality=record")])
+    assert stage == replace(DECOYS[0], decoy_equality="record")
+    with pytest.raises(UsageError, match="Choose"):
+        apply_settings(DECOYS, [parse_setting(DECOYS, "decoys.decoy-equality=corpus")])
+
+
 def test_without_noise_nothing_finite_holds_end_to_end() -> None:
     found = by_scope(plan(DECOYS).ledger)
     assert found["end_to_end"].epsilon == math.inf
@@ -64,7 +87,7 @@ PLAIN = st.builds(
 def test_selective_holds_where_every_plain_stage_hid_what_was_flagged(events: list[LedgerEvent], prior: Prior) -> None:
     ledger = ledger_of(*events, prior=prior)
     stages = [event for event in events if isinstance(event, PlainTraining)]
-    hidden = all(event.relation in (relation("bytes"), relation("equality"), relation("shape")) for event in stages)
+    hidden = all(event.relation in map(relation, ("bytes", "equality", "shape", "pattern")) for event in stages)
     found = by_scope(ledger)
     assert ("selective" in found) is (selective_void(ledger) is None) is (bool(stages) and hidden and prior == "public")
     narrower = {scope for scope, one in found.items() if SAME_SHAPE in one.assumptions}

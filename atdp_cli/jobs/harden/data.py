@@ -26,7 +26,7 @@ from atdp_cli.text.detection.scan import load_pipeline
 from atdp_cli.text.redaction.decoys import WITHOUT, Choose, uniformly
 from atdp_cli.text.redaction.placeholders import Masking
 from atdp_cli.training.plan import StagePlan
-from atdp_cli.training.recipe import Text, reads_records
+from atdp_cli.training.recipe import DecoyEquality, Text, reads_records
 
 T = TypeVar("T")
 
@@ -56,9 +56,9 @@ class RunData:
     planted: tuple[int, ...] | None
     sentence: Windows
 
-    def decoys(self, choose: Choose) -> Sequence[Windows]:
+    def decoys(self, choose: Choose, equality: DecoyEquality | None = None) -> Sequence[Windows]:
         """The training records with decoys; each epoch draws its own."""
-        return encode(self.trained, Text.DECOY, self.encoding, choose)
+        return encode(self.trained, Text.DECOY, self.encoding, choose, equality)
 
     @property
     def unread(self) -> int:

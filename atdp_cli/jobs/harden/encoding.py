@@ -19,9 +19,10 @@ from atdp_cli.text.detection.function_words import function_word_characters
 from atdp_cli.text.detection.span_file import read_spans
 from atdp_cli.text.detection.spans import Range, Span, Tier, at_tier
 from atdp_cli.text.redaction.decoys import Choose, decoy
-from atdp_cli.text.redaction.edits import BY_LABEL, redact_text
+from atdp_cli.text.redaction.edits import BY_LABEL, EditedText, redact_text
+from atdp_cli.text.redaction.equality import equal_decoys
 from atdp_cli.text.redaction.placeholders import Masking
-from atdp_cli.training.recipe import Text
+from atdp_cli.training.recipe import DecoyEquality, Text
 
 Windows = tuple[Window, ...]
 
@@ -79,7 +80,11 @@ def flag(detections: Iterable[Detection], sources: Iterable[Detection] | None, t
 
 
 def encode(
-    flagged: Iterable[FlaggedRecord], text: Text, encoding: Encoding, choose: Choose | None = None
+    flagged: Iterable[FlaggedRecord],
+    text: Text,
+    encoding: Encoding,
+    choose: Choose | None = None,
+    equality: DecoyEquality | None = None,
 ) -> tuple[Windows, ...]:
     """Each record's windows over its raw text, its redacted text, or decoys; one without tokens to predict has none.
 
@@ -88,32 +93,55 @@ def encode(
 
     Args:
         choose: What decoys are drawn with, for text that has them.
+        equality: Within what equal words and numbers have equal decoys; a record and its source are one. None draws
+            each by itself.
     """
-    return tuple(_windows(index, record, text, encoding, choose) for index, record in enumerate(flagged))
+    if text is not Text.DECOY:
+        return tuple(_windows(index, record, text, encoding) for index, record in enumerate(flagged))
+    if choose is None:
+        raise ValueError("decoys need something to draw them with")
+    return tuple(
+        _windows(index, record, text, encoding, _decoys(record, encoding, choose, equality))
+        for index, record in enumerate(flagged)
+    )
 
 
-def _windows(index: int, flagged: FlaggedRecord, text: Text, encoding: Encoding, choose: Choose | None) -> Windows:
-    content, marks = _marked(flagged, text, encoding.masking, choose)
+def _decoys(
+    flagged: FlaggedRecord, encoding: Encoding, choose: Choose, equality: DecoyEquality | None
+) -> tuple[EditedText, ...]:
+    """A record with decoys, and behind it its source, if an encoder reads one."""
+    sides = (flagged,) if flagged.source is None or encoding.start is None else (flagged, flagged.source)
+    if equality is None:
+        return tuple(decoy(side.record.text, side.spans, choose) for side in sides)
+    return equal_decoys([(side.record.text, side.spans) for side in sides], choose)
+
+
+def _windows(
+    index: int,
+    flagged: FlaggedRecord,
+    text: Text,
+    encoding: Encoding,
+    decoys: Sequence[EditedText | None] = (None, None),
+) -> Windows:
+    """A record's windows, of its decoys and those of its source where it has them."""
+    content, marks = _marked(flagged, text, encoding.masking, decoys[0])
     if flagged.source is None or encoding.start is None:
         return encode_windows(
             encoding.tokenizer, index, content, marks, context=encoding.context, max_windows=encoding.windows
         )
-    source, _ = _marked(flagged.source, text, encoding.masking, choose)
+    source, _ = _marked(flagged.source, text, encoding.masking, decoys[1])
     return encode_pair(
         encoding.tokenizer, index, source, content, marks, start=encoding.start, context=encoding.context
     )
 
 
-def _marked(flagged: FlaggedRecord, text: Text, masking: Masking, choose: Choose | None) -> tuple[str, Marks]:
+def _marked(flagged: FlaggedRecord, text: Text, masking: Masking, decoyed: EditedText | None) -> tuple[str, Marks]:
     if text is Text.REDACTED:
         redacted = redact_text(flagged.record.text, flagged.spans, masking)
         ignored = (*redacted.places, *_earlier_placeholders(redacted.text))
         return redacted.text, Marks(function=function_word_characters(redacted.text), ignored=ignored)
     content, sensitive = flagged.record.text, tuple((span.start, span.end) for span in flagged.spans)
-    if text is Text.DECOY:
-        if choose is None:
-            raise ValueError("decoys need something to draw them with")
-        decoyed = decoy(content, flagged.spans, choose)
+    if decoyed is not None:
         content, sensitive = decoyed.text, decoyed.places
     ignored = _earlier_placeholders(content)
     return content, Marks(sensitive=sensitive, function=function_word_characters(content), ignored=ignored)

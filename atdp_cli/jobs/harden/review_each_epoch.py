@@ -57,7 +57,8 @@ def review_each_epoch(
         if split.sources is not None:
             sources = run_detector(split.sources, detector, data.pipeline, ignore)
         flagged = flag(detections, sources, detector.tier)
-        return encode(training_records(flagged, split), plan.stage.text, data.encoding, choose)
+        records = training_records(flagged, split)
+        return encode(records, plan.stage.text, data.encoding, choose, plan.stage.decoy_equality)
 
     return epoch_data
 

@@ -235,7 +235,7 @@ def _epoch_windows(
 
     def windows(epoch: int) -> Sequence[Windows]:
         choose = decoy_choice(context.streams, progress.stage, epoch, progress.frequencies)
-        return data.decoys(choose) if epoch_data is None else epoch_data(plan, epoch, choose)
+        return data.decoys(choose, plan.stage.decoy_equality) if epoch_data is None else epoch_data(plan, epoch, choose)
 
     return windows
 

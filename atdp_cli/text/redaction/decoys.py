@@ -32,11 +32,17 @@ class DecoySlot(NamedTuple):
         common: How many of the choices, from the first, are drawn from where nothing is known of their frequencies.
         table: The name of the table of frequencies that the place may be drawn by; empty for places that must be
             uniform.
+        within: Where the choices stand in the table, one number each, if they are not all of it in its order.
     """
 
     choices: Choices
     common: int
     table: str = ""
+    within: tuple[int, ...] = ()
+
+    def __hash__(self) -> int:
+        # Not of all choices: there are thousands.
+        return hash((self.table, self.common, len(self.choices), self.choices[0]))
 
 
 Shape = tuple[DecoySlot, ...]

@@ -84,11 +84,20 @@ def frequencies(counts: Mapping[str, Sequence[float]]) -> Frequencies:
 
 
 def by_frequency(draw: Draw, shares: Frequencies) -> Choose:
-    """Places are drawn by their table's frequencies; those without one uniformly from their common choices."""
+    """Places are drawn by their table's frequencies; those without one uniformly from their common choices.
+
+    A place that may hold only some choices of its table has their frequencies among themselves.
+    """
+
+    within: dict[DecoySlot, Sequence[int]] = {}
 
     def choose(place: DecoySlot) -> str:
         cumulative = shares.get(place.table)
-        if cumulative is None:
+        if cumulative is not None and place.within:
+            if place not in within:
+                within[place] = _restricted(cumulative, place.within)
+            cumulative = within[place]
+        if cumulative is None or not cumulative[-1]:
             return place.choices[draw(place.common)]
         return place.choices[bisect_right(cumulative, draw(cumulative[-1]))]
 
@@ -102,6 +111,11 @@ def _cumulative(name: str, counts: Sequence[float]) -> tuple[int, ...]:
         for place, count in enumerate(counts)
     )
     return tuple(accumulate(round(share * _RESOLUTION) for share in shares))
+
+
+def _restricted(cumulative: Sequence[int], kept: Sequence[int]) -> tuple[int, ...]:
+    """The frequencies of some choices among themselves, which may all be 0."""
+    return tuple(accumulate(cumulative[at] - (cumulative[at - 1] if at else 0) for at in kept))
 
 
 @cache
