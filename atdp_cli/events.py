@@ -63,6 +63,31 @@ class EpochDone(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrialDone(Event):
+    """`done` of at most `total` trials for the learning rate of a stage are over."""
+
+    stage: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningRateChosen(Event):
+    """The search for a stage's learning rate chose this η."""
+
+    stage: str
+    learning_rate: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochRestored(Event):
+    """A stage went back to the weights of the epoch after which its loss on decoyed held-out text was lowest."""
+
+    stage: str
+    epoch: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class NodesScored(Event):
     """The audit has scored `done` of `total` inner nodes of the candidate trie."""
 

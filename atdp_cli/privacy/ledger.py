@@ -54,10 +54,11 @@ class _Frozen(BaseModel):
 class _Event(_Frozen):
     @model_serializer(mode="wrap")
     def _as_written(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without the relation where there is none, so that what version 1 wrote keeps its digest."""
+        """Without members of later versions that say nothing, so that what earlier ones wrote keeps its digest."""
         written: dict[str, Any] = fields(self)
-        if written.get("relation", self) is None:
-            del written["relation"]
+        for name in ("relation", "chosen_on"):
+            if written.get(name, self) is None:
+                del written[name]
         return written
 
 
@@ -69,6 +70,8 @@ class PlainTraining(_Event):
         text: In `decoy` text every flagged span is a random value of the same shape, made by text/redaction/decoys.py.
         masks: Of ledgers of version 1, which have no relation.
         relation: Between which corpora it is stable: where it read the same text of both.
+        chosen_on: The text on which the stage's settings were chosen by the loss of trials: held-out records with
+            decoys of the same release. None where no text had a say.
     """
 
     kind: Literal["plain"] = "plain"
@@ -77,6 +80,7 @@ class PlainTraining(_Event):
     text: Literal["raw", "redacted", "decoy"]
     masks: Masks | None = None
     relation: Relation | None = None
+    chosen_on: Literal["decoy"] | None = None
 
 
 class SubsampledGaussian(_Event):

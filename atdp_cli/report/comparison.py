@@ -131,9 +131,17 @@ def _perplexity(field: str) -> Callable[[PrivateReport], str]:
     return value
 
 
+def _decoyed_perplexity(report: PrivateReport) -> str:
+    measured = report.decoyed_perplexity
+    if measured is None:
+        return "–"
+    return f"{render_value(measured.before.all, 'fixed')} → {render_value(measured.after.all, 'fixed')}"
+
+
 _PRIVATE_LINES: tuple[tuple[str, Callable[[PrivateReport], str]], ...] = (
     ("perplexity", _perplexity("all")),
     ("of sensitive tokens", _perplexity("sensitive")),
     ("of other tokens", _perplexity("other")),
+    ("with decoys", _decoyed_perplexity),
     ("seconds", lambda report: render_value(report.seconds, "fixed")),
 )

@@ -8,6 +8,7 @@ from pydantic import model_validator
 from atdp_cli.privacy.guarantee import Guarantee
 from atdp_cli.report.audit_entry import AuditEntry
 from atdp_cli.report.numbers import Frozen, Number, json_number
+from atdp_cli.report.tuned_entry import TunedEntry
 
 REPORT_FILE, HTML_FILE = "privacy_report.json", "privacy_report.html"
 
@@ -116,6 +117,9 @@ class StageEntry(Frozen):
             What it did not take is in its ε all the same.
         ended_after: The step after which the allowed ε was used up, as the run had been interrupted and steps that
             were taken again were spent again; null where the stage went to its end.
+        tuned: The learning rate that was searched; null where it was as planned.
+        restored_epoch: The epoch after which the loss on decoyed held-out text was lowest, whose weights the stage has
+            in the end; null where it has those of its last epoch in any case.
     """
 
     name: str
@@ -135,6 +139,8 @@ class StageEntry(Frozen):
     released_weight: float | None = None
     stopped_after: int | None = None
     ended_after: int | None = None
+    tuned: TunedEntry | None = None
+    restored_epoch: int | None = None
 
 
 class ReferenceEntry(Frozen):
@@ -317,6 +323,7 @@ class StagePrivate(Frozen):
         tokens: Read by the stage's steps.
         clamped: For weights from the record: the share of records whose own share of sensitive tokens was already at
             or above the target, so that w is 1 and their tokens weigh the same.
+        trial_losses: Of each trial for the learning rate, in nats a token of decoyed held-out text, in order.
         sensitive_weight: The paper's r(w) as it came out at the start of the stage: the share of all weight, over the
             training records, that sensitive tokens carried; null where no token had weight.
     """
@@ -329,6 +336,7 @@ class StagePrivate(Frozen):
     processor_seconds: float
     tokens: int
     clamped: float | None
+    trial_losses: tuple[Number, ...] = ()
     sensitive_weight: float | None
 
 
@@ -336,6 +344,8 @@ class PrivateReport(Frozen):
     """The public report and what must stay with the records' owner.
 
     Attributes:
+        decoyed_perplexity: The same on held-out records with decoys drawn uniformly from public lists, alike in every
+            run; null where a contextual tier flags words that have none.
         sensitive_share: Of the held-out tokens, in [0, 1].
         planted_canaries: How many training records carry each canary of the manifest; null without one.
         flagged_spans: Flagged spans of the training records.
@@ -351,6 +361,7 @@ class PrivateReport(Frozen):
     public: PublicReport
     seconds: float
     perplexity: BeforeAfter
+    decoyed_perplexity: BeforeAfter | None = None
     sensitive_share: float
     stages: tuple[StagePrivate, ...]
     planted_canaries: tuple[int, ...] | None

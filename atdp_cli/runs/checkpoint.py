@@ -27,7 +27,8 @@ from atdp_cli.runs.workspace import STATE, checkpoint_numbers
 from atdp_cli.text.redaction.frequencies import Frequencies
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
 from atdp_cli.training.objective import Weighing
-from atdp_cli.training.state import StageResult, StageState
+from atdp_cli.training.search import Tuned
+from atdp_cli.training.state import BestEpoch, StageResult, StageState
 
 STATE_FILE = "state.json"
 DIGEST = "digest"
@@ -46,6 +47,7 @@ class Progress:
         stage_state: How far that stage is; None at its beginning.
         alpha: The corpus' share of sensitive tokens as the stage released it; None where it did not.
         frequencies: What the stage released to fit decoys; None where it did not.
+        tuned: What the search for the stage's learning rate found; None where there was none, or it is not over.
         seconds: That the run had taken, by the clock.
     """
 
@@ -54,6 +56,7 @@ class Progress:
     stage_state: StageState | None = None
     alpha: float | None = None
     frequencies: Frequencies | None = None
+    tuned: Tuned | None = None
     seconds: float = 0.0
 
     @property
@@ -68,6 +71,7 @@ class _StageDocument(BaseModel):
     step: int
     result: StageResult
     seed: int | None
+    best: tuple[int, float] | None = None
 
 
 class _StateDocument(BaseModel):
@@ -82,6 +86,7 @@ class _StateDocument(BaseModel):
     underway: _StageDocument | None
     alpha: float | None
     frequencies: dict[str, tuple[int, ...]] | None
+    tuned: Tuned | None = None
     seconds: float
     journal: int
     files: dict[str, str]
@@ -183,15 +188,21 @@ def _document(progress: Progress, journal: int, files: Mapping[str, str]) -> _St
     return _StateDocument(
         stage=progress.stage,
         results=progress.results,
-        underway=None if state is None else _StageDocument(step=state.step, result=state.result, seed=state.seed),
+        underway=None if state is None else _stage_document(state),
         alpha=progress.alpha,
         frequencies=None
         if progress.frequencies is None
         else {name: tuple(counts) for name, counts in progress.frequencies.items()},
+        tuned=progress.tuned,
         seconds=progress.seconds,
         journal=journal,
         files=dict(files),
     )
+
+
+def _stage_document(state: StageState) -> _StageDocument:
+    best = None if state.best is None else (state.best.epoch, state.best.loss)
+    return _StageDocument(step=state.step, result=state.result, seed=state.seed, best=best)
 
 
 def state_tensors(
@@ -205,11 +216,13 @@ def state_tensors(
 
 
 def progress_tensors(progress: Progress) -> dict[str, torch.Tensor]:
-    """The tensors of a run's progress, by name: the optimizer's, what weight decay draws towards, generators."""
+    """The tensors of a run's progress, by name: of optimizer, start, best epoch, generators."""
     if (state := progress.stage_state) is None:
         return {}
     tensors = {f"optimizer.{name}": tensor for name, tensor in state.optimizer.items()}
     tensors |= {f"start.{position}": tensor for position, tensor in enumerate(state.start)}
+    if state.best is not None:
+        tensors |= {f"best.{position}": tensor for position, tensor in enumerate(state.best.parameters)}
     return tensors | {f"generator.{name}": tensor for name, tensor in state.generators.items()}
 
 
@@ -344,7 +357,6 @@ def _read_tensors(state: SavedState) -> Iterator[dict[str, torch.Tensor]]:
 
 def _progress(document: _StateDocument, tensors: Mapping[str, torch.Tensor]) -> Progress:
     stage = document.underway
-    start = sorted(_with_prefix("start.", tensors).items(), key=lambda item: int(item[0]))
     return Progress(
         stage=document.stage,
         results=document.results,
@@ -354,14 +366,26 @@ def _progress(document: _StateDocument, tensors: Mapping[str, torch.Tensor]) -> 
             step=stage.step,
             result=stage.result,
             optimizer=_with_prefix("optimizer.", tensors),
-            start=tuple(tensor for _, tensor in start),
+            start=_in_order("start.", tensors),
             seed=stage.seed,
+            best=None if stage.best is None else _best_epoch(*stage.best, tensors),
             generators=_with_prefix("generator.", tensors),
         ),
         alpha=document.alpha,
         frequencies=document.frequencies,
+        tuned=document.tuned,
         seconds=document.seconds,
     )
+
+
+def _best_epoch(epoch: int, loss: float, tensors: Mapping[str, torch.Tensor]) -> BestEpoch:
+    return BestEpoch(epoch=epoch, loss=loss, parameters=_in_order("best.", tensors))
+
+
+def _in_order(prefix: str, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """The tensors whose names are the prefix and a number."""
+    numbered = sorted(_with_prefix(prefix, tensors).items(), key=lambda item: int(item[0]))
+    return tuple(tensor for _, tensor in numbered)
 
 
 def _with_prefix(prefix: str, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

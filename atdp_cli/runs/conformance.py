@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from atdp_cli.errors import ConformanceError
 from atdp_cli.privacy.journal import journal_lines
-from atdp_cli.privacy.ledger import GaussianRelease, PrivateEvent, SubsampledGaussian, private_events
+from atdp_cli.privacy.ledger import GaussianRelease, PlainTraining, PrivateEvent, SubsampledGaussian, private_events
 from atdp_cli.privacy.release import released_share
 from atdp_cli.privacy.trace import (
     Noised,
@@ -36,7 +36,7 @@ from atdp_cli.runs.workspace import Workspace
 from atdp_cli.training.distributed.collectives import all_reduce_any
 from atdp_cli.training.distributed.ranks import Ranks
 from atdp_cli.training.objective import Weighing
-from atdp_cli.training.plan import Plan, StagePlan, step_events
+from atdp_cli.training.plan import AnyPlan, Plan, StagePlan, step_events
 from atdp_cli.training.recipe import DPSGD
 from atdp_cli.training.state import StageResult
 
@@ -161,9 +161,20 @@ def _check_complete(plan: Plan, results: _Results, session: TracedSession, start
             raise _error(
                 entry, Difference(what="how often it was done", planned=int(place in known), used=found[place])
             )
+    for stage, (result, _) in zip(plan.stages, results, strict=True):
+        chosen = result.tuned is not None or result.restored_epoch is not None
+        if chosen and not _declares_choice(stage):
+            problem = (
+                f"Stage {stage.stage.name}: its settings were chosen on decoyed text, which the ledger does not say."
+            )
+            raise ConformanceError(problem, REMEDY)
     order = [(position, entry.step) for position, entry in session.entries if isinstance(entry, StepTrace)]
     if order != sorted(order):
         raise ConformanceError("The trace has steps in another order than the plan.", REMEDY)
+
+
+def _declares_choice(stage: AnyPlan) -> bool:
+    return any(isinstance(event, PlainTraining) and event.chosen_on is not None for event in stage.events)
 
 
 def _place(position: int, entry: TraceEntry) -> _Place:

@@ -11,7 +11,7 @@ from typing import TextIO
 import torch
 from transformers import PreTrainedModel
 
-from atdp_cli.events import EpochDone, Notify, StageStarted, StepDone
+from atdp_cli.events import EpochDone, EpochRestored, Notify, StageStarted, StepDone
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.journal import spend
 from atdp_cli.privacy.rng import KeyStream
@@ -30,6 +30,7 @@ from atdp_cli.training.plan import StagePlan, step_events
 from atdp_cli.training.recipe import DPSGD
 from atdp_cli.training.state import (
     AfterStep,
+    BestEpoch,
     StageMetrics,
     StageResult,
     StageState,
@@ -38,13 +39,16 @@ from atdp_cli.training.state import (
     set_generators,
 )
 from atdp_cli.training.step import Noise, anneal, noisy_step, optimizer_step
-from atdp_cli.training.trainable import training_only
+from atdp_cli.training.trainable import copies, restore, training_only
 
 Refresh = Callable[[int], Sequence[Example]]
 """Epoch → the same records, weighed as they are to be in that epoch."""
 
 StopCriterion = Callable[[], bool]
 """Whether the stage can end, judged by the model as it is now."""
+
+DecoyedLoss = Callable[[], float]
+"""The model's loss as it is now on held-out text with decoys, in nats a token; the same in all processes."""
 
 HeldOut = Callable[[], Perplexity]
 """The held-out perplexity of the model as it is now."""
@@ -65,6 +69,7 @@ class StageRun:
     Attributes:
         examples: The training records; none for a stage that reads no record.
         held_out: Measured after each epoch.
+        decoyed_loss: By which the best epoch is kept, where the stage restores it.
         notify: Receives the stage's events.
         refresh: Called before each epoch for its examples; None where they stay as they are.
         resume_from: Where to resume; None to start at the beginning.
@@ -81,6 +86,7 @@ class StageRun:
     notify: Notify
     examples: Sequence[Example] = ()
     refresh: Refresh | None = None
+    decoyed_loss: DecoyedLoss | None = None
     resume_from: StageState | None = None
     after_step: AfterStep = ignore_state
     trace: Trace = ignore_trace
@@ -244,6 +250,7 @@ def _run(
     """
     model, plan, taken = run.model, run.plan, _taken(run.resume_from)
     metrics, examples = StageMetrics.resumed(run.resume_from), run.examples
+    best = None if run.resume_from is None else run.resume_from.best
     ended_after = None if max_steps is None or max_steps >= plan.steps else max_steps
     with training_only(model, plan.stage.layers):
         model.train(seed is not None)
@@ -262,12 +269,32 @@ def _run(
                 if number == epoch * plan.steps_per_epoch:
                     model.eval()
                     metrics.perplexities.append(_end_epoch(run, epoch))
+                    best = _best_epoch(run, epoch, best)
                     if stop_criterion is not None and epoch < plan.stage.epochs and stop_criterion():
                         return metrics.result(stopped_after=epoch, ended_after=ended_after)
                     model.train(seed is not None)
-                run.after_step(partial(_state, number, metrics, optimizer, start, seed))
+                run.after_step(partial(_state, number, metrics, optimizer, start, seed=seed, best=best))
+        _restore_epoch(run, best)
     model.eval()
-    return metrics.result(ended_after=ended_after)
+    return metrics.result(ended_after=ended_after, restored_epoch=None if best is None else best.epoch)
+
+
+def _best_epoch(run: StageRun, epoch: int, best: BestEpoch | None) -> BestEpoch | None:
+    """The best epoch so far, the earlier of equals; None where the stage keeps its last one."""
+    if not run.plan.stage.restore_best or run.decoyed_loss is None:
+        return None
+    loss = run.decoyed_loss()
+    if best is not None and best.loss <= loss:
+        return best
+    return BestEpoch(epoch=epoch, loss=loss, parameters=copies(run.model))
+
+
+def _restore_epoch(run: StageRun, best: BestEpoch | None) -> None:
+    """Give the trained parameters the values that they had after the best epoch."""
+    if best is None or best.epoch == run.plan.stage.epochs:
+        return
+    restore(run.model, best.parameters)
+    run.notify(EpochRestored(stage=run.plan.stage.name, epoch=best.epoch))
 
 
 def _taken(state: StageState | None) -> int:
@@ -296,7 +323,9 @@ def _state(
     metrics: StageMetrics,
     optimizer: torch.optim.Optimizer,
     start: tuple[torch.Tensor, ...],
+    *,
     seed: int | None,
+    best: BestEpoch | None,
 ) -> StageState:
     return StageState(
         step=step,
@@ -304,6 +333,7 @@ def _state(
         optimizer=optimizer_tensors(optimizer),
         start=start,
         seed=seed,
+        best=best,
         generators={} if seed is None else generator_states(),
     )
 

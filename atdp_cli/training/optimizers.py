@@ -54,7 +54,7 @@ def _pull_back(
     @torch.no_grad()
     def pull(*_: Any) -> None:
         for parameter, origin in zip(parameters, start, strict=True):
-            local_shard(parameter).lerp_(local_shard(origin), share)
+            local_shard(parameter).lerp_(local_shard(shard_like(parameter, origin)), share)
 
     optimizer.register_step_pre_hook(pull)
 

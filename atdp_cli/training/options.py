@@ -20,6 +20,7 @@ from atdp_cli.text.options import (
 )
 from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.execution import ClippingEngineName, Precision
+from atdp_cli.training.search import Effort
 
 PRIVACY, TRAINING = "Privacy", "Training"
 MOST_RANK = 65_536
@@ -97,6 +98,17 @@ class StyleOptions(Options):
     """Placeholders in stages on redacted text, as for atdp redact: label, angle, numbered or pseudonym. The last two
     tell which flagged texts are equal: numbered within a record, which the selective guarantee then leaves open;
     pseudonym in the whole run, by which none holds."""
+
+
+class TuneOptions(Options):
+    """How the settings of a stage on decoys are found."""
+
+    tune: Annotated[Effort | None, Option(TRAINING, metavar="none|quick|full", fingerprint="recipe", public=True)] = (
+        None
+    )
+    """Tune a last stage on decoys, in recipes without DP stages, from a public start: short trials on decoyed text find
+    η in at most 12 % (quick) or 25 % (full, a finer grid) of its steps; it warms up, and keeps its best epoch. With
+    --learning-rate no trials. Default: quick where the recipe is chosen, else none."""
 
 
 class AdapterOptions(Options):
@@ -221,6 +233,7 @@ class TrainingRunOptions(
     ReviewEpochOptions,
     SpanFileOptions,
     StyleOptions,
+    TuneOptions,
     AdapterOptions,
     ReferenceOptions,
     BudgetOptions,

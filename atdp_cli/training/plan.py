@@ -35,9 +35,11 @@ from atdp_cli.training.recipe import (
     Uniform,
     Weighted,
     can_stop,
+    mechanism_of,
     reads_records,
     reads_reference,
 )
+from atdp_cli.training.search import WARMUP, Effort, Search, plan_search
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,7 @@ class StagePlan:
         noise_multipliers: One σ an epoch for a stage with noise, else empty.
         relation: Between which corpora the stage reads the same.
         events: What the stage will spend.
+        search: How its settings will be searched; None where they are as they stand.
     """
 
     stage: Train
@@ -59,6 +62,7 @@ class StagePlan:
     noise_multipliers: tuple[float, ...]
     relation: Relation
     events: tuple[LedgerEvent, ...]
+    search: Search | None = None
 
     @property
     def steps(self) -> int:
@@ -145,6 +149,8 @@ def make_plan(
     reference: Reference | None = None,
     watched: bool = False,
     jitter_seed: int = 0,
+    tune: Effort | None = None,
+    fixed_rate: bool = False,
 ) -> Plan:
     """Plan every stage and the ledger, which includes those of the starting checkpoint and of the reference.
 
@@ -153,6 +159,8 @@ def make_plan(
         inherited: The ledger beside the starting checkpoint.
         reference: None where no stage reads one.
         watched: Whether private stages stop early by a criterion that reads the reference.
+        tune: How the settings of the last stage are found, which has to be `tunable`; None where they are given.
+        fixed_rate: Its η is given all the same, and is not searched.
 
     Raises:
         UsageError: δ is not below 1/N, a batch is larger than the corpus, a ledger counts another unit, or a stage
@@ -173,10 +181,14 @@ def make_plan(
                 f"{ledger.unit}, this run each {corpus.unit}.",
                 f"Use --unit {ledger.unit}, or give another model.",
             )
+    if tune not in (None, "none") and recipe:
+        recipe = (*recipe[:-1], _tuned_stage(recipe[-1]))
     stages = tuple(
         _plan_stage(stage, position, corpus, reference=reference, watched=watched, jitter_seed=jitter_seed)
         for position, stage in enumerate(recipe)
     )
+    if stages and isinstance(last := stages[-1], StagePlan):
+        stages = (*stages[:-1], _searched(last, tune, fixed_rate=fixed_rate))
     before = compose_ledgers(ledgers).events if ledgers else ()
     events = compact(before + tuple(event for stage in stages for event in stage.events))
     composed = Ledger(
@@ -207,6 +219,40 @@ def _plan_stage(
     return replace(planned, events=read + planned.events)
 
 
+def tunable(recipe: Recipe) -> bool:
+    """Whether the settings of the last stage can be found on decoys: it reads them, and no stage has noise."""
+    if not recipe or any(isinstance(mechanism_of(stage), DPSGD) for stage in recipe):
+        return False
+    last = recipe[-1]
+    return isinstance(last, Train) and last.text is Text.DECOY
+
+
+def _tuned_stage(stage: Stage) -> Stage:
+    """The stage with the settings that --tune does not search: a warm-up, and the best of its epochs."""
+    if not isinstance(stage, Train):
+        return stage
+    return replace(stage, warmup=stage.warmup or WARMUP, restore_best=stage.restore_best is not False)
+
+
+def _searched(plan: StagePlan, tune: Effort | None, *, fixed_rate: bool) -> StagePlan:
+    """The stage's plan with the search of its learning rate, if any; its ledger's event tells what it chooses on."""
+    if tune is None or tune == "none" or fixed_rate:
+        return plan
+    rate = plan.stage.optimizer.learning_rate
+    search = plan_search(rate, steps=plan.steps, steps_per_epoch=plan.steps_per_epoch, effort=tune)
+    events = tuple(
+        event.model_copy(update={"chosen_on": "decoy"}) if isinstance(event, PlainTraining) else event
+        for event in plan.events
+    )
+    return replace(plan, search=search, events=events)
+
+
+def with_chosen_rate(plan: StagePlan, rate: float) -> StagePlan:
+    """The stage's plan with an η that a search tried or chose, and nothing left to search."""
+    optimizer = replace(plan.stage.optimizer, learning_rate=rate)
+    return replace(plan, stage=replace(plan.stage, optimizer=optimizer), search=None)
+
+
 def _read_event(stage: Stage, reference: Reference | None) -> ReadModel:
     if reference is None:
         raise UsageError(
@@ -218,7 +264,12 @@ def _read_event(stage: Stage, reference: Reference | None) -> ReadModel:
 
 def _plan_plain(stage: Train, mechanism: Plain, corpus: Corpus) -> StagePlan:
     relation = _relation(stage, corpus)
-    event = PlainTraining(stage=stage.name, text=stage.text.value, relation=relation)
+    event = PlainTraining(
+        stage=stage.name,
+        text=stage.text.value,
+        relation=relation,
+        chosen_on="decoy" if stage.restore_best else None,
+    )
     batch = min(mechanism.batch_size, corpus.records)
     return StagePlan(
         stage=stage,

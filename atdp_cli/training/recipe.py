@@ -234,10 +234,11 @@ class Train:
             given noise.
         annealing: `linear` lets η fall over the stage's steps, the first with all of it, to 0 behind the last; `none`
             keeps it.
+        warmup: The share of the stage's steps over which η rises in equal parts, beside the annealing; None for none.
+        restore_best: The stage ends with the weights of the epoch with the lowest loss on decoyed held-out text.
         release_noise_multiplier: For decoys, σ of one release of how often public words and digits stand in flagged
             spans, which then are drawn as often; None draws them uniformly and takes nothing from the spans.
-        decoy_equality: `record` gives equal words and numbers of a record equal decoys, so that neighbours have these
-            equal alike; None draws each by itself.
+        decoy_equality: `record` gives equal words and numbers of a record equal decoys; None draws each by itself.
     """
 
     kind: Literal["train"] = "train"
@@ -250,15 +251,19 @@ class Train:
     optimizer: Optimizer = AdamW()
     layers: str = "all"
     annealing: Annealing = "none"
+    warmup: Annotated[float, Field(gt=0, lt=1)] | None = None
+    restore_best: bool | None = None
     release_noise_multiplier: NoiseMultiplier | None = None
     decoy_equality: DecoyEquality | None = None
 
     def __post_init__(self) -> None:
         _check_pattern("layers", self.layers)
-        if self.release_noise_multiplier is not None and self.text is not Text.DECOY:
-            raise contradiction(f"stage {self.name} reads no decoys.", "Leave its release-noise out.")
-        if self.decoy_equality is not None and self.text is not Text.DECOY:
-            raise contradiction(f"stage {self.name} reads no decoys.", "Leave its decoy-equality out.")
+        of_decoys = {"release-noise": self.release_noise_multiplier, "decoy-equality": self.decoy_equality}
+        for option, value in of_decoys.items():
+            if value is not None and self.text is not Text.DECOY:
+                raise contradiction(f"stage {self.name} reads no decoys.", f"Leave its {option} out.")
+        if self.restore_best and not (self.text is Text.DECOY and isinstance(self.mechanism, Plain)):
+            raise contradiction(f"stage {self.name} does not read decoys without noise.", "Leave its restore-best out.")
         if isinstance(self.mechanism, DPSGD):
             return
         if isinstance(self.optimizer, AdamBC):

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 import torch
 
 from atdp_cli.model.perplexity import Perplexity
+from atdp_cli.training.search import Tuned
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageResult:
-    """What a stage did; all of it is private but for `ended_after`.
+    """What a stage did; all of it is private but for `ended_after`, `restored_epoch` and the η of `tuned`.
 
     Attributes:
         perplexities: Held-out perplexity after each epoch.
@@ -20,6 +21,8 @@ class StageResult:
         ended_after: The last step that the allowed ε has room for; None where it has room for all. Where the stage
             stopped before it, the steps up to it are spent.
         tokens: Read by all steps.
+        tuned: The learning rate that a search chose, and its trials; None without a search.
+        restored_epoch: The epoch whose weights the stage has in the end; None where it does not go back to the best.
         seconds, processor_seconds: Wall-clock and CPU seconds without those of measuring.
     """
 
@@ -29,8 +32,24 @@ class StageResult:
     stopped_after: int | None = None
     ended_after: int | None = None
     tokens: int = 0
+    tuned: Tuned | None = None
+    restored_epoch: int | None = None
     seconds: float = 0.0
     processor_seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BestEpoch:
+    """The epoch after which a stage's loss on decoyed held-out text was lowest so far.
+
+    Attributes:
+        loss: In nats a token. Private.
+        parameters: Copies of the trained ones, in the order of the model.
+    """
+
+    epoch: int
+    loss: float
+    parameters: tuple[torch.Tensor, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,6 +65,7 @@ class StageState:
         start: The parameters that weight decay draws towards, one tensor for each trained parameter; empty where it
             draws towards zero.
         seed: Of a plain stage's order; None for a stage with noise.
+        best: None where the stage keeps its last epoch, or none is over.
         generators: The states of torch's own generators, by device, so that dropout continues its sequence. Empty for
             a stage with noise, which draws nothing from them.
     """
@@ -55,6 +75,7 @@ class StageState:
     optimizer: Mapping[str, torch.Tensor]
     start: tuple[torch.Tensor, ...] = ()
     seed: int | None = None
+    best: BestEpoch | None = None
     generators: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
 
@@ -87,7 +108,13 @@ class StageMetrics:
         self.mean_norms.append(float(finite.mean()) if len(finite) else None)
         self.not_finite += len(norms) - len(finite)
 
-    def result(self, *, stopped_after: int | None = None, ended_after: int | None = None) -> StageResult:
+    def result(
+        self,
+        *,
+        stopped_after: int | None = None,
+        ended_after: int | None = None,
+        restored_epoch: int | None = None,
+    ) -> StageResult:
         """The metrics as a result."""
         return StageResult(
             perplexities=tuple(self.perplexities),
@@ -95,6 +122,7 @@ class StageMetrics:
             not_finite=self.not_finite,
             stopped_after=stopped_after,
             ended_after=ended_after,
+            restored_epoch=restored_epoch,
             tokens=self.tokens,
         )
 

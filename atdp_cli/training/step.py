@@ -1,5 +1,6 @@
 """One optimizer step, on a gradient or on a clipped sum with noise."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,10 +29,15 @@ class Noise:
 
 
 def anneal(optimizer: torch.optim.Optimizer, plan: StagePlan, step: int) -> None:
-    """Set the learning rate η for a step, counted from 1."""
-    if plan.stage.annealing == "linear":
-        for group in optimizer.param_groups:
-            group["lr"] = plan.stage.optimizer.learning_rate * (1 - (step - 1) / plan.steps)
+    """Set the learning rate η for a step, counted from 1: the k-th of W steps of warm-up has k/W of it."""
+    stage = plan.stage
+    if stage.annealing == "none" and stage.warmup is None:
+        return
+    share = 1 - (step - 1) / plan.steps if stage.annealing == "linear" else 1.0
+    if stage.warmup is not None:
+        share *= min(1.0, step / math.ceil(stage.warmup * plan.steps))
+    for group in optimizer.param_groups:
+        group["lr"] = stage.optimizer.learning_rate * share
 
 
 def noisy_step(

@@ -1,12 +1,15 @@
-"""Training some of a model's parameters: those whose name matches a pattern."""
+"""A model's trainable parameters: training some of them, those whose name matches a pattern; copies of them."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
+import torch
 from torch import nn
 
 from atdp_cli.errors import UsageError
 from atdp_cli.files.regexes import Expression
+from atdp_cli.training.clipping.engine import trainable
+from atdp_cli.training.distributed.fsdp import local_shard, shard_like
 
 
 def selected(model: nn.Module, layers: str) -> list[nn.Parameter]:
@@ -53,3 +56,15 @@ def frozen(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
     finally:
         for parameter in parameters:
             parameter.requires_grad_(True)
+
+
+def copies(model: nn.Module) -> tuple[torch.Tensor, ...]:
+    """The values of the trainable parameters as they are now, sharded as they are."""
+    return tuple(parameter.detach().clone() for parameter in trainable(model))
+
+
+@torch.no_grad()
+def restore(model: nn.Module, values: Sequence[torch.Tensor]) -> None:
+    """Give the trainable parameters the values of `copies`, which may be whole where these are sharded."""
+    for parameter, value in zip(trainable(model), values, strict=True):
+        local_shard(parameter).copy_(local_shard(shard_like(parameter, value)))

@@ -218,7 +218,7 @@ def test_equal_values_of_a_record_have_equal_decoys_and_the_report_says_so(
     corpus = tmp_path / "twice.txt"
     lines = [f"My ID is {n}, I repeat, my ID is {n}." for n in range(482915, 483015)]
     corpus.write_text("".join(f"{line}\n" for line in lines))
-    run = ("harden", checkpoint_folder, "--data", corpus, "--threads", 1, "--insecure-seed", 1, "--prior", "public")
+    run = ("harden", checkpoint_folder, "--data", corpus, "--threads", 1, "--prior", "public")
     equal = ("--recipe", "decoys", "--set", "decoys.decoy-equality=record", *ENTITIES, "--epochs", 1)
     ended = atdp(*run, *equal, "-o", tmp_path / "out", "--json")
     assert ended.code == 0, ended.err
@@ -230,7 +230,8 @@ def test_equal_values_of_a_record_have_equal_decoys_and_the_report_says_so(
     assert selective["neighbours"]["shapes"] == ["pattern"]
     assert SAME_PATTERN.format(unit="line") in selective["assumptions"]
     assert 'decoy_equality = "record"' in (tmp_path / "out" / "recipe.toml").read_text()
-    assert "which words and numbers in flagged texts of a line are equal" in (tmp_path / "out/README.md").read_text()
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "which words and numbers in flagged texts of a line are equal" in " ".join(card.split())
     again = atdp(*run, "--recipe", tmp_path / "out" / "recipe.toml", "-o", tmp_path / "again", "--json")
     assert again.code == 0, again.err
     assert document(tmp_path / "again", "privacy_ledger.json")["events"][0]["relation"]["shape"] == "pattern"

@@ -22,9 +22,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.manifest import make_manifest, write_manifest
 from atdp_cli.cli.app import run
-from atdp_cli.jobs.harden.streams import Streams
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.rng import KeyStream
+from atdp_cli.runs.streams import Streams
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, clip_factor
 from atdp_cli.training.clipping.select import SelectedEngine, select_engine
 from atdp_cli.training.objective import Example

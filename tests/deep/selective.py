@@ -36,12 +36,12 @@ from atdp_cli.jobs.alike import compare_flagged
 from atdp_cli.jobs.harden import encoding, releases
 from atdp_cli.jobs.harden.data import RunData
 from atdp_cli.jobs.harden.encoding import FlaggedRecord, Windows, encode
-from atdp_cli.jobs.harden.streams import Streams
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.ledger import Ledger
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.privacy.trace import Released
+from atdp_cli.runs.streams import Streams
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.detect import detect_records
 from atdp_cli.text.detection.spans import Tier, at_tier, merge
@@ -158,7 +158,7 @@ def play_on_decoys(world: World, seed: int, *, decoy_text: DecoyText = decoys.de
     game = _game(claimed(REPEATS, records=canaries))
     streams = Streams(seed=seed)
     released, _ = releases.fit_frequencies(world.corpus, 2.5, streams.fresh_stream(0, "frequencies"))
-    choose = releases.decoy_choice(streams, 0, 1, released)
+    choose = releases.decoy_choice(streams, 0, "epoch 1", released)
     correct = 0
     for (own, other), record in zip(pairs, canaries, strict=True):
         seen = [decoy_text(record.record.text, record.spans, choose).text[-5:] for _ in range(REPEATS)]

@@ -28,10 +28,19 @@ from atdp_cli.runs.checkpoint import (
 )
 from atdp_cli.runs.workspace import checkpoint_numbers
 from atdp_cli.training.objective import Weighing
-from atdp_cli.training.state import StageResult, StageState
+from atdp_cli.training.search import Trial, Tuned
+from atdp_cli.training.state import BestEpoch, StageResult, StageState
 
 figures = st.none() | st.floats(allow_nan=False)
 perplexities = st.builds(Perplexity, all=figures, sensitive=figures, other=figures)
+rates = st.floats(1e-9, 1)
+searches = st.none() | st.builds(
+    Tuned,
+    learning_rate=rates,
+    trials=st.lists(
+        st.builds(Trial, learning_rate=rates, steps=st.integers(1, 99), loss=st.floats(allow_nan=False)), max_size=3
+    ).map(tuple),
+)
 results = st.builds(
     StageResult,
     perplexities=st.lists(perplexities, max_size=3).map(tuple),
@@ -40,6 +49,8 @@ results = st.builds(
     stopped_after=st.none() | st.integers(1, 9),
     ended_after=st.none() | st.integers(0, 9),
     tokens=st.integers(0, 2**60),
+    tuned=searches,
+    restored_epoch=st.none() | st.integers(1, 9),
     seconds=st.floats(0, 1e9),
     processor_seconds=st.floats(0, 1e9),
 )
@@ -56,6 +67,12 @@ def tensors(draw: st.DrawFn) -> torch.Tensor:
     return found.transpose(0, -1) if len(shape) > 1 else found
 
 
+bests = st.none() | st.builds(
+    BestEpoch,
+    epoch=st.integers(1, 9),
+    loss=st.floats(allow_nan=False),
+    parameters=st.lists(tensors(), max_size=12).map(tuple),
+)
 underways = st.builds(
     StageState,
     step=st.integers(0, 99),
@@ -63,6 +80,7 @@ underways = st.builds(
     optimizer=st.dictionaries(st.sampled_from(["0.exp_avg", "0.step", "11.exp_avg", "noise.steps"]), tensors()),
     start=st.lists(tensors(), max_size=12).map(tuple),
     seed=st.none() | st.integers(0, 2**63 - 1),
+    best=bests,
     generators=st.dictionaries(st.sampled_from(["cpu", "cuda:0"]), tensors()),
 )
 progresses = st.builds(
@@ -72,6 +90,7 @@ progresses = st.builds(
     stage_state=st.none() | underways,
     alpha=figures,
     frequencies=st.none() | st.dictionaries(st.text(max_size=5), st.lists(st.integers(0, 2**41)).map(tuple)),
+    tuned=searches,
     seconds=st.floats(0, 1e9),
 )
 
@@ -102,8 +121,14 @@ def same_underway(one: StageState | None, other: StageState | None) -> bool:
         for mine, theirs in ((one.optimizer, other.optimizer), (one.generators, other.generators))
     )
     starts = len(one.start) == len(other.start) and all(map(same, one.start, other.start))
+    if one.best is None or other.best is None:
+        bests_same = one.best is other.best
+    else:
+        mine, theirs = one.best, other.best
+        bests_same = (mine.epoch, mine.loss) == (theirs.epoch, theirs.loss)
+        bests_same &= all(same(*pair) for pair in zip(mine.parameters, theirs.parameters, strict=True))
     plain = (one.step, one.result, one.seed) == (other.step, other.result, other.seed)
-    return mappings and starts and plain
+    return mappings and starts and bests_same and plain
 
 
 @contextmanager
@@ -127,6 +152,7 @@ def test_what_was_saved_is_what_is_restored(progress: Progress, shard: int) -> N
     assert state.journal == 17
     assert (found.stage, found.results, found.alpha) == (progress.stage, progress.results, progress.alpha)
     assert (found.frequencies, found.seconds) == (progress.frequencies, progress.seconds)
+    assert found.tuned == progress.tuned
     assert same_underway(found.stage_state, progress.stage_state)
     assert all(same(dict(other.named_parameters())[name], dict(model.named_parameters())[name]) for name in TRAINED)
     assert other.two.weight is other.one.weight

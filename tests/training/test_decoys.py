@@ -20,6 +20,7 @@ from atdp_cli.training.recipe import ATDP, DECOYS, DP_SGD, FITTED_DECOYS, NO_DP,
 from atdp_cli.training.settings import apply_settings, parse_setting
 from atdp_cli.training.solve import planned_epsilon
 from tests.privacy.relations import TEXTS, noisy, plain, relation
+from tests.training.stages import trained
 
 
 def plan(recipe: Recipe, *, redacted: Shape = "bytes", prior: Prior = "public", **flags: Any) -> Plan:
@@ -61,7 +62,7 @@ def test_equal_decoys_need_decoys() -> None:
     with pytest.raises(UsageError, match="reads no decoys"):
         apply_settings(NO_DP, [parse_setting(NO_DP, "no-dp.decoy-equality=record")])
     [stage] = apply_settings(DECOYS, [parse_setting(DECOYS, "decoys.decoy-equality=record")])
-    assert stage == replace(DECOYS[0], decoy_equality="record")
+    assert stage == replace(trained(DECOYS)[0], decoy_equality="record")
     with pytest.raises(UsageError, match="Choose"):
         apply_settings(DECOYS, [parse_setting(DECOYS, "decoys.decoy-equality=corpus")])
 
@@ -74,6 +75,7 @@ def test_without_noise_nothing_finite_holds_end_to_end() -> None:
     assert found["increment"].epsilon is None
 
 
+HIDING = (relation("bytes"), relation("equality"), relation("shape"), relation("pattern"))
 PLAIN = st.builds(
     plain,
     st.sampled_from(sorted(TEXTS)),
@@ -87,7 +89,7 @@ PLAIN = st.builds(
 def test_selective_holds_where_every_plain_stage_hid_what_was_flagged(events: list[LedgerEvent], prior: Prior) -> None:
     ledger = ledger_of(*events, prior=prior)
     stages = [event for event in events if isinstance(event, PlainTraining)]
-    hidden = all(event.relation in map(relation, ("bytes", "equality", "shape", "pattern")) for event in stages)
+    hidden = all(event.relation in HIDING for event in stages)
     found = by_scope(ledger)
     assert ("selective" in found) is (selective_void(ledger) is None) is (bool(stages) and hidden and prior == "public")
     narrower = {scope for scope, one in found.items() if SAME_SHAPE in one.assumptions}

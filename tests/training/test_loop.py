@@ -1,6 +1,8 @@
 """A stage's loop: what it draws, what it writes before it steps, and what it refuses."""
 
+import copy
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -9,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
-from atdp_cli.errors import RunError
-from atdp_cli.events import EpochDone, Event, StepDone
+from atdp_cli.errors import InterruptedRunError, RunError
+from atdp_cli.events import EpochDone, EpochRestored, Event, StepDone
 from atdp_cli.model.perplexity import perplexity
 from atdp_cli.privacy.journal import open_journal, read_journal
 from atdp_cli.privacy.relation import hypothetical
@@ -28,6 +32,7 @@ from atdp_cli.training.optimizers import make_optimizer
 from atdp_cli.training.plan import Corpus, Plan, StagePlan, make_plan
 from atdp_cli.training.recipe import (
     ATDP,
+    DECOYS,
     DPSGD,
     NO_DP,
     SGD,
@@ -40,7 +45,7 @@ from atdp_cli.training.recipe import (
     Train,
     Uniform,
 )
-from atdp_cli.training.state import StageResult
+from atdp_cli.training.state import StageResult, StageState, ignore_state
 from tests.training.stages import stage_run, trained
 from tests.training.test_clipping import CLIP, VOCABULARY, distance, example, gpt2, norm
 
@@ -222,6 +227,35 @@ def test_plain_training_learns_and_reports(tmp_path: Path) -> None:
     assert (found[2] or 0) < (found[0] or 0) < VOCABULARY
     assert sum(isinstance(event, StepDone) for event in heard) == stage.steps
     assert not model.training
+
+
+@settings(max_examples=25)
+@given(st.lists(st.sampled_from([1.0, 2.0, math.inf]), min_size=3, max_size=3), st.integers(0, 9))
+def test_a_stage_that_restores_the_best_epoch_has_its_weights(losses: list[float], stop: int) -> None:
+    """Whatever the losses are, and wherever it is interrupted: those of the first of the lowest."""
+    model, plan = gpt2(), plan_for((replace(trained(DECOYS)[0], restore_best=True, epochs=3),), 30).training[0]
+    examples, heard = [example(5, seed=seed) for seed in range(30)], list[Event]()
+    after_epochs: list[list[torch.Tensor]] = []
+    saved: list[StageState] = []
+
+    def loss() -> float:
+        after_epochs.append([parameter.detach().clone() for parameter in model.parameters()])
+        return losses[len(after_epochs) - 1]
+
+    def save(state: Callable[[], StageState]) -> None:
+        if state().step == stop:
+            saved.append(copy.deepcopy(state()))
+            raise InterruptedRunError("stopped", "")
+
+    stage = stage_run(model, plan, examples=examples, decoyed_loss=loss, after_step=save, notify=heard.append)
+    try:
+        result = run_plain(stage, seed=1)
+    except InterruptedRunError:
+        result = run_plain(replace(stage, resume_from=saved[0], after_step=ignore_state), seed=1)
+    best = losses.index(min(losses))
+    assert result.restored_epoch == best + 1
+    assert all(map(torch.equal, model.parameters(), after_epochs[best]))
+    assert [event.epoch for event in heard if isinstance(event, EpochRestored)] == ([] if best == 2 else [best + 1])
 
 
 def test_every_stage_starts_with_a_fresh_optimizer() -> None:

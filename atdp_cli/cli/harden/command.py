@@ -56,21 +56,27 @@ def _harden(context: typer.Context, model: Path, options: HardenOptions, group: 
         with_budget,
         with_learning_rate,
         with_resumed_epochs,
+        with_tune,
     )
     from atdp_cli.jobs.harden.request import plan_request
+    from atdp_cli.training.plan import tunable
 
     command = {"command": full_command(context), "command_without_paths": without_paths(context, HardenOptions)}
     options, chosen_by = choose_recipe(model, options)
     request = make_request(model, options).replace(ranks=group.ranks, **command)
+    if request.recipe:
+        request = request.replace(fixed_rate=sets_learning_rate(options, request.recipe[-1].name))
     if options.minutes is not None and group.ranks.size > 1:
         raise UsageError("--minutes goes with one process.", "Choose --epochs; --dry-run shows how long they take.")
     console = options.console() if group.ranks.first else stderr_console(quiet=True)
     if chosen_by in ("default", "--auto"):
         request = start_from_reference(request)
-        if not sets_learning_rate(options):
-            request = with_learning_rate(request)
+        request = with_tune(request)
         if not sets_noise(options):
             request = with_budget(request)
+    tuned = request.tune not in (None, "none") and tunable(request.recipe)
+    if (chosen_by in ("default", "--auto") or tuned) and not request.fixed_rate:
+        request = with_learning_rate(request)
     planned, minutes = plan_request(request), options.minutes
     notice = first_line(planned, model, chosen_by)
     if minutes is not None and (resumed := with_resumed_epochs(planned)) is not None:

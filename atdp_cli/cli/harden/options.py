@@ -22,6 +22,7 @@ from atdp_cli.training.options import (
     ReviewEpochOptions,
     SeedOptions,
     StyleOptions,
+    TuneOptions,
     WritingOptions,
 )
 from atdp_cli.training.settings import stage_options
@@ -80,6 +81,7 @@ class HardenOptions(
     _Training,  # type: ignore[misc]  # its fields are known when it runs
     AdapterOptions,
     SettingOptions,
+    TuneOptions,
     ReferenceOptions,
     _Noise,  # type: ignore[misc]
     BudgetOptions,

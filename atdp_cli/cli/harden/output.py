@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 from atdp_cli.cli.terminal.console import figure
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console
 
     from atdp_cli.jobs.harden.request import Planned
@@ -53,12 +55,29 @@ def show_plan(planned: "Planned", engine: str, needs: Needs, console: "Console")
         f"{split.training:,} training records, one {planned.plan.ledger.unit} each; {len(split.held_out):,} held out. "
         f"About {_duration(needs.seconds)} of training {clipping}{memory}."
     )
+    for search in _searches(planned):
+        console.print(search)
     for line in guarantee_sentences(planned.plan.ledger, planned.guarantees):
         console.print(line)
     if hint := advice(planned.plan.ledger):
         console.print(hint)
     if needs.seconds > LONG_RUN_SECONDS:
         console.print("That is long: --lora-rank 8 trains far fewer parameters, --max-records takes fewer records.")
+
+
+def _searches(planned: "Planned") -> "Iterator[str]":
+    """What is searched before a stage, a line each."""
+    for stage in planned.plan.training:
+        if (search := stage.search) is None:
+            continue
+        name, trials = stage.stage.name, search.most_trials
+        if trials:
+            yield (
+                f"The learning rate of {name} is searched on decoyed text first, from {min(search.rates):g} to "
+                f"{max(search.rates):g}: at most {trials} trials of {search.steps_per_trial:,} steps."
+            )
+        else:
+            yield f"Stage {name} has too few steps for trials: η = {stage.stage.optimizer.learning_rate:g}."
 
 
 def _sigmas(entry: "StageEntry") -> str:
@@ -77,9 +96,16 @@ def show_result(finished: "HardenResult", console: "Console") -> None:
     from atdp_cli.report.document import HTML_FILE
 
     table = Table("held-out perplexity", "all", "sensitive", "other", title="Result", title_justify="left")
-    for name, perplexity in (("before", finished.before), ("after", finished.after)):
-        cells = (perplexity.all, perplexity.sensitive, perplexity.other)
-        table.add_row(name, *(figure(cell) for cell in cells))
+    rows = (
+        ("before", finished.before),
+        ("after", finished.after),
+        ("before, with decoys", finished.decoyed_before),
+        ("after, with decoys", finished.decoyed_after),
+    )
+    for name, perplexity in rows:
+        if perplexity is not None:
+            cells = (perplexity.all, perplexity.sensitive, perplexity.other)
+            table.add_row(name, *(figure(cell) for cell in cells))
     console.print(table)
     if finished.failed is not None:
         console.print(finished.failed)
@@ -109,6 +135,7 @@ def plan_json(planned: "Planned", notice: str, engine: str, needs: Needs) -> dic
         "notice": notice,
         "steps": planned.plan.steps,
         "stages": _stages(planned),
+        "trial_steps": sum(stage.search.most_steps for stage in planned.plan.training if stage.search is not None),
         "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(planned.guarantees)],
         "insecure_seed": planned.plan.ledger.insecure_seed,
         "engine": engine if clipped(_entries(planned)) else None,
@@ -134,6 +161,12 @@ def result_json(planned: "Planned", finished: "HardenResult") -> dict[str, Any]:
         "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(finished.guarantees)],
         "insecure_seed": finished.ledger.insecure_seed,
         "perplexity": {"before": json_numbers(asdict(finished.before)), "after": json_numbers(asdict(finished.after))},
+        "decoyed_perplexity": None
+        if finished.decoyed_before is None or finished.decoyed_after is None
+        else {
+            "before": json_numbers(asdict(finished.decoyed_before)),
+            "after": json_numbers(asdict(finished.decoyed_after)),
+        },
         "seconds": finished.seconds,
         "failed": finished.failed,
         "ended_early": finished.ended_early,

@@ -71,9 +71,10 @@ def make_request(model: Path, options: HardenOptions) -> "HardenRequest":
     )
 
 
-def sets_learning_rate(options: HardenOptions) -> bool:
-    """Whether the command line sets a learning rate itself."""
-    return options.learning_rate is not None or _sets(options, "learning-rate")
+def sets_learning_rate(options: HardenOptions, stage: str) -> bool:
+    """Whether the command line sets the learning rate of the stage, which is the one that bare options act on."""
+    set_ = any(text.replace("_", "-").startswith(f"{stage}.learning-rate=".replace("_", "-")) for text in options.set_)
+    return options.learning_rate is not None or set_
 
 
 def sets_noise(options: HardenOptions) -> bool:

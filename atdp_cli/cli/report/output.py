@@ -1,12 +1,12 @@
 """A report on the terminal: the sentences first, then a table for each thing that was measured."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from atdp_cli.report.audit_entry import AuditEntry
 from atdp_cli.report.comparison import compare, public_of
-from atdp_cli.report.document import PrivateReport, PublicReport
+from atdp_cli.report.document import PerplexityEntry, PrivateReport, PublicReport
 from atdp_cli.report.happened import stated_guarantees
 from atdp_cli.report.html import SCOPES, render_value
 from atdp_cli.report.numbers import Number
@@ -143,10 +143,17 @@ def _within(value: Number, interval: tuple[float, float] | None) -> str:
     return render_value(value, "fixed") + ("" if interval is None else f" ({interval[0]:.2f}–{interval[1]:.2f})")
 
 
+def _perplexities(report: PrivateReport) -> Iterator[tuple[str, PerplexityEntry]]:
+    yield from report.perplexity
+    if report.decoyed_perplexity is not None:
+        for name, entry in report.decoyed_perplexity:
+            yield f"{name}, with decoys", entry
+
+
 def _show_private(report: PrivateReport, console: "Console") -> None:
     rows = [
         (name, *(render_value(value, "fixed") for value in (perplexity.all, perplexity.sensitive, perplexity.other)))
-        for name, perplexity in (("before", report.perplexity.before), ("after", report.perplexity.after))
+        for name, perplexity in _perplexities(report)
     ]
     _print(console, "Private: held-out perplexity", ("", "all", "sensitive", "other"), rows)
     stages = [

@@ -15,8 +15,10 @@ from atdp_cli.cli.terminal.json_lines import EventLines, ProgressOption, write_l
 from atdp_cli.events import (
     CrossChecked,
     EpochDone,
+    EpochRestored,
     Event,
     FellBack,
+    LearningRateChosen,
     NodesScored,
     Notify,
     RecordsRead,
@@ -24,6 +26,7 @@ from atdp_cli.events import (
     ReviewQueued,
     StageStarted,
     StepDone,
+    TrialDone,
 )
 
 
@@ -138,6 +141,14 @@ def _for_people(console: Console) -> Iterator[Notify]:
                     f"{stage}, epoch {epoch} of {epochs}: held-out perplexity {{}} (sensitive {{}}, other {{}})".format(
                         *shown
                     )
+                )
+            case TrialDone(stage=stage, done=done, total=total):
+                advance(f"trials for {stage}", done, total)
+            case LearningRateChosen(stage=stage, learning_rate=rate):
+                console.print(f"{stage}: the trials chose η = {rate:g}.")
+            case EpochRestored(stage=stage, epoch=epoch):
+                console.print(
+                    f"{stage}: on decoyed text epoch {epoch} was better than the last, so its weights are kept."
                 )
             case NodesScored(model=model, done=done, total=total):
                 advance(f"scoring {Path(model).name}", done, total)

@@ -5,18 +5,23 @@ from typing import Literal
 
 from atdp_cli.errors import UsageError
 from atdp_cli.files.private import FAILED, PARTIAL, PRIVATE, beside
-from atdp_cli.jobs.harden.request import HardenRequest, Planned, plan_request
+from atdp_cli.jobs.harden.request import HardenRequest, Planned, plan_request, unprotected_past
 from atdp_cli.model.folder import check_folder, hidden_width
+from atdp_cli.model.seal import ledger_beside
 from atdp_cli.privacy.accountant import epsilon_pld
-from atdp_cli.privacy.ledger import LEDGER_FILE, PlainTraining, private_events, read_ledger
+from atdp_cli.privacy.ledger import LEDGER_FILE, private_events, read_ledger
 from atdp_cli.runs.fingerprint import RECIPE as BEGUN
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import Plain, Recipe, Text, Train, last_private, mechanism_of, parse_recipe, reads_records
 from atdp_cli.training.recipe_file import RecipeFile, parse_recipe_text
+from atdp_cli.training.search import Effort
 from atdp_cli.training.settings import apply_settings, has_option, stage_options, stage_setting
 
 RECIPE, EPSILON, TIER = "fitted-decoys", 3.0, Tier.LOW_ENTITY
 """As measured in examples/sweep."""
+
+TUNE: Effort = "quick"
+"""From a public start. What a model of unknown past memorised goes only with a learning rate that is high enough."""
 
 FORMER = "atdp"
 """The recipe that earlier versions took where none was given, and one with a DP stage."""
@@ -69,6 +74,24 @@ def with_learning_rate(request: HardenRequest) -> HardenRequest:
         return request
     rate = stage_setting(request.recipe, "learning-rate", learning_rate(width))
     return request.replace(recipe=apply_settings(request.recipe, [rate]))
+
+
+def with_tune(request: HardenRequest) -> HardenRequest:
+    """The request with --tune as it is by default: as the run to resume began, else `TUNE` where the start is public.
+
+    Where people review before each epoch nothing is tuned.
+
+    Raises:
+        InputError: A ledger or the record of the run to resume cannot be read.
+    """
+    if request.tune is not None or request.review is not None:
+        return request
+    begun = recipe_begun(request.output) if request.resume else None
+    if begun is not None:
+        return request.replace(tune=begun.run.tune)
+    check_folder(request.model)
+    unprotected = unprotected_past(request.prior, ledger_beside(request.model))
+    return request if unprotected else request.replace(tune=TUNE)
 
 
 def with_budget(request: HardenRequest) -> HardenRequest:
@@ -193,6 +216,4 @@ def _left_in(planned: Planned) -> str | None:
 
 def _unprotected_start(planned: Planned) -> bool:
     """Whether the starting checkpoint may have memorised raw text: its past is unknown, or its ledger says so."""
-    earlier = () if planned.inherited is None else planned.inherited.events
-    raw = any(isinstance(event, PlainTraining) and event.text == "raw" for event in earlier)
-    return raw or planned.plan.ledger.prior == "unknown"
+    return unprotected_past(planned.plan.ledger.prior, planned.inherited)

@@ -16,11 +16,12 @@ from atdp_cli.jobs.detector import detector_pipeline
 from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, Windows, encode, flag_corpus
 from atdp_cli.jobs.harden.request import HardenRequest, Planned
 from atdp_cli.jobs.harden.sentence import mark_sentence
-from atdp_cli.jobs.harden.streams import Streams, integer_draws
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
+from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.report.document import MADE_UP_SENTENCE
 from atdp_cli.runs.broadcast import main_process_first
+from atdp_cli.runs.streams import Streams, integer_draws
 from atdp_cli.text.corpus.split import Split
 from atdp_cli.text.detection.scan import load_pipeline
 from atdp_cli.text.redaction.decoys import WITHOUT, Choose, uniformly
@@ -42,7 +43,11 @@ class RunData:
         pipeline: The spaCy pipeline; None where the run reads spans from a file and needs none.
         flagged: All records, the held-out ones too, with their spans.
         trained: Those of the training records.
-        training: Their windows, by text.
+        held_out_records: Those of the held-out records.
+        training: Windows of the training records, by text.
+        held_out: Windows of the held-out records as they are.
+        held_out_with_decoys: The same with decoys drawn uniformly, alike in every run; none where spans of a contextual
+            tier have no decoys.
         planted: How many training records carry each canary; None where there is no manifest or no raw text is read.
         sentence: The made-up sentence; none for a model that reads one text and writes another.
     """
@@ -51,14 +56,21 @@ class RunData:
     encoding: Encoding
     flagged: tuple[FlaggedRecord, ...]
     trained: tuple[FlaggedRecord, ...]
+    held_out_records: tuple[FlaggedRecord, ...]
     training: Mapping[Text, Sequence[Windows]]
     held_out: Sequence[Window]
+    held_out_with_decoys: Sequence[Window]
     planted: tuple[int, ...] | None
     sentence: Windows
 
     def decoys(self, choose: Choose, equality: DecoyEquality | None = None) -> Sequence[Windows]:
         """The training records with decoys; each epoch draws its own."""
         return encode(self.trained, Text.DECOY, self.encoding, choose, equality)
+
+    def held_out_decoys(self, choose: Choose, equality: DecoyEquality | None, *, most: int) -> Sequence[Window]:
+        """Windows of at most so many held-out records, evenly apart by position, with decoys."""
+        records = [self.held_out_records[place] for place in spread(len(self.held_out_records), most)]
+        return [each for windows in encode(records, Text.DECOY, self.encoding, choose, equality) for each in windows]
 
     @property
     def unread(self) -> int:
@@ -88,7 +100,8 @@ def prepare_data(planned: Planned, checkpoint: Checkpoint, streams: Streams, not
     # These decoys are weighed, and never trained on: each epoch draws its own.
     choose = uniformly(integer_draws(streams.stream(0, "decoys")))
     training = {text: encode(trained, text, encoding, choose) for text in sorted(texts)}
-    held_out = _held_out(flagged, split, encoding)
+    held_out_records = tuple(record for place, record in enumerate(flagged) if place in split.held_out)
+    held_out = _held_out(held_out_records, encoding)
     planted = None
     if planned.manifest is not None:
         # Where only decoys or placeholders are read the corpus must still be the one that was planted.
@@ -99,8 +112,10 @@ def prepare_data(planned: Planned, checkpoint: Checkpoint, streams: Streams, not
         encoding=encoding,
         flagged=flagged,
         trained=trained,
+        held_out_records=held_out_records,
         training=training,
         held_out=held_out,
+        held_out_with_decoys=_held_out_with_decoys(held_out_records, encoding),
         planted=planted if Text.RAW in training else None,
         sentence=mark_sentence(MADE_UP_SENTENCE, request.detector, checkpoint, pipeline) if with_sentence else (),
     )
@@ -111,8 +126,12 @@ def training_records(records: Sequence[T], split: Split) -> tuple[T, ...]:
     return tuple(record for position, record in enumerate(records) if position not in split.held_out)
 
 
-def _held_out(flagged: Sequence[FlaggedRecord], split: Split, encoding: Encoding) -> list[Window]:
-    records = [record for position, record in enumerate(flagged) if position in split.held_out]
+def spread(count: int, most: int) -> list[int]:
+    """At most so many of `count` positions, evenly apart."""
+    return [number * count // most for number in range(most)] if count > most else list(range(count))
+
+
+def _held_out(records: Sequence[FlaggedRecord], encoding: Encoding) -> list[Window]:
     windows = [window for windows in encode(records, Text.RAW, encoding) for window in windows]
     if not any(window.targets.any() for window in windows):
         raise InputError("No held-out record has a token to predict.", "Give another --valid file, or more records.")
@@ -131,10 +150,20 @@ def _encoding(request: HardenRequest, checkpoint: Checkpoint, streams: Streams) 
     )
 
 
+def _held_out_with_decoys(records: Sequence[FlaggedRecord], encoding: Encoding) -> list[Window]:
+    if _without_decoys(records):
+        return []
+    choose = uniformly(integer_draws(insecure_stream(0, "held-out decoys")))
+    return [window for windows in encode(records, Text.DECOY, encoding, choose) for window in windows]
+
+
+def _without_decoys(records: Sequence[FlaggedRecord]) -> list[str]:
+    return sorted({span.label for record in records for span in record.spans} & WITHOUT)
+
+
 def _check_decoys(records: Sequence[FlaggedRecord]) -> None:
     """A file of spans may come from any tier."""
-    contextual = sorted({span.label for record in records for span in record.spans} & WITHOUT)
-    if contextual:
+    if contextual := _without_decoys(records):
         raise InputError(
             f"The spans hold words of a contextual tier ({', '.join(contextual)}), and decoys stand for entities.",
             "Write them again by atdp detect --tier high-entity.",

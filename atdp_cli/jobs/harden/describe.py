@@ -14,12 +14,13 @@ from atdp_cli.report.document import (
     DetectorEntry,
     StageEntry,
 )
+from atdp_cli.report.tuned_entry import TunedEntry
 from atdp_cli.text.crosscheck.request import public_name
 from atdp_cli.text.detection.scan import pipeline_name
 from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.clipping.select import SelectedEngine
 from atdp_cli.training.objective import Weighing
-from atdp_cli.training.plan import AnyPlan, InterpolatePlan
+from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan, with_chosen_rate
 from atdp_cli.training.recipe import (
     DPSGD,
     Plain,
@@ -65,9 +66,16 @@ def detector_entry(request: HardenRequest, pipeline: Any) -> DetectorEntry:
 
 
 def trained_entry(plan: AnyPlan, style: Style, result: StageResult, weighing: Weighing) -> StageEntry:
-    """A stage as the report lists it once it is trained."""
+    """A stage as the report lists it once it is trained, with the settings that were chosen."""
+    tuned = result.tuned
+    if tuned is not None and isinstance(plan, StagePlan):
+        plan = with_chosen_rate(plan, tuned.learning_rate)
     return stage_entry(plan, style).model_copy(
         update={
+            "tuned": None
+            if tuned is None
+            else TunedEntry(learning_rate=tuned.learning_rate, trials=len(tuned.trials), steps=tuned.steps),
+            "restored_epoch": result.restored_epoch,
             "released_share": weighing.alpha,
             "released_weight": weighing.weight,
             "stopped_after": result.stopped_after,
@@ -111,6 +119,7 @@ def describe_optimizer(stage: Train) -> str:
     own = "".join(f", {name} {value:g}" for name, value in vars(optimizer).items() if name not in COMMON_SETTINGS)
     layers = "" if stage.layers == "all" else f", on parameters named {stage.layers}"
     annealing = " falling to 0" if stage.annealing == "linear" else ""
+    annealing += "" if stage.warmup is None else f" after a warm-up over {stage.warmup:.0%} of the steps"
     return (
         f"{type(optimizer).__name__}, learning rate {optimizer.learning_rate:g}{annealing}, "
         f"weight decay {optimizer.weight_decay:g}{towards}{own}{layers}"

@@ -7,14 +7,14 @@ from pathlib import Path
 from atdp_cli.errors import DivergedError, InputError, RunError
 from atdp_cli.files.private import FAILED, beside
 from atdp_cli.jobs.harden.encoding import FlaggedRecord
-from atdp_cli.jobs.harden.recipes import resolved_recipe
+from atdp_cli.jobs.harden.recipes import trained_recipe
 from atdp_cli.jobs.harden.report import private_report, public_report
 from atdp_cli.jobs.harden.request import HardenRequest, Planned
-from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
+from atdp_cli.jobs.harden.result import HardenResult, TrainedRun, held_out_perplexity
 from atdp_cli.jobs.report import write_reports
 from atdp_cli.model.adapter import merged
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from atdp_cli.model.perplexity import Perplexity, perplexity
+from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.runs.resume import ended_early
 from atdp_cli.runs.seal import seal_ledger
@@ -38,22 +38,25 @@ def write_output(planned: Planned, spec: RunSpec, trained: TrainedRun, work: Wor
     results = trained.results
     _check_finite([result.perplexities[-1].all for result in results if result.perplexities][-1:])
     written = _save(planned.request, trained.checkpoint, work.model)
-    after = perplexity(written.model, trained.data.held_out)
+    measured = held_out_perplexity(written.model, trained.data)
+    before, after = trained.before.raw, measured.raw
     _check_finite([math.nan if after.all is None else after.all])
     ledger = seal_ledger(spec.plan, results, work, trained.created)
-    failed = _failed(trained.before, after, planned.request.max_increase)
+    failed = _failed(before, after, planned.request.max_increase)
     result = HardenResult(
         output=spec.output if failed is None else beside(spec.output, FAILED),
         ledger=ledger,
         guarantees=guarantees(ledger),
-        before=trained.before,
+        before=before,
         after=after,
+        decoyed_before=trained.before.decoyed,
+        decoyed_after=measured.decoyed,
         steps=sum(_steps_taken(stage, result) for stage, result in zip(spec.plan.stages, results, strict=True)),
         seconds=trained.seconds(),
         failed=failed,
         ended_early=ended_early(spec, results),
     )
-    write_recipe(work.model / RECIPE_FILE, resolved_recipe(planned))
+    write_recipe(work.model / RECIPE_FILE, trained_recipe(planned, [result.tuned for result in results]))
     public = public_report(planned, trained, result, written, work.model)
     private = private_report(planned.request, trained, result, public, interruptions=work.session)
     write_reports(work.model, work.private, public, private)

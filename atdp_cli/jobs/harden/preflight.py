@@ -31,6 +31,7 @@ from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.precision import computing_in
 from atdp_cli.training.recipe import Recipe, Train, reads_records, reads_reference
 from atdp_cli.training.trainable import selected, training_only
+from atdp_cli.training.trials import SCORED_RECORDS
 
 SAMPLED_RECORDS = 64
 """Records whose length is measured, spread over those that are looked at."""
@@ -63,7 +64,18 @@ def estimate_seconds(planned: Planned, loaded: LoadedModel) -> float:
     random tokens are as long as held-out ones, which no ε covers, and not as long as those that train.
     """
     examples = random_corpus(planned, loaded, sorted(planned.split.held_out))
-    return sum(_stage_seconds(stage, planned.request, loaded, examples) for stage in planned.plan.training)
+    return sum(
+        _stage_seconds(stage, planned.request, loaded, examples) * (1 + _trial_share(stage, planned))
+        for stage in planned.plan.training
+    )
+
+
+def _trial_share(stage: StagePlan, planned: Planned) -> float:
+    """What the trials for a stage's settings take, over its steps: records cost a third of a step's when scored."""
+    if stage.search is None:
+        return 0.0
+    scored = min(SCORED_RECORDS, len(planned.split.held_out)) / 3
+    return (stage.search.most_steps * stage.batch + stage.search.most_trials * scored) / (stage.steps * stage.batch)
 
 
 def random_corpus(planned: Planned, loaded: LoadedModel, places: Sequence[int]) -> tuple[Example, ...]:
@@ -177,8 +189,9 @@ def estimate_bytes(planned: Planned, loaded: LoadedModel) -> int | None:
         if peak is None:
             return None
         trained = sum(parameter.numel() for parameter in selected(model, stage.stage.layers))
-        # The first step is compared with what was before it.
-        most = max(most, peak + 4 * int(trained) * (1 + _optimizer_numbers(stage.stage)))
+        # The first step is compared with what was before it. Trials go back to the start, a stage to its best epoch.
+        copies = 1 + _optimizer_numbers(stage.stage) + int(stage.search is not None or bool(stage.stage.restore_best))
+        most = max(most, peak + 4 * int(trained) * copies)
     if model.device.type == "cuda":
         return most
     tokens = count_tokens(examples) / max(1, len(examples))

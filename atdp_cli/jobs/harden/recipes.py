@@ -9,7 +9,7 @@ from atdp_cli.privacy.ledger import Ledger, Prior, private_events
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import Constant
 from atdp_cli.training.options import RunOptions
-from atdp_cli.training.plan import AnyPlan, Corpus, Reference, StagePlan, make_plan
+from atdp_cli.training.plan import AnyPlan, Corpus, Reference, StagePlan, make_plan, with_chosen_rate
 from atdp_cli.training.recipe import (
     DPSGD,
     Interpolate,
@@ -22,6 +22,7 @@ from atdp_cli.training.recipe import (
     reads_reference,
 )
 from atdp_cli.training.recipe_file import RecipeFile
+from atdp_cli.training.search import Tuned
 
 PAPER = (
     "base",
@@ -88,6 +89,18 @@ def resolved_recipe(planned: Planned) -> RecipeFile:
         recipe=tuple(_sized(plan) for plan in planned.plan.stages),
         run=RunOptions(**{name: values[name] for name in RunOptions.model_fields}),
     )
+
+
+def trained_recipe(planned: Planned, tuned: Sequence[Tuned | None]) -> RecipeFile:
+    """The same with the learning rates that trials chose, so that nothing is left to be searched either."""
+    file = resolved_recipe(planned)
+    stages = tuple(
+        stage
+        if search is None or not isinstance(plan, StagePlan)
+        else with_chosen_rate(plan, search.learning_rate).stage
+        for plan, stage, search in zip(planned.plan.stages, file.recipe, tuned, strict=True)
+    )
+    return replace(file, recipe=stages, run=file.run.replace(tune=None))
 
 
 def _sized(plan: AnyPlan) -> Stage:

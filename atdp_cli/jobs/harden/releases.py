@@ -1,10 +1,13 @@
-"""What a stage releases of the corpus with noise before its first step, and the decoys drawn by it."""
+"""What a stage does before its first step: releases with noise, decoys drawn by them, and the search for its η."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
+from atdp_cli.jobs.harden.context import StageContext, reference_of
 from atdp_cli.jobs.harden.encoding import FlaggedRecord, Windows
-from atdp_cli.jobs.harden.streams import Streams, integer_draws
+from atdp_cli.model.windows import Window
 from atdp_cli.privacy.journal import spend
 from atdp_cli.privacy.release import (
     add_release_noise,
@@ -14,14 +17,17 @@ from atdp_cli.privacy.release import (
     share_sum,
     shrink_counts,
 )
-from atdp_cli.privacy.rng import Floats, KeyStream
+from atdp_cli.privacy.rng import Floats, KeyStream, insecure_stream
 from atdp_cli.privacy.trace import Released, ReleaseTrace
 from atdp_cli.runs.books import StageBooks
+from atdp_cli.runs.checkpoint import Progress
+from atdp_cli.runs.streams import Streams, integer_draws
 from atdp_cli.text.redaction.decoys import Choose
 from atdp_cli.text.redaction.frequencies import Frequencies, Table, by_frequency, frequencies, items, tables, votes
-from atdp_cli.training.objective import sensitive_share
+from atdp_cli.training.objective import make_example, sensitive_share
 from atdp_cli.training.plan import StagePlan, frequencies_event, release_event
-from atdp_cli.training.recipe import Weighted
+from atdp_cli.training.recipe import Weighted, reads_reference
+from atdp_cli.training.trials import SCORED_RECORDS, TrialRun, search_stage
 
 
 def release_share(
@@ -55,9 +61,13 @@ def release_frequencies(
     return fitted
 
 
-def decoy_choice(streams: Streams, position: int, epoch: int, released: Frequencies | None) -> Choose:
-    """What the decoys of a stage's epoch are drawn with, by the released frequencies if there are any."""
-    return by_frequency(integer_draws(streams.stream(position, f"decoys of epoch {epoch}")), released or {})
+def decoy_choice(streams: Streams, position: int, of: str, released: Frequencies | None) -> Choose:
+    """What decoys of a stage are drawn with, by the released frequencies if there are any.
+
+    Args:
+        of: What they are drawn for, as `epoch 1`; each has a stream of its own.
+    """
+    return by_frequency(integer_draws(streams.stream(position, f"decoys of {of}")), released or {})
 
 
 def fit_frequencies(records: Sequence[FlaggedRecord], sigma: float, noise: KeyStream) -> tuple[Frequencies, Released]:
@@ -81,3 +91,37 @@ def _votes(flagged: FlaggedRecord) -> dict[int, float]:
         for item, count in _votes(flagged.source).items():
             counts[item] = counts.get(item, 0.0) + count
     return counts
+
+
+def tuned(plan: StagePlan, context: StageContext, progress: Progress) -> Progress:
+    """The progress with the learning rate that a search chose: searched once, and saved before the first step.
+
+    All that is read here has decoys: of the training records one copy, and of the held-out records.
+    """
+    if plan.search is None or progress.tuned is not None or progress.step:
+        return progress
+    data, streams = context.data, context.streams
+    objective, equality = plan.stage.objective, plan.stage.decoy_equality
+    choose = decoy_choice(streams, progress.stage, "trials", progress.frequencies)
+    reference = reference_of(context) if reads_reference(plan.stage) else None
+    run = TrialRun(
+        model=context.model,
+        plan=plan,
+        examples=[make_example(record, objective, reference=reference) for record in data.decoys(choose, equality)],
+        held_out=held_out_decoys(plan, context, progress),
+        seed=streams.order_seed(),
+        ranks=streams.ranks,
+        engine=context.engine if streams.ranks.sharded else None,
+        precision=context.precision,
+        notify=context.notify,
+        after_trial=lambda: context.checkpointer(partial(replace, progress), between=False),
+    )
+    chosen = replace(progress, tuned=search_stage(run, plan.search))
+    context.checkpointer(partial(replace, chosen), between=True)
+    return chosen
+
+
+def held_out_decoys(plan: StagePlan, context: StageContext, progress: Progress) -> Sequence[Window]:
+    """What trials and epochs are judged on: held-out records with decoys by the stage's release, always the same."""
+    choose = by_frequency(integer_draws(insecure_stream(0, "held-out decoys")), progress.frequencies or {})
+    return context.data.held_out_decoys(choose, plan.stage.decoy_equality, most=SCORED_RECORDS)

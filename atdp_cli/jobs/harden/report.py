@@ -29,6 +29,7 @@ from atdp_cli.report.document import (
 )
 from atdp_cli.report.from_ledger import as_entry, fields_from_ledger
 from atdp_cli.report.happened import clipped, had_noise, had_noisy_steps
+from atdp_cli.report.numbers import json_number
 from atdp_cli.runs.resume import missing_steps, steps_of
 from atdp_cli.text.detection.term_lists import read_terms
 from atdp_cli.training.objective import sensitive_share
@@ -81,6 +82,14 @@ def public_report(
     )
 
 
+def _decoyed(result: HardenResult) -> BeforeAfter | None:
+    if result.decoyed_before is None or result.decoyed_after is None:
+        return None
+    return BeforeAfter(
+        before=as_entry(PerplexityEntry, result.decoyed_before), after=as_entry(PerplexityEntry, result.decoyed_after)
+    )
+
+
 def private_report(
     request: HardenRequest, trained: TrainedRun, result: HardenResult, public: PublicReport, *, interruptions: int
 ) -> PrivateReport:
@@ -96,6 +105,7 @@ def private_report(
         perplexity=BeforeAfter(
             before=as_entry(PerplexityEntry, result.before), after=as_entry(PerplexityEntry, result.after)
         ),
+        decoyed_perplexity=_decoyed(result),
         sensitive_share=sensitive_share(data.held_out),
         stages=tuple(
             StagePrivate(
@@ -107,6 +117,7 @@ def private_report(
                 processor_seconds=stage.processor_seconds,
                 tokens=stage.tokens,
                 clamped=weighing.clamped,
+                trial_losses=tuple(json_number(trial.loss) for trial in stage.tuned.trials) if stage.tuned else (),
                 sensitive_weight=weighing.share,
             )
             for entry, (stage, weighing) in zip(public.stages, trained.stages, strict=True)

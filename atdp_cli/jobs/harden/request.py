@@ -15,7 +15,7 @@ from atdp_cli.jobs.detector import Detector, flags_of
 from atdp_cli.model.folder import check_folder, is_adapter, weight_files
 from atdp_cli.model.seal import ledger_beside
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
-from atdp_cli.privacy.ledger import Ledger
+from atdp_cli.privacy.ledger import Ledger, PlainTraining, Prior
 from atdp_cli.privacy.relation import STABLE_TIERS, Relation
 from atdp_cli.runs.corpus_identity import corpus_commitment, corpus_key, prior_of, redacted_shape, reference_past
 from atdp_cli.text.corpus.split import Split, load_split
@@ -23,7 +23,7 @@ from atdp_cli.text.crosscheck.request import check_crosscheck
 from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.options import TrainingRunOptions
-from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
+from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, tunable
 from atdp_cli.training.recipe import (
     DPSGD,
     Plain,
@@ -45,6 +45,7 @@ class HardenRequest(TrainingRunOptions):
     Attributes:
         recipe: The stages with their settings applied.
         minutes: That training may last, to which the number of epochs is fitted; None where it is chosen.
+        fixed_rate: The learning rate was given, so that --tune leaves it as it is.
         ranks: Which of several processes of the run this one is.
         command: The command line as it was given, for the private report.
         command_without_paths: The same with nothing in it that names a file or is text of the user's own.
@@ -56,6 +57,7 @@ class HardenRequest(TrainingRunOptions):
     recipe: Recipe
     detector: Detector
     minutes: float | None = None
+    fixed_rate: bool = False
     ranks: Ranks = SINGLE_PROCESS
     command: tuple[str, ...] = ()
     command_without_paths: tuple[str, ...] = ()
@@ -147,8 +149,11 @@ def plan_request(request: HardenRequest) -> Planned:
             reference=reference,
             watched=request.until_exposure is not None,
             jitter_seed=request.jitter_seed,
+            tune=request.tune,
+            fixed_rate=request.fixed_rate,
         )
 
+    _check_tune(request, unprotected=unprotected_past(prior, inherited))
     recipe = request.recipe
     if request.target_epsilon is not None:
         recipe = solve_noise(recipe, request.target_epsilon, plan_with)
@@ -225,6 +230,32 @@ def _check_decoys(request: HardenRequest) -> None:
                 f"Stage {stage.name} reads decoys, which stand for entities; --tier {tier.value} flags more.",
                 "Use --tier high-entity or low-entity.",
             )
+
+
+def unprotected_past(prior: Prior, inherited: Ledger | None) -> bool:
+    """Whether a checkpoint may have memorised raw text: its past is unknown, or its ledger says so."""
+    events = () if inherited is None else inherited.events
+    return prior == "unknown" or any(isinstance(event, PlainTraining) and event.text == "raw" for event in events)
+
+
+def _check_tune(request: HardenRequest, *, unprotected: bool) -> None:
+    if request.tune in (None, "none"):
+        return
+    if not tunable(request.recipe):
+        raise UsageError(
+            f"--tune needs a last stage on decoys and no DP stage; recipe {request.recipe_name} is another.",
+            "Leave --tune out, or use --recipe fitted-decoys.",
+        )
+    if request.review is not None:
+        raise UsageError(
+            "--tune chooses settings before people review the spans.", "Leave out --tune or --review-each-epoch."
+        )
+    if unprotected:
+        raise UsageError(
+            f"--tune looks for the lowest perplexity, and what {request.model} may have memorised goes only with a "
+            "learning rate that is high enough.",
+            "Leave --tune out, or start from a public checkpoint: --reference BASE, or --prior public.",
+        )
 
 
 def _check_ranks(request: HardenRequest) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from transformers import PreTrainedModel
 
 from atdp_cli.errors import InputError
 from atdp_cli.files.lock import LOCK_FILE, locked
@@ -14,7 +15,7 @@ from atdp_cli.jobs.harden.data import RunData
 from atdp_cli.jobs.harden.sentence import Surprise
 from atdp_cli.jobs.report import read_report
 from atdp_cli.model.checkpoint import Checkpoint
-from atdp_cli.model.perplexity import Perplexity
+from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, read_ledger
 from atdp_cli.report.document import PerplexityEntry, PrivateReport
@@ -27,12 +28,26 @@ from atdp_cli.training.state import StageResult
 
 
 @dataclass(frozen=True, kw_only=True)
+class HeldOutPerplexity:
+    """Perplexity of the held-out records as they are, and with decoys where all their spans can have them."""
+
+    raw: Perplexity
+    decoyed: Perplexity | None
+
+
+def held_out_perplexity(model: PreTrainedModel, data: RunData) -> HeldOutPerplexity:
+    """Both; the model must be in eval mode."""
+    decoyed = perplexity(model, data.held_out_with_decoys) if data.held_out_with_decoys else None
+    return HeldOutPerplexity(raw=perplexity(model, data.held_out), decoyed=decoyed)
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainedRun:
     """A run after its last step, before anything of it is written.
 
     Attributes:
         checkpoint: The trained model, whole.
-        before: Held-out perplexity of the model as it was loaded.
+        before: Of the model as it was loaded.
         surprise: How surprising it found the made-up sentence.
         stages: The result of each stage.
         untraced: Steps with noise of which it is not known what they used; see `check_conformance`.
@@ -44,7 +59,7 @@ class TrainedRun:
     checkpoint: Checkpoint
     engine: SelectedEngine
     data: RunData
-    before: Perplexity
+    before: HeldOutPerplexity
     surprise: Surprise
     stages: tuple[tuple[StageResult, Weighing], ...]
     untraced: int
@@ -60,7 +75,7 @@ class TrainedRun:
 
 @dataclass(frozen=True, kw_only=True)
 class HardenResult:
-    """A finished run. Perplexities are of held-out private text.
+    """A finished run. Perplexities are of held-out private text, as it is and with decoys.
 
     Attributes:
         output: Where the model is: OUT/, or OUT.failed/ where its perplexity rose above the limit.
@@ -74,6 +89,8 @@ class HardenResult:
     guarantees: tuple[Guarantee, ...]
     before: Perplexity
     after: Perplexity
+    decoyed_before: Perplexity | None
+    decoyed_after: Perplexity | None
     steps: int
     seconds: float
     failed: str | None = None
@@ -109,12 +126,15 @@ def _read(folder: Path, finished: Finished) -> HardenResult:
     ledger, report = read_ledger(folder / LEDGER_FILE), read_report(beside(folder, PRIVATE))
     if not isinstance(report, PrivateReport):
         raise InputError(f"{beside(folder, PRIVATE)} holds a report without private figures.", "Harden again.")
+    decoyed = report.decoyed_perplexity
     return HardenResult(
         output=folder,
         ledger=ledger,
         guarantees=guarantees(ledger),
         before=_perplexity(report.perplexity.before),
         after=_perplexity(report.perplexity.after),
+        decoyed_before=None if decoyed is None else _perplexity(decoyed.before),
+        decoyed_after=None if decoyed is None else _perplexity(decoyed.after),
         steps=finished.steps,
         seconds=report.seconds,
         failed=finished.failed,

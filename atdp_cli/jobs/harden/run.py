@@ -6,23 +6,23 @@ from tempfile import TemporaryDirectory
 
 from atdp_cli.events import Notify, ignore
 from atdp_cli.files.provenance import timestamp
+from atdp_cli.jobs.harden.context import StageContext
 from atdp_cli.jobs.harden.data import prepare_data
 from atdp_cli.jobs.harden.model import LoadedModel, unshard
 from atdp_cli.jobs.harden.output import write_output
 from atdp_cli.jobs.harden.preflight import check_room, rehearse_output
 from atdp_cli.jobs.harden.request import Planned
-from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
+from atdp_cli.jobs.harden.result import HardenResult, TrainedRun, held_out_perplexity
 from atdp_cli.jobs.harden.review_each_epoch import review_each_epoch
 from atdp_cli.jobs.harden.sentence import surprise
-from atdp_cli.jobs.harden.stages import StageContext, changing_parameters, fold
-from atdp_cli.jobs.harden.streams import Streams
+from atdp_cli.jobs.harden.stages import changing_parameters, fold
 from atdp_cli.jobs.harden.until_exposure import stop_criterion
-from atdp_cli.model.perplexity import perplexity
 from atdp_cli.runs.autosave import StopSignal, autosave, never_stop
 from atdp_cli.runs.broadcast import check_same_run, restore_run
 from atdp_cli.runs.conformance import check_conformance
 from atdp_cli.runs.resume import ResumePoint, resume_hint, resume_point
 from atdp_cli.runs.spec import RunSpec
+from atdp_cli.runs.streams import Streams
 from atdp_cli.runs.workspace import Finished, Workspace, finish, publish, workspace
 
 
@@ -106,7 +106,7 @@ def _train(
     model, ranks = checkpoint.model, request.ranks
     check_same_run(ranks, spec.fingerprint)
     data = prepare_data(planned, checkpoint, Streams(seed=request.insecure_seed, ranks=ranks), notify)
-    before = perplexity(model, data.held_out)
+    before = held_out_perplexity(model, data)
     sentence = surprise(checkpoint, data.sentence)
     state = restore_run(ranks, resume_from, work.session, model)
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +100,8 @@ def fingerprint(planned: Planned) -> dict[str, str]:
 def _plan(planned: Planned) -> dict[str, str]:
     """The parts of the fingerprint that change with the plan."""
     events = [_without_relation(event) for event in planned.plan.ledger.events]
-    return {RECIPE: recipe_text(resolved_recipe(planned)), PLAN: _digest([json.dumps(events)])}
+    searches = [json.dumps(asdict(stage.search)) for stage in planned.plan.training if stage.search is not None]
+    return {RECIPE: recipe_text(resolved_recipe(planned)), PLAN: _digest([json.dumps(events), *searches])}
 
 
 def _without_relation(event: LedgerEvent) -> dict[str, Any]:

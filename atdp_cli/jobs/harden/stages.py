@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,54 +11,32 @@ import numpy.typing as npt
 import torch
 from transformers import PreTrainedModel
 
-from atdp_cli.events import FellBack, Notify
-from atdp_cli.jobs.harden.data import EpochData, RunData
+from atdp_cli.events import FellBack
+from atdp_cli.jobs.harden.context import StageContext, reference_of
 from atdp_cli.jobs.harden.encoding import Windows
-from atdp_cli.jobs.harden.releases import decoy_choice, release_frequencies, release_share
-from atdp_cli.jobs.harden.streams import Streams
+from atdp_cli.jobs.harden.releases import (
+    decoy_choice,
+    held_out_decoys,
+    release_frequencies,
+    release_share,
+    tuned,
+)
 from atdp_cli.model.perplexity import Perplexity, perplexity
-from atdp_cli.runs.autosave import Checkpointer, no_checkpoint
 from atdp_cli.runs.books import StageBooks, open_books
-from atdp_cli.runs.budget import Cursor
 from atdp_cli.runs.checkpoint import Progress
 from atdp_cli.runs.workspace import Workspace
-from atdp_cli.training.clipping.engine import ClippingEngine
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
-from atdp_cli.training.execution import Precision
-from atdp_cli.training.loop import Randomness, StageRun, StopCriterion, run_noise, run_plain, run_private
+from atdp_cli.training.loop import Randomness, StageRun, run_noise, run_plain, run_private
 from atdp_cli.training.objective import Example, Weighing, make_example, weigh
-from atdp_cli.training.plan import AnyPlan, InterpolatePlan, Plan, StagePlan
+from atdp_cli.training.plan import AnyPlan, InterpolatePlan, Plan, StagePlan, with_chosen_rate
 from atdp_cli.training.recipe import Text, reads_records, reads_reference
 from atdp_cli.training.state import AfterStep, StageResult, StageState
+from atdp_cli.training.trials import decoyed_loss
 
 ALL_ALIKE = (
     "sensitive tokens already carry the target share, so w is 1 and all tokens weigh the same; "
     "a narrower --tier or a larger --target-share changes that"
 )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StageContext:
-    """What every stage works with.
-
-    Attributes:
-        reference: The model that some stages read.
-        epoch_data: The records of each epoch; None where term lists are read once.
-        stop_criterion: Checked after each epoch of a DP stage; None where all run to their end.
-        end: Where the run has to end, as `allowance` has it; None where it may go to its end.
-    """
-
-    model: PreTrainedModel
-    reference: PreTrainedModel | None
-    data: RunData
-    streams: Streams
-    engine: ClippingEngine
-    epoch_data: EpochData | None
-    stop_criterion: StopCriterion | None
-    notify: Notify
-    precision: Precision
-    end: Cursor | None = None
-    checkpointer: Checkpointer = no_checkpoint
 
 
 class _Stopwatch:
@@ -126,10 +104,12 @@ def _run_stage(
             return perplexity(context.model, context.data.held_out)
 
     if isinstance(plan, InterpolatePlan):
-        interpolate(context.model, _reference(context), plan.stage.beta)
+        interpolate(context.model, reference_of(context), plan.stage.beta)
         return _timed(StageResult(perplexities=(held_out(),)), progress, stopwatch), Weighing()
     if reads_records(plan.stage):
         progress = _released(plan, context, progress, books)
+        progress = tuned(plan, context, progress)
+        plan = plan if progress.tuned is None else with_chosen_rate(plan, progress.tuned.learning_rate)
     run = StageRun(
         model=context.model,
         plan=plan,
@@ -142,6 +122,7 @@ def _run_stage(
     )
     if reads_records(plan.stage):
         result, weighing = _train(run, context, progress, books, stopwatch)
+        result = replace(result, tuned=progress.tuned)
     else:
         result = run_noise(run, noise=context.streams.fresh_stream(progress.stage, "noise"))
         weighing = Weighing()
@@ -179,7 +160,7 @@ def _train(
     weighing = weigh(records, objective, progress.alpha)
     if weighing.weight == 1 or (weighing.clamped or 0) > 0.5:
         context.notify(FellBack(what=f"stage {plan.stage.name}", reason=ALL_ALIKE))
-    reference = _reference(context) if reads_reference(plan.stage) else None
+    reference = reference_of(context) if reads_reference(plan.stage) else None
 
     def weighed(windows: Sequence[Windows]) -> list[Example]:
         return [
@@ -192,7 +173,13 @@ def _train(
 
     epoch_windows = _epoch_windows(plan, context, progress)
     refresh = None if epoch_windows is None else lambda epoch: weighed(epoch_windows(epoch))
-    run = replace(run, examples=weighed(records), refresh=refresh)
+    judged = held_out_decoys(plan, context, progress) if plan.stage.restore_best else ()
+
+    def loss() -> float:
+        with stopwatch.pause():
+            return decoyed_loss(run.model, judged, run.ranks)
+
+    run = replace(run, examples=weighed(records), refresh=refresh, decoyed_loss=loss)
     if plan.sampling_rate is None:
         engine = context.engine if run.ranks.sharded else None
         return run_plain(run, seed=streams.order_seed(), engine=engine, precision=context.precision), weighing
@@ -234,16 +221,10 @@ def _epoch_windows(
         return None
 
     def windows(epoch: int) -> Sequence[Windows]:
-        choose = decoy_choice(context.streams, progress.stage, epoch, progress.frequencies)
+        choose = decoy_choice(context.streams, progress.stage, f"epoch {epoch}", progress.frequencies)
         return data.decoys(choose, plan.stage.decoy_equality) if epoch_data is None else epoch_data(plan, epoch, choose)
 
     return windows
-
-
-def _reference(context: StageContext) -> PreTrainedModel:
-    if context.reference is None:
-        raise ValueError("the plan has no reference")
-    return context.reference
 
 
 @torch.no_grad()

@@ -69,8 +69,8 @@ def full_tensor(parameter: torch.Tensor) -> torch.Tensor:
 
 
 def shard_like(parameter: torch.Tensor, full: torch.Tensor) -> torch.Tensor:
-    """A tensor shaped like a full parameter, sharded like that parameter; unchanged where it is not sharded."""
-    if not isinstance(parameter, DTensor):
+    """A tensor shaped like a full parameter, sharded like that parameter, if it is not so already."""
+    if not isinstance(parameter, DTensor) or isinstance(full, DTensor):
         return full
     mesh = parameter.device_mesh
     shards = torch.chunk(full, mesh.size())

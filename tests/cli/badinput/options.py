@@ -76,9 +76,9 @@ CASES = (
     Case(
         name="setting unknown",
         command=(*ATDP, "--set", "atdp.magic=1"),
-        said="atdp.magic is not an option. Choose one of epochs, optimizer, layers, annealing, release-noise, "
-        "decoy-equality, beta, weight, target-share, strength, temperature, target, batch-size, clip-norm, "
-        "noise-multiplier, escalation, jitter, sigma-max, learning-rate, weight-decay, towards, floor.",
+        said="atdp.magic is not an option. Choose one of epochs, optimizer, layers, annealing, warmup, restore-best, "
+        "release-noise, decoy-equality, beta, weight, target-share, strength, temperature, target, batch-size, "
+        "clip-norm, noise-multiplier, escalation, jitter, sigma-max, learning-rate, weight-decay, towards, floor.",
     ),
     Case(
         name="noise for the default, which has none",

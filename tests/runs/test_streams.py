@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from atdp_cli.jobs.harden.streams import integer_draws
 from atdp_cli.privacy.rng import Floats, KeyStream, insecure_stream
+from atdp_cli.runs.streams import integer_draws
 
 
 @pytest.mark.parametrize("n", [2, 6, 10, 26, 301])

@@ -1,0 +1,125 @@
+"""The search for a stage's learning rate: which are tried, for how long, and which one wins.
+
+Trials and their losses come from the caller; here are only public numbers. No torch.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Effort = Literal["none", "quick", "full"]
+
+SHARES = {"quick": 0.12, "full": 0.25}
+"""Of a stage's steps, the most that all trials together take."""
+
+FACTORS = tuple(2.0 ** (power / 2) for power in range(-8, 5))
+"""The learning rates that may be tried, over the one that the stage would have without a search."""
+
+STRIDES: dict[str, tuple[int, ...]] = {"quick": (2,), "full": (2, 1)}
+"""How far apart neighbours are in `FACTORS`, round by round."""
+
+TRIALS = {2: 5, 1: 2}
+"""Of a round, by its stride, the most: the middle, one to each side and two further ones; then one to each side."""
+
+LEAST_STEPS, MOST_STEPS = 4, 6
+"""Of a trial. Those of 11 and 22 chose no better: while trials are far shorter than the stage, more steps suit a higher
+η, and a stage of many steps a lower one again."""
+
+WARMUP = 0.1
+"""The share of a tuned stage's steps over which η rises."""
+
+TRIAL_WARMUP = 0.5
+"""That of a trial's. A trial is so short that a tenth of its steps is no warm-up, and a high η then looks too bad."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """A search as it is planned, from public numbers alone.
+
+    Attributes:
+        rates: The learning rates, rising; the middle one of `FACTORS` is tried first.
+        strides: Of the rounds.
+        steps_per_trial: 0 where the stage has too few steps for trials.
+    """
+
+    rates: tuple[float, ...]
+    strides: tuple[int, ...]
+    steps_per_trial: int
+
+    @property
+    def most_trials(self) -> int:
+        """Trials, at most."""
+        return sum(TRIALS[stride] for stride in self.strides) if self.steps_per_trial else 0
+
+    @property
+    def most_steps(self) -> int:
+        """Optimizer steps of all trials, at most."""
+        return self.most_trials * self.steps_per_trial
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One short run, and its loss on decoyed held-out text in nats a token; infinite where it diverged. Private."""
+
+    learning_rate: float
+    steps: int
+    loss: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """The learning rate that a search chose, and its trials in their order; the losses are private."""
+
+    learning_rate: float
+    trials: tuple[Trial, ...]
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps of all trials."""
+        return sum(trial.steps for trial in self.trials)
+
+
+Score = Callable[[float, int], float]
+"""(η, steps) → the loss of a short run from the stage's start."""
+
+
+def plan_search(learning_rate: float, *, steps: int, steps_per_epoch: int, effort: Literal["quick", "full"]) -> Search:
+    """The search around the η that the stage has without one.
+
+    Args:
+        steps: Of the stage.
+        steps_per_epoch: Of it; no trial is longer, so that none reads a record twice.
+    """
+    strides = STRIDES[effort]
+    each = int(SHARES[effort] * steps) // sum(TRIALS[stride] for stride in strides)
+    each = min(each, MOST_STEPS, steps_per_epoch)
+    rates = tuple(float(f"{learning_rate * factor:.3g}") for factor in FACTORS)
+    return Search(rates=rates, strides=strides, steps_per_trial=each if each >= LEAST_STEPS else 0)
+
+
+def search_rate(search: Search, score: Score) -> Tuned | None:
+    """Descend from the learning rate of the plan to the lower of its neighbours, until both have a higher loss.
+
+    That finds the lowest of losses that fall and then rise with η, if trials suffice; a second round does the same
+    with nearer neighbours. Of equal losses the lower learning rate wins. None where there are too few steps for trials.
+    """
+    if not search.steps_per_trial:
+        return None
+    losses: dict[int, float] = {}
+    best = FACTORS.index(1.0)
+    for stride in search.strides:
+        most = len(losses) + TRIALS[stride]
+        while len(losses) < most and (place := _untried(best, stride, losses)) is not None:
+            losses[place] = score(search.rates[place], search.steps_per_trial)
+            best = min(losses, key=lambda each: (losses[each], each))
+    trials = tuple(
+        Trial(learning_rate=search.rates[place], steps=search.steps_per_trial, loss=loss)
+        for place, loss in losses.items()
+    )
+    return Tuned(learning_rate=search.rates[best], trials=trials)
+
+
+def _untried(best: int, stride: int, losses: Mapping[int, float]) -> int | None:
+    """Where to try next: at the best place or beside it, the lower side first; None where all that is done."""
+    near = (best, best - stride, best + stride)
+    return next((place for place in near if place in range(len(FACTORS)) and place not in losses), None)

@@ -1,0 +1,247 @@
+"""A learning rate found by trials: what it may depend on, what it leaves as it was, what is said of it."""
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atdp_cli.errors import ConformanceError, UsageError
+from atdp_cli.events import Event, TrialDone
+from atdp_cli.jobs.harden.request import HardenRequest, plan_request
+from atdp_cli.jobs.harden.result import HardenResult
+from atdp_cli.jobs.verify import verify
+from atdp_cli.privacy.ledger import GaussianRelease, PlainTraining, SubsampledGaussian
+from atdp_cli.runs.checkpoint import latest_state
+from atdp_cli.text.corpus.records import Record, read_records
+from atdp_cli.text.detection.span_file import read_spans, spans_line
+from atdp_cli.text.detection.spans import Span, merge
+from atdp_cli.text.redaction.decoys import decoy, uniformly
+from atdp_cli.text.redaction.equality import equality_pattern
+from atdp_cli.text.redaction.frequencies import votes
+from atdp_cli.training.recipe import DecoyEquality, Plain, Recipe, Train, parse_recipe
+from atdp_cli.training.recipe_file import RECIPE_FILE, read_recipe
+from atdp_cli.training.search import SHARES, WARMUP
+from tests.runs.resumption import Place, equal, finished, report, run, weights
+
+EPOCHS, BATCH = 8, 4
+
+
+def recipe(name: str = "fitted-decoys", epochs: int = EPOCHS) -> Recipe:
+    """With enough epochs of 15 small steps that there is room for trials."""
+    return tuple(
+        replace(stage, epochs=epochs, mechanism=Plain(batch_size=BATCH))
+        for stage in parse_recipe(name)
+        if isinstance(stage, Train)
+    )
+
+
+def tuned(place: Place, name: str = "fitted-decoys", **settings: Any) -> HardenRequest:
+    asked = {"tune": "full", "prior": "public", **settings}
+    return place.request(recipe(name), **asked).replace(recipe=recipe(name))
+
+
+def public_entry(hardened: HardenResult) -> Any:
+    """What the public report says of the search of the last stage."""
+    return json.loads((hardened.output / "privacy_report.json").read_text())["stages"][-1]["tuned"]
+
+
+def losses(hardened: HardenResult) -> list[float]:
+    """Of all trials, from the private report."""
+    return list(report(hardened)["stages"][-1]["trial_losses"])
+
+
+def test_trials_leave_no_other_trace_than_the_rate_that_they_chose(place: Place) -> None:
+    """The recipe that is written searches nothing, and trains the same model, bit by bit."""
+    whole = finished(tuned(place, out="whole"))
+    written = read_recipe(whole.output / RECIPE_FILE)
+    [stage] = written.recipe
+    assert isinstance(stage, Train)
+    entry = public_entry(whole)
+    assert stage.optimizer.learning_rate == entry["learning_rate"]
+    assert (stage.warmup, stage.restore_best) == (WARMUP, True)
+    assert written.run.tune is None
+    again = finished(tuned(place, out="again", tune=None).replace(recipe=written.recipe))
+    assert public_entry(again) is None
+    assert equal(weights(whole), weights(again))
+
+
+def test_they_are_no_more_than_planned_and_take_no_more_than_their_share(place: Place) -> None:
+    request, heard = tuned(place), list[Event]()
+    [stage] = plan_request(request).plan.training
+    done = run(request, notify=heard.append)
+    assert done is not None
+    assert stage.search is not None
+    told = [event for event in heard if isinstance(event, TrialDone)]
+    assert [event.done for event in told] == list(range(1, len(told) + 1))
+    entry = public_entry(done)
+    assert entry["trials"] == len(told) == len(losses(done)) <= stage.search.most_trials
+    assert 0 < entry["steps"] == len(told) * stage.search.steps_per_trial <= SHARES["full"] * stage.steps
+    # The steps of the stage itself are those that were planned.
+    assert done.steps == stage.steps
+
+
+def test_the_loss_of_no_trial_is_public(place: Place) -> None:
+    done = finished(tuned(place))
+    assert set(public_entry(done)) == {"learning_rate", "trials", "steps"}
+    private = [repr(loss)[:9] for loss in losses(done)]
+    for path in (path for path in done.output.rglob("*") if path.suffix in (".json", ".html", ".md", ".toml")):
+        text = path.read_text(encoding="utf-8")
+        assert not any(loss in text for loss in private), path
+    assert verify(done.output) == ()
+
+
+def test_the_ledger_says_on_what_the_rate_was_chosen_and_pays_for_one_release(place: Place) -> None:
+    done = finished(tuned(place))
+    events = done.ledger.events
+    assert [event.chosen_on for event in events if isinstance(event, PlainTraining)] == ["decoy"]
+    assert sum(isinstance(event, GaussianRelease) for event in events) == 1
+    assert not any(isinstance(event, SubsampledGaussian) for event in events)
+    assert events == plan_request(tuned(place, out="other")).plan.ledger.events
+    without = finished(tuned(place, out="without", tune=None))
+    assert [event.chosen_on for event in without.ledger.events if isinstance(event, PlainTraining)] == [None]
+    assert [each.epsilon for each in done.guarantees] == [each.epsilon for each in without.guarantees]
+
+
+def spans_by_record(place: Place) -> Iterator[tuple[Record, tuple[Span, ...]]]:
+    return read_spans(place.spans, read_records(place.corpus))
+
+
+def neighbour(place: Place, folder: Path, *, uncounted: bool) -> dict[str, Any]:
+    """A corpus with another value of the same label and shape in each flagged place, held-out records too.
+
+    Args:
+        uncounted: Only those change of which the release counts nothing.
+    """
+    choose = uniformly(random.Random(3).randrange)
+    corpus, spans = folder / "neighbour.txt", folder / "neighbour.jsonl"
+    with corpus.open("w", encoding="utf-8") as texts, spans.open("w", encoding="utf-8") as lines:
+        for record, flagged in spans_by_record(place):
+            before = tuple(merge(flagged))
+            fixed = tuple(span for span in before if uncounted and votes(record.text, (span,)))
+            changed = decoy(record.text, [span for span in before if span not in fixed], choose)
+            moved = iter(changed.places)
+            after = []
+            for span in before:
+                start, end = (span.start, span.end) if span in fixed else next(moved)
+                after.append(replace(span, start=start, end=end))
+            assert equality_pattern([(changed.text, after)]) == equality_pattern([(record.text, before)])
+            # What stays is where it was, so nothing that changes may change its length.
+            assert not fixed or len(changed.text) == len(record.text)
+            texts.write(changed.text + "\n")
+            lines.write(spans_line(record.id, tuple(after)) + "\n")
+    return {"data": (corpus,), "spans": spans}
+
+
+@pytest.mark.parametrize(("name", "equality"), [("decoys", None), ("decoys", "record"), ("fitted-decoys", None)])
+def test_no_flagged_value_has_a_say_in_what_is_chosen(
+    place: Place, tmp_path: Path, name: str, equality: DecoyEquality | None
+) -> None:
+    """Corpora of other values with other lengths in tokens: the same trials, settings and weights, to the bit.
+
+    What a release counts is the same in both: that may change within its ε.
+    """
+
+    def of(out: str, **settings: Any) -> HardenRequest:
+        request = tuned(place, name, out=out, **settings)
+        stages = (replace(stage, decoy_equality=equality) for stage in request.recipe if isinstance(stage, Train))
+        return request.replace(recipe=tuple(stages))
+
+    first = finished(of("first"))
+    other = neighbour(place, tmp_path, uncounted=name == "fitted-decoys")
+    assert other["data"][0].read_text() != place.corpus.read_text()
+    second = finished(of("second", **other))
+    assert losses(first) == losses(second)
+    assert len(set(losses(first))) > 2
+    assert public_entry(first) == public_entry(second)
+    assert equal(weights(first), weights(second))
+    # What is measured on raw text does differ.
+    assert first.after != second.after
+
+
+def test_a_run_that_is_resumed_does_not_search_again_and_chooses_the_same(place: Place) -> None:
+    whole = finished(tuned(place, out="whole"))
+    request, heard = tuned(place, out="parts", checkpoint_every=1e-9), list[Event]()
+    # After the release and a trial, and after the search.
+    assert run(request, stop=2) is None
+    assert kept(place) == (True, False)
+    assert run(request.replace(resume=True), stop=9) is None
+    assert kept(place) == (True, True)
+    done = run(request.replace(resume=True), notify=heard.append)
+    assert done is not None
+    assert not any(isinstance(event, TrialDone) for event in heard)
+    assert public_entry(done) == public_entry(whole)
+    assert equal(weights(done), weights(whole))
+    assert done.ledger.events == whole.ledger.events
+
+
+def kept(place: Place) -> tuple[bool, bool]:
+    """Whether the newest state has the release, and the settings that were chosen."""
+    state = latest_state(place.folder / "parts.partial", lambda _: None)
+    assert state is not None
+    return state.document.frequencies is not None, state.document.tuned is not None
+
+
+def test_a_search_that_the_ledger_does_not_tell_ends_the_run(place: Place) -> None:
+    from atdp_cli.events import ignore
+    from atdp_cli.jobs.harden.model import load_model
+    from atdp_cli.jobs.harden.run import harden
+    from atdp_cli.jobs.harden.spec import open_run
+    from atdp_cli.runs.spec import RunSpec
+
+    planned = plan_request(tuned(place))
+    [stage] = planned.plan.training
+    silent = tuple(
+        event.model_copy(update={"chosen_on": None}) if isinstance(event, PlainTraining) else event
+        for event in stage.events
+    )
+    planned = replace(planned, plan=replace(planned.plan, stages=(replace(stage, events=silent),)))
+    spec = open_run(planned)
+    assert isinstance(spec, RunSpec)
+    with pytest.raises(ConformanceError, match="chosen on decoyed text"):
+        harden(planned, spec, load_model(planned.request, ignore), ignore)
+
+
+def test_a_run_with_another_search_is_another_run(place: Place) -> None:
+    assert run(tuned(place, checkpoint_every=1e-9), stop=2) is None
+    others: tuple[dict[str, Any], ...] = ({"tune": "quick"}, {"tune": None}, {"fixed_rate": True})
+    for other in others:
+        with pytest.raises(UsageError, match="is from another run"):
+            run(tuned(place, resume=True, **other))
+
+
+def test_a_rate_that_is_given_is_not_searched(place: Place) -> None:
+    request, heard = tuned(place, fixed_rate=True), list[Event]()
+    done = run(request, notify=heard.append)
+    assert done is not None
+    assert not any(isinstance(event, TrialDone) for event in heard)
+    [stage] = read_recipe(done.output / RECIPE_FILE).recipe
+    assert isinstance(stage, Train)
+    [asked] = request.recipe
+    assert isinstance(asked, Train)
+    assert stage.optimizer == asked.optimizer
+    assert (stage.warmup, stage.restore_best) == (WARMUP, True)
+    assert [event.chosen_on for event in done.ledger.events if isinstance(event, PlainTraining)] == ["decoy"]
+
+
+def test_a_start_that_may_have_memorised_the_records_is_not_tuned(place: Place) -> None:
+    """What it memorised would stay at the rate of the lowest perplexity."""
+    with pytest.raises(UsageError, match="goes only with a learning rate that is high enough"):
+        plan_request(tuned(place, prior="unknown"))
+    plan_request(tuned(place, prior="unknown", tune="none"))
+    leaky = finished(place.request("no-dp", out="leaky", prior="public"))
+    with pytest.raises(UsageError, match="goes only with a learning rate that is high enough"):
+        plan_request(tuned(place, model=leaky.output))
+
+
+def test_a_recipe_with_noise_is_not_tuned(place: Place) -> None:
+    with pytest.raises(UsageError, match="--tune needs a last stage on decoys and no DP stage"):
+        plan_request(place.request("fitted-decoys+dp-sgd", tune="quick", prior="public"))
+
+
+def test_people_and_trials_do_not_go_together(place: Place) -> None:
+    with pytest.raises(UsageError, match="before people review"):
+        plan_request(tuned(place, spans=None, review_each_epoch=True))
