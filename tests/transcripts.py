@@ -90,6 +90,7 @@ MARKS = (
     (re.compile(r" with \d+\.\d GB of memory"), " with N GB of memory"),
     (re.compile(r" steps in \d+ s\."), " steps in N s."),
     (re.compile(r"\b\d{3}\.\d\d\b"), "NNN.NN"),
+    (re.compile(r"(│ (?:before|after) +│) \d\.\d\d( +│) \d\.\d\d( +│) \d\.\d\d"), r"\1 N.NN\2 N.NN\3 N.NN"),
     (re.compile(r"(noise multiplier \d\.\d{4})\d+"), r"\1…"),
 )
 """What differs from run to run or between processors (seconds, perplexities, the last digits of what was solved for),

@@ -7,6 +7,7 @@ from pydantic import model_validator
 
 from atdp_cli.privacy.guarantee import Guarantee
 from atdp_cli.report.audit_entry import AuditEntry
+from atdp_cli.report.measured import BeforeAfter, PerplexityEntry, RanksBeforeAfter
 from atdp_cli.report.numbers import Frozen, Number, json_number
 from atdp_cli.report.tuned_entry import TunedEntry
 
@@ -300,21 +301,6 @@ class PublicReport(Frozen):
         return self
 
 
-class PerplexityEntry(Frozen):
-    """exp of the mean negative log-likelihood a token."""
-
-    all: Number
-    sensitive: Number
-    other: Number
-
-
-class BeforeAfter(Frozen):
-    """Held-out perplexity of the checkpoint as given and of the file as written."""
-
-    before: PerplexityEntry
-    after: PerplexityEntry
-
-
 class StagePrivate(Frozen):
     """What a stage measured on private text.
 
@@ -346,6 +332,7 @@ class PrivateReport(Frozen):
     Attributes:
         decoyed_perplexity: The same on held-out records with decoys drawn uniformly from public lists, alike in every
             run; null where a contextual tier flags words that have none.
+        value_ranks: How the model ranks flagged values; null where its start's past is public, or nothing reads decoys.
         sensitive_share: Of the held-out tokens, in [0, 1].
         planted_canaries: How many training records carry each canary of the manifest; null without one.
         flagged_spans: Flagged spans of the training records.
@@ -362,6 +349,7 @@ class PrivateReport(Frozen):
     seconds: float
     perplexity: BeforeAfter
     decoyed_perplexity: BeforeAfter | None = None
+    value_ranks: RanksBeforeAfter | None = None
     sensitive_share: float
     stages: tuple[StagePrivate, ...]
     planted_canaries: tuple[int, ...] | None

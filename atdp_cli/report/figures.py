@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from atdp_cli.report.audit_entry import AuditedCanary, AuditEntry, ScoreName
 from atdp_cli.report.charts import Curve, Panel, chart
-from atdp_cli.report.document import PerplexityEntry, PrivateReport, PublicReport, StageEntry
+from atdp_cli.report.document import PrivateReport, PublicReport, StageEntry
 from atdp_cli.report.dotplot import DotPanel as Dots
 from atdp_cli.report.dotplot import Mark, dot_plot
+from atdp_cli.report.measured import PerplexityEntry
 from atdp_cli.report.numbers import Number
 
 DASHES = ("", "7 4", "2 3")

@@ -49,6 +49,11 @@ def integer_draws(stream: KeyStream) -> Draw:
     return lambda n: min(int(next(uniforms) * n), n - 1)
 
 
+def public_draws(purpose: str) -> Draw:
+    """Draws that are alike in every run: for text that models are measured on, and never trained on."""
+    return integer_draws(insecure_stream(0, purpose))
+
+
 def _uniforms(stream: KeyStream) -> Iterator[float]:
     while True:
         yield from stream.uniforms(_BLOCK).tolist()

@@ -293,7 +293,7 @@ def _attacks(experiment: Experiment) -> "Attacks":
 
 def _measure_sentence(experiment: Experiment, folders: Sequence[Path]) -> None:
     """The perplexity of one sentence's sensitive and other tokens, model by model."""
-    from atdp_cli.jobs.harden.sentence import mark_sentence
+    from atdp_cli.jobs.harden.measure import mark_sentence
     from atdp_cli.model.checkpoint import load_checkpoint
     from atdp_cli.model.perplexity import perplexity
     from atdp_cli.text.detection.scan import load_pipeline

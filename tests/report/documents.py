@@ -16,12 +16,10 @@ from atdp_cli.report.audit_entry import (
     ScoreName,
 )
 from atdp_cli.report.document import (
-    BeforeAfter,
     DetectorEntry,
     EpsilonEntry,
     EpsilonPoint,
     HardwareEntry,
-    PerplexityEntry,
     PrivateReport,
     PublicReport,
     SamplingEntry,
@@ -30,6 +28,7 @@ from atdp_cli.report.document import (
     TokenEntry,
     guarantee_entries,
 )
+from atdp_cli.report.measured import BeforeAfter, PerplexityEntry, RanksBeforeAfter, RanksEntry
 from atdp_cli.report.wording import audit_sentence, lay_summary
 from tests.privacy.relations import noisy, plain, votes
 
@@ -155,6 +154,7 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
 def private(**fields: Any) -> PrivateReport:
     """The whole report, with figures of private text."""
     perplexity = PerplexityEntry(all=12.34, sensitive=45.67, other=8.91)
+    ranks = RanksEntry(training=0.312, held_out=0.465, training_values=100, held_out_values=50, p_value=0.0021)
     stages = (
         StagePrivate(
             name="redacted",
@@ -184,6 +184,8 @@ def private(**fields: Any) -> PrivateReport:
             "public": public(),
             "seconds": 98.7,
             "perplexity": BeforeAfter(before=perplexity, after=perplexity),
+            "decoyed_perplexity": BeforeAfter(before=perplexity, after=perplexity),
+            "value_ranks": RanksBeforeAfter(before=ranks, after=ranks),
             "sensitive_share": 0.234,
             "stages": stages,
             "planted_canaries": (7, 7, 0),

@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console
+    from rich.table import Table
 
+    from atdp_cli.audit.memory.value_ranks import ComparedRanks
     from atdp_cli.jobs.harden.request import Planned
     from atdp_cli.jobs.harden.result import HardenResult
     from atdp_cli.report.document import StageEntry
@@ -107,6 +109,8 @@ def show_result(finished: "HardenResult", console: "Console") -> None:
             cells = (perplexity.all, perplexity.sensitive, perplexity.other)
             table.add_row(name, *(figure(cell) for cell in cells))
     console.print(table)
+    if finished.ranks_before is not None and finished.ranks_after is not None:
+        console.print(_ranks(finished.ranks_before, finished.ranks_after))
     if finished.failed is not None:
         console.print(finished.failed)
     if finished.ended_early is not None:
@@ -116,6 +120,19 @@ def show_result(finished: "HardenResult", console: "Console") -> None:
     console.print(f"Keep private: {beside(finished.output, PRIVATE)}", soft_wrap=True)
     if any(each.epsilon == float("inf") for each in finished.guarantees if each.scope == "end_to_end"):
         console.print("Not to be called releasable: no finite ε holds end to end. Audit it with atdp audit-canary.")
+
+
+def _ranks(before: "ComparedRanks", after: "ComparedRanks") -> "Table":
+    """What the model remembers of flagged values: nothing where both columns are alike."""
+    from rich.table import Table
+
+    title = "Share of decoys likelier than the flagged value"
+    table = Table("", "training records", "held-out records", "p", title=title, title_justify="left")
+    for name, ranks in (("before", before), ("after", after)):
+        table.add_row(name, figure(ranks.training), figure(ranks.held_out), figure(ranks.p_value))
+    table.caption = "Held-out records show what chance is; p: that training records are lower by chance."
+    table.caption_justify = "left"
+    return table
 
 
 def plan_json(planned: "Planned", notice: str, engine: str, needs: Needs) -> dict[str, Any]:
@@ -167,6 +184,9 @@ def result_json(planned: "Planned", finished: "HardenResult") -> dict[str, Any]:
             "before": json_numbers(asdict(finished.decoyed_before)),
             "after": json_numbers(asdict(finished.decoyed_after)),
         },
+        "value_ranks": None
+        if finished.ranks_before is None or finished.ranks_after is None
+        else {"before": asdict(finished.ranks_before), "after": asdict(finished.ranks_after)},
         "seconds": finished.seconds,
         "failed": finished.failed,
         "ended_early": finished.ended_early,

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from atdp_cli.report.audit_entry import AuditEntry
 from atdp_cli.report.comparison import compare, public_of
-from atdp_cli.report.document import PerplexityEntry, PrivateReport, PublicReport
+from atdp_cli.report.document import PrivateReport, PublicReport
 from atdp_cli.report.happened import stated_guarantees
 from atdp_cli.report.html import SCOPES, render_value
+from atdp_cli.report.measured import PerplexityEntry
 from atdp_cli.report.numbers import Number
 
 if TYPE_CHECKING:
@@ -156,6 +157,17 @@ def _show_private(report: PrivateReport, console: "Console") -> None:
         for name, perplexity in _perplexities(report)
     ]
     _print(console, "Private: held-out perplexity", ("", "all", "sensitive", "other"), rows)
+    if report.value_ranks is not None:
+        ranks = [
+            (name, *(render_value(value, "fixed") for value in (entry.training, entry.held_out, entry.p_value)))
+            for name, entry in report.value_ranks
+        ]
+        _print(
+            console,
+            "Private: share of decoys likelier than the flagged value",
+            ("", "training", "held out", "p"),
+            ranks,
+        )
     stages = [
         (
             stage.name,

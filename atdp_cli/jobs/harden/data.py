@@ -9,19 +9,19 @@ from typing import Any, TypeVar
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.audit.manifest import Manifest, token_mismatch
+from atdp_cli.audit.memory.value_ranks import FlaggedValue, pick_values, spread
 from atdp_cli.errors import InputError
 from atdp_cli.events import FellBack, Notify
 from atdp_cli.files.private import KEY_BYTES
 from atdp_cli.jobs.detector import detector_pipeline
 from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, Windows, encode, flag_corpus
-from atdp_cli.jobs.harden.request import HardenRequest, Planned
-from atdp_cli.jobs.harden.sentence import mark_sentence
+from atdp_cli.jobs.harden.measure import Yardstick, mark_sentence
+from atdp_cli.jobs.harden.request import HardenRequest, Planned, unprotected_past
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
-from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.report.document import MADE_UP_SENTENCE
 from atdp_cli.runs.broadcast import main_process_first
-from atdp_cli.runs.streams import Streams, integer_draws
+from atdp_cli.runs.streams import Streams, integer_draws, public_draws
 from atdp_cli.text.corpus.split import Split
 from atdp_cli.text.detection.scan import load_pipeline
 from atdp_cli.text.redaction.decoys import WITHOUT, Choose, uniformly
@@ -30,6 +30,9 @@ from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import DecoyEquality, Text, reads_records
 
 T = TypeVar("T")
+
+RANKED_RECORDS = 100
+"""Training records, and held-out ones, of which a flagged value is ranked."""
 
 EpochData = Callable[[StagePlan, int, Choose], Sequence[Windows]]
 """(stage, epoch, what decoys are drawn with) → the training records' windows as the current term lists flag them."""
@@ -45,9 +48,7 @@ class RunData:
         trained: Those of the training records.
         held_out_records: Those of the held-out records.
         training: Windows of the training records, by text.
-        held_out: Windows of the held-out records as they are.
-        held_out_with_decoys: The same with decoys drawn uniformly, alike in every run; none where spans of a contextual
-            tier have no decoys.
+        yardstick: What the model is measured on before and after.
         planted: How many training records carry each canary; None where there is no manifest or no raw text is read.
         sentence: The made-up sentence; none for a model that reads one text and writes another.
     """
@@ -58,8 +59,7 @@ class RunData:
     trained: tuple[FlaggedRecord, ...]
     held_out_records: tuple[FlaggedRecord, ...]
     training: Mapping[Text, Sequence[Windows]]
-    held_out: Sequence[Window]
-    held_out_with_decoys: Sequence[Window]
+    yardstick: Yardstick
     planted: tuple[int, ...] | None
     sentence: Windows
 
@@ -101,7 +101,12 @@ def prepare_data(planned: Planned, checkpoint: Checkpoint, streams: Streams, not
     choose = uniformly(integer_draws(streams.stream(0, "decoys")))
     training = {text: encode(trained, text, encoding, choose) for text in sorted(texts)}
     held_out_records = tuple(record for place, record in enumerate(flagged) if place in split.held_out)
-    held_out = _held_out(held_out_records, encoding)
+    ranks_tell = Text.DECOY in texts and unprotected_past(planned.plan.ledger.prior, planned.inherited)
+    yardstick = Yardstick(
+        held_out=_held_out(held_out_records, encoding),
+        decoyed=_held_out_with_decoys(held_out_records, encoding),
+        ranked=_ranked(trained, held_out_records) if ranks_tell and with_sentence else None,
+    )
     planted = None
     if planned.manifest is not None:
         # Where only decoys or placeholders are read the corpus must still be the one that was planted.
@@ -114,8 +119,7 @@ def prepare_data(planned: Planned, checkpoint: Checkpoint, streams: Streams, not
         trained=trained,
         held_out_records=held_out_records,
         training=training,
-        held_out=held_out,
-        held_out_with_decoys=_held_out_with_decoys(held_out_records, encoding),
+        yardstick=yardstick,
         planted=planted if Text.RAW in training else None,
         sentence=mark_sentence(MADE_UP_SENTENCE, request.detector, checkpoint, pipeline) if with_sentence else (),
     )
@@ -124,11 +128,6 @@ def prepare_data(planned: Planned, checkpoint: Checkpoint, streams: Streams, not
 def training_records(records: Sequence[T], split: Split) -> tuple[T, ...]:
     """Those of all records, in their order, that are not held out."""
     return tuple(record for position, record in enumerate(records) if position not in split.held_out)
-
-
-def spread(count: int, most: int) -> list[int]:
-    """At most so many of `count` positions, evenly apart."""
-    return [number * count // most for number in range(most)] if count > most else list(range(count))
 
 
 def _held_out(records: Sequence[FlaggedRecord], encoding: Encoding) -> list[Window]:
@@ -153,8 +152,18 @@ def _encoding(request: HardenRequest, checkpoint: Checkpoint, streams: Streams) 
 def _held_out_with_decoys(records: Sequence[FlaggedRecord], encoding: Encoding) -> list[Window]:
     if _without_decoys(records):
         return []
-    choose = uniformly(integer_draws(insecure_stream(0, "held-out decoys")))
+    choose = uniformly(public_draws("held-out decoys"))
     return [window for windows in encode(records, Text.DECOY, encoding, choose) for window in windows]
+
+
+def _ranked(
+    trained: Sequence[FlaggedRecord], held_out: Sequence[FlaggedRecord]
+) -> tuple[tuple[FlaggedValue, ...], tuple[FlaggedValue, ...]] | None:
+    training, control = (
+        pick_values([(flagged.record.text, flagged.spans) for flagged in records], most=RANKED_RECORDS)
+        for records in (trained, held_out)
+    )
+    return (training, control) if training and control else None
 
 
 def _without_decoys(records: Sequence[FlaggedRecord]) -> list[str]:

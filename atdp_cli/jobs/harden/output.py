@@ -7,14 +7,14 @@ from pathlib import Path
 from atdp_cli.errors import DivergedError, InputError, RunError
 from atdp_cli.files.private import FAILED, beside
 from atdp_cli.jobs.harden.encoding import FlaggedRecord
+from atdp_cli.jobs.harden.measure import measure
 from atdp_cli.jobs.harden.recipes import trained_recipe
 from atdp_cli.jobs.harden.report import private_report, public_report
 from atdp_cli.jobs.harden.request import HardenRequest, Planned
-from atdp_cli.jobs.harden.result import HardenResult, TrainedRun, held_out_perplexity
+from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
 from atdp_cli.jobs.report import write_reports
 from atdp_cli.model.adapter import merged
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.runs.resume import ended_early
 from atdp_cli.runs.seal import seal_ledger
@@ -38,11 +38,11 @@ def write_output(planned: Planned, spec: RunSpec, trained: TrainedRun, work: Wor
     results = trained.results
     _check_finite([result.perplexities[-1].all for result in results if result.perplexities][-1:])
     written = _save(planned.request, trained.checkpoint, work.model)
-    measured = held_out_perplexity(written.model, trained.data)
+    measured = measure(written, trained.data.yardstick)
     before, after = trained.before.raw, measured.raw
     _check_finite([math.nan if after.all is None else after.all])
     ledger = seal_ledger(spec.plan, results, work, trained.created)
-    failed = _failed(before, after, planned.request.max_increase)
+    failed = _failed(before.all, after.all, planned.request.max_increase)
     result = HardenResult(
         output=spec.output if failed is None else beside(spec.output, FAILED),
         ledger=ledger,
@@ -51,6 +51,8 @@ def write_output(planned: Planned, spec: RunSpec, trained: TrainedRun, work: Wor
         after=after,
         decoyed_before=trained.before.decoyed,
         decoyed_after=measured.decoyed,
+        ranks_before=trained.before.ranks,
+        ranks_after=measured.ranks,
         steps=sum(_steps_taken(stage, result) for stage, result in zip(spec.plan.stages, results, strict=True)),
         seconds=trained.seconds(),
         failed=failed,
@@ -80,11 +82,11 @@ def _save(request: HardenRequest, trained: Checkpoint, folder: Path) -> Checkpoi
         raise RunError(f"The hardened model does not load again: {error.problem}", "Try --dtype float32.") from error
 
 
-def _failed(before: Perplexity, after: Perplexity, limit: float | None) -> str | None:
+def _failed(before: float | None, after: float | None, limit: float | None) -> str | None:
     """Why the result is above --max-perplexity-increase; None where it is not."""
-    if limit is None or before.all is None or after.all is None:
+    if limit is None or before is None or after is None:
         return None
-    increase = after.all / before.all - 1
+    increase = after / before - 1
     if increase <= limit:
         return None
     return f"Held-out perplexity rose by {increase:.1%}, more than --max-perplexity-increase {limit:.4g} allows."

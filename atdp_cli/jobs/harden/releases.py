@@ -17,11 +17,11 @@ from atdp_cli.privacy.release import (
     share_sum,
     shrink_counts,
 )
-from atdp_cli.privacy.rng import Floats, KeyStream, insecure_stream
+from atdp_cli.privacy.rng import Floats, KeyStream
 from atdp_cli.privacy.trace import Released, ReleaseTrace
 from atdp_cli.runs.books import StageBooks
 from atdp_cli.runs.checkpoint import Progress
-from atdp_cli.runs.streams import Streams, integer_draws
+from atdp_cli.runs.streams import Streams, integer_draws, public_draws
 from atdp_cli.text.redaction.decoys import Choose
 from atdp_cli.text.redaction.frequencies import Frequencies, Table, by_frequency, frequencies, items, tables, votes
 from atdp_cli.training.objective import make_example, sensitive_share
@@ -123,5 +123,5 @@ def tuned(plan: StagePlan, context: StageContext, progress: Progress) -> Progres
 
 def held_out_decoys(plan: StagePlan, context: StageContext, progress: Progress) -> Sequence[Window]:
     """What trials and epochs are judged on: held-out records with decoys by the stage's release, always the same."""
-    choose = by_frequency(integer_draws(insecure_stream(0, "held-out decoys")), progress.frequencies or {})
+    choose = by_frequency(public_draws("held-out decoys"), progress.frequencies or {})
     return context.data.held_out_decoys(choose, plan.stage.decoy_equality, most=SCORED_RECORDS)

@@ -11,24 +11,23 @@ from atdp_cli.jobs.harden.describe import (
     not_covered,
     trained_entry,
 )
+from atdp_cli.jobs.harden.measure import compare_surprise, surprise
 from atdp_cli.jobs.harden.model_card import inherited_card
 from atdp_cli.jobs.harden.request import HardenRequest, Planned
 from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
-from atdp_cli.jobs.harden.sentence import compare_surprise, surprise
 from atdp_cli.jobs.machine import hardware
 from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.folder import is_adapter
 from atdp_cli.model.seal import seal_of
 from atdp_cli.report.document import (
     VERIFIED,
-    BeforeAfter,
-    PerplexityEntry,
     PrivateReport,
     PublicReport,
     StagePrivate,
 )
 from atdp_cli.report.from_ledger import as_entry, fields_from_ledger
 from atdp_cli.report.happened import clipped, had_noise, had_noisy_steps
+from atdp_cli.report.measured import BeforeAfter, PerplexityEntry, RanksBeforeAfter, RanksEntry
 from atdp_cli.report.numbers import json_number
 from atdp_cli.runs.resume import missing_steps, steps_of
 from atdp_cli.text.detection.term_lists import read_terms
@@ -90,6 +89,14 @@ def _decoyed(result: HardenResult) -> BeforeAfter | None:
     )
 
 
+def _ranks(result: HardenResult) -> RanksBeforeAfter | None:
+    if result.ranks_before is None or result.ranks_after is None:
+        return None
+    return RanksBeforeAfter(
+        before=RanksEntry(**vars(result.ranks_before)), after=RanksEntry(**vars(result.ranks_after))
+    )
+
+
 def private_report(
     request: HardenRequest, trained: TrainedRun, result: HardenResult, public: PublicReport, *, interruptions: int
 ) -> PrivateReport:
@@ -106,7 +113,8 @@ def private_report(
             before=as_entry(PerplexityEntry, result.before), after=as_entry(PerplexityEntry, result.after)
         ),
         decoyed_perplexity=_decoyed(result),
-        sensitive_share=sensitive_share(data.held_out),
+        value_ranks=_ranks(result),
+        sensitive_share=sensitive_share(data.yardstick.held_out),
         stages=tuple(
             StagePrivate(
                 name=entry.name,

@@ -6,39 +6,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from transformers import PreTrainedModel
 
+from atdp_cli.audit.memory.value_ranks import ComparedRanks
 from atdp_cli.errors import InputError
 from atdp_cli.files.lock import LOCK_FILE, locked
 from atdp_cli.files.private import FAILED, PARTIAL, PRIVATE, beside
 from atdp_cli.jobs.harden.data import RunData
-from atdp_cli.jobs.harden.sentence import Surprise
+from atdp_cli.jobs.harden.measure import Measured, Surprise
 from atdp_cli.jobs.report import read_report
 from atdp_cli.model.checkpoint import Checkpoint
-from atdp_cli.model.perplexity import Perplexity, perplexity
+from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, read_ledger
-from atdp_cli.report.document import PerplexityEntry, PrivateReport
+from atdp_cli.report.document import PrivateReport
+from atdp_cli.report.measured import PerplexityEntry
 from atdp_cli.runs.fingerprint import check_same_fingerprint, first_difference
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.runs.workspace import Finished, publish, read_record
 from atdp_cli.training.clipping.select import SelectedEngine
 from atdp_cli.training.objective import Weighing
 from atdp_cli.training.state import StageResult
-
-
-@dataclass(frozen=True, kw_only=True)
-class HeldOutPerplexity:
-    """Perplexity of the held-out records as they are, and with decoys where all their spans can have them."""
-
-    raw: Perplexity
-    decoyed: Perplexity | None
-
-
-def held_out_perplexity(model: PreTrainedModel, data: RunData) -> HeldOutPerplexity:
-    """Both; the model must be in eval mode."""
-    decoyed = perplexity(model, data.held_out_with_decoys) if data.held_out_with_decoys else None
-    return HeldOutPerplexity(raw=perplexity(model, data.held_out), decoyed=decoyed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +46,7 @@ class TrainedRun:
     checkpoint: Checkpoint
     engine: SelectedEngine
     data: RunData
-    before: HeldOutPerplexity
+    before: Measured
     surprise: Surprise
     stages: tuple[tuple[StageResult, Weighing], ...]
     untraced: int
@@ -91,6 +78,8 @@ class HardenResult:
     after: Perplexity
     decoyed_before: Perplexity | None
     decoyed_after: Perplexity | None
+    ranks_before: ComparedRanks | None
+    ranks_after: ComparedRanks | None
     steps: int
     seconds: float
     failed: str | None = None
@@ -126,7 +115,7 @@ def _read(folder: Path, finished: Finished) -> HardenResult:
     ledger, report = read_ledger(folder / LEDGER_FILE), read_report(beside(folder, PRIVATE))
     if not isinstance(report, PrivateReport):
         raise InputError(f"{beside(folder, PRIVATE)} holds a report without private figures.", "Harden again.")
-    decoyed = report.decoyed_perplexity
+    decoyed, ranks = report.decoyed_perplexity, report.value_ranks
     return HardenResult(
         output=folder,
         ledger=ledger,
@@ -135,6 +124,8 @@ def _read(folder: Path, finished: Finished) -> HardenResult:
         after=_perplexity(report.perplexity.after),
         decoyed_before=None if decoyed is None else _perplexity(decoyed.before),
         decoyed_after=None if decoyed is None else _perplexity(decoyed.after),
+        ranks_before=None if ranks is None else ComparedRanks(**dict(ranks.before)),
+        ranks_after=None if ranks is None else ComparedRanks(**dict(ranks.after)),
         steps=finished.steps,
         seconds=report.seconds,
         failed=finished.failed,

@@ -8,13 +8,13 @@ from atdp_cli.events import Notify, ignore
 from atdp_cli.files.provenance import timestamp
 from atdp_cli.jobs.harden.context import StageContext
 from atdp_cli.jobs.harden.data import prepare_data
+from atdp_cli.jobs.harden.measure import measure, surprise
 from atdp_cli.jobs.harden.model import LoadedModel, unshard
 from atdp_cli.jobs.harden.output import write_output
 from atdp_cli.jobs.harden.preflight import check_room, rehearse_output
 from atdp_cli.jobs.harden.request import Planned
-from atdp_cli.jobs.harden.result import HardenResult, TrainedRun, held_out_perplexity
+from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
 from atdp_cli.jobs.harden.review_each_epoch import review_each_epoch
-from atdp_cli.jobs.harden.sentence import surprise
 from atdp_cli.jobs.harden.stages import changing_parameters, fold
 from atdp_cli.jobs.harden.until_exposure import stop_criterion
 from atdp_cli.runs.autosave import StopSignal, autosave, never_stop
@@ -106,7 +106,7 @@ def _train(
     model, ranks = checkpoint.model, request.ranks
     check_same_run(ranks, spec.fingerprint)
     data = prepare_data(planned, checkpoint, Streams(seed=request.insecure_seed, ranks=ranks), notify)
-    before = held_out_perplexity(model, data)
+    before = measure(checkpoint, data.yardstick)
     sentence = surprise(checkpoint, data.sentence)
     state = restore_run(ranks, resume_from, work.session, model)
 

@@ -101,7 +101,7 @@ def _run_stage(
 
     def held_out() -> Perplexity:
         with stopwatch.pause():
-            return perplexity(context.model, context.data.held_out)
+            return perplexity(context.model, context.data.yardstick.held_out)
 
     if isinstance(plan, InterpolatePlan):
         interpolate(context.model, reference_of(context), plan.stage.beta)

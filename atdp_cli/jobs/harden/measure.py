@@ -1,21 +1,67 @@
-"""One made-up sentence, token by token: the same for every model, so that it reveals nothing of a corpus."""
+"""What is measured of a model: perplexity and ranks on private text, and each token of a made-up sentence.
 
+The sentence is the same for every model, so that it reveals nothing of a corpus.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 from typing import Any
 
 import torch
 
+from atdp_cli.audit.memory.value_ranks import ComparedRanks, FlaggedValue, compare_ranks, value_ranks
 from atdp_cli.jobs.detector import Detector
 from atdp_cli.jobs.harden.encoding import Encoding, Windows, encode, flag
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.forward import pad
-from atdp_cli.model.perplexity import token_losses
+from atdp_cli.model.perplexity import Perplexity, perplexity, token_losses
+from atdp_cli.model.windows import Window
 from atdp_cli.report.document import TokenEntry
 from atdp_cli.report.numbers import json_number
+from atdp_cli.runs.streams import public_draws
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.detect import detect_records
+from atdp_cli.text.redaction.decoys import uniformly
 from atdp_cli.training.recipe import Text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Yardstick:
+    """What models are measured on, alike in every run.
+
+    Attributes:
+        held_out: Windows of the held-out records as they are.
+        decoyed: The same with decoys drawn uniformly; none where spans of a contextual tier have no decoys.
+        ranked: A flagged value of each of some training records, and of some held-out ones; None where the start is
+            public, nothing reads decoys, or there are none.
+    """
+
+    held_out: Sequence[Window]
+    decoyed: Sequence[Window]
+    ranked: tuple[Sequence[FlaggedValue], Sequence[FlaggedValue]] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A model by a yardstick: perplexities of held-out records as they are and with decoys, and ranks of values."""
+
+    raw: Perplexity
+    decoyed: Perplexity | None
+    ranks: ComparedRanks | None
+
+
+def measure(checkpoint: Checkpoint, on: Yardstick) -> Measured:
+    """Measure a model, which must be in eval mode."""
+    ranks = None
+    if on.ranked is not None:
+        choose = uniformly(public_draws("ranked decoys"))
+        ranks = compare_ranks(*(value_ranks(checkpoint, values, choose) for values in on.ranked))
+    return Measured(
+        raw=perplexity(checkpoint.model, on.held_out),
+        decoyed=perplexity(checkpoint.model, on.decoyed) if on.decoyed else None,
+        ranks=ranks,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

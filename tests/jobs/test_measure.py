@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from atdp_cli.jobs.detector import Detector
-from atdp_cli.jobs.harden.sentence import compare_surprise, mark_sentence, surprise
+from atdp_cli.jobs.harden.measure import compare_surprise, mark_sentence, surprise
 from atdp_cli.model.checkpoint import load_checkpoint
 from atdp_cli.text.detection.scan import load_pipeline
 

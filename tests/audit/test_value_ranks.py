@@ -1,0 +1,97 @@
+"""Ranks of flagged values among decoys: what they are, what chance gives, and that memory is seen."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binom
+from transformers import PreTrainedModel
+
+from atdp_cli.audit.memory.value_ranks import DECOYS, FlaggedValue, compare_ranks, value_ranks
+from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
+from atdp_cli.text.detection.spans import Span, Tier
+from atdp_cli.text.redaction.decoys import Choose, decoy, uniformly
+
+
+@pytest.fixture
+def checkpoint(checkpoint_folder: Path) -> Checkpoint:
+    loaded = load_checkpoint(checkpoint_folder)
+    loaded.model.eval()
+    return loaded
+
+
+def values(count: int, seed: int) -> list[FlaggedValue]:
+    """Numbers of six digits, each in a short record."""
+    dice = random.Random(seed)
+    texts = [f"The account of the shipping order is {dice.randrange(10**6):06} for now." for _ in range(count)]
+    return [FlaggedValue(text=text, span=Span(37, 43, "NUMBER", "pattern", Tier.LOW_ENTITY)) for text in texts]
+
+
+def draws(seed: int) -> Choose:
+    return uniformly(random.Random(seed).randrange)
+
+
+def log_p(checkpoint: Checkpoint, text: str) -> float:
+    """Of a text after the start token, token by token."""
+    tokenizer = checkpoint.tokenizer
+    own = [tokenizer.bos_token_id, *tokenizer(text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+    ids = torch.tensor([own])
+    with torch.no_grad():
+        chances = torch.log_softmax(checkpoint.model(ids).logits[0, :-1].double(), -1)
+    return float(chances.gather(1, ids[0, 1:, None]).sum())
+
+
+def learn(model: PreTrainedModel, checkpoint: Checkpoint, texts: Sequence[str]) -> None:
+    """By heart."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(100):
+        for text in texts:
+            ids = torch.tensor([checkpoint.tokenizer(text)["input_ids"]])
+            model(ids, labels=ids).loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+def test_a_rank_is_the_share_of_decoys_that_are_likelier(checkpoint: Checkpoint) -> None:
+    given = values(5, 1)
+    choose = draws(3)
+    for value, rank in zip(given, value_ranks(checkpoint, given, draws(3)), strict=True):
+        others = [decoy(value.text, (value.span,), choose).text for _ in range(DECOYS)]
+        true = log_p(checkpoint, value.text)
+        assert rank == pytest.approx(np.mean([log_p(checkpoint, other) > true for other in others]))
+
+
+def test_a_model_that_prefers_nothing_ranks_all_in_the_middle(checkpoint: Checkpoint) -> None:
+    with torch.no_grad():
+        for parameter in checkpoint.model.parameters():
+            parameter.zero_()
+    given = [FlaggedValue(text="abc 12 de", span=Span(4, 6, "NUMBER", "pattern", Tier.LOW_ENTITY))] * 3
+    ranks = value_ranks(checkpoint, given, draws(1))
+    lengths = {len(checkpoint.tokenizer(f"abc {number:02} de")["input_ids"]) for number in range(100)}
+    assert len(lengths) > 1 or ranks == (0.5, 0.5, 0.5)
+
+
+def test_what_was_learnt_by_heart_ranks_first_and_the_rest_as_before(checkpoint: Checkpoint) -> None:
+    training, held_out = values(12, 1), values(40, 2)
+    learn(checkpoint.model, checkpoint, [value.text for value in training])
+    checkpoint.model.eval()
+    ranks = [value_ranks(checkpoint, each, draws(5)) for each in (training, held_out)]
+    compared = compare_ranks(*ranks)
+    assert compared.training < 0.2 < compared.held_out
+    assert compared.p_value < 1e-4
+    assert (compared.training_values, compared.held_out_values) == (12, 40)
+
+
+def test_where_neither_was_read_small_p_values_are_as_rare_as_they_say(checkpoint: Checkpoint) -> None:
+    """However the values are split into training and held-out records."""
+    ranks = list(value_ranks(checkpoint, values(60, 7), draws(2)))
+    dice, splits = random.Random(4), 400
+    p_values = []
+    for _ in range(splits):
+        dice.shuffle(ranks)
+        p_values.append(compare_ranks(ranks[:40], ranks[40:]).p_value)
+    for level in (0.01, 0.05, 0.2):
+        assert sum(p <= level for p in p_values) <= binom.ppf(1 - 1e-4, splits, level)
