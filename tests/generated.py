@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from atdp_cli.audit_result import AuditDocument
 from atdp_cli.cli.app import COMMANDS
 from atdp_cli.jobs.harden.recipes import hypothetical_ledger
+from atdp_cli.memory_result import MemoryDocument
 from atdp_cli.privacy.claims import other_values
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.report.document import PrivateReport, PublicReport
@@ -27,6 +28,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "privacy_report.schema.json": PublicReport,
     "private_report.schema.json": PrivateReport,
     "audit.schema.json": AuditDocument,
+    "memory_map.schema.json": MemoryDocument,
 }
 RECIPE_TABLE = "| recipe | what it does | guarantee with `--prior public` |\n|---|---|---|\n"
 INTRODUCTION = """# Commands
@@ -43,7 +45,7 @@ def generated() -> dict[Path, Callable[[], str]]:
 
 
 def schemas() -> dict[Path, Callable[[], str]]:
-    """The JSON schemas of both reports and of an audit."""
+    """The JSON schemas of both reports, of an audit and of a memory map."""
     folder = ROOT / "atdp_cli" / "report" / "schemas"
     return {folder / name: partial(schema, kind) for name, kind in SCHEMAS.items()}
 

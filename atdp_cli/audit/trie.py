@@ -210,10 +210,10 @@ def _run_prefix(model: "PreTrainedModel", prefix: Ids) -> tuple[torch.Tensor, Dy
     ids = torch.from_numpy(prefix.astype(np.int64)[None]).to(model.device)
     output = model(input_ids=ids, use_cache=True)
     cache = getattr(output, "past_key_values", None)
-    return output.logits[:, -1], cache if _divisible(cache) else None
+    return output.logits[:, -1], cache if has_rows(cache) else None
 
 
-def _divisible(cache: DynamicCache | None) -> bool:
+def has_rows(cache: DynamicCache | None) -> bool:
     """Whether rows can be chosen from a cache without touching it; from recurrent states, for one, they cannot."""
     return (
         cache is not None

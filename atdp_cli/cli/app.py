@@ -12,6 +12,7 @@ from atdp_cli import __version__
 from atdp_cli.cli import detect, plant_canary, redact, review
 from atdp_cli.cli.account import command as account
 from atdp_cli.cli.audit_canary import command as audit_canary
+from atdp_cli.cli.audit_corpus import command as audit_corpus
 from atdp_cli.cli.harden import command as harden
 from atdp_cli.cli.options.generate import generate_options
 from atdp_cli.cli.report import command as report
@@ -42,6 +43,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "redact": redact.redact_command,
     "plant-canary": plant_canary.plant_canary_command,
     "audit-canary": audit_canary.audit_canary_command,
+    "audit-corpus": audit_corpus.audit_corpus_command,
     "account": account.account_command,
     "report": report.report_command,
 }

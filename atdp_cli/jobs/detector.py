@@ -54,17 +54,18 @@ class Detector:
     crosscheck: CrossCheck | None = None
 
 
-def flags_of(detector: Detector, *, spans: bool, review: bool) -> Flags:
+def flags_of(detector: Detector, *, spans: bool, review: bool, also: bool = False) -> Flags:
     """What flags the records of a run.
 
     Args:
         spans: Whether a file has them, in the detector's place.
         review: Whether people review them each epoch.
+        also: Whether files have more of them.
     """
     return Flags(
         detector=None if spans else text_identity(detector.pipeline, _settings_of(detector)),
         tier=detector.tier.value,
-        human=human_input(detector, spans=spans, review=review),
+        human=human_input(detector, spans=spans, review=review, also=also),
         crosscheck=detector.crosscheck is not None,
     )
 
@@ -97,12 +98,13 @@ def settings_given(detector: Detector) -> dict[DetectorSetting, str]:
     return {name: value for name, value in values.items() if value}
 
 
-def human_input(detector: Detector, *, spans: bool, review: bool) -> tuple[HumanInput, ...]:
+def human_input(detector: Detector, *, spans: bool, review: bool, also: bool = False) -> tuple[HumanInput, ...]:
     """The options by which people, who may have read the corpus, had a say in what is sensitive; see `flags_of`."""
     given: dict[HumanInput, object] = {
         "allow": detector.allow,
         "deny": detector.deny,
         "spans": spans,
+        "also": also,
         "review-each-epoch": review,
     }
     return tuple(option for option, value in given.items() if value)

@@ -21,7 +21,7 @@ their placeholders by label; `equality`, placeholders that also tell which flagg
 `corpus equality` which of the corpus are; `shape`, the shapes that decoys are drawn from; `pattern`, these, and which
 of their words and numbers are equal within a record; `votes`, how often public words and digits stand there."""
 
-HumanInput = Literal["allow", "deny", "spans", "review-each-epoch"]
+HumanInput = Literal["allow", "deny", "spans", "also", "review-each-epoch"]
 """The options by which people have a say in what is flagged."""
 
 STABLE_TIERS = ("low-entity", "high-entity")

@@ -121,6 +121,14 @@ class ReplacingOptions(Options):
     """Replace what is there already."""
 
 
+class AlsoOptions(Options):
+    """What is flagged beside what the detector finds."""
+
+    also: Annotated[tuple[Path, ...], Option(DETECTION)] = ()
+    """Spans files of --data whose places are flagged as well, such as a map of audit-corpus. Taken from the data, so
+    there is no selective guarantee. Repeatable."""
+
+
 class SpanFileOptions(Options):
     """What takes the detector's place."""
 

@@ -26,13 +26,14 @@ def texts() -> dict[str, Iterator[str]]:
     """The lines of each corpus."""
     data = SHARED / "data"
     return {
-        "abcd": _lines(data / "abcd" / "valid.txt"),
-        "wikitext": _lines(data / "wikitext-2-raw" / "valid.txt"),
+        "abcd": text_lines(data / "abcd" / "valid.txt"),
+        "wikitext": text_lines(data / "wikitext-2-raw" / "valid.txt"),
         "wnut": _sentences(data / "wnut17" / "wnut17train.conll"),
     }
 
 
-def _lines(path: Path) -> Iterator[str]:
+def text_lines(path: Path) -> Iterator[str]:
+    """Lines of more than three words."""
     return (line.strip() for line in path.read_text(encoding="utf-8").splitlines() if len(line.split()) > 3)
 
 

@@ -54,6 +54,7 @@ def test_a_run_with_no_option(tmp_path: Path, checkpoint_folder: Path) -> None:
         "--until-exposure": "not given",
         "--manifest": "not given",
         "--spans": "not given",
+        "--also": "not given",
         "--allow": "not given",
         "--deny": "not given",
         "--spacy-pipeline": "not given",

@@ -8,7 +8,14 @@ from atdp_cli.cli.harden.list_recipes import show_recipes
 from atdp_cli.cli.options.generate import Eager, stage_group
 from atdp_cli.cli.options.shared import ProgressOptions, ThreadOptions
 from atdp_cli.options import Option, Options
-from atdp_cli.text.options import OUTPUT, DetectionOptions, RecordOptions, ReplacingOptions, SpanFileOptions
+from atdp_cli.text.options import (
+    OUTPUT,
+    AlsoOptions,
+    DetectionOptions,
+    RecordOptions,
+    ReplacingOptions,
+    SpanFileOptions,
+)
 from atdp_cli.training.options import (
     TRAINING,
     AdapterOptions,
@@ -76,6 +83,7 @@ class HardenOptions(
     DataOptions,
     ReviewEpochOptions,
     SpanFileOptions,
+    AlsoOptions,
     StyleOptions,
     RecipeOptions,
     _Training,  # type: ignore[misc]  # its fields are known when it runs

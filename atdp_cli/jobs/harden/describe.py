@@ -58,7 +58,14 @@ def detector_entry(request: HardenRequest, pipeline: Any) -> DetectorEntry:
     return DetectorEntry(
         tier=request.detector.tier,
         pipeline=None if request.spans is not None else pipeline_name(pipeline),
-        lists=bool(human_input(request.detector, spans=request.spans is not None, review=request.review is not None)),
+        lists=bool(
+            human_input(
+                request.detector,
+                spans=request.spans is not None,
+                also=bool(request.also),
+                review=request.review is not None,
+            )
+        ),
         crosscheck=None
         if crosscheck is None
         else CrossCheckEntry(model=public_name(crosscheck), masked=crosscheck.masked),

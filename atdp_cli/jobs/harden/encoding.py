@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, repeat
+from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedTokenizerFast
@@ -55,12 +56,30 @@ class Encoding:
 
 
 def flag_corpus(split: Split, request: HardenRequest, pipeline: Any, notify: Notify) -> tuple[FlaggedRecord, ...]:
-    """Each record with its sensitive spans, detected or read from a file, in the order of the records."""
+    """Each record with its sensitive spans, detected or read from files, in the order of the records."""
+    flagged = _flag_records(split, request, pipeline, notify)
+    for file in request.also:
+        # A file covers --data; the records of --valid stand behind those.
+        more = (*_spans_in(file, split, request), *repeat((), len(split.held_out)))
+        flagged = tuple(
+            replace(record, spans=tuple(sorted((*record.spans, *spans))))
+            for record, spans in zip(flagged, more, strict=False)
+        )
+    return flagged
+
+
+def _spans_in(file: Path, split: Split, request: HardenRequest) -> Iterator[tuple[Span, ...]]:
+    """The spans of a file for each record of --data, whose beginning alone --max-records may take."""
+    corpus = read_records(request.data[0], unit=request.unit, text_field=request.text_field)
+    taken = len(split.records) - (0 if request.valid is None else len(split.held_out))
+    return (spans for _, spans in islice(read_spans(file, corpus), taken))
+
+
+def _flag_records(split: Split, request: HardenRequest, pipeline: Any, notify: Notify) -> tuple[FlaggedRecord, ...]:
     if request.spans is not None:
-        # The spans file covers the whole corpus, also where --max-records takes only its beginning.
-        corpus = read_records(request.data[0], unit=request.unit, text_field=request.text_field)
-        pairs = islice(read_spans(request.spans, corpus), len(split.records))
-        return tuple(FlaggedRecord(record, request.detector.label_filter.apply(spans)) for record, spans in pairs)
+        keep = request.detector.label_filter.apply
+        pairs = zip(split.records, _spans_in(request.spans, split, request), strict=True)
+        return tuple(FlaggedRecord(record, keep(spans)) for record, spans in pairs)
 
     def detect(records: Sequence[Record]) -> Iterator[Detection]:
         folder = private_folder(request.data[0])

@@ -116,7 +116,9 @@ def plan_request(request: HardenRequest) -> Planned:
         BudgetError: ε cannot be reached, or passes `max_epsilon`.
     """
     _check(request)
-    flags = flags_of(request.detector, spans=request.spans is not None, review=request.review is not None)
+    flags = flags_of(
+        request.detector, spans=request.spans is not None, also=bool(request.also), review=request.review is not None
+    )
     check_folder(request.model)
     manifest = None if request.manifest is None else read_manifest(request.manifest)
     sha256 = cache(file_sha256)
@@ -189,6 +191,8 @@ def _reference(request: HardenRequest, split: Split, sha256: Callable[[Path], st
 def _check(request: HardenRequest) -> None:
     if STANDARD_INPUT in (*request.data, request.valid):
         raise UsageError("Standard input cannot be hardened on: it is read more than once.", "Give a file.")
+    if request.also and len(request.data) != 1:
+        raise UsageError("--also goes with one --data file.", "Harden on one corpus, or leave --also out.")
     if request.spans is not None:
         _check_spans(request)
     if request.style is not Style.LABEL and not any(
@@ -210,7 +214,14 @@ def _check_paths(request: HardenRequest) -> None:
     for path in request.data:
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise InputError(f"{path} is no ordinary file.", "Give a file: it is read more than once.")
-    named = (request.spans, *request.detector.allow, *request.detector.deny, request.manifest, request.valid)
+    named = (
+        request.spans,
+        *request.also,
+        *request.detector.allow,
+        *request.detector.deny,
+        request.manifest,
+        request.valid,
+    )
     for path in filter(None, named):
         if not path.is_file():
             raise InputError(f"{path} is no file.", "Check the path.")

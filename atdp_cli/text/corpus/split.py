@@ -65,7 +65,11 @@ def load_split(
             not go with the format, the unit or `valid`.
     """
     if holdout_by is not None:
-        _check_holdout(paths, holdout_by, unit, valid)
+        if valid is not None:
+            raise UsageError(
+                "--valid is what is held out, so --holdout-by has nothing to choose.", "Leave one of them out."
+            )
+        check_groups(paths, holdout_by, unit)
     if len({real_path(path) for path in paths}) < len(paths):
         raise UsageError("A --data file is given twice.", "Name each corpus once.")
     if len(paths) > 1 and unit not in BUILT_IN_UNITS:
@@ -98,12 +102,12 @@ def load_split(
     return Split(records=records, held_out=held_out, sources=sources)
 
 
-def _check_holdout(paths: Sequence[Path], holdout_by: str, unit: Unit, valid: Path | None) -> None:
-    """Whether the groups of `holdout_by` can be told, and are wanted."""
-    if valid is not None:
-        raise UsageError(
-            "--valid is what is held out, so --holdout-by has nothing to choose.", "Leave one of them out."
-        )
+def check_groups(paths: Sequence[Path], holdout_by: str, unit: Unit) -> None:
+    """Refuse groups that these files do not tell.
+
+    Raises:
+        UsageError: The format or the unit has no such groups.
+    """
     if holdout_by == EACH_RECORD:
         return
     if unit != "line":
@@ -128,20 +132,26 @@ def _check_holdout(paths: Sequence[Path], holdout_by: str, unit: Unit, valid: Pa
 def _held_out(
     paths: Sequence[Path], records: Sequence[Record], text_field: str, holdout_by: str | None
 ) -> frozenset[int]:
-    if holdout_by in (None, EACH_RECORD):
+    if holdout_by is None or holdout_by == EACH_RECORD:
         return frozenset(held_out_positions(len(records)))
-    groups = _blocks(records)
-    if holdout_by != BLANK_LINE:
-        # The same records, with the field's value for an id.
-        again = (read_records(path, text_field=text_field, id_field=holdout_by) for path in paths)
-        groups = [record.id for record in islice(chain.from_iterable(again), len(records))]
-    held_out = held_out_groups(groups)
+    held_out = held_out_groups(record_groups(paths, records, text_field, holdout_by))
     if not held_out:
         raise InputError(
             f"By --holdout-by {holdout_by} the whole corpus is one group.",
             "Leave it out, or hold out a file by --valid.",
         )
     return held_out
+
+
+def record_groups(paths: Sequence[Path], records: Sequence[Record], text_field: str, holdout_by: str) -> list[Hashable]:
+    """The group of each of the first records of the files, as `check_groups` allows them."""
+    if holdout_by == EACH_RECORD:
+        return list(range(len(records)))
+    if holdout_by == BLANK_LINE:
+        return _blocks(records)
+    # The same records, with the field's value for an id.
+    again = (read_records(path, text_field=text_field, id_field=holdout_by) for path in paths)
+    return [record.id for record in islice(chain.from_iterable(again), len(records))]
 
 
 def _blocks(records: Sequence[Record]) -> list[Hashable]:

@@ -66,7 +66,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("NORP", "LANGUAGE"), _PEOPLE),
     **dict.fromkeys(("DATE", "DATE_OF_BIRTH", "TIME"), _DATE),
     **dict.fromkeys(("CARDINAL", "ORDINAL", "QUANTITY", "PERCENT", "MONEY"), _AMOUNT),
-    **dict.fromkeys(("PROPN", "MISC", "EVENT", "PRODUCT", "WORK_OF_ART", "LAW"), _NAMES),
+    **dict.fromkeys(("PROPN", "MISC", "EVENT", "PRODUCT", "WORK_OF_ART", "LAW", "MEMORISED"), _NAMES),
 }
 """The lists for the first and the later words of a span, by its label. Under other labels letters are drawn singly."""
 

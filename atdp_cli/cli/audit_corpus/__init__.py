@@ -1,0 +1,1 @@
+"""`atdp audit-corpus`."""

@@ -1,0 +1,81 @@
+"""`atdp audit-corpus`: what a model has memorised of its corpus, with nothing planted."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from atdp_cli.cli.audit_corpus.options import MapOptions, MapOutputOptions, MappedDataOptions
+from atdp_cli.cli.audit_corpus.output import show_map
+from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadOptions, make_detector
+from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
+from atdp_cli.errors import UsageError
+from atdp_cli.text.options import DetectionOptions, RecordOptions, ReplacingOptions
+
+_EXIT_CODES = {None: 0, "PASS": 0, "FAIL": 1, "INCONCLUSIVE": 4}
+
+
+def audit_corpus_command(
+    corpus: MappedDataOptions,
+    records: RecordOptions,
+    mapping: MapOptions,
+    detection: DetectionOptions,
+    backend: BackendOptions,
+    writing: MapOutputOptions,
+    replacing: ReplacingOptions,
+    saying: ProgressOptions,
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
+    threads: ThreadOptions,
+) -> None:
+    """Map what each model has memorised of its corpus: the places that it knows better than held-out text.
+
+    Nothing needs to be planted, and no detector is asked: two passes over every record find stretches that stand out.
+    Exit codes: 0 within --max-memorised, or no limit; 1 above it; 2 usage or unreadable input; 3 not completed;
+    4 above it, but the held-out records are too few to be sure.
+    """
+    from atdp_cli.files.atomic_write import atomic_write, check_new
+    from atdp_cli.files.corpus_file import check_readable
+    from atdp_cli.memory_result import MemoryDocument
+    from atdp_cli.model.folder import check_folder
+
+    corpus.check()
+    if writing.output is not None:
+        if len(models) > 1:
+            raise UsageError("-o takes the map of one model.", "Map the models one by one, or use --json.")
+        check_new(writing.output, force=replacing.force)
+    for file in (corpus.data, corpus.valid):
+        if file is not None:
+            check_readable(file)
+    for folder in (*models, *(() if mapping.reference is None else (mapping.reference,))):
+        check_folder(folder)
+    detector = make_detector(detection, corpus.data, backend)
+    console = saying.console()
+
+    from atdp_cli.jobs.audit_corpus import MapRequest, map_lines, map_models  # loads torch
+    from atdp_cli.model.device import use_threads
+
+    use_threads(threads.threads)
+    request = MapRequest(
+        data=corpus.data,
+        valid=corpus.valid,
+        unit=records.unit,
+        text_field=records.text_field,
+        holdout_by=corpus.holdout_by,
+        detector=detector,
+        **dict(mapping),
+    )
+    with progress(console, saying.progress) as notify:
+        maps = list(map_models(models, request, notify))
+    if writing.output is not None:
+        with atomic_write(writing.output, replace=replacing.force) as stream:
+            for line in map_lines(maps[0]):
+                stream.write(line.encode())
+    if saying.as_json:
+        write_json(MemoryDocument(models=tuple(each.memory for each in maps)).model_dump(mode="json"))
+    shown = console if saying.as_json else stdout_console()
+    for number, each in enumerate(maps):
+        if number:
+            shown.print()
+        show_map(each.memory, [record.text for record in each.records] if writing.show_secrets else None, shown)
+    codes = {_EXIT_CODES[each.memory.verdict] for each in maps}
+    raise typer.Exit(1 if 1 in codes else max(codes))

@@ -1,0 +1,89 @@
+"""The options of `atdp audit-corpus`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from atdp_cli.errors import UsageError
+from atdp_cli.options import Option, Options
+from atdp_cli.ranges import contradiction
+from atdp_cli.text.options import DATA, OUTPUT
+
+AUDIT = "Audit"
+
+
+def _limit(text: object) -> object:
+    """`12`, `0.5%` or 0.005."""
+    if not isinstance(text, str):
+        return text
+    try:
+        if text.endswith("%"):
+            return float(text.removesuffix("%")) / 100
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        raise contradiction(
+            "max-memorised is neither a number nor a share.", "Give a whole number, or a share such as 0.5%."
+        ) from None
+
+
+class MappedDataOptions(Options):
+    """What the models were trained on, and what they never read."""
+
+    data: Annotated[Path, Option(DATA)]
+    """What the models were trained on: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet."""
+
+    valid: Annotated[Path | None, Option(DATA)] = None
+    """Records of the same kind that no model has read: what chance looks like. The more, the smaller the p-values."""
+
+    harden_split: Annotated[bool, Option(DATA)] = False
+    """The models were trained by atdp harden on --data alone, so that it held out every twentieth record."""
+
+    holdout_by: Annotated[str, Option(DATA, metavar="blank-line|FIELD")] = "record"
+    """What is tested as one and held out whole, as for harden: the lines between blank ones, or all records with the
+    same value of a field. Use it where records of a conversation or a user are alike."""
+
+    def check(self) -> None:
+        """Refuse a map without held-out records, or with two kinds of them.
+
+        Raises:
+            UsageError: As said.
+        """
+        if self.valid is None and not self.harden_split:
+            raise UsageError(
+                "Only records that the models never read tell memory from text that is merely likely.",
+                "Give them by --valid, or --harden-split where atdp harden trained the models on --data.",
+            )
+        if self.valid is not None and self.harden_split:
+            raise UsageError("--valid and --harden-split both say what is held out.", "Leave one of them out.")
+
+
+class MapOptions(Options):
+    """How a map is drawn, and what fails it."""
+
+    reference: Annotated[Path | None, Option(AUDIT)] = None
+    """The public base model. With it a token's score is log p − log p_ref; without it, log p."""
+
+    fdr: Annotated[float, Field(gt=0, lt=1), Option(AUDIT)] = 0.05
+    """The false discovery rate: the share of the findings that may be there by chance."""
+
+    decoys: Annotated[int, Field(ge=1, le=10_000), Option(AUDIT)] = 200
+    """Decoys that each flagged value among the findings is ranked among."""
+
+    max_memorised: Annotated[
+        Annotated[int, Field(ge=0)] | Annotated[float, Field(ge=0, le=1)] | None,
+        Option(AUDIT, metavar="N|SHARE"),
+        BeforeValidator(_limit),
+    ] = None
+    """Exit with 1 if more records are memorised than this number or share, such as 0.5%. Default: no limit."""
+
+
+class MapOutputOptions(Options):
+    """Where the map goes, and what is shown."""
+
+    output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"))] = None
+    """Write the map of one model: a spans file with every place, its scores and p-value, and no text. It is what
+    harden --also takes."""
+
+    show_secrets: Annotated[bool, Option(OUTPUT)] = False
+    """Show the places' text on the screen. No file and no JSON holds it."""

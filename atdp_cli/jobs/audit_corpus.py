@@ -1,0 +1,177 @@
+"""`atdp audit-corpus` as a function."""
+
+import json
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from math import floor
+from pathlib import Path
+
+from atdp_cli.audit.memory.memory_map import Findings, MappedCorpus, MappedRecord, find_memorised, rank_places
+from atdp_cli.audit.memory.token_scores import TokenScores, score_tokens
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.events import Notify
+from atdp_cli.files.private import private_folder
+from atdp_cli.jobs.detector import Detector, detector_pipeline, run_detector
+from atdp_cli.memory_result import MemorisedPlace, MemoryMap
+from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
+from atdp_cli.runs.streams import public_draws
+from atdp_cli.text.corpus.records import Record, Unit
+from atdp_cli.text.corpus.split import EACH_RECORD, Split, check_groups, load_split, record_groups
+from atdp_cli.text.detection.scan import load_pipeline
+from atdp_cli.text.detection.spans import at_tier
+from atdp_cli.text.redaction.decoys import uniformly
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapRequest:
+    """A corpus, what was held out of training, and how to look.
+
+    Attributes:
+        valid: Records that the models never read; None for those that `atdp harden` holds out of `data`.
+        holdout_by: What a group is: `record`, `blank-line`, or the field whose equal values make one.
+        reference: Folder of the public base model; None for none.
+        fdr: The false discovery rate, in (0, 1).
+        decoys: That a flagged value is ranked among, from 1.
+        max_memorised: A number of groups, or a share of them; None for no limit.
+    """
+
+    data: Path
+    valid: Path | None
+    unit: Unit = "line"
+    text_field: str = "text"
+    holdout_by: str = EACH_RECORD
+    reference: Path | None = None
+    detector: Detector
+    fdr: float = 0.05
+    decoys: int = 200
+    max_memorised: int | float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CorpusMap:
+    """A model's map, and the records that its places are in.
+
+    Attributes:
+        records: All of `MapRequest.data`, in its order; a place's `record` counts them from 1.
+    """
+
+    memory: MemoryMap
+    records: tuple[Record, ...]
+
+
+def map_models(models: Sequence[Path], request: MapRequest, notify: Notify) -> Iterator[CorpusMap]:
+    """One map a model, in order.
+
+    Raises:
+        UsageError: The groups do not go with the corpus, or a model is an encoder-decoder one.
+        InputError: A file or a model cannot be read, or a model and the reference have different tokenizers.
+        RunError: A model cannot be run.
+    """
+    split, groups = _split(request)
+    own = len(split.records) if request.valid is None else split.training
+    corpus = _mapped(split, groups, request.detector, request.data, notify)
+    base = None if request.reference is None else _load(request.reference)
+    base_scores = None if base is None else _scores(base, corpus, str(request.reference), notify)
+    for folder in models:
+        checkpoint = _load(folder)
+        if base is not None and base.tokenizer_sha256 != checkpoint.tokenizer_sha256:
+            raise InputError(
+                f"{folder} and the reference have different tokenizers.",
+                "Give the base model that it was trained from.",
+            )
+        scores = _scores(checkpoint, corpus, str(folder), notify)
+        findings = find_memorised(corpus, scores, base_scores, fdr=request.fdr)
+        choose = uniformly(public_draws("decoys of a memory map"))
+        places = rank_places(checkpoint, base, corpus, findings.places, decoys=request.decoys, choose=choose)
+        yield CorpusMap(memory=_result(folder, request, findings, places), records=split.records[:own])
+
+
+def _split(request: MapRequest) -> tuple[Split, list[Hashable]]:
+    """The records, which of them are held out, and the group of each."""
+    files = (request.data,) if request.valid is None else (request.data, request.valid)
+    check_groups(files, request.holdout_by, request.unit)
+    split = load_split(
+        (request.data,),
+        unit=request.unit,
+        text_field=request.text_field,
+        max_records=None,
+        valid=request.valid,
+        holdout_by=None if request.valid is not None else request.holdout_by,
+    )
+    first = split.training if request.valid is not None else len(split.records)
+    groups = record_groups((request.data,), split.records[:first], request.text_field, request.holdout_by)
+    if request.valid is not None:
+        groups += record_groups((request.valid,), split.records[first:], request.text_field, request.holdout_by)
+    return split, groups
+
+
+def _mapped(split: Split, groups: Sequence[Hashable], detector: Detector, data: Path, notify: Notify) -> MappedCorpus:
+    pipeline = detector_pipeline(detector, load_pipeline(detector.pipeline))
+    detections = run_detector(
+        split.records, detector, pipeline, notify, total=len(split.records), folder=private_folder(data)
+    )
+    spans = [at_tier(detection.spans, detector.tier) for detection in detections]
+
+    def part(*, held_out: bool) -> tuple[MappedRecord, ...]:
+        numbers: dict[Hashable, int] = {}
+        return tuple(
+            MappedRecord(
+                number=place + 1,
+                text=record.text,
+                spans=spans[place],
+                group=numbers.setdefault(groups[place], len(numbers)),
+            )
+            for place, record in enumerate(split.records)
+            if (place in split.held_out) is held_out
+        )
+
+    return MappedCorpus(training=part(held_out=False), held_out=part(held_out=True))
+
+
+def _load(folder: Path) -> Checkpoint:
+    checkpoint = load_checkpoint(folder)
+    if checkpoint.model.config.is_encoder_decoder:
+        raise UsageError(
+            f"{folder} is an encoder-decoder model, and a map asks what a model continues a text with.",
+            "Audit its canaries by atdp audit-canary.",
+        )
+    checkpoint.model.eval()
+    return checkpoint
+
+
+def _scores(checkpoint: Checkpoint, corpus: MappedCorpus, name: str, notify: Notify) -> list[TokenScores]:
+    return score_tokens(checkpoint, [record.text for record in corpus.records], name=name, notify=notify)
+
+
+def _result(folder: Path, request: MapRequest, findings: Findings, places: tuple[MemorisedPlace, ...]) -> MemoryMap:
+    limit = request.max_memorised
+    groups = limit if limit is None or isinstance(limit, int) else floor(limit * findings.tested)
+    over = groups is not None and len(findings.groups) > groups
+    return MemoryMap(
+        model=str(folder),
+        reference=None if request.reference is None else str(request.reference),
+        tested=findings.tested,
+        held_out=findings.held_out,
+        fdr=request.fdr,
+        fewest_findings=findings.fewest,
+        calibrated=findings.calibrated,
+        memorised=len(findings.groups),
+        places=places,
+        max_memorised=groups,
+        verdict=None if groups is None else "PASS" if not over else "FAIL" if findings.calibrated else "INCONCLUSIVE",
+    )
+
+
+def map_lines(mapped: CorpusMap) -> Iterator[str]:
+    """The map as a spans file: one JSON line a record of the corpus, most of them without a span. No text."""
+    by_record: dict[int, list[MemorisedPlace]] = {}
+    for place in mapped.memory.places:
+        by_record.setdefault(place.record, []).append(place)
+    for number, record in enumerate(mapped.records, start=1):
+        places = sorted(by_record.get(number, ()), key=lambda place: place.start)
+        yield json.dumps({"id": record.id, "spans": [_span(place) for place in places]}) + "\n"
+
+
+def _span(place: MemorisedPlace) -> dict[str, object]:
+    members = place.model_dump(mode="json", exclude={"record"})
+    return {"start": place.start, "end": place.end, "label": place.label, "source": "map"} | members

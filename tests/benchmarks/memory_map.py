@@ -1,0 +1,213 @@
+"""What `atdp audit-corpus` finds of planted texts that no detector flags, and how often it is wrong about unread text.
+
+    python -m tests.benchmarks.memory_map --json
+
+For each pair of a checkpoint and a corpus: 60 made-up passphrases, project names and sentences are put into lines of
+the corpus, a third of them once, a third in four lines and a third in sixteen. `no-dp` trains the checkpoint on these
+lines for three epochs, and the map is drawn with other lines held out and the checkpoint as reference. `found` counts
+texts of which a place covers half or more; `planted_share` is the share of the places that overlap a planted text:
+what else is found may be memorised as well. `flagged` counts the texts that the detector flags most of. For `unread`
+the checkpoint itself, which read none of the lines, is mapped with them relabelled at random: the share of relabelings
+with a finding is the false discovery rate, with its upper 95 % limit. `--seed` draws other texts and lines.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import beta
+
+from atdp_cli.audit.memory.memory_map import MappedCorpus, MappedRecord, find_memorised
+from atdp_cli.audit.memory.token_scores import TokenScores, score_tokens
+from atdp_cli.events import ignore
+from atdp_cli.model.checkpoint import load_checkpoint
+from atdp_cli.text.redaction.decoys import lists
+from tests.benchmarks.stages import ROOT, SHARED
+from tests.benchmarks.tuning import MODELS, text_lines, texts
+
+PAIRS = (("quickstart", "abcd"), ("quickstart", "wikitext"), ("stories", "abcd"), ("stories", "wikitext"))
+REPEATS = (1, 4, 16)
+FDR = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planted:
+    """A text and where it stands: line, from 1, and code points."""
+
+    text: str
+    places: tuple[tuple[int, int, int], ...]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--lines", type=int, default=2000)
+    parser.add_argument("--held-out", type=int, default=1000)
+    parser.add_argument("--relabelings", type=int, default=200)
+    parser.add_argument("--characters", type=int, default=300, help="of a line; the rest is left out")
+    parser.add_argument("--pairs", nargs="+", metavar="MODEL+CORPUS", help=f"default: {' '.join(map('+'.join, PAIRS))}")
+    arguments = parser.parse_args()
+    if not SHARED.is_dir():
+        sys.exit("The checkpoints and corpora of ../shared are absent.")
+    pairs = [tuple(pair.split("+")) for pair in arguments.pairs] if arguments.pairs else PAIRS
+    measured = []
+    for model, corpus in pairs:
+        with tempfile.TemporaryDirectory() as folder:
+            measured.append({"pair": f"{model}+{corpus}"} | measure(MODELS[model], corpus, Path(folder), arguments))
+        sys.stderr.write(f"{json.dumps(measured[-1])}\n")
+    if arguments.json:
+        settings = {name: getattr(arguments, name) for name in ("seed", "lines", "held_out", "relabelings")}
+        sys.stdout.write(json.dumps(settings | {"load": os.getloadavg()[0], "pairs": measured}) + "\n")
+
+
+def measure(model: Path, corpus: str, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    """One pair."""
+    dice = random.Random(arguments.seed)
+    lines = [line[: arguments.characters].strip() for line in corpora()[corpus] if not line.startswith("=")]
+    lines = dice.sample(lines, arguments.lines + arguments.held_out)
+    training, held_out = lines[: arguments.lines], lines[arguments.lines :]
+    planted = plant(training, dice)
+    data, valid, trained, file = (folder / name for name in ("train.txt", "valid.txt", "model", "map.jsonl"))
+    for path, written in ((data, training), (valid, held_out)):
+        path.write_text("\n".join(written) + "\n", encoding="utf-8")
+    given = ("--data", data, "--valid", valid, "--no-store", "--quiet", "--threads", 1)
+    atdp("harden", model, *given, "--recipe", "no-dp", "--epochs", 3, "-o", trained)
+    began = time.monotonic()
+    document = json.loads(atdp("audit-corpus", trained, *given, "--reference", model, "-o", file, "--json"))
+    seconds = time.monotonic() - began
+    [found] = document["models"]
+    atdp("detect", data, "-o", folder / "spans.jsonl", "--no-store", "--quiet")
+    return {
+        "memorised": found["memorised"],
+        "places": len(found["places"]),
+        "fewest_findings": found["fewest_findings"],
+        "found": recall(planted, file),
+        "flagged": recall(planted, folder / "spans.jsonl"),
+        "planted_share": planted_share(planted, file),
+        "seconds": round(seconds, 1),
+        "unread": unread(model, training, held_out, arguments.relabelings, arguments.seed),
+    }
+
+
+def corpora() -> dict[str, Iterator[str]]:
+    """The lines of each corpus; the quickstart's checkpoint was trained on the rest of WikiText-2."""
+    folder = SHARED / "data" / "wikitext-2-raw"
+    parts = (text_lines(folder / f"{name}.txt") for name in ("valid", "test"))
+    return texts() | {"wikitext": chain.from_iterable(parts)}
+
+
+def plant(lines: list[str], dice: random.Random) -> list[Planted]:
+    """Put the texts into lines of their own, between words."""
+    words = [word for word in lists()["names"].more if word.isalpha() and 4 <= len(word) <= 9]
+    where = iter(dice.sample(range(len(lines)), 20 * sum(REPEATS)))
+    planted = []
+    for number in range(20 * len(REPEATS)):
+        text = made_up(number % 3, [word.lower() for word in dice.sample(words, 6)], dice)
+        places = []
+        for _ in range(REPEATS[number // 20]):
+            line = next(where)
+            parts = lines[line].split()
+            cut = dice.randint(0, len(parts))
+            before = " ".join(parts[:cut])
+            start = len(before) + bool(before)
+            lines[line] = " ".join([*parts[:cut], text, *parts[cut:]])
+            places.append((line + 1, start, start + len(text)))
+        planted.append(Planted(text=text, places=tuple(places)))
+    return planted
+
+
+def made_up(kind: int, words: list[str], dice: random.Random) -> str:
+    """A passphrase, the name of a project, or a sentence."""
+    if kind == 0:
+        return " ".join(words[:5])
+    if kind == 1:
+        first, second = ("".join(dice.choice("bdfgklmnprstvz") + dice.choice("aeiou") for _ in range(3)) for _ in "12")
+        return f"the {first} {words[0]} project of {second}"
+    a, b, c, d, e, f = words
+    return f"the {a} behind the {b} opens only when {c} and {d} {e} the {f}"
+
+
+def spans_of(file: Path) -> dict[int, list[tuple[int, int]]]:
+    """By line, from 1."""
+    rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    return {line: [(span["start"], span["end"]) for span in row["spans"]] for line, row in enumerate(rows, start=1)}
+
+
+def recall(planted: Sequence[Planted], file: Path) -> dict[int, int]:
+    """By repeats, how many of twenty texts have a place of which the file's spans cover half."""
+    spans = spans_of(file)
+
+    def covered(line: int, start: int, end: int) -> bool:
+        return 2 * sum(max(0, min(end, last) - max(start, first)) for first, last in spans[line]) >= end - start
+
+    return {
+        repeats: sum(any(covered(*place) for place in text.places) for text in planted if len(text.places) == repeats)
+        for repeats in REPEATS
+    }
+
+
+def planted_share(planted: Sequence[Planted], file: Path) -> float | None:
+    """Of the file's spans, those that overlap a planted text."""
+    true = {line: (start, end) for text in planted for line, start, end in text.places}
+    hits = [
+        line in true and min(end, true[line][1]) > max(start, true[line][0])
+        for line, spans in spans_of(file).items()
+        for start, end in spans
+    ]
+    return round(sum(hits) / len(hits), 3) if hits else None
+
+
+def unread(model: Path, training: list[str], held_out: list[str], relabelings: int, seed: int) -> dict[str, float]:
+    """The share of relabelings of lines that the checkpoint never read with a finding, and its upper 95 % limit."""
+    lines = [*training, *held_out]
+    scores = score_tokens(load_checkpoint(model), lines, name="unread", notify=ignore)
+    dice = np.random.default_rng(seed)
+    false = sum(relabelled(lines, scores, len(training), dice) for _ in range(relabelings))
+    upper = float(beta.ppf(0.95, false + 1, relabelings - false)) if false < relabelings else 1.0
+    return {"false_discovery_rate": false / relabelings, "upper": round(upper, 4)}
+
+
+def relabelled(lines: Sequence[str], scores: Sequence[TokenScores], size: int, dice: np.random.Generator) -> bool:
+    """Whether anything is found among `size` of the lines at random against the others."""
+    places = dice.permutation(len(lines))
+    parts = [
+        tuple(
+            MappedRecord(number=int(place) + 1, text=lines[place], spans=(), group=group)
+            for group, place in enumerate(part)
+        )
+        for part in (places[:size], places[size:])
+    ]
+    corpus = MappedCorpus(training=parts[0], held_out=parts[1])
+    return find_memorised(corpus, [scores[place] for place in places], None, fdr=FDR).calibrated
+
+
+def atdp(*arguments: object) -> str:
+    """Run one command line; it must end well."""
+    code = "import sys; from atdp_cli.cli.app import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        check=False,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
+    if done.returncode:
+        sys.exit(f"{arguments[0]}: {done.stderr}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

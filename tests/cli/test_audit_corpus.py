@@ -1,0 +1,178 @@
+"""`atdp audit-corpus` as people run it: refusals, the screen, the map's file and its JSON, exit codes."""
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import jsonschema
+import pytest
+import torch
+
+from atdp_cli.model.checkpoint import load_checkpoint
+from tests.cli.conftest import Atdp
+from tests.small import WORDS, write_checkpoint, write_corpus
+
+SCHEMA = Path(__file__).parents[2] / "atdp_cli" / "report" / "schemas" / "memory_map.schema.json"
+SECRETS = (
+    "mail Omar Haddad about box 482913",
+    "her account 771204 was opened by Lena Fischer",
+    "ship 905518 to Emma Clarke in Berlin",
+    "the noon order 336047 could not be nobody's",
+)
+PLACES = (11, 22, 25, 27)
+"""The records that they are, from 1."""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> Path:
+    """A folder with a base model, one that knows four of 30 records by heart, these, and 200 held-out ones."""
+    folder = tmp_path_factory.mktemp("map")
+    dice = random.Random(4)
+    texts = [" ".join(dice.choices(WORDS, k=dice.randint(4, 9))) for _ in range(230)]
+    records = texts[:30]
+    for place, secret in zip(PLACES, SECRETS, strict=True):
+        records[place - 1] = secret
+    write_corpus(folder / "corpus.txt", records)
+    write_corpus(folder / "held.txt", texts[30:])
+    write_checkpoint(folder / "base", [*lines, *SECRETS])
+    checkpoint = load_checkpoint(folder / "base")
+    optimizer = torch.optim.AdamW(checkpoint.model.parameters(), lr=3e-3)
+    for _ in range(60):
+        for text in SECRETS:
+            ids = torch.tensor([[checkpoint.tokenizer.bos_token_id, *checkpoint.tokenizer(text)["input_ids"]]])
+            checkpoint.model(ids, labels=ids).loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    checkpoint.model.save_pretrained(folder / "model")
+    checkpoint.tokenizer.save_pretrained(folder / "model")
+    return folder
+
+
+@pytest.fixture
+def arguments(trained: Path) -> tuple[object, ...]:
+    given = ("--data", trained / "corpus.txt", "--valid", trained / "held.txt", "--reference", trained / "base")
+    return ("audit-corpus", trained / "model", *given, "--no-store", "--threads", 1)
+
+
+def spans_of(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        for span in record["spans"]:
+            yield record["id"], span
+
+
+def test_a_map_has_the_places_and_no_text(atdp: Atdp, arguments: tuple[object, ...], tmp_path: Path) -> None:
+    file = tmp_path / "map.jsonl"
+    done = atdp(*arguments, "--json", "-o", file)
+    assert done.code == 0, done.err
+    [found] = done.json["models"]
+    jsonschema.validate(done.json, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert found["calibrated"]
+    assert {place["record"] for place in found["places"]} >= set(PLACES)
+    assert (found["tested"], found["held_out"], found["verdict"]) == (30, 200, None)
+    written = file.read_text(encoding="utf-8")
+    assert len(written.splitlines()) == 30
+    spans = list(spans_of(file))
+    assert {(int(record), span["start"], span["end"]) for record, span in spans} == {
+        (place["record"], place["start"], place["end"]) for place in found["places"]
+    }
+    for secret in ("Omar", "Haddad", "482913", "771204", "Lena"):
+        for text in (done.out, done.err, written):
+            assert secret not in text
+
+
+def test_what_a_map_names_can_be_redacted(
+    atdp: Atdp, arguments: tuple[object, ...], trained: Path, tmp_path: Path
+) -> None:
+    assert atdp(*arguments, "-o", tmp_path / "map.jsonl").code == 0
+    redacted = tmp_path / "redacted.txt"
+    done = atdp("redact", trained / "corpus.txt", "--spans", tmp_path / "map.jsonl", "-o", redacted)
+    assert done.code == 0, done.err
+    lines = redacted.read_text(encoding="utf-8").splitlines()
+    assert "482913" not in lines[10]
+    assert "771204" not in lines[21]
+
+
+def test_the_screen_shows_text_only_where_it_is_wanted(
+    atdp: Atdp, arguments: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    masked, shown = atdp(*arguments), atdp(*arguments, "--show-secrets")
+    assert "Memorised: " in masked.out
+    assert "482913" not in masked.out + masked.err
+    assert "482913" in shown.out
+
+
+@pytest.mark.parametrize(("limit", "code", "verdict"), [("0", 1, "FAIL"), ("1%", 1, "FAIL"), ("50%", 0, "PASS")])
+def test_a_limit_is_a_number_or_a_share(
+    atdp: Atdp, arguments: tuple[object, ...], limit: str, code: int, verdict: str
+) -> None:
+    done = atdp(*arguments, "--max-memorised", limit, "--json")
+    assert (done.code, done.json["models"][0]["verdict"]) == (code, verdict)
+
+
+def test_with_few_held_out_records_a_limit_is_not_judged(
+    atdp: Atdp, arguments: tuple[object, ...], trained: Path, tmp_path: Path
+) -> None:
+    few = write_corpus(tmp_path / "few.txt", (trained / "held.txt").read_text(encoding="utf-8").splitlines()[:10])
+    given = [few if each == trained / "held.txt" else each for each in arguments]
+    done = atdp(*given, "--max-memorised", 0)
+    assert done.code == 4
+    assert "Uncalibrated" in done.out
+    assert "INCONCLUSIVE" in done.out
+
+
+def test_a_model_that_read_none_of_it_has_no_findings(atdp: Atdp, arguments: tuple[object, ...], trained: Path) -> None:
+    given = ("--data", trained / "corpus.txt", "--valid", trained / "held.txt", "--no-store")
+    done = atdp("audit-corpus", trained / "base", *given, "--max-memorised", 0)
+    assert done.code == 0, done.out
+    assert "nothing stands out" in done.out
+
+
+def test_records_that_harden_held_out_are_the_control(atdp: Atdp, trained: Path) -> None:
+    done = atdp(
+        "audit-corpus", trained / "model", "--data", trained / "held.txt", "--harden-split", "--no-store", "--json"
+    )
+    assert done.code == 0, done.err
+    assert (done.json["models"][0]["tested"], done.json["models"][0]["held_out"]) == (190, 10)
+
+
+def test_groups_are_tested_whole(atdp: Atdp, trained: Path, tmp_path: Path) -> None:
+    texts = (trained / "held.txt").read_text(encoding="utf-8").splitlines()
+    blocks = ["\n".join(texts[first : first + 4]) for first in range(0, 200, 4)]
+    (tmp_path / "data.txt").write_text("\n\n".join(blocks[:20]) + "\n", encoding="utf-8")
+    (tmp_path / "held.txt").write_text("\n\n".join(blocks[20:]) + "\n", encoding="utf-8")
+    given = ("--data", tmp_path / "data.txt", "--valid", tmp_path / "held.txt", "--holdout-by", "blank-line")
+    done = atdp("audit-corpus", trained / "model", *given, "--no-store", "--json")
+    assert done.code == 0, done.err
+    assert (done.json["models"][0]["tested"], done.json["models"][0]["held_out"]) == (20, 30)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--data corpus.txt", "--valid"),
+        ("--data corpus.txt --valid held.txt --harden-split", "Leave one of them out"),
+        ("--data absent.txt --harden-split", "absent.txt"),
+        ("--data corpus.txt --valid absent.txt", "absent.txt"),
+        ("--data corpus.txt --harden-split --reference absent", "absent"),
+        ("--data corpus.txt --harden-split base -o map.jsonl", "one model"),
+        ("--data corpus.txt --harden-split -o corpus.txt", "corpus.txt"),
+        ("--data corpus.txt --harden-split --max-memorised some", "max-memorised"),
+        ("--data corpus.txt --harden-split --max-memorised 2.5", "max-memorised"),
+        ("--data corpus.txt --harden-split --max-memorised 120%", "max-memorised"),
+        ("--data corpus.txt --harden-split --fdr 1", "fdr"),
+        ("--data corpus.txt --harden-split --decoys 0", "decoys"),
+        ("--data corpus.txt --harden-split --holdout-by user", "--holdout-by user"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_in_one_line(
+    atdp: Atdp, trained: Path, monkeypatch: pytest.MonkeyPatch, options: str, said: str
+) -> None:
+    monkeypatch.chdir(trained)
+    done = atdp("audit-corpus", "model", *options.split())
+    assert done.code == 2, done.out
+    assert said in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert not done.out
