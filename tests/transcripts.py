@@ -57,6 +57,10 @@ SCREENS: dict[str, tuple[str, ...]] = {
         "audit-canary model --manifest coins.json --attacks membership",
         "audit-canary model base absent --manifest canaries.json --max-exposure 0.001",
     ),
+    "audit-corpus": (
+        "audit-corpus model --data corpus.txt --harden-split --reference base --no-store",
+        "audit-corpus model --data corpus.txt --harden-split --no-store --max-memorised 0",
+    ),
     "report": ("report reports/out", "report reports/out.private", "report reports/out --compare reports/other"),
     "errors": (
         "report absent",

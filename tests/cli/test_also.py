@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Atdp, Harden
+from tests.cli.conftest import Harden
 from tests.small import write_corpus
 
 Places = dict[int, tuple[int, int]]
@@ -73,28 +73,17 @@ def test_records_of_a_validation_file_stay_as_they_are(
     assert done.code == 0, done.err
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ("--also absent.jsonl", "absent.jsonl"),
-        ("--also short.jsonl", "short.jsonl"),
-        ("--also map.jsonl --data more.txt", "--also goes with one --data file"),
-    ],
-)
-def test_files_of_another_corpus_are_refused(
-    atdp: Atdp,
-    checkpoint_folder: Path,
-    corpus: Path,
-    mapped: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    options: str,
-    said: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.parametrize("name", ["absent.jsonl", "short.jsonl"])
+def test_files_of_another_corpus_are_refused(harden: Harden, mapped: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "short.jsonl").write_bytes(b"".join(mapped.read_bytes().splitlines(keepends=True)[:9]))
-    write_corpus(tmp_path / "more.txt", ["one more line", "and another"])
-    done = atdp("harden", checkpoint_folder, "--data", corpus, "-o", "out", "--no-store", *options.split())
+    done = harden("--no-store", "--also", tmp_path / name)
     assert done.code == 2
-    assert said in done.err
+    assert name in done.err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_map_of_one_file_does_not_go_with_two(harden: Harden, mapped: Path, tmp_path: Path) -> None:
+    more = write_corpus(tmp_path / "more.txt", ["one more line", "and another"])
+    done = harden("--data", more, "--also", mapped)
+    assert done.code == 2
+    assert "--also goes with one --data file" in done.err

@@ -30,7 +30,7 @@ def show_map(found: MemoryMap, texts: Sequence[str] | None, console: "Console") 
     head = "" if found.verdict is None else f"{found.verdict} "
     console.print(f"{head}{found.model}", style="bold", soft_wrap=True)
     for line in _sentences(found):
-        console.print(line, soft_wrap=True)
+        console.print(line)
     if not found.places:
         return
     table = Table("record", "characters", "places", "label", "nats", "samples", "decoys")
@@ -64,7 +64,7 @@ def _sentences(found: MemoryMap) -> list[str]:
     by = "log p over the reference" if found.reference is not None else "log p alone, as there is no --reference"
     against = f"of {found.tested:,} against {found.held_out:,} held out, by {by}"
     if not found.memorised:
-        listed = f"Memorised: nothing stands out {against}."
+        listed = f"Memorised: 0 {against}."
     elif found.calibrated:
         labels = Counter(place.label for place in found.places).most_common(3)
         named = ", ".join(f"{label} {count:,}" for label, count in labels)
@@ -77,7 +77,8 @@ def _sentences(found: MemoryMap) -> list[str]:
     sentences = [listed]
     if not found.calibrated:
         sentences.append(
-            f"Fewer than {found.fewest_findings:,} cannot be significant together. More held-out records help."
+            f"Nothing is significant unless {found.fewest_findings:,} stand out together; more held-out records lower "
+            "that number."
         )
     if found.max_memorised is not None:
         sentences.append(f"Limit: {found.max_memorised:,}.")
