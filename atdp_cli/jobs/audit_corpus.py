@@ -9,7 +9,8 @@ from pathlib import Path
 from atdp_cli.audit.memory.memory_map import Findings, MappedCorpus, MappedRecord, find_memorised, rank_places
 from atdp_cli.audit.memory.token_scores import TokenScores, score_tokens
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.events import Notify
+from atdp_cli.events import FellBack, Notify
+from atdp_cli.files.atomic_write import same_file
 from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import Detector, detector_pipeline, run_detector
 from atdp_cli.memory_result import MemorisedPlace, MemoryMap
@@ -69,6 +70,7 @@ def map_models(models: Sequence[Path], request: MapRequest, notify: Notify) -> I
     """
     split, groups = _split(request)
     own = len(split.records) if request.valid is None else split.training
+    _tell_of_copies(split, notify)
     corpus = _mapped(split, groups, request.detector, request.data, notify)
     base = None if request.reference is None else _load(request.reference)
     base_scores = None if base is None else _scores(base, corpus, str(request.reference), notify)
@@ -89,6 +91,8 @@ def map_models(models: Sequence[Path], request: MapRequest, notify: Notify) -> I
 def _split(request: MapRequest) -> tuple[Split, list[Hashable]]:
     """The records, which of them are held out, and the group of each."""
     files = (request.data,) if request.valid is None else (request.data, request.valid)
+    if len(files) == 2 and same_file(*files):
+        raise UsageError("--valid is --data itself, which the models were trained on.", "Give records they never read.")
     check_groups(files, request.holdout_by, request.unit)
     split = load_split(
         (request.data,),
@@ -103,6 +107,18 @@ def _split(request: MapRequest) -> tuple[Split, list[Hashable]]:
     if request.valid is not None:
         groups += record_groups((request.valid,), split.records[first:], request.text_field, request.holdout_by)
     return split, groups
+
+
+def _tell_of_copies(split: Split, notify: Notify) -> None:
+    """Held-out records that are in the training text too hide what the model remembers of them."""
+    trained = {record.text for place, record in enumerate(split.records) if place not in split.held_out}
+    copies = sum(split.records[place].text in trained for place in split.held_out)
+    if 2 * copies > len(split.held_out):
+        reason = (
+            f"{copies:,} of {len(split.held_out):,} held-out records are in --data as well. If the models were trained "
+            "on them, what they remember looks like chance."
+        )
+        notify(FellBack(what="held-out records", reason=reason))
 
 
 def _mapped(split: Split, groups: Sequence[Hashable], detector: Detector, data: Path, notify: Notify) -> MappedCorpus:

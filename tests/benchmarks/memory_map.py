@@ -9,10 +9,16 @@ texts of which a place covers half or more; `planted_share` is the share of the 
 what else is found may be memorised as well. `flagged` counts the texts that the detector flags most of. For `unread`
 the checkpoint itself, which read none of the lines, is mapped with them relabelled at random: the share of relabelings
 with a finding is the false discovery rate, with its upper 95 % limit. `--seed` draws other texts and lines.
+
+With `--loop` the trained model is then hardened from the checkpoint, without the map and with `--also` it. `loop` has
+for each model what a new map finds against lines that the first one did not use, how many of these texts greedy
+decoding or a thousand samples give, what is found once the model was fine-tuned for fifty steps on other lines, and the
+perplexity of held-out lines.
 """
 
 import argparse
 import json
+import math
 import os
 import random
 import subprocess
@@ -21,7 +27,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +36,7 @@ from scipy.stats import beta
 
 from atdp_cli.audit.memory.memory_map import MappedCorpus, MappedRecord, find_memorised
 from atdp_cli.audit.memory.token_scores import TokenScores, score_tokens
+from atdp_cli.audit_result import DISCOVERABLE_QUERIES
 from atdp_cli.events import ignore
 from atdp_cli.model.checkpoint import load_checkpoint
 from atdp_cli.text.redaction.decoys import lists
@@ -39,6 +46,10 @@ from tests.benchmarks.tuning import MODELS, text_lines, texts
 PAIRS = (("quickstart", "abcd"), ("quickstart", "wikitext"), ("stories", "abcd"), ("stories", "wikitext"))
 REPEATS = (1, 4, 16)
 FDR = 0.05
+COMMON = ("--no-store", "--quiet", "--threads", 1)
+
+OTHER = 842
+"""Lines to relearn on: 800 train, at 16 a step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +67,7 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=2000)
     parser.add_argument("--held-out", type=int, default=1000)
     parser.add_argument("--relabelings", type=int, default=200)
+    parser.add_argument("--loop", action="store_true", help="also harden with the map and draw it again")
     parser.add_argument("--characters", type=int, default=300, help="of a line; the rest is left out")
     parser.add_argument("--pairs", nargs="+", metavar="MODEL+CORPUS", help=f"default: {' '.join(map('+'.join, PAIRS))}")
     arguments = parser.parse_args()
@@ -76,13 +88,15 @@ def measure(model: Path, corpus: str, folder: Path, arguments: argparse.Namespac
     """One pair."""
     dice = random.Random(arguments.seed)
     lines = [line[: arguments.characters].strip() for line in corpora()[corpus] if not line.startswith("=")]
-    lines = dice.sample(lines, arguments.lines + arguments.held_out)
-    training, held_out = lines[: arguments.lines], lines[arguments.lines :]
+    sizes = (arguments.lines, arguments.held_out, *((arguments.held_out, OTHER) if arguments.loop else ()))
+    drawn = iter(dice.sample(lines, sum(sizes)))
+    training, held_out, *rest = (list(islice(drawn, size)) for size in sizes)
     planted = plant(training, dice)
     data, valid, trained, file = (folder / name for name in ("train.txt", "valid.txt", "model", "map.jsonl"))
-    for path, written in ((data, training), (valid, held_out)):
+    files = (data, valid, folder / "fresh.txt", folder / "other.txt")
+    for path, written in zip(files, (training, held_out, *rest), strict=False):
         path.write_text("\n".join(written) + "\n", encoding="utf-8")
-    given = ("--data", data, "--valid", valid, "--no-store", "--quiet", "--threads", 1)
+    given = ("--data", data, "--valid", valid, *COMMON)
     atdp("harden", model, *given, "--recipe", "no-dp", "--epochs", 3, "-o", trained)
     began = time.monotonic()
     document = json.loads(atdp("audit-corpus", trained, *given, "--reference", model, "-o", file, "--json"))
@@ -98,6 +112,35 @@ def measure(model: Path, corpus: str, folder: Path, arguments: argparse.Namespac
         "planted_share": planted_share(planted, file),
         "seconds": round(seconds, 1),
         "unread": unread(model, training, held_out, arguments.relabelings, arguments.seed),
+        "loop": loop(model, folder, planted) if arguments.loop else None,
+    }
+
+
+def loop(model: Path, folder: Path, planted: Sequence[Planted]) -> dict[str, Any]:
+    """The trained model, it hardened from the checkpoint, and it hardened with its map."""
+    data, trained = folder / "train.txt", folder / "model"
+    given = ("--data", data, "--valid", folder / "valid.txt", *COMMON)
+    atdp("harden", trained, *given, "--reference", model, "-o", folder / "hardened")
+    atdp("harden", trained, *given, "--reference", model, "--also", folder / "map.jsonl", "-o", folder / "again")
+    return {name: round_of(model, folder, name, planted) for name in ("model", "hardened", "again")}
+
+
+def round_of(model: Path, folder: Path, name: str, planted: Sequence[Planted]) -> dict[str, Any]:
+    """What is left in one model."""
+    given = ("--data", folder / "train.txt", "--valid", folder / "fresh.txt", "--reference", model, *COMMON, "--json")
+    first, second = (folder / f"{name}.{part}.jsonl" for part in ("map", "relearnt"))
+    [found] = json.loads(atdp("audit-corpus", folder / name, *given, "-o", first))["models"]
+    relearnt = folder / f"{name}-relearnt"
+    tuning = ("--data", folder / "other.txt", "--recipe", "no-dp", "--epochs", 1, *COMMON)
+    atdp("harden", folder / name, *tuning, "-o", relearnt)
+    atdp("audit-corpus", relearnt, *given, "-o", second)
+    report = json.loads((folder / f"{name}.private" / "privacy_report.json").read_text(encoding="utf-8"))
+    return {
+        "memorised": found["memorised"] if found["calibrated"] else 0,
+        "found": recall(planted, first),
+        "said": recall(planted, first, said=True),
+        "found_after_relearning": recall(planted, second),
+        "perplexity": report["perplexity"]["after"],
     }
 
 
@@ -139,15 +182,26 @@ def made_up(kind: int, words: list[str], dice: random.Random) -> str:
     return f"the {a} behind the {b} opens only when {c} and {d} {e} the {f}"
 
 
-def spans_of(file: Path) -> dict[int, list[tuple[int, int]]]:
+def spans_of(file: Path, *, said: bool = False) -> dict[int, list[tuple[int, int]]]:
     """By line, from 1."""
     rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
-    return {line: [(span["start"], span["end"]) for span in row["spans"]] for line, row in enumerate(rows, start=1)}
+    return {
+        line: [
+            (span["start"], span["end"])
+            for span in row["spans"]
+            if not said or span["greedy"] or (span["queries_half"] or math.inf) <= DISCOVERABLE_QUERIES
+        ]
+        for line, row in enumerate(rows, start=1)
+    }
 
 
-def recall(planted: Sequence[Planted], file: Path) -> dict[int, int]:
-    """By repeats, how many of twenty texts have a place of which the file's spans cover half."""
-    spans = spans_of(file)
+def recall(planted: Sequence[Planted], file: Path, *, said: bool = False) -> dict[int, int]:
+    """By repeats, how many of twenty texts have a place of which the file's spans cover half.
+
+    Args:
+        said: Count only spans that greedy decoding gives, or a thousand samples with even odds.
+    """
+    spans = spans_of(file, said=said)
 
     def covered(line: int, start: int, end: int) -> bool:
         return 2 * sum(max(0, min(end, last) - max(start, first)) for first, last in spans[line]) >= end - start

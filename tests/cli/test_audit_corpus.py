@@ -149,6 +149,16 @@ def test_groups_are_tested_whole(atdp: Atdp, trained: Path, tmp_path: Path) -> N
     assert (done.json["models"][0]["tested"], done.json["models"][0]["held_out"]) == (20, 30)
 
 
+def test_held_out_records_that_are_in_the_data_are_noticed(
+    atdp: Atdp, arguments: tuple[object, ...], trained: Path, tmp_path: Path
+) -> None:
+    copied = (trained / "corpus.txt").read_text(encoding="utf-8").splitlines()
+    copy = write_corpus(tmp_path / "copy.txt", copied)
+    done = atdp(*(copy if each == trained / "held.txt" else each for each in arguments))
+    assert "30 of 30 held-out records are in --data as well" in done.err
+    assert "in --data as well" not in atdp(*arguments).err
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -157,6 +167,8 @@ def test_groups_are_tested_whole(atdp: Atdp, trained: Path, tmp_path: Path) -> N
         ("--data absent.txt --harden-split", "absent.txt"),
         ("--data corpus.txt --valid absent.txt", "absent.txt"),
         ("--data corpus.txt --harden-split --reference absent", "absent"),
+        ("--data corpus.txt --harden-split --reference model", "The reference is a model to map"),
+        ("--data corpus.txt --valid ./corpus.txt", "--valid is --data itself"),
         ("--data corpus.txt --harden-split base -o map.jsonl", "one model"),
         ("--data corpus.txt --harden-split -o corpus.txt", "corpus.txt"),
         ("--data corpus.txt --harden-split --max-memorised some", "max-memorised"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.forward import Batch, logits_of, padded
 from atdp_cli.model.tokens import align_record
 
-TOKENS_PER_BATCH = 2048
+TOKENS_PER_BATCH = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +62,7 @@ def score_tokens(checkpoint: Checkpoint, texts: Sequence[str], *, name: str, not
         for (record, start, end), values, likeliest in zip(batch, log_p, greedy, strict=True):
             scores[record].log_p[start + 1 : end] = values[: end - start - 1]
             scores[record].greedy[start + 1 : end] = likeliest[: end - start - 1]
-        notify(RecordsRead(task=f"reading by {name}", done=done, total=len(cuts)))
+        notify(RecordsRead(task=f"reading by {Path(name).name}", done=done, total=len(cuts)))
     if not all(np.isfinite(record.log_p).all() for record in scores):
         raise RunError(
             f"{name} gives a token a probability that is zero or not a number.",

@@ -33,7 +33,7 @@ def audit_corpus_command(
     Exit codes: 0 within --max-memorised, or no limit; 1 above it; 2 usage or unreadable input; 3 not completed;
     4 above it, but the held-out records are too few to be sure.
     """
-    from atdp_cli.files.atomic_write import atomic_write, check_new
+    from atdp_cli.files.atomic_write import atomic_write, check_new, same_file
     from atdp_cli.files.corpus_file import check_readable
     from atdp_cli.memory_result import MemoryDocument
     from atdp_cli.model.folder import check_folder
@@ -48,6 +48,8 @@ def audit_corpus_command(
             check_readable(file)
     for folder in (*models, *(() if mapping.reference is None else (mapping.reference,))):
         check_folder(folder)
+    if mapping.reference is not None and any(same_file(mapping.reference, folder) for folder in models):
+        raise UsageError("The reference is a model to map.", "Give the base that it was trained from, or leave it out.")
     detector = make_detector(detection, corpus.data, backend)
     console = saying.console()
 
