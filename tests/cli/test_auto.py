@@ -204,7 +204,7 @@ def test_a_ledger_that_tells_of_raw_training_is_an_unprotected_past(
 def test_nothing_is_advised_when_all_is_over(harden: Harden) -> None:
     ended = harden("--recipe", "atdp", "--epochs", 1, "--max-records", 40)
     assert said(ended).startswith("Recipe: atdp, as asked. It does not remove")
-    assert said(ended).endswith("Audit it with atdp audit-canary.")
+    assert said(ended).endswith("or map what it still knows with atdp audit-corpus.")
 
 
 def test_the_bare_command_is_auto(harden: Harden, tmp_path: Path) -> None:

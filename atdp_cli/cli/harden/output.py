@@ -119,7 +119,10 @@ def show_result(finished: "HardenResult", console: "Console") -> None:
     console.print(f"Report: {finished.output / HTML_FILE}", soft_wrap=True)
     console.print(f"Keep private: {beside(finished.output, PRIVATE)}", soft_wrap=True)
     if any(each.epsilon == float("inf") for each in finished.guarantees if each.scope == "end_to_end"):
-        console.print("Not to be called releasable: no finite ε holds end to end. Audit it with atdp audit-canary.")
+        console.print(
+            "Not to be called releasable: no finite ε holds end to end. Audit it with atdp audit-canary, or map what "
+            "it still knows with atdp audit-corpus."
+        )
 
 
 def _ranks(before: "ComparedRanks", after: "ComparedRanks") -> "Table":
