@@ -28,6 +28,7 @@ BASES = {
     "redact": line("redact corpus.txt --no-store -o redacted.txt --force"),
     "plant-canary": line("plant-canary corpus.txt -o planted.txt --manifest canaries.json --tokenizer model --force"),
     "audit-canary": ("audit-canary", "model", "--canary", "My ID is 49"),
+    "audit-corpus": line("audit-corpus model --data corpus.txt --valid held-out.txt --spans spans.jsonl"),
     "account": line("account --sample-rate 0.1 --noise-multiplier 1 --steps 9"),
 }
 """A command line that is right, and whose numbers are then replaced."""
@@ -51,13 +52,13 @@ ITS_OWN = {
 BOTH = ("epochs", "batch_size", "learning_rate", "target_epsilon")
 """Those of harden that stages with and without noise have, tried on the default recipe too."""
 
-NUMBERS_AS_TEXT = {"weight", "max_increase", "jitter", "microbatch"}
+NUMBERS_AS_TEXT = {"weight", "max_increase", "jitter", "microbatch", "max_memorised"}
 SIGNED = {"jitter_seed", "insecure_seed"}
 """Seeds: every whole number is one."""
 
 HUGE = "9" * 400
 VALUES = ("-1", "nan", "inf", "-inf", "1e308", HUGE, "0", "1e-320")
-ENDED = {"audit-canary": {0, 1, 2, 4}}
+ENDED = dict.fromkeys(("audit-canary", "audit-corpus"), {0, 1, 2, 4})
 """Exit codes of a command that finished, or refused the number; 0 and 2 for the others."""
 
 SECONDS = 10.0
@@ -87,6 +88,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: Path, lin
     folder = tmp_path_factory.mktemp("numbers")
     shutil.copytree(checkpoint_folder, folder / "model")
     (folder / "corpus.txt").write_text("".join(f"{SECRET} {line}\n" for line in lines[:40]))
+    (folder / "held-out.txt").write_text("".join(f"{line}\n" for line in lines[40:80]))
     (folder / "spans.jsonl").write_text("".join(f'{{"id": "{at}", "spans": []}}\n' for at in range(1, 41)))
     return folder
 
