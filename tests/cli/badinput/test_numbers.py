@@ -58,7 +58,7 @@ SIGNED = {"jitter_seed", "insecure_seed"}
 
 HUGE = "9" * 400
 VALUES = ("-1", "nan", "inf", "-inf", "1e308", HUGE, "0", "1e-320")
-ENDED = dict.fromkeys(("audit-canary", "audit-corpus"), {0, 1, 2, 4})
+ENDED = {command: {0, 1, 2, 4} for command in ("audit-canary", "audit-corpus")}
 """Exit codes of a command that finished, or refused the number; 0 and 2 for the others."""
 
 SECONDS = 10.0
