@@ -5,7 +5,7 @@ Its fields are the keys of the JSON, in their order. It belongs to no room, as `
 
 from enum import StrEnum
 from math import ceil, isfinite
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -29,6 +29,11 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "INCONCLUSIVE"
     ERROR = "ERROR"
 
+
+RANKS: Final = "ranks"
+
+Gate = Literal["ranks", "extraction", "membership", "resurfacing"]
+"""What can fail a model beside limits and bounds: the tests by ranks, or the test of an attack."""
 
 Conclusion = Literal[Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE]
 """The verdict of a completed audit."""
@@ -235,7 +240,7 @@ class Relearning(AuditPart):
 
     Attributes:
         steps: Of that fine-tuning.
-        verdict: What the same tests say of the copy; the model's own verdict does not count it.
+        verdict: What the same tests say of the copy, at the level of this attack where it is a gate.
         exposures: Of each canary by log p, bits.
         exposures_ratio: By the ratio; None without a reference.
     """
@@ -245,6 +250,23 @@ class Relearning(AuditPart):
     exposures: tuple[float, ...]
     exposures_ratio: tuple[float, ...] | None
     combined: Combined
+
+
+class AttackTest(AuditPart):
+    """The test of an attack that is a gate.
+
+    Attributes:
+        p_value: The chance of at least this much by a model that has learnt nothing.
+        level: Its share of alpha.
+        least: The smallest p-value that these canaries can have.
+        rejects: Whether it fails the model.
+    """
+
+    attack: Literal["extraction", "membership", "resurfacing"]
+    p_value: _Probability
+    level: Annotated[float, Field(gt=0, le=1)]
+    least: _Probability
+    rejects: bool
 
 
 class BaselineComparison(AuditPart):
@@ -268,11 +290,15 @@ class Audit(AuditPart):
     Attributes:
         reasons: For the verdict.
         notices: What else to know.
+        gates: Which tests can fail the model.
+        attack_tests: Of the attacks among them.
         weights: SHA-256 of each file that was loaded, and of those of an adapter's base as `base/NAME`; of earlier
             versions, of the weight files alone.
         max_exposure, max_epsilon_lower_bound: The limits that were set.
         gate: Decides the exit code: the verdict, or PASS where a failure is no worse than the baseline.
     """
+
+    model_config = later("gates", "attack_tests")
 
     model: str
     verdict: Conclusion
@@ -288,6 +314,8 @@ class Audit(AuditPart):
     membership: tuple[Membership, ...] | None = None
     resurfaced: Relearning | None = None
     own_secrets: NumberResults | None = None
+    gates: tuple[Gate, ...] = (RANKS,)
+    attack_tests: tuple[AttackTest, ...] = ()
     weights: dict[str, str] = Field(default={})
     max_exposure: float | None = None
     max_epsilon_lower_bound: float | None = None

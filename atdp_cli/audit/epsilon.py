@@ -117,6 +117,8 @@ def plan_games(
     games: Games,
     limits: Limits,
     scores: int,
+    attacks: int = 0,
+    by_ranks: bool = True,
     claim: Callable[[Adjacency], Claim],
 ) -> GamePlan:
     """Which games are played, and what of alpha each may spend.
@@ -130,6 +132,7 @@ def plan_games(
         coins: Whether fair coins decided which canaries were planted.
         ranked: Whether ranks may be among all candidates. Those within a sample bound nothing.
         scores: By how many the model is tested: 2 with a reference.
+        attacks, by_ranks: How many attacks are gates, and whether the tests by ranks are one.
         claim: What is claimed under an adjacency.
 
     Raises:
@@ -148,7 +151,7 @@ def plan_games(
     def plan(chosen: Sequence[_Rules]) -> tuple[GamePlan, Game | None]:
         """The plan for these games, and the last of them if it can fail the model."""
         ceilings = [_ceiling(claim(one.adjacency), limits) for one in chosen]
-        split = partial(split_alpha, limits.alpha, scores=scores, canaries=planted)
+        split = partial(split_alpha, limits.alpha, scores=scores, canaries=planted, attacks=attacks, ranks=by_ranks)
         levels, reported = split(bounds=sum(ceiling < inf for ceiling in ceilings)), limits.alpha / max(1, len(rules))
         planned = [
             Game(**one._asdict(), claim=claim(one.adjacency), level=levels.bound if ceiling < inf else reported)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from atdp_cli.audit.alternatives import SAMPLE
 from atdp_cli.audit.canary import Target, Template, find_template
@@ -12,6 +12,7 @@ from atdp_cli.audit.manifest import Manifest, read_manifest, token_mismatch
 from atdp_cli.audit.number_search import LocatedNumbers
 from atdp_cli.audit.pool import LARGEST_POOL, sampled
 from atdp_cli.audit.verdict import DEFAULT_LIMITS, Limits
+from atdp_cli.audit_result import RANKS, Gate
 from atdp_cli.errors import UsageError
 from atdp_cli.ranges import require_at_least, require_at_most
 
@@ -55,6 +56,11 @@ class Attacks:
     other_text: Path | None = None
     steps: int = 50
 
+    @property
+    def gates(self) -> frozenset[Gate]:
+        """Each of them as a gate."""
+        return frozenset(gate for gate in get_args(Gate) if gate in self.chosen)
+
     def __post_init__(self) -> None:
         for name, value, most in (
             ("samples", self.samples, MOST_SAMPLES),
@@ -64,7 +70,7 @@ class Attacks:
             require_at_most(name, value, most)
         if Attack.RELEARNING in self.chosen and self.other_text is None:
             raise UsageError(
-                "--attacks resurfacing fine-tunes a copy of the model on other text, and none was given.",
+                "Resurfacing fine-tunes a copy of the model on other text, and none was given.",
                 "Give a text without the canaries by --other-text.",
             )
 
@@ -79,6 +85,21 @@ def parse_attacks(text: str) -> frozenset[Attack]:
     if unknown := [name for name in names if name not in set(Attack)]:
         raise UsageError(f"There is no attack '{unknown[0]}'.", f"Choose from {','.join(Attack)}.")
     return frozenset(Attack(name) for name in names)
+
+
+def parse_gates(text: str) -> frozenset[Gate]:
+    """Reads `ranks,extraction,membership,resurfacing`, or some of them.
+
+    Raises:
+        UsageError: There is no such gate, or none is named.
+    """
+    known = get_args(Gate)
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(f"--fail-on names '{unknown[0]}', and there is no such gate.", f"Use {','.join(known)}.")
+    if not names:
+        raise UsageError("--fail-on names no gate.", f"Use some of {','.join(known)}.")
+    return frozenset(gate for gate in known if gate in names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +142,8 @@ class AuditRequest:
 
     Attributes:
         reference: Folder of the public base model.
+        fail_on: Which tests can fail a model; None for the ranks and every attack that is tried. Its attacks are among
+            those of `attacks`.
         full: Describe the distribution over all candidates.
         show_secrets: Say there what the likeliest candidates are.
         numbers: The corpus's own numbers, to be ranked too.
@@ -133,6 +156,17 @@ class AuditRequest:
     full: bool = False
     show_secrets: bool = False
     numbers: CorpusNumbers | None = None
+    fail_on: frozenset[Gate] | None = None
+
+    @property
+    def gates(self) -> frozenset[Gate]:
+        """Which tests can fail a model."""
+        return self.attacks.gates | {RANKS} if self.fail_on is None else self.fail_on
+
+    @property
+    def attack_gates(self) -> frozenset[Gate]:
+        """The attacks among them."""
+        return self.gates - {RANKS}
 
 
 def load_request(manifest: Path | None, canary: str | None) -> CanaryTargets | None:
@@ -163,9 +197,16 @@ def check_request(canaries: CanaryTargets | None, request: AuditRequest) -> None
     if canaries is None:
         if request.numbers is None:
             raise UsageError(*NO_CANARIES)
-        if request.attacks.chosen or request.full:
-            raise UsageError("--attacks and --full are about canaries, and there are none.", "Give --manifest.")
+        if request.attacks.chosen or request.full or request.fail_on is not None:
+            raise UsageError(
+                "--attacks, --fail-on and --full are about canaries, and there are none.", "Give --manifest."
+            )
         return
+    if request.fail_on is not None and not canaries.calibrated:
+        raise UsageError(
+            "--fail-on chooses among tests, and a secret that nobody drew at random has none.",
+            "Give the manifest of plant-canary, or judge the secret by --max-exposure.",
+        )
     coins = canaries.manifest is not None and canaries.manifest.coins
     if Attack.MEMBERSHIP in request.attacks.chosen and not coins:
         raise UsageError(

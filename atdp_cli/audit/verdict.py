@@ -11,6 +11,7 @@ from atdp_cli.audit.levels import Levels
 from atdp_cli.audit_result import (
     CONFIDENCE,
     LEAST_POWER,
+    RANKS,
     Audit,
     CanaryResult,
     Combined,
@@ -74,6 +75,8 @@ def judge(
     mismatch: str | None = None,
     epsilon: tuple[EpsilonBound, ...] = (),
     limits: Limits = DEFAULT_LIMITS,
+    by_ranks: bool = True,
+    needs_power: bool = True,
 ) -> Audit:
     """Judges a model by the ranks of its canaries.
 
@@ -100,15 +103,21 @@ def judge(
         calibrated: Whether the secrets were drawn from the CSPRNG (`Manifest.calibrated`).
         mismatch: What `token_mismatch` says.
         epsilon: The lower bounds, those that can fail the model each at `levels.bound`.
+        by_ranks: Whether the tests can fail the model; if not, what they reject is a notice.
+        needs_power: Whether little power against `MEMORISED_BITS` is a doubt.
     """
     planted = [i for i, target in enumerate(targets) if target.planted]
     by_plain = [plain[i] for i in planted]
     by_ratio = None if ratio is None else [ratio[i] for i in planted]
     combined = _combine(by_plain, by_ratio, levels.test, calibrated)
     canaries = _results(plain, ratio, targets, pool, calibrated)
-    failures = (*_failures(canaries, combined, limits), *_too_much(epsilon, limits))
-    doubts = (*_doubts(by_plain, by_ratio, combined, calibrated, limits), *_out_of_reach(epsilon, limits))
+    rejections = _rejections(canaries, combined)
+    failures = (*(rejections if by_ranks else ()), *_above_limit(combined, limits), *_too_much(epsilon, limits))
+    ranks = _rank_doubts(by_plain, by_ratio, combined, calibrated, limits, needs_power=needs_power)
+    doubts = (*(ranks if by_ranks or not planted else ()), *_out_of_reach(epsilon, limits))
     verdict, reasons, notices = _conclude(failures, doubts, mismatch, combined)
+    if not by_ranks:
+        notices += ("The tests by ranks cannot fail this model: they are not among --fail-on.", *rejections)
     if ratio is None:
         notices += ("Not tested against an attacker who holds the base model: give it with --reference.",)
     return Audit(
@@ -123,6 +132,7 @@ def judge(
         epsilon=epsilon,
         max_exposure=limits.max_exposure,
         max_epsilon_lower_bound=limits.max_epsilon_lower_bound,
+        gates=(RANKS,) if by_ranks else (),
         gate=verdict,
     )
 
@@ -252,8 +262,8 @@ def _mean_limit(ranks: Sequence[Rank], confidence: float) -> float:
     return mean_upper_limit([rank.exposure for rank in ranks], most, confidence=confidence) if most else 0.0
 
 
-def _failures(canaries: Sequence[CanaryResult], combined: Combined, limits: Limits) -> tuple[str, ...]:
-    level, limit, planted = combined.level, limits.max_exposure, sum(canary.planted for canary in canaries)
+def _rejections(canaries: Sequence[CanaryResult], combined: Combined) -> tuple[str, ...]:
+    level, planted = combined.level, sum(canary.planted for canary in canaries)
     failures = []
     for score, adjusted, fisher_p in (
         ("log p", [canary.holm_p for canary in canaries], combined.fisher_p),
@@ -270,17 +280,24 @@ def _failures(canaries: Sequence[CanaryResult], combined: Combined, limits: Limi
                 f"The canaries taken together rank where chance would hardly put them, "
                 f"by {score} (Fisher, p = {fisher_p:.2g}, level {level:g})."
             )
-    if limit is not None and combined.max_exposure is not None and combined.max_exposure > limit:
-        failures.append(f"A canary has an exposure of {combined.max_exposure:.2f} bits; the limit is {limit:g}.")
     return tuple(failures)
 
 
-def _doubts(
+def _above_limit(combined: Combined, limits: Limits) -> tuple[str, ...]:
+    limit = limits.max_exposure
+    if limit is None or combined.max_exposure is None or combined.max_exposure <= limit:
+        return ()
+    return (f"A canary has an exposure of {combined.max_exposure:.2f} bits; the limit is {limit:g}.",)
+
+
+def _rank_doubts(
     plain: Sequence[Rank],
     ratio: Sequence[Rank] | None,
     combined: Combined,
     calibrated: bool,
     limits: Limits,
+    *,
+    needs_power: bool,
 ) -> tuple[str, ...]:
     """Why a model that no test rejects has not passed either."""
     if not plain:
@@ -312,7 +329,7 @@ def _doubts(
             f"No canary has more than {largest} candidates of its token length, too few for "
             f"{len(plain)} canaries: even rank 1 would not be rejected. Use a longer slot."
         )
-    if combined.power is not None and combined.power < LEAST_POWER:
+    if needs_power and combined.power is not None and combined.power < LEAST_POWER:
         doubts.append(
             f"The tests would notice a mean exposure of {MEMORISED_BITS:g} bits with probability "
             f"{combined.power:.2f} only: plant more canaries."

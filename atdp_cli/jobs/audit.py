@@ -11,27 +11,26 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from atdp_cli.audit.attacks.extraction import extract
-from atdp_cli.audit.attacks.membership import RecordScores, canary_records, infer_membership
-from atdp_cli.audit.attacks.relearning import relearn
+from atdp_cli.audit.attacks.membership import RecordScores, canary_records
 from atdp_cli.audit.corpus_numbers import NumberReference, rank_numbers, score_reference
 from atdp_cli.audit.distribution import distribution
 from atdp_cli.audit.epsilon import GamePlan, play_games
 from atdp_cli.audit.exposure import Scores
+from atdp_cli.audit.levels import Levels
 from atdp_cli.audit.ranking import (
     Pool,
     all_scores,
     likeliest_scores,
     pool_of,
-    pool_position,
     rank_targets,
     rank_targets_exactly,
 )
 from atdp_cli.audit.request import Attack, AuditRequest, CanaryTargets, check_request
 from atdp_cli.audit.verdict import judge, with_numbers
-from atdp_cli.audit_result import AnyAudit, Audit, UnfinishedAudit
+from atdp_cli.audit_result import RANKS, AnyAudit, Audit, Gate, UnfinishedAudit
 from atdp_cli.errors import AtdpError, InputError, RunError
 from atdp_cli.events import Event, FellBack, Notify, RecordsRead
+from atdp_cli.jobs.audit_attacks import Attacked, with_attacks
 from atdp_cli.jobs.backend import THIS_PROCESS, Backend
 from atdp_cli.jobs.epsilon_games import games_for, has_pairs, pair_scores, relative_pairs
 from atdp_cli.jobs.machine import cores
@@ -217,37 +216,35 @@ def _audit_canaries(
         levels=plan.levels,
         calibrated=canaries.calibrated,
         limits=request.limits,
+        by_ranks=RANKS in request.gates,
     )
     pairs = pair_scores(checkpoint, canaries, name=name) if has_pairs(plan) else None
     pairs = relative_pairs(pairs, reference.pairs if reference else None)
     # Ranks of other tokens than the trained ones bound nothing.
     bounds = play_games(plan, ratio or plain, targets, pairs) if mismatch is None else ()
     audit = judge_ranks(plain, ratio, mismatch=mismatch, epsilon=bounds)
-    attacks, fields = request.attacks, dict[str, object]()
-    if Attack.EXTRACTION in attacks.chosen:
-        places = [pool_position(pool, targets, number) for number in range(len(targets))]
-        fields["extraction"] = extract(
-            model, pool.candidates, places, scores[places], samples=attacks.samples, name=name
-        )
-    if Attack.MEMBERSHIP in attacks.chosen:
-        records = canary_records(checkpoint, template, targets, name=name)
-        planted = np.array([target.planted for target in targets])
-        fields["membership"] = infer_membership(records, planted, reference=reference.records if reference else None)
-    if Attack.RELEARNING in attacks.chosen and attacks.other_text is not None:
-        fields["resurfaced"] = relearn(
-            checkpoint,
-            attacks.other_text,
-            pool,
-            targets,
-            reference.scores if reference else None,
-            steps=attacks.steps,
-            judge=judge_ranks,
-            name=name,
-            notify=notify,
-        )
-    if request.full:
-        fields["distribution"] = distribution(scores, template, targets, show_secrets=request.show_secrets)
-    return audit.model_copy(update=fields)
+    gates = request.attack_gates if canaries.calibrated and mismatch is None else frozenset[Gate]()
+    judge_copy = partial(judge_ranks, needs_power=False, by_ranks=True)
+    if Attack.RELEARNING in gates:
+        copy_levels = Levels(test=plan.levels.attack / (2 if reference is None else 4), bound=0.0, attack=0.0)
+        judge_copy = partial(judge_copy, levels=copy_levels)
+    attacked = Attacked(
+        name=name,
+        checkpoint=checkpoint,
+        canaries=canaries,
+        pool=pool,
+        scores=scores,
+        reference=None if reference is None else reference.scores,
+        reference_records=None if reference is None else reference.records,
+        gates=gates,
+        level=plan.levels.attack,
+        judge=judge_copy,
+    )
+    audit = with_attacks(audit, attacked, request, notify)
+    if not request.full:
+        return audit
+    whole = distribution(scores, template, targets, show_secrets=request.show_secrets)
+    return audit.model_copy(update={"distribution": whole})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from atdp_cli.audit.exposure import Scores
 from atdp_cli.audit.levels import split_alpha
 from atdp_cli.audit.ranking import Pool
 from atdp_cli.audit.request import AuditRequest, CanaryTargets
+from atdp_cli.audit_result import RANKS
 from atdp_cli.jobs.alike import alike_for
 from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.tokens import encode_record
@@ -43,6 +44,8 @@ def games_for(folder: Path, canaries: CanaryTargets | None, pool: Pool | None, r
         games=request.games,
         limits=request.limits,
         scores=scores,
+        attacks=len(request.attack_gates),
+        by_ranks=RANKS in request.gates,
         claim=claim,
     )
 

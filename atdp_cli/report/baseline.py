@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from atdp_cli.audit_result import AnyAudit, Audit, BaselineComparison, Conclusion, Verdict
 from atdp_cli.files.document import read_document
-from atdp_cli.report.checks import fail_together, failing_bound, failing_number, fails_alone
+from atdp_cli.report.checks import fail_together, failing_attacks, failing_bound, failing_number, fails_alone
 
 TOLERANCE_BITS = 1.0
 """How far an exposure, or a bound on ε, that failed already may rise before it counts as worse."""
@@ -35,6 +35,7 @@ class RecordedModel(_Record):
         together: Whether the canaries taken together failed (Fisher).
         bound: The largest bound on ε that failed the model; None if none did.
         own_number: The highest exposure of a number of the corpus that failed it, bits.
+        attacks: Those whose tests failed it.
     """
 
     verdict: Conclusion
@@ -44,6 +45,7 @@ class RecordedModel(_Record):
     bound: float | None
     own_number: float | None
     canaries: tuple[RecordedCanary, ...]
+    attacks: tuple[str, ...] = ()
 
 
 class Baseline(_Record):
@@ -77,8 +79,8 @@ def new_failures(audit: AnyAudit, baseline: Baseline) -> AnyAudit:
     """The audit judged against the recorded state: `gate` is PASS where it fails no worse than recorded.
 
     A failure is no worse if the model is recorded as failing, with as many canaries of the same repeats and
-    pool, and whatever fails now (a canary; all together; a bound on ε; a number of the corpus) failed then, with an
-    exposure (by either score; the mean for all together), or a bound, that has risen by no more than
+    pool, and whatever fails now (a canary; all together; a bound on ε; an attack; a number of the corpus) failed then,
+    with an exposure (by either score; the mean for all together), or a bound, that has risen by no more than
     `TOLERANCE_BITS`. Nothing but FAIL is changed.
     """
     if audit.verdict is not Verdict.FAIL:
@@ -110,7 +112,8 @@ def _compare(audit: Audit, recorded: RecordedModel | None) -> BaselineComparison
             (failing_number(audit), recorded.own_number),
         )
     )
-    state: Literal["worse", "known"] = "worse" if worse or together or beyond else "known"
+    attacked = not set(failing_attacks(audit)) <= set(recorded.attacks)
+    state: Literal["worse", "known"] = "worse" if worse or together or beyond or attacked else "known"
     return BaselineComparison(state=state, known=tuple(known), worse=tuple(worse))
 
 
@@ -129,6 +132,7 @@ def _recorded(audit: Audit) -> RecordedModel:
             )
             for canary in audit.canaries
         ),
+        attacks=failing_attacks(audit),
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from json import JSONDecoder
 
-from atdp_cli.audit_result import AnyAudit, Audit, CanaryResult, Verdict
+from atdp_cli.audit_result import RANKS, AnyAudit, Audit, CanaryResult, Verdict
 
 
 class Outcome(StrEnum):
@@ -61,7 +61,7 @@ def fails_alone(audit: AnyAudit, canary: CanaryResult) -> bool:
     if audit.verdict is not Verdict.FAIL or not canary.planted:
         return False
     level, limit = audit.combined.level, audit.max_exposure
-    if any(p is not None and p <= level for p in (canary.holm_p, canary.holm_p_ratio)):
+    if RANKS in audit.gates and any(p is not None and p <= level for p in (canary.holm_p, canary.holm_p_ratio)):
         return True
     exposures = (canary.exposure, canary.exposure_ratio)
     return limit is not None and any(bits is not None and bits > limit for bits in exposures)
@@ -70,7 +70,8 @@ def fails_alone(audit: AnyAudit, canary: CanaryResult) -> bool:
 def fail_together(audit: Audit) -> bool:
     """Whether Fisher's test of all canaries fails the model, by either score."""
     p_values = (audit.combined.fisher_p, audit.combined.fisher_p_ratio)
-    return audit.verdict is Verdict.FAIL and any(p is not None and p <= audit.combined.level for p in p_values)
+    able = audit.verdict is Verdict.FAIL and RANKS in audit.gates
+    return able and any(p is not None and p <= audit.combined.level for p in p_values)
 
 
 def failing_bound(audit: Audit) -> float | None:
@@ -82,6 +83,11 @@ def failing_bound(audit: Audit) -> float | None:
         if bound.finding == "refuted" or (limit is not None and bound.epsilon > limit)
     ]
     return max(failing, default=None) if audit.verdict is Verdict.FAIL else None
+
+
+def failing_attacks(audit: Audit) -> tuple[str, ...]:
+    """The attacks whose tests fail the model."""
+    return tuple(test.attack for test in audit.attack_tests if test.rejects and audit.verdict is Verdict.FAIL)
 
 
 def failing_number(audit: Audit) -> float | None:

@@ -6,6 +6,7 @@ At an alpha of 0.2, in 800 audits by one score without coins, tests and bounds t
 
 from dataclasses import replace
 from math import sqrt
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -69,22 +70,36 @@ def spent_twice(plan_of: PlanOf, scores: int) -> PlanOf:
         games = [game for game in plan_of(planted).games if game.method != "pair"]
         return GamePlan(
             games=tuple(replace(game, level=ALPHA / len(games)) for game in games),
-            levels=Levels(test=ALPHA / 2 / scores, bound=0),
+            levels=Levels(test=ALPHA / 2 / scores, bound=0, attack=0),
         )
 
     return plan
 
 
-@given(st.floats(1e-9, 0.999), st.integers(1, 2), st.integers(0, 5), st.integers(0, 1000))
-def test_the_levels_sum_to_alpha(alpha: float, scores: int, bounds: int, canaries: int) -> None:
-    levels = split_alpha(alpha, scores=scores, bounds=bounds, canaries=canaries)
-    assert 2 * scores * levels.test + bounds * levels.bound == pytest.approx(alpha)
-    assert min(levels.test, levels.bound) > 0
+@given(
+    st.floats(1e-9, 0.999),
+    st.fixed_dictionaries(
+        {
+            "scores": st.integers(1, 2),
+            "bounds": st.integers(0, 5),
+            "canaries": st.integers(0, 1000),
+            "attacks": st.integers(0, 3),
+            "ranks": st.booleans(),
+        }
+    ),
+)
+def test_the_levels_of_all_that_can_fail_a_model_sum_to_alpha(alpha: float, able: dict[str, Any]) -> None:
+    levels = split_alpha(alpha, **able)
+    by_ranks = 2 * able["scores"] * levels.test if able["ranks"] else 0.0
+    if able["ranks"] or able["attacks"]:
+        assert by_ranks + able["bounds"] * levels.bound + able["attacks"] * levels.attack == pytest.approx(alpha)
+    assert min(levels.test, levels.bound, levels.attack) > 0
 
 
+@pytest.mark.parametrize("attacks", [0, 3])
 @pytest.mark.parametrize("canaries", [10, MANY, 100])
-def test_the_tests_keep_the_power_that_a_pass_needs(canaries: int) -> None:
-    levels = split_alpha(0.01, scores=2, bounds=3, canaries=canaries)
+def test_the_tests_keep_the_power_that_a_pass_needs(canaries: int, attacks: int) -> None:
+    levels = split_alpha(0.01, scores=2, bounds=3, canaries=canaries, attacks=attacks)
     assert power([10_000] * canaries, levels.test, mean_exposure=MEMORISED_BITS) >= LEAST_POWER
 
 

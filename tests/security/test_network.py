@@ -41,6 +41,7 @@ COMMAND_LINES = (
     line("harden model --data planted.txt -o out --epochs 1 --manifest m.json"),
     line("harden model --data planted.txt -o dp --recipe atdp --epochs 1"),
     ("audit-canary", "out", "--manifest", "m.json", "--exit-zero"),
+    line("audit-corpus out --data planted.txt --harden-split"),
     line("account out"),
     line("report dp --html -o report.html"),
 )

@@ -45,13 +45,22 @@ def audit_canary_command(
     On GitHub Actions it also writes annotations and the step summary.
     """
     from atdp_cli.audit.epsilon import Games
-    from atdp_cli.audit.request import Attacks, AuditRequest, check_request, load_request, parse_attacks
+    from atdp_cli.audit.request import (
+        Attack,
+        Attacks,
+        AuditRequest,
+        check_request,
+        load_request,
+        parse_attacks,
+        parse_gates,
+    )
     from atdp_cli.audit.verdict import Limits
     from atdp_cli.audit_result import AuditDocument
     from atdp_cli.report.baseline import new_failures, read_baseline
 
     own.check()
     canaries = load_request(targets.manifest, targets.canary)
+    gates = None if limits.fail_on is None else parse_gates(limits.fail_on)
     request = AuditRequest(
         reference=targets.reference,
         limits=Limits(
@@ -61,7 +70,7 @@ def audit_canary_command(
         ),
         games=Games(guesses=bounds.guesses, top=bounds.top),
         attacks=Attacks(
-            chosen=parse_attacks(trying.attacks),
+            chosen=parse_attacks(trying.attacks) | {attack for attack in Attack if attack in (gates or ())},
             samples=trying.samples,
             other_text=trying.other_text,
             steps=trying.resurfacing_steps,
@@ -69,6 +78,7 @@ def audit_canary_command(
         full=trying.full,
         show_secrets=reports.show_secrets,
         numbers=_numbers(own),
+        fail_on=gates,
     )
     baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
     reports.check()

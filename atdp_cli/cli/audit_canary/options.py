@@ -17,6 +17,10 @@ class LimitOptions(Options):
     alpha: Annotated[float, Option(LIMITS)] = 0.01
     """Chance of failing a model that remembers nothing."""
 
+    fail_on: Annotated[str | None, Option(LIMITS, metavar="GATES")] = None
+    """Which tests can fail a model: some of ranks, extraction, membership and resurfacing, with commas between them.
+    An attack that is named here is tried. Default: ranks, and the --attacks."""
+
     max_exposure: Annotated[float | None, Option(LIMITS)] = None
     """Fail above this exposure of any canary, in bits."""
 
@@ -43,10 +47,11 @@ class BoundOptions(Options):
 
 
 class AttackOptions(Options):
-    """What else is tried on each model. None of it changes the verdict."""
+    """What else is tried on each model."""
 
     attacks: Annotated[str, Option(ATTACKS)] = ""
-    """Some of extraction,membership,resurfacing, with commas between them."""
+    """Some of extraction,membership,resurfacing, with commas between them. Each can fail the model, by a test inside
+    --alpha, unless --fail-on leaves it out."""
 
     samples: Annotated[int, Option(ATTACKS)] = 1000
     """Continuations that extraction draws."""

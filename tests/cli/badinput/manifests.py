@@ -198,7 +198,7 @@ CASES = (
         name="resurfacing without text",
         make=manifest({}),
         command=(*AUDIT, "--attacks", "resurfacing"),
-        said="--attacks resurfacing fine-tunes a copy of the model on other text, and none was given. Give a text "
+        said="Resurfacing fine-tunes a copy of the model on other text, and none was given. Give a text "
         "without the canaries by --other-text.",
     ),
     Case(
