@@ -210,7 +210,7 @@ def check_request(canaries: CanaryTargets | None, request: AuditRequest) -> None
     coins = canaries.manifest is not None and canaries.manifest.coins
     if Attack.MEMBERSHIP in request.attacks.chosen and not coins:
         raise UsageError(
-            "--attacks membership compares canaries that a coin put in with those that it left out.",
+            "Membership compares canaries that a coin put in with those that it left out.",
             "Plant them with plant-canary --in-out.",
         )
     if request.games.guesses is not None and not coins:
