@@ -1,14 +1,19 @@
 """Tests over several canaries at once, the power that they have, and what they leave possible."""
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from math import ceil, exp, lgamma, log, log1p
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+
+DRAWS = 199_999
+"""Of the joint law of ranks in a sample."""
 
 _SEED = 5  # of the power's draws; fixed, so that a verdict never changes between two runs
 
@@ -40,6 +45,53 @@ def fisher(p_values: Sequence[float]) -> float:
         p_values: m of them, in (0, 1], independent under the null.
     """
     return _tail(-sum(log(p) for p in p_values), len(p_values))
+
+
+class Stratum(NamedTuple):
+    """What a secret is ranked among in a sample: itself and the candidates of its token length, `size` in all."""
+
+    tokens: int
+    size: int
+
+
+def fisher_in_sample(p_values: Sequence[float], strata: Sequence[Stratum]) -> float:
+    """Fisher's statistic by its law for secrets that are ranked among one shared sample.
+
+    Without memory, secrets and sample of one token length are alike, so that every order of them is as likely. The
+    p-values are then uniform, but not independent: a sample with few high scores lowers all of them. The law is drawn
+    from that, `DRAWS` times: p = (1 + #{as large}) / (1 + DRAWS), with fixed draws. Ties only raise the p-values that
+    are given. Source: Phipson and Smyth 2010, "Permutation p-values should never be zero".
+
+    Args:
+        p_values: Two-sided, within the stratum: of each of m secrets, in (0, 1].
+        strata: Of each secret, the same for all of one token length.
+    """
+    observed = -sum(log(p) for p in p_values) - 1e-9
+    groups = tuple(sorted((stratum.size, count) for stratum, count in Counter(strata).items()))
+    return (1 + int(np.count_nonzero(_in_samples(groups) >= observed))) / (1 + DRAWS)
+
+
+@lru_cache(maxsize=4)
+def _in_samples(groups: tuple[tuple[int, int], ...]) -> Floats:
+    """Fisher's statistic, -Σ ln p, of so many secrets in strata of such sizes, shape [DRAWS]."""
+    generator, total = np.random.default_rng(_SEED), np.zeros(DRAWS)
+    for size, count in groups:
+        places = np.sort(_distinct(generator, size - 1 + count, count), axis=1)
+        better = places - np.arange(count)
+        p = np.minimum(1.0, 2 * np.minimum(better + 1, size - better) / size)
+        total -= np.log(p).sum(axis=1)
+    return total
+
+
+def _distinct(generator: np.random.Generator, among: int, count: int) -> npt.NDArray[np.int64]:
+    """`DRAWS` sets of `count` distinct numbers below `among`, each set as likely (Floyd's algorithm)."""
+    chosen = np.empty((DRAWS, count), dtype=np.int64)
+    for place in range(count):
+        last = among - count + place
+        drawn = generator.integers(last + 1, size=DRAWS)
+        taken = (chosen[:, :place] == drawn[:, None]).any(axis=1)
+        chosen[:, place] = np.where(taken, last, drawn)
+    return chosen
 
 
 def power(stratum_sizes: Sequence[int], level: float, *, mean_exposure: float = 5.0) -> float:

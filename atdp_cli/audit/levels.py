@@ -7,6 +7,8 @@ on exposures are no tests and spend nothing.
 """
 
 from dataclasses import dataclass
+from math import ceil
+from typing import Literal
 
 MANY = 15
 """Canaries from which the tests have power to spare."""
@@ -17,6 +19,25 @@ five bits four times in five. Many need a share for their bounds that is above m
 
 SHARE_OF_ATTACKS, SHARE_OF_ATTACKS_OF_FEW = 0.2, 0.01
 """Of alpha, for the tests of all attacks that are gates together, likewise."""
+
+SPARE = 2
+"""How many times as many candidates are sampled as a canary of rank 1 needs to be rejected."""
+
+Exact = Literal["auto", "always", "never"]
+"""Whether canaries are ranked among all candidates: where that is cheap or needed, always, or never."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleRule:
+    """A random sample of the candidates that decides a gate in place of all of them; fixed before a model is looked at.
+
+    Attributes:
+        size: n, from 1.
+        only_where_dear: Draw it only where the tokenizer makes the whole pool dear.
+    """
+
+    size: int
+    only_where_dear: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,3 +75,13 @@ def split_alpha(
     of_attacks = left if not ranks else (SHARE_OF_ATTACKS if many else SHARE_OF_ATTACKS_OF_FEW) * alpha
     by_ranks = alpha if not ranks else left - (of_attacks if attacks else 0.0)
     return Levels(test=by_ranks / (2 * scores), bound=of_bounds / max(1, bounds), attack=of_attacks / max(1, attacks))
+
+
+def sample_size(level: float, canaries: int) -> int:
+    """n for which Holm can reject one of m canaries with room to spare: its two-sided p is 2/(n+1) at rank 1.
+
+    Args:
+        level: The smallest that a test may have, in (0, 1).
+        canaries: m, from 1.
+    """
+    return ceil(SPARE * 2 * canaries / level)

@@ -52,11 +52,12 @@ def load_candidates(
     template: Template,
     *,
     cache: Path | None,
+    sample: int | None = None,
     notify: Notify = ignore,
 ) -> Candidates:
     """The candidates of `template`, from the cache folder if it has them, else tokenised and put there.
 
-    Above `LARGEST_POOL` it is a sample of `SAMPLE` of them, uniform and with replacement.
+    With `sample` it is so many of them, uniform and with replacement; above `LARGEST_POOL` always, and then `SAMPLE`.
 
     A cache file that is damaged, or disagrees with the tokenizer on a spread of candidates, is written
     anew. One that cannot be written is done without, and `notify` hears of it.
@@ -65,12 +66,12 @@ def load_candidates(
         cache: Folder to look in, or None for no cache; `default_cache()` is the user's.
     """
     if cache is None:
-        return tokenise(tokenizer, template, notify=notify)
-    path = cache / f"candidates-{_key(tokenizer, template)}.npz"
-    kept = _read(path, _count(template))
-    if kept is not None and _agrees(kept, tokenizer, template):
+        return tokenise(tokenizer, template, sample=sample, notify=notify)
+    path = cache / f"candidates-{_key(tokenizer, template, sample)}.npz"
+    kept = _read(path, _count(template, sample))
+    if kept is not None and _agrees(kept, tokenizer, template, sample):
         return kept
-    candidates = tokenise(tokenizer, template, notify=notify)
+    candidates = tokenise(tokenizer, template, sample=sample, notify=notify)
     try:
         _write(path, candidates)
     except OSError as error:
@@ -84,16 +85,19 @@ def default_cache() -> Path:
     return (base if base.is_absolute() else Path.home() / ".cache") / "atdp"
 
 
-def tokenise(tokenizer: "PreTrainedTokenizerFast", template: Template, *, notify: Notify = ignore) -> Candidates:
-    """Tokenises every candidate as `encode_record` does. Some 7 µs each, spread over the cores."""
+def tokenise(
+    tokenizer: "PreTrainedTokenizerFast", template: Template, *, sample: int | None = None, notify: Notify = ignore
+) -> Candidates:
+    """Tokenises every candidate, or a sample, as `encode_record` does. Some 7 µs each, spread over the cores."""
     backend = tokenizer.backend_tokenizer
     # A tokenizer.json may ask for either; calling the tokenizer turns them off, and so does this.
     backend.no_truncation()
     backend.no_padding()
-    texts = _sampled(template) if sampled(template) else template.candidates()
+    drawn = _sample(template, sample)
+    texts = template.candidates() if drawn is None else _sampled(template, drawn)
     flat: list[Ids] = []
     sizes: list[Ids] = []
-    done, total = 0, _count(template)
+    done, total = 0, _count(template, sample)
     while batch := list(islice(texts, _ENCODED)):
         with without_panic(tokenizer.name_or_path):
             ids = [encoding.ids for encoding in backend.encode_batch_fast(batch, add_special_tokens=False)]
@@ -128,15 +132,20 @@ def with_records(
     return _split_rows(rows[:, start:], sizes.astype(np.int32), tuple(rows[0, :start].tolist()))
 
 
-def _count(template: Template) -> int:
-    return SAMPLE if sampled(template) else template.pool
+def _sample(template: Template, sample: int | None) -> int | None:
+    """How many candidates are drawn; None for all of them."""
+    return SAMPLE if sample is None and sampled(template) else sample
 
 
-def _sampled(template: Template) -> Iterator[str]:
-    """`SAMPLE` uniform records of the template, the same in every run."""
+def _count(template: Template, sample: int | None) -> int:
+    return _sample(template, sample) or template.pool
+
+
+def _sampled(template: Template, sample: int) -> Iterator[str]:
+    """So many uniform records of the template, the same in every run."""
     generator = np.random.default_rng(_SEED)
-    for start in range(0, SAMPLE, _BATCH):
-        count = min(_BATCH, SAMPLE - start)
+    for start in range(0, sample, _BATCH):
+        count = min(_BATCH, sample - start)
         yield from map(
             template.record, zip(*(_fillings(slot, generator, count) for slot in template.slots), strict=True)
         )
@@ -171,25 +180,27 @@ def _split_rows(rows: Ids, sizes: Ids, start: tuple[int, ...]) -> Candidates:
     )
 
 
-def _key(tokenizer: "PreTrainedTokenizerFast", template: Template) -> str:
+def _key(tokenizer: "PreTrainedTokenizerFast", template: Template, sample: int | None) -> str:
     options = [slot.options for slot in template.slots if isinstance(slot, Choice)]
-    parts = [_FORMAT, tokenizer_fingerprint(tokenizer), str(template), options, _SEED]
+    parts = [_FORMAT, tokenizer_fingerprint(tokenizer), str(template), options, _SEED, *([sample] if sample else [])]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
-def _agrees(candidates: Candidates, tokenizer: "PreTrainedTokenizerFast", template: Template) -> bool:
+def _agrees(
+    candidates: Candidates, tokenizer: "PreTrainedTokenizerFast", template: Template, sample: int | None
+) -> bool:
     """Whether a spread of the candidates, the first and the last among them, is tokenised as it was kept."""
-    for index, record in _spread(template):
+    for index, record in _spread(template, sample):
         tail = candidates.tails[index, : candidates.lengths[index]]
         if [*candidates.prefix.tolist(), *tail.tolist()] != encode_record(tokenizer, record):
             return False
     return True
 
 
-def _spread(template: Template) -> list[tuple[int, str]]:
+def _spread(template: Template, sample: int | None) -> list[tuple[int, str]]:
     """Some places and their records: across the whole pool, or the first of the sample."""
-    if sampled(template):
-        return list(enumerate(islice(_sampled(template), 16)))
+    if (drawn := _sample(template, sample)) is not None:
+        return list(enumerate(islice(_sampled(template, drawn), 16)))
     places = np.linspace(0, template.pool - 1, num=min(16, template.pool)).astype(int)
     return [(int(index), template.record(template.secret(int(index)))) for index in places]
 

@@ -3,12 +3,16 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from atdp_cli.audit.canary import Target, Template
 from atdp_cli.audit.exposure import Rank, Scores, rank_of
+from atdp_cli.audit.hypothesis_tests import Stratum
+from atdp_cli.audit.levels import SampleRule
 from atdp_cli.audit.pool import Candidates, default_cache, load_candidates, sampled, with_records
 from atdp_cli.audit.product_pool import ProductPool, exact_rank, product_pool
 from atdp_cli.audit.pruning import score_likeliest
@@ -16,6 +20,9 @@ from atdp_cli.audit.trie import Trie, build_trie, score_pool
 from atdp_cli.errors import RunError
 from atdp_cli.events import Notify
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
+
+CHEAP_NODES = 20_000
+"""Inner nodes of a pool that is never sampled by itself. GPT-2's tokenizer gives six digits 16,857, Llama's 111,111."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,27 +50,45 @@ def pool_of(
     targets: Sequence[Target],
     notify: Notify,
     *,
+    sample: SampleRule | None = None,
     previous: Pool | None = None,
 ) -> Pool:
     """The candidates that the targets are ranked among, from the user's cache if they are there.
 
     Args:
+        sample: When to draw how many of a pool that could be listed; None for never.
         previous: The pool of another model, used again where the tokenizer is the same.
     """
     fingerprint = tokenizer_fingerprint(tokenizer)
     if previous is not None and previous.fingerprint == fingerprint:
         return previous
-    candidates = load_candidates(tokenizer, template, cache=default_cache(), notify=notify)
-    if sampled(template):
+    large = sampled(template)
+    drawn = None if large or sample is None else _drawn(sample, tokenizer, template)
+    candidates = load_candidates(tokenizer, template, cache=default_cache(), sample=drawn, notify=notify)
+    if large or drawn is not None:
         records = [encode_record(tokenizer, template.record(template.secret(target.index))) for target in targets]
         candidates = with_records(candidates, tokenizer, records)
     return Pool(
         fingerprint=fingerprint,
         candidates=candidates,
         trie=build_trie(candidates.tails, candidates.lengths),
-        sampled=sampled(template),
-        product=product_pool(tokenizer, template) if sampled(template) else None,
+        sampled=large or drawn is not None,
+        product=product_pool(tokenizer, template) if large else None,
     )
+
+
+def _drawn(rule: SampleRule, tokenizer: PreTrainedTokenizerFast, template: Template) -> int | None:
+    """The sample's size; None for the whole pool: it has no more than twice as many candidates, or is cheap."""
+    if 2 * rule.size > template.pool:
+        return None
+    if not rule.only_where_dear:
+        return rule.size
+    product = product_pool(tokenizer, template)
+    if product is None:
+        return None
+    levels = list(accumulate((len(step) for step in product.steps[:-1]), mul, initial=1))
+    whole, sampled_nodes = sum(levels), sum(min(nodes, rule.size) for nodes in levels)
+    return rule.size if whole > CHEAP_NODES and 2 * sampled_nodes <= whole else None
 
 
 def all_scores(model: PreTrainedModel, pool: Pool, name: str, notify: Notify) -> Scores:
@@ -149,6 +174,14 @@ def _completed(name: str) -> Iterator[None]:
         raise RunError(
             f"{name} could not be scored ({type(error).__name__}).", "Free some memory and try again."
         ) from error
+
+
+def sample_strata(pool: Pool, targets: Sequence[Target]) -> tuple[Stratum, ...] | None:
+    """The stratum of each target where all are ranked among one sample; None where they are not."""
+    if not pool.sampled:
+        return None
+    drawn, own = np.split(pool.candidates.lengths, [pool.candidates.lengths.size - len(targets)])
+    return tuple(Stratum(tokens=int(tokens), size=int(np.count_nonzero(drawn == tokens)) + 1) for tokens in own)
 
 
 def rank_targets(scores: Scores, pool: Pool, targets: Sequence[Target]) -> tuple[Rank, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from atdp_cli.audit.alternatives import SAMPLE
 from atdp_cli.audit.canary import Target, Template, find_template
 from atdp_cli.audit.epsilon import HALF_AND_ROOT, Games
+from atdp_cli.audit.levels import Exact, SampleRule, sample_size, split_alpha
 from atdp_cli.audit.manifest import Manifest, read_manifest, token_mismatch
 from atdp_cli.audit.number_search import LocatedNumbers
 from atdp_cli.audit.pool import LARGEST_POOL, sampled
@@ -144,6 +145,8 @@ class AuditRequest:
         reference: Folder of the public base model.
         fail_on: Which tests can fail a model; None for the ranks and every attack that is tried. Its attacks are among
             those of `attacks`.
+        exact: Whether canaries are ranked among all candidates. Where it is `auto`, a sample is enough for the tests,
+            and not for a limit, a bound on ε that is asked for, or the distribution.
         full: Describe the distribution over all candidates.
         show_secrets: Say there what the likeliest candidates are.
         numbers: The corpus's own numbers, to be ranked too.
@@ -157,11 +160,32 @@ class AuditRequest:
     show_secrets: bool = False
     numbers: CorpusNumbers | None = None
     fail_on: frozenset[Gate] | None = None
+    exact: Exact = "auto"
 
     @property
     def gates(self) -> frozenset[Gate]:
         """Which tests can fail a model."""
         return self.attacks.gates | {RANKS} if self.fail_on is None else self.fail_on
+
+    @property
+    def needs_whole_pool(self) -> str | None:
+        """The option that a sample cannot answer; None where there is none."""
+        asked = {
+            "--full": self.full,
+            "--max-exposure": self.limits.max_exposure is not None,
+            "--max-epsilon-lower-bound": self.limits.max_epsilon_lower_bound is not None,
+            "--top": self.games.top is not None,
+        }
+        return next((option for option, given in asked.items() if given), None)
+
+    def sample_rule(self, canaries: CanaryTargets) -> SampleRule | None:
+        """When the canaries are ranked among how many, decided by what was planted and asked for alone."""
+        planted = sum(target.planted for target in canaries.targets)
+        if self.exact == "always" or self.needs_whole_pool is not None or not (canaries.calibrated and planted):
+            return None
+        scores, attacks = 1 if self.reference is None else 2, len(self.attack_gates)
+        levels = split_alpha(self.limits.alpha, scores=scores, bounds=1, canaries=planted, attacks=attacks)
+        return SampleRule(size=sample_size(levels.test, planted), only_where_dear=self.exact == "auto")
 
     @property
     def attack_gates(self) -> frozenset[Gate]:
@@ -213,6 +237,8 @@ def check_request(canaries: CanaryTargets | None, request: AuditRequest) -> None
             "Membership compares canaries that a coin put in with those that it left out.",
             "Plant them with plant-canary --in-out.",
         )
+    if request.exact == "never" and (option := request.needs_whole_pool) is not None:
+        raise UsageError(f"--exact never ranks within a sample, and {option} needs all candidates.", "Leave one out.")
     if request.games.guesses is not None and not coins:
         raise UsageError("--guesses is about coins, and none were tossed.", "Plant with plant-canary --in-out.")
     if request.full and sampled(canaries.template):

@@ -6,7 +6,15 @@ from math import isfinite, log2
 
 from atdp_cli.audit.canary import Target
 from atdp_cli.audit.exposure import Rank
-from atdp_cli.audit.hypothesis_tests import fisher, holm, least_detectable, mean_upper_limit, power
+from atdp_cli.audit.hypothesis_tests import (
+    Stratum,
+    fisher,
+    fisher_in_sample,
+    holm,
+    least_detectable,
+    mean_upper_limit,
+    power,
+)
 from atdp_cli.audit.levels import Levels
 from atdp_cli.audit_result import (
     CONFIDENCE,
@@ -75,6 +83,7 @@ def judge(
     mismatch: str | None = None,
     epsilon: tuple[EpsilonBound, ...] = (),
     limits: Limits = DEFAULT_LIMITS,
+    strata: Sequence[Stratum] | None = None,
     by_ranks: bool = True,
     needs_power: bool = True,
 ) -> Audit:
@@ -103,13 +112,15 @@ def judge(
         calibrated: Whether the secrets were drawn from the CSPRNG (`Manifest.calibrated`).
         mismatch: What `token_mismatch` says.
         epsilon: The lower bounds, those that can fail the model each at `levels.bound`.
+        strata: Of each canary where all are ranked among one sample; None where they are not.
         by_ranks: Whether the tests can fail the model; if not, what they reject is a notice.
         needs_power: Whether little power against `MEMORISED_BITS` is a doubt.
     """
     planted = [i for i, target in enumerate(targets) if target.planted]
     by_plain = [plain[i] for i in planted]
     by_ratio = None if ratio is None else [ratio[i] for i in planted]
-    combined = _combine(by_plain, by_ratio, levels.test, calibrated)
+    of_planted = None if strata is None else [strata[i] for i in planted]
+    combined = _combine(by_plain, by_ratio, levels.test, calibrated, of_planted)
     canaries = _results(plain, ratio, targets, pool, calibrated)
     rejections = _rejections(canaries, combined)
     failures = (*(rejections if by_ranks else ()), *_above_limit(combined, limits), *_too_much(epsilon, limits))
@@ -224,9 +235,15 @@ def _adjusted(ranks: Sequence[Rank], targets: Sequence[Target]) -> tuple[float |
     return tuple(adjusted)
 
 
-def _combine(plain: Sequence[Rank], ratio: Sequence[Rank] | None, level: float, calibrated: bool) -> Combined:
-    fisher_p, holm_min_p = _tests(plain if calibrated else None)
-    fisher_p_ratio, holm_min_p_ratio = _tests(ratio if calibrated else None)
+def _combine(
+    plain: Sequence[Rank],
+    ratio: Sequence[Rank] | None,
+    level: float,
+    calibrated: bool,
+    strata: Sequence[Stratum] | None,
+) -> Combined:
+    fisher_p, holm_min_p = _tests(plain if calibrated else None, strata)
+    fisher_p_ratio, holm_min_p_ratio = _tests(ratio if calibrated else None, strata)
     testable, sizes = calibrated and len(plain) > 0, [rank.stratum_size for rank in plain]
     confidence = 1 - (1 - CONFIDENCE) / (1 if ratio is None else 2)
     return Combined(
@@ -245,12 +262,14 @@ def _combine(plain: Sequence[Rank], ratio: Sequence[Rank] | None, level: float, 
     )
 
 
-def _tests(ranks: Sequence[Rank] | None) -> tuple[float | None, float | None]:
+def _tests(ranks: Sequence[Rank] | None, strata: Sequence[Stratum] | None) -> tuple[float | None, float | None]:
     """Fisher's p-value and Holm's smallest adjusted one."""
     if not ranks:
         return None, None
-    p_values = [rank.p_value for rank in ranks]
-    return fisher(p_values), min(holm(p_values))
+    p_values, lowest = [rank.p_value for rank in ranks], min(holm([rank.p_value for rank in ranks]))
+    if strata is None:
+        return fisher(p_values), lowest
+    return fisher_in_sample(p_values, strata), lowest
 
 
 def _mean_exposure(ranks: Sequence[Rank] | None) -> float | None:

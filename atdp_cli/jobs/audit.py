@@ -24,6 +24,7 @@ from atdp_cli.audit.ranking import (
     pool_of,
     rank_targets,
     rank_targets_exactly,
+    sample_strata,
 )
 from atdp_cli.audit.request import Attack, AuditRequest, CanaryTargets, check_request
 from atdp_cli.audit.verdict import judge, with_numbers
@@ -145,7 +146,8 @@ def _pool(tokenizer: PreTrainedTokenizerFast, shared: _Shared, notify: Notify) -
     canaries = shared.canaries
     if canaries is None:
         return None
-    return pool_of(tokenizer, canaries.template, canaries.targets, notify, previous=shared.pool)
+    sample = shared.request.sample_rule(canaries)
+    return pool_of(tokenizer, canaries.template, canaries.targets, notify, sample=sample, previous=shared.pool)
 
 
 def _reference_scores(checkpoint: Checkpoint, shared: _Shared, notify: Notify) -> ReferenceScores:
@@ -216,6 +218,7 @@ def _audit_canaries(
         levels=plan.levels,
         calibrated=canaries.calibrated,
         limits=request.limits,
+        strata=sample_strata(pool, targets),
         by_ranks=RANKS in request.gates,
     )
     pairs = pair_scores(checkpoint, canaries, name=name) if has_pairs(plan) else None

@@ -79,6 +79,7 @@ def audit_canary_command(
         show_secrets=reports.show_secrets,
         numbers=_numbers(own),
         fail_on=gates,
+        exact=limits.exact,
     )
     baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
     reports.check()

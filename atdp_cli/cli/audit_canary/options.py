@@ -1,7 +1,7 @@
 """The options of `atdp audit-canary`, by subject."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from atdp_cli.errors import UsageError
 from atdp_cli.options import Option, Options
@@ -20,6 +20,10 @@ class LimitOptions(Options):
     fail_on: Annotated[str | None, Option(LIMITS, metavar="GATES")] = None
     """Which tests can fail a model: some of ranks, extraction, membership and resurfacing, with commas between them.
     An attack that is named here is tried. Default: ranks, and the --attacks."""
+
+    exact: Annotated[Literal["auto", "always", "never"], Option(LIMITS)] = "auto"
+    """Rank each canary among all candidates, or among a random sample that is large enough for the tests. auto draws a
+    sample only where the tokenizer makes the candidates dear and nothing else that is asked for needs all of them."""
 
     max_exposure: Annotated[float | None, Option(LIMITS)] = None
     """Fail above this exposure of any canary, in bits."""
