@@ -21,9 +21,9 @@ class LimitOptions(Options):
     """Which tests can fail a model: some of ranks, extraction, membership and resurfacing, with commas between them.
     An attack that is named here is tried. Default: ranks, and the --attacks."""
 
-    exact: Annotated[Literal["auto", "always", "never"], Option(LIMITS)] = "auto"
-    """Rank each canary among all candidates, or among a random sample that is large enough for the tests. auto draws a
-    sample only where the tokenizer makes the candidates dear and nothing else that is asked for needs all of them."""
+    exact: Annotated[Literal["auto", "always", "never"], Option(LIMITS, metavar="WHEN")] = "auto"
+    """Rank among all candidates always, never, or auto: a random sample that is large enough for the tests is drawn
+    only where the tokenizer makes candidates dear, and nothing else that is asked for needs all of them."""
 
     max_exposure: Annotated[float | None, Option(LIMITS)] = None
     """Fail above this exposure of any canary, in bits."""
