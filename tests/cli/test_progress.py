@@ -207,6 +207,26 @@ def test_bars_are_drawn_on_a_terminal_and_on_nothing_else(monkeypatch: pytest.Mo
     assert "3 of 3" in drawn(Terminal())
 
 
+def test_off_a_terminal_a_long_task_says_every_ten_seconds_how_long_it_will_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("atdp_cli.cli.terminal.bars.time.monotonic", lambda: clock[0])
+    file = io.StringIO()
+    bars = Bars(Console(file=file, width=80))
+    for done in range(50, 101):
+        bars.advance("scoring", done, 100)
+        clock[0] += 0.5 if done < 60 else 2.0
+    bars.advance("reading", 7, None)
+    clock[0] += 11
+    bars.advance("reading", 9, None)
+    bars.stop()
+    lines = file.getvalue().splitlines()
+    assert lines[-1] == "reading: 9."
+    assert lines[0] == "scoring: 63 of 100, about 0:00:31 left."
+    assert [line.split()[1] for line in lines[:-1]] == [str(done) for done in range(63, 100, 5)]
+
+
 def test_events_go_nowhere_where_standard_error_is_closed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

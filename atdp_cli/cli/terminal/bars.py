@@ -1,4 +1,4 @@
-"""Bars: how far a task is, how fast it goes, and how long it will take."""
+"""Bars, or lines where there is no terminal: how far a task is, how fast it goes, and how long it will take."""
 
 import time
 from datetime import timedelta
@@ -11,6 +11,8 @@ from rich.text import Text
 from atdp_cli.cli.terminal.escape import escaped
 
 _REDRAWN = 0.1  # seconds: more often than that nobody looks, and drawing takes time from the task
+
+_SAID = 10.0  # seconds between the lines of a task where nothing is drawn, and before its first
 
 
 class _Done(ProgressColumn):
@@ -54,8 +56,33 @@ class Pace:
         return self._tokens / max(time.monotonic() - self._began, 1e-9)
 
 
+class _Line:
+    """When to say how far a task is, where nothing is drawn.
+
+    Args:
+        done: How much was done before it went on here.
+    """
+
+    def __init__(self, done: int) -> None:
+        self._before, self._began = done, time.monotonic()
+        self._said = self._began
+
+    def after(self, done: int, total: int | None) -> str | None:
+        """What to say once so much is done; None for nothing. The time left is at the mean pace since it began here."""
+        now = time.monotonic()
+        if now - self._said < _SAID or done == total:
+            return None
+        self._said = now
+        if total is None:
+            return f"{done:,}"
+        if done <= self._before:
+            return f"{done:,} of {total:,}"
+        left = timedelta(seconds=int((now - self._began) * (total - done) / (done - self._before)))
+        return f"{done:,} of {total:,}, about {left} left"
+
+
 class Bars:
-    """One bar a task, on a terminal; elsewhere nothing, even where FORCE_COLOR asks for colour in a file."""
+    """One bar a task, on a terminal; elsewhere a line every ten seconds, whatever FORCE_COLOR asks for in a file."""
 
     def __init__(self, console: Console) -> None:
         columns = (
@@ -66,14 +93,20 @@ class Bars:
             _Left(),
             TextColumn("{task.fields[detail]}", markup=False, table_column=Column(no_wrap=True)),
         )
-        drawn = console.is_interactive and console.file.isatty()
-        self._bars = Progress(*columns, console=console, disable=not drawn)
+        self._console = console
+        self._on_terminal = console.is_interactive and console.file.isatty()
+        self._bars = Progress(*columns, console=console, disable=not self._on_terminal)
+        self._lines: dict[str, _Line] = {}
         self._tasks: dict[str, TaskID] = {}
         self._undrawn: dict[str, tuple[int, int | None, str]] = {}
         self._drawn = 0.0
 
     def advance(self, name: str, done: int, total: int | None, detail: str = "") -> None:
         """Say how far a task is; the first call begins it."""
+        if not self._on_terminal:
+            if (text := self._lines.setdefault(name, _Line(done)).after(done, total)) is not None:
+                self._console.print(f"{escaped(name)}: {text}.", soft_wrap=True)
+            return
         if name not in self._tasks:
             # Not before there is something to show: a run that ends at once shall leave no blank line.
             self._bars.start()
