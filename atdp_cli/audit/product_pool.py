@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import log2
+from operator import mul
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,6 +49,11 @@ class ProductPool:
     steps: tuple[Tokens, ...]
     places: tuple[int | None, ...]
     characters: tuple[str, ...]
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Inner nodes of a trie of all candidates, by depth: each costs one position of one forward pass."""
+        return tuple(accumulate((len(step) for step in self.steps[:-1]), mul, initial=1))
 
     def path(self, secret: Secret) -> tuple[int, ...]:
         """Which token of each step the secret takes."""

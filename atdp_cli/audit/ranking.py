@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate
-from operator import mul
 
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -86,8 +84,7 @@ def _drawn(rule: SampleRule, tokenizer: PreTrainedTokenizerFast, template: Templ
     product = product_pool(tokenizer, template)
     if product is None:
         return None
-    levels = list(accumulate((len(step) for step in product.steps[:-1]), mul, initial=1))
-    whole, sampled_nodes = sum(levels), sum(min(nodes, rule.size) for nodes in levels)
+    whole, sampled_nodes = sum(product.levels), sum(min(nodes, rule.size) for nodes in product.levels)
     return rule.size if whole > CHEAP_NODES and 2 * sampled_nodes <= whole else None
 
 

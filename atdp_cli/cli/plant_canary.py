@@ -59,7 +59,10 @@ def plant_canary_command(
         else known_canaries(options.again)
     )
     made = plant_canaries(corpus, output, manifest, canaries, tokenizer=options.tokenizer, force=replacing.force)
-    planted, reach = sum(canary.repeats for canary in made.canaries if canary.planted), reach_of(made)
+    planted, reach = (
+        sum(canary.repeats for canary in made.canaries if canary.planted),
+        reach_of(made, options.tokenizer),
+    )
     if printing.as_json:
         write_json(
             {
@@ -71,6 +74,7 @@ def plant_canary_command(
                 "records": made.records,
                 "detectable": reach.detectable,
                 "provable_epsilon": reach.epsilon,
+                "audit_nodes": reach.nodes,
             }
         )
     stderr_console(quiet=printing.quiet).print(
@@ -80,6 +84,12 @@ def plant_canary_command(
     )
     if said := _reach(reach):
         stderr_console(quiet=printing.quiet).print(said)
+    if reach.nodes is not None:
+        stderr_console(quiet=printing.quiet).print(
+            "This tokenizer gives each character of a secret a token of its own: to rank among all candidates, an "
+            f"audit scores {reach.nodes:,} positions a model. A gate draws a sample (--exact); a slot that is one "
+            "character shorter takes a tenth or less."
+        )
 
 
 def _reach(reach: "Reach") -> str:

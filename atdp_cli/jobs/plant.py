@@ -87,17 +87,21 @@ class Reach:
         detectable: The smallest mean exposure that is found with probability `LEAST_POWER`, bits, were all candidates
             of one token length; None where none is found so often, or the secrets were not drawn at random.
         epsilon: The largest ε that is proved if all guesses are right, by game, for a claim with δ = 0.
+        nodes: What ranking among all candidates costs a model, in positions of forward passes, where a tokenizer that
+            gives every character a token of its own makes that dear; None elsewhere.
     """
 
     detectable: float | None
     epsilon: dict[str, float]
+    nodes: int | None
 
 
-def reach_of(made: Manifest) -> Reach:
-    """What can be shown, known before any model is trained."""
-    if not made.calibrated:
-        return Reach(detectable=None, epsilon={})
+def reach_of(made: Manifest, tokenizer: Path) -> Reach:
+    """What can be shown at what cost, known before any model is trained."""
     template, targets = made.slots(), made.targets()
+    nodes = _dear_nodes(template, tokenizer)
+    if not made.calibrated:
+        return Reach(detectable=None, epsilon={}, nodes=nodes)
     plan = plan_games(
         targets,
         pool=template.pool,
@@ -113,7 +117,19 @@ def reach_of(made: Manifest) -> Reach:
     return Reach(
         detectable=least_detectable(sizes, plan.levels.test, least_power=LEAST_POWER) if planted else None,
         epsilon={game.method: game.attainable for game in plan.games},
+        nodes=nodes,
     )
+
+
+def _dear_nodes(template: Template, tokenizer: Path) -> int | None:
+    from atdp_cli.audit.product_pool import product_pool  # loads torch
+    from atdp_cli.audit.ranking import CHEAP_NODES
+    from atdp_cli.model.checkpoint import load_tokenizer
+
+    if sampled(template) or template.pool <= CHEAP_NODES:
+        return None
+    product = product_pool(load_tokenizer(tokenizer), template)
+    return None if product is None or sum(product.levels) <= CHEAP_NODES else sum(product.levels)
 
 
 def plant_canaries(

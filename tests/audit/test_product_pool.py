@@ -2,6 +2,7 @@
 
 import math
 import string
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from atdp_cli.audit.canary import parse_template
+from atdp_cli.audit.canary import Target, parse_template
 from atdp_cli.audit.exposure import rank_of
+from atdp_cli.audit.levels import SampleRule
 from atdp_cli.audit.pool import tokenise
 from atdp_cli.audit.product_pool import exact_rank, product_pool
-from atdp_cli.audit.trie import score_pool
+from atdp_cli.audit.ranking import pool_of, sample_strata
+from atdp_cli.audit.trie import build_trie, score_pool
+from atdp_cli.events import ignore
 from atdp_cli.model.tokens import encode_record
 from tests.audit.conftest import gpt2
 
@@ -40,6 +44,46 @@ def test_a_product_says_how_every_secret_is_split(by_character: Any, text: str) 
         chosen = [int(step[at]) for step, at in zip(product.steps, product.path(secret), strict=True)]
         assert [*product.prefix.tolist(), *chosen] == encode_record(by_character, template.record(secret))
     assert math.prod(step.size for step in product.steps) == template.pool
+
+
+@pytest.mark.parametrize("text", ["My ID is {digits:3}", "{digits:2}-{letters:1}.", "{hex:1}{digits:2} it is"])
+def test_its_levels_are_the_inner_nodes_of_the_trie(by_character: Any, text: str) -> None:
+    template = parse_template(text)
+    product, candidates = product_pool(by_character, template), tokenise(by_character, template)
+    assert product is not None
+    assert sum(product.levels) == build_trie(candidates.tails, candidates.lengths).inner_nodes
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "only_where_dear", "drawn"),
+    [
+        ("My ID is {digits:6}", 5000, True, True),
+        ("My ID is {digits:6}", 60_000, True, False),  # it would cost more than half
+        ("My ID is {digits:5}", 500, True, False),  # 11,111 nodes are cheap
+        ("My ID is {digits:5}", 500, False, True),
+        ("My ID is {digits:3}", 600, False, False),  # more than half of all
+    ],
+)
+def test_a_pool_is_sampled_where_that_is_much_cheaper(
+    by_character: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    *,
+    text: str,
+    size: int,
+    only_where_dear: bool,
+    drawn: bool,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    template, targets = parse_template(text), [Target(index=7, repeats=1), Target(index=0, repeats=1)]
+    rule = SampleRule(size=size, only_where_dear=only_where_dear)
+    pool = pool_of(by_character, template, targets, ignore, sample=rule)
+    assert pool.sampled is drawn
+    assert pool.candidates.lengths.size == (size + len(targets) if drawn else template.pool)
+    strata = sample_strata(pool, targets)
+    assert strata == (((strata or [None])[0],) * 2 if drawn else None)
+    again = pool_of(by_character, template, targets, ignore, sample=rule)
+    assert np.array_equal(again.candidates.tails, pool.candidates.tails)
 
 
 def test_merges_lost_letters_and_choices_are_no_product(by_character: Any, bpe: Any, characters: Any) -> None:
