@@ -1,8 +1,9 @@
-"""What an audit says of each canary and of the model: the checks that every CI output reports."""
+"""What an audit says of each canary, or memorised text, and of the model: the checks that every CI output reports."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from json import JSONDecoder
+from typing import Literal
 
 from atdp_cli.audit_result import RANKS, AnyAudit, Audit, CanaryResult, Verdict
 
@@ -17,12 +18,17 @@ class Outcome(StrEnum):
     ERROR = "ERROR"
 
 
+Kind = Literal["canary", "text"]
+"""What an audit looks at one by one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One canary of a model, or all of them together.
+    """One canary or memorised text of a model, or all of them together.
 
     Attributes:
-        number: Of the canary, from 1 in the manifest's order; None for the verdict on the model.
+        number: Of the canary in the manifest's order, or of the text in the map's, from 1; None for the verdict on the
+            model.
         text: What there is to say of it, in sentences. Holds no secret.
     """
 
@@ -30,16 +36,35 @@ class Check:
     number: int | None
     outcome: Outcome
     text: str
+    kind: Kind = "canary"
 
     @property
     def name(self) -> str:
-        """`canary 3`, or `verdict`."""
-        return "verdict" if self.number is None else f"canary {self.number}"
+        """`canary 3`, `text 3` or `verdict`."""
+        return "verdict" if self.number is None else f"{self.kind} {self.number}"
 
     @property
     def message(self) -> str:
         """The text, and before it that the baseline has the failure where it does."""
         return f"Fails, no worse than the baseline. {self.text}" if self.outcome is Outcome.KNOWN else self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedModel:
+    """The checks of one model, the verdict last.
+
+    Attributes:
+        completed: Whether it could be audited.
+    """
+
+    model: str
+    checks: tuple[Check, ...]
+    completed: bool = True
+
+
+def checked(audit: AnyAudit) -> CheckedModel:
+    """The checks of one audit."""
+    return CheckedModel(model=audit.model, checks=checks_of(audit), completed=audit.verdict is not Verdict.ERROR)
 
 
 def checks_of(audit: AnyAudit) -> tuple[Check, ...]:

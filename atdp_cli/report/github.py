@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from atdp_cli.audit_result import AnyAudit
 from atdp_cli.report.checks import Check, Outcome, checks_of
-from atdp_cli.report.sarif import ManifestFile
+from atdp_cli.report.sarif import ResultFile
 
 _COMMANDS = {Outcome.FAIL: "error", Outcome.ERROR: "error", Outcome.INCONCLUSIVE: "warning", Outcome.KNOWN: "notice"}
 _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#&~"} | {"\n": " ", "\r": " "})
 
 
-def annotations(audits: Sequence[AnyAudit], manifest: ManifestFile | None) -> tuple[str, ...]:
+def annotations(audits: Sequence[AnyAudit], manifest: ResultFile | None) -> tuple[str, ...]:
     """Workflow commands, a line each: for each verdict that is not PASS, then for each canary that fails.
 
     GitHub shows the first ten errors of a step, so the verdicts come first.
@@ -47,7 +47,7 @@ def _after_verdicts(check: Check) -> bool:
     return check.number is not None
 
 
-def _annotation(check: Check, manifest: ManifestFile | None) -> str:
+def _annotation(check: Check, manifest: ResultFile | None) -> str:
     settings = {"title": f"{check.model}: {check.name}"}
     if manifest is not None:
         settings = {"file": manifest.uri, "line": str(manifest.line(check.number))} | settings

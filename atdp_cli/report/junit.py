@@ -1,11 +1,10 @@
-"""The audit as JUnit XML: a testsuite a model, a testcase a canary and one for the verdict."""
+"""An audit as JUnit XML: a testsuite a model, a testcase a canary or memorised text and one for the verdict."""
 
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
-from atdp_cli.audit_result import AnyAudit
-from atdp_cli.report.checks import Check, Outcome, checks_of
+from atdp_cli.report.checks import Check, CheckedModel, Outcome
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ELEMENTS = {
@@ -17,12 +16,12 @@ _ELEMENTS = {
 _COUNTS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
-def junit(audits: Sequence[AnyAudit]) -> str:
+def junit(models: Sequence[CheckedModel], command: str) -> str:
     """The document. A failure that the baseline knows is skipped, as is what is inconclusive."""
-    root = ET.Element("testsuites", name="atdp audit-canary")
-    for audit in audits:
-        suite = ET.SubElement(root, "testsuite", name=_plain(audit.model))
-        for check in checks_of(audit):
+    root = ET.Element("testsuites", name=f"atdp {command}")
+    for model in models:
+        suite = ET.SubElement(root, "testsuite", name=_plain(model.model))
+        for check in model.checks:
             _testcase(suite, check)
         _count(suite)
     _count(root)

@@ -1,20 +1,32 @@
-"""The audit as SARIF 2.1.0, which code scanning services read."""
+"""An audit as SARIF 2.1.0, which code scanning services read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from atdp_cli.audit_result import AnyAudit, Verdict
-from atdp_cli.report.checks import Check, Outcome, checks_of
+from atdp_cli.report.checks import Check, CheckedModel, Kind, Outcome
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 
-_RULES = {
-    "canary-remembered": ("The model remembers a planted canary.", "error"),
-    "model-remembers": ("The model fails the audit of its planted canaries.", "error"),
+_COMMON = {
     "inconclusive": ("The audit can neither pass nor fail the model.", "warning"),
     "not-audited": ("The audit of the model could not be completed.", "error"),
 }
+_RULES: dict[Kind, dict[str, tuple[str, str]]] = {
+    "canary": {
+        "canary-remembered": ("The model remembers a planted canary.", "error"),
+        "model-remembers": ("The model fails the audit of its planted canaries.", "error"),
+        **_COMMON,
+    },
+    "text": {
+        "text-memorised": ("The model has memorised a text of its corpus.", "error"),
+        "model-memorised": ("The model has memorised more of its corpus than the limit allows.", "error"),
+        **_COMMON,
+    },
+}
+"""That of one of its kind, that of the verdict, and the others."""
+
+_FINGERPRINTS: dict[Kind, str] = {"canary": "atdpCanary/v1", "text": "atdpText/v1"}
 _LEVELS = {
     Outcome.FAIL: "error",
     Outcome.KNOWN: "note",
@@ -24,42 +36,44 @@ _LEVELS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestFile:
+class ResultFile:
     """Where results are shown.
 
     Attributes:
-        uri: Of the manifest, relative to the working folder where it lies in it.
-        lines: On which line each canary's entry begins.
+        uri: Of the manifest or the corpus, relative to the working folder where it lies in it.
+        lines: On which line each canary's entry, or each text, begins.
     """
 
     uri: str
     lines: tuple[int, ...]
 
     def line(self, number: int | None) -> int:
-        """The line of a canary; the first for the verdict."""
+        """The line of a check; the first for the verdict."""
         return 1 if number is None or number > len(self.lines) else self.lines[number - 1]
 
 
-def sarif(audits: Sequence[AnyAudit], manifest: ManifestFile | None, version: str) -> dict[str, Any]:
-    """The log: a result for each canary that fails, and for each verdict that is not PASS.
+def sarif(
+    models: Sequence[CheckedModel], file: ResultFile | None, version: str, *, kind: Kind = "canary"
+) -> dict[str, Any]:
+    """The log: a result for each check that fails, and for each verdict that is not PASS.
 
     Args:
-        manifest: None where the canary was typed: results then have no location.
+        file: None for results without a location, as where the canary was typed.
         version: Of atdp.
     """
     rules = [
         {"id": rule, "shortDescription": {"text": text}, "defaultConfiguration": {"level": level}}
-        for rule, (text, level) in _RULES.items()
+        for rule, (text, level) in _RULES[kind].items()
     ]
-    reported = [check for audit in audits for check in checks_of(audit) if _reported(check)]
+    reported = [check for model in models for check in model.checks if _reported(check)]
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [
             {
                 "tool": {"driver": {"name": "atdp", "version": version, "rules": rules}},
-                "invocations": [{"executionSuccessful": all(audit.verdict is not Verdict.ERROR for audit in audits)}],
-                "results": [_result(check, manifest) for check in reported],
+                "invocations": [{"executionSuccessful": all(model.completed for model in models)}],
+                "results": [_result(check, file, kind) for check in reported],
             }
         ],
     }
@@ -72,24 +86,25 @@ def _reported(check: Check) -> bool:
     )
 
 
-def _result(check: Check, manifest: ManifestFile | None) -> dict[str, Any]:
-    rule = _rule(check)
+def _result(check: Check, file: ResultFile | None, kind: Kind) -> dict[str, Any]:
+    rule = _rule(check, kind)
     result: dict[str, Any] = {
         "ruleId": rule,
-        "ruleIndex": list(_RULES).index(rule),
+        "ruleIndex": list(_RULES[kind]).index(rule),
         "level": _LEVELS[check.outcome],
         "message": {"text": f"{check.model}, {check.name}: {check.text}"},
-        "partialFingerprints": {"atdpCanary/v1": f"{check.model}:{check.name}"},
+        "partialFingerprints": {_FINGERPRINTS[kind]: f"{check.model}:{check.name}"},
     }
     if check.outcome is Outcome.KNOWN:
         result["baselineState"] = "unchanged"
-    if manifest is not None:
-        place = {"artifactLocation": {"uri": manifest.uri}, "region": {"startLine": manifest.line(check.number)}}
+    if file is not None:
+        place = {"artifactLocation": {"uri": file.uri}, "region": {"startLine": file.line(check.number)}}
         result["locations"] = [{"physicalLocation": place}]
     return result
 
 
-def _rule(check: Check) -> str:
+def _rule(check: Check, kind: Kind) -> str:
+    one, verdict, *_ = _RULES[kind]
     if check.number is not None:
-        return "canary-remembered"
-    return {Outcome.INCONCLUSIVE: "inconclusive", Outcome.ERROR: "not-audited"}.get(check.outcome, "model-remembers")
+        return one
+    return {Outcome.INCONCLUSIVE: "inconclusive", Outcome.ERROR: "not-audited"}.get(check.outcome, verdict)

@@ -4,10 +4,10 @@ import re
 
 from atdp_cli.report.baseline import make_baseline, new_failures
 from atdp_cli.report.github import annotations, step_summary
-from atdp_cli.report.sarif import ManifestFile
+from atdp_cli.report.sarif import ResultFile
 from tests.report.entries import INNOCENT, audit_of, unfinished
 
-MANIFEST = ManifestFile(uri="canaries.json", lines=(6, 20))
+MANIFEST = ResultFile(uri="canaries.json", lines=(6, 20))
 COMMAND = re.compile(r"::(error|warning|notice) ([^:]*)::(.+)")
 
 

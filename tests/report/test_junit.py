@@ -4,12 +4,13 @@ import xml.etree.ElementTree as ET
 
 from atdp_cli.audit_result import AnyAudit
 from atdp_cli.report.baseline import make_baseline, new_failures
+from atdp_cli.report.checks import checked
 from atdp_cli.report.junit import junit
 from tests.report.entries import INNOCENT, audit_of, unfinished
 
 
 def _parsed(*audits: AnyAudit) -> ET.Element:
-    return ET.fromstring(junit(audits).encode("utf-8"))  # noqa: S314 - our own
+    return ET.fromstring(junit([checked(audit) for audit in audits], "audit-canary").encode("utf-8"))  # noqa: S314 - our own
 
 
 def test_a_suite_a_model_and_a_case_a_canary_with_the_verdict() -> None:

@@ -14,14 +14,15 @@ from atdp_cli.cli.terminal.console import write_json
 from atdp_cli.files.document import document_text
 from atdp_cli.jobs.report import as_json, read_audits, with_audits
 from atdp_cli.report.baseline import make_baseline, new_failures
+from atdp_cli.report.checks import checked
 from atdp_cli.report.github import annotations, step_summary
 from atdp_cli.report.junit import junit
-from atdp_cli.report.sarif import ManifestFile, sarif
+from atdp_cli.report.sarif import ResultFile, sarif
 from tests.report.documents import public
 from tests.report.rich_audit import audits
 
 PINNED = Path(__file__).parent / "pinned"
-MANIFEST = ManifestFile(uri="canaries.json", lines=(6, 20, 34, 48))
+MANIFEST = ResultFile(uri="canaries.json", lines=(6, 20, 34, 48))
 
 
 ADDED = re.compile(
@@ -48,8 +49,8 @@ def _attached() -> str:
 
 
 FORMS: dict[str, Callable[[], str]] = {
-    "junit.xml": lambda: junit(_judged()),
-    "sarif.json": lambda: document_text(sarif(_judged(), MANIFEST, "1.0")),
+    "junit.xml": lambda: junit([checked(audit) for audit in _judged()], "audit-canary"),
+    "sarif.json": lambda: document_text(sarif([checked(audit) for audit in _judged()], MANIFEST, "1.0")),
     "annotations.txt": lambda: "\n".join(annotations(_judged(), MANIFEST)) + "\n",
     "summary.md": lambda: step_summary(_judged()),
     "baseline.json": lambda: without_added(document_text(make_baseline(_judged()).model_dump(mode="json"))),

@@ -5,11 +5,11 @@ from typing import Any
 
 from atdp_cli.audit_result import AnyAudit
 from atdp_cli.report.baseline import make_baseline, new_failures
-from atdp_cli.report.checks import canary_lines
-from atdp_cli.report.sarif import ManifestFile, sarif
+from atdp_cli.report.checks import canary_lines, checked
+from atdp_cli.report.sarif import ResultFile, sarif
 from tests.report.entries import INNOCENT, audit_of, unfinished
 
-MANIFEST = ManifestFile(uri="canaries.json", lines=(6, 20))
+MANIFEST = ResultFile(uri="canaries.json", lines=(6, 20))
 
 
 def check_sarif(log: dict[str, Any]) -> None:
@@ -42,8 +42,8 @@ def check_sarif(log: dict[str, Any]) -> None:
             assert place["region"]["startLine"] >= 1
 
 
-def _results(*audits: AnyAudit, manifest: ManifestFile | None = MANIFEST) -> list[dict[str, Any]]:
-    log = sarif(audits, manifest, "1.0")
+def _results(*audits: AnyAudit, manifest: ResultFile | None = MANIFEST) -> list[dict[str, Any]]:
+    log = sarif([checked(audit) for audit in audits], manifest, "1.0")
     check_sarif(log)
     return list(log["runs"][0]["results"])
 
@@ -66,7 +66,7 @@ def test_levels() -> None:
     assert (doubtful["ruleId"], doubtful["level"]) == ("inconclusive", "warning")
     (error,) = _results(unfinished("runs/b"))
     assert (error["ruleId"], error["level"]) == ("not-audited", "error")
-    assert not sarif([unfinished("runs/b")], None, "1")["runs"][0]["invocations"][0]["executionSuccessful"]
+    assert not sarif([checked(unfinished("runs/b"))], None, "1")["runs"][0]["invocations"][0]["executionSuccessful"]
 
 
 def test_a_typed_canary_has_no_location() -> None:

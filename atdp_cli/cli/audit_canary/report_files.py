@@ -11,7 +11,7 @@ from atdp_cli.cli.terminal.exit import write_error, write_safe
 
 if TYPE_CHECKING:
     from atdp_cli.audit_result import AnyAudit
-    from atdp_cli.report.sarif import ManifestFile
+    from atdp_cli.report.sarif import ResultFile
 
 
 def write_report_files(reports: ReportOptions, audits: "Sequence[AnyAudit]", manifest: Path | None) -> None:
@@ -19,15 +19,17 @@ def write_report_files(reports: ReportOptions, audits: "Sequence[AnyAudit]", man
     from atdp_cli import __version__
     from atdp_cli.files.document import document_text
     from atdp_cli.report.baseline import make_baseline
+    from atdp_cli.report.checks import checked
     from atdp_cli.report.github import annotations, step_summary
     from atdp_cli.report.junit import junit
     from atdp_cli.report.sarif import sarif
 
+    models = [checked(audit) for audit in audits]
     located = None if manifest is None else _located(manifest)
     if reports.junit is not None:
-        _write_text(reports.junit, escaped_lines(junit(audits)))
+        _write_text(reports.junit, escaped_lines(junit(models, "audit-canary")))
     if reports.sarif is not None:
-        _write_text(reports.sarif, escaped_json(document_text(sarif(audits, located, __version__))))
+        _write_text(reports.sarif, escaped_json(document_text(sarif(models, located, __version__))))
     if reports.write_baseline is not None:
         _write_text(reports.write_baseline, escaped_json(document_text(make_baseline(audits).model_dump(mode="json"))))
     if os.environ.get("GITHUB_ACTIONS") == "true":
@@ -55,15 +57,15 @@ def _append(path: Path, text: str) -> None:
         write_error(f"atdp: the step summary could not be written ({error.strerror}).")
 
 
-def _located(manifest: Path) -> "ManifestFile":
+def _located(manifest: Path) -> "ResultFile":
     """The manifest as reports name it: relative to the working folder where it lies in it."""
     from urllib.parse import quote
 
     from atdp_cli.files.atomic_write import real_path
     from atdp_cli.report.checks import canary_lines
-    from atdp_cli.report.sarif import ManifestFile
+    from atdp_cli.report.sarif import ResultFile
 
     whole, here = real_path(manifest), Path.cwd()
     inside = whole.is_relative_to(here)
     uri = quote(whole.relative_to(here).as_posix()) if inside else whole.as_uri()
-    return ManifestFile(uri=uri, lines=canary_lines(manifest.read_text(encoding="utf-8")))
+    return ResultFile(uri=uri, lines=canary_lines(manifest.read_text(encoding="utf-8")))
