@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -11,6 +12,7 @@ import torch
 
 from atdp_cli.model.checkpoint import load_checkpoint
 from tests.cli.conftest import Atdp
+from tests.report.test_sarif import check_sarif
 from tests.small import WORDS, write_checkpoint, write_corpus
 
 SCHEMA = Path(__file__).parents[2] / "atdp_cli" / "report" / "schemas" / "memory_map.schema.json"
@@ -188,3 +190,36 @@ def test_what_cannot_be_answered_is_refused_in_one_line(
     assert said in done.err
     assert len(done.err.strip().splitlines()) == 1
     assert not done.out
+
+
+def test_ci_reads_what_fails_and_no_text(
+    atdp: Atdp, trained: Path, arguments: tuple[object, ...], tmp_path: Path
+) -> None:
+    junit, sarif = tmp_path / "map.xml", tmp_path / "map.sarif"
+    ended = atdp(*arguments, "--max-memorised", 0, "--junit", junit, "--sarif", sarif, "--json")
+    assert ended.code == 1
+    (memory,) = ended.json["models"]
+    best = {place["value"]: place for place in reversed(memory["places"])}
+    root = ElementTree.fromstring(junit.read_bytes())  # noqa: S314 - our own
+    assert root.get("name") == "atdp audit-corpus"
+    cases = list(root.iter("testcase"))
+    assert [case.get("name") for case in cases] == [*(f"text {value}" for value in sorted(best)), "verdict"]
+    assert all(case.find("failure") is not None for case in cases)
+    log = json.loads(sarif.read_text(encoding="utf-8"))
+    check_sarif(log)
+    *texts, verdict = log["runs"][0]["results"]
+    assert verdict["ruleId"] == "model-memorised"
+    assert {result["ruleId"] for result in texts} == {"text-memorised"}
+    regions = [result["locations"][0]["physicalLocation"]["region"]["startLine"] for result in texts]
+    assert regions == [best[value]["record"] for value in sorted(best)]
+    assert set(regions) <= set(PLACES)
+    for secret in SECRETS:
+        for word in secret.split():
+            if word.isdigit() or word in ("Haddad", "Fischer", "Clarke"):
+                assert word not in junit.read_text() + sarif.read_text()
+    assert atdp(*arguments, "--junit", junit).code == 2
+    assert atdp(*arguments, "--junit", tmp_path / "one", "--sarif", tmp_path / "one").code == 2
+    passed = atdp(*arguments, "--max-memorised", 30, "--junit", junit, "--sarif", sarif, "--force")
+    assert passed.code == 0
+    assert "<failure" not in junit.read_text()
+    assert json.loads(sarif.read_text())["runs"][0]["results"] == []

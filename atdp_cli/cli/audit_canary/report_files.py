@@ -27,11 +27,13 @@ def write_report_files(reports: ReportOptions, audits: "Sequence[AnyAudit]", man
     models = [checked(audit) for audit in audits]
     located = None if manifest is None else _located(manifest)
     if reports.junit is not None:
-        _write_text(reports.junit, escaped_lines(junit(models, "audit-canary")))
+        write_text_file(reports.junit, escaped_lines(junit(models, "audit-canary")))
     if reports.sarif is not None:
-        _write_text(reports.sarif, escaped_json(document_text(sarif(models, located, __version__))))
+        write_text_file(reports.sarif, escaped_json(document_text(sarif(models, located, __version__))))
     if reports.write_baseline is not None:
-        _write_text(reports.write_baseline, escaped_json(document_text(make_baseline(audits).model_dump(mode="json"))))
+        write_text_file(
+            reports.write_baseline, escaped_json(document_text(make_baseline(audits).model_dump(mode="json")))
+        )
     if os.environ.get("GITHUB_ACTIONS") == "true":
         # Standard output may have to be JSON; GitHub reads both.
         for line in annotations(audits, located):
@@ -40,7 +42,8 @@ def write_report_files(reports: ReportOptions, audits: "Sequence[AnyAudit]", man
             _append(Path(target), step_summary(audits))
 
 
-def _write_text(path: Path, text: str) -> None:
+def write_text_file(path: Path, text: str) -> None:
+    """Write a report file, or nothing."""
     from atdp_cli.files.atomic_write import atomic_write
 
     with atomic_write(path) as stream:
@@ -58,14 +61,17 @@ def _append(path: Path, text: str) -> None:
 
 
 def _located(manifest: Path) -> "ResultFile":
-    """The manifest as reports name it: relative to the working folder where it lies in it."""
-    from urllib.parse import quote
-
-    from atdp_cli.files.atomic_write import real_path
     from atdp_cli.report.checks import canary_lines
     from atdp_cli.report.sarif import ResultFile
 
-    whole, here = real_path(manifest), Path.cwd()
-    inside = whole.is_relative_to(here)
-    uri = quote(whole.relative_to(here).as_posix()) if inside else whole.as_uri()
-    return ResultFile(uri=uri, lines=canary_lines(manifest.read_text(encoding="utf-8")))
+    return ResultFile(uri=file_uri(manifest), lines=canary_lines(manifest.read_text(encoding="utf-8")))
+
+
+def file_uri(path: Path) -> str:
+    """A file as reports name it: relative to the working folder where it lies in it."""
+    from urllib.parse import quote
+
+    from atdp_cli.files.atomic_write import real_path
+
+    whole, here = real_path(path), Path.cwd()
+    return quote(whole.relative_to(here).as_posix()) if whole.is_relative_to(here) else whole.as_uri()

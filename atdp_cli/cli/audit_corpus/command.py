@@ -1,16 +1,22 @@
 """`atdp audit-corpus`: what a model has memorised of its corpus, with nothing planted."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from atdp_cli.cli.audit_canary.report_files import file_uri, write_text_file
 from atdp_cli.cli.audit_corpus.options import MapOptions, MapOutputOptions, MappedDataOptions
 from atdp_cli.cli.audit_corpus.output import show_map
 from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadOptions, make_detector
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
+from atdp_cli.cli.terminal.escape import escaped_json, escaped_lines
 from atdp_cli.errors import UsageError
 from atdp_cli.text.options import DetectionOptions, RecordOptions, ReplacingOptions
+
+if TYPE_CHECKING:
+    from atdp_cli.jobs.audit_corpus import CorpusMap
 
 _EXIT_CODES = {None: 0, "PASS": 0, "FAIL": 1, "INCONCLUSIVE": 4}
 
@@ -33,16 +39,15 @@ def audit_corpus_command(
     Exit codes: 0 within --max-memorised, or no limit; 1 above it; 2 usage or unreadable input; 3 not completed;
     4 above it, but the held-out records are too few to be sure.
     """
-    from atdp_cli.files.atomic_write import atomic_write, check_new, same_file
+    from atdp_cli.files.atomic_write import atomic_write, same_file
     from atdp_cli.files.corpus_file import check_readable
     from atdp_cli.memory_result import MemoryDocument
     from atdp_cli.model.folder import check_folder
 
     corpus.check()
-    if writing.output is not None:
-        if len(models) > 1:
-            raise UsageError("-o takes the map of one model.", "Map the models one by one, or use --json.")
-        check_new(writing.output, force=replacing.force)
+    if writing.output is not None and len(models) > 1:
+        raise UsageError("-o takes the map of one model.", "Map the models one by one, or use --json.")
+    writing.check(force=replacing.force)
     for file in (corpus.data, corpus.valid):
         if file is not None:
             check_readable(file)
@@ -72,6 +77,7 @@ def audit_corpus_command(
         with atomic_write(writing.output, replace=replacing.force) as stream:
             for line in map_lines(maps[0]):
                 stream.write(line.encode())
+    _write_reports(writing, maps, corpus.data)
     if saying.as_json:
         write_json(MemoryDocument(models=tuple(each.memory for each in maps)).model_dump(mode="json"))
     shown = console if saying.as_json else stdout_console()
@@ -81,3 +87,31 @@ def audit_corpus_command(
         show_map(each.memory, [record.text for record in each.records] if writing.show_secrets else None, shown)
     codes = {_EXIT_CODES[each.memory.verdict] for each in maps}
     raise typer.Exit(1 if 1 in codes else max(codes))
+
+
+def _write_reports(writing: MapOutputOptions, maps: "Sequence[CorpusMap]", data: Path) -> None:
+    """The files for CI that were asked for."""
+    from atdp_cli import __version__
+    from atdp_cli.files.corpus_file import kind_of
+    from atdp_cli.files.document import document_text
+    from atdp_cli.report.junit import junit
+    from atdp_cli.report.memory_checks import best_places, checked_map
+    from atdp_cli.report.sarif import ResultFile, sarif
+
+    models = [checked_map(each.memory) for each in maps]
+    if writing.junit is not None:
+        write_text_file(writing.junit, escaped_lines(junit(models, "audit-corpus")))
+    if writing.sarif is None:
+        return
+    runs = []
+    for each, model in zip(maps, models, strict=True):
+        # The id of a record of plain text is the line on which it begins.
+        lines = (
+            tuple(int(each.records[place.record - 1].id) for place in best_places(each.memory))
+            if kind_of(data) == "text"
+            else ()
+        )
+        file = ResultFile(uri=file_uri(data), lines=lines)
+        runs.append(sarif([model], file, __version__, kind="text"))
+    log = runs[0] | {"runs": [run for each in runs for run in each["runs"]]}
+    write_text_file(writing.sarif, escaped_json(document_text(log)))

@@ -85,5 +85,26 @@ class MapOutputOptions(Options):
     """Write the map of one model: a spans file with every place, its scores and p-value, and no text. It is what
     harden --also takes."""
 
+    junit: Annotated[Path | None, Option(OUTPUT)] = None
+    """Write JUnit XML: a suite a model, a case a memorised text and one for the verdict. It holds no text."""
+
+    sarif: Annotated[Path | None, Option(OUTPUT)] = None
+    """Write SARIF 2.1.0; its locations are lines of --data, where that is plain text."""
+
     show_secrets: Annotated[bool, Option(OUTPUT)] = False
     """Show the places' text on the screen. No file and no JSON holds it."""
+
+    def check(self, *, force: bool) -> None:
+        """Refuse, before anything is read, to write where something is or over one another.
+
+        Raises:
+            UsageError: A file exists, or two are the same.
+            InputError: A folder does not exist.
+        """
+        from atdp_cli.files.atomic_write import check_new, real_path
+
+        given = [path for path in (self.output, self.junit, self.sarif) if path is not None]
+        if len({real_path(path) for path in given}) < len(given):
+            raise UsageError("-o, --junit and --sarif name one file twice.", "Give each a file of its own.")
+        for path in given:
+            check_new(path, force=force)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from atdp_cli.memory_result import MemorisedPlace, MemoryMap
+from atdp_cli.report.memory_checks import best_places, memory_sentences, samples_needed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +30,7 @@ def show_map(found: MemoryMap, texts: Sequence[str] | None, console: "Console") 
 
     head = "" if found.verdict is None else f"{found.verdict} "
     console.print(f"{head}{found.model}", style="bold", soft_wrap=True)
-    for line in _sentences(found):
+    for line in memory_sentences(found):
         console.print(line)
     if not found.places:
         return
@@ -39,8 +40,7 @@ def show_map(found: MemoryMap, texts: Sequence[str] | None, console: "Console") 
     if texts:
         table.add_column("text", overflow="fold")
     counts = Counter(place.value for place in found.places)
-    first = {place.value: place for place in reversed(found.places)}
-    values = [first[value] for value in sorted(first)]
+    values = best_places(found)
     for place in values[:MOST_VALUES]:
         shown = (texts[place.record - 1][place.start : place.end][:MOST_CHARACTERS],) if texts else ()
         table.add_row(
@@ -49,7 +49,7 @@ def show_map(found: MemoryMap, texts: Sequence[str] | None, console: "Console") 
             f"{counts[place.value]:,}",
             place.label,
             f"{place.gain:.1f}",
-            _samples(place),
+            samples_needed(place),
             _decoys(place),
             *shown,
         )
@@ -58,39 +58,6 @@ def show_map(found: MemoryMap, texts: Sequence[str] | None, console: "Console") 
         console.print(f"And {len(values) - MOST_VALUES:,} more texts; -o or --json has all places.")
     for line in NOTES:
         console.print(line)
-
-
-def _sentences(found: MemoryMap) -> list[str]:
-    by = "log p over the reference" if found.reference is not None else "log p alone, as there is no --reference"
-    against = f"of {found.tested:,} against {found.held_out:,} held out, by {by}"
-    if not found.memorised:
-        listed = f"Memorised: 0 {against}."
-    elif found.calibrated:
-        labels = Counter(place.label for place in found.places).most_common(3)
-        named = ", ".join(f"{label} {count:,}" for label, count in labels)
-        listed = (
-            f"Memorised: {found.memorised:,} {against}, at a false discovery rate of {found.fdr:.0%}. "
-            f"Places: {len(found.places):,} ({named})."
-        )
-    else:
-        listed = f"Uncalibrated: {found.memorised:,} {against}, score above every held-out one; that may be chance."
-    sentences = [listed]
-    if not found.calibrated:
-        sentences.append(
-            f"Nothing is significant unless {found.fewest_findings:,} stand out together; more held-out records lower "
-            "that number."
-        )
-    if found.max_memorised is not None:
-        sentences.append(f"Limit: {found.max_memorised:,}.")
-    return sentences
-
-
-def _samples(place: MemorisedPlace) -> str:
-    if place.greedy:
-        return "greedy"
-    if place.queries_half is None or place.queries_half >= 10**6:
-        return "> 10⁶"
-    return f"{place.queries_half:,.0f}"
 
 
 def _decoys(place: MemorisedPlace) -> str:
