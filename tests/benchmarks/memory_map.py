@@ -10,10 +10,10 @@ what else is found may be memorised as well. `flagged` counts the texts that the
 the checkpoint itself, which read none of the lines, is mapped with them relabelled at random: the share of relabelings
 with a finding is the false discovery rate, with its upper 95 % limit. `--seed` draws other texts and lines.
 
-With `--loop` the trained model is then hardened from the checkpoint, without the map and with `--also` it. `loop` has
-for each model what a new map finds against lines that the first one did not use, how many of these texts greedy
-decoding or a thousand samples give, what is found once the model was fine-tuned for fifty steps on other lines, and the
-perplexity of held-out lines.
+With `--loop` the trained model is then hardened from the checkpoint: without the map, with `--also` it, and a second
+time with a map of the result too. `loop` has for each model what a new map finds against lines that the first one did
+not use, how many of these texts greedy decoding or a thousand samples give, what is found once the model was fine-tuned
+for fifty steps on other lines, and the perplexity of held-out lines.
 """
 
 import argparse
@@ -117,12 +117,16 @@ def measure(model: Path, corpus: str, folder: Path, arguments: argparse.Namespac
 
 
 def loop(model: Path, folder: Path, planted: Sequence[Planted]) -> dict[str, Any]:
-    """The trained model, it hardened from the checkpoint, and it hardened with its map."""
+    """The trained model, it hardened from the checkpoint, and it hardened with its map, once and twice."""
     data, trained = folder / "train.txt", folder / "model"
     given = ("--data", data, "--valid", folder / "valid.txt", *COMMON)
-    atdp("harden", trained, *given, "--reference", model, "-o", folder / "hardened")
-    atdp("harden", trained, *given, "--reference", model, "--also", folder / "map.jsonl", "-o", folder / "again")
-    return {name: round_of(model, folder, name, planted) for name in ("model", "hardened", "again")}
+    harden = ("harden", trained, *given, "--reference", model)
+    also = ("--also", folder / "map.jsonl")
+    atdp(*harden, "-o", folder / "hardened")
+    atdp(*harden, *also, "-o", folder / "once")
+    atdp("audit-corpus", folder / "once", *given, "--reference", model, "-o", folder / "left.jsonl")
+    atdp(*harden, *also, "--also", folder / "left.jsonl", "-o", folder / "twice")
+    return {name: round_of(model, folder, name, planted) for name in ("model", "hardened", "once", "twice")}
 
 
 def round_of(model: Path, folder: Path, name: str, planted: Sequence[Planted]) -> dict[str, Any]:
