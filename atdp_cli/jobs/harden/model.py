@@ -18,7 +18,8 @@ from atdp_cli.model.device import find_device
 from atdp_cli.runs.broadcast import gather_tensors
 from atdp_cli.runs.checkpoint import load_tensors
 from atdp_cli.training.clipping.engine import trainable
-from atdp_cli.training.clipping.select import SelectedEngine, random_records, relative_distance, select_engine
+from atdp_cli.training.clipping.select import SelectedEngine, select_engine
+from atdp_cli.training.clipping.self_check import random_records, relative_distance
 from atdp_cli.training.distributed.collectives import all_reduce_sum, broadcast_
 from atdp_cli.training.distributed.fsdp import shard_model
 from atdp_cli.training.distributed.ranks import local_items

@@ -1,24 +1,21 @@
 """Which engine a run uses, with fallbacks for models that it does not fit and for too little memory."""
 
-import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, Protocol
 
-import numpy as np
 import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.events import FellBack, Notify, ignore
-from atdp_cli.model.checkpoint import context_length
 from atdp_cli.training.clipping import bookkeeping, loop, opacus
-from atdp_cli.training.clipping.batch_effect import MEASURED_SHARE, STATED_EFFECT, batch_effect, random_record
+from atdp_cli.training.clipping.batch_effect import MEASURED_SHARE, STATED_EFFECT, batch_effect
 from atdp_cli.training.clipping.batches import default_tokens
-from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, trainable
+from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
 from atdp_cli.training.clipping.layer_rules import UnknownLayerError
+from atdp_cli.training.clipping.self_check import same_gradients, without_zeros
 from atdp_cli.training.clipping.sensitivity import SAME_BITS
 from atdp_cli.training.distributed.collectives import all_gather
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
@@ -76,7 +73,7 @@ def select_engine(
         tokens: The most tokens of a physical batch; None to choose by the size of the vocabulary.
         ranks: For sharded parameters only `bookkeeping` works, and batches do not shrink: the processes run theirs at
             the same time.
-        precision: What layers are to compute in; engines are compared in fp32 first.
+        precision: What layers are to compute in; engines are compared in fp64 first.
 
     Raises:
         InputError: The chosen engine does not fit the model, or none does that can shard parameters; or a record's
@@ -91,7 +88,7 @@ def select_engine(
         if name == "loop":
             run: ClippingEngine = loop.clipped_sum
         else:
-            fitting = _fitting(model, _BATCHED[name], precision)
+            fitting = _fitting(model, name, _BATCHED[name], precision)
             if isinstance(fitting, str):
                 refused.append(f"{name}: {fitting}")
                 continue
@@ -115,7 +112,7 @@ def _sharded(
 ) -> SelectedEngine:
     if wanted not in ("auto", "bookkeeping"):
         raise InputError(f"Engine {wanted} needs every parameter whole.", "Use --engine auto, or no --shard-model.")
-    fitting = _fitting(model, partial(bookkeeping.clipped_sum, ranks=ranks), precision)
+    fitting = _fitting(model, "bookkeeping", partial(bookkeeping.clipped_sum, ranks=ranks), precision)
     if isinstance(fitting, str):
         raise InputError(
             f"This model cannot be sharded: bookkeeping does not fit it, {fitting}.", "Leave --shard-model out."
@@ -148,7 +145,7 @@ def _independent(
 
     def measured(tokens: int) -> float:
         engine = shrink_on_out_of_memory(sized, tokens, ignore)
-        with computing_in(model, precision), _without_zeros(model):
+        with computing_in(model, precision), without_zeros(model):
             own = batch_effect(model, engine)
         return float(all_gather(ranks, torch.tensor([own], dtype=torch.float64), ranks.size).max())
 
@@ -175,13 +172,15 @@ class BatchedEngine(Protocol):
     ) -> ClippedSum: ...
 
 
-def _fitting(model: PreTrainedModel, engine: _Batched, precision: Precision) -> BatchedEngine | str:
+def _fitting(
+    model: PreTrainedModel, name: ClippingEngineName, engine: _Batched, precision: Precision
+) -> BatchedEngine | str:
     """The engine with position ids, or without, whichever is right; otherwise why neither is."""
     reason = ""
     for positions in (False, True):
         sized = partial(engine, positions=positions)
         try:
-            right = _agrees(model, sized, precision)
+            right = same_gradients(model, name, shrink_on_out_of_memory(sized, PROBE_TOKENS, ignore), precision)
         except UnknownLayerError as error:
             reason = reason or str(error)
         except Exception as error:  # an unfamiliar architecture can stumble over anything
@@ -191,71 +190,6 @@ def _fitting(model: PreTrainedModel, engine: _Batched, precision: Precision) -> 
                 return sized
             reason = reason or "its gradients are not those of single records"
     return reason
-
-
-def _agrees(model: PreTrainedModel, sized: BatchedEngine, precision: Precision) -> bool:
-    engine = shrink_on_out_of_memory(sized, PROBE_TOKENS, ignore)
-    if disagreement(model, engine) > _tolerance(next(model.parameters()).dtype):
-        return False
-    if precision == "float32":
-        return True
-    with computing_in(model, precision):
-        return disagreement(model, engine) <= _tolerance(torch.bfloat16)
-
-
-def _tolerance(dtype: torch.dtype) -> float:
-    return 1e-4 if dtype in (torch.float32, torch.float64) else 5e-2
-
-
-def disagreement(model: PreTrainedModel, engine: ClippingEngine) -> float:
-    """The largest relative difference to `loop`, in norms and in the sum, on records of random tokens.
-
-    They have one and several windows, repeated tokens and unequal lengths; those longer than the first are clipped.
-    """
-    records = random_records(model)
-    with _without_zeros(model):
-        clip_norm = float(loop.clipped_sum(model, records[:1], 1.0).norms[0])
-        expected, actual = loop.clipped_sum(model, records, clip_norm), engine(model, records, clip_norm)
-    norms = ((actual.norms - expected.norms).abs() / expected.norms).max()
-    return max(float(norms.nan_to_num(nan=math.inf)), relative_distance(actual.gradient, expected.gradient))
-
-
-@contextmanager
-def _without_zeros(model: PreTrainedModel) -> Iterator[None]:
-    """Trained parameters that are all 0, as half of a fresh adapter, get random values: a 0 hides the gradients of
-    the layers before it."""
-    zeros = [parameter for parameter in trainable(model) if not parameter.any()]
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in zeros:
-            parameter.copy_(0.02 * torch.randn(parameter.shape, generator=generator))
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for parameter in zeros:
-                parameter.zero_()
-
-
-def relative_distance(actual: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
-    """‖actual − expected‖ / ‖expected‖ over all parts; infinite where a number is NaN."""
-    difference = [a.cpu().double() - b.cpu().double() for a, b in zip(actual, expected, strict=True)]
-    ratio = _length(difference) / _length(expected)
-    return math.inf if math.isnan(ratio) else ratio
-
-
-def _length(parts: Sequence[torch.Tensor]) -> float:
-    return math.sqrt(sum(float(part.double().square().sum()) for part in parts))
-
-
-def random_records(model: PreTrainedModel) -> list[Example]:
-    """Six records of random tokens and weights: several to a batch, padded, of one window and of three."""
-    draw, longest = np.random.default_rng(0), context_length(model)
-    shapes = ((10,), (11,), (7, 7, 3), (7, 4, 7), (11,), (2,))
-    return [
-        random_record(model, draw, [min(length, longest) for length in lengths], row=row)
-        for row, lengths in enumerate(shapes)
-    ]
 
 
 def shrink_on_out_of_memory(engine: BatchedEngine, tokens: int, notify: Notify) -> ClippingEngine:

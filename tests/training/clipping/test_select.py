@@ -19,6 +19,7 @@ from atdp_cli.training.clipping import select as selection
 from atdp_cli.training.clipping.batches import split
 from atdp_cli.training.clipping.engine import ClippedSum
 from atdp_cli.training.clipping.select import select_engine
+from atdp_cli.training.clipping.self_check import random_records
 from atdp_cli.training.objective import Example
 from tests.training.clipping.models import (
     CONTEXT,
@@ -141,7 +142,7 @@ def test_opacus_is_exact_too(architecture: str, tokens: int) -> None:
 
 def test_the_probe_has_several_records_in_a_batch_and_padding() -> None:
     """Of one window and of several; and no number of windows equals a number of positions."""
-    batches = list(split(selection.random_records(build("Llama")), selection.PROBE_TOKENS, CONTEXT))
+    batches = list(split(random_records(build("Llama")), selection.PROBE_TOKENS, CONTEXT))
     shared = [batch for batch in batches if len(batch.records) > 1 and batch.attention_mask is not None]
     assert {batch.windows > len(batch.records) for batch in shared} == {False, True}
     assert all(batch.windows != batch.input_ids.shape[1] for batch in shared)

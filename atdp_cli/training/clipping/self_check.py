@@ -1,0 +1,188 @@
+"""Whether an engine is right for a model, by random tokens: no record decides which engine runs.
+
+In fp64 what two right algorithms compute differs by its rounding alone, so a small difference is enough to refuse one.
+In the dtype that runs, `loop` rounds too, and how far depends on the weights; an engine may be a few times as far from
+fp64 as `loop` is. Both leave room for rounding, but none for clipping: no record may add more than C.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+from transformers import PreTrainedModel
+
+from atdp_cli.model.checkpoint import context_length
+from atdp_cli.training.clipping import loop
+from atdp_cli.training.clipping.batch_effect import random_record
+from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, trainable
+from atdp_cli.training.execution import ClippingEngineName, Precision
+from atdp_cli.training.objective import Example
+from atdp_cli.training.precision import computing_in
+
+FP64_TOLERANCE: Mapping[ClippingEngineName, float] = {"bookkeeping": 1e-9, "opacus": 1e-6}
+"""The largest relative difference to `loop` in fp64. Opacus runs some layers again in backward hooks, where a cast to
+fp32 still rounds."""
+
+ROUNDING_FACTOR = 4
+"""An engine may be so many times as far from fp64 as `loop`, beside `ROUNDING`."""
+
+ROUNDING: Mapping[torch.dtype, float] = {torch.float64: 1e-9, torch.float32: 1e-4}
+BF16_ROUNDING = 2.0**-8
+
+CHECKED_AT_ONCE = 1 << 26
+"""Trained numbers that are compared at a time, so that the check needs less memory than training."""
+
+
+def same_gradients(
+    model: PreTrainedModel, name: ClippingEngineName, engine: ClippingEngine, precision: Precision
+) -> bool:
+    """Whether an engine computes what `loop` does, in fp64 and in `precision`, and lets no record add more than C.
+
+    The records have one and several windows, repeated tokens and unequal lengths; those longer than the first are
+    clipped.
+    """
+    records = random_records(model)
+    with without_zeros(model):
+        for part in _parts(trainable(model)):
+            with _training_only(model, part):
+                exact = _exact(model, records)
+                with computing_in_double(model):
+                    if difference(engine(model, records, exact.clip_norm), exact.sum) > FP64_TOLERANCE[name]:
+                        return False
+                if not _rounds_like_loop(model, engine, precision, exact):
+                    return False
+    return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Exact:
+    """What `loop` computes in fp64, clipped to the norm of the first record."""
+
+    records: Sequence[Example]
+    clip_norm: float
+    sum: ClippedSum
+
+
+def _exact(model: PreTrainedModel, records: Sequence[Example]) -> _Exact:
+    with computing_in_double(model):
+        clip_norm = float(loop.clipped_sum(model, records[:1], 1.0).norms[0])
+        return _Exact(records, clip_norm, loop.clipped_sum(model, records, clip_norm))
+
+
+def _rounds_like_loop(model: PreTrainedModel, engine: ClippingEngine, precision: Precision, exact: _Exact) -> bool:
+    half = exact.clip_norm / 2
+    dtype = torch.bfloat16 if precision == "bfloat16" else trainable(model)[0].dtype
+    with computing_in(model, precision):
+        rounding, actual = (
+            difference(run(model, exact.records, exact.clip_norm), exact.sum) for run in (loop.clipped_sum, engine)
+        )
+        return actual <= ROUNDING_FACTOR * rounding + ROUNDING.get(dtype, BF16_ROUNDING) and all(
+            # One of a single window, one of three.
+            _length(engine(model, [record], half).gradient) <= half
+            for record in (exact.records[0], exact.records[2])
+        )
+
+
+def difference(actual: ClippedSum, exact: ClippedSum) -> float:
+    """The largest relative difference, of a norm or of the sum; infinite where a number is NaN."""
+    norms = ((actual.norms - exact.norms).abs() / exact.norms).max()
+    return max(float(norms.nan_to_num(nan=math.inf)), relative_distance(actual.gradient, exact.gradient))
+
+
+def _parts(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
+    part: list[nn.Parameter] = []
+    for parameter in parameters:
+        if part and sum(one.numel() for one in part) + parameter.numel() > CHECKED_AT_ONCE:
+            yield part
+            part = []
+        part.append(parameter)
+    yield part
+
+
+@contextmanager
+def _training_only(model: nn.Module, part: Sequence[nn.Parameter]) -> Iterator[None]:
+    chosen = {id(parameter) for parameter in part}
+    others = [parameter for parameter in trainable(model) if id(parameter) not in chosen]
+    for parameter in others:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in others:
+            parameter.requires_grad_()
+
+
+class _Double(TorchFunctionMode):
+    """Casts to fewer bits, which many models have for norms and softmax, are casts to fp64."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func in (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16):
+            func = torch.Tensor.double
+        named = {name: _doubled(value) for name, value in (kwargs or {}).items()}
+        return func(*map(_doubled, args), **named)
+
+
+def _doubled(value: Any) -> Any:
+    return torch.float64 if isinstance(value, torch.dtype) and value.is_floating_point else value
+
+
+@contextmanager
+def computing_in_double(model: nn.Module) -> Iterator[None]:
+    """The model's parameters, buffers and computations in fp64. Afterwards each has its dtype and its bits again."""
+    tensors = {id(one): one for one in chain(model.parameters(), model.buffers()) if one.is_floating_point()}
+    dtypes = {name: tensor.dtype for name, tensor in tensors.items()}
+    try:
+        for tensor in tensors.values():
+            tensor.data = tensor.data.double()
+        with _Double():
+            yield
+    finally:
+        for name, tensor in tensors.items():
+            tensor.data = tensor.data.to(dtypes[name])
+
+
+@contextmanager
+def without_zeros(model: nn.Module) -> Iterator[None]:
+    """Trained parameters that are all 0, as half of a fresh adapter, get random values: a 0 hides the gradients of
+    the layers before it."""
+    zeros = [parameter for parameter in trainable(model) if not parameter.any()]
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in zeros:
+            parameter.copy_(0.02 * torch.randn(parameter.shape, generator=generator))
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for parameter in zeros:
+                parameter.zero_()
+
+
+def relative_distance(actual: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
+    """‖actual − expected‖ / ‖expected‖ over all parts; infinite where a number is NaN."""
+    apart = [a.cpu().double() - b.cpu().double() for a, b in zip(actual, expected, strict=True)]
+    ratio = _length(apart) / _length(expected)
+    return math.inf if math.isnan(ratio) else ratio
+
+
+def _length(parts: Sequence[torch.Tensor]) -> float:
+    return math.sqrt(sum(float(part.double().square().sum()) for part in parts))
+
+
+def random_records(model: PreTrainedModel) -> list[Example]:
+    """Six records of random tokens and weights: several to a batch, padded, of one window and of three."""
+    draw, longest = np.random.default_rng(0), context_length(model)
+    shapes = ((10,), (11,), (7, 7, 3), (7, 4, 7), (11,), (2,))
+    return [
+        random_record(model, draw, [min(length, longest) for length in lengths], row=row)
+        for row, lengths in enumerate(shapes)
+    ]
