@@ -11,6 +11,9 @@ Share = Annotated[float, Field(ge=0, le=1)]
 MEMORISED = "MEMORISED"
 """The label of a place that no detector flags."""
 
+MAP = "map"
+"""The source of a map's places in a spans file."""
+
 LIKELY = 0.05
 """A value is likely where the model finds at most this share of its decoys likelier."""
 

@@ -13,7 +13,7 @@ from atdp_cli.events import FellBack, Notify
 from atdp_cli.files.atomic_write import same_file
 from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import Detector, detector_pipeline, run_detector
-from atdp_cli.memory_result import MemorisedPlace, MemoryMap
+from atdp_cli.memory_result import MAP, MemorisedPlace, MemoryMap
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.runs.streams import public_draws
 from atdp_cli.text.corpus.records import Record, Unit
@@ -29,6 +29,7 @@ class MapRequest:
 
     Attributes:
         valid: Records that the models never read; None for those that `atdp harden` holds out of `data`.
+        part: (i, n): only the i-th of n parts of `valid`, i from 1; every n-th group is in a part.
         holdout_by: What a group is: `record`, `blank-line`, or the field whose equal values make one.
         reference: Folder of the public base model; None for none.
         fdr: The false discovery rate, in (0, 1).
@@ -38,6 +39,7 @@ class MapRequest:
 
     data: Path
     valid: Path | None
+    part: tuple[int, int] = (1, 1)
     unit: Unit = "line"
     text_field: str = "text"
     holdout_by: str = EACH_RECORD
@@ -71,7 +73,7 @@ def map_models(models: Sequence[Path], request: MapRequest, notify: Notify) -> I
     split, groups = _split(request)
     own = len(split.records) if request.valid is None else split.training
     _tell_of_copies(split, notify)
-    corpus = _mapped(split, groups, request.detector, request.data, notify)
+    corpus = _mapped(split, groups, request, notify)
     base = None if request.reference is None else _load(request.reference)
     base_scores = None if base is None else _scores(base, corpus, str(request.reference), notify)
     for folder in models:
@@ -121,27 +123,35 @@ def _tell_of_copies(split: Split, notify: Notify) -> None:
         notify(FellBack(what="held-out records", reason=reason))
 
 
-def _mapped(split: Split, groups: Sequence[Hashable], detector: Detector, data: Path, notify: Notify) -> MappedCorpus:
+def _mapped(split: Split, groups: Sequence[Hashable], request: MapRequest, notify: Notify) -> MappedCorpus:
+    detector = request.detector
     pipeline = detector_pipeline(detector, load_pipeline(detector.pipeline))
     detections = run_detector(
-        split.records, detector, pipeline, notify, total=len(split.records), folder=private_folder(data)
+        split.records, detector, pipeline, notify, total=len(split.records), folder=private_folder(request.data)
     )
     spans = [at_tier(detection.spans, detector.tier) for detection in detections]
 
-    def part(*, held_out: bool) -> tuple[MappedRecord, ...]:
-        numbers: dict[Hashable, int] = {}
+    def mapped(*, held_out: bool, part: int, parts: int) -> tuple[MappedRecord, ...]:
+        places = [place for place in range(len(split.records)) if (place in split.held_out) is held_out]
+        order = {group: number for number, group in enumerate(dict.fromkeys(groups[place] for place in places))}
         return tuple(
             MappedRecord(
                 number=place + 1,
-                text=record.text,
+                text=split.records[place].text,
                 spans=spans[place],
-                group=numbers.setdefault(groups[place], len(numbers)),
+                group=order[groups[place]] // parts,
             )
-            for place, record in enumerate(split.records)
-            if (place in split.held_out) is held_out
+            for place in places
+            if order[groups[place]] % parts == part - 1
         )
 
-    return MappedCorpus(training=part(held_out=False), held_out=part(held_out=True))
+    first, count = request.part
+    corpus = MappedCorpus(
+        training=mapped(held_out=False, part=1, parts=1), held_out=mapped(held_out=True, part=first, parts=count)
+    )
+    if not corpus.held_out:
+        raise InputError(f"{request.valid} has fewer than {count} groups of records.", "Give more records by --valid.")
+    return corpus
 
 
 def _load(folder: Path) -> Checkpoint:
@@ -190,4 +200,4 @@ def map_lines(mapped: CorpusMap) -> Iterator[str]:
 
 def _span(place: MemorisedPlace) -> dict[str, object]:
     members = place.model_dump(mode="json", exclude={"record"})
-    return {"start": place.start, "end": place.end, "label": place.label, "source": "map"} | members
+    return {"start": place.start, "end": place.end, "label": place.label, "source": MAP} | members

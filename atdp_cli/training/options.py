@@ -81,6 +81,15 @@ class DataOptions(Options):
     """Canaries of plant-canary: check that they are trained on, token for token."""
 
 
+class RoundsOptions(Options):
+    """What is flagged because the model remembers it."""
+
+    rounds: Annotated[Annotated[int, Field(ge=1, le=20)] | None, Option(DATA, fingerprint=False)] = None
+    """Harden, map what the result still knows of --data, and harden again with those places flagged, until nothing is
+    found or so many rounds are over. Each round's map compares with another part of --valid. The maps are kept in
+    OUT.maps.private/, and there is no selective guarantee."""
+
+
 class ReviewEpochOptions(Options):
     """What people say about the spans."""
 

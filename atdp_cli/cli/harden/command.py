@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from atdp_cli.cli.harden.options import HardenOptions
-from atdp_cli.cli.harden.output import Needs, plan_json, result_json, show_plan, show_result
+from atdp_cli.cli.harden.output import Needs, plan_json, show_plan, write_result
 from atdp_cli.cli.harden.request import choose_recipe, make_request, sets_learning_rate, sets_noise
+from atdp_cli.cli.harden.rounds import Run, run_rounds
 from atdp_cli.cli.options.command_line import full_command, without_paths
 from atdp_cli.cli.options.shared import say_default_tier
 from atdp_cli.cli.terminal.console import progress, stderr_console, write_json
-from atdp_cli.cli.terminal.escape import escaped
 from atdp_cli.cli.terminal.json_lines import ProgressOption
 from atdp_cli.errors import AtdpError, UsageError
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from atdp_cli.jobs.harden.model import LoadedModel
-    from atdp_cli.jobs.harden.request import Planned
-    from atdp_cli.jobs.harden.result import HardenResult
+    from atdp_cli.jobs.harden.request import HardenRequest, Planned
     from atdp_cli.training.distributed.torchrun import ProcessGroup
 
 LIMIT_MISSED = 1
@@ -77,18 +76,29 @@ def _harden(context: typer.Context, model: Path, options: HardenOptions, group: 
     tuned = request.tune not in (None, "none") and tunable(request.recipe)
     if (chosen_by in ("default", "--auto") or tuned) and not request.fixed_rate:
         request = with_learning_rate(request)
-    planned, minutes = plan_request(request), options.minutes
-    notice = first_line(planned, model, chosen_by)
-    if minutes is not None and (resumed := with_resumed_epochs(planned)) is not None:
-        planned, minutes = resumed, None
-    if options.dry_run:
-        _load(planned, notice, console, options, minutes)
-    else:
-        _run(planned, notice, console, options, minutes)
+
+    def run(request: "HardenRequest") -> Run | None:
+        planned, minutes = plan_request(request), options.minutes
+        notice = first_line(planned, model, chosen_by)
+        if minutes is not None and (resumed := with_resumed_epochs(planned)) is not None:
+            planned, minutes = resumed, None
+        if options.dry_run:
+            _load(planned, notice, console, options, minutes)
+            return None
+        return _run(planned, notice, console, options, minutes)
+
+    finished, more = run_rounds(request, options, console, run)
+    if finished is None:
+        return
+    write_result(*finished, more, console, as_json=options.as_json)
+    if finished.result.failed is not None:
+        raise typer.Exit(LIMIT_MISSED)
 
 
-def _run(planned: "Planned", notice: str, console: "Console", options: HardenOptions, minutes: float | None) -> None:
-    """Harden, unless the run to resume is over already; show the result."""
+def _run(
+    planned: "Planned", notice: str, console: "Console", options: HardenOptions, minutes: float | None
+) -> Run | None:
+    """Harden, unless the run to resume is over already. None in all processes but the first."""
     from atdp_cli.jobs.harden.spec import open_run, with_plan
 
     spec = open_run(planned)  # before torch is loaded
@@ -98,20 +108,18 @@ def _run(planned: "Planned", notice: str, console: "Console", options: HardenOpt
     from atdp_cli.jobs.harden.run import harden, harden_worker
 
     if spec is None:
-        return
+        return None
     if isinstance(spec, HardenResult):
-        _finish(planned, spec, console, options)
-        return
+        return Run(planned, spec)
     fitted, model = _load(planned, notice, console, options, minutes)
     if fitted is not planned:
         planned, spec = fitted, with_plan(spec, fitted)
     if not planned.request.ranks.first:
         with sigterm_interrupts():
             harden_worker(planned, spec, model, stop_on_interrupt)
-        return
+        return None
     with sigterm_interrupts(), progress(console, options.progress) as notify:
-        result = harden(planned, spec, model, notify, stop_on_interrupt)
-    _finish(planned, result, console, options)
+        return Run(planned, harden(planned, spec, model, notify, stop_on_interrupt))
 
 
 def _load(
@@ -142,14 +150,3 @@ def _load(
     if options.dry_run and options.as_json and first:
         write_json(plan_json(planned, notice, model.engine.name, needs))
     return planned, model
-
-
-def _finish(planned: "Planned", finished: "HardenResult", console: "Console", options: HardenOptions) -> None:
-    """Show a finished run, and end with its verdict."""
-    show_result(finished, console)
-    if options.as_json:
-        write_json(result_json(planned, finished))
-    else:
-        typer.echo(escaped(str(finished.output)))
-    if finished.failed is not None:
-        raise typer.Exit(LIMIT_MISSED)

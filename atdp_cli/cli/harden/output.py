@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from atdp_cli.cli.terminal.console import figure
+import typer
+
+from atdp_cli.cli.terminal.console import figure, write_json
+from atdp_cli.cli.terminal.escape import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,8 +167,22 @@ def plan_json(planned: "Planned", notice: str, engine: str, needs: Needs) -> dic
     }
 
 
-def result_json(planned: "Planned", finished: "HardenResult") -> dict[str, Any]:
-    """The result as `--json` writes it."""
+def write_result(
+    planned: "Planned", finished: "HardenResult", more: dict[str, Any], console: "Console", *, as_json: bool
+) -> None:
+    """Show a finished run; standard output gets its folder, or all of it as JSON.
+
+    Args:
+        more: What the JSON has beside the run.
+    """
+    show_result(finished, console)
+    if as_json:
+        write_json(_result_json(planned, finished) | more)
+    else:
+        typer.echo(escaped(str(finished.output)))
+
+
+def _result_json(planned: "Planned", finished: "HardenResult") -> dict[str, Any]:
     from dataclasses import asdict
 
     from atdp_cli.report.document import guarantee_entries

@@ -12,6 +12,7 @@ from atdp_cli.events import Notify
 from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import run_detector
 from atdp_cli.jobs.harden.request import HardenRequest
+from atdp_cli.memory_result import MAP, MEMORISED
 from atdp_cli.model.windows import Marks, Window, encode_pair, encode_windows
 from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.corpus.split import Split
@@ -60,12 +61,18 @@ def flag_corpus(split: Split, request: HardenRequest, pipeline: Any, notify: Not
     flagged = _flag_records(split, request, pipeline, notify)
     for file in request.also:
         # A file covers --data; the records of --valid stand behind those.
-        more = (*_spans_in(file, split, request), *repeat((), len(split.held_out)))
+        places = (tuple(map(_memorised, spans)) for spans in _spans_in(file, split, request))
+        more = (*places, *repeat((), len(split.held_out)))
         flagged = tuple(
             replace(record, spans=tuple(sorted((*record.spans, *spans))))
             for record, spans in zip(flagged, more, strict=False)
         )
     return flagged
+
+
+def _memorised(span: Span) -> Span:
+    """A place of a map, whatever a detector calls it, as one that the model remembers."""
+    return replace(span, label=MEMORISED) if span.source == MAP else span
 
 
 def _spans_in(file: Path, split: Split, request: HardenRequest) -> Iterator[tuple[Span, ...]]:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from operator import attrgetter
 
+from atdp_cli.memory_result import MEMORISED
+
 
 class Tier(StrEnum):
     """How much counts as sensitive. Each tier contains the one before it."""
@@ -63,7 +65,7 @@ def merge(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Sorted, disjoint spans that cover the same characters.
 
     Spans that share a character become one; spans that only touch stay apart. The merged span carries the
-    label and source of its most telling part: of the earliest tier, then the longest, then by source
+    label and source of its most telling part: what a model remembers, of the earliest tier, the longest, then by source
     (deny, pattern, ner, pos, dep, crosscheck), then anything before PHONE, whose shapes are many, and GPE, which may be
     somebody's name as well, and these before the catch-alls NUMBER and CODE, then the first.
     """
@@ -86,7 +88,7 @@ def _joined(group: list[Span], end: int) -> Span:
     return Span(group[0].start, end, telling.label, telling.source, telling.tier)
 
 
-def _telling(span: Span) -> tuple[int, int, int, int, Span]:
+def _telling(span: Span) -> tuple[bool, int, int, int, int, Span]:
     source = _SOURCES.index(span.source) if span.source in _SOURCES else len(_SOURCES)
     looseness = 2 * (span.label in CATCH_ALL) + (span.label in _LOOSE)
-    return _RANK[span.tier], span.start - span.end, source, looseness, span
+    return span.label != MEMORISED, _RANK[span.tier], span.start - span.end, source, looseness, span

@@ -15,6 +15,7 @@ from importlib.resources import files
 from itertools import product
 from typing import NamedTuple
 
+from atdp_cli.memory_result import MEMORISED
 from atdp_cli.text.detection.spans import Span, merge
 from atdp_cli.text.redaction.edits import Edit, EditedText, apply_edits
 
@@ -66,12 +67,16 @@ WORDS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("NORP", "LANGUAGE"), _PEOPLE),
     **dict.fromkeys(("DATE", "DATE_OF_BIRTH", "TIME"), _DATE),
     **dict.fromkeys(("CARDINAL", "ORDINAL", "QUANTITY", "PERCENT", "MONEY"), _AMOUNT),
-    **dict.fromkeys(("PROPN", "MISC", "EVENT", "PRODUCT", "WORK_OF_ART", "LAW", "MEMORISED"), _NAMES),
+    **dict.fromkeys(("PROPN", "MISC", "EVENT", "PRODUCT", "WORK_OF_ART", "LAW", MEMORISED), _NAMES),
 }
 """The lists for the first and the later words of a span, by its label. Under other labels letters are drawn singly."""
 
 FITTED_DIGITS = frozenset({"DATE", "DATE_OF_BIRTH", "PHONE", "TIME"})
 """Labels whose digits follow rules, as months and dialling codes do. In all others each digit is as likely."""
+
+UNFITTED = frozenset({MEMORISED})
+"""Labels whose words are drawn uniformly from all of their list: how often a model's memories stand in the corpus is
+not to be learnt either."""
 
 MOST_CAPITALS = 3
 """Longer words in capitals are drawn from the lists."""
@@ -155,7 +160,8 @@ def places(label: str, surface: str) -> Iterator[tuple[DecoySlot, str]]:
                 yield _single(part), stands
             else:
                 short = len(part) <= MOST_CAPITALS and set(part) == {"A"}
-                yield _capitals(len(part)) if short else _words(lists[words > 0], _case(part)), stands
+                place = _capitals(len(part)) if short else _words(lists[words > 0], _case(part))
+                yield _unfitted(place) if label in UNFITTED else place, stands
             words += 1
 
 
@@ -220,6 +226,11 @@ def _words(name: str, case: str) -> DecoySlot:
         for word in (*words.common, *words.more)
     )
     return DecoySlot(tuple(spelled), len(words.common), name)
+
+
+@cache
+def _unfitted(place: DecoySlot) -> DecoySlot:
+    return DecoySlot(place.choices, len(place.choices))
 
 
 @cache
