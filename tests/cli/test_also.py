@@ -55,6 +55,15 @@ def test_the_places_are_flagged_and_nothing_else_changes(
     assert set(before[1]) == set(after[1]) - {(start, start + 4, "MEMORISED")}
 
 
+def test_a_place_is_one_that_the_model_remembers_whatever_a_detector_calls_it(
+    harden: Harden, mapped: Path, tmp_path: Path
+) -> None:
+    mapped.write_text(mapped.read_text(encoding="utf-8").replace("MEMORISED", "PERSON"), encoding="utf-8")
+    done = harden("--recipe", "decoys", "--epochs", 1, "--no-store", "--also", mapped)
+    assert done.code == 0, done.err
+    assert "MEMORISED" in {label for _, _, label in flagged(tmp_path / "out.private")[1]}
+
+
 def test_the_report_says_that_no_guarantee_for_flagged_characters_is_left(harden: Harden, mapped: Path) -> None:
     def scopes(*options: object) -> set[str]:
         done = harden("--recipe", "decoys", "--prior", "public", "--dry-run", "--json", *options)

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from atdp_cli.memory_result import MEMORISED
 from atdp_cli.text.detection.spans import Span, Tier, merge
 from atdp_cli.text.redaction.decoys import DOMAINS, WORDS, Choose, DecoySlot, decoy, lists, shape, uniformly
+from atdp_cli.text.redaction.frequencies import votes
 from tests.text.strategies import flagged_texts
 
 LETTERWISE = ("NUMBER", "USERNAME", "IBAN", "PASSWORD", "A_LABEL_OF_MY_OWN")
@@ -197,3 +199,17 @@ def test_the_lists_hold_plain_capitalised_words() -> None:
         assert all(word[0].isupper() and word.replace("'", "").isalpha() for word in words.more), name
     assert all(150 <= len(lists()[name].common) <= 301 for name in ("given", "family", "places", "organisations"))
     assert {name for pair in WORDS.values() for name in pair} <= lists().keys()
+
+
+@given(flagged_texts())
+def test_what_a_model_remembers_has_no_frequencies_to_learn(flagged: tuple[str, list[Span]]) -> None:
+    """Its words are uniform over a whole list, and no vote is cast for them; also where a detector flags a part."""
+    text, spans = flagged
+    memories = [span(0, len(text), MEMORISED)] if text else []
+    merged = merge([*spans, *memories])
+    assert {each.label for each in merged} <= {MEMORISED}
+    assert not votes(text, merged)
+    for each in merged:
+        for place in shape(each.label, text[each.start : each.end]):
+            assert not place.table
+            assert place.common == len(place.choices)
