@@ -2,6 +2,7 @@
 
 import json
 import random
+import stat
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ def test_what_is_left_is_flagged_in_the_next_round(atdp: Atdp, trained: Path, tm
     assert [each["round"] for each in done.json["rounds"]] == [1, 2]
     assert [each["held_out"] for each in done.json["rounds"]] == [200, 200]
     assert places(maps / "map-1.jsonl") >= set(PLACES)
+    assert stat.S_IMODE(maps.stat().st_mode) == 0o700
     flagged = (tmp_path / "out.private" / "spans.jsonl").read_text(encoding="utf-8")
     assert "MEMORISED" in flagged
     assert "Round 1 of at most 2." in done.err
