@@ -10,7 +10,7 @@ from atdp_cli.audit.memory.memory_map import Findings, MappedCorpus, MappedRecor
 from atdp_cli.audit.memory.token_scores import TokenScores, score_tokens
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import FellBack, Notify
-from atdp_cli.files.atomic_write import same_file
+from atdp_cli.files.atomic_write import atomic_write, same_file
 from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import Detector, detector_pipeline, run_detector
 from atdp_cli.memory_result import MAP, MemorisedPlace, MemoryMap
@@ -188,7 +188,14 @@ def _result(folder: Path, request: MapRequest, findings: Findings, places: tuple
     )
 
 
-def map_lines(mapped: CorpusMap) -> Iterator[str]:
+def write_map(mapped: CorpusMap, path: Path, *, replace: bool) -> None:
+    """Write the map as a spans file, or nothing."""
+    with atomic_write(path, replace=replace) as stream:
+        for line in _map_lines(mapped):
+            stream.write(line.encode())
+
+
+def _map_lines(mapped: CorpusMap) -> Iterator[str]:
     """The map as a spans file: one JSON line a record of the corpus, most of them without a span. No text."""
     by_record: dict[int, list[MemorisedPlace]] = {}
     for place in mapped.memory.places:

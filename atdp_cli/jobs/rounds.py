@@ -5,7 +5,6 @@ from pathlib import Path
 
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify
-from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.private import PRIVATE, beside, make_private
 from atdp_cli.jobs.harden.request import HardenRequest
 from atdp_cli.memory_result import MemoryMap
@@ -66,17 +65,17 @@ def first_round(request: HardenRequest, rounds: int) -> tuple[int, HardenRequest
     Raises:
         UsageError: Maps of other rounds are there, and neither --resume nor --force is given.
     """
-    drawn = [number for number in range(1, rounds + 1) if map_file(request.output, number).exists()]
+    drawn = list(beside(request.output, MAPS).glob("map-*.jsonl"))
     if not request.resume:
         if drawn and not request.force:
             raise UsageError(
                 f"{beside(request.output, MAPS)} has maps of other rounds.", "Use --force to replace them, or --resume."
             )
-        for number in drawn:
-            map_file(request.output, number).unlink()
+        for file in drawn:
+            file.unlink()
         return 1, request
     number = 1
-    while number in drawn and number < rounds:
+    while map_file(request.output, number) in drawn and number < rounds:
         request = with_map(request, number)
         number += 1
     return number, request
@@ -91,7 +90,7 @@ def draw_map(request: HardenRequest, reference: Path | None, number: int, rounds
     Raises:
         InputError: A file cannot be read, or there are fewer held-out groups than rounds.
     """
-    from atdp_cli.jobs.audit_corpus import MapRequest, map_lines, map_models  # loads torch
+    from atdp_cli.jobs.audit_corpus import MapRequest, map_models, write_map  # loads torch
 
     mapping = MapRequest(
         data=request.data[0],
@@ -108,7 +107,5 @@ def draw_map(request: HardenRequest, reference: Path | None, number: int, rounds
         return Round(number=number, memory=mapped.memory, file=None)
     file = map_file(request.output, number)
     make_private(file.parent)
-    with atomic_write(file, replace=True) as stream:
-        for line in map_lines(mapped):
-            stream.write(line.encode())
+    write_map(mapped, file, replace=True)
     return Round(number=number, memory=mapped.memory, file=file)

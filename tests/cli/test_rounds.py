@@ -56,6 +56,10 @@ def test_what_is_left_is_flagged_in_the_next_round(atdp: Atdp, trained: Path, tm
     assert again.code == 2
     assert "--force" in again.err
 
+    fewer = atdp("harden", trained / "model", *data, *LITTLE, *given, "--rounds", 1, "--force")
+    assert fewer.code == 0, fewer.err
+    assert not (maps / "map-2.jsonl").exists(), "a later --resume would take it for its own"
+
 
 def test_rounds_end_where_nothing_is_found(atdp: Atdp, trained: Path, tmp_path: Path) -> None:  # noqa: F811
     """The base never saw the records, and little training teaches it nothing."""

@@ -39,7 +39,7 @@ def audit_corpus_command(
     Exit codes: 0 within --max-memorised, or no limit; 1 above it; 2 usage or unreadable input; 3 not completed;
     4 above it, but the held-out records are too few to be sure.
     """
-    from atdp_cli.files.atomic_write import atomic_write, same_file
+    from atdp_cli.files.atomic_write import same_file
     from atdp_cli.files.corpus_file import check_readable
     from atdp_cli.memory_result import MemoryDocument
     from atdp_cli.model.folder import check_folder
@@ -58,7 +58,7 @@ def audit_corpus_command(
     detector = make_detector(detection, corpus.data, backend)
     console = saying.console()
 
-    from atdp_cli.jobs.audit_corpus import MapRequest, map_lines, map_models  # loads torch
+    from atdp_cli.jobs.audit_corpus import MapRequest, map_models, write_map  # loads torch
     from atdp_cli.model.device import use_threads
 
     use_threads(threads.threads)
@@ -74,9 +74,7 @@ def audit_corpus_command(
     with progress(console, saying.progress) as notify:
         maps = list(map_models(models, request, notify))
     if writing.output is not None:
-        with atomic_write(writing.output, replace=replacing.force) as stream:
-            for line in map_lines(maps[0]):
-                stream.write(line.encode())
+        write_map(maps[0], writing.output, replace=replacing.force)
     _write_reports(writing, maps, corpus.data)
     if saying.as_json:
         write_json(MemoryDocument(models=tuple(each.memory for each in maps)).model_dump(mode="json"))
