@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from atdp_cli.number_result import AuditPart, Count, Positive
+from atdp_cli.number_result import AuditPart, Count, Positive, later
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -13,6 +13,9 @@ MEMORISED = "MEMORISED"
 
 MAP = "map"
 """The source of a map's places in a spans file."""
+
+MapVerdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
+"""What a map says of a model with a limit."""
 
 LIKELY = 0.05
 """A value is likely where the model finds at most this share of its decoys likelier."""
@@ -84,7 +87,11 @@ class MemoryMap(AuditPart):
         places: In those groups, the greatest gain first.
         max_memorised: The limit, in groups; None for none.
         verdict: INCONCLUSIVE where more are listed than the limit, uncalibrated. None without a limit.
+        weights: SHA-256 of each file of the model that decides what it says.
+        baseline: How a FAIL compares with the recorded state, if there is one: `known` is no worse.
     """
+
+    model_config = later("weights", "baseline")
 
     model: str
     reference: str | None
@@ -96,7 +103,19 @@ class MemoryMap(AuditPart):
     memorised: Count
     places: tuple[MemorisedPlace, ...]
     max_memorised: Count | None
-    verdict: Literal["PASS", "FAIL", "INCONCLUSIVE"] | None
+    verdict: MapVerdict | None
+    weights: Annotated[dict[str, str], Field(default_factory=dict)]
+    baseline: Literal["known", "worse", "unrecorded", "not-needed"] | None = None
+
+    @property
+    def gate(self) -> MapVerdict | None:
+        """What the exit code follows: the verdict, but PASS where a FAIL is no worse than recorded."""
+        return "PASS" if self.baseline == "known" else self.verdict
+
+    @property
+    def greedy(self) -> int:
+        """Texts that greedy decoding says after what precedes them, at one of their places or more."""
+        return len({place.value for place in self.places if place.greedy})
 
 
 class MemoryDocument(AuditPart):

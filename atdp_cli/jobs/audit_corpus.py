@@ -15,6 +15,7 @@ from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import Detector, detector_pipeline, run_detector
 from atdp_cli.memory_result import MAP, MemorisedPlace, MemoryMap
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
+from atdp_cli.model.seal import seal_of
 from atdp_cli.runs.streams import public_draws
 from atdp_cli.text.corpus.records import Record, Unit
 from atdp_cli.text.corpus.split import EACH_RECORD, Split, check_groups, load_split, record_groups
@@ -185,12 +186,13 @@ def _result(folder: Path, request: MapRequest, findings: Findings, places: tuple
         places=places,
         max_memorised=groups,
         verdict=None if groups is None else "PASS" if not over else "FAIL" if findings.calibrated else "INCONCLUSIVE",
+        weights=seal_of(folder),
     )
 
 
 def write_map(mapped: CorpusMap, path: Path, *, replace: bool) -> None:
-    """Write the map as a spans file, or nothing."""
-    with atomic_write(path, replace=replace) as stream:
+    """Write the map as a spans file that its owner alone may read, or nothing."""
+    with atomic_write(path, mode=0o600, replace=replace) as stream:
         for line in _map_lines(mapped):
             stream.write(line.encode())
 

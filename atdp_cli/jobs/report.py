@@ -1,5 +1,6 @@
 """The report's files: in OUT/ what may be published, in OUT.private/ the whole."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import log2
 from pathlib import Path
@@ -21,6 +22,7 @@ from atdp_cli.errors import InputError
 from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.document import read_document
 from atdp_cli.files.private import PRIVATE, beside
+from atdp_cli.memory_result import MemoryDocument, MemoryMap
 from atdp_cli.report.audit_entry import (
     AuditedCanary,
     AuditEntry,
@@ -31,10 +33,12 @@ from atdp_cli.report.audit_entry import (
     RelearningEntry,
     ScoreName,
 )
+from atdp_cli.report.ci.memory_checks import memory_sentences
 from atdp_cli.report.comparison import Report
 from atdp_cli.report.document import HTML_FILE, REPORT_FILE, PrivateReport, PublicReport
 from atdp_cli.report.html import render_html
 from atdp_cli.report.markdown import render_card
+from atdp_cli.report.measured import MemoryEntry
 from atdp_cli.report.wording import audit_sentence
 
 CARD_FILE = "README.md"
@@ -108,6 +112,38 @@ def attach_audits(folder: Path, audits: Path) -> PublicReport:
     return public
 
 
+def attach_maps(folder: Path, maps: Sequence[MemoryMap]) -> None:
+    """Put memory maps into the private report of a model's folder, in place of those that it had.
+
+    Args:
+        folder: OUT; its report is that in OUT.private/.
+
+    Raises:
+        InputError: There is no private report, or none of the maps is of this model.
+        RunError: A file cannot be written.
+    """
+    private_folder = beside(folder, PRIVATE)
+    private = read_report(private_folder)
+    if isinstance(private, PublicReport):
+        raise InputError(f"{private_folder} holds a report without private figures.", "Harden again.")
+    entries = sorted((_memory(found, private.public) for found in maps), key=lambda entry: _ORDER.index(entry.of))
+    if not entries or entries[0].of != "after":
+        raise InputError("None of these maps is of the weights that the report is about.", "Map that folder too.")
+    for path, text in _rendered(private_folder, private.model_copy(update={"maps": tuple(entries)})).items():
+        with atomic_write(path) as stream:
+            stream.write(text.encode())
+
+
+def read_maps(path: Path) -> tuple[MemoryMap, ...]:
+    """The maps in a file that `audit-corpus --json` wrote.
+
+    Raises:
+        InputError: It is no such file.
+    """
+    remedy = "Write it by atdp audit-corpus MODEL --data CORPUS --valid UNREAD --json > map.json."
+    return read_document(path, MemoryDocument, name="The map", remedy=remedy).models
+
+
 NULL_BAND = (-log2(0.975), -log2(0.025))
 """Bits: the exposure of a canary that nobody remembers is below x with chance 1 - 2^-x."""
 
@@ -142,17 +178,17 @@ def read_audits(path: Path) -> tuple[Audit, ...]:
     return audits
 
 
-def same_model(audit: Audit, hashes: Mapping[str, str]) -> bool:
-    """Whether an audit is of the model with these hashes.
+def same_model(audited: Mapping[str, str], hashes: Mapping[str, str]) -> bool:
+    """Whether the hashes of a model that was audited are these.
 
     Reports and audits of earlier versions have the hashes of the weights alone; then these are compared.
     """
-    whole = [set(named) for named in (audit.weights, hashes) if any(name.endswith(".json") for name in named)]
+    whole = [set(named) for named in (audited, hashes) if any(name.endswith(".json") for name in named)]
     if len(whole) == 2:
-        return audit.weights == hashes
+        return audited == hashes
     first, second = (
         {name: digest for name, digest in named.items() if "/" not in name and name.endswith(".safetensors")}
-        for named in (audit.weights, hashes)
+        for named in (audited, hashes)
     )
     return bool(first) and first == second
 
@@ -162,7 +198,7 @@ def _entry(audit: Audit, report: PublicReport) -> AuditEntry:
     # The base model's ratio to itself is the same for all candidates, and says nothing.
     by_ratio = audit.tested_against_base and not all(map(_tied, planted))
     return AuditEntry(
-        of="after" if same_model(audit, report.weights) else "before" if same_model(audit, report.start) else "other",
+        of=_of(audit.weights, report),
         weights=audit.weights,
         verdict=audit.verdict,
         reasons=audit.reasons,
@@ -193,6 +229,29 @@ def _entry(audit: Audit, report: PublicReport) -> AuditEntry:
         membership=tuple(map(_membership, audit.membership or ())),
         resurfacing=None if audit.resurfaced is None else _relearning(audit.resurfaced, by_ratio=by_ratio),
         bounds=tuple(Bound(**bound.model_dump(include=set(Bound.model_fields))) for bound in audit.epsilon),
+    )
+
+
+def _of(audited: Mapping[str, str], report: PublicReport) -> ScoreName:
+    """Which of the report's models was audited."""
+    return (
+        "after" if same_model(audited, report.weights) else "before" if same_model(audited, report.start) else "other"
+    )
+
+
+def _memory(found: MemoryMap, report: PublicReport) -> MemoryEntry:
+    return MemoryEntry(
+        of=_of(found.weights, report),
+        weights=found.weights,
+        verdict=found.verdict,
+        sentences=tuple(memory_sentences(found)),
+        tested=found.tested,
+        held_out=found.held_out,
+        calibrated=found.calibrated,
+        memorised=found.memorised,
+        texts=len({place.value for place in found.places}),
+        greedy=found.greedy,
+        labels=tuple(Counter(place.label for place in found.places).most_common()),
     )
 
 

@@ -7,6 +7,7 @@ from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify
 from atdp_cli.files.private import PRIVATE, beside, make_private
 from atdp_cli.jobs.harden.request import HardenRequest
+from atdp_cli.jobs.report import attach_maps
 from atdp_cli.memory_result import MemoryMap
 from atdp_cli.text.corpus.split import EACH_RECORD
 
@@ -84,6 +85,8 @@ def first_round(request: HardenRequest, rounds: int) -> tuple[int, HardenRequest
 def draw_map(request: HardenRequest, reference: Path | None, number: int, rounds: int, notify: Notify) -> Round:
     """Map what a round's result knows, against its own part of the held-out records, and write what is significant.
 
+    What was found is in the result's private report too.
+
     Args:
         reference: The public base model; None for none.
 
@@ -103,6 +106,7 @@ def draw_map(request: HardenRequest, reference: Path | None, number: int, rounds
         detector=request.detector,
     )
     [mapped] = map_models([request.output], mapping, notify)
+    attach_maps(request.output, [mapped.memory])
     if not mapped.memory.calibrated:
         return Round(number=number, memory=mapped.memory, file=None)
     file = map_file(request.output, number)

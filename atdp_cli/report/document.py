@@ -7,7 +7,7 @@ from pydantic import model_validator
 
 from atdp_cli.privacy.guarantee import Guarantee
 from atdp_cli.report.audit_entry import AuditEntry
-from atdp_cli.report.measured import BeforeAfter, PerplexityEntry, RanksBeforeAfter
+from atdp_cli.report.measured import BeforeAfter, MemoryEntry, PerplexityEntry, RanksBeforeAfter
 from atdp_cli.report.numbers import Frozen, Number, json_number
 from atdp_cli.report.tuned_entry import TunedEntry
 
@@ -339,6 +339,7 @@ class PrivateReport(Frozen):
         unread_records: Training records without a token to learn from: they took part and added nothing.
         interruptions: How often the run was interrupted and resumed.
         listed_terms: Terms of --allow and --deny, as they are at the end of the run.
+        maps: What memory maps found, this model's first.
         command: The whole command line.
         seconds: Of the whole run; they depend on the text, so they are not public.
     """
@@ -357,6 +358,7 @@ class PrivateReport(Frozen):
     unread_records: int
     listed_terms: int
     interruptions: int = 0
+    maps: tuple[MemoryEntry, ...] = ()
     command: tuple[str, ...] = ()
 
 

@@ -1,5 +1,7 @@
 """What was measured on private text before and after a run, as the private report has it."""
 
+from atdp_cli.memory_result import MapVerdict
+from atdp_cli.report.audit_entry import ScoreName
 from atdp_cli.report.numbers import Frozen, Number
 
 
@@ -40,3 +42,29 @@ class RanksBeforeAfter(Frozen):
 
     before: RanksEntry
     after: RanksEntry
+
+
+class MemoryEntry(Frozen):
+    """What a memory map found, without its places.
+
+    Attributes:
+        of: `after` for the model of the report, `before` for the checkpoint that the run started from, `other` else.
+        weights: SHA-256 of each file of the model that was mapped.
+        sentences: How much is memorised, and how sure that is.
+        memorised: Of the `tested` groups of records, against `held_out` ones.
+        texts: Different texts in their places.
+        greedy: Those that greedy decoding says.
+        labels: How many places have each label.
+    """
+
+    of: ScoreName
+    weights: dict[str, str]
+    verdict: MapVerdict | None
+    sentences: tuple[str, ...]
+    tested: int
+    held_out: int
+    calibrated: bool
+    memorised: int
+    texts: int
+    greedy: int
+    labels: tuple[tuple[str, int], ...]

@@ -2,6 +2,7 @@
 
 import json
 import random
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -179,6 +180,10 @@ def test_held_out_records_that_are_in_the_data_are_noticed(
         ("--data corpus.txt --harden-split --fdr 1", "fdr"),
         ("--data corpus.txt --harden-split --decoys 0", "decoys"),
         ("--data corpus.txt --harden-split --holdout-by user", "--holdout-by user"),
+        ("--data corpus.txt --harden-split --baseline held.txt", "Add --max-memorised"),
+        ("--data corpus.txt --harden-split --max-memorised 0 --baseline held.txt", "malformed"),
+        ("--data corpus.txt --harden-split --max-memorised 0 --baseline absent.json", "absent.json"),
+        ("--data corpus.txt --harden-split --junit a --write-baseline a", "the same"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_in_one_line(
@@ -223,3 +228,41 @@ def test_ci_reads_what_fails_and_no_text(
     assert passed.code == 0
     assert "<failure" not in junit.read_text()
     assert json.loads(sarif.read_text())["runs"][0]["results"] == []
+
+
+def test_a_baseline_lets_pass_what_is_no_worse(
+    atdp: Atdp, arguments: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    baseline = tmp_path / "baseline.json"
+    limited = (*arguments, "--max-memorised", 0)
+    assert atdp(*limited, "--write-baseline", baseline).code == 1
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    known = atdp(*limited, "--baseline", baseline, "--json")
+    assert (known.code, known.json["models"][0]["verdict"]) == (0, "FAIL")
+    assert known.json["models"][0]["baseline"] == "known"
+    assert "::notice file=" in known.err
+    assert "no worse than the baseline" in known.err
+    assert "### Memory map" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    fewer = json.loads(baseline.read_text(encoding="utf-8"))
+    [recorded] = fewer["models"].values()
+    recorded["memorised"] -= 1
+    baseline.write_text(json.dumps(fewer), encoding="utf-8")
+    worse = atdp(*limited, "--baseline", baseline, "--json")
+    assert (worse.code, worse.json["models"][0]["baseline"]) == (1, "worse")
+
+
+def test_the_page_is_its_owners_alone(atdp: Atdp, arguments: tuple[object, ...], trained: Path) -> None:
+    page = trained / "corpus.txt.private" / "memory_map.html"
+    done = atdp(*arguments, "--html")
+    assert done.code == 0, done.err
+    assert str(page) in done.err.replace("\n", "")
+    assert stat.S_IMODE(page.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    assert not any(secret in page.read_text(encoding="utf-8") for secret in ("482913", "Haddad"))
+    again = atdp(*arguments, "--html")
+    assert again.code == 2
+    assert "--force" in again.err
+    shown = atdp(*arguments, "--html", "--show-secrets", "--force")
+    assert shown.code == 0, shown.err
+    assert "482913" in page.read_text(encoding="utf-8")

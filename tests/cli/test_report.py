@@ -214,3 +214,32 @@ def test_it_needs_no_torch(out: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_map_is_put_into_the_private_report_alone(
+    atdp: Atdp, out: Path, leaky: Leaky, checkpoint_folder: Path
+) -> None:
+    file, private = out.parent / "map.json", out.with_name("out.private")
+    mapped = atdp("audit-corpus", out, leaky.model, "--data", leaky.corpus, "--harden-split", "--no-store", "--json")
+    assert mapped.code == 0, mapped.err
+    file.write_text(mapped.out, encoding="utf-8")
+    before = {path: path.read_bytes() for path in out.iterdir()}
+    shown = atdp("report", out, "--map", file)
+    assert shown.code == 0, shown.err
+    assert {path: path.read_bytes() for path in out.iterdir()} == before
+    document = json.loads((private / "privacy_report.json").read_text(encoding="utf-8"))
+    schema("private_report.schema.json").validate(document)
+    assert [each["of"] for each in document["maps"]] == ["after", "before"]
+    first = mapped.json["models"][0]
+    assert {name: document["maps"][0][name] for name in ("tested", "held_out", "memorised")} == {
+        name: first[name] for name in ("tested", "held_out", "memorised")
+    }
+    assert "Memory map of this model" in (private / "privacy_report.html").read_text(encoding="utf-8")
+    assert "memory map of this model: " in atdp("report", private).out.replace("\n", " ")
+    assert atdp("report", out, "--verify", "--map", file).code == 2
+    alone = {"schema_version": 1, "models": [mapped.json["models"][1]]}
+    file.write_text(json.dumps(alone), encoding="utf-8")
+    refused = atdp("report", out, "--map", file)
+    assert (refused.code, "None of these maps" in refused.err) == (2, True)
+    audits = atdp("report", out, "--map", out.parent / "audit.json")
+    assert (audits.code, "malformed" in audits.err) == (2, True)

@@ -42,6 +42,9 @@ def test_what_is_left_is_flagged_in_the_next_round(atdp: Atdp, trained: Path, tm
     flagged = (tmp_path / "out.private" / "spans.jsonl").read_text(encoding="utf-8")
     assert "MEMORISED" in flagged
     assert "Round 1 of at most 2." in done.err
+    report = json.loads((tmp_path / "out.private" / "privacy_report.json").read_text(encoding="utf-8"))
+    assert [(each["of"], each["held_out"]) for each in report["maps"]] == [("after", 200)]
+    assert report["maps"][0]["memorised"] == done.json["rounds"][1]["memorised"]
     assert not {each["scope"] for each in done.json["guarantees"]} & {"selective"}
     assert "482913" not in done.out + done.err
 

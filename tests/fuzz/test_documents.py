@@ -9,7 +9,7 @@ from atdp_cli.audit.manifest import Manifest, PlantedCanary, read_manifest
 from atdp_cli.jobs.report import as_json, read_audits, read_report, with_audits
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import PlainTraining, ReadModel, read_verified, write_ledger
-from atdp_cli.report.baseline import make_baseline, new_failures, read_baseline
+from atdp_cli.report.ci.baseline import make_baseline, new_failures, read_baseline
 from atdp_cli.report.comparison import public_of
 from atdp_cli.report.html import render_html
 from atdp_cli.report.markdown import render_card

@@ -14,7 +14,7 @@ from atdp_cli.jobs.report import as_json, read_audits, read_report, with_audits
 from atdp_cli.model.folder import base_of
 from atdp_cli.privacy.journal import read_journal
 from atdp_cli.privacy.ledger import read_ledger, write_ledger
-from atdp_cli.report.baseline import read_baseline
+from atdp_cli.report.ci.baseline import read_baseline
 from atdp_cli.text.corpus.records import read_records
 from atdp_cli.text.corpus.rewriting import rewrite_corpus
 from atdp_cli.text.corpus.segments import Selection

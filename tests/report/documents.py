@@ -28,7 +28,7 @@ from atdp_cli.report.document import (
     TokenEntry,
     guarantee_entries,
 )
-from atdp_cli.report.measured import BeforeAfter, PerplexityEntry, RanksBeforeAfter, RanksEntry
+from atdp_cli.report.measured import BeforeAfter, MemoryEntry, PerplexityEntry, RanksBeforeAfter, RanksEntry
 from atdp_cli.report.wording import audit_sentence, lay_summary
 from tests.privacy.relations import noisy, plain, votes
 
@@ -81,6 +81,26 @@ def audit(of: ScoreName = "after", **fields: Any) -> AuditEntry:
                     finding="not-refuted",
                 ),
             ),
+        }
+        | fields
+    )
+
+
+def memory(of: ScoreName, **fields: Any) -> MemoryEntry:
+    """What a map found."""
+    return MemoryEntry.model_validate(
+        {
+            "of": of,
+            "weights": {"model.safetensors": "ab12"},
+            "verdict": "FAIL",
+            "sentences": ("Memorised: 41 of 1,957 against 1,003 held out.",),
+            "tested": 1957,
+            "held_out": 1003,
+            "calibrated": True,
+            "memorised": 41,
+            "texts": 38,
+            "greedy": 6,
+            "labels": (("MEMORISED", 29), ("PERSON v1.5", 13)),
         }
         | fields
     )
@@ -192,6 +212,7 @@ def private(**fields: Any) -> PrivateReport:
             "flagged_spans": 4321,
             "unread_records": 3,
             "listed_terms": 17,
+            "maps": (memory("after"), memory("before", calibrated=False, verdict="INCONCLUSIVE")),
             "command": ("atdp", "harden", "secret-model"),
         }
         | fields

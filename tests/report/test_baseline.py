@@ -13,7 +13,7 @@ from atdp_cli.audit_result import (
 )
 from atdp_cli.errors import InputError
 from atdp_cli.number_result import NumberResult, NumberResults
-from atdp_cli.report.baseline import Baseline, make_baseline, new_failures, read_baseline
+from atdp_cli.report.ci.baseline import Baseline, make_baseline, new_failures, read_baseline
 from tests.report.entries import INNOCENT, audit_of, unfinished
 
 

@@ -2,9 +2,9 @@
 
 import re
 
-from atdp_cli.report.baseline import make_baseline, new_failures
-from atdp_cli.report.github import annotations, step_summary
-from atdp_cli.report.sarif import ResultFile
+from atdp_cli.report.ci.baseline import make_baseline, new_failures
+from atdp_cli.report.ci.checks import ResultFile, checked
+from atdp_cli.report.ci.github import annotations, step_summary
 from tests.report.entries import INNOCENT, audit_of, unfinished
 
 MANIFEST = ResultFile(uri="canaries.json", lines=(6, 20))
@@ -12,7 +12,7 @@ COMMAND = re.compile(r"::(error|warning|notice) ([^:]*)::(.+)")
 
 
 def test_annotations_name_the_place_and_say_why() -> None:
-    verdict, canary = annotations([audit_of("runs/a", 50_000, 1, *INNOCENT)], MANIFEST)
+    verdict, canary = annotations([checked(audit_of("runs/a", 50_000, 1, *INNOCENT), MANIFEST)])
     found = COMMAND.fullmatch(canary)
     assert found is not None
     assert (found[1], found[2]) == ("error", "file=canaries.json,line=20,title=runs/a%3A canary 2")
@@ -22,15 +22,17 @@ def test_annotations_name_the_place_and_say_why() -> None:
 
 def test_what_is_not_a_failure_is_less_than_an_error() -> None:
     failed = audit_of("a", 1, *INNOCENT)
-    assert {line.split()[0] for line in annotations([new_failures(failed, make_baseline([failed]))], None)} == {
-        "::notice"
-    }
-    assert [line.split()[0] for line in annotations([audit_of("a", 1, mismatch="Other.")], None)] == ["::warning"]
-    assert annotations([audit_of("a", *INNOCENT)], MANIFEST) == ()
+    assert {
+        line.split()[0] for line in annotations([checked(new_failures(failed, make_baseline([failed])), None)])
+    } == {"::notice"}
+    assert [line.split()[0] for line in annotations([checked(audit_of("a", 1, mismatch="Other."), None)])] == [
+        "::warning"
+    ]
+    assert annotations([checked(audit_of("a", *INNOCENT), MANIFEST)]) == ()
 
 
 def test_a_name_cannot_end_a_command() -> None:
-    (line,) = annotations([unfinished("a\n::error,b%:c")], None)
+    (line,) = annotations([checked(unfinished("a\n::error,b%:c"), None)])
     assert "\n" not in line
     assert line.startswith("::error title=a%0A%3A%3Aerror%2Cb%25%3Ac%3A verdict::")
 

@@ -3,9 +3,9 @@
 import xml.etree.ElementTree as ET
 
 from atdp_cli.audit_result import AnyAudit
-from atdp_cli.report.baseline import make_baseline, new_failures
-from atdp_cli.report.checks import checked
-from atdp_cli.report.junit import junit
+from atdp_cli.report.ci.baseline import make_baseline, new_failures
+from atdp_cli.report.ci.checks import checked
+from atdp_cli.report.ci.junit import junit
 from tests.report.entries import INNOCENT, audit_of, unfinished
 
 

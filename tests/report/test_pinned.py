@@ -13,11 +13,11 @@ from atdp_cli.audit_result import AnyAudit, AuditDocument
 from atdp_cli.cli.terminal.console import write_json
 from atdp_cli.files.document import document_text
 from atdp_cli.jobs.report import as_json, read_audits, with_audits
-from atdp_cli.report.baseline import make_baseline, new_failures
-from atdp_cli.report.checks import checked
-from atdp_cli.report.github import annotations, step_summary
-from atdp_cli.report.junit import junit
-from atdp_cli.report.sarif import ResultFile, sarif
+from atdp_cli.report.ci.baseline import make_baseline, new_failures
+from atdp_cli.report.ci.checks import ResultFile, checked
+from atdp_cli.report.ci.github import annotations, step_summary
+from atdp_cli.report.ci.junit import junit
+from atdp_cli.report.ci.sarif import sarif
 from tests.report.documents import public
 from tests.report.rich_audit import audits
 
@@ -50,8 +50,8 @@ def _attached() -> str:
 
 FORMS: dict[str, Callable[[], str]] = {
     "junit.xml": lambda: junit([checked(audit) for audit in _judged()], "audit-canary"),
-    "sarif.json": lambda: document_text(sarif([checked(audit) for audit in _judged()], MANIFEST, "1.0")),
-    "annotations.txt": lambda: "\n".join(annotations(_judged(), MANIFEST)) + "\n",
+    "sarif.json": lambda: document_text(sarif([checked(audit, MANIFEST) for audit in _judged()], "1.0")),
+    "annotations.txt": lambda: "\n".join(annotations([checked(audit, MANIFEST) for audit in _judged()])) + "\n",
     "summary.md": lambda: step_summary(_judged()),
     "baseline.json": lambda: without_added(document_text(make_baseline(_judged()).model_dump(mode="json"))),
     "audits_of_a_report.txt": _attached,

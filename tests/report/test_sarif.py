@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 from atdp_cli.audit_result import AnyAudit
-from atdp_cli.report.baseline import make_baseline, new_failures
-from atdp_cli.report.checks import canary_lines, checked
-from atdp_cli.report.sarif import ResultFile, sarif
+from atdp_cli.report.ci.baseline import make_baseline, new_failures
+from atdp_cli.report.ci.checks import ResultFile, canary_lines, checked
+from atdp_cli.report.ci.sarif import sarif
 from tests.report.entries import INNOCENT, audit_of, unfinished
 
 MANIFEST = ResultFile(uri="canaries.json", lines=(6, 20))
@@ -43,7 +43,7 @@ def check_sarif(log: dict[str, Any]) -> None:
 
 
 def _results(*audits: AnyAudit, manifest: ResultFile | None = MANIFEST) -> list[dict[str, Any]]:
-    log = sarif([checked(audit) for audit in audits], manifest, "1.0")
+    log = sarif([checked(audit, manifest) for audit in audits], "1.0")
     check_sarif(log)
     return list(log["runs"][0]["results"])
 
@@ -66,7 +66,7 @@ def test_levels() -> None:
     assert (doubtful["ruleId"], doubtful["level"]) == ("inconclusive", "warning")
     (error,) = _results(unfinished("runs/b"))
     assert (error["ruleId"], error["level"]) == ("not-audited", "error")
-    assert not sarif([checked(unfinished("runs/b"))], None, "1")["runs"][0]["invocations"][0]["executionSuccessful"]
+    assert not sarif([checked(unfinished("runs/b"))], "1")["runs"][0]["invocations"][0]["executionSuccessful"]
 
 
 def test_a_typed_canary_has_no_location() -> None:

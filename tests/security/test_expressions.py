@@ -52,7 +52,12 @@ def ours() -> dict[str, re.Pattern[str]]:
 OURS = ours()
 
 
-AT_THE_START = {"text.crosscheck.client._FIRST_WORD", "jobs.ray._HOST_PORT"}
+AT_THE_START = {
+    "text.crosscheck.client._FIRST_WORD",
+    "jobs.ray._HOST_PORT",
+    "text.detection.identifiers.access._NOT_A_USER",
+    "text.detection.identifiers.hosts._PRIVATE",
+}
 """Matched at the start of a text alone, and not looked for in it."""
 
 

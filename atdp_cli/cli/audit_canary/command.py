@@ -15,8 +15,8 @@ from atdp_cli.cli.audit_canary.options import (
     TargetOptions,
 )
 from atdp_cli.cli.audit_canary.output import exit_code, show_audit
-from atdp_cli.cli.audit_canary.report_files import write_report_files
 from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadOptions
+from atdp_cli.cli.terminal.ci_files import file_uri, write_ci_files
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
 from atdp_cli.errors import UsageError
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from atdp_cli.audit.request import CanaryTargets, CorpusNumbers
+    from atdp_cli.audit_result import AnyAudit
 
 
 def audit_canary_command(
@@ -56,7 +57,7 @@ def audit_canary_command(
     )
     from atdp_cli.audit.verdict import Limits
     from atdp_cli.audit_result import AuditDocument
-    from atdp_cli.report.baseline import new_failures, read_baseline
+    from atdp_cli.report.ci.baseline import new_failures, read_baseline
 
     own.check()
     canaries = load_request(targets.manifest, targets.canary)
@@ -82,7 +83,7 @@ def audit_canary_command(
         exact=limits.exact,
     )
     baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
-    reports.check()
+    reports.files.check(force=reports.force)
     engine = working.backend(processes=1)
     console = saying.console()
     folders = _folders(models, console)
@@ -97,7 +98,7 @@ def audit_canary_command(
         audits = list(audit_models(folders, canaries, request, notify, engine))
     if baseline is not None:
         audits = [new_failures(audit, baseline) for audit in audits]
-    write_report_files(reports, audits, targets.manifest)
+    _write_files(reports, audits, targets.manifest)
     if saying.as_json:
         write_json(AuditDocument(models=tuple(audits)).model_dump(mode="json"))
     secrets = _secrets(canaries, shown=reports.show_secrets)
@@ -108,6 +109,18 @@ def audit_canary_command(
         show_audit(audit, secrets, shown)
     code = exit_code(audit.gate for audit in audits)
     raise typer.Exit(0 if limits.exit_zero and code in (1, 4) else code)
+
+
+def _write_files(reports: ReportOptions, audits: "Sequence[AnyAudit]", manifest: Path | None) -> None:
+    from atdp_cli.report.ci.baseline import make_baseline
+    from atdp_cli.report.ci.checks import ResultFile, canary_lines, checked
+    from atdp_cli.report.ci.github import step_summary
+
+    file = None
+    if manifest is not None:
+        file = ResultFile(uri=file_uri(manifest), lines=canary_lines(manifest.read_text(encoding="utf-8")))
+    models = [checked(audit, file) for audit in audits]
+    write_ci_files(reports.files, models, kind="canary", baseline=make_baseline(audits), summary=step_summary(audits))
 
 
 def _check_paths(folders: Sequence[Path], reference: Path | None, other_text: Path | None) -> None:

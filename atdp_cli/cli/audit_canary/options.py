@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
+from atdp_cli.cli.terminal.ci_files import CiFiles
 from atdp_cli.errors import UsageError
 from atdp_cli.options import Option, Options
 from atdp_cli.text.options import OUTPUT, IdOptions, ReplacingOptions
@@ -118,22 +119,10 @@ class ReportFileOptions(Options):
 class ReportOptions(ReportFileOptions, ReplacingOptions):
     """The same, and whether they may be there already."""
 
-    def check(self) -> None:
-        """Refuse, before anything is scored, to write where something is or over one another.
-
-        Raises:
-            UsageError: A file exists, or two are the same.
-            InputError: A folder does not exist.
-        """
-        from atdp_cli.files.atomic_write import check_new, real_path
-
-        given = [path for path in (self.junit, self.sarif, self.write_baseline) if path is not None]
-        if len({real_path(path) for path in given}) < len(given):
-            raise UsageError(
-                "--junit, --sarif and --write-baseline name one file twice.", "Give each a file of its own."
-            )
-        for path in given:
-            check_new(path, force=self.force)
+    @property
+    def files(self) -> CiFiles:
+        """The files to write."""
+        return CiFiles(junit=self.junit, sarif=self.sarif, baseline=self.write_baseline)
 
 
 class TargetOptions(Options):

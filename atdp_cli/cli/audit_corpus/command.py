@@ -1,22 +1,23 @@
 """`atdp audit-corpus`: what a model has memorised of its corpus, with nothing planted."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atdp_cli.cli.audit_canary.report_files import file_uri, write_text_file
-from atdp_cli.cli.audit_corpus.options import MapOptions, MapOutputOptions, MappedDataOptions
+from atdp_cli.cli.audit_corpus.options import MapBaselineOptions, MapOptions, MapOutputOptions, MappedDataOptions
 from atdp_cli.cli.audit_corpus.output import show_map
 from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadOptions, make_detector
+from atdp_cli.cli.terminal.ci_files import file_uri, write_ci_files
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
-from atdp_cli.cli.terminal.escape import escaped_json, escaped_lines
 from atdp_cli.errors import UsageError
 from atdp_cli.text.options import DetectionOptions, RecordOptions, ReplacingOptions
 
 if TYPE_CHECKING:
     from atdp_cli.jobs.audit_corpus import CorpusMap
+    from atdp_cli.report.ci.checks import ResultFile
 
 _EXIT_CODES = {None: 0, "PASS": 0, "FAIL": 1, "INCONCLUSIVE": 4}
 
@@ -25,6 +26,7 @@ def audit_corpus_command(
     corpus: MappedDataOptions,
     records: RecordOptions,
     mapping: MapOptions,
+    against: MapBaselineOptions,
     detection: DetectionOptions,
     backend: BackendOptions,
     writing: MapOutputOptions,
@@ -43,11 +45,13 @@ def audit_corpus_command(
     from atdp_cli.files.corpus_file import check_readable
     from atdp_cli.memory_result import MemoryDocument
     from atdp_cli.model.folder import check_folder
+    from atdp_cli.report.ci.memory_baseline import compared_with, read_map_baseline
 
     corpus.check()
     if writing.output is not None and len(models) > 1:
         raise UsageError("-o takes the map of one model.", "Map the models one by one, or use --json.")
-    writing.check(force=replacing.force)
+    writing.check(corpus.data, force=replacing.force)
+    against.check(mapping.max_memorised)
     for file in (corpus.data, corpus.valid):
         if file is not None:
             check_readable(file)
@@ -55,6 +59,7 @@ def audit_corpus_command(
         check_folder(folder)
     if mapping.reference is not None and any(same_file(mapping.reference, folder) for folder in models):
         raise UsageError("The reference is a model to map.", "Give the base that it was trained from, or leave it out.")
+    baseline = None if against.baseline is None else read_map_baseline(against.baseline)
     detector = make_detector(detection, corpus.data, backend)
     console = saying.console()
 
@@ -73,9 +78,11 @@ def audit_corpus_command(
     )
     with progress(console, saying.progress) as notify:
         maps = list(map_models(models, request, notify))
+    if baseline is not None:
+        maps = [replace(each, memory=compared_with(baseline, each.memory)) for each in maps]
     if writing.output is not None:
         write_map(maps[0], writing.output, replace=replacing.force)
-    _write_reports(writing, maps, corpus.data)
+    _write_files(writing, maps, corpus.data)
     if saying.as_json:
         write_json(MemoryDocument(models=tuple(each.memory for each in maps)).model_dump(mode="json"))
     shown = console if saying.as_json else stdout_console()
@@ -83,33 +90,46 @@ def audit_corpus_command(
         if number:
             shown.print()
         show_map(each.memory, [record.text for record in each.records] if writing.show_secrets else None, shown)
-    codes = {_EXIT_CODES[each.memory.verdict] for each in maps}
+    if (page := writing.page(corpus.data)) is not None:
+        _write_page(page, maps, replacing=replacing.force, show_text=writing.show_secrets)
+        console.print(f"The page is {page}.", soft_wrap=True)
+    codes = {_EXIT_CODES[each.memory.gate] for each in maps}
     raise typer.Exit(1 if 1 in codes else max(codes))
 
 
-def _write_reports(writing: MapOutputOptions, maps: "Sequence[CorpusMap]", data: Path) -> None:
+def _write_files(writing: MapOutputOptions, maps: "Sequence[CorpusMap]", data: Path) -> None:
     """The files for CI that were asked for."""
-    from atdp_cli import __version__
-    from atdp_cli.files.corpus_file import kind_of
-    from atdp_cli.files.document import document_text
-    from atdp_cli.report.junit import junit
-    from atdp_cli.report.memory_checks import best_places, checked_map
-    from atdp_cli.report.sarif import ResultFile, sarif
+    from atdp_cli.report.ci.github import memory_summary
+    from atdp_cli.report.ci.memory_baseline import make_map_baseline
+    from atdp_cli.report.ci.memory_checks import checked_map
 
-    models = [checked_map(each.memory) for each in maps]
-    if writing.junit is not None:
-        write_text_file(writing.junit, escaped_lines(junit(models, "audit-corpus")))
-    if writing.sarif is None:
-        return
-    runs = []
-    for each, model in zip(maps, models, strict=True):
-        # The id of a record of plain text is the line on which it begins.
-        lines = (
-            tuple(int(each.records[place.record - 1].id) for place in best_places(each.memory))
-            if kind_of(data) == "text"
-            else ()
-        )
-        file = ResultFile(uri=file_uri(data), lines=lines)
-        runs.append(sarif([model], file, __version__, kind="text"))
-    log = runs[0] | {"runs": [run for each in runs for run in each["runs"]]}
-    write_text_file(writing.sarif, escaped_json(document_text(log)))
+    found = [each.memory for each in maps]
+    write_ci_files(
+        writing.files,
+        [checked_map(each.memory, _lines(each, data)) for each in maps],
+        kind="text",
+        baseline=make_map_baseline(found),
+        summary=memory_summary(found),
+    )
+
+
+def _lines(mapped: "CorpusMap", data: Path) -> "ResultFile":
+    """The corpus, with the line of each memorised text where it is plain text: there a record's id is its line."""
+    from atdp_cli.files.corpus_file import kind_of
+    from atdp_cli.report.ci.checks import ResultFile
+    from atdp_cli.report.ci.memory_checks import best_places
+
+    lines = (int(mapped.records[place.record - 1].id) for place in best_places(mapped.memory))
+    return ResultFile(uri=file_uri(data), lines=tuple(lines) if kind_of(data) == "text" else ())
+
+
+def _write_page(path: Path, maps: "Sequence[CorpusMap]", *, replacing: bool, show_text: bool) -> None:
+    from atdp_cli.files.atomic_write import atomic_write
+    from atdp_cli.files.private import make_private
+    from atdp_cli.report.memory_page import render_map_page
+
+    records = [[(record.id, record.text) for record in each.records] for each in maps]
+    page = render_map_page([each.memory for each in maps], records, show_text=show_text)
+    make_private(path.parent)
+    with atomic_write(path, mode=0o600, replace=replacing) as stream:
+        stream.write(page.encode("utf-8", "backslashreplace"))

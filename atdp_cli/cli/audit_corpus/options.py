@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from atdp_cli.cli.terminal.ci_files import CiFiles
 from atdp_cli.errors import UsageError
 from atdp_cli.options import Option, Options
 from atdp_cli.ranges import contradiction
@@ -78,6 +79,24 @@ class MapOptions(Options):
     """Exit with 1 if more records are memorised than this number or share, such as 0.5%. Default: no limit."""
 
 
+class MapBaselineOptions(Options):
+    """What a limit is compared with."""
+
+    baseline: Annotated[Path | None, Option(AUDIT)] = None
+    """Fail only what is worse than this file of --write-baseline records: a model or numbers of records that it does
+    not know, more memorised records, or more texts that greedy decoding says. Needs --max-memorised. Models are known
+    by their paths as given."""
+
+    def check(self, limit: float | None) -> None:
+        """Refuse a baseline where nothing can fail.
+
+        Raises:
+            UsageError: As said.
+        """
+        if self.baseline is not None and limit is None:
+            raise UsageError("--baseline says what may fail, and nothing can without a limit.", "Add --max-memorised.")
+
+
 class MapOutputOptions(Options):
     """Where the map goes, and what is shown."""
 
@@ -91,20 +110,45 @@ class MapOutputOptions(Options):
     sarif: Annotated[Path | None, Option(OUTPUT)] = None
     """Write SARIF 2.1.0; its locations are lines of --data, where that is plain text."""
 
-    show_secrets: Annotated[bool, Option(OUTPUT)] = False
-    """Show the places' text on the screen. No file and no JSON holds it."""
+    html: Annotated[bool, Option(OUTPUT)] = False
+    """Write memory_map.html into CORPUS.private/, the private folder beside --data: the worst texts and the records
+    with most of them."""
 
-    def check(self, *, force: bool) -> None:
+    write_baseline: Annotated[Path | None, Option(OUTPUT)] = None
+    """Record how much was found, for --baseline in later runs."""
+
+    show_secrets: Annotated[bool, Option(OUTPUT)] = False
+    """Show the places' text on the screen, and with --html that of the records on the page. No other file and no JSON
+    holds it."""
+
+    @property
+    def files(self) -> CiFiles:
+        """The files that CI reads."""
+        return CiFiles(junit=self.junit, sarif=self.sarif, baseline=self.write_baseline)
+
+    def page(self, data: Path) -> Path | None:
+        """Where the page goes; None if it was not asked for.
+
+        Raises:
+            UsageError: The corpus has no folder.
+        """
+        if not self.html:
+            return None
+        from atdp_cli.files.private import private_folder
+        from atdp_cli.report.memory_page import MAP_PAGE
+
+        folder = private_folder(data)
+        if folder is None:
+            raise UsageError("--html writes into the folder beside --data, which is no file.", "Give a file.")
+        return folder / MAP_PAGE
+
+    def check(self, data: Path, *, force: bool) -> None:
         """Refuse, before anything is read, to write where something is or over one another.
 
         Raises:
             UsageError: A file exists, or two are the same.
             InputError: A folder does not exist.
         """
-        from atdp_cli.files.atomic_write import check_new, real_path
-
-        given = [path for path in (self.output, self.junit, self.sarif) if path is not None]
-        if len({real_path(path) for path in given}) < len(given):
-            raise UsageError("-o, --junit and --sarif name one file twice.", "Give each a file of its own.")
-        for path in given:
-            check_new(path, force=force)
+        page = self.page(data)
+        inside = page if page is not None and page.parent.exists() else None
+        self.files.check(self.output, inside, force=force)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from atdp_cli.memory_result import MemorisedPlace, MemoryMap
-from atdp_cli.report.memory_checks import best_places, memory_sentences, samples_needed
+from atdp_cli.report.ci.memory_checks import best_places, memory_sentences, samples_needed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +29,8 @@ def show_map(found: MemoryMap, texts: Sequence[str] | None, console: "Console") 
     from rich.table import Table
 
     head = "" if found.verdict is None else f"{found.verdict} "
-    console.print(f"{head}{found.model}", style="bold", soft_wrap=True)
+    known = " (no worse than the baseline)" if found.baseline == "known" else ""
+    console.print(f"{head}{found.model}{known}", style="bold", soft_wrap=True)
     for line in memory_sentences(found):
         console.print(line)
     if not found.places:

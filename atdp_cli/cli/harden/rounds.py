@@ -44,7 +44,7 @@ def run_rounds(
         return run(request), {}
 
     from atdp_cli.jobs.rounds import check_rounds, draw_map, first_round, with_map
-    from atdp_cli.report.memory_checks import memory_sentences
+    from atdp_cli.report.ci.memory_checks import memory_sentences
 
     check_rounds(request)
     if options.dry_run:

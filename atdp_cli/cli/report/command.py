@@ -50,6 +50,9 @@ class ReportCommandOptions(Options):
     audit: Annotated[Path | None, Option(metavar="FILE")] = None
     """Put what audit-canary --json wrote into OUT's reports, and write all of them again."""
 
+    map: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Put what audit-corpus --json wrote into the report of OUT.private, and write it again."""
+
     verify: Annotated[bool, Option()] = False
     """Compare OUT's reports with its ledger, its files and, with --audit, the audits. Write nothing."""
 
@@ -72,7 +75,7 @@ def report_command(
     Without an option it is for the terminal. Exit codes: 0 done; 1 with --verify, a difference; 2 usage or unreadable
     input; 3 not completed.
     """
-    from atdp_cli.jobs.report import attach_audits, read_report
+    from atdp_cli.jobs.report import attach_audits, attach_maps, read_maps, read_report
 
     audit, compare = options.audit, options.compare
     output = None if options.output == STANDARD_OUTPUT else options.output
@@ -85,9 +88,12 @@ def report_command(
     )
     _check(form, compare, output, force=replacing.force)
     if options.verify:
-        _verify(folder, audit, showing=form is not None or compare is not None)
+        _verify(folder, audit, showing=form is not None or compare is not None or options.map is not None)
         return
     report = read_report(folder) if audit is None else attach_audits(folder, audit)
+    if options.map is not None:
+        attach_maps(folder, read_maps(options.map))
+        stderr_console().print(f"The maps are in the private report of {folder}.", soft_wrap=True)
     if audit is not None:
         stderr_console().print(f"The audits are in the reports of {folder}.", soft_wrap=True)
     other = None if compare is None else read_report(compare)
@@ -107,7 +113,9 @@ def report_command(
 def _verify(folder: Path, audit: Path | None, *, showing: bool) -> None:
     """Compare a report with what it was made from, and exit with 1 where they differ."""
     if showing:
-        raise UsageError("--verify shows no report.", "Leave out --html, --json, --markdown and --compare.")
+        raise UsageError(
+            "--verify shows and changes no report.", "Leave out --html, --json, --markdown, --compare and --map."
+        )
     from atdp_cli.cli.report.output import show_verification
     from atdp_cli.jobs.verify import verify
 

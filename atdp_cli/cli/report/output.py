@@ -168,6 +168,8 @@ def _show_private(report: PrivateReport, console: "Console") -> None:
             ("", "training", "held out", "p"),
             ranks,
         )
+    for memory in report.maps:
+        console.print(f"Private: memory map of {MODELS[memory.of]}: {' '.join(memory.sentences)}")
     stages = [
         (
             stage.name,

@@ -12,7 +12,7 @@ def term_line(term: str) -> str:
     """The line of a list that stands for a literal term, whatever it looks like; see `read_terms`."""
     line = " ".join(term.split())
     misread = line.startswith(("#", "\ufeff")) or (len(line) > 2 and line[0] == line[-1] == "/")
-    return _expression(literal(term).pattern) if misread or LONE_SURROGATE.search(line) else line
+    return _expression(literal(term).pattern, term) if misread or LONE_SURROGATE.search(line) else line
 
 
 def line_at(text: str, start: int, end: int) -> str | None:
@@ -26,12 +26,18 @@ def line_at(text: str, start: int, end: int) -> str | None:
     at = text.index(term, start)
     if literal(term).match(text, at):
         return term_line(term)
-    # The library that searches with a bound on time does not take these for white space.
-    gap = r"[\s\x1c-\x1f]+" if re.search(r"[\x1c-\x1f]", term) else r"\s+"
-    return _expression(gap.join(map(re.escape, term.split())))
+    return _expression(_GAP.join(map(re.escape, term.split())), term)
 
 
-def _expression(pattern: str) -> str:
+_GAP = r"\s+"
+"""Between the words of a term, as `literal` has it."""
+
+
+def _expression(pattern: str, term: str) -> str:
+    """The line for a pattern of a term. The library that searches with a bound on time takes some white space for
+    none."""
+    if re.search(r"[\x1c-\x1f]", term):
+        pattern = pattern.replace(_GAP, r"[\s\x1c-\x1f]+")
     plain = LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", pattern)
     return f"/(?i){plain}/"
 

@@ -186,7 +186,7 @@ CASES = (
         name="two reports in one file",
         make=manifest({}),
         command=(*AUDIT, "--junit", "a.xml", "--sarif", "./a.xml"),
-        said="--junit, --sarif and --write-baseline name one file twice. Give each a file of its own.",
+        said="Two of the files to write are the same. Give each a file of its own.",
     ),
     Case(
         name="attacks unknown",

@@ -4,7 +4,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
-from atdp_cli.report.checks import Check, CheckedModel, Outcome
+from atdp_cli.report.ci.checks import Check, CheckedModel, Outcome
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ELEMENTS = {

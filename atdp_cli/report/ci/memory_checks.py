@@ -3,7 +3,7 @@
 from collections import Counter
 
 from atdp_cli.memory_result import MemorisedPlace, MemoryMap
-from atdp_cli.report.checks import Check, CheckedModel, Outcome
+from atdp_cli.report.ci.checks import Check, CheckedModel, Outcome, ResultFile
 
 _OUTCOMES = {None: Outcome.PASS, "PASS": Outcome.PASS, "FAIL": Outcome.FAIL, "INCONCLUSIVE": Outcome.INCONCLUSIVE}
 
@@ -14,9 +14,13 @@ def best_places(found: MemoryMap) -> tuple[MemorisedPlace, ...]:
     return tuple(first[value] for value in sorted(first))
 
 
-def checked_map(found: MemoryMap) -> CheckedModel:
-    """Each memorised text, which fails where the model does, then the verdict."""
-    outcome = _OUTCOMES[found.verdict]
+def checked_map(found: MemoryMap, file: ResultFile | None = None) -> CheckedModel:
+    """Each memorised text, which fails where the model does, then the verdict.
+
+    Args:
+        file: The corpus, with the line of each text; None where it has no lines.
+    """
+    outcome = Outcome.KNOWN if found.baseline == "known" else _OUTCOMES[found.verdict]
     counts = Counter(place.value for place in found.places)
     texts = tuple(
         Check(model=found.model, number=place.value, outcome=outcome, text=_describe(place, counts), kind="text")
@@ -24,7 +28,7 @@ def checked_map(found: MemoryMap) -> CheckedModel:
     )
     text = " ".join(memory_sentences(found))
     verdict = Check(model=found.model, number=None, outcome=outcome, text=text, kind="text")
-    return CheckedModel(model=found.model, checks=(*texts, verdict))
+    return CheckedModel(model=found.model, checks=(*texts, verdict), file=file)
 
 
 def _describe(place: MemorisedPlace, counts: Counter[int]) -> str:

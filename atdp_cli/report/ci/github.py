@@ -1,27 +1,28 @@
-"""The audit for GitHub Actions: annotations and the step summary."""
+"""Audits and memory maps for GitHub Actions: annotations and the step summary."""
 
 from collections.abc import Sequence
 
 from atdp_cli.audit_result import AnyAudit
-from atdp_cli.report.checks import Check, Outcome, checks_of
-from atdp_cli.report.sarif import ResultFile
+from atdp_cli.memory_result import MemoryMap
+from atdp_cli.report.ci.checks import Check, CheckedModel, Outcome, ResultFile, checks_of
+from atdp_cli.report.ci.memory_checks import memory_sentences
 
 _COMMANDS = {Outcome.FAIL: "error", Outcome.ERROR: "error", Outcome.INCONCLUSIVE: "warning", Outcome.KNOWN: "notice"}
 _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#&~"} | {"\n": " ", "\r": " "})
 
 
-def annotations(audits: Sequence[AnyAudit], manifest: ResultFile | None) -> tuple[str, ...]:
-    """Workflow commands, a line each: for each verdict that is not PASS, then for each canary that fails.
+def annotations(models: Sequence[CheckedModel]) -> tuple[str, ...]:
+    """Workflow commands, a line each: for each verdict that is not PASS, then for each canary or text that fails.
 
     GitHub shows the first ten errors of a step, so the verdicts come first.
     """
     annotated = [
-        check
-        for audit in audits
-        for check in checks_of(audit)
+        (check, model.file)
+        for model in models
+        for check in model.checks
         if check.outcome in _COMMANDS and (check.number is None or check.outcome is not Outcome.INCONCLUSIVE)
     ]
-    return tuple(_annotation(check, manifest) for check in sorted(annotated, key=_after_verdicts))
+    return tuple(_annotation(check, file) for check, file in sorted(annotated, key=_after_verdicts))
 
 
 def step_summary(audits: Sequence[AnyAudit]) -> str:
@@ -43,14 +44,32 @@ def step_summary(audits: Sequence[AnyAudit]) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def _after_verdicts(check: Check) -> bool:
-    return check.number is not None
+def memory_summary(maps: Sequence[MemoryMap]) -> str:
+    """The Markdown table of memory maps for the step summary."""
+    lines = [
+        "### Memory map",
+        "",
+        "| model | verdict | memorised | of | held out | places | why |",
+        "|---|---|--:|--:|--:|--:|---|",
+    ]
+    for found in maps:
+        verdict = "FAIL, no worse than the baseline" if found.baseline == "known" else found.verdict or "no limit"
+        model, why = found.model.translate(_MARKDOWN), " ".join(memory_sentences(found)).translate(_MARKDOWN)
+        lines.append(
+            f"| {model} | {verdict} | {found.memorised:,} | {found.tested:,} | {found.held_out:,} "
+            f"| {len(found.places):,} | {why} |"
+        )
+    return "\n".join(lines) + "\n\n"
 
 
-def _annotation(check: Check, manifest: ResultFile | None) -> str:
+def _after_verdicts(annotated: tuple[Check, ResultFile | None]) -> bool:
+    return annotated[0].number is not None
+
+
+def _annotation(check: Check, file: ResultFile | None) -> str:
     settings = {"title": f"{check.model}: {check.name}"}
-    if manifest is not None:
-        settings = {"file": manifest.uri, "line": str(manifest.line(check.number))} | settings
+    if file is not None:
+        settings = {"file": file.uri, "line": str(file.line(check.number))} | settings
     listed = ",".join(f"{name}={_property(value)}" for name, value in settings.items())
     return f"::{_COMMANDS[check.outcome]} {listed}::{_data(check.message)}"
 

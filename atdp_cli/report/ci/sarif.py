@@ -1,10 +1,9 @@
 """An audit as SARIF 2.1.0, which code scanning services read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from atdp_cli.report.checks import Check, CheckedModel, Kind, Outcome
+from atdp_cli.report.ci.checks import Check, CheckedModel, Kind, Outcome, ResultFile
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 
@@ -35,37 +34,18 @@ _LEVELS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultFile:
-    """Where results are shown.
-
-    Attributes:
-        uri: Of the manifest or the corpus, relative to the working folder where it lies in it.
-        lines: On which line each canary's entry, or each text, begins.
-    """
-
-    uri: str
-    lines: tuple[int, ...]
-
-    def line(self, number: int | None) -> int:
-        """The line of a check; the first for the verdict."""
-        return 1 if number is None or number > len(self.lines) else self.lines[number - 1]
-
-
-def sarif(
-    models: Sequence[CheckedModel], file: ResultFile | None, version: str, *, kind: Kind = "canary"
-) -> dict[str, Any]:
+def sarif(models: Sequence[CheckedModel], version: str, *, kind: Kind = "canary") -> dict[str, Any]:
     """The log: a result for each check that fails, and for each verdict that is not PASS.
 
     Args:
-        file: None for results without a location, as where the canary was typed.
         version: Of atdp.
+        kind: Of the models' checks.
     """
     rules = [
         {"id": rule, "shortDescription": {"text": text}, "defaultConfiguration": {"level": level}}
         for rule, (text, level) in _RULES[kind].items()
     ]
-    reported = [check for model in models for check in model.checks if _reported(check)]
+    results = [_result(check, model.file, kind) for model in models for check in model.checks if _reported(check)]
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -73,7 +53,7 @@ def sarif(
             {
                 "tool": {"driver": {"name": "atdp", "version": version, "rules": rules}},
                 "invocations": [{"executionSuccessful": all(model.completed for model in models)}],
-                "results": [_result(check, file, kind) for check in reported],
+                "results": results,
             }
         ],
     }

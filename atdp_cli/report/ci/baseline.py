@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from atdp_cli.audit_result import AnyAudit, Audit, BaselineComparison, Conclusion, Verdict
 from atdp_cli.files.document import read_document
-from atdp_cli.report.checks import fail_together, failing_attacks, failing_bound, failing_number, fails_alone
+from atdp_cli.report.ci.checks import fail_together, failing_attacks, failing_bound, failing_number, fails_alone
 
 TOLERANCE_BITS = 1.0
 """How far an exposure, or a bound on ε, that failed already may rise before it counts as worse."""

@@ -21,6 +21,9 @@ class Outcome(StrEnum):
 Kind = Literal["canary", "text"]
 """What an audit looks at one by one."""
 
+COMMANDS: dict[Kind, str] = {"canary": "audit-canary", "text": "audit-corpus"}
+"""The command that looks at it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
@@ -50,21 +53,41 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFile:
+    """Where results are shown.
+
+    Attributes:
+        uri: Of the manifest or the corpus, relative to the working folder where it lies in it.
+        lines: On which line each canary's entry, or each text, begins.
+    """
+
+    uri: str
+    lines: tuple[int, ...]
+
+    def line(self, number: int | None) -> int:
+        """The line of a check; the first for the verdict."""
+        return 1 if number is None or number > len(self.lines) else self.lines[number - 1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedModel:
     """The checks of one model, the verdict last.
 
     Attributes:
         completed: Whether it could be audited.
+        file: None for results without a location, as where the canary was typed.
     """
 
     model: str
     checks: tuple[Check, ...]
     completed: bool = True
+    file: ResultFile | None = None
 
 
-def checked(audit: AnyAudit) -> CheckedModel:
-    """The checks of one audit."""
-    return CheckedModel(model=audit.model, checks=checks_of(audit), completed=audit.verdict is not Verdict.ERROR)
+def checked(audit: AnyAudit, file: ResultFile | None = None) -> CheckedModel:
+    """The checks of one audit, whose canaries' entries are in `file`."""
+    completed = audit.verdict is not Verdict.ERROR
+    return CheckedModel(model=audit.model, checks=checks_of(audit), completed=completed, file=file)
 
 
 def checks_of(audit: AnyAudit) -> tuple[Check, ...]:

@@ -1,0 +1,1 @@
+"""Audits as CI reads them: checks, JUnit, SARIF, GitHub, and the baseline that a gate compares with."""
