@@ -161,6 +161,7 @@ class AuditRequest:
     numbers: CorpusNumbers | None = None
     fail_on: frozenset[Gate] | None = None
     exact: Exact = "auto"
+    device: str = "auto"
 
     @property
     def gates(self) -> frozenset[Gate]:

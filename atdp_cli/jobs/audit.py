@@ -99,7 +99,7 @@ def audit_models(
     check_request(canaries, request)
     shared = _Shared(canaries=canaries, request=request)
     if request.reference is not None:
-        checkpoint = load_checkpoint(request.reference)
+        checkpoint = load_checkpoint(request.reference, request.device)
         shared = replace(shared, pool=_pool(checkpoint.tokenizer, shared, notify))
         shared = replace(shared, reference=_reference_scores(checkpoint, shared, notify))
         del checkpoint
@@ -130,7 +130,7 @@ def _unfinished(folder: Path, error: AtdpError, request: AuditRequest, *, alone:
 
 def _audit_model(folder: Path, shared: _Shared, notify: Notify) -> tuple[Audit, _Shared]:
     """The audit of a model, which is gone from memory before the next one loads, and what the next one shares."""
-    checkpoint = load_checkpoint(folder)
+    checkpoint = load_checkpoint(folder, shared.request.device)
     if shared.reference is not None and shared.reference.fingerprint != checkpoint.tokenizer_sha256:
         raise InputError(
             f"{folder} and the reference have different tokenizers.",

@@ -46,6 +46,7 @@ class MapRequest:
     holdout_by: str = EACH_RECORD
     reference: Path | None = None
     detector: Detector
+    device: str = "auto"
     fdr: float = 0.05
     decoys: int = 200
     max_memorised: int | float | None = None
@@ -67,7 +68,7 @@ def map_models(models: Sequence[Path], request: MapRequest, notify: Notify) -> I
     """One map a model, in order.
 
     Raises:
-        UsageError: The groups do not go with the corpus, or a model is an encoder-decoder one.
+        UsageError: The groups do not go with the corpus, a model is an encoder-decoder one.
         InputError: A file or a model cannot be read, or a model and the reference have different tokenizers.
         RunError: A model cannot be run.
     """
@@ -75,10 +76,10 @@ def map_models(models: Sequence[Path], request: MapRequest, notify: Notify) -> I
     own = len(split.records) if request.valid is None else split.training
     _tell_of_copies(split, notify)
     corpus = _mapped(split, groups, request, notify)
-    base = None if request.reference is None else _load(request.reference)
+    base = None if request.reference is None else _load(request.reference, request.device)
     base_scores = None if base is None else _scores(base, corpus, str(request.reference), notify)
     for folder in models:
-        checkpoint = _load(folder)
+        checkpoint = _load(folder, request.device)
         if base is not None and base.tokenizer_sha256 != checkpoint.tokenizer_sha256:
             raise InputError(
                 f"{folder} and the reference have different tokenizers.",
@@ -155,8 +156,8 @@ def _mapped(split: Split, groups: Sequence[Hashable], request: MapRequest, notif
     return corpus
 
 
-def _load(folder: Path) -> Checkpoint:
-    checkpoint = load_checkpoint(folder)
+def _load(folder: Path, device: str) -> Checkpoint:
+    checkpoint = load_checkpoint(folder, device)
     if checkpoint.model.config.is_encoder_decoder:
         raise UsageError(
             f"{folder} is an encoder-decoder model, and a map asks what a model continues a text with.",

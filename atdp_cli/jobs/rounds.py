@@ -104,6 +104,7 @@ def draw_map(request: HardenRequest, reference: Path | None, number: int, rounds
         holdout_by=request.holdout_by or EACH_RECORD,
         reference=reference,
         detector=request.detector,
+        device=request.device,
     )
     [mapped] = map_models([request.output], mapping, notify)
     attach_maps(request.output, [mapped.memory])

@@ -20,6 +20,7 @@ from atdp_cli.errors import InputError
 from atdp_cli.files.checkpoint_names import CONFIG, tokenizer_files
 from atdp_cli.model.adapter import load_adapter, no_warnings
 from atdp_cli.model.comparison import check_adapter, check_base
+from atdp_cli.model.device import find_device
 from atdp_cli.model.folder import (
     DTYPES,
     base_of,
@@ -64,12 +65,17 @@ class Checkpoint:
         return tokenizer_fingerprint(self.tokenizer)
 
 
-def load_checkpoint(folder: Path) -> Checkpoint:
+def load_checkpoint(folder: Path, device: str = "cpu") -> Checkpoint:
     """Load a model folder into fp32, in eval mode. No pickle is opened, no code of the folder is run.
 
+    Args:
+        device: Where the model goes once it is loaded and checked, as `find_device` takes it.
+
     Raises:
+        UsageError: There is no such device.
         InputError: The folder is no such model, is damaged, or holds weights that are not finite.
     """
+    place_of_model = find_device(device)
     check_folder(folder)
     stored = stored_dtype(folder)
     base = base_of(folder) if is_adapter(folder) else folder
@@ -84,6 +90,7 @@ def load_checkpoint(folder: Path) -> Checkpoint:
             model.peft_config[model.active_adapter].base_model_name_or_path = str(base)
             _check_finite(folder, model)
     _probe(folder, model)
+    model.to(place_of_model)  # type: ignore[arg-type, unused-ignore]
     return Checkpoint(model=model, tokenizer=tokenizer, stored_dtype="float32" if stored == "float64" else stored)
 
 

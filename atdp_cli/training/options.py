@@ -211,11 +211,15 @@ class EngineOptions(Options):
     """What layers compute in while training. Weights, norms, sums and noise are in float32 or better, and perplexities
     are measured in it. bfloat16 is for GPUs."""
 
-    device: Annotated[Literal["auto", "cpu", "cuda"], Option(RUNNING, fingerprint=False)] = "auto"
-    """auto takes the GPU where there is one."""
-
     shard_model: Annotated[bool, Option(RUNNING, fingerprint=False)] = False
     """Under torchrun: each process holds a part of every parameter (FSDP2), for models that fit no device."""
+
+
+class DeviceOptions(Options):
+    """Where the arithmetic is done."""
+
+    device: Annotated[Literal["auto", "cpu", "cuda"], Option(RUNNING, fingerprint=False)] = "auto"
+    """auto takes the GPU where there is one."""
 
 
 class ResumingOptions(Options):
@@ -251,6 +255,7 @@ class TrainingRunOptions(
     PriorOptions,
     WritingOptions,
     EngineOptions,
+    DeviceOptions,
     ReplacingOptions,
     ResumingOptions,
     SeedOptions,

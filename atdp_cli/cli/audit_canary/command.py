@@ -19,6 +19,7 @@ from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadO
 from atdp_cli.cli.terminal.ci_files import file_uri, write_ci_files
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
 from atdp_cli.errors import UsageError
+from atdp_cli.training.options import DeviceOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,6 +39,7 @@ def audit_canary_command(
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
     targets: TargetOptions,
     threads: ThreadOptions,
+    computing: DeviceOptions,
 ) -> None:
     """Ask how well each model remembers planted secrets: their exact rank among all alternatives.
 
@@ -81,6 +83,7 @@ def audit_canary_command(
         numbers=_numbers(own),
         fail_on=gates,
         exact=limits.exact,
+        device=computing.device,
     )
     baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
     reports.files.check(force=reports.force)
@@ -91,9 +94,10 @@ def audit_canary_command(
     _check_paths(folders, targets.reference, trying.other_text)
 
     from atdp_cli.jobs.audit import audit_models  # loads torch
-    from atdp_cli.model.device import use_threads
+    from atdp_cli.model.device import find_device, use_threads
 
     use_threads(threads.threads)
+    find_device(computing.device)
     with progress(console, saying.progress) as notify:
         audits = list(audit_models(folders, canaries, request, notify, engine))
     if baseline is not None:

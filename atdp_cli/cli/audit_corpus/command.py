@@ -14,6 +14,7 @@ from atdp_cli.cli.terminal.ci_files import file_uri, write_ci_files
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
 from atdp_cli.errors import UsageError
 from atdp_cli.text.options import DetectionOptions, RecordOptions, ReplacingOptions
+from atdp_cli.training.options import DeviceOptions
 
 if TYPE_CHECKING:
     from atdp_cli.jobs.audit_corpus import CorpusMap
@@ -34,6 +35,7 @@ def audit_corpus_command(
     saying: ProgressOptions,
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
     threads: ThreadOptions,
+    computing: DeviceOptions,
 ) -> None:
     """Map what each model has memorised of its corpus: the places that it knows better than held-out text.
 
@@ -64,9 +66,10 @@ def audit_corpus_command(
     console = saying.console()
 
     from atdp_cli.jobs.audit_corpus import MapRequest, map_models, write_map  # loads torch
-    from atdp_cli.model.device import use_threads
+    from atdp_cli.model.device import find_device, use_threads
 
     use_threads(threads.threads)
+    find_device(computing.device)
     request = MapRequest(
         data=corpus.data,
         valid=corpus.valid,
@@ -74,6 +77,7 @@ def audit_corpus_command(
         text_field=records.text_field,
         holdout_by=corpus.holdout_by,
         detector=detector,
+        device=computing.device,
         **dict(mapping),
     )
     with progress(console, saying.progress) as notify:

@@ -1,0 +1,39 @@
+"""Audits on a GPU find what they find on the processor."""
+
+import pytest
+import torch
+
+from tests.cli.conftest import Atdp, Leaky
+from tests.cli.test_audit_corpus import arguments, trained  # noqa: F401 - fixtures
+
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
+without_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="torch sees a GPU here")
+
+
+@gpu
+def test_an_audit_ranks_alike(atdp: Atdp, leaky: Leaky) -> None:
+    given = ("--manifest", leaky.manifest, "--attacks", "extraction", "--json")
+    here, there = (atdp("audit-canary", leaky.model, *given, "--device", name) for name in ("cpu", "cuda"))
+    assert here.code == there.code == 1
+    [one], [other] = here.json["models"], there.json["models"]
+    for canary, same in zip(one["canaries"], other["canaries"], strict=True):
+        assert canary["exposure"] == pytest.approx(same["exposure"], abs=0.05)
+
+
+@gpu
+def test_a_map_has_the_same_places(atdp: Atdp, arguments: tuple[object, ...]) -> None:  # noqa: F811
+    here, there = (atdp(*arguments, "--device", name, "--json") for name in ("cpu", "cuda"))
+    [one], [other] = here.json["models"], there.json["models"]
+    assert [place["record"] for place in one["places"]] == [place["record"] for place in other["places"]]
+
+
+@without_gpu
+def test_a_gpu_that_is_not_there_is_refused_before_anything_is_read(
+    atdp: Atdp,
+    leaky: Leaky,
+    arguments: tuple[object, ...],  # noqa: F811
+) -> None:
+    for command in (("audit-canary", leaky.model, "--manifest", leaky.manifest), arguments):
+        ended = atdp(*command, "--device", "cuda")
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err == "atdp: torch sees no GPU here. Leave --device out.\n"
