@@ -1,10 +1,11 @@
 """Conformal p-values and the findings at a false discovery rate: laws, and definitions spelled out."""
 
+from fractions import Fraction
 from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from atdp_cli.audit.memory.conformal import adjusted_p_values, conformal_p_values, fewest_findings
@@ -32,16 +33,21 @@ def test_p_values_count_held_out_scores_that_are_as_high(scores: list[int], held
     assert conformal_p_values(scores, held_out).tolist() == pytest.approx(expected)
 
 
-@given(scores=FEW, held_out=FEW, rate=st.floats(0.01, 0.9))
-def test_the_findings_are_those_of_benjamini_and_hochberg(scores: list[int], held_out: list[int], rate: float) -> None:
-    """Step up: the largest k with the k-th smallest p at most k · rate / m."""
-    p_values = conformal_p_values(scores, held_out)
+@given(scores=FEW, held_out=FEW, hundredths=st.integers(1, 90))
+def test_the_findings_are_those_of_benjamini_and_hochberg(
+    scores: list[int], held_out: list[int], hundredths: int
+) -> None:
+    """Step up: the largest k with the k-th smallest p at most k · rate / m, in rational numbers."""
+    rate = Fraction(hundredths, 100)
+    p_values = [Fraction(1 + sum(other >= score for other in held_out), 1 + len(held_out)) for score in scores]
     ordered = sorted(p_values)
     k = max((k for k, p in enumerate(ordered, start=1) if p <= k * rate / len(ordered)), default=0)
-    expected = p_values <= (ordered[k - 1] if k else -1)
-    assert ((adjusted_p_values(p_values) <= rate) == expected).all()
+    expected = [k > 0 and p <= ordered[k - 1] for p in p_values]
+    adjusted = adjusted_p_values(conformal_p_values(scores, held_out))
+    assert (adjusted <= hundredths / 100).tolist() == expected
 
 
+@example(tested=279, held_out=92, rate=0.05)
 @given(tested=st.integers(1, 300), held_out=st.integers(1, 300), rate=st.sampled_from([0.05, 0.1, 0.2]))
 def test_so_many_findings_are_needed_and_enough(tested: int, held_out: int, rate: float) -> None:
     fewest = fewest_findings(tested, held_out, rate)

@@ -46,6 +46,7 @@ def scored(checkpoint: Checkpoint, texts: Sequence[str]) -> list[TokenScores]:
     return score_tokens(checkpoint, texts, name="model", notify=ignore)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("with_reference", [False, True])
 def test_a_model_that_never_read_them_has_findings_no_more_often_than_the_rate(

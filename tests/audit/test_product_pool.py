@@ -54,6 +54,7 @@ def test_its_levels_are_the_inner_nodes_of_the_trie(by_character: Any, text: str
     assert sum(product.levels) == build_trie(candidates.tails, candidates.lengths).inner_nodes
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("text", "size", "only_where_dear", "drawn"),
     [

@@ -132,6 +132,7 @@ SITUATIONS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("auto", [(), ("--auto",)], ids=["bare", "auto"])
 def test_the_first_line_says_what_is_chosen_and_why(
@@ -163,6 +164,7 @@ def test_the_first_line_says_what_is_chosen_and_why(
 STAYS, READS = "It does not remove what", ", since it reads raw text."
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("recipe", "prior", "warned"),
     [

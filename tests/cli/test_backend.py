@@ -114,6 +114,7 @@ def test_presidio_finds_people_and_places_and_organisations() -> None:
     } <= found
 
 
+@pytest.mark.ci
 @needs_presidio
 def test_a_search_that_presidio_gives_up_is_no_silence(
     atdp: Atdp, corpus_file: Path, monkeypatch: pytest.MonkeyPatch
@@ -181,6 +182,7 @@ def test_the_store_gives_the_same_back_and_knows_the_backend(
     assert '"ANIMAL"' in spans("--backend", f"hf:{folder}", *store, "--tier", "high-entity")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_several_processes_find_the_same(name: str, corpus_file: Path, tagger_folder: Path) -> None:
     corpus_file.write_text("".join(f"{line}\n" for line in lines(200)))

@@ -214,6 +214,7 @@ def test_interpolation_is_written_as_computed(
     assert (stage["mechanism"], stage["objective"]) == ("none", "weights interpolated, β = 0.25")
 
 
+@pytest.mark.ci
 def test_noise_alone_leaves_the_journal_empty_and_does_not_look_at_the_records(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, lines: list[str], tmp_path: Path
 ) -> None:

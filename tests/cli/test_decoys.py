@@ -137,6 +137,7 @@ def test_decoys_follow_people_s_lists(
     ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("tier", ["low-contextual", "high-contextual"])
 def test_words_that_have_no_decoys_are_refused(
     harden: Harden, atdp: Atdp, corpus: Path, tmp_path: Path, tier: str
@@ -237,6 +238,7 @@ def test_equal_values_of_a_record_have_equal_decoys_and_the_report_says_so(
     assert document(tmp_path / "again", "privacy_ledger.json")["events"][0]["relation"]["shape"] == "pattern"
 
 
+@pytest.mark.ci
 def test_the_noise_of_a_release_is_set_by_name(harden: Harden, tmp_path: Path) -> None:
     fitted = ("--recipe", "fitted-decoys", "--epochs", 1, *ENTITIES)
     assert harden(*fitted, "--set", "fitted-decoys.release-noise=7").code == 0

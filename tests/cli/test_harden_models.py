@@ -128,6 +128,7 @@ def test_there_must_be_an_adapter_to_merge(atdp: Atdp, checkpoint_folder: Path, 
     assert "no adapter to merge" in ended.err
 
 
+@pytest.mark.ci
 def test_an_adapter_without_its_model_says_so(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:

@@ -149,6 +149,7 @@ def test_processes_that_were_given_different_corpora_refuse_with_one_message(
     assert not list(tmp_path.glob(f"{OUT}*"))
 
 
+@pytest.mark.ci
 def test_a_refusal_that_all_share_is_said_once(started: Started, line: list[object], tmp_path: Path) -> None:
     codes = [ended(process) for process in started(3, [*line, "--auto", "--minutes", 1], tmp_path)]
     assert codes == [2, 2, 2]

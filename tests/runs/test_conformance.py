@@ -183,6 +183,7 @@ STEPS: dict[str, tuple[Mutation, str]] = {
 QUICK = {"the first epoch's σ in every epoch", "no noise", "q halved", "C doubled", "no clip", "noise drawn once"}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.ci) for name in STEPS])
 def test_a_step_that_is_not_what_was_paid_for_ends_the_run(place: Place, monkeypatch: Patch, name: str) -> None:
     mutate, said = STEPS[name]
@@ -240,6 +241,7 @@ RELEASES: dict[str, tuple[str, Mutation, str]] = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_release_that_is_not_what_was_paid_for_ends_the_run(place: Place, monkeypatch: Patch, name: str) -> None:
     recipe, mutate, said = RELEASES[name]
@@ -288,6 +290,7 @@ def test_an_interrupted_run_is_verified_in_all_its_sessions(place: Place) -> Non
     assert starts == [0, 57, 114]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("lost", [0, 40])
 def test_a_line_of_a_killed_session_may_lack_its_use_and_its_end(place: Place, lost: int) -> None:
     """What SIGKILL leaves: a line of the journal that nothing used, and a line of the trace that is cut off."""

@@ -147,6 +147,7 @@ def lose(root: Path, events: int, *, torn: bool = False) -> None:
             journal.write(last.model_dump_json()[:60])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("torn", [False, True])
 def test_steps_that_are_taken_again_are_counted_again(place: Place, torn: bool) -> None:
     request = place.request(checkpoint_every=60.0)
@@ -172,6 +173,7 @@ def epsilon(hardened: HardenResult) -> float:
     return next(one.epsilon for one in hardened.guarantees if one.scope == "increment") or 0.0
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("option", ["target_epsilon", "max_epsilon"])
 @pytest.mark.parametrize("lost", [1, 2])
 def test_a_run_ends_before_the_step_that_would_pass_its_epsilon(place: Place, option: str, lost: int) -> None:
@@ -197,6 +199,7 @@ def test_a_run_ends_before_the_step_that_would_pass_its_epsilon(place: Place, op
     assert verify(done.output) == ()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("lost", [1, 2])
 def test_a_stage_without_noise_still_to_come_does_not_loosen_the_target(place: Place, lost: int) -> None:
     """With it the target is the selective ε, of replacing a record; before it the ledger has that of removing one."""

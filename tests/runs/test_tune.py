@@ -136,6 +136,7 @@ def neighbour(place: Place, folder: Path, *, uncounted: bool) -> dict[str, Any]:
     return {"data": (corpus,), "spans": spans}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("name", "equality"), [("decoys", None), ("decoys", "record"), ("fitted-decoys", None)])
 def test_no_flagged_value_has_a_say_in_what_is_chosen(
     place: Place, tmp_path: Path, name: str, equality: DecoyEquality | None

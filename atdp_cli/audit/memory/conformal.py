@@ -16,6 +16,9 @@ from scipy.stats import false_discovery_control
 
 Floats = npt.NDArray[np.float64]
 
+DECIMALS = 12
+"""Of adjusted p-values."""
+
 
 def conformal_p_values(scores: Sequence[float] | Floats, held_out: Sequence[float] | Floats) -> Floats:
     """The p-value of each score by scores of records that the model never read; ties count against the model.
@@ -44,7 +47,8 @@ def adjusted_p_values(p_values: Floats) -> Floats:
     if p_values.size == 0:
         return p_values
     adjusted: Floats = false_discovery_control(p_values, method="bh")
-    return adjusted
+    # A rate that p · m / k equals would be missed by a last digit.
+    return np.round(adjusted, DECIMALS)
 
 
 def fewest_findings(tested: int, held_out: int, rate: float) -> int:
