@@ -1,10 +1,16 @@
-"""Drawing secrets, tossing their coins, and planting them in a corpus."""
+"""Drawing secrets, choosing words that few models expect, tossing coins, and planting canaries in a corpus."""
 
 import secrets as csprng
+from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from atdp_cli.audit.canary import Secret, Template
 from atdp_cli.errors import InputError, UsageError
+from atdp_cli.model.tokens import encode_record
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 MOST_CANARIES = 100_000
 
@@ -31,6 +37,34 @@ def draw_secrets(template: Template, count: int) -> tuple[Secret, ...]:
 def toss_coins(count: int) -> tuple[bool, ...]:
     """One fair coin a canary, from the system's CSPRNG: whether it is planted (Steinke et al. 2023, section 3)."""
     return tuple(csprng.randbelow(2) == 1 for _ in range(count))
+
+
+def one_token_words(
+    tokenizer: "PreTrainedTokenizerFast", before: str, after: str
+) -> tuple[tuple[int, ...], dict[int, str]]:
+    """Words of the vocabulary that are one token each between two texts, with the same tokens around each of them.
+
+    Args:
+        before, after: What a template has around its slot.
+
+    Returns:
+        The tokens before the word, and each word by its token.
+    """
+    special = set(tokenizer.all_special_ids)
+    texts = {tokenizer.decode([token]).strip() for token in range(len(tokenizer)) if token not in special}
+    words = sorted(text for text in texts if text.isprintable() and len(text.split()) == 1 and "\ufffd" not in text)
+    encoded = [tuple(encode_record(tokenizer, f"{before}{word}{after}")) for word in words]
+    around = Counter((ids[:place], ids[place + 1 :]) for ids in encoded for place in range(len(ids))).most_common(1)
+    if not around:
+        return (), {}
+    [((first, last), _)] = around
+    place = len(first)
+    of_token = {
+        ids[place]: word
+        for word, ids in zip(words, encoded, strict=True)
+        if ids[:place] == first and ids[place + 1 :] == last and len(ids) == place + 1 + len(last)
+    }
+    return first, of_token
 
 
 def plant(

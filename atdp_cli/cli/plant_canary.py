@@ -1,7 +1,7 @@
 """`atdp plant-canary`: put known secrets into a corpus before fine-tuning, so that an audit can look for them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -32,12 +32,17 @@ class PlantOptions(Options):
     repeats: Annotated[int, Option()] = 10
     """How many records carry each."""
 
-    template: Annotated[str, Option()] = "My ID is {digits:6}"
-    """A record with slots: {digits:6}, {hex:4}, {letters:5}, or {choice:FILE} for a line of a file."""
+    kind: Annotated[Literal["secret", "unused-token", "high-perplexity"], Option(metavar="KIND")] = "secret"
+    """secret: by the template. unused-token: a word of the vocabulary that no record has. high-perplexity: one that
+    the model hardly expects there. The last two bound ε more sharply, and stand for no secret of people."""
+
+    template: Annotated[str | None, Option(shown="My ID is {digits:6}")] = None
+    """A record with slots: {digits:6}, {hex:4}, {letters:5}, or {choice:FILE} for a line of a file. With another
+    --kind its one slot is {choice:KIND}."""
 
     in_out: Annotated[bool, Option()] = False
     """Toss a fair coin for each canary and plant only those that it takes: the audit can then bound ε from below, and
-    try membership."""
+    try membership. With --kind unused-token in any case."""
 
     again: Annotated[Path | None, Option(flags=("--from",))] = None
     """Plant the canaries of this manifest again, at their own places."""
@@ -50,11 +55,19 @@ def plant_canary_command(
     printing: OutputOptions,
 ) -> None:
     """Plant canaries: secrets drawn at random, each in records of its own, listed in a manifest."""
-    from atdp_cli.jobs.plant import draw_canaries, known_canaries, plant_canaries, reach_of
+    from atdp_cli.jobs.plant import TEMPLATES, draw_canaries, known_canaries, plant_canaries, reach_of
 
     output, manifest = options.output, options.manifest
     canaries = (
-        draw_canaries(options.template, count=options.count, repeats=options.repeats, in_out=options.in_out)
+        draw_canaries(
+            options.template or TEMPLATES[options.kind],
+            count=options.count,
+            repeats=options.repeats,
+            in_out=options.in_out or options.kind == "unused-token",
+            kind=options.kind,
+            corpus=corpus,
+            model=options.tokenizer,
+        )
         if options.again is None
         else known_canaries(options.again)
     )

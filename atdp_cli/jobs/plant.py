@@ -10,7 +10,7 @@ from atdp_cli.audit.claims import Claim
 from atdp_cli.audit.epsilon import HALF_AND_ROOT, plan_games
 from atdp_cli.audit.hypothesis_tests import least_detectable
 from atdp_cli.audit.manifest import Manifest, make_manifest, read_manifest, write_manifest
-from atdp_cli.audit.planting import draw_secrets, plant, toss_coins
+from atdp_cli.audit.planting import draw_secrets, one_token_words, plant, toss_coins
 from atdp_cli.audit.pool import sampled
 from atdp_cli.audit.verdict import DEFAULT_LIMITS
 from atdp_cli.audit_result import LEAST_POWER
@@ -20,6 +20,20 @@ from atdp_cli.files.corpus_file import check_readable, check_regular, check_same
 from atdp_cli.model.folder import check_folder
 
 MOST_CHOICES = 100_000
+
+Kind = Literal["secret", "unused-token", "high-perplexity"]
+"""What fills the slots: a secret by the template alone, a word of the vocabulary that no record has, or one that the
+model hardly expects there (Panda et al. 2025, "Privacy Auditing of Large Language Models")."""
+
+TEMPLATES: dict[Kind, str] = {
+    "secret": "My ID is {digits:6}",
+    "unused-token": "My ID is {choice:unused-token}",
+    "high-perplexity": "My ID is {choice:high-perplexity}",
+}
+"""The default template of each kind."""
+
+WORDS_A_CANARY = 10
+"""So many candidates a canary there must be, or too many canaries would share a word."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,17 +54,32 @@ class Canaries:
     drawn: Literal["csprng", "by-hand"]
 
 
-def draw_canaries(template: str, *, count: int, repeats: int, in_out: bool) -> Canaries:
+def draw_canaries(
+    template: str,
+    *,
+    count: int,
+    repeats: int,
+    in_out: bool,
+    kind: Kind = "secret",
+    corpus: Path | None = None,
+    model: Path | None = None,
+) -> Canaries:
     """New canaries with secrets from the CSPRNG, and a coin each if `in_out`.
 
     Args:
-        template: As `parse_template` reads it; the files of its {choice:FILE} slots are read here.
+        template: As `parse_template` reads it; the files of its {choice:FILE} slots are read here. For the other kinds
+            than `secret` its one slot is {choice:KIND}.
+        corpus, model: What words are chosen by; for those kinds alone.
 
     Raises:
         UsageError: A number is out of range, or the template is none.
-        InputError: A file of choices cannot be used.
+        InputError: A file of choices cannot be used, or there are too few words.
     """
-    slots = parse_template(template, {name: _choices(Path(name)) for name in choice_files(template)})
+    if kind == "secret" or corpus is None or model is None:
+        choices = {name: _choices(Path(name)) for name in choice_files(template)}
+    else:
+        choices = {kind: _words(template, kind, count=count, corpus=corpus, model=model)}
+    slots = parse_template(template, choices)
     secrets = draw_secrets(slots, count)
     return Canaries(
         template=slots,
@@ -174,6 +203,51 @@ def plant_canaries(
         # Before the corpus has its name: one whose secrets are lost would be worth nothing.
         write_manifest(manifest, made)
     return made
+
+
+def _words(template: str, kind: Kind, *, count: int, corpus: Path, model: Path) -> tuple[str, ...]:
+    """The candidates of a kind that are one token each in the template's slot, in the vocabulary's order."""
+    before, slot, after = template.partition(f"{{choice:{kind}}}")
+    if not slot or choice_files(before + after):
+        raise UsageError(
+            f"With --kind {kind} the template's one slot is {{choice:{kind}}}.",
+            f'Write it like "{TEMPLATES[kind]}".',
+        )
+    from atdp_cli.model.checkpoint import load_tokenizer  # loads torch
+    from atdp_cli.model.tokens import encode_record
+
+    check_folder(model)
+    tokenizer = load_tokenizer(model)
+    first, of_token = one_token_words(tokenizer, before, after)
+    if kind == "unused-token":
+        used = {token for line in _read_lines(corpus)[0] for token in encode_record(tokenizer, line)}
+        tokens = [token for token in of_token if token not in used]
+    else:
+        tokens = _least_expected(model, first, tuple(of_token))[: len(of_token) // 2]
+    if len(tokens) < WORDS_A_CANARY * count:
+        raise InputError(
+            f"There are {len(tokens):,} words of kind {kind} in this vocabulary, too few for {count:,} canaries.",
+            f"Plant {len(tokens) // WORDS_A_CANARY:,} at most, or another --kind.",
+        )
+    return tuple(of_token[token] for token in sorted(tokens))
+
+
+def _least_expected(model: Path, first: tuple[int, ...], tokens: tuple[int, ...]) -> list[int]:
+    """The tokens, that first which the model finds least likely after these."""
+    import torch
+
+    from atdp_cli.model.checkpoint import load_checkpoint
+    from atdp_cli.model.forward import Batch, logits_of
+
+    checkpoint = load_checkpoint(model)
+    if not first or checkpoint.model.config.is_encoder_decoder:
+        raise UsageError(
+            "--kind high-perplexity asks a decoder what follows the text before the slot.",
+            "Put text before the slot, or use --kind unused-token.",
+        )
+    with torch.inference_mode():
+        logits = logits_of(checkpoint.model, Batch(torch.tensor([first]), None))[0, -1, list(tokens)]
+    return [tokens[place] for place in logits.argsort(stable=True).tolist()]
 
 
 def _choices(path: Path) -> tuple[str, ...]:

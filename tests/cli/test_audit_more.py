@@ -41,6 +41,7 @@ def canaries_of(manifest: Path) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.ci
 def test_coins_decide_who_is_planted(
     atdp: Atdp, tossed: Leaky, corpus: Path, checkpoint_folder: Path, tmp_path: Path
 ) -> None:

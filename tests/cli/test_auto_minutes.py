@@ -74,6 +74,7 @@ def test_the_epochs_that_fit_are_those_of_any_other_training_records(
     assert longer["epochs"] < 4
 
 
+@pytest.mark.ci
 def test_a_run_says_that_its_epochs_were_timed(harden: Harden, tmp_path: Path) -> None:
     """Only where they were, also where every epoch fits."""
     for out, options in (("timed", ("--minutes", 1000)), ("chosen", ())):

@@ -55,6 +55,7 @@ def corpus_file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_spans_lie_in_the_text_on_the_borders_of_words(name: str, tagger_folder: Path) -> None:
     pipeline = with_entities(load_pipeline(), backend(name, tagger_folder))
@@ -72,6 +73,7 @@ def test_spans_lie_in_the_text_on_the_borders_of_words(name: str, tagger_folder:
     assert found > 20
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_record_s_spans_do_not_depend_on_its_batch(name: str, tagger_folder: Path) -> None:
     pipeline = with_entities(load_pipeline(), backend(name, tagger_folder))

@@ -99,6 +99,7 @@ def test_reports_say_decoy_and_held_out_records_stay_raw(harden: Harden, tmp_pat
     assert not any("decoys" in line for one in plain.json["guarantees"] for line in one["assumptions"])
 
 
+@pytest.mark.ci
 def test_a_seed_gives_the_same_decoys(
     harden: Harden, trained: list[Sequence[Example]], checkpoint_folder: Path
 ) -> None:

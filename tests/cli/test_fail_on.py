@@ -27,6 +27,7 @@ def relearning(corpus: Path) -> tuple[str | Path, ...]:
     return ("--other-text", corpus, "--resurfacing-steps", "600")
 
 
+@pytest.mark.ci
 def test_a_model_that_only_hides_fails_by_default_where_resurfacing_is_tried(
     atdp: Atdp, hiding: Path, leaky: Leaky, relearning: tuple[str | Path, ...]
 ) -> None:

@@ -108,6 +108,7 @@ def test_an_adapter_is_trained_written_and_hardened_again(
     assert "adapter already" in ended.err
 
 
+@pytest.mark.ci
 def test_a_merged_adapter_is_a_whole_model_that_says_the_same(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from tests.cli.conftest import Atdp
 OPTIONS = ["--recipe", "atdp", "--epochs", "3", "--tier", "low-entity", "--insecure-seed", "1", "--no-store"]
 
 
+@pytest.mark.ci
 def test_a_queue_an_epoch_and_lists_that_act_from_the_next_one(
     checkpoint_folder: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ def test_public_cannot_be_said_of_a_past_that_the_ledger_does_not_know(
     assert by_scope(again(corpus, *TRAIN))["end_to_end"]["epsilon"] == "inf"
 
 
+@pytest.mark.ci
 def test_public_was_said_of_one_corpus_alone(harden: Harden, again: Any, corpus: Path, tmp_path: Path) -> None:
     assert harden(*TRAIN, "--prior", "public").code == 0
     same = by_scope(again(corpus, *TRAIN, out="same"))

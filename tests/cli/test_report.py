@@ -121,6 +121,7 @@ def test_audits_of_other_weights_are_refused(atdp: Atdp, out: Path) -> None:
     assert {path: path.read_bytes() for path in out.iterdir()} == before
 
 
+@pytest.mark.ci
 def test_nothing_planted_is_in_what_may_be_published(
     atdp: Atdp, checkpoint_folder: Path, lines: list[str], tmp_path: Path
 ) -> None:

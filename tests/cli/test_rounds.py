@@ -27,6 +27,7 @@ def places(file: Path) -> set[int]:
     return {number for number, row in enumerate(rows, start=1) if row["spans"]}
 
 
+@pytest.mark.ci
 def test_what_is_left_is_flagged_in_the_next_round(atdp: Atdp, trained: Path, tmp_path: Path) -> None:  # noqa: F811
     output, maps = tmp_path / "out", tmp_path / "out.maps.private"
     dice = random.Random(8)

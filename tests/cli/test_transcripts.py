@@ -38,6 +38,7 @@ def lines(said: tuple[Said, ...]) -> list[str]:
     return [line for one in said for text in (one.out, one.err) for line in text.splitlines()]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", SCREENS)
 def test_a_screen_is_as_its_golden_file_and_keeps_the_laws(place: Path, name: str, width: int) -> None:
@@ -49,6 +50,7 @@ def test_a_screen_is_as_its_golden_file_and_keeps_the_laws(place: Path, name: st
     assert not [line for line in lines(said) if re.search(r"\w…", line) and not re.search(r"\d…", line)], "cut off"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", SCREENS)
 def test_spaces_at_a_line_s_end_are_where_text_was_wrapped_or_a_block_was_filled_up(place: Path, name: str) -> None:
     for one in seen(place, name, 80):

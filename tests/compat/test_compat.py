@@ -162,6 +162,7 @@ def test_a_run_that_is_over_is_known_to_be(atdp: Atdp, place: Path, expected: An
     assert {path: path.read_bytes() for path in place.glob("out*/*")} == files
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", [pytest.param(STOPPED, marks=pytest.mark.ci), KILLED])
 def test_an_interrupted_run_is_gone_on_with(atdp: Atdp, place: Path, expected: Any, name: str) -> None:
     then = expected["resumed"][name]

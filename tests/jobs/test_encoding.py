@@ -114,6 +114,7 @@ def test_decoys_are_targets_and_sensitive(tokenizer: Any, case: tuple[str, list[
     assert window.ignored[1:].tolist() == touching(tokenizer, expected.text, earlier)
 
 
+@pytest.mark.ci
 @settings(deadline=None, max_examples=500)
 @given(pair=twins(), seed=st.integers(0, 2**32), fitted=st.booleans())
 def test_neighbours_of_one_pattern_have_the_same_tokens(tokenizer: Any, pair: Twins, seed: int, fitted: bool) -> None:

@@ -54,6 +54,7 @@ def losses(hardened: HardenResult) -> list[float]:
     return list(report(hardened)["stages"][-1]["trial_losses"])
 
 
+@pytest.mark.ci
 def test_trials_leave_no_other_trace_than_the_rate_that_they_chose(place: Place) -> None:
     """The recipe that is written searches nothing, and trains the same model, bit by bit."""
     whole = finished(tuned(place, out="whole"))
@@ -163,6 +164,7 @@ def test_no_flagged_value_has_a_say_in_what_is_chosen(
     assert first.after != second.after
 
 
+@pytest.mark.ci
 def test_a_run_that_is_resumed_does_not_search_again_and_chooses_the_same(place: Place) -> None:
     whole = finished(tuned(place, out="whole"))
     request, heard = tuned(place, out="parts", checkpoint_every=1e-9), list[Event]()

@@ -118,6 +118,7 @@ def test_front_matter_is_read_in_time_or_left_out(name: str, tmp_path: Path) -> 
     assert time.process_time() - began < 1
 
 
+@pytest.mark.ci
 def test_a_run_from_a_checkpoint_with_deep_front_matter_ends(
     tmp_path: Path, checkpoint_folder: Path, corpus: Path
 ) -> None:

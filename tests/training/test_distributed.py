@@ -66,6 +66,7 @@ def test_the_rare_stage_has_samples_that_leave_processes_without_a_record() -> N
 SOME = [("private", "tied", False), ("rare", "tied", False), ("private", "untied", True), ("plain", "tied", True)]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("size", "runs"), [(2, SOME), *(pytest.param(size, [*WHOLE, *PARTED], marks=pytest.mark.ci) for size in (2, 4))]
 )

@@ -113,7 +113,7 @@ def test_every_command_with_numbers_is_swept() -> None:
     assert {name for _, name, _ in OPTIONS} >= {"epochs", "delta", "alpha", "count", "jobs", "steps", *NUMBERS_AS_TEXT}
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize("option", OPTIONS, ids=" ".join)
 def test_an_option_takes_or_refuses_every_number(
     option: tuple[str, str, str], place: Path, atdp: Atdp, monkeypatch: pytest.MonkeyPatch

@@ -138,6 +138,7 @@ def test_where_all_values_differ_decoys_are_drawn_as_without_equality(case: tupl
         assert equal_decoys([case], at_random(seed)) == (decoy(text, spans, at_random(seed)),)
 
 
+@pytest.mark.ci
 @settings(max_examples=500, deadline=None)
 @given(twins(), SEEDS, st.booleans())
 def test_neighbours_of_one_pattern_have_the_same_decoys(pair: Twins, seed: int, fitted: bool) -> None:

@@ -73,6 +73,7 @@ def test_positives_are_found_exactly_and_near_misses_are_left_alone(recogniser: 
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.ci
 def test_no_recogniser_is_kept_from_a_text_in_which_it_finds_something() -> None:
     """`Recognisers` leaves out those whose digits or words a text lacks."""
     texts = [
