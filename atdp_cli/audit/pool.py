@@ -4,11 +4,12 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,7 @@ def load_candidates(
     cache: Path | None,
     sample: int | None = None,
     notify: Notify = ignore,
+    make: Callable[[], Candidates] | None = None,
 ) -> Candidates:
     """The candidates of `template`, from the cache folder if it has them, else tokenised and put there.
 
@@ -64,16 +66,18 @@ def load_candidates(
 
     Args:
         cache: Folder to look in, or None for no cache; `default_cache()` is the user's.
+        make: What to do in place of `tokenise`, with the same result.
     """
+    make = make or partial(tokenise, tokenizer, template, sample=sample, notify=notify)
     if cache is None:
-        return tokenise(tokenizer, template, sample=sample, notify=notify)
+        return make()
     path = cache / f"candidates-{_key(tokenizer, template, sample)}.npz"
     kept = _read(path, _count(template, sample))
     if kept is not None and _agrees(kept, tokenizer, template, sample):
         return kept
-    candidates = tokenise(tokenizer, template, sample=sample, notify=notify)
+    candidates = make()
     try:
-        _write(path, candidates)
+        write_cache(path, prefix=candidates.prefix, tails=candidates.tails, lengths=candidates.lengths)
     except OSError as error:
         notify(FellBack(what="candidate cache", reason=f"{cache} cannot be written: {error.strerror}"))
     return candidates
@@ -221,12 +225,17 @@ def _read(path: Path, pool: int) -> Candidates | None:
     return candidates if np.array_equal(filled, candidates.lengths) else None
 
 
-def _write(path: Path, candidates: Candidates) -> None:
+def write_cache(path: Path, **arrays: NDArray[Any]) -> None:
+    """Write arrays as a file of the cache folder, which is its owner's alone, or nothing.
+
+    Raises:
+        OSError: It cannot be written.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".candidates-")
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            np.savez(file, prefix=candidates.prefix, tails=candidates.tails, lengths=candidates.lengths)
+            np.savez(file, allow_pickle=False, **arrays)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

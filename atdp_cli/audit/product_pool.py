@@ -64,6 +64,18 @@ class ProductPool:
         )
 
 
+def list_candidates(product: ProductPool, template: Template) -> Candidates:
+    """All candidates of the template, in its order, without a tokenizer."""
+    slots = [slot for slot in template.slots if isinstance(slot, Characters)]
+    sizes = [len(ALPHABETS[slot.kind]) for slot in slots for _ in range(slot.length)]
+    chosen = np.unravel_index(np.arange(template.pool), sizes)
+    tails = np.empty((template.pool, len(product.steps)), dtype=np.int32)
+    for at, (step, place) in enumerate(zip(product.steps, product.places, strict=True)):
+        tails[:, at] = step[0] if place is None else step[chosen[place]]
+    lengths = np.full(template.pool, len(product.steps), dtype=np.int32)
+    return Candidates(prefix=product.prefix.astype(np.int32), tails=tails, lengths=lengths)
+
+
 def product_pool(tokenizer: "PreTrainedTokenizerFast", template: Template) -> ProductPool | None:
     """The pool as a product, if the tokenizer gives every character of the slots a token of its own; else None.
 

@@ -1,26 +1,49 @@
 """How a model ranks the canaries: candidates and their trie, scores, ranks."""
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from atdp_cli.audit.canary import Target, Template
 from atdp_cli.audit.exposure import Rank, Scores, rank_of
 from atdp_cli.audit.hypothesis_tests import Stratum
 from atdp_cli.audit.levels import SampleRule
-from atdp_cli.audit.pool import Candidates, default_cache, load_candidates, sampled, with_records
-from atdp_cli.audit.product_pool import ProductPool, exact_rank, product_pool
+from atdp_cli.audit.pool import (
+    Candidates,
+    default_cache,
+    load_candidates,
+    sampled,
+    tokenise,
+    with_records,
+    write_cache,
+)
+from atdp_cli.audit.product_pool import ProductPool, exact_rank, list_candidates, product_pool
 from atdp_cli.audit.pruning import score_likeliest
 from atdp_cli.audit.trie import Trie, build_trie, score_pool
 from atdp_cli.errors import RunError
-from atdp_cli.events import Notify
+from atdp_cli.events import FellBack, Notify
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 
 CHEAP_NODES = 20_000
 """Inner nodes of a pool that is never sampled by itself. GPT-2's tokenizer gives six digits 16,857, Llama's 111,111."""
+
+
+_SCORES = 1
+"""Version of a cache file of scores."""
+
+LEAST_KEPT = 100_000
+"""Candidates whose scores by a reference are kept; those of fewer are soon computed."""
+
+SPREAD, TOLERANCE = 32, 1e-3
+"""How many scores of a cache file are computed again, and by how much they may differ, nats: by the order of sums."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,7 +85,8 @@ def pool_of(
         return previous
     large = sampled(template)
     drawn = None if large or sample is None else _drawn(sample, tokenizer, template)
-    candidates = load_candidates(tokenizer, template, cache=default_cache(), sample=drawn, notify=notify)
+    make = partial(make_candidates, tokenizer, template, sample=drawn, notify=notify)
+    candidates = load_candidates(tokenizer, template, cache=default_cache(), sample=drawn, notify=notify, make=make)
     if large or drawn is not None:
         records = [encode_record(tokenizer, template.record(template.secret(target.index))) for target in targets]
         candidates = with_records(candidates, tokenizer, records)
@@ -73,6 +97,20 @@ def pool_of(
         sampled=large or drawn is not None,
         product=product_pool(tokenizer, template) if large else None,
     )
+
+
+def make_candidates(
+    tokenizer: PreTrainedTokenizerFast, template: Template, *, sample: int | None, notify: Notify
+) -> Candidates:
+    """As `tokenise` has them; put together from single tokens where each character of a secret is one.
+
+    Args:
+        sample: How many are drawn; None for all of a pool that can be listed.
+    """
+    product = None if sample is not None or sampled(template) else product_pool(tokenizer, template)
+    if product is not None:
+        return list_candidates(product, template)
+    return tokenise(tokenizer, template, sample=sample, notify=notify)
 
 
 def _drawn(rule: SampleRule, tokenizer: PreTrainedTokenizerFast, template: Template) -> int | None:
@@ -98,6 +136,55 @@ def all_scores(model: PreTrainedModel, pool: Pool, name: str, notify: Notify) ->
         scores = score_pool(model, pool.candidates, trie=pool.trie, name=name, notify=notify)
     check_finite(name, scores)
     return scores
+
+
+def reference_scores(
+    model: PreTrainedModel, pool: Pool, weights: Mapping[str, str], *, name: str, notify: Notify
+) -> Scores:
+    """`all_scores` of a public base model, from the user's cache if another audit has put them there.
+
+    A gate audits many models against one base. A sample has the canaries' own records in it, so it is never kept.
+
+    Args:
+        weights: SHA-256 of each file of the model.
+    """
+    if pool.sampled or len(pool.candidates.lengths) < LEAST_KEPT:
+        return all_scores(model, pool, name, notify)
+    path = default_cache() / f"scores-{_scores_key(model, pool, weights)}.npz"
+    kept = _read_scores(path, len(pool.candidates.lengths))
+    if kept is not None and _agree(kept, model, pool):
+        return kept
+    scores = all_scores(model, pool, name, notify)
+    try:
+        write_cache(path, scores=scores)
+    except OSError as error:
+        notify(FellBack(what="score cache", reason=f"{path.parent} cannot be written: {error.strerror}"))
+    return scores
+
+
+def _scores_key(model: PreTrainedModel, pool: Pool, weights: Mapping[str, str]) -> str:
+    candidates = pool.candidates
+    tokens = hashlib.sha256(candidates.prefix.tobytes() + candidates.tails.tobytes()).hexdigest()
+    parts = [_SCORES, sorted(weights.items()), pool.fingerprint, tokens, torch.__version__, model.device.type]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def _read_scores(path: Path, pool: int) -> Scores | None:
+    """What a cache file holds; None where it is missing or damaged."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
+            scores: Scores = kept["scores"]
+    except Exception:  # a damaged archive raises almost anything, and each means: score again
+        return None
+    return scores if scores.shape == (pool,) and scores.dtype == np.float64 and np.isfinite(scores).all() else None
+
+
+def _agree(kept: Scores, model: PreTrainedModel, pool: Pool) -> bool:
+    """Whether the model gives a spread of the candidates, the first and the last among them, the scores kept."""
+    candidates = pool.candidates
+    places = np.linspace(0, len(kept) - 1, num=min(SPREAD, len(kept))).astype(int)
+    some = Candidates(prefix=candidates.prefix, tails=candidates.tails[places], lengths=candidates.lengths[places])
+    return bool(np.abs(score_pool(model, some) - kept[places]).max() <= TOLERANCE)
 
 
 def likeliest_scores(

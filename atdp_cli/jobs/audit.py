@@ -24,6 +24,7 @@ from atdp_cli.audit.ranking import (
     pool_of,
     rank_targets,
     rank_targets_exactly,
+    reference_scores,
     sample_strata,
 )
 from atdp_cli.audit.request import Attack, AuditRequest, CanaryTargets, check_request
@@ -154,7 +155,8 @@ def _reference_scores(checkpoint: Checkpoint, shared: _Shared, notify: Notify) -
     canaries, pool, request, name = shared.canaries, shared.pool, shared.request, str(shared.request.reference)
     records, pairs, scores, numbers = None, None, np.zeros(0), None
     if canaries is not None and pool is not None:
-        scores = all_scores(checkpoint.model, pool, name, notify)
+        weights = seal_of(Path(name))
+        scores = reference_scores(checkpoint.model, pool, weights, name=name, notify=notify)
         pairs = pair_scores(checkpoint, canaries, name=name) if canaries.calibrated else None
         if Attack.MEMBERSHIP in request.attacks.chosen:
             records = canary_records(checkpoint, canaries.template, canaries.targets, name=name)

@@ -15,7 +15,7 @@ from atdp_cli.audit.canary import Target, parse_template
 from atdp_cli.audit.exposure import rank_of
 from atdp_cli.audit.levels import SampleRule
 from atdp_cli.audit.pool import tokenise
-from atdp_cli.audit.product_pool import exact_rank, product_pool
+from atdp_cli.audit.product_pool import exact_rank, list_candidates, product_pool
 from atdp_cli.audit.ranking import pool_of, sample_strata
 from atdp_cli.audit.trie import build_trie, score_pool
 from atdp_cli.events import ignore
@@ -44,6 +44,17 @@ def test_a_product_says_how_every_secret_is_split(by_character: Any, text: str) 
         chosen = [int(step[at]) for step, at in zip(product.steps, product.path(secret), strict=True)]
         assert [*product.prefix.tolist(), *chosen] == encode_record(by_character, template.record(secret))
     assert math.prod(step.size for step in product.steps) == template.pool
+
+
+@pytest.mark.parametrize("text", ["My ID is {digits:3}", "{digits:2}-{letters:1}.", "{hex:1}{digits:2} it is"])
+def test_it_lists_the_candidates_that_the_tokenizer_gives(by_character: Any, text: str) -> None:
+    template = parse_template(text)
+    product, expected = product_pool(by_character, template), tokenise(by_character, template)
+    assert product is not None
+    listed = list_candidates(product, template)
+    for part in ("prefix", "tails", "lengths"):
+        assert np.array_equal(getattr(listed, part), getattr(expected, part))
+        assert getattr(listed, part).dtype == getattr(expected, part).dtype
 
 
 @pytest.mark.parametrize("text", ["My ID is {digits:3}", "{digits:2}-{letters:1}.", "{hex:1}{digits:2} it is"])

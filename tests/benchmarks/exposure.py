@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.exposure --json
 
-GPT-2's tokenizer (../shared) and a random GPT-2 of 4 layers of width 128; for pruning and for the gate the same model
-after it has memorised the ten canaries of `plant-canary`: training stops when no other candidate can be as likely as
-any of them. One thread everywhere, tokenising included. Seconds are those of the processor, so that other work on
+GPT-2's tokenizer (../shared; with `--tokenizer llama` one with a token a digit) and a random GPT-2 of 4 layers of width
+128; for pruning and for the gate the same model after it has memorised the ten canaries of `plant-canary`: training
+stops when no other candidate can be as likely as any of them. One thread everywhere, tokenising included. Seconds are those of the processor, so that other work on
 the machine counts for little, and the least of the rounds; the gate's are wall-clock seconds as well.
 
 Naive scoring passes padded candidates through the model in batches, takes the log-softmax of all logits, and shares
@@ -15,7 +15,8 @@ cached, both read them from the cache. Ours also builds the trie.
 `gate_seconds` is the whole of `audit_models` on the memorised model with the candidates cached: checkpoint, candidates,
 trie, ranks, verdict. `gate_process_seconds` is `atdp audit-canary` from start to end, imports included.
 `peak_memory_bytes` is what tokenising, building the trie and scoring all candidates add to a process that has loaded
-the model.
+the model. `reference_processor_seconds` is an audit by all candidates beside a reference whose scores nobody has kept,
+and `kept_reference_processor_seconds` the next one.
 """
 
 import argparse
@@ -41,6 +42,7 @@ from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.manifest import read_manifest
 from atdp_cli.audit.pool import PADDING, Candidates, load_candidates
 from atdp_cli.audit.pruning import score_likeliest
+from atdp_cli.audit.ranking import make_candidates
 from atdp_cli.audit.request import AuditRequest, load_request
 from atdp_cli.audit.trie import build_trie, score_pool
 from atdp_cli.audit_result import Audit, Verdict
@@ -50,7 +52,9 @@ from atdp_cli.model.checkpoint import load_checkpoint
 from atdp_cli.model.tokens import encode_record
 
 ROOT = Path(__file__).parents[2]
-TOKENIZER = ROOT.parent / "shared" / "models" / "gpt2-tokenizer"
+MODELS = ROOT.parent / "shared" / "models"
+TOKENIZERS = {"gpt2": MODELS / "gpt2-tokenizer", "llama": MODELS / "stories15M"}
+"""GPT-2's has tokens of up to three digits, Llama's one token a digit."""
 TEMPLATE = parse_template("My ID is {digits:6}")
 
 
@@ -59,6 +63,7 @@ class Setup:
     """What is measured: a folder with the checkpoints `random` and `memorised`, a manifest, and a cache."""
 
     folder: Path
+    tokenizer: Path
     rounds: int
     sample: int
     batches: tuple[int, ...]
@@ -72,23 +77,28 @@ class Setup:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--tokenizer", choices=TOKENIZERS, default="gpt2")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sample", type=int, default=512, help="candidates that naive scoring is extrapolated from")
     parser.add_argument("--batches", type=int, nargs="+", default=[4, 8, 16, 32, 64, 128, 256], help="naive scoring's")
     parser.add_argument("--peak-of", type=Path, metavar="MODEL", help="print bytes")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    if not TOKENIZER.is_dir():
-        sys.exit(f"There is no folder {TOKENIZER}.")
+    tokenizer = TOKENIZERS[arguments.tokenizer]
+    if not tokenizer.is_dir():
+        sys.exit(f"There is no folder {tokenizer}.")
     if arguments.peak_of:
         sys.stdout.write(f"{own_peak(arguments.peak_of)}\n")
         return
     with tempfile.TemporaryDirectory() as name:
         os.environ["XDG_CACHE_HOME"] = name
         batches = tuple(arguments.batches)
-        setup = Setup(folder=Path(name), rounds=arguments.rounds, sample=arguments.sample, batches=batches)
+        setup = Setup(
+            folder=Path(name), tokenizer=tokenizer, rounds=arguments.rounds, sample=arguments.sample, batches=batches
+        )
         prepare(setup)
-        result = {**speeds(setup), **gate(setup), "peak_memory_bytes": peak_of(setup.folder / "random")}
+        result = {**speeds(setup), **gate(setup), **beside_reference(setup)}
+        result["peak_memory_bytes"] = peak_of(setup.folder / "random")
     result |= {"threads": 1, "load": os.getloadavg()[0]}
     lines = "".join(f"{name:<24}{figure}\n" for name, figure in result.items())
     sys.stdout.write(json.dumps(result) + "\n" if arguments.json else lines)
@@ -96,7 +106,7 @@ def main() -> None:
 
 def prepare(setup: Setup) -> None:
     """Saves a random model, plants ten canaries, and trains the model on the planted lines until it knows them."""
-    tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
+    tokenizer = AutoTokenizer.from_pretrained(setup.tokenizer)
     torch.manual_seed(0)
     ends = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
     config = GPT2Config(vocab_size=len(tokenizer), n_layer=4, n_embd=128, n_head=4, n_positions=64, **ends)
@@ -155,7 +165,7 @@ def speeds(setup: Setup) -> dict[str, Any]:
 
     seconds = least(
         {
-            "tokenise": lambda: load_candidates(tokenizer, TEMPLATE, cache=None),
+            "tokenise": lambda: make_candidates(tokenizer, TEMPLATE, sample=None, notify=ignore),
             "read": lambda: load_candidates(tokenizer, TEMPLATE, cache=setup.cache),
             "trie": lambda: score_pool(model, candidates),
             "pruned": pruned,
@@ -238,6 +248,17 @@ def gate(setup: Setup) -> dict[str, Any]:
         "gate_processor_seconds": round(min(spent), 2),
         "gate_process_seconds": round(min(process), 2),
     }
+
+
+def beside_reference(setup: Setup) -> dict[str, Any]:
+    """Processor seconds of an audit by all candidates beside the random model as reference: the first, and the next."""
+    request = AuditRequest(reference=setup.folder / "random", exact="always")
+    canaries, spent = load_request(setup.folder / "canaries.json", None), []
+    for _ in range(2):
+        before = time.process_time()
+        list(audit_models([setup.folder / "memorised"], canaries, request, ignore))
+        spent.append(round(time.process_time() - before, 2))
+    return {"reference_processor_seconds": spent[0], "kept_reference_processor_seconds": spent[1]}
 
 
 def peak_of(model: Path) -> int:
