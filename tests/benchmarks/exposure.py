@@ -4,8 +4,9 @@
 
 GPT-2's tokenizer (../shared; with `--tokenizer llama` one with a token a digit) and a random GPT-2 of 4 layers of width
 128; for pruning and for the gate the same model after it has memorised the ten canaries of `plant-canary`: training
-stops when no other candidate can be as likely as any of them. One thread everywhere, tokenising included. Seconds are those of the processor, so that other work on
-the machine counts for little, and the least of the rounds; the gate's are wall-clock seconds as well.
+stops when no other candidate can be as likely as any of them. One thread everywhere, tokenising included. Seconds are
+those of the processor, so that other work on the machine counts for little, and the least of the rounds; the gate's are
+wall-clock seconds as well.
 
 Naive scoring passes padded candidates through the model in batches, takes the log-softmax of all logits, and shares
 nothing between candidates. It is measured on a sample for several batch sizes, and the fastest counts;
