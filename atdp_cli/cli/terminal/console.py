@@ -11,6 +11,7 @@ from rich.text import Text
 
 from atdp_cli.cli.terminal.bars import Bars, Pace
 from atdp_cli.cli.terminal.escape import escaped, escaped_json, escaped_lines
+from atdp_cli.cli.terminal.estimate import StageEstimate
 from atdp_cli.cli.terminal.json_lines import EventLines, ProgressOption, write_line
 from atdp_cli.events import (
     CrossChecked,
@@ -117,12 +118,24 @@ def progress(console: Console, how: ProgressOption) -> Iterator[Notify]:
         lines.flush()
 
 
+def _detail(event: StepDone, pace: Pace) -> str:
+    """What stands beside the bar of a stage."""
+    noise = "" if event.noise_multiplier is None else f"σ {event.noise_multiplier:.2f}, "
+    return f"{noise}{pace.after(event.tokens):,.0f} tok/s"
+
+
+def _say(console: Console, stage: str, text: str | None) -> None:
+    if text is not None:
+        console.print(f"stage {stage}: {text}", soft_wrap=True)
+
+
 @contextmanager
 def _for_people(console: Console) -> Iterator[Notify]:
     """A `notify` that draws one bar a task and prints the rest."""
     bars = Bars(console)
     advance = bars.advance
     paces: dict[str, Pace] = {}
+    estimates: dict[str, StageEstimate] = {}
 
     def notify(event: Event) -> None:
         match event:
@@ -131,10 +144,9 @@ def _for_people(console: Console) -> Iterator[Notify]:
             case StageStarted(stage=stage, steps=steps):
                 paces[stage] = Pace()
                 advance(f"stage {stage}", 0, steps)
-            case StepDone(stage=stage, step=step, steps=steps, noise_multiplier=sigma, tokens=tokens):
-                noise = "" if sigma is None else f"σ {sigma:.2f}, "
-                rate = paces.setdefault(stage, Pace()).after(tokens)
-                advance(f"stage {stage}", step, steps, f"{noise}{rate:,.0f} tok/s")
+            case StepDone(stage=stage, step=step, steps=steps):
+                advance(f"stage {stage}", step, steps, _detail(event, paces.setdefault(stage, Pace())))
+                _say(console, stage, estimates.setdefault(stage, StageEstimate()).after(steps - step))
             case EpochDone(stage=stage, epoch=epoch, epochs=epochs):
                 shown = (figure(event.all_tokens), figure(event.sensitive), figure(event.other))
                 console.print(
