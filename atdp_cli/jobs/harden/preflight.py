@@ -36,8 +36,11 @@ from atdp_cli.training.trials import SCORED_RECORDS
 SAMPLED_RECORDS = 64
 """Records whose length is measured, spread over those that are looked at."""
 
-FILLS = 2
-"""Physical batches that are timed, where a step has so many."""
+TIMED_FILLS, MEASURED_FILLS = 1, 2
+"""Physical batches whose time, and whose memory, is measured, where a step has so many."""
+
+LONG_SECONDS = 0.5
+"""What takes so long is timed once, as warming up is a small part of it."""
 
 TIMED_NORMALS = 1 << 18
 TIMED_PARAMETERS = 1 << 20
@@ -93,9 +96,9 @@ def random_corpus(planned: Planned, loaded: LoadedModel, places: Sequence[int]) 
 
 
 def one_step(examples: Sequence[Example], batch: int, tokens: int) -> tuple[Example, ...]:
-    """Records of a step, no more than fill `FILLS` physical batches of so many tokens."""
+    """Records of a step, no more than so many tokens, but one at least."""
     chosen: list[Example] = []
-    left = FILLS * tokens
+    left = tokens
     for example in islice(cycle(examples), batch):
         left -= count_tokens([example])
         if chosen and left < 0:
@@ -105,11 +108,11 @@ def one_step(examples: Sequence[Example], batch: int, tokens: int) -> tuple[Exam
 
 
 def _sample(
-    stage: StagePlan, request: HardenRequest, model: PreTrainedModel, examples: Sequence[Example]
+    stage: StagePlan, request: HardenRequest, model: PreTrainedModel, examples: Sequence[Example], *, fills: int
 ) -> tuple[Example, ...]:
     if not reads_records(stage.stage):
         return ()
-    return one_step(examples, stage.batch, request.microbatch or default_tokens(model))
+    return one_step(examples, stage.batch, fills * (request.microbatch or default_tokens(model)))
 
 
 def _stage_seconds(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, examples: Sequence[Example]) -> float:
@@ -119,7 +122,7 @@ def _stage_seconds(stage: StagePlan, request: HardenRequest, loaded: LoadedModel
         step = parameters * _seconds_a_parameter()
         if stage.noise_multipliers:
             step += parameters * _seconds_a_normal() / ranks.size
-        if sample := _sample(stage, request, model, examples):
+        if sample := _sample(stage, request, model, examples, fills=TIMED_FILLS):
             # A reference runs forwards only, which is a third of a step.
             passes = 4 / 3 if reads_reference(stage.stage) else 1.0
             own = local_items(ranks, sample)
@@ -173,6 +176,8 @@ def _seconds(work: Callable[[], object]) -> float:
         started = time.monotonic()
         work()
         seconds.append(time.monotonic() - started)
+        if seconds[-1] > LONG_SECONDS:
+            break
     return min(seconds)
 
 
@@ -215,7 +220,7 @@ def _peak(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, example
     elif CLEAR.exists():
         CLEAR.write_text("5")
     with training_only(model, stage.stage.layers):
-        loaded.engine.run(model, _sample(stage, request, model, examples), 1.0)
+        loaded.engine.run(model, _sample(stage, request, model, examples, fills=MEASURED_FILLS), 1.0)
     return int(torch.cuda.max_memory_allocated(model.device)) if graphics else _process_bytes("VmHWM")
 
 
