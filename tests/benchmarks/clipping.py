@@ -36,7 +36,7 @@ from opacus.grad_sample import GradSampleModuleFastGradientClipping
 from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
 from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 from torch.nn import functional as F
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration
 
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.rng import secure_stream
@@ -54,14 +54,27 @@ MEMORY_STEPS = 3
 Step = Callable[[], None]
 
 
+PRIVATE = ("bookkeeping", "loop", "opacus", "opacus_hooks", "opacus_ghost")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """GPT-2 with 4 layers of width 256."""
+    """GPT-2 with 4 layers of width 256, if nothing else is said.
+
+    Attributes:
+        engines: Those that are measured; the others take too long, or do not take the model.
+        encoder: Whether it is a T5, whose encoder reads the same tokens.
+    """
 
     name: str
     vocabulary: int
     batch: int
     rank: int | None = None
+    layers: int = 4
+    width: int = 256
+    heads: int = 4
+    encoder: bool = False
+    engines: tuple[str, ...] = PRIVATE
 
 
 CASES = (
@@ -70,8 +83,18 @@ CASES = (
     Case(name="V=50,257 B=8", vocabulary=50257, batch=8),
     Case(name="LoRA r=8, V=8,192 B=8", vocabulary=8192, batch=8, rank=8),
     Case(name="LoRA r=8, V=8,192 B=32", vocabulary=8192, batch=32, rank=8),
+    Case(name="T5, V=8,192 B=8", vocabulary=8192, batch=8, encoder=True, engines=("bookkeeping", "loop")),
+    Case(name="T5, V=8,192 B=32", vocabulary=8192, batch=32, encoder=True, engines=("bookkeeping", "loop")),
+    Case(
+        name="135M, V=49,152 B=8",
+        vocabulary=49152,
+        batch=8,
+        layers=27,
+        width=576,
+        heads=9,
+        engines=("bookkeeping",),
+    ),
 )
-PRIVATE = ("bookkeeping", "loop", "opacus", "opacus_hooks", "opacus_ghost")
 
 
 def main() -> None:
@@ -95,7 +118,7 @@ def main() -> None:
 
 def measure(case: Case, rounds: int) -> dict[str, Any]:
     times = seconds(case, rounds)
-    memory = {engine: memory_of(engine, case) for engine in ("nonprivate", *PRIVATE)}
+    memory = {engine: memory_of(engine, case) for engine in ("nonprivate", *case.engines)}
     return {
         "case": case.name,
         "seconds_nonprivate": round(statistics.median(times["nonprivate"]), 3),
@@ -103,16 +126,16 @@ def measure(case: Case, rounds: int) -> dict[str, Any]:
             engine: round(
                 statistics.median(slow / fast for slow, fast in zip(times[engine], times["nonprivate"], strict=True)), 3
             )
-            for engine in PRIVATE
+            for engine in case.engines
         },
         "bytes_nonprivate": memory["nonprivate"],
-        "peak_memory_ratio": {engine: round(memory[engine] / memory["nonprivate"], 3) for engine in PRIVATE},
+        "peak_memory_ratio": {engine: round(memory[engine] / memory["nonprivate"], 3) for engine in case.engines},
     }
 
 
 def seconds(case: Case, rounds: int) -> dict[str, list[float]]:
     """Of each engine in each round."""
-    steps = {engine: make_step(engine, case) for engine in ("nonprivate", *PRIVATE)}
+    steps = {engine: make_step(engine, case) for engine in ("nonprivate", *case.engines)}
     for step in steps.values():
         step()
     order = random.Random(0)
@@ -151,17 +174,21 @@ def make_step(engine: str, case: Case) -> Step:
     optimizer = torch.optim.AdamW(trainable(model), lr=1e-5)
     ids = torch.from_numpy(np.random.default_rng(0).integers(0, case.vocabulary, (case.batch, LENGTH)))
     if engine == "nonprivate":
-        return nonprivate(model, optimizer, ids)
+        return nonprivate(model, optimizer, ids, encoder=case.encoder)
     if engine == "opacus_hooks":
         return opacus_hooks(model, optimizer, ids)
     if engine == "opacus_ghost":
         return opacus_ghost(model, optimizer, ids)
-    return ours(model, optimizer, ids, our_engine(engine, default_tokens(model)))
+    return ours(model, optimizer, ids, our_engine(engine, default_tokens(model)), encoder=case.encoder)
 
 
 def make_model(case: Case, *, tied: bool) -> Any:
     torch.manual_seed(0)
-    shape = {"n_embd": 256, "n_layer": 4, "n_head": 4, "n_positions": LENGTH}
+    if case.encoder:
+        size = {"d_model": case.width, "d_ff": 4 * case.width, "num_layers": case.layers, "num_heads": case.heads}
+        t5 = T5Config(vocab_size=case.vocabulary, d_kv=case.width // case.heads, dropout_rate=0.0, **size)
+        return T5ForConditionalGeneration(t5).eval()
+    shape = {"n_embd": case.width, "n_layer": case.layers, "n_head": case.heads, "n_positions": LENGTH}
     dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
     special = {"bos_token_id": 0, "eos_token_id": 0}
     config = GPT2Config(vocab_size=case.vocabulary, tie_word_embeddings=tied, **shape, **dropout, **special)
@@ -172,12 +199,12 @@ def make_model(case: Case, *, tied: bool) -> Any:
     return peft.get_peft_model(model, peft.LoraConfig(r=case.rank, target_modules=targets, fan_in_fan_out=True)).eval()
 
 
-def nonprivate(model: Any, optimizer: torch.optim.Optimizer, ids: torch.Tensor) -> Step:
+def nonprivate(model: Any, optimizer: torch.optim.Optimizer, ids: torch.Tensor, *, encoder: bool = False) -> Step:
     # As transformers does: shifted labels, so that the logits need no copy.
     labels = F.pad(ids[:, 1:], (0, 1), value=-100).flatten()
 
     def step() -> None:
-        logits = model(input_ids=ids, use_cache=False).logits
+        logits = model(input_ids=ids, use_cache=False, **({"decoder_input_ids": ids} if encoder else {})).logits
         loss = F.cross_entropy(logits.flatten(0, 1), labels)
         loss.backward()  # type: ignore[no-untyped-call]
         del logits, loss
@@ -194,18 +221,23 @@ def our_engine(name: str, tokens: int) -> ClippingEngine:
     return lambda model, records, clip_norm: batched(model, records, clip_norm, tokens=tokens, positions=True)
 
 
-def make_records(ids: torch.Tensor) -> list[Example]:
-    """A record for each row, all of its tokens but the first of weight 1."""
+def make_records(ids: torch.Tensor, *, encoder: bool = False) -> list[Example]:
+    """A record for each row, all of its tokens but the first of weight 1; an encoder reads the same."""
     length = ids.shape[1]
     nothing = np.zeros(length, dtype=np.bool_)
     weights = np.ones(length, dtype=np.float32)
     weights[0] = 0
-    windows = [Window(row, values.numpy(), nothing, nothing, nothing) for row, values in enumerate(ids.cpu())]
+    rows = ids.cpu().numpy()
+    windows = [
+        Window(number, row, nothing, nothing, nothing, row if encoder else None) for number, row in enumerate(rows)
+    ]
     return [Example((window,), (weights,)) for window in windows]
 
 
-def ours(model: Any, optimizer: torch.optim.Optimizer, ids: torch.Tensor, engine: ClippingEngine) -> Step:
-    records = make_records(ids)
+def ours(
+    model: Any, optimizer: torch.optim.Optimizer, ids: torch.Tensor, engine: ClippingEngine, *, encoder: bool = False
+) -> Step:
+    records = make_records(ids, encoder=encoder)
     stream = secure_stream()
 
     def step() -> None:
@@ -265,8 +297,9 @@ def table(cases: list[dict[str, Any]]) -> str:
     """Markdown: time and, after the slash, memory."""
     lines = ["| | " + " | ".join(PRIVATE) + " |", "|---" * (len(PRIVATE) + 1) + "|"]
     for case in cases:
-        pairs = [(case["ratio_to_nonprivate"][engine], case["peak_memory_ratio"][engine]) for engine in PRIVATE]
-        lines.append(f"| {case['case']} | " + " | ".join(f"{slow:.2f} / {large:.2f}" for slow, large in pairs) + " |")
+        times, sizes = case["ratio_to_nonprivate"], case["peak_memory_ratio"]
+        cells = [f"{times[name]:.2f} / {sizes[name]:.2f}" if name in times else "–" for name in PRIVATE]
+        lines.append(f"| {case['case']} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
