@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import binom
 
 from atdp_cli.audit.memory.memory_map import MappedCorpus, MappedRecord, find_memorised, rank_places
@@ -168,3 +170,26 @@ def test_places_of_equal_text_have_one_number_and_one_rank(checkpoint: Checkpoin
     assert all(len(values) == 1 for values in by_text.values())
     assert len({place.value for place in found.places}) == len(by_text)
     assert {place.label for place in found.places} == {MEMORISED}
+
+
+@given(st.lists(st.sampled_from(["ab", " ", "\n", "  ", "c d", " e", ""]), min_size=1, max_size=8), st.data())
+def test_every_place_has_a_character_that_is_seen(pieces: list[str], data: st.DataObject) -> None:
+    """Whatever stands out, also white space at a record's end."""
+    ends = np.cumsum([len(piece) for piece in pieces])
+    offsets = np.stack([ends - [len(piece) for piece in pieces], ends], axis=1)
+    surprises = data.draw(st.lists(st.floats(-9, 0), min_size=len(pieces), max_size=len(pieces)))
+
+    def scores(log_p: Sequence[float]) -> TokenScores:
+        return TokenScores(
+            ids=np.arange(len(log_p)),
+            offsets=offsets[: len(log_p)],
+            log_p=np.array(log_p, dtype=np.float32),
+            greedy=np.zeros(len(log_p), dtype=np.bool_),
+        )
+
+    text = "".join(pieces)
+    corpus = MappedCorpus(training=mapped([text]), held_out=mapped(["".join(pieces[:1])], first=2))
+    findings = find_memorised(corpus, [scores(surprises), scores([-9.0])], None, fdr=0.6)
+    for place in findings.places:
+        assert place.start < place.end <= len(text)
+        assert text[place.start : place.end].strip()

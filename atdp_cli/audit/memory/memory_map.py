@@ -11,6 +11,7 @@ from math import isfinite
 from statistics import median
 
 import numpy as np
+import numpy.typing as npt
 
 from atdp_cli.audit.attacks.extraction import queries_needed
 from atdp_cli.audit.memory.conformal import Floats, adjusted_p_values, conformal_p_values, fewest_findings
@@ -144,9 +145,18 @@ def _gains(
         (scores.ids, record.group) for scores, record in zip(model[count:], corpus.held_out, strict=True)
     )
     return tuple(
-        token_gains(ratio, average, known.ends(scores.ids, group=None if place < count else record.group))
+        token_gains(
+            ratio,
+            average,
+            known.ends(scores.ids, group=None if place < count else record.group) | _blank(record.text, scores),
+        )
         for place, (ratio, scores, record) in enumerate(zip(ratios, model, corpus.records, strict=True))
     )
+
+
+def _blank(text: str, scores: TokenScores) -> npt.NDArray[np.bool_]:
+    """Which tokens are white space alone, or no character: a stretch of them is no text, shape [T]."""
+    return np.array([not text[start:end].strip() for start, end in scores.offsets.tolist()], dtype=np.bool_)
 
 
 def _by_group(records: Sequence[MappedRecord], gains: Sequence[Gains]) -> Floats:

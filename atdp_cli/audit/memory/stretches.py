@@ -73,10 +73,10 @@ def log_ratios(model: TokenScores, reference: TokenScores | None) -> Gains:
     return ratios if reference is None else ratios - reference.log_p
 
 
-def token_gains(ratios: Gains, average: float, frequent: npt.NDArray[np.bool_]) -> Gains:
-    """The gain of each token, shape [T]: that of the first is 0, and that of a frequent one at most 0."""
+def token_gains(ratios: Gains, average: float, uncounted: npt.NDArray[np.bool_]) -> Gains:
+    """The gain of each token, shape [T]: that of the first is 0, and that of one that is no memory at most 0."""
     gains = ratios - average
-    gains[frequent] = np.minimum(gains[frequent], 0.0)
+    gains[uncounted] = np.minimum(gains[uncounted], 0.0)
     gains[:1] = 0.0
     return gains
 
