@@ -3,6 +3,7 @@
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -28,11 +29,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def planted(atdp: Atdp, place: Path, output: Path, *options: object) -> dict[str, object]:
+def planted(atdp: Atdp, place: Path, output: Path, *options: object) -> dict[str, Any]:
     files = ("-o", output, "--manifest", output.with_suffix(".json"), "--tokenizer", place / "model")
     done = atdp("plant-canary", place / "corpus.txt", *files, *options)
     assert done.code == 0, done.err
-    manifest: dict[str, object] = json.loads(output.with_suffix(".json").read_text(encoding="utf-8"))
+    manifest: dict[str, Any] = json.loads(output.with_suffix(".json").read_text(encoding="utf-8"))
     return manifest
 
 
@@ -59,7 +60,6 @@ def test_no_record_has_an_unused_token_and_coins_decide(atdp: Atdp, place: Path,
     corpus = (place / "corpus.txt").read_text(encoding="utf-8").splitlines()
     used = {token for line in corpus for token in encode_record(tokenizer, line)}
     choices = manifest["choices"]
-    assert isinstance(choices, dict)
     words = choices["unused-token"]
     assert len(words) >= 40
     for word in words:
@@ -75,7 +75,6 @@ def test_the_least_expected_half_is_drawn_from(atdp: Atdp, place: Path, tmp_path
     with torch.no_grad():
         log_p = checkpoint.model(torch.tensor([first])).logits[0, -1].log_softmax(-1)
     choices = manifest["choices"]
-    assert isinstance(choices, dict)
     drawn = set(choices["high-perplexity"])
     scores = {word: float(log_p[token]) for token, word in of_token.items()}
     assert len(drawn) == len(scores) // 2
@@ -83,26 +82,29 @@ def test_the_least_expected_half_is_drawn_from(atdp: Atdp, place: Path, tmp_path
 
 
 def test_an_audit_says_what_a_gaussian_mechanism_would_have_spent(atdp: Atdp, place: Path, tmp_path: Path) -> None:
-    """The model learns what was planted by heart, so nearly all coins are guessed."""
-    options = ("--kind", "unused-token", "--count", 6, "--repeats", 1)
-    manifest = planted(atdp, place, tmp_path / "p.txt", *options)
-    canaries = manifest["canaries"]
-    assert isinstance(canaries, list)
+    """The model learns what was planted by heart: all guesses are right where the coins took three other words than
+    they left."""
+    options = ("--kind", "unused-token", "--count", 8, "--repeats", 1)
+    canaries: list[dict[str, Any]] = []
+    while (
+        len({str(each["token_ids"]) for each in canaries}) < 8
+        or not 3 <= sum(each["planted"] for each in canaries) <= 5
+    ):
+        canaries = planted(atdp, place, tmp_path / "p.txt", *options, "--force")["canaries"]
     checkpoint = load_checkpoint(place / "model")
     optimizer = torch.optim.AdamW(checkpoint.model.parameters(), lr=3e-3)
+    ids = torch.tensor([canary["token_ids"] for canary in canaries if canary["planted"]])
     for _ in range(60):
-        for canary in canaries:
-            if canary["planted"]:
-                ids = torch.tensor([canary["token_ids"]])
-                checkpoint.model(ids, labels=ids).loss.backward()
-                optimizer.step()
-                optimizer.zero_grad()
+        checkpoint.model(ids, labels=ids).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
     checkpoint.model.save_pretrained(tmp_path / "trained")
     checkpoint.tokenizer.save_pretrained(tmp_path / "trained")
     given = ("--manifest", tmp_path / "p.json", "--guesses", 6, "--alpha", 0.2)
     done = atdp("audit-canary", tmp_path / "trained", *given, "--json")
     [bound] = [each for each in done.json["models"][0]["epsilon"] if each["method"] == "in-out"]
-    assert bound["gaussian"] >= bound["epsilon"]
+    assert bound["correct"] == bound["guesses"] == 6
+    assert bound["gaussian"] >= bound["epsilon"] > 0
     assert "If the mechanism is Gaussian, ε ≥ " in atdp("audit-canary", tmp_path / "trained", *given).out.replace(
         "\n", " "
     )
