@@ -8,7 +8,9 @@ lines for three epochs, and the map is drawn with other lines held out and the c
 texts of which a place covers half or more; `planted_share` is the share of the places that overlap a planted text:
 what else is found may be memorised as well. `flagged` counts the texts that the detector flags most of. For `unread`
 the checkpoint itself, which read none of the lines, is mapped with them relabelled at random: the share of relabelings
-with a finding is the false discovery rate, with its upper 95 % limit. `--seed` draws other texts and lines.
+with a finding is the false discovery rate, with its upper 95 % limit. `--seed` draws other texts and lines. With
+`--others N` nothing is planted: N models that `no-dp` trained on as many other lines, each on its own, are mapped with
+the checkpoint as reference, likewise with the lines relabelled.
 
 With `--loop` the trained model is then hardened from the checkpoint: without the map, with `--also` it, and a second
 time with a map of the result too. `loop` has for each model what a new map finds against lines that the first one did
@@ -68,6 +70,7 @@ def main() -> None:
     parser.add_argument("--held-out", type=int, default=1000)
     parser.add_argument("--relabelings", type=int, default=200)
     parser.add_argument("--loop", action="store_true", help="also harden with the map and draw it again")
+    parser.add_argument("--others", type=int, default=0, help="models that were trained on other lines")
     parser.add_argument("--characters", type=int, default=300, help="of a line; the rest is left out")
     parser.add_argument("--pairs", nargs="+", metavar="MODEL+CORPUS", help=f"default: {' '.join(map('+'.join, PAIRS))}")
     arguments = parser.parse_args()
@@ -77,7 +80,8 @@ def main() -> None:
     measured = []
     for model, corpus in pairs:
         with tempfile.TemporaryDirectory() as folder:
-            measured.append({"pair": f"{model}+{corpus}"} | measure(MODELS[model], corpus, Path(folder), arguments))
+            work = others if arguments.others else measure
+            measured.append({"pair": f"{model}+{corpus}"} | work(MODELS[model], corpus, Path(folder), arguments))
         sys.stderr.write(f"{json.dumps(measured[-1])}\n")
     if arguments.json:
         settings = {name: getattr(arguments, name) for name in ("seed", "lines", "held_out", "relabelings")}
@@ -114,6 +118,22 @@ def measure(model: Path, corpus: str, folder: Path, arguments: argparse.Namespac
         "unread": unread(model, training, held_out, arguments.relabelings, arguments.seed),
         "loop": loop(model, folder, planted) if arguments.loop else None,
     }
+
+
+def others(model: Path, corpus: str, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Models that were trained, but on none of the lines."""
+    dice = random.Random(arguments.seed)
+    lines = [line[: arguments.characters].strip() for line in corpora()[corpus] if not line.startswith("=")]
+    sizes = (arguments.lines, arguments.held_out, *(arguments.lines,) * arguments.others)
+    drawn = iter(dice.sample(lines, sum(sizes)))
+    training, held_out, *parts = (list(islice(drawn, size)) for size in sizes)
+    found = []
+    for number, part in enumerate(parts):
+        data, trained = folder / f"{number}.txt", folder / f"model-{number}"
+        data.write_text("\n".join(part) + "\n", encoding="utf-8")
+        atdp("harden", model, "--data", data, *COMMON, "--recipe", "no-dp", "--epochs", 3, "-o", trained)
+        found.append(unread(trained, training, held_out, arguments.relabelings, arguments.seed, reference=model))
+    return {"unread": found}
 
 
 def loop(model: Path, folder: Path, planted: Sequence[Planted]) -> dict[str, Any]:
@@ -227,18 +247,39 @@ def planted_share(planted: Sequence[Planted], file: Path) -> float | None:
     return round(sum(hits) / len(hits), 3) if hits else None
 
 
-def unread(model: Path, training: list[str], held_out: list[str], relabelings: int, seed: int) -> dict[str, float]:
-    """The share of relabelings of lines that the checkpoint never read with a finding, and its upper 95 % limit."""
+def unread(
+    model: Path,
+    training: list[str],
+    held_out: list[str],
+    relabelings: int,
+    seed: int,
+    *,
+    reference: Path | None = None,
+) -> dict[str, float]:
+    """The share of relabelings of lines that the model never read with a finding, and its upper 95 % limit."""
     lines = [*training, *held_out]
-    scores = score_tokens(load_checkpoint(model), lines, name="unread", notify=ignore)
+    scores, *bases = (
+        score_tokens(load_checkpoint(folder), lines, name="unread", notify=ignore)
+        for folder in (model, *(() if reference is None else (reference,)))
+    )
     dice = np.random.default_rng(seed)
-    false = sum(relabelled(lines, scores, len(training), dice) for _ in range(relabelings))
+    false = sum(relabelled(lines, scores, bases, len(training), dice) for _ in range(relabelings))
     upper = float(beta.ppf(0.95, false + 1, relabelings - false)) if false < relabelings else 1.0
     return {"false_discovery_rate": false / relabelings, "upper": round(upper, 4)}
 
 
-def relabelled(lines: Sequence[str], scores: Sequence[TokenScores], size: int, dice: np.random.Generator) -> bool:
-    """Whether anything is found among `size` of the lines at random against the others."""
+def relabelled(
+    lines: Sequence[str],
+    scores: Sequence[TokenScores],
+    bases: Sequence[Sequence[TokenScores]],
+    size: int,
+    dice: np.random.Generator,
+) -> bool:
+    """Whether anything is found among `size` of the lines at random against the others.
+
+    Args:
+        bases: The reference's scores; none without one.
+    """
     places = dice.permutation(len(lines))
     parts = [
         tuple(
@@ -248,7 +289,8 @@ def relabelled(lines: Sequence[str], scores: Sequence[TokenScores], size: int, d
         for part in (places[:size], places[size:])
     ]
     corpus = MappedCorpus(training=parts[0], held_out=parts[1])
-    return find_memorised(corpus, [scores[place] for place in places], None, fdr=FDR).calibrated
+    own, *base = ([each[place] for place in places] for each in (scores, *bases))
+    return find_memorised(corpus, own, base[0] if base else None, fdr=FDR).calibrated
 
 
 def atdp(*arguments: object) -> str:

@@ -17,6 +17,8 @@ from atdp_cli.text.options import DetectionOptions, RecordOptions, ReplacingOpti
 from atdp_cli.training.options import DeviceOptions
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from atdp_cli.jobs.audit_corpus import CorpusMap
     from atdp_cli.report.ci.checks import ResultFile
 
@@ -40,32 +42,20 @@ def audit_corpus_command(
     """Map what each model has memorised of its corpus: the places that it knows better than held-out text.
 
     Nothing needs to be planted, and no detector is asked: two passes over every record find stretches that stand out.
-    Exit codes: 0 within --max-memorised, or no limit; 1 above it; 2 usage or unreadable input; 3 not completed;
+    Exit codes: 0 within --max-memorised, no worse than --baseline, or no limit; 1 above it; 2 usage or unreadable input; 3 not completed;
     4 above it, but the held-out records are too few to be sure.
     """
-    from atdp_cli.files.atomic_write import same_file
-    from atdp_cli.files.corpus_file import check_readable
-    from atdp_cli.memory_result import MemoryDocument
-    from atdp_cli.model.folder import check_folder
     from atdp_cli.report.ci.memory_baseline import compared_with, read_map_baseline
 
     corpus.check()
-    if writing.output is not None and len(models) > 1:
-        raise UsageError("-o takes the map of one model.", "Map the models one by one, or use --json.")
-    writing.check(corpus.data, force=replacing.force)
+    writing.check(corpus.data, models, force=replacing.force)
     against.check(mapping.max_memorised)
-    for file in (corpus.data, corpus.valid):
-        if file is not None:
-            check_readable(file)
-    for folder in (*models, *(() if mapping.reference is None else (mapping.reference,))):
-        check_folder(folder)
-    if mapping.reference is not None and any(same_file(mapping.reference, folder) for folder in models):
-        raise UsageError("The reference is a model to map.", "Give the base that it was trained from, or leave it out.")
+    _check_paths(corpus, mapping.reference, models)
     baseline = None if against.baseline is None else read_map_baseline(against.baseline)
     detector = make_detector(detection, corpus.data, backend)
     console = saying.console()
 
-    from atdp_cli.jobs.audit_corpus import MapRequest, map_models, write_map  # loads torch
+    from atdp_cli.jobs.audit_corpus import MapRequest, map_models  # loads torch
     from atdp_cli.model.device import find_device, use_threads
 
     use_threads(threads.threads)
@@ -84,29 +74,51 @@ def audit_corpus_command(
         maps = list(map_models(models, request, notify))
     if baseline is not None:
         maps = [replace(each, memory=compared_with(baseline, each.memory)) for each in maps]
-    if writing.output is not None:
-        write_map(maps[0], writing.output, replace=replacing.force)
-    _write_files(writing, maps, corpus.data)
-    if saying.as_json:
-        write_json(MemoryDocument(models=tuple(each.memory for each in maps)).model_dump(mode="json"))
-    shown = console if saying.as_json else stdout_console()
-    for number, each in enumerate(maps):
-        if number:
-            shown.print()
-        show_map(each.memory, [record.text for record in each.records] if writing.show_secrets else None, shown)
+    _write_files(writing, maps, corpus.data, replacing=replacing.force)
+    _show(maps, console, as_json=saying.as_json, show_secrets=writing.show_secrets)
     if (page := writing.page(corpus.data)) is not None:
-        _write_page(page, maps, replacing=replacing.force, show_text=writing.show_secrets)
         console.print(f"The page is {page}.", soft_wrap=True)
     codes = {_EXIT_CODES[each.memory.gate] for each in maps}
     raise typer.Exit(1 if 1 in codes else max(codes))
 
 
-def _write_files(writing: MapOutputOptions, maps: "Sequence[CorpusMap]", data: Path) -> None:
-    """The files for CI that were asked for."""
+def _check_paths(corpus: MappedDataOptions, reference: Path | None, models: Sequence[Path]) -> None:
+    """Refuse what would end the command later."""
+    from atdp_cli.files.atomic_write import same_file
+    from atdp_cli.files.corpus_file import check_readable
+    from atdp_cli.model.folder import check_folder
+
+    for file in (corpus.data, corpus.valid):
+        if file is not None:
+            check_readable(file)
+    for folder in (*models, *(() if reference is None else (reference,))):
+        check_folder(folder)
+    if reference is not None and any(same_file(reference, folder) for folder in models):
+        raise UsageError("The reference is a model to map.", "Give the base that it was trained from, or leave it out.")
+
+
+def _show(maps: "Sequence[CorpusMap]", console: "Console", *, as_json: bool, show_secrets: bool) -> None:
+    """The result on standard output, and for people."""
+    from atdp_cli.memory_result import MemoryDocument
+
+    if as_json:
+        write_json(MemoryDocument(models=tuple(each.memory for each in maps)).model_dump(mode="json"))
+    shown = console if as_json else stdout_console()
+    for number, each in enumerate(maps):
+        if number:
+            shown.print()
+        show_map(each.memory, [record.text for record in each.records] if show_secrets else None, shown)
+
+
+def _write_files(writing: MapOutputOptions, maps: "Sequence[CorpusMap]", data: Path, *, replacing: bool) -> None:
+    """The files that were asked for: the map, those for CI, the page."""
+    from atdp_cli.jobs.audit_corpus import write_map
     from atdp_cli.report.ci.github import memory_summary
     from atdp_cli.report.ci.memory_baseline import make_map_baseline
     from atdp_cli.report.ci.memory_checks import checked_map
 
+    if writing.output is not None:
+        write_map(maps[0], writing.output, replace=replacing)
     found = [each.memory for each in maps]
     write_ci_files(
         writing.files,
@@ -115,6 +127,8 @@ def _write_files(writing: MapOutputOptions, maps: "Sequence[CorpusMap]", data: P
         baseline=make_map_baseline(found),
         summary=memory_summary(found),
     )
+    if (page := writing.page(data)) is not None:
+        _write_page(page, maps, replacing=replacing, show_text=writing.show_secrets)
 
 
 def _lines(mapped: "CorpusMap", data: Path) -> "ResultFile":

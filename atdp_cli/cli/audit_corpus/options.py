@@ -1,5 +1,6 @@
 """The options of `atdp audit-corpus`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -142,13 +143,15 @@ class MapOutputOptions(Options):
             raise UsageError("--html writes into the folder beside --data, which is no file.", "Give a file.")
         return folder / MAP_PAGE
 
-    def check(self, data: Path, *, force: bool) -> None:
+    def check(self, data: Path, models: Sequence[Path], *, force: bool) -> None:
         """Refuse, before anything is read, to write where something is or over one another.
 
         Raises:
-            UsageError: A file exists, or two are the same.
+            UsageError: A file exists, two are the same, or one is for the maps of several models.
             InputError: A folder does not exist.
         """
+        if self.output is not None and len(models) > 1:
+            raise UsageError("-o takes the map of one model.", "Map the models one by one, or use --json.")
         page = self.page(data)
         inside = page if page is not None and page.parent.exists() else None
         self.files.check(self.output, inside, force=force)
