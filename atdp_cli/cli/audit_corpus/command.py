@@ -42,8 +42,8 @@ def audit_corpus_command(
     """Map what each model has memorised of its corpus: the places that it knows better than held-out text.
 
     Nothing needs to be planted, and no detector is asked: two passes over every record find stretches that stand out.
-    Exit codes: 0 within --max-memorised, no worse than --baseline, or no limit; 1 above it; 2 usage or unreadable input; 3 not completed;
-    4 above it, but the held-out records are too few to be sure.
+    Exit codes: 0 within --max-memorised, no worse than --baseline, or no limit; 1 above it; 2 usage or unreadable
+    input; 3 not completed; 4 above it, but the held-out records are too few to be sure.
     """
     from atdp_cli.report.ci.memory_baseline import compared_with, read_map_baseline
 
