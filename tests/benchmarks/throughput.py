@@ -3,7 +3,8 @@
     python -m tests.benchmarks.throughput --json
 
 Detection reads the file, looks for everything, writes spans lines and fills a new span store; the bare pass is
-`pipeline.pipe` over the same texts with as many processes. Then detection again, from the store.
+`pipeline.pipe` over the same texts with as many processes. Then detection again, from the store. `identifiers` is the
+processor time that all recognisers take for these texts, over that of detection, both in this process.
 """
 
 import argparse
@@ -22,6 +23,8 @@ from atdp_cli.events import ignore
 from atdp_cli.jobs.backend import Local
 from atdp_cli.jobs.detector import Detector, run_detector
 from atdp_cli.text.corpus.records import read_records
+from atdp_cli.text.detection.identifiers import RECOGNISERS
+from atdp_cli.text.detection.identifiers.recogniser import Recognisers
 from atdp_cli.text.detection.scan import BATCH, PIPELINES, load_pipeline
 from atdp_cli.text.detection.span_file import spans_line
 from atdp_cli.text.detection.spans import at_tier, merge
@@ -51,6 +54,7 @@ def main() -> None:
             for jobs in arguments.jobs:
                 name = f"{path.parent.name}, jobs {jobs}"
                 result[name] = compare(corpus, pipeline, jobs, arguments.rounds, Path(folder))
+            result[f"{path.parent.name}, identifiers"] = identifiers_share(corpus, pipeline, Path(folder))
     lines = "".join(f"{name:<28}{figures}\n" for name, figures in result.items())
     sys.stdout.write(json.dumps(result) + "\n" if arguments.json else lines)
 
@@ -91,6 +95,18 @@ def compare(corpus: Path, pipeline: Any, jobs: int, rounds: int, folder: Path) -
         "from the store kB/s": round(kilobytes / statistics.median(again), 1),
         "store MB per MB": round((store / "spans.db").stat().st_size / 1000 / kilobytes, 2),
     }
+
+
+def identifiers_share(corpus: Path, pipeline: Any, folder: Path) -> float:
+    """The recognisers' share of the processor time of detection, without a store."""
+    texts = [record.text for record in read_records(corpus)]
+    recognise = Recognisers(RECOGNISERS)
+    started = time.process_time()
+    for text in texts:
+        deque(recognise(text), maxlen=0)
+    recognised = time.process_time()
+    detect_once(corpus, pipeline, Detector(), folder / "spans.jsonl")
+    return round((recognised - started) / (time.process_time() - recognised), 4)
 
 
 def detect_once(corpus: Path, pipeline: Any, detector: Detector, target: Path) -> None:

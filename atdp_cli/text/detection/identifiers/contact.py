@@ -59,7 +59,7 @@ _STRETCH = re.compile(rf"(?<!\w)[+(]{{0,2}}\d(?:{_SEPARATOR}|[+\d]){{5,58}}\d{_E
 _DECIMALS = re.compile(r"\d[.,]\Z")
 
 
-@recogniser("PHONE")
+@recogniser("PHONE", within=_STRETCH)
 def phone(text: str) -> Iterator[Range]:
     """Numbers that are valid in the United States or, with a country code, anywhere."""
     for stretch in _STRETCH.finditer(text):

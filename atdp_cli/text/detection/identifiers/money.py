@@ -13,7 +13,7 @@ _DIGITS = re.compile(r"\d+")
 _FRACTION = re.compile(r"\.\d")
 
 
-@recogniser("CREDIT_CARD")
+@recogniser("CREDIT_CARD", within=_CARD_STRETCH)
 def payment_card(text: str) -> Iterator[Range]:
     """12 to 19 digits that pass Luhn's check, in one run or in groups of at most six that begin with four."""
     for stretch in _CARD_STRETCH.finditer(text):
@@ -65,7 +65,7 @@ payment_card_dotted = pattern(
 _IBAN_STRETCH = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){11,30}")
 
 
-@recogniser("IBAN")
+@recogniser("IBAN", within=_IBAN_STRETCH)
 def iban(text: str) -> Iterator[Range]:
     """International bank account numbers, by length and structure of the country and check digits."""
     position = 0

@@ -87,12 +87,17 @@ def listed_name(text: str) -> Iterator[Range]:
             yield start, words[last][1]
             position = last + 1
             continue
-        if _before_surname(folded) and _gap(text, words, position + 1) in _BETWEEN:
-            following = words[position + 1]
-            if following[3] in family and following[2].islower() == word.islower():
-                yield start, following[1]
-                position += 2
-                continue
+        following = words[position + 1] if position + 1 < len(words) else None
+        if (
+            following is not None
+            and following[3] in family
+            and following[2].islower() == word.islower()
+            and _before_surname(folded)
+            and _gap(text, words, position + 1) in _BETWEEN
+        ):
+            yield start, following[1]
+            position += 2
+            continue
         if folded in family and len(folded) > 3 and word.islower():
             yield start, end
         position += 1
@@ -157,8 +162,12 @@ def _before_surname(folded: str) -> bool:
 @lru_cache(maxsize=1)
 def _words(text: str) -> tuple[Word, ...]:
     """A text's words; the recognisers of this module read one text after the other."""
-    matches = _WORD.finditer(text)
-    return tuple((match.start(), match.end(), match[0], match[0].casefold().replace("’", "'")) for match in matches)
+    fold = _folded if "’" in text else str.casefold
+    return tuple((*match.span(), match[0], fold(match[0])) for match in _WORD.finditer(text))
+
+
+def _folded(word: str) -> str:
+    return word.casefold().replace("’", "'")
 
 
 def _gap(text: str, words: Sequence[Word], position: int) -> str | None:

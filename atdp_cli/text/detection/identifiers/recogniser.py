@@ -21,12 +21,15 @@ _CONTEXTS: dict[Recogniser, frozenset[str]] = {}
 _WORD = re.compile("[a-z]+")
 
 
-def recogniser(label: str, words: Iterable[str] = ()) -> Callable[[Callable[[str], Iterator[Range]]], Recogniser]:
+def recogniser(
+    label: str, words: Iterable[str] = (), *, within: re.Pattern[str] | None = None
+) -> Callable[[Callable[[str], Iterator[Range]]], Recogniser]:
     """A decorator: a function that gives the places of one kind of identifier becomes their recogniser.
 
     Args:
         label: What a place is called.
         words: As for `pattern`.
+        within: An expression without a match of which a text has no place; None for none.
     """
 
     def decorate(places: Callable[[str], Iterator[Range]]) -> Recogniser:
@@ -34,6 +37,8 @@ def recogniser(label: str, words: Iterable[str] = ()) -> Callable[[Callable[[str
         def recognise(text: str) -> Iterator[IdentifierMatch]:
             return ((start, end, label) for start, end in places(text))
 
+        if within is not None:
+            _DENSITIES[recognise] = density(within)
         _CONTEXTS[recognise] = frozenset(words)
         REGISTERED.append((label, recognise))
         return recognise
