@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from atdp_cli.errors import AtdpError, InputError, UsageError
@@ -90,11 +89,20 @@ def scratch() -> Iterator[Scratch]:
 
     Raises:
         AtdpError: As it was raised within, without the folder's path.
+        InputError: The system cannot use a path that was given.
     """
+    from tempfile import TemporaryDirectory
+
     with TemporaryDirectory(prefix="atdp-") as folder:
         place = Scratch(folder=Path(folder).resolve())
         try:
             yield place
+        except OSError as error:
+            from atdp_cli.cli.terminal.exit import UNUSABLE, unusable_path
+
+            if error.errno not in UNUSABLE:
+                raise
+            raise unusable_path(error) from error
         except AtdpError as error:
             if str(place.folder) not in f"{error}":
                 raise

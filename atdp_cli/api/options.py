@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 COMMAND_LINE = frozenset({"json", "quiet", "progress", "dry_run", "list_recipes", "shard_model", "exit_zero"})
 """Options that are about a terminal, an exit code or several processes, and are no keywords."""
 
-NUMBERS_AS_TEXT = frozenset({"weight", "jitter"})
+NUMBERS_AS_TEXT = frozenset({"weight"})
 """Options of stages that the commands read as text, since a number is one of several forms."""
 
 
