@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from atdp_cli.api.inputs import PathLike, recipe_option, scratch
 from atdp_cli.api.keywords import AccountKeywords
@@ -49,6 +49,18 @@ def account(
         groups = option_groups(account_command, given)
         del groups["printing"]
         return account_summary(*run_account([Path(path) for path in paths], **groups), groups["figuring"].group)
+
+
+@overload
+def report(
+    folder: PathLike, *, audit: "PathLike | AuditDocument", map: "PathLike | MemoryDocument | None" = None
+) -> "PublicReport": ...
+
+
+@overload
+def report(
+    folder: PathLike, *, audit: None = None, map: "PathLike | MemoryDocument | None" = None
+) -> "PublicReport | PrivateReport": ...
 
 
 def report(

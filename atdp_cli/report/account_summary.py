@@ -11,12 +11,16 @@ _WHERE_ASKED = ("group", "replace_one", "floor", "cross_check", "curves", "ledge
 
 
 class EpsilonsEntry(Frozen):
-    """ε at one δ by three accountants, and for an observer who knows the sample of every step."""
+    """ε at one δ by three accountants, and for an observer who knows the sample of every step.
 
-    pld: Number
+    Attributes:
+        rdp, paper: null under replace-one adjacency with sampled steps, for which neither has a figure.
+    """
+
+    pld: float | Literal["inf"]
     rdp: Number
     paper: Number
-    without_amplification: Number
+    without_amplification: float | Literal["inf"]
 
 
 class GroupEpsilon(Frozen):

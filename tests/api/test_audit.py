@@ -30,7 +30,8 @@ def test_a_model_in_memory_is_audited_as_its_folder(
     assert of_folder.model_dump(mode="json") == told.json
     found = audit_canary(remembering, tokenizer=loaded[1], reference=loaded[0], **asked).models[0]
     [theirs] = of_folder.models
-    assert theirs.verdict == "FAIL" and found.model == "model"
+    assert theirs.verdict == "FAIL"
+    assert found.model == "model"
     # It has no ledger beside it, which the folder has, so no claim of one to test.
     ledger = {"model", "weights", "epsilon", "reasons", "notices"}
     assert found.model_dump(exclude=ledger) == theirs.model_dump(exclude=ledger)
@@ -54,7 +55,7 @@ def test_several_models_share_a_tokenizer_and_one_that_fails_is_told(
     assert [audit.model for audit in audits.models] == ["model-1", "model-2", str(leaky.model)]
     assert audits.models[1].reasons[0].startswith("model-2: the weights of")
     assert {event.model for event in heard if isinstance(event, events.NodesScored)} == {"model-1", str(leaky.model)}
-    with pytest.raises(InputError, match="^model: the weights of") as raised:
+    with pytest.raises(InputError, match=r"^model: the weights of") as raised:
         audit_canary(broken, tokenizer=loaded[1], manifest=leaky.manifest)
     assert str(temporary) not in str(raised.value)
 
@@ -65,11 +66,12 @@ def test_files_for_ci_are_written_and_nothing_is_printed(
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     capfd.readouterr()
     audits = audit_canary(leaky.model, manifest=leaky.manifest, junit=tmp_path / "junit.xml", device="cpu")
-    assert audits.models[0].verdict == "FAIL" and "<failure" in (tmp_path / "junit.xml").read_text()
+    assert audits.models[0].verdict == "FAIL"
+    assert "<failure" in (tmp_path / "junit.xml").read_text()
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_map_is_that_of_the_command(
+def test_a_map_is_that_of_the_command(  # noqa: PLR0917 - fixtures
     leaky: Leaky, remembering: Any, loaded: Any, atdp: Atdp, tmp_path: Path, lines: list[str]
 ) -> None:
     records = leaky.corpus.read_text(encoding="utf-8").splitlines()
@@ -84,12 +86,14 @@ def test_a_map_is_that_of_the_command(
         remembering, records, valid=unread, tokenizer=loaded[1], output=tmp_path / "map.jsonl", **asked
     ).models
     ours, [theirs] = found.model_dump(mode="json"), told["models"]
-    assert theirs["memorised"] > 0 and found.model == "model"
+    assert theirs["memorised"] > 0
+    assert found.model == "model"
     assert {name for name in theirs if theirs[name] != ours[name]} <= {"model", "weights"}
     assert (tmp_path / "map.jsonl").read_text().count("\n") == len(records)
 
 
 @pytest.mark.parametrize("name", ["html", "sarif"])
 def test_a_file_about_the_corpus_needs_one(name: str, leaky: Leaky, tmp_path: Path) -> None:
+    asked: dict[str, Any] = {name: tmp_path / "file"}
     with pytest.raises(UsageError, match=f"{name} is about the file of data, which is in memory"):
-        audit_corpus(leaky.model, ["a"], valid=["b"], **{name: tmp_path / "file"})
+        audit_corpus(leaky.model, ["a"], valid=["b"], **asked)

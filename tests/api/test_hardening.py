@@ -21,7 +21,7 @@ STAGE = Train(
     mechanism=DPSGD(schedule=Constant(noise_multiplier=1.5), expected_batch=30),
     epochs=1,
 )
-SAME = {"insecure_seed": 1, "prior": "public", "threads": 1, "tier": "low-entity"}
+SAME: dict[str, Any] = {"insecure_seed": 1, "prior": "public", "threads": 1, "tier": "low-entity"}
 FLAGS = ["--insecure-seed", 1, "--prior", "public", "--threads", 1, "--tier", "low-entity"]
 
 
@@ -31,7 +31,7 @@ def written(folder: Path) -> dict[str, Any]:
     return {name: value for name, value in report.items() if name not in ("command", "created", "seconds", "version")}
 
 
-def test_weights_ledger_and_report_are_those_of_the_command(
+def test_weights_ledger_and_report_are_those_of_the_command(  # noqa: PLR0917 - fixtures
     checkpoint_folder: Path, corpus: Path, lines: list[str], loaded: Any, atdp: Atdp, tmp_path: Path, temporary: Path
 ) -> None:
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
@@ -52,7 +52,8 @@ def test_weights_ledger_and_report_are_those_of_the_command(
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     changed = {"output": told.json["output"], "seconds": told.json["seconds"]}
     assert made.model_dump(mode="json") | changed == told.json
-    assert made.guarantees[0].scope == "end_to_end" and made.guarantees[0].epsilon not in (None, "inf")
+    assert made.guarantees[0].scope == "end_to_end"
+    assert made.guarantees[0].epsilon not in (None, "inf")
     first, second = (read_ledger(folder / "privacy_ledger.json") for folder in (theirs, ours))
     assert [event.model_copy(update={"run": None}) for event in first.events] == [
         event.model_copy(update={"run": None}) for event in second.events
@@ -64,20 +65,22 @@ def test_weights_ledger_and_report_are_those_of_the_command(
     assert not named, "nothing that is written names the temporary folder"
 
 
-def test_a_plan_is_what_a_dry_run_prints(
+def test_a_plan_is_what_a_dry_run_prints(  # noqa: PLR0917 - fixtures
     checkpoint_folder: Path, corpus: Path, lines: list[str], loaded: Any, atdp: Atdp, tmp_path: Path
 ) -> None:
     output = tmp_path / "out"
     data = ["--data", corpus, "-o", output, "--dry-run", "--json", "--recipe", "redacted+atdp", "--epochs", 2]
     told = atdp("harden", checkpoint_folder, *data, *FLAGS).json
-    asked = {"recipe": "redacted+atdp", "epochs": 2, "output": output, **SAME}
+    asked: dict[str, Any] = {"recipe": "redacted+atdp", "epochs": 2, "output": output, **SAME}
     estimates = {name: told[name] for name in ("estimated_seconds", "estimated_bytes")}
     planned = plan(checkpoint_folder, corpus, estimate=True, **asked)
-    assert planned.estimated_seconds is not None and planned.estimated_seconds > 0
+    assert planned.estimated_seconds is not None
+    assert planned.estimated_seconds > 0
     assert planned.model_dump(mode="json") | estimates == told
     without = plan(checkpoint_folder, corpus, **asked)
     assert without.model_dump(mode="json") | estimates | {"engine": told["engine"]} == told
-    assert without.engine is None and without.estimated_seconds is None
+    assert without.engine is None
+    assert without.estimated_seconds is None
     model, tokenizer = loaded
     assert plan(model, lines, tokenizer=tokenizer, **asked) == without
     notice = plan(model, lines, tokenizer=tokenizer, output=output).notice
@@ -113,10 +116,11 @@ def test_planning_loads_no_torch(checkpoint_folder: Path, corpus: Path) -> None:
 
 def test_number_or_word(checkpoint_folder: Path, corpus: Path) -> None:
     """An option with numbers and words takes both."""
-    asked = {"recipe": "atdp", "prior": "public"}
+    asked: dict[str, Any] = {"recipe": "atdp", "prior": "public"}
     given = plan(checkpoint_folder, corpus, weight=0.25, jitter="1,1", **asked)
     same = plan(checkpoint_folder, corpus, set=["atdp.weight=0.25", "atdp.jitter=1,1"], **asked)
-    assert given == same and "0.25" in given.stages[0].objective
+    assert given == same
+    assert "0.25" in given.stages[0].objective
 
 
 @pytest.mark.parametrize(
@@ -132,7 +136,7 @@ def test_number_or_word(checkpoint_folder: Path, corpus: Path) -> None:
         ({"dry_run": True}, "harden has no keyword 'dry_run'."),
     ],
 )
-def test_a_wrong_call_writes_nothing(
+def test_a_wrong_call_writes_nothing(  # noqa: PLR0917 - fixtures
     options: dict[str, Any], problem: str, loaded: Any, lines: list[str], tmp_path: Path, temporary: Path
 ) -> None:
     model, tokenizer = loaded
@@ -160,15 +164,15 @@ def test_a_merged_adapter_of_a_model_in_memory(loaded: Any, lines: list[str], tm
 
 
 def test_a_run_that_fails_halfway_leaves_no_temporary_file(loaded: Any, lines: list[str], tmp_path: Path) -> None:
-    class Stop(Exception):
+    class StopError(Exception):
         pass
 
     def stop(event: events.Event) -> None:
         if isinstance(event, events.StepDone):
-            raise Stop
+            raise StopError
 
     threads = torch.get_num_threads()
-    with pytest.raises(Stop):
+    with pytest.raises(StopError):
         harden(loaded[0], lines, tokenizer=loaded[1], recipe=[STAGE], output=tmp_path / "out", notify=stop, **SAME)
     assert torch.get_num_threads() == threads
     made = harden(loaded[0], lines, tokenizer=loaded[1], recipe=[STAGE], output=tmp_path / "out", resume=True, **SAME)

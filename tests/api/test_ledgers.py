@@ -45,7 +45,7 @@ def test_figures_are_those_of_the_command(options: str, keywords: dict[str, Any]
 
 def test_what_nobody_asked_is_none_and_not_in_the_json(atdp: Atdp) -> None:
     plain = account(recipe="atdp", records=5000)
-    assert plain.group is plain.floor is plain.ledgers is plain.parameters is None
+    assert (plain.group, plain.floor, plain.ledgers, plain.parameters) == (None, None, None, None)
     assert set(plain.model_dump(mode="json")) == set(
         atdp("account", "--recipe", "atdp", "--records", 5000, "--json").json
     )
@@ -87,7 +87,7 @@ def test_a_named_recipe_keeps_its_name(atdp: Atdp, checkpoint_folder: Path, corp
 @pytest.mark.parametrize(
     ("call", "command"),
     [
-        (lambda: account(), "account"),
+        (account, "account"),
         (lambda: account("gone"), "account gone"),
         (lambda: account(recipe="nope", records=10), "account --recipe nope --records 10"),
         (lambda: account(recipe="atdp"), "account --recipe atdp"),

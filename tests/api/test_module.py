@@ -35,7 +35,8 @@ def test_every_name_is_there_for_a_type_checker_and_at_run_time() -> None:
     homes = {name.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for name in node.names}
     assert homes == api._LATE
     assert sorted(api.__all__) == dir(api)
-    assert set(homes) < set(api.__all__) and all(getattr(api, name) is not None for name in api.__all__)
+    assert set(homes) < set(api.__all__)
+    assert all(getattr(api, name) is not None for name in api.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'gone'"):
         api.gone  # noqa: B018
 
@@ -49,7 +50,8 @@ def test_every_error_of_the_api_is_exported() -> None:
         name for name, kind in vars(errors).items() if isinstance(kind, type) and kind.__module__ == errors.__name__
     }
     rare = {"DivergedError", "ConformanceError", "LostRankError"}
-    assert kinds - set(api.__all__) == rare and all(issubclass(getattr(errors, name), api.RunError) for name in rare)
+    assert kinds - set(api.__all__) == rare
+    assert all(issubclass(getattr(errors, name), api.RunError) for name in rare)
 
 
 def test_options_that_are_read_as_text_take_numbers() -> None:

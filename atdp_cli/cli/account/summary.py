@@ -74,7 +74,7 @@ def _scope_entry(figures: ScopeFigures, group: int | None) -> ScopeEntry:
         scope=figures.scope,
         adjacency=figures.adjacency,
         delta=figures.delta,
-        epsilon=EpsilonsEntry(**json_numbers(asdict(figures.epsilons))),
+        epsilon=EpsilonsEntry.model_validate(json_numbers(asdict(figures.epsilons))),
         group=None if group is None else GroupEpsilon(records=group, epsilon=json_number(figures.group)),
     )
 
