@@ -104,7 +104,7 @@ class HardenKeywords(TypedDict, total=False):
     delta: float | None
     clip_norm: float | None
     escalation: float | None
-    jitter: float | str | None
+    jitter: str | None
     sigma_max: float | None
     jitter_seed: int | None
     prior: Literal["public", "unknown"] | None

@@ -15,6 +15,7 @@ from atdp_cli.cli.audit_canary.options import (
     TargetOptions,
 )
 from atdp_cli.cli.audit_canary.output import exit_code, show_audit
+from atdp_cli.cli.audit_canary.request import make_audit_request
 from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadOptions
 from atdp_cli.cli.terminal.ci_files import file_uri, tell_github, write_ci_files
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
@@ -25,7 +26,7 @@ from atdp_cli.training.options import DeviceOptions
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from atdp_cli.audit.request import AuditRequest, CanaryTargets, CorpusNumbers
+    from atdp_cli.audit.request import CanaryTargets
     from atdp_cli.audit_result import AnyAudit
     from atdp_cli.report.ci.checks import CheckedModel
 
@@ -105,7 +106,7 @@ def run_audit(
 
     own.check()
     canaries = load_request(targets.manifest, targets.canary)
-    request = _request(limits, bounds, trying, own, reports, targets, computing)
+    request = make_audit_request(limits, bounds, trying, own, reports, targets, computing)
     baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
     reports.files.check(force=reports.force)
     engine = working.backend(processes=1)
@@ -121,43 +122,6 @@ def run_audit(
     if baseline is not None:
         audits = tuple(new_failures(audit, baseline) for audit in audits)
     return audits, canaries, _write_files(reports, audits, targets.manifest)
-
-
-def _request(
-    limits: LimitOptions,
-    bounds: BoundOptions,
-    trying: AttackOptions,
-    own: CorpusNumberOptions,
-    reports: ReportOptions,
-    targets: TargetOptions,
-    computing: DeviceOptions,
-) -> "AuditRequest":
-    from atdp_cli.audit.epsilon import Games
-    from atdp_cli.audit.request import Attack, Attacks, AuditRequest, parse_attacks, parse_gates
-    from atdp_cli.audit.verdict import Limits
-
-    gates = None if limits.fail_on is None else parse_gates(limits.fail_on)
-    return AuditRequest(
-        reference=targets.reference,
-        limits=Limits(
-            alpha=limits.alpha,
-            max_exposure=limits.max_exposure,
-            max_epsilon_lower_bound=limits.max_epsilon_lower_bound,
-        ),
-        games=Games(guesses=bounds.guesses, top=bounds.top),
-        attacks=Attacks(
-            chosen=parse_attacks(trying.attacks) | {attack for attack in Attack if attack in (gates or ())},
-            samples=trying.samples,
-            other_text=trying.other_text,
-            steps=trying.resurfacing_steps,
-        ),
-        full=trying.full,
-        show_secrets=reports.show_secrets,
-        numbers=_numbers(own),
-        fail_on=gates,
-        exact=limits.exact,
-        device=computing.device,
-    )
 
 
 def _write_files(reports: ReportOptions, audits: "Sequence[AnyAudit]", manifest: Path | None) -> "list[CheckedModel]":
@@ -183,24 +147,6 @@ def _check_paths(folders: Sequence[Path], reference: Path | None, other_text: Pa
         check_folder(folders[0])
     if other_text is not None:
         check_readable(other_text)
-
-
-def _numbers(own: CorpusNumberOptions) -> "CorpusNumbers | None":
-    """The corpus's own numbers, found once for all models."""
-    from atdp_cli.audit.number_search import find_numbers
-    from atdp_cli.audit.request import CorpusNumbers
-
-    if own.secrets is None or own.data is None:
-        return None
-    located = find_numbers(
-        own.data,
-        own.secrets,
-        unit=own.unit,
-        text_field=own.text_field,
-        id_field=own.id_field,
-        most=own.most_secrets,
-    )
-    return CorpusNumbers(located=located, sample=own.alternatives)
 
 
 def _folders(models: list[Path], console: "Console") -> list[Path]:

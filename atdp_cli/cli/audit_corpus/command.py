@@ -10,7 +10,7 @@ import typer
 from atdp_cli.cli.audit_corpus.options import MapBaselineOptions, MapOptions, MapOutputOptions, MappedDataOptions
 from atdp_cli.cli.audit_corpus.output import show_map
 from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadOptions, make_detector
-from atdp_cli.cli.terminal.ci_files import file_uri, tell_github, write_ci_files
+from atdp_cli.cli.terminal.ci_files import tell_github
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from atdp_cli.jobs.audit_corpus import CorpusMap
-    from atdp_cli.report.ci.checks import CheckedModel, ResultFile
+    from atdp_cli.report.ci.checks import CheckedModel
 
 _EXIT_CODES = {None: 0, "PASS": 0, "FAIL": 1, "INCONCLUSIVE": 4}
 
@@ -101,7 +101,8 @@ def run_map(
     baseline = None if against.baseline is None else read_map_baseline(against.baseline)
     detector = make_detector(detection, corpus.data, backend)
 
-    from atdp_cli.jobs.audit_corpus import MapRequest, map_models  # loads torch
+    from atdp_cli.cli.audit_corpus.files import write_map_files  # loads torch
+    from atdp_cli.jobs.audit_corpus import MapRequest, map_models
     from atdp_cli.model.device import find_device, use_threads
 
     use_threads(threads.threads)
@@ -119,7 +120,7 @@ def run_map(
     maps = list(map_models(models, request, notify))
     if baseline is not None:
         maps = [replace(each, memory=compared_with(baseline, each.memory)) for each in maps]
-    return maps, _write_files(writing, maps, corpus.data, replacing=replacing.force)
+    return maps, write_map_files(writing, maps, corpus.data, replacing=replacing.force)
 
 
 def _check_paths(corpus: MappedDataOptions, reference: Path | None, models: Sequence[Path]) -> None:
@@ -148,42 +149,3 @@ def _show(maps: "Sequence[CorpusMap]", console: "Console", *, as_json: bool, sho
         if number:
             shown.print()
         show_map(each.memory, [record.text for record in each.records] if show_secrets else None, shown)
-
-
-def _write_files(
-    writing: MapOutputOptions, maps: "Sequence[CorpusMap]", data: Path, *, replacing: bool
-) -> "list[CheckedModel]":
-    """The files that were asked for: the map, those for CI, the page."""
-    from atdp_cli.jobs.audit_corpus import write_map
-    from atdp_cli.report.ci.memory_baseline import make_map_baseline
-    from atdp_cli.report.ci.memory_checks import checked_map
-
-    if writing.output is not None:
-        write_map(maps[0], writing.output, replace=replacing)
-    checked = [checked_map(each.memory, _lines(each, data)) for each in maps]
-    write_ci_files(writing.files, checked, kind="text", baseline=make_map_baseline([each.memory for each in maps]))
-    if (page := writing.page(data)) is not None:
-        _write_page(page, maps, replacing=replacing, show_text=writing.show_secrets)
-    return checked
-
-
-def _lines(mapped: "CorpusMap", data: Path) -> "ResultFile":
-    """The corpus, with the line of each memorised text where it is plain text: there a record's id is its line."""
-    from atdp_cli.files.corpus_file import kind_of
-    from atdp_cli.report.ci.checks import ResultFile
-    from atdp_cli.report.ci.memory_checks import best_places
-
-    lines = (int(mapped.records[place.record - 1].id) for place in best_places(mapped.memory))
-    return ResultFile(uri=file_uri(data), lines=tuple(lines) if kind_of(data) == "text" else ())
-
-
-def _write_page(path: Path, maps: "Sequence[CorpusMap]", *, replacing: bool, show_text: bool) -> None:
-    from atdp_cli.files.atomic_write import atomic_write
-    from atdp_cli.files.private import make_private
-    from atdp_cli.report.memory_page import render_map_page
-
-    records = [[(record.id, record.text) for record in each.records] for each in maps]
-    page = render_map_page([each.memory for each in maps], records, show_text=show_text)
-    make_private(path.parent)
-    with atomic_write(path, mode=0o600, replace=replacing) as stream:
-        stream.write(page.encode("utf-8", "backslashreplace"))
