@@ -17,10 +17,10 @@ MOST_FILES, MOST_IMPORTS, MOST_LINES = 21, 20, 400
 
 
 def public_names(tree: ast.Module) -> Iterator[str]:
-    """The public classes and functions that a module defines."""
+    """The public classes and functions that a module defines; a function's overloads are the function."""
     for node in tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
-            yield node.name
+            yield from () if "overload" in map(ast.unparse, node.decorator_list) else (node.name,)
 
 
 def homonyms(trees: Mapping[str, ast.Module]) -> dict[str, list[str]]:

@@ -19,12 +19,14 @@ from atdp_cli.cli.options.shared import (
 from atdp_cli.cli.terminal.console import progress, say_skipped, write_json
 from atdp_cli.cli.terminal.flagged import show_flagged
 from atdp_cli.errors import UsageError
+from atdp_cli.events import Notify
 from atdp_cli.files.corpus_file import STANDARD_OUTPUT
 from atdp_cli.options import Option, Options
 from atdp_cli.text.options import OUTPUT, DetectionOptions, ReadingOptions, ReplacingOptions
 
 if TYPE_CHECKING:
-    from atdp_cli.jobs.detect import Sampling
+    from atdp_cli.jobs.detect import DetectionCounts, Sampling, Write
+    from atdp_cli.report.text_summary import DetectionSummary
 
 REVIEW = "Review"
 
@@ -60,38 +62,26 @@ def detect_command(
 
     With --json the summary goes to standard output, and spans only to -o.
     """
-    from atdp_cli.jobs.detect import detect_corpus, detect_to_file
-
-    sampling = _sampling(queue, force=replacing.force)
-    source, detector = corpus_source(reading, corpus), make_detector(detection, corpus, backend)
     console = printing.console()
-    output = None if writing.output == STANDARD_OUTPUT else writing.output
-    if printing.as_json and writing.output is not None and output is None:
+    if printing.as_json and writing.output == STANDARD_OUTPUT:
         raise UsageError("-o - and --json both write to standard output.", "Name a file, or leave --json out.")
     with progress(console, printing.progress) as notify:
-        if output is not None:
-            tally = detect_to_file(source, output, detector, notify, force=replacing.force, review=sampling)
-        else:
-            tally = detect_corpus(source, detector, _discard if printing.as_json else _print, notify, sampling)
-    if printing.as_json:
-        write_json(
-            {
-                "schema_version": 1,
-                "tier": detector.tier.value,
-                "records": tally.records,
-                "skipped": tally.skipped,
-                "tokens": tally.tokens,
-                "sensitive_tokens": tally.sensitive_tokens,
-                "sensitive_share": tally.sensitive_share,
-                "by_label": dict(tally.flagged.by_label.most_common()),
-                "shapes": tally.flagged.shapes,
-                "crosscheck": None if tally.crosscheck is None else asdict(tally.crosscheck),
-                "review": None if tally.queued is None else {"queue": str(queue.review), **asdict(tally.queued)},
-            }
+        summary, tally = run_detect(
+            corpus,
+            detection=detection,
+            backend=backend,
+            reading=reading,
+            writing=writing,
+            replacing=replacing,
+            queue=queue,
+            write=_discard if printing.as_json else _print,
+            notify=notify,
         )
+    if printing.as_json:
+        write_json(summary.model_dump(mode="json"))
     console.print(
         f"Records: {tally.records:,}. Tokens: {tally.tokens:,}, {tally.sensitive_share:.1%} of them sensitive "
-        f"({detector.tier.value})."
+        f"({summary.tier})."
     )
     say_default_tier(detection, console)
     show_flagged(tally.flagged, console)
@@ -102,6 +92,51 @@ def detect_command(
             f"Next: atdp review {shlex.quote(str(queue.review))}",
             soft_wrap=True,
         )
+
+
+def run_detect(
+    corpus: Path,
+    *,
+    detection: DetectionOptions,
+    backend: BackendOptions,
+    reading: ReadingOptions,
+    writing: SpansFileOptions,
+    replacing: ReplacingOptions,
+    queue: QueueOptions,
+    write: "Write",
+    notify: Notify,
+) -> "tuple[DetectionSummary, DetectionCounts]":
+    """Detect as the options say, and show nothing.
+
+    Args:
+        write: Takes the lines of spans where no file does.
+
+    Returns:
+        What `--json` prints, and the counts behind it.
+    """
+    from atdp_cli.jobs.detect import detect_corpus, detect_to_file
+    from atdp_cli.report.text_summary import CrosscheckCounts, DetectionSummary, QueueSummary
+
+    sampling = _sampling(queue, force=replacing.force)
+    source, detector = corpus_source(reading, corpus), make_detector(detection, corpus, backend)
+    output = None if writing.output == STANDARD_OUTPUT else writing.output
+    if output is not None:
+        tally = detect_to_file(source, output, detector, notify, force=replacing.force, review=sampling)
+    else:
+        tally = detect_corpus(source, detector, write, notify, sampling)
+    summary = DetectionSummary(
+        tier=detector.tier.value,
+        records=tally.records,
+        skipped=tally.skipped,
+        tokens=tally.tokens,
+        sensitive_tokens=tally.sensitive_tokens,
+        sensitive_share=tally.sensitive_share,
+        by_label=dict(tally.flagged.by_label.most_common()),
+        shapes=tally.flagged.shapes,
+        crosscheck=None if tally.crosscheck is None else CrosscheckCounts(**asdict(tally.crosscheck)),
+        review=None if tally.queued is None else QueueSummary(queue=str(queue.review), **asdict(tally.queued)),
+    )
+    return summary, tally
 
 
 def _sampling(options: QueueOptions, *, force: bool) -> "Sampling | None":

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from atdp_cli.cli.options.shared import (
     BackendOptions,
@@ -15,10 +15,16 @@ from atdp_cli.cli.options.shared import (
 from atdp_cli.cli.terminal.console import StandardOutput, progress, say_skipped, write_json
 from atdp_cli.cli.terminal.flagged import show_flagged
 from atdp_cli.errors import UsageError
+from atdp_cli.events import Notify
 from atdp_cli.files.corpus_file import STANDARD_OUTPUT
 from atdp_cli.options import Option, Options
 from atdp_cli.text.options import OUTPUT, DetectionOptions, ReadingOptions, ReplacingOptions, SpanFileOptions
 from atdp_cli.text.redaction.placeholders import Style
+
+if TYPE_CHECKING:
+    from atdp_cli.files.compression import Writable
+    from atdp_cli.jobs.detect import DetectionCounts
+    from atdp_cli.report.text_summary import RedactionSummary
 
 
 class RedactedOutputOptions(Options):
@@ -56,34 +62,64 @@ def redact_command(
 
     The default tier masks names, dates, places and identifiers, and leaves text that people can read.
     """
-    from atdp_cli.jobs.redact import redact_corpus
-
     console, to_file = printing.console(), writing.output != STANDARD_OUTPUT
     if printing.as_json and not to_file:
         raise UsageError("-o - and --json both write to standard output.", "Name a file, or leave --json out.")
     with progress(console, printing.progress) as notify:
-        tally = redact_corpus(
-            corpus_source(reading, corpus),
+        summary, tally = run_redact(
+            corpus,
             writing.output if to_file else StandardOutput(),
-            make_detector(detection, corpus, backend),
-            notify,
-            force=replacing.force,
-            spans=span_file.spans,
-            **dict(placeholders),
+            detection=detection,
+            backend=backend,
+            reading=reading,
+            span_file=span_file,
+            placeholders=placeholders,
+            replacing=replacing,
+            notify=notify,
         )
     if printing.as_json:
-        write_json(
-            {
-                "schema_version": 1,
-                "output": str(writing.output),
-                "records": tally.records,
-                "skipped": tally.skipped,
-                "crosscheck": None if tally.crosscheck is None else asdict(tally.crosscheck),
-            }
-        )
+        write_json(summary.model_dump(mode="json"))
     where = writing.output if to_file else "standard output"
     console.print(f"Records redacted into {where}: {tally.records:,}.", soft_wrap=True)
     if span_file.spans is None:
         say_default_tier(detection, console)
     show_flagged(tally.flagged, console)
     say_skipped(console, tally.skipped)
+
+
+def run_redact(
+    corpus: Path,
+    output: "Path | Writable",
+    *,
+    detection: DetectionOptions,
+    backend: BackendOptions,
+    reading: ReadingOptions,
+    span_file: SpanFileOptions,
+    placeholders: PlaceholderOptions,
+    replacing: ReplacingOptions,
+    notify: Notify,
+) -> "tuple[RedactionSummary, DetectionCounts]":
+    """Redact as the options say, and show nothing.
+
+    Returns:
+        What `--json` prints, and the counts behind it.
+    """
+    from atdp_cli.jobs.redact import redact_corpus
+    from atdp_cli.report.text_summary import CrosscheckCounts, RedactionSummary
+
+    tally = redact_corpus(
+        corpus_source(reading, corpus),
+        output,
+        make_detector(detection, corpus, backend),
+        notify,
+        force=replacing.force,
+        spans=span_file.spans,
+        **dict(placeholders),
+    )
+    summary = RedactionSummary(
+        output=str(output) if isinstance(output, Path) else None,
+        records=tally.records,
+        skipped=tally.skipped,
+        crosscheck=None if tally.crosscheck is None else CrosscheckCounts(**asdict(tally.crosscheck)),
+    )
+    return summary, tally

@@ -227,7 +227,7 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
     """Why the run failed; None where it did not."""
     from atdp_cli.jobs.harden.model import load_model
     from atdp_cli.jobs.harden.request import HardenRequest, plan_request
-    from atdp_cli.jobs.harden.run import harden
+    from atdp_cli.jobs.harden.run import run_plan
     from atdp_cli.jobs.harden.spec import run_spec
     from atdp_cli.runs.workspace import check_output
 
@@ -255,7 +255,7 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
         planned = plan_request(request)
         spec = run_spec(planned)
         check_output(spec)
-        harden(planned, spec, load_model(planned.request, ignore), ignore)
+        run_plan(planned, spec, load_model(planned.request, ignore), ignore)
     except AtdpError as error:
         return str(error)
     return None

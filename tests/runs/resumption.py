@@ -16,7 +16,7 @@ from atdp_cli.jobs.detector import Detector
 from atdp_cli.jobs.harden.model import load_model
 from atdp_cli.jobs.harden.request import HardenRequest, plan_request
 from atdp_cli.jobs.harden.result import HardenResult
-from atdp_cli.jobs.harden.run import harden
+from atdp_cli.jobs.harden.run import run_plan
 from atdp_cli.jobs.harden.spec import open_run
 from atdp_cli.runs.autosave import StopRequested
 from atdp_cli.runs.spec import RunSpec
@@ -75,7 +75,7 @@ def run(request: HardenRequest, *, stop: int | None = None, notify: Notify = ign
     if not isinstance(spec, RunSpec):
         return spec
     try:
-        return harden(planned, spec, load_model(planned.request, ignore), notify, lambda: asking(stop))
+        return run_plan(planned, spec, load_model(planned.request, ignore), notify, lambda: asking(stop))
     except InterruptedRunError:
         assert stop is not None
         return None

@@ -19,7 +19,7 @@ from atdp_cli.events import Event, StateSaved, StepDone, ignore
 from atdp_cli.jobs.harden.model import load_model
 from atdp_cli.jobs.harden.preflight import state_bytes
 from atdp_cli.jobs.harden.request import plan_request
-from atdp_cli.jobs.harden.run import harden
+from atdp_cli.jobs.harden.run import run_plan
 from atdp_cli.jobs.harden.spec import run_spec
 from atdp_cli.privacy.journal import read_journal
 from atdp_cli.runs.resume import steps_of
@@ -90,7 +90,7 @@ def test_a_microbatch_that_memory_does_not_hold_has_spent_its_step(place: Place)
 
     crowded = replace(loaded, engine=replace(loaded.engine, run=tight))
     with pytest.raises(RunError, match="after step 3 of 6 of stage dp-sgd"):
-        harden(planned, run_spec(planned), crowded, ignore)
+        run_plan(planned, run_spec(planned), crowded, ignore)
     root = place.folder / "out.partial"
     assert steps_of(read_journal(root / "journal.jsonl")) == 4
     assert (len(checkpoint_numbers(root)), list(root.glob(".*")), (root / "model").exists()) == (2, [], False)

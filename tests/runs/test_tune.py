@@ -191,7 +191,7 @@ def kept(place: Place) -> tuple[bool, bool]:
 def test_a_search_that_the_ledger_does_not_tell_ends_the_run(place: Place) -> None:
     from atdp_cli.events import ignore
     from atdp_cli.jobs.harden.model import load_model
-    from atdp_cli.jobs.harden.run import harden
+    from atdp_cli.jobs.harden.run import run_plan
     from atdp_cli.jobs.harden.spec import open_run
     from atdp_cli.runs.spec import RunSpec
 
@@ -205,7 +205,7 @@ def test_a_search_that_the_ledger_does_not_tell_ends_the_run(place: Place) -> No
     spec = open_run(planned)
     assert isinstance(spec, RunSpec)
     with pytest.raises(ConformanceError, match="chosen on decoyed text"):
-        harden(planned, spec, load_model(planned.request, ignore), ignore)
+        run_plan(planned, spec, load_model(planned.request, ignore), ignore)
 
 
 def test_a_run_with_another_search_is_another_run(place: Place) -> None:

@@ -1,41 +1,22 @@
 """`atdp account`: ε of ledgers, or of parameters or a recipe that nobody has run yet."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from atdp_cli.cli.account.options import FigureOptions, LedgerOptions, PlanOptions, Unknown
+from atdp_cli.cli.account.options import FigureOptions, LedgerOptions, PlanOptions
+from atdp_cli.cli.account.subject import Subject, account_subject
 from atdp_cli.cli.options.shared import OutputOptions
 from atdp_cli.cli.terminal.console import stdout_console, write_json
 from atdp_cli.errors import UsageError
 from atdp_cli.text.options import ReplacingOptions
 
 if TYPE_CHECKING:
-    from atdp_cli.jobs.account import Figures, Parameters, ScopeFigures
+    from atdp_cli.jobs.account import Figures, ScopeFigures
     from atdp_cli.privacy.guarantee import Guarantee
     from atdp_cli.privacy.ledger import Ledger
-    from atdp_cli.training.plan import Plan
-    from atdp_cli.training.recipe import Recipe
-
-
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """What is accounted for.
-
-    Attributes:
-        ledger: All of it, as one ledger.
-        parts: The path and the ledger of each of several.
-        parameters: A run of equal steps, where that was asked about.
-        plan: A recipe's, where that was asked about.
-    """
-
-    ledger: "Ledger"
-    parts: tuple[tuple[Path, "Ledger"], ...] = ()
-    parameters: "Parameters | None" = None
-    plan: "Plan | None" = None
 
 
 def account_command(
@@ -57,9 +38,39 @@ def account_command(
 
     Give ledgers, or --sample-rate, --noise-multiplier and --steps, or --recipe and --records.
     """
+    from atdp_cli.privacy.statement import advice, guarantee_sentences
+
+    subject, supported, result = run_account(ledgers or [], ledger, planning, figuring, replacing)
+    if printing.as_json:
+        from atdp_cli.cli.account.summary import account_summary
+
+        write_json(account_summary(subject, supported, result, figuring.group).model_dump(mode="json"))
+        return
+    console = stdout_console()
+    if ledger.solve is not None:
+        for line in _solution(subject):
+            console.print(line)
+    for index, scope in enumerate(_shown(result)):
+        console.print(_table(subject, result, scope, figuring.group, first=not index))
+    if subject.parameters is None:
+        for line in filter(None, (*guarantee_sentences(subject.ledger, supported), advice(subject.ledger))):
+            console.print(line)
+
+
+def run_account(
+    ledgers: Sequence[Path],
+    ledger: LedgerOptions,
+    planning: PlanOptions,
+    figuring: FigureOptions,
+    replacing: ReplacingOptions,
+) -> "tuple[Subject, Sequence[Guarantee], Figures]":
+    """Account as the options say, draw the curve that was asked for, and show nothing.
+
+    Returns:
+        What was accounted for, its guarantees and its figures.
+    """
     from atdp_cli.jobs.account import AccountRequest, figures
     from atdp_cli.privacy.guarantee import guarantees
-    from atdp_cli.privacy.statement import advice, guarantee_sentences
     from atdp_cli.training.recipe_file import load_recipe
 
     _check_curve(figuring.curve, force=replacing.force)
@@ -73,7 +84,7 @@ def account_command(
         cross_check=figuring.cross_check,
         curves=figuring.curve is not None,
     )
-    subject = _subject(ledgers or [], ledger, planning, None if recipe is None else recipe.recipe, figuring.delta)
+    subject = account_subject(ledgers, ledger, planning, None if recipe is None else recipe.recipe, figuring.delta)
     supported = guarantees(subject.ledger, models=max(1, len(subject.parts)))
     if subject.parameters is not None:
         # Parameters have neither a past nor a corpus, so nothing can be said of records.
@@ -81,106 +92,7 @@ def account_command(
     result = figures(subject.ledger, wanted, supported)
     if figuring.curve is not None:
         figuring.curve.write_text(_drawn(subject.ledger, result), encoding="utf-8")
-    if printing.as_json:
-        write_json(_answer(subject, supported, result, wanted.group))
-        return
-    console = stdout_console()
-    if ledger.solve is not None:
-        for line in _solution(subject):
-            console.print(line)
-    for index, scope in enumerate(_shown(result)):
-        console.print(_table(subject, result, scope, wanted.group, first=not index))
-    if subject.parameters is None:
-        for line in filter(None, (*guarantee_sentences(subject.ledger, supported), advice(subject.ledger))):
-            console.print(line)
-
-
-def _subject(
-    ledgers: Sequence[Path],
-    options: LedgerOptions,
-    planning: PlanOptions,
-    recipe: "Recipe | None",
-    delta: float | None,
-) -> Subject:
-    from atdp_cli.jobs.account import read_ledgers, with_delta
-
-    run = (options.sample_rate, options.noise_multiplier, options.steps)
-    if (options.solve is None) != (options.target_epsilon is None):
-        raise UsageError("--solve and --target-epsilon go together.", "Give both or neither.")
-    if ledgers:
-        if any(value is not None for value in (*run, options.solve, *_planned(planning))):
-            raise UsageError("A ledger and parameters exclude each other.", "Give one of them.")
-        whole, each = read_ledgers(ledgers)
-        parts = tuple(zip(ledgers, each, strict=True)) if len(each) > 1 else ()
-        return Subject(ledger=with_delta(whole, delta), parts=parts)
-    if recipe is not None:
-        return _of_recipe(recipe, options, planning, delta)
-    if any(value is not None for value in _planned(planning)):
-        raise UsageError("--records, --epochs, --batch-size and --set go with --recipe.", "Add --recipe.")
-    return _of_parameters(options, delta)
-
-
-def _planned(planning: PlanOptions) -> tuple[object, ...]:
-    return (planning.recipe, planning.records, planning.epochs, planning.batch_size, planning.set_ or None)
-
-
-def _of_recipe(stages: "Recipe", options: LedgerOptions, planning: PlanOptions, delta: float | None) -> Subject:
-    from atdp_cli.jobs.account import DEFAULT_DELTA, Hypothesis, plan_hypothesis
-    from atdp_cli.training.settings import apply_settings, parse_setting, stage_setting
-
-    if planning.records is None:
-        raise UsageError("A recipe spends by the number of records.", "Add --records.")
-    if options.sample_rate is not None or options.steps is not None:
-        raise UsageError("A recipe sets its own sample rate and steps.", "Use --records, --batch-size and --epochs.")
-    if options.solve not in (None, Unknown.NOISE):
-        raise UsageError("For a recipe only the noise can be solved for.", "Use --solve noise.")
-    if options.solve is not None and options.noise_multiplier is not None:
-        raise UsageError("--solve noise chooses what --noise-multiplier sets.", "Leave one of them out.")
-    given = {
-        "epochs": planning.epochs,
-        "batch-size": planning.batch_size,
-        "noise-multiplier": options.noise_multiplier,
-    }
-    settings = [stage_setting(stages, option, value) for option, value in given.items() if value is not None]
-    settings += [parse_setting(stages, text) for text in planning.set_]
-    hypothesis = Hypothesis(
-        recipe=apply_settings(stages, settings),
-        records=planning.records,
-        prior=planning.prior,
-        jitter_seed=planning.jitter_seed,
-    )
-    plan = plan_hypothesis(hypothesis, DEFAULT_DELTA if delta is None else delta, options.target_epsilon)
-    return Subject(ledger=plan.ledger, plan=plan)
-
-
-def _of_parameters(options: LedgerOptions, delta: float | None) -> Subject:
-    from atdp_cli.jobs.account import DEFAULT_DELTA, Parameters, solve_hypothesis, with_delta
-
-    given = {
-        "--sample-rate": options.sample_rate,
-        "--noise-multiplier": options.noise_multiplier,
-        "--steps": options.steps,
-    }
-    sought = {Unknown.NOISE: "--noise-multiplier", Unknown.STEPS: "--steps", Unknown.SAMPLE_RATE: "--sample-rate"}
-    unknown = None if options.solve is None else sought[options.solve]
-    if unknown is not None and given[unknown] is not None:
-        raise UsageError(f"--solve {options.solve} chooses what {unknown} sets.", "Leave one of them out.")
-    missing = [name for name, value in given.items() if value is None and name != unknown]
-    if missing:
-        raise UsageError(
-            "There is nothing to account for.",
-            "Give a model folder or ledger, --recipe and --records, or all of --sample-rate, --noise-multiplier and "
-            "--steps, but for the one that --solve finds.",
-        )
-    parameters = Parameters(
-        sample_rate=1.0 if options.sample_rate is None else options.sample_rate,
-        noise_multiplier=1.0 if options.noise_multiplier is None else options.noise_multiplier,
-        steps=1 if options.steps is None else options.steps,
-    )
-    at = with_delta(parameters.ledger(DEFAULT_DELTA), delta).delta
-    if options.solve is not None and options.target_epsilon is not None:
-        parameters = solve_hypothesis(options.solve.value, parameters, options.target_epsilon, at)
-    return Subject(ledger=parameters.ledger(at), parameters=parameters)
+    return subject, supported, result
 
 
 def _check_curve(path: Path | None, *, force: bool) -> None:
@@ -218,85 +130,6 @@ def _drawn(ledger: "Ledger", result: "Figures") -> str:
         f"{ledger.unit}; a stage without noise is in neither.",
         panels,
     )
-
-
-def _answer(subject: Subject, supported: Sequence["Guarantee"], result: "Figures", group: int | None) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from atdp_cli.report.document import guarantee_entries
-    from atdp_cli.report.numbers import json_number
-
-    ledger = subject.ledger
-    scopes = [_block(scope, group) for scope in result.scopes]
-    # The strongest scope comes first, so its figures are those to quote.
-    quoted = scopes[0] if scopes else {"scope": None, "adjacency": None, "epsilon": None, "group": None}
-    answer: dict[str, Any] = {
-        "schema_version": 1,
-        **{name: quoted[name] for name in ("scope", "adjacency", "epsilon")},
-        "scopes": scopes,
-        "delta": ledger.delta,
-        "grid": ledger.grid,
-        "insecure_seed": ledger.insecure_seed,
-        "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(supported)],
-    }
-    if group is not None:
-        answer["group"] = quoted["group"] or {"records": group, "epsilon": None}
-    for name, value in (("replace_one", result.replace_one), ("floor", result.floor)):
-        if value is not None:
-            answer[name] = json_number(value)
-    if result.cross_check is not None:
-        answer["cross_check"] = {f"opacus_{name}": value for name, value in asdict(result.cross_check).items()}
-    if result.over_delta:
-        answer["curves"] = {
-            "epsilon_over_delta": [[delta, json_number(epsilon)] for delta, epsilon in result.over_delta],
-            "epsilon_over_steps": [[steps, json_number(epsilon)] for steps, epsilon in result.over_steps],
-        }
-    if subject.parts:
-        answer["ledgers"] = [{"path": str(path), "epsilon": json_number(_pld(part))} for path, part in subject.parts]
-    if subject.parameters is not None:
-        answer["parameters"] = asdict(subject.parameters)
-    if subject.plan is not None:
-        answer["stages"] = _stages(subject.plan)
-    return answer
-
-
-def _block(figures: "ScopeFigures", group: int | None) -> dict[str, Any]:
-    """The figures of a scope."""
-    from dataclasses import asdict
-
-    from atdp_cli.report.numbers import json_number, json_numbers
-
-    return {
-        "scope": figures.scope,
-        "adjacency": figures.adjacency,
-        "delta": figures.delta,
-        "epsilon": json_numbers(asdict(figures.epsilons)),
-        "group": None if group is None else {"records": group, "epsilon": json_number(figures.group)},
-    }
-
-
-def _stages(plan: "Plan") -> list[dict[str, Any]]:
-    return [
-        {
-            "name": stage.stage.name,
-            "epochs": stage.stage.epochs,
-            "steps": stage.steps,
-            "batch": stage.batch,
-            "sampling_rate": stage.sampling_rate,
-            "noise_multipliers": list(stage.noise_multipliers),
-            "release_noise_multiplier": stage.stage.release_noise_multiplier,
-        }
-        for stage in plan.training
-    ]
-
-
-def _pld(ledger: "Ledger") -> float | None:
-    """What a ledger's stages with noise spend; None where there are none, which is no promise at all."""
-    from atdp_cli.privacy.accountant import epsilon_pld
-    from atdp_cli.privacy.ledger import private_events
-
-    events = private_events(ledger.events)
-    return epsilon_pld(events, ledger.delta, grid=ledger.grid) if events else None
 
 
 def _solution(subject: Subject) -> list[str]:
@@ -364,6 +197,8 @@ def _table(subject: Subject, result: "Figures", figures: "ScopeFigures", group: 
 
 def _further(subject: Subject, result: "Figures") -> list[tuple[str, float | None]]:
     """Figures of the stages with noise, and of each ledger."""
+    from atdp_cli.cli.account.summary import epsilon_alone
+
     rows: list[tuple[str, float | None]] = []
     if result.replace_one is not None:
         rows.append(("replace-one, PLD", result.replace_one))
@@ -371,4 +206,4 @@ def _further(subject: Subject, result: "Figures") -> list[tuple[str, float | Non
         rows.append(("every σ as its smallest, PLD", result.floor))
     if result.cross_check is not None:
         rows += [("Opacus, RDP", result.cross_check.rdp), ("Opacus, PRV", result.cross_check.prv)]
-    return rows + [(f"{path} alone, PLD at δ = {part.delta:g}", _pld(part)) for path, part in subject.parts]
+    return rows + [(f"{path} alone, PLD at δ = {part.delta:g}", epsilon_alone(part)) for path, part in subject.parts]

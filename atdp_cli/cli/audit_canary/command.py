@@ -15,17 +15,20 @@ from atdp_cli.cli.audit_canary.options import (
     TargetOptions,
 )
 from atdp_cli.cli.audit_canary.output import exit_code, show_audit
+from atdp_cli.cli.audit_canary.request import make_audit_request
 from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadOptions
-from atdp_cli.cli.terminal.ci_files import file_uri, write_ci_files
+from atdp_cli.cli.terminal.ci_files import file_uri, tell_github, write_ci_files
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
 from atdp_cli.errors import UsageError
+from atdp_cli.events import Notify
 from atdp_cli.training.options import DeviceOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from atdp_cli.audit.request import CanaryTargets, CorpusNumbers
+    from atdp_cli.audit.request import CanaryTargets
     from atdp_cli.audit_result import AnyAudit
+    from atdp_cli.report.ci.checks import CheckedModel
 
 
 def audit_canary_command(
@@ -47,64 +50,28 @@ def audit_canary_command(
     Exposure is log2(candidates / rank): a secret that was never seen has 1.44 bits on average.
     On GitHub Actions it also writes annotations and the step summary.
     """
-    from atdp_cli.audit.epsilon import Games
-    from atdp_cli.audit.request import (
-        Attack,
-        Attacks,
-        AuditRequest,
-        check_request,
-        load_request,
-        parse_attacks,
-        parse_gates,
-    )
-    from atdp_cli.audit.verdict import Limits
     from atdp_cli.audit_result import AuditDocument
-    from atdp_cli.report.ci.baseline import new_failures, read_baseline
+    from atdp_cli.report.ci.github import step_summary
 
-    own.check()
-    canaries = load_request(targets.manifest, targets.canary)
-    gates = None if limits.fail_on is None else parse_gates(limits.fail_on)
-    request = AuditRequest(
-        reference=targets.reference,
-        limits=Limits(
-            alpha=limits.alpha,
-            max_exposure=limits.max_exposure,
-            max_epsilon_lower_bound=limits.max_epsilon_lower_bound,
-        ),
-        games=Games(guesses=bounds.guesses, top=bounds.top),
-        attacks=Attacks(
-            chosen=parse_attacks(trying.attacks) | {attack for attack in Attack if attack in (gates or ())},
-            samples=trying.samples,
-            other_text=trying.other_text,
-            steps=trying.resurfacing_steps,
-        ),
-        full=trying.full,
-        show_secrets=reports.show_secrets,
-        numbers=_numbers(own),
-        fail_on=gates,
-        exact=limits.exact,
-        device=computing.device,
-    )
-    baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
-    reports.files.check(force=reports.force)
-    engine = working.backend(processes=1)
     console = saying.console()
     folders = _folders(models, console)
-    check_request(canaries, request)
-    _check_paths(folders, targets.reference, trying.other_text)
-
-    from atdp_cli.jobs.audit import audit_models  # loads torch
-    from atdp_cli.model.device import find_device, use_threads
-
-    use_threads(threads.threads)
-    find_device(computing.device)
     with progress(console, saying.progress) as notify:
-        audits = list(audit_models(folders, canaries, request, notify, engine))
-    if baseline is not None:
-        audits = [new_failures(audit, baseline) for audit in audits]
-    _write_files(reports, audits, targets.manifest)
+        audits, canaries, checked = run_audit(
+            folders,
+            limits=limits,
+            bounds=bounds,
+            trying=trying,
+            own=own,
+            working=working,
+            reports=reports,
+            targets=targets,
+            threads=threads,
+            computing=computing,
+            notify=notify,
+        )
+    tell_github(checked, step_summary(audits))
     if saying.as_json:
-        write_json(AuditDocument(models=tuple(audits)).model_dump(mode="json"))
+        write_json(AuditDocument(models=audits).model_dump(mode="json"))
     secrets = _secrets(canaries, shown=reports.show_secrets)
     shown = console if saying.as_json else stdout_console()
     for number, audit in enumerate(audits):
@@ -115,16 +82,58 @@ def audit_canary_command(
     raise typer.Exit(0 if limits.exit_zero and code in (1, 4) else code)
 
 
-def _write_files(reports: ReportOptions, audits: "Sequence[AnyAudit]", manifest: Path | None) -> None:
+def run_audit(
+    folders: Sequence[Path],
+    *,
+    limits: LimitOptions,
+    bounds: BoundOptions,
+    trying: AttackOptions,
+    own: CorpusNumberOptions,
+    working: BackendOptions,
+    reports: ReportOptions,
+    targets: TargetOptions,
+    threads: ThreadOptions,
+    computing: DeviceOptions,
+    notify: Notify,
+) -> "tuple[tuple[AnyAudit, ...], CanaryTargets | None, list[CheckedModel]]":
+    """Audit as the options say, write the files that were asked for, and show nothing.
+
+    Returns:
+        What `--json` prints of each model, the canaries, and what the files for CI have.
+    """
+    from atdp_cli.audit.request import check_request, load_request
+    from atdp_cli.report.ci.baseline import new_failures, read_baseline
+
+    own.check()
+    canaries = load_request(targets.manifest, targets.canary)
+    request = make_audit_request(limits, bounds, trying, own, reports, targets, computing)
+    baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
+    reports.files.check(force=reports.force)
+    engine = working.backend(processes=1)
+    check_request(canaries, request)
+    _check_paths(folders, targets.reference, trying.other_text)
+
+    from atdp_cli.jobs.audit import audit_models  # loads torch
+    from atdp_cli.model.device import find_device, use_threads
+
+    use_threads(threads.threads)
+    find_device(computing.device)
+    audits = tuple(audit_models(folders, canaries, request, notify, engine))
+    if baseline is not None:
+        audits = tuple(new_failures(audit, baseline) for audit in audits)
+    return audits, canaries, _write_files(reports, audits, targets.manifest)
+
+
+def _write_files(reports: ReportOptions, audits: "Sequence[AnyAudit]", manifest: Path | None) -> "list[CheckedModel]":
     from atdp_cli.report.ci.baseline import make_baseline
     from atdp_cli.report.ci.checks import ResultFile, canary_lines, checked
-    from atdp_cli.report.ci.github import step_summary
 
     file = None
     if manifest is not None:
         file = ResultFile(uri=file_uri(manifest), lines=canary_lines(manifest.read_text(encoding="utf-8")))
     models = [checked(audit, file) for audit in audits]
-    write_ci_files(reports.files, models, kind="canary", baseline=make_baseline(audits), summary=step_summary(audits))
+    write_ci_files(reports.files, models, kind="canary", baseline=make_baseline(audits))
+    return models
 
 
 def _check_paths(folders: Sequence[Path], reference: Path | None, other_text: Path | None) -> None:
@@ -138,24 +147,6 @@ def _check_paths(folders: Sequence[Path], reference: Path | None, other_text: Pa
         check_folder(folders[0])
     if other_text is not None:
         check_readable(other_text)
-
-
-def _numbers(own: CorpusNumberOptions) -> "CorpusNumbers | None":
-    """The corpus's own numbers, found once for all models."""
-    from atdp_cli.audit.number_search import find_numbers
-    from atdp_cli.audit.request import CorpusNumbers
-
-    if own.secrets is None or own.data is None:
-        return None
-    located = find_numbers(
-        own.data,
-        own.secrets,
-        unit=own.unit,
-        text_field=own.text_field,
-        id_field=own.id_field,
-        most=own.most_secrets,
-    )
-    return CorpusNumbers(located=located, sample=own.alternatives)
 
 
 def _folders(models: list[Path], console: "Console") -> list[Path]:

@@ -1,19 +1,21 @@
 """`atdp harden`: a checkpoint and a corpus in, a hardened checkpoint with its privacy report out."""
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from atdp_cli.cli.harden.options import HardenOptions
-from atdp_cli.cli.harden.output import Needs, plan_json, show_plan, write_result
-from atdp_cli.cli.harden.request import choose_recipe, make_request, sets_learning_rate, sets_noise
-from atdp_cli.cli.harden.rounds import Run, run_rounds
+from atdp_cli.cli.harden.output import plan_summary, show_plan, write_result
+from atdp_cli.cli.harden.prepare import load_and_fit, plan_round, prepare
+from atdp_cli.cli.harden.rounds import Notifying, Run, run_rounds
 from atdp_cli.cli.options.command_line import full_command, without_paths
 from atdp_cli.cli.options.shared import say_default_tier
 from atdp_cli.cli.terminal.console import progress, stderr_console, write_json
 from atdp_cli.cli.terminal.json_lines import ProgressOption
-from atdp_cli.errors import AtdpError, UsageError
+from atdp_cli.errors import AtdpError
+from atdp_cli.events import Notify
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,54 +51,38 @@ def harden_command(
 
 
 def _harden(context: typer.Context, model: Path, options: HardenOptions, group: "ProcessGroup") -> None:
-    from atdp_cli.jobs.harden.auto import (
-        first_line,
-        start_from_reference,
-        with_budget,
-        with_learning_rate,
-        with_resumed_epochs,
-        with_tune,
-    )
-    from atdp_cli.jobs.harden.request import plan_request
-    from atdp_cli.training.plan import tunable
+    from atdp_cli.jobs.harden.auto import first_line
 
     command = {"command": full_command(context), "command_without_paths": without_paths(context, HardenOptions)}
-    options, chosen_by = choose_recipe(model, options)
-    request = make_request(model, options).replace(ranks=group.ranks, **command)
-    if request.recipe:
-        request = request.replace(fixed_rate=sets_learning_rate(options, request.recipe[-1].name))
-    if options.minutes is not None and group.ranks.size > 1:
-        raise UsageError("--minutes goes with one process.", "Choose --epochs; --dry-run shows how long they take.")
+    prepared = prepare(model, options, group.ranks, command)
     console = options.console() if group.ranks.first else stderr_console(quiet=True)
-    if chosen_by in ("default", "--auto"):
-        request = start_from_reference(request)
-        request = with_tune(request)
-        if not sets_noise(options):
-            request = with_budget(request)
-    tuned = request.tune not in (None, "none") and tunable(request.recipe)
-    if (chosen_by in ("default", "--auto") or tuned) and not request.fixed_rate:
-        request = with_learning_rate(request)
+
+    def notifying() -> AbstractContextManager[Notify]:
+        return progress(console, options.progress if group.ranks.first else ProgressOption.AUTO)
 
     def run(request: "HardenRequest") -> Run | None:
-        planned, minutes = plan_request(request), options.minutes
-        notice = first_line(planned, model, chosen_by)
-        if minutes is not None and (resumed := with_resumed_epochs(planned)) is not None:
-            planned, minutes = resumed, None
+        planned, minutes = plan_round(request, prepared.options)
+        notice = first_line(planned, model, prepared.chosen_by)
         if options.dry_run:
-            _load(planned, notice, console, options, minutes)
+            _load(planned, notice, console, notifying, prepared.options, minutes)
             return None
-        return _run(planned, notice, console, options, minutes)
+        return _run(planned, notice, console, notifying, prepared.options, minutes)
 
-    finished, more = run_rounds(request, options, console, run)
+    finished, rounds = run_rounds(prepared.request, prepared.options, console, notifying, run)
     if finished is None:
         return
-    write_result(*finished, more, console, as_json=options.as_json)
+    write_result(*finished, rounds, console, as_json=options.as_json)
     if finished.result.failed is not None:
         raise typer.Exit(LIMIT_MISSED)
 
 
 def _run(
-    planned: "Planned", notice: str, console: "Console", options: HardenOptions, minutes: float | None
+    planned: "Planned",
+    notice: str,
+    console: "Console",
+    notifying: Notifying,
+    options: HardenOptions,
+    minutes: float | None,
 ) -> Run | None:
     """Harden, unless the run to resume is over already. None in all processes but the first."""
     from atdp_cli.jobs.harden.spec import open_run, with_plan
@@ -105,48 +91,39 @@ def _run(
 
     from atdp_cli.cli.terminal.signals import sigterm_interrupts, stop_on_interrupt
     from atdp_cli.jobs.harden.result import HardenResult
-    from atdp_cli.jobs.harden.run import harden, harden_worker
+    from atdp_cli.jobs.harden.run import harden_worker, run_plan
 
     if spec is None:
         return None
     if isinstance(spec, HardenResult):
         return Run(planned, spec)
-    fitted, model = _load(planned, notice, console, options, minutes)
+    fitted, model = _load(planned, notice, console, notifying, options, minutes)
     if fitted is not planned:
         planned, spec = fitted, with_plan(spec, fitted)
     if not planned.request.ranks.first:
         with sigterm_interrupts():
             harden_worker(planned, spec, model, stop_on_interrupt)
         return None
-    with sigterm_interrupts(), progress(console, options.progress) as notify:
-        return Run(planned, harden(planned, spec, model, notify, stop_on_interrupt))
+    with sigterm_interrupts(), notifying() as notify:
+        return Run(planned, run_plan(planned, spec, model, notify, stop_on_interrupt))
 
 
 def _load(
-    planned: "Planned", notice: str, console: "Console", options: HardenOptions, minutes: float | None
+    planned: "Planned",
+    notice: str,
+    console: "Console",
+    notifying: Notifying,
+    options: HardenOptions,
+    minutes: float | None,
 ) -> "tuple[Planned, LoadedModel]":
     """Say what will be done, load the model and show the plan, with as many epochs as fit into `minutes`."""
     console.print(notice)
-
-    from atdp_cli.jobs.harden.auto import fit_epochs
-    from atdp_cli.jobs.harden.model import load_model
-    from atdp_cli.jobs.harden.preflight import estimate_bytes, estimate_seconds
-    from atdp_cli.model.device import training_threads, use_threads
-
     first = planned.request.ranks.first
-    use_threads(options.threads)
-    with progress(console, options.progress if first else ProgressOption.AUTO) as notify:
-        model = load_model(planned.request, notify)
-    if options.threads is None:
-        use_threads(training_threads(model.checkpoint.model.num_parameters()))
-    seconds = estimate_seconds(planned, model)
-    if minutes is not None:
-        planned = fit_epochs(planned, seconds, minutes)
-        seconds = estimate_seconds(planned, model)
-    needs = Needs(seconds=seconds, memory=estimate_bytes(planned, model) if options.dry_run else None)
+    with notifying() as notify:
+        planned, model, needs = load_and_fit(planned, options, minutes, notify)
     show_plan(planned, model.engine.name, needs, console)
     if options.spans is None and not (options.recipe or "").endswith(".toml"):
         say_default_tier(options, console, recipe=planned.request.recipe_name)
     if options.dry_run and options.as_json and first:
-        write_json(plan_json(planned, notice, model.engine.name, needs))
+        write_json(plan_summary(planned, notice, model.engine.name, needs).model_dump(mode="json"))
     return planned, model

@@ -1,7 +1,7 @@
 """What `atdp harden` shows of its plan and of its result, to people and as JSON."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from atdp_cli.audit.memory.value_ranks import ComparedRanks
     from atdp_cli.jobs.harden.request import Planned
     from atdp_cli.jobs.harden.result import HardenResult
+    from atdp_cli.model.perplexity import Perplexity
     from atdp_cli.report.document import StageEntry
+    from atdp_cli.report.harden_summary import HardenPlan, HardenSummary, RoundEntry
+    from atdp_cli.report.measured import BeforeAfter
 
 LONG_RUN_SECONDS = 30 * 60
 
@@ -141,86 +144,100 @@ def _ranks(before: "ComparedRanks", after: "ComparedRanks") -> "Table":
     return table
 
 
-def plan_json(planned: "Planned", notice: str, engine: str, needs: Needs) -> dict[str, Any]:
+def plan_summary(planned: "Planned", notice: str, engine: str | None, needs: Needs | None) -> "HardenPlan":
     """The plan as `--json` writes it.
 
     Args:
         notice: What is said first: which recipe, why, and what it does.
+        engine: That clips; None where no model was loaded.
+        needs: None where no model was loaded.
     """
     from atdp_cli.report.document import guarantee_entries
     from atdp_cli.report.happened import clipped
+    from atdp_cli.report.harden_summary import HardenPlan
 
-    return {
-        "schema_version": 1,
-        "dry_run": True,
-        "output": str(planned.request.output),
-        "recipe": planned.request.recipe_name,
-        "notice": notice,
-        "steps": planned.plan.steps,
-        "stages": _stages(planned),
-        "trial_steps": sum(stage.search.most_steps for stage in planned.plan.training if stage.search is not None),
-        "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(planned.guarantees)],
-        "insecure_seed": planned.plan.ledger.insecure_seed,
-        "engine": engine if clipped(_entries(planned)) else None,
-        "estimated_seconds": needs.seconds,
-        "estimated_bytes": needs.memory,
-    }
+    stages = _entries(planned)
+    return HardenPlan(
+        output=str(planned.request.output),
+        recipe=planned.request.recipe_name,
+        notice=notice,
+        steps=planned.plan.steps,
+        stages=stages,
+        trial_steps=sum(stage.search.most_steps for stage in planned.plan.training if stage.search is not None),
+        guarantees=guarantee_entries(planned.guarantees),
+        insecure_seed=planned.plan.ledger.insecure_seed,
+        engine=engine if clipped(stages) else None,
+        estimated_seconds=None if needs is None else needs.seconds,
+        estimated_bytes=None if needs is None else needs.memory,
+    )
 
 
 def write_result(
-    planned: "Planned", finished: "HardenResult", more: dict[str, Any], console: "Console", *, as_json: bool
+    planned: "Planned",
+    finished: "HardenResult",
+    rounds: "tuple[RoundEntry, ...] | None",
+    console: "Console",
+    *,
+    as_json: bool,
 ) -> None:
-    """Show a finished run; standard output gets its folder, or all of it as JSON.
-
-    Args:
-        more: What the JSON has beside the run.
-    """
+    """Show a finished run; standard output gets its folder, or all of it as JSON."""
     show_result(finished, console)
     if as_json:
-        write_json(_result_json(planned, finished) | more)
+        write_json(result_summary(planned, finished, rounds).model_dump(mode="json"))
     else:
         typer.echo(escaped(str(finished.output)))
 
 
-def _result_json(planned: "Planned", finished: "HardenResult") -> dict[str, Any]:
+def result_summary(
+    planned: "Planned", finished: "HardenResult", rounds: "tuple[RoundEntry, ...] | None"
+) -> "HardenSummary":
+    """A finished run as `--json` writes it.
+
+    Args:
+        rounds: None where it was not run in rounds.
+    """
     from dataclasses import asdict
 
     from atdp_cli.report.document import guarantee_entries
+    from atdp_cli.report.harden_summary import HardenSummary
+    from atdp_cli.report.measured import RanksBeforeAfter, RanksEntry
+
+    before, after = finished.ranks_before, finished.ranks_after
+    return HardenSummary(
+        output=str(finished.output),
+        recipe=planned.request.recipe_name,
+        steps=finished.steps,
+        stages=_entries(planned),
+        guarantees=guarantee_entries(finished.guarantees),
+        insecure_seed=finished.ledger.insecure_seed,
+        perplexity=_before_after(finished.before, finished.after),
+        decoyed_perplexity=None
+        if finished.decoyed_before is None or finished.decoyed_after is None
+        else _before_after(finished.decoyed_before, finished.decoyed_after),
+        value_ranks=None
+        if before is None or after is None
+        else RanksBeforeAfter(before=RanksEntry(**asdict(before)), after=RanksEntry(**asdict(after))),
+        seconds=finished.seconds,
+        failed=finished.failed,
+        ended_early=finished.ended_early,
+        rounds=rounds,
+    )
+
+
+def _before_after(before: "Perplexity", after: "Perplexity") -> "BeforeAfter":
+    from dataclasses import asdict
+
+    from atdp_cli.report.measured import BeforeAfter, PerplexityEntry
     from atdp_cli.report.numbers import json_numbers
 
-    return {
-        "schema_version": 1,
-        "dry_run": False,
-        "output": str(finished.output),
-        "recipe": planned.request.recipe_name,
-        "steps": finished.steps,
-        "stages": _stages(planned),
-        "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(finished.guarantees)],
-        "insecure_seed": finished.ledger.insecure_seed,
-        "perplexity": {"before": json_numbers(asdict(finished.before)), "after": json_numbers(asdict(finished.after))},
-        "decoyed_perplexity": None
-        if finished.decoyed_before is None or finished.decoyed_after is None
-        else {
-            "before": json_numbers(asdict(finished.decoyed_before)),
-            "after": json_numbers(asdict(finished.decoyed_after)),
-        },
-        "value_ranks": None
-        if finished.ranks_before is None or finished.ranks_after is None
-        else {"before": asdict(finished.ranks_before), "after": asdict(finished.ranks_after)},
-        "seconds": finished.seconds,
-        "failed": finished.failed,
-        "ended_early": finished.ended_early,
-    }
+    first, second = (PerplexityEntry(**json_numbers(asdict(each))) for each in (before, after))
+    return BeforeAfter(before=first, after=second)
 
 
-def _stages(planned: "Planned") -> list[dict[str, Any]]:
-    return [entry.model_dump(mode="json") for entry in _entries(planned)]
-
-
-def _entries(planned: "Planned") -> "list[StageEntry]":
+def _entries(planned: "Planned") -> "tuple[StageEntry, ...]":
     from atdp_cli.jobs.harden.describe import stage_entry
 
-    return [stage_entry(stage, planned.request.style) for stage in planned.plan.stages]
+    return tuple(stage_entry(stage, planned.request.style) for stage in planned.plan.stages)
 
 
 def _duration(seconds: float) -> str:

@@ -41,20 +41,16 @@ class CiFiles(NamedTuple):
             check_new(path, force=force)
 
 
-def write_ci_files(
-    files: CiFiles, models: "Sequence[CheckedModel]", *, kind: "Kind", baseline: "BaseModel", summary: str
-) -> None:
-    """The files that were asked for, and what GitHub Actions reads where this runs there.
+def write_ci_files(files: CiFiles, models: "Sequence[CheckedModel]", *, kind: "Kind", baseline: "BaseModel") -> None:
+    """The files that were asked for.
 
     Args:
         kind: Of the models' checks.
         baseline: What was found, as a later run takes it.
-        summary: Markdown for the step summary.
     """
     from atdp_cli import __version__
     from atdp_cli.files.document import document_text
     from atdp_cli.report.ci.checks import COMMANDS
-    from atdp_cli.report.ci.github import annotations
     from atdp_cli.report.ci.junit import junit
     from atdp_cli.report.ci.sarif import sarif
 
@@ -64,6 +60,16 @@ def write_ci_files(
         _write(files.sarif, escaped_json(document_text(sarif(models, __version__, kind=kind))))
     if files.baseline is not None:
         _write(files.baseline, escaped_json(document_text(baseline.model_dump(mode="json"))))
+
+
+def tell_github(models: "Sequence[CheckedModel]", summary: str) -> None:
+    """Annotations and the step summary, where this runs on GitHub Actions.
+
+    Args:
+        summary: Markdown.
+    """
+    from atdp_cli.report.ci.github import annotations
+
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
     # Standard output may have to be JSON; GitHub reads both.

@@ -37,7 +37,7 @@ def exit_on_interrupt(command: Callable[..., None]) -> Callable[..., None]:
             raise
         except OSError as error:
             if error.errno in UNUSABLE:
-                raise _unusable(error) from error
+                raise unusable_path(error) from error
             raise typer.Exit(unexpected_error(error)) from None
         except BaseException as error:
             raise typer.Exit(unexpected_error(error)) from None
@@ -45,7 +45,8 @@ def exit_on_interrupt(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _unusable(error: OSError) -> InputError:
+def unusable_path(error: OSError) -> InputError:
+    """What is said of a path that the user gave and the system cannot use."""
     name = str(error.filename or "A path")
     shown = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
     return InputError(f"{shown} cannot be used ({error.strerror}).", "Check the path and its permissions.")

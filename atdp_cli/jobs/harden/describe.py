@@ -1,6 +1,6 @@
-"""A plan in the words of the report: its stages, its sampling, its detector."""
+"""A plan in the words of the report: its stages, its sampling, its detector. Imports no torch."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from atdp_cli.jobs.detector import human_input
 from atdp_cli.jobs.harden.request import HardenRequest
@@ -18,8 +18,6 @@ from atdp_cli.report.tuned_entry import TunedEntry
 from atdp_cli.text.crosscheck.request import public_name
 from atdp_cli.text.detection.scan import pipeline_name
 from atdp_cli.text.redaction.placeholders import Style
-from atdp_cli.training.clipping.select import SelectedEngine
-from atdp_cli.training.objective import Weighing
 from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan, with_chosen_rate
 from atdp_cli.training.recipe import (
     DPSGD,
@@ -28,7 +26,11 @@ from atdp_cli.training.recipe import (
     Train,
     reads_records,
 )
-from atdp_cli.training.state import StageResult
+
+if TYPE_CHECKING:
+    from atdp_cli.training.clipping.select import SelectedEngine
+    from atdp_cli.training.objective import Weighing
+    from atdp_cli.training.state import StageResult
 
 _ENGINE_CHECK = {
     False: "agreed with clipping one record at a time, on random tokens, before the first step",
@@ -38,7 +40,7 @@ _ENGINE_CHECK = {
 _IN_HALF = "; layers compute in bfloat16, all that privacy rests on in float32"
 
 
-def engine_statement(engine: SelectedEngine) -> str:
+def engine_statement(engine: "SelectedEngine") -> str:
     """How the clipping engine was checked, and in which precision it computes."""
     return _ENGINE_CHECK[engine.name == "loop"] + (_IN_HALF if engine.precision == "bfloat16" else "")
 
@@ -72,7 +74,7 @@ def detector_entry(request: HardenRequest, pipeline: Any) -> DetectorEntry:
     )
 
 
-def trained_entry(plan: AnyPlan, style: Style, result: StageResult, weighing: Weighing) -> StageEntry:
+def trained_entry(plan: AnyPlan, style: Style, result: "StageResult", weighing: "Weighing") -> StageEntry:
     """A stage as the report lists it once it is trained, with the settings that were chosen."""
     tuned = result.tuned
     if tuned is not None and isinstance(plan, StagePlan):

@@ -26,7 +26,7 @@ from atdp_cli.runs.streams import Streams
 from atdp_cli.runs.workspace import Finished, Workspace, finish, publish, workspace
 
 
-def harden(
+def run_plan(
     planned: Planned, spec: RunSpec, model: LoadedModel, notify: Notify, stop_signal: StopSignal = never_stop
 ) -> HardenResult:
     """Run the plan and write OUT/ and OUT.private/, or OUT.failed/ and OUT.failed.private/.
@@ -70,7 +70,7 @@ def harden(
 
 
 def harden_worker(planned: Planned, spec: RunSpec, model: LoadedModel, stop_signal: StopSignal = never_stop) -> None:
-    """Take part in a run whose first process writes everything, by `harden`.
+    """Take part in a run whose first process writes everything, by `run_plan`.
 
     Raises:
         RunError: Training left the finite numbers, the first process was given another run, or one has ended.

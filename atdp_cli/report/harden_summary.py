@@ -1,0 +1,88 @@
+"""What `harden --json` prints of a run, and of a plan with --dry-run, as models."""
+
+from typing import Any, Literal
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+
+from atdp_cli.report.document import GuaranteeEntry, StageEntry
+from atdp_cli.report.measured import BeforeAfter, RanksBeforeAfter
+from atdp_cli.report.numbers import Frozen
+
+
+class HardenPlan(Frozen):
+    """`atdp harden --dry-run --json`.
+
+    Attributes:
+        output: Where the run would write.
+        notice: Which recipe is taken and why, and what it does.
+        trial_steps: At most, for settings that are searched.
+        engine: Of clipping; None where nothing is clipped, and where no model was loaded.
+        estimated_seconds, estimated_bytes: About what training takes; None where no model was loaded, and of memory
+            where the system does not tell.
+    """
+
+    schema_version: Literal[1] = 1
+    dry_run: Literal[True] = True
+    output: str
+    recipe: str
+    notice: str
+    steps: int
+    stages: tuple[StageEntry, ...]
+    trial_steps: int
+    guarantees: tuple[GuaranteeEntry, ...]
+    insecure_seed: bool
+    engine: str | None
+    estimated_seconds: float | None
+    estimated_bytes: int | None
+
+
+class RoundEntry(Frozen):
+    """What a round's map found.
+
+    Attributes:
+        round: From 1.
+        memorised: Of the `tested` groups of records, against `held_out` ones, at the false discovery rate `fdr`.
+        map: The map's file; None where nothing is significant.
+    """
+
+    round: int
+    memorised: int
+    tested: int
+    held_out: int
+    fdr: float
+    map: str | None
+
+
+class HardenSummary(Frozen):
+    """`atdp harden --json`. Perplexities are of held-out private text.
+
+    Attributes:
+        output: Where the model is: OUT/, or OUT.failed/ where its perplexity rose above the limit.
+        steps: That were taken; repeated ones count once.
+        decoyed_perplexity: Of held-out text with decoys; None where nothing could be decoyed.
+        value_ranks: Of flagged values among decoys; None where they tell nothing.
+        failed: Why the model is in OUT.failed/, as a sentence.
+        ended_early: Why the run took fewer steps than planned, as a sentence.
+        rounds: With --rounds, what the maps found that were drawn now; else None, and left out of the JSON.
+    """
+
+    schema_version: Literal[1] = 1
+    dry_run: Literal[False] = False
+    output: str
+    recipe: str
+    steps: int
+    stages: tuple[StageEntry, ...]
+    guarantees: tuple[GuaranteeEntry, ...]
+    insecure_seed: bool
+    perplexity: BeforeAfter
+    decoyed_perplexity: BeforeAfter | None
+    value_ranks: RanksBeforeAfter | None
+    seconds: float
+    failed: str | None
+    ended_early: str | None
+    rounds: tuple[RoundEntry, ...] | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_rounds_that_nobody_asked_for(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        members: dict[str, Any] = handler(self)
+        return {name: value for name, value in members.items() if value is not None or name != "rounds"}
