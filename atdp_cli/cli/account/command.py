@@ -223,7 +223,7 @@ def _drawn(ledger: "Ledger", result: "Figures") -> str:
 def _answer(subject: Subject, supported: Sequence["Guarantee"], result: "Figures", group: int | None) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from atdp_cli.report.document import guarantee_entries
+    from atdp_cli.report.guarantee_entry import guarantee_entries
     from atdp_cli.report.numbers import json_number
 
     ledger = subject.ledger

@@ -147,7 +147,7 @@ def plan_json(planned: "Planned", notice: str, engine: str, needs: Needs) -> dic
     Args:
         notice: What is said first: which recipe, why, and what it does.
     """
-    from atdp_cli.report.document import guarantee_entries
+    from atdp_cli.report.guarantee_entry import guarantee_entries
     from atdp_cli.report.happened import clipped
 
     return {
@@ -185,7 +185,7 @@ def write_result(
 def _result_json(planned: "Planned", finished: "HardenResult") -> dict[str, Any]:
     from dataclasses import asdict
 
-    from atdp_cli.report.document import guarantee_entries
+    from atdp_cli.report.guarantee_entry import guarantee_entries
     from atdp_cli.report.numbers import json_numbers
 
     return {
