@@ -24,6 +24,12 @@ MISTAKES = (
     "rule it out."
 )
 TIMING = "How long the steps took depends on the text. Nobody tried to learn anything from it."
+FINDINGS = {
+    "refuted": "refutes the ledger's claim",
+    "not-refuted": "does not refute the ledger's claim",
+    "inconclusive": "is inconclusive",
+    "no-claim": "had no claim to refute",
+}
 COLLECTION = "How the records were collected, and who has seen them since, lies outside this report."
 
 
@@ -98,7 +104,7 @@ def _correctness(report: PublicReport) -> AnnexRow:
     own = next((audit for audit in report.audits if audit.of == "after"), None)
     if own is None:
         return _undermining("Correctness", "not tested", "No audit of this model is attached.", MISTAKES)
-    bounds = (f"A lower bound on ε ({one.method}): {one.finding.replace('-', ' ')}." for one in own.bounds)
+    bounds = (f"A lower bound on ε, by {one.method}, {FINDINGS[one.finding]}." for one in own.bounds)
     return _undermining("Correctness", "tested", f"The audit's verdict: {own.verdict}.", *bounds, MISTAKES)
 
 

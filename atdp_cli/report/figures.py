@@ -82,7 +82,7 @@ def mean_exposure_figure(report: PublicReport) -> str | None:
         return None
     panel = Dots(
         title="Mean exposure of the canaries",
-        x_label="bits; a line shows where 95 of 100 such means lie",
+        x_label="bits, with 95 % intervals",
         rows=rows,
         lines=[(CHANCE, "chance")],
         width=NARROW,

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-COLUMNS, LINES = 80, 30
+COLUMNS, LINES = 80, 31
 
 
 def main() -> None:

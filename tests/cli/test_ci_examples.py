@@ -148,14 +148,14 @@ def test_the_readmes_loops_over_many_checkpoints(
             (folder / name).symlink_to(model)
         (folder / "canaries.json").symlink_to(leaky.manifest)
         lines = corpus.read_text(encoding="utf-8").splitlines(keepends=True)
-        (folder / "corpus.txt").write_text("".join(lines[:60]), encoding="utf-8")
+        (folder / "corpus.txt").write_text("".join(lines[:40]), encoding="utf-8")
         ended = _run(["bash", "-c", script], folder)
         for name in ("a", "b"):
             assert (folder / "hardened" / name / "privacy_report.json").exists(), ended.stderr
         assert "ended with" not in ended.stdout
-        audited = "hardened/a" in ended.stdout
-        assert audited is ("audit-canary" in script)
-        assert ended.returncode in ((1, 4) if audited else (0,)), ended.stderr
+        audited = "audit-canary" in script
+        assert bool(re.search("PASS|FAIL|INCONCLUSIVE", ended.stdout)) is audited
+        assert ended.returncode in ((0, 1, 4) if audited else (0,)), ended.stderr
 
 
 @pytest.mark.ci
