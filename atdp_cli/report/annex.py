@@ -23,7 +23,7 @@ MISTAKES = (
     "A mistake in this tool, or in what it builds on, would void the guarantees. An audit can find one, and cannot "
     "rule it out."
 )
-TIMING = "How long the steps took depends on the text. Nobody tried to learn anything from it."
+TIMING = "Whether the time that the run took reveals anything of the text."
 FINDINGS = {
     "refuted": "refutes the ledger's claim",
     "not-refuted": "does not refute the ledger's claim",

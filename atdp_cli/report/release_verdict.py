@@ -1,5 +1,6 @@
 """Whether a model may be released, by its guarantees and by the audit of its weights, and by nothing else."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -57,8 +58,8 @@ def _whole(whole: GuaranteeEntry, unit: str) -> str:
 
 
 def _too_weak(whole: GuaranteeEntry, selective: GuaranteeEntry | None, *, passed: bool) -> str:
-    finite = [one.epsilon for one in (whole, selective) if one is not None and isinstance(one.epsilon, float)]
-    if finite:
+    stated = [one.epsilon for one in (whole, selective) if one is not None and isinstance(one.epsilon, float)]
+    if finite := [epsilon for epsilon in stated if math.isfinite(epsilon)]:
         return f"ε = {rounded_up(min(finite))} is too weak to rely on: it should be at most {WEAK:g}."
     audit = ", and the passed audit does not make up for that" if passed else ""
     return f"No finite ε holds, neither end to end nor for what the detector flagged{audit}."
@@ -69,7 +70,7 @@ def _no(reason: str) -> ReleaseVerdict:
 
 
 def _holds(guarantee: GuaranteeEntry) -> bool:
-    return isinstance(guarantee.epsilon, float) and guarantee.epsilon <= WEAK
+    return isinstance(guarantee.epsilon, float) and 0 <= guarantee.epsilon <= WEAK
 
 
 def _pair(guarantee: GuaranteeEntry) -> str:
