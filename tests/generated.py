@@ -34,6 +34,8 @@ SCHEMAS: dict[str, type[BaseModel]] = {
 RECIPE_TABLE = "| recipe | what it does | guarantee with `--prior public` |\n|---|---|---|\n"
 INTRODUCTION = """# Commands
 
+*Which options does each command have?*
+
 This page is what `atdp COMMAND --help` prints; a test keeps the two the same.
 """
 
@@ -41,7 +43,7 @@ This page is what `atdp COMMAND --help` prints; a test keeps the two the same.
 def generated() -> dict[Path, Callable[[], str]]:
     """Every generated file but the golden ones, with what makes the text that it must have."""
     completions = {ROOT / "completions" / name: partial(completion, shell) for shell, name in COMPLETIONS.items()}
-    pages = {ROOT / "docs" / "commands.md": commands_page, ROOT / "README.md": readme}
+    pages = {ROOT / "docs" / "commands.md": commands_page, ROOT / "docs" / "usage.md": usage_page}
     typed = {ROOT / "atdp_cli" / "api" / "keywords.py": keywords_module}
     return completions | pages | schemas() | typed
 
@@ -71,9 +73,9 @@ def commands_page() -> str:
     return "\n".join(sections)
 
 
-def readme() -> str:
-    """The README, with what each recipe guarantees as its ledger says it."""
-    head, mark, rest = (ROOT / "README.md").read_text(encoding="utf-8").partition(RECIPE_TABLE)
+def usage_page() -> str:
+    """The page of usage, with what each recipe guarantees as its ledger says it."""
+    head, mark, rest = (ROOT / "docs" / "usage.md").read_text(encoding="utf-8").partition(RECIPE_TABLE)
     rows, end, tail = rest.partition("\n\n")
     told = [f"{row.rpartition(' | ')[0]} | {_row_claim(row)} |" for row in rows.splitlines()]
     return head + mark + "\n".join(told) + end + tail

@@ -86,6 +86,15 @@ def test_the_readme_links_every_page() -> None:
     assert not [page.name for page in PAGES if page.parent.name == "docs" and page not in linked]
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_a_page_opens_with_the_question_that_it_answers(page: Path) -> None:
+    assert re.match(r"# [^\n]+\n\n\*[^*\n]+\?\*\n\n", page.read_text("utf-8"))
+
+
+def test_the_readme_is_short() -> None:
+    assert len(PAGES[0].read_text("utf-8").splitlines()) <= 150
+
+
 BROKEN = """# One `page`, and more
 
 See [a](gone.md), [b](there.md#gone), [c](#nowhere), ![d](gone.svg), `docs/gone.md`, `python tests/gone.py -q` and

@@ -1,7 +1,7 @@
 """The report's files: in OUT/ what may be published, in OUT.private/ the whole."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import log2
 from pathlib import Path
 from typing import Annotated, get_args
@@ -18,11 +18,12 @@ from atdp_cli.audit_result import (
     Membership,
     Relearning,
 )
-from atdp_cli.errors import InputError
+from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.document import read_document
 from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.memory_result import MemoryDocument, MemoryMap
+from atdp_cli.report.annex import with_verdict
 from atdp_cli.report.audit_entry import (
     AuditedCanary,
     AuditEntry,
@@ -42,6 +43,9 @@ from atdp_cli.report.measured import MemoryEntry
 from atdp_cli.report.wording import audit_sentence
 
 CARD_FILE = "README.md"
+
+LONGEST_NAME = 80
+"""Characters of a model's name."""
 
 
 def write_reports(folder: Path, private_folder: Path, public: PublicReport, private: PrivateReport | None) -> None:
@@ -97,12 +101,36 @@ def attach_audits(folder: Path, audits: Path) -> PublicReport:
         InputError: A report or the audits cannot be read, or none is of this model.
         RunError: A file cannot be written.
     """
+    return _rewrite(folder, lambda report: with_audits(report, read_audits(audits)))
+
+
+def attach_name(folder: Path, name: str) -> PublicReport:
+    """Put what the model is called into the reports of its folder and of its private one, and write them again.
+
+    Raises:
+        InputError: A report cannot be read.
+        RunError: A file cannot be written.
+    """
+    return _rewrite(folder, lambda report: report.model_copy(update={"name": name}))
+
+
+def checked_name(name: str) -> str:
+    """A name that fits the head of a report.
+
+    Raises:
+        UsageError: It is empty, longer than a line, or has characters that do not show.
+    """
+    if not 0 < len(name.strip()) <= LONGEST_NAME or not name.isprintable():
+        raise UsageError(f"The name of a model has 1 to {LONGEST_NAME} characters that show.", "Give another --name.")
+    return name.strip()
+
+
+def _rewrite(folder: Path, change: Callable[[PublicReport], PublicReport]) -> PublicReport:
+    """Change the public report of a model's folder, and write it and the private one again in all forms."""
     report = read_report(folder)
     if isinstance(report, PrivateReport) or not folder.is_dir():
-        raise InputError(
-            f"{folder} is not the folder of a model, and audits are put into both of its reports.", "Give OUT itself."
-        )
-    public = with_audits(report, read_audits(audits))
+        raise InputError(f"{folder} is not the folder of a model, and both of its reports change.", "Give OUT itself.")
+    public = change(report)
     private_folder = beside(folder, PRIVATE)
     private = read_report(private_folder) if (private_folder / REPORT_FILE).exists() else None
     if isinstance(private, PublicReport):
@@ -162,7 +190,7 @@ def with_audits(report: PublicReport, audits: Sequence[Audit]) -> PublicReport:
     if not entries or entries[0].of != "after":
         raise InputError("None of these audits is of the weights that the report is about.", "Audit that folder too.")
     summary = report.summary.model_copy(update={"audit": audit_sentence(entries)})
-    return report.model_copy(update={"audits": tuple(entries), "summary": summary})
+    return with_verdict(report.model_copy(update={"audits": tuple(entries), "summary": summary}))
 
 
 def read_audits(path: Path) -> tuple[Audit, ...]:

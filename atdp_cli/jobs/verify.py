@@ -13,6 +13,7 @@ from atdp_cli.jobs.report import CARD_FILE, as_json, read_audits, read_report, w
 from atdp_cli.model.seal import verified_ledger
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, read_ledger
+from atdp_cli.report.annex import with_verdict
 from atdp_cli.report.comparison import Report
 from atdp_cli.report.document import HTML_FILE, NOT_COVERED, REPORT_FILE, PrivateReport, PublicReport
 from atdp_cli.report.from_ledger import fields_from_ledger, repeated_steps, stage_differences, stated_flags
@@ -21,6 +22,7 @@ from atdp_cli.report.markdown import render_card
 from atdp_cli.report.wording import audit_sentence
 
 UNVERIFIED = (
+    "name",
     "held_out",
     "inherited_ledger",
     "recipe",
@@ -82,6 +84,7 @@ def verify(folder: Path, audits: Path | None = None) -> tuple[Mismatch, ...]:
         *_seal_differences(folder),
         *_ledger_differences(folder, public),
         *_audit_differences(public, audits),
+        *_verdict_differences(public),
         *_file_differences(folder, public, card=True),
         *_private_differences(beside(folder, PRIVATE), public),
     )
@@ -139,6 +142,13 @@ def _audit_differences(public: PublicReport, audits: Path | None) -> Iterator[Mi
             yield from _differences("audits", _plain(public.audits), _plain(entries))
     elif public.audits:
         yield _stated("audits", "there is nothing to compare them with; give what audit-canary --json wrote as --audit")
+
+
+def _verdict_differences(public: PublicReport) -> Iterator[Mismatch]:
+    """Where verdict and annex are not those of the report's other parts."""
+    made = with_verdict(public)
+    yield from _differences("release", _plain(public.release), _plain(made.release))
+    yield from _differences("annex", _plain(public.annex), _plain(made.annex))
 
 
 def _file_differences(folder: Path, report: Report, *, card: bool) -> Iterator[Mismatch]:

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
-from atdp_cli.report.document import GuaranteeEntry
+from atdp_cli.report.guarantee_entry import GuaranteeEntry
 from atdp_cli.report.numbers import Frozen, Number
 
 _WHERE_ASKED = ("group", "replace_one", "floor", "cross_check", "curves", "ledgers", "parameters", "stages")

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from atdp_cli.report.document import PrivateReport, PublicReport
-from atdp_cli.report.happened import engine_used
-from atdp_cli.report.html import SCOPES, environment, render_value
+from atdp_cli.report.happened import SCOPES, engine_used
+from atdp_cli.report.html import VERDICTS, environment, render_value
 from atdp_cli.report.numbers import Number
 
 Report = PublicReport | PrivateReport
@@ -103,6 +103,8 @@ def _relearning(report: PublicReport) -> str:
 
 
 _LINES: tuple[tuple[str, Callable[[PublicReport], str]], ...] = (
+    ("name", lambda report: report.name or "–"),
+    ("verdict", lambda report: VERDICTS[report.release.verdict] if report.release else "–"),
     ("protected", lambda report: report.summary.protects),
     *((f"ε, {name}", _epsilon(scope)) for scope, name in SCOPES.items()),
     ("δ", lambda report: f"{report.delta:g}"),

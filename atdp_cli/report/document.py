@@ -1,14 +1,14 @@
 """The privacy report as data. `privacy_report.json` in OUT/ is its public part; OUT.private/ has the whole."""
 
-from collections.abc import Sequence
 from typing import Literal, Self
 
 from pydantic import model_validator
 
-from atdp_cli.privacy.guarantee import Guarantee
 from atdp_cli.report.audit_entry import AuditEntry
+from atdp_cli.report.guarantee_entry import GuaranteeEntry
 from atdp_cli.report.measured import BeforeAfter, MemoryEntry, PerplexityEntry, RanksBeforeAfter
-from atdp_cli.report.numbers import Frozen, Number, json_number
+from atdp_cli.report.numbers import Frozen, Number
+from atdp_cli.report.release_verdict import ReleaseVerdict
 from atdp_cli.report.tuned_entry import TunedEntry
 
 REPORT_FILE, HTML_FILE = "privacy_report.json", "privacy_report.html"
@@ -17,7 +17,7 @@ MADE_UP_SENTENCE = "My name is Emma Carter, I live in Berlin, and my order has n
 """The report shows what each model makes of it token by token."""
 
 NOT_COVERED = (
-    "Records held out from training: their perplexity was measured, but ε does not cover them.",
+    "Records held out from training, and what was measured on them.",
     "Settings chosen by looking at the data, or at results on it.",
     "Term lists and spans taken from the data.",
     "A person or a secret that occurs in several records: ε is for one record, and grows fast with their number; "
@@ -69,39 +69,6 @@ class Summary(Frozen):
     protects: str
     leaves_open: str
     audit: str
-
-
-class NeighboursEntry(Frozen):
-    """Between which corpora a guarantee for flagged characters holds.
-
-    Attributes:
-        records: Whether they differ in one record or in any number.
-        shapes: What they have in common in the flagged places, as the ledger names it.
-        detector, tier: What flags them.
-    """
-
-    records: Literal["one", "any"]
-    shapes: tuple[str, ...]
-    detector: str | None
-    tier: str
-
-
-class GuaranteeEntry(Frozen):
-    """One guarantee as the JSON shows it.
-
-    Attributes:
-        epsilon: null where nothing was spent.
-        accountant: null where none computed ε, as it is infinite or nothing was spent.
-        neighbours: null where a record may change in any way.
-    """
-
-    scope: Literal["end_to_end", "selective", "uncounted", "increment"]
-    epsilon: Number
-    delta: float
-    adjacency: Literal["zero-out", "replace-one"]
-    accountant: str | None
-    assumptions: tuple[str, ...]
-    neighbours: NeighboursEntry | None = None
 
 
 class StageEntry(Frozen):
@@ -214,6 +181,23 @@ class TokenEntry(Frozen):
     after: Number
 
 
+AnnexStatus = Literal["stated", "tested", "not tested", "does not apply"]
+
+
+class AnnexRow(Frozen):
+    """One question of NIST SP 800-226, and what this report says to it.
+
+    Attributes:
+        level: Of the publication's pyramid, from its top.
+        status: `stated` follows from the ledger or is declared by the user; `tested` was tried or measured.
+    """
+
+    level: Literal["the guarantee", "what can undermine it", "what it stands on"]
+    topic: str
+    status: AnnexStatus
+    lines: tuple[str, ...]
+
+
 Loader = Literal[
     "AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoPeftModelForCausalLM", "AutoPeftModelForSeq2SeqLM"
 ]
@@ -239,6 +223,8 @@ class PublicReport(Frozen):
     """What may be published with the model: no text, no file names, no figure measured on private text.
 
     Attributes:
+        name: As its owner gave it by `atdp report --name`; null where nobody did.
+        release: Whether it may be released; null in reports of earlier versions.
         summary: For people who know nothing of it; `verdict` is for those who do.
         start: SHA-256 of each weight file of the starting checkpoint.
         passes: How often each record is read by training stages, on average: three plain epochs are 3.
@@ -252,10 +238,13 @@ class PublicReport(Frozen):
         command: The options of the run; paths and free text are left out.
         sentence: The same for every model, and made up.
         audits: Of the model as written, of the starting checkpoint, and of others that its owner attached.
+        annex: The questions of NIST SP 800-226 in its order; empty in reports of earlier versions.
     """
 
     schema_version: Literal[1] = 1
     kind: Literal["atdp-report"] = "atdp-report"
+    name: str | None = None
+    release: ReleaseVerdict | None = None
     summary: Summary
     verdict: tuple[str, ...]
     guarantees: tuple[GuaranteeEntry, ...]
@@ -293,6 +282,7 @@ class PublicReport(Frozen):
     card: CardEntry = CardEntry()
     created: str
     not_covered: tuple[str, ...] = NOT_COVERED
+    annex: tuple[AnnexRow, ...] = ()
 
     @model_validator(mode="after")
     def _says_what_holds_end_to_end(self) -> Self:
@@ -360,31 +350,3 @@ class PrivateReport(Frozen):
     interruptions: int = 0
     maps: tuple[MemoryEntry, ...] = ()
     command: tuple[str, ...] = ()
-
-
-def guarantee_entries(guarantees: Sequence[Guarantee]) -> tuple[GuaranteeEntry, ...]:
-    """Guarantees in the form of the JSON."""
-    return tuple(
-        GuaranteeEntry(
-            scope=guarantee.scope,
-            epsilon=json_number(guarantee.epsilon),
-            delta=guarantee.delta,
-            adjacency=guarantee.adjacency,
-            accountant=guarantee.accountant,
-            assumptions=guarantee.assumptions,
-            neighbours=_neighbours(guarantee),
-        )
-        for guarantee in guarantees
-    )
-
-
-def _neighbours(guarantee: Guarantee) -> NeighboursEntry | None:
-    neighbours = guarantee.neighbours
-    if neighbours is None or neighbours.flags is None:
-        return None
-    return NeighboursEntry(
-        records="any" if guarantee.exact else "one",
-        shapes=tuple(sorted(neighbours.shapes)),
-        detector=neighbours.flags.detector,
-        tier=neighbours.flags.tier,
-    )

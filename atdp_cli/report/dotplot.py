@@ -50,13 +50,13 @@ def dot_plot(title: str, description: str, panels: Sequence[DotPanel], *, legend
     """Panels of equal rows side by side as one SVG document, with what a screen reader says.
 
     Args:
-        legend: What a disc is, and what a circle.
+        legend: What a disc is, and what a circle; empty for a kind that is not drawn.
     """
     left = 16 + CHARACTER * max(len(name) for panel in panels for name, _ in panel.rows)
     starts = [left]
     for panel in panels:
         starts.append(starts[-1] + panel.width + RIGHT)
-    height = TOP + BOTTOM + ROW * max(len(panel.rows) for panel in panels) + 22
+    height = TOP + BOTTOM + ROW * max(len(panel.rows) for panel in panels) + (22 if any(legend) else 0)
     labels = [
         drawn_text(left - 10, _middle(place) + 4, name, anchor="end") for place, (name, _) in enumerate(panels[0].rows)
     ]
@@ -65,10 +65,13 @@ def dot_plot(title: str, description: str, panels: Sequence[DotPanel], *, legend
         for start, panel in zip(starts, panels, strict=False)
     ]
     key = [
-        _disc(left, height - 12, hollow=False),
-        drawn_text(left + 10, height - 8, legend[0], anchor="start"),
-        _disc(left + 200, height - 12, hollow=True),
-        drawn_text(left + 210, height - 8, legend[1], anchor="start"),
+        shape
+        for meaning, x, hollow in ((legend[0], left, False), (legend[1], left + 200, True))
+        if meaning
+        for shape in (
+            _disc(x, height - 12, hollow=hollow),
+            drawn_text(x + 10, height - 8, meaning, anchor="start"),
+        )
     ]
     return drawing(title, description, "\n".join([*labels, *drawn, *key]), width=starts[-1], height=height)
 

@@ -28,8 +28,8 @@ from atdp_cli.report.document import (
     ReferenceEntry,
     SamplingEntry,
     StageEntry,
-    guarantee_entries,
 )
+from atdp_cli.report.guarantee_entry import guarantee_entries
 from atdp_cli.report.happened import had_noise, had_noisy_steps
 from atdp_cli.report.numbers import json_numbers
 from atdp_cli.report.wording import lay_summary

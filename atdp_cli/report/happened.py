@@ -6,7 +6,16 @@ source of noise for every run.
 
 from collections.abc import Iterable, Sequence
 
-from atdp_cli.report.document import GuaranteeEntry, PublicReport, StageEntry
+from atdp_cli.report.document import PublicReport, StageEntry
+from atdp_cli.report.guarantee_entry import GuaranteeEntry
+
+SCOPES = {
+    "end_to_end": "end to end",
+    "selective": "selective",
+    "uncounted": "uncounted",
+    "increment": "increment",
+}
+"""What the scopes of guarantees are called."""
 
 
 def clipped(stages: Iterable[StageEntry]) -> bool:

@@ -4,7 +4,8 @@ from typing import Any, Literal
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
-from atdp_cli.report.document import GuaranteeEntry, StageEntry
+from atdp_cli.report.document import StageEntry
+from atdp_cli.report.guarantee_entry import GuaranteeEntry
 from atdp_cli.report.measured import BeforeAfter, RanksBeforeAfter
 from atdp_cli.report.numbers import Frozen
 

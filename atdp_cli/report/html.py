@@ -11,14 +11,14 @@ from markupsafe import Markup, escape
 from atdp_cli.privacy.claims import rounded_up
 from atdp_cli.report import figures, happened
 from atdp_cli.report.document import PrivateReport, PublicReport
-from atdp_cli.report.wording import pyramid
+from atdp_cli.report.wording import model_title
 
-SCOPES = {
-    "end_to_end": "end to end",
-    "selective": "selective",
-    "uncounted": "uncounted",
-    "increment": "increment",
+VERDICTS = {
+    "releasable": "Releasable",
+    "flagged-values-only": "Releasable for flagged values only",
+    "not-releasable": "Not releasable",
 }
+"""The badge of each verdict."""
 
 FORMS: dict[str, Callable[[float], str]] = {
     "epsilon": rounded_up,
@@ -37,6 +37,7 @@ def render_html(report: PublicReport | PrivateReport) -> str:
     charts = {
         "noise": figures.noise_figure(public),
         "epsilon": figures.epsilon_figure(public),
+        "means": figures.mean_exposure_figure(public),
         "exposures": figures.exposure_figures(public),
         "perplexity": None if private is None else figures.perplexity_figure(private),
         "norms": None if private is None else figures.norms_figure(private),
@@ -50,12 +51,20 @@ def render_html(report: PublicReport | PrivateReport) -> str:
             figure=figure_of(report.model_dump(mode="json")),
             at="" if private is None else "public.",
             charts=charts,
-            pyramid=pyramid(public),
+            title=model_title(public),
+            weights=_weights(public),
+            audited=next((audit for audit in public.audits if audit.of == "after"), None),
+            verdicts=VERDICTS,
             happened=happened,
-            scopes=SCOPES,
+            scopes=happened.SCOPES,
             most_bits=max((_bits(token.before, token.after) for token in public.sentence), default=1.0) or 1.0,
         )
     )
+
+
+def _weights(report: PublicReport) -> list[tuple[str, str]]:
+    """The hashes of the files that hold weights."""
+    return [(name, digest) for name, digest in report.weights.items() if name.endswith(".safetensors")]
 
 
 def figure_of(document: dict[str, Any]) -> Callable[[str, str], Markup]:

@@ -8,7 +8,8 @@ from markupsafe import Markup
 
 from atdp_cli.report import happened
 from atdp_cli.report.document import PublicReport
-from atdp_cli.report.html import SCOPES, environment, render_value
+from atdp_cli.report.html import VERDICTS, environment, render_value
+from atdp_cli.report.wording import model_title
 
 _MARKS = re.compile(r"[\\`*_\[\]<>|&#!~]")
 
@@ -49,9 +50,10 @@ def render_card(report: PublicReport) -> str:
         .get_template("card.md.j2")
         .render(
             report=report,
+            title=model_title(report),
+            verdicts=VERDICTS,
             finite=finite,
-            unbounded=epsilon is not None and not finite,
-            scopes=SCOPES,
+            scopes=happened.SCOPES,
             shown=render_value,
             happened=happened,
         )

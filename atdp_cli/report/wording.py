@@ -1,12 +1,7 @@
-"""The report in words: for people who know nothing of differential privacy, and level by level for those who do.
-
-The levels are those of the pyramid of NIST SP 800-226, "Guidelines for Evaluating Differential Privacy Guarantees"
-(2025): what measures the guarantee, what can undermine it, and what lies outside.
-"""
+"""The report in words for people who know nothing of differential privacy."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from atdp_cli.audit_result import resolution
 from atdp_cli.privacy.claims import epsilon_delta, other_values, rounded_up, tier_words, uncovered
@@ -16,10 +11,7 @@ from atdp_cli.privacy.relation import Neighbours
 from atdp_cli.privacy.statement import uncounted_sentence
 from atdp_cli.report.audit_entry import AuditEntry
 from atdp_cli.report.document import PublicReport, Summary
-from atdp_cli.report.happened import engine_used, noise_used, releasing, stated_guarantees
-
-WEAK = 10.0
-"""An ε above this bounds little that anyone could use: a factor of more than 22,000."""
+from atdp_cli.report.release_verdict import WEAK
 
 NO_AUDIT = "No audit is attached to this report: whether the model remembers anything was not measured."
 
@@ -151,42 +143,9 @@ def _bits(value: float | str | None) -> str:
     return "–" if value is None else f"{float(value):.2f}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PyramidLevel:
-    """A level of the pyramid: what it is about, and what holds here."""
-
-    title: str
-    lines: tuple[str, ...]
-
-
-def pyramid(report: PublicReport) -> tuple[PyramidLevel, ...]:
-    """The levels of SP 800-226 for this run, from the top."""
-    epsilons = [
-        f"{guarantee.scope.replace('_', ' ')}: "
-        + ("nothing spent" if guarantee.epsilon is None else f"ε = {rounded_up(float(guarantee.epsilon))}")
-        for _, guarantee in stated_guarantees(report)
-    ]
-    return (
-        PyramidLevel(title="The guarantee", lines=(*epsilons, f"The unit of privacy is one {report.unit}.")),
-        PyramidLevel(title="What can undermine it", lines=_undermining(report)),
-        PyramidLevel(title="What lies outside", lines=report.not_covered),
-    )
-
-
-def _undermining(report: PublicReport) -> tuple[str, ...]:
-    mechanism, noise = [], []
-    if engine := engine_used(report):
-        how = f"by the engine {engine}, which {report.engine_check}"
-        mechanism = [f"Mechanism: gradients clipped record by record {how}."]
-    if released := releasing(report.stages):
-        mechanism.append(f"Release: one, with noise, before stage {', '.join(released)}.")
-    if report.sampling is not None:
-        noise.append(f"Sampling: {report.sampling.run}")
-    if source := noise_used(report):
-        noise += [f"Noise: {source}.", *filter(None, (report.floating_point, report.verified))]
-    return (
-        *mechanism,
-        *noise,
-        "Security: whoever reads the training data, OUT.private/ or the machine's memory needs no model.",
-        "Software: a mistake in this tool or in what it builds on; an audit can find one, and cannot rule it out.",
-    )
+def model_title(report: PublicReport) -> str:
+    """What a report calls its model: the name that its owner gave it, else what it was made from, if that is public."""
+    if report.name is not None:
+        return report.name
+    made = "hardened by atdp" if report.epsilon else "written by atdp"
+    return f"{report.card.base_model[0]}, {made}" if report.card.base_model else f"A language model {made}"

@@ -67,7 +67,7 @@ def main() -> int:
     found = out / "audit.json"
     found.write_text(json.dumps({"models": [audits[1], audits[3]]}), encoding="utf-8")
     console.rule("6. Put what the audit found into the privacy report")
-    atdp(["report", str(automatic), "--audit", str(found)])
+    atdp(["report", str(automatic), "--audit", str(found), "--name", "Quickstart, hardened"])
 
     rows = [Row(name="base", perplexity=runs["no-dp"]["perplexity"]["before"]["all"], audit=audits[0])]
     rows += [

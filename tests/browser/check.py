@@ -1,7 +1,8 @@
 """What `make check-html` runs: reports in headless Chromium, at three widths, in both schemes and on paper.
 
-It fails where a page is wider than its window or its paper, asks for anything but itself, complains in the console, or
-breaks a rule of axe-core in a serious way. With --screenshots it keeps the first screen of the first report.
+Each is looked at with its annexes folded and open. It fails where a page is wider than its window or its paper, asks
+for anything but itself, complains in the console, breaks a rule of axe-core in a serious way, or where paper does not
+show what the screen folds, on a third page or later. With --screenshots it keeps the first screen of the first report.
 """
 
 import argparse
@@ -17,8 +18,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 WIDTHS = {390: 844, 1280: 800, 1920: 1080}
 """Windows as wide as a phone, a laptop and a desk's screen, with their heights, pixels."""
 
-PAPER = 680
-"""A4 between margins of 15 mm, pixels of 1/96 inch."""
+PAPER, PAGE = 680, 1009
+"""A4 between margins of 15 mm, width and height, pixels of 1/96 inch."""
 
 SERIOUS = ("serious", "critical")
 Scheme = Literal["light", "dark"]
@@ -61,14 +62,28 @@ def look(browser: Browser, report: Path) -> Iterator[str]:
             where = f"{report.name} at {width}, {scheme}"
             yield from (f"{where}: {one}" for one in heard if one != f"request: {report.as_uri()}")
             yield from (f"{where}: {one}" for one in (*too_wide(page, width), *inaccessible(page)))
+            page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+            yield from (f"{where}, unfolded: {one}" for one in (*too_wide(page, width), *inaccessible(page)))
             page.close()
     page = browser.new_page(viewport={"width": PAPER, "height": 1000})
     page.goto(report.as_uri())
     page.emulate_media(media="print")
-    yield from (f"{report.name} on paper: {one}" for one in too_wide(page, PAPER))
+    yield from (f"{report.name} on paper: {one}" for one in (*too_wide(page, PAPER), *missing_on_paper(page)))
     if not page.pdf(format="A4", prefer_css_page_size=True).startswith(b"%PDF"):
         yield f"{report.name}: no PDF"
     page.close()
+
+
+def missing_on_paper(page: Page) -> Iterator[str]:
+    """Annexes that are folded on paper too, and a front that takes more than two pages."""
+    yield from page.evaluate(
+        """() => [...document.querySelectorAll('details')]
+            .filter(one => [...one.children].slice(1).some(part => !part.checkVisibility()))
+            .map(one => 'folded: ' + one.querySelector('summary').textContent)"""
+    )
+    annexes = page.evaluate("document.querySelector('.annexes')?.getBoundingClientRect().top ?? 0")
+    if annexes > 2 * PAGE:
+        yield f"the annexes begin {annexes:.0f} pixels down, after more than two pages"
 
 
 def too_wide(page: Page, width: int) -> Iterator[str]:

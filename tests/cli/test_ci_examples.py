@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -127,6 +128,34 @@ def test_the_hook_passes_what_was_recorded_and_no_more(project: Path, leaky: Lea
     kept["models"] = {}
     (project / "audit-baseline.json").write_text(json.dumps(kept))
     assert _run(hook, project).returncode == 1
+
+
+def _many_checkpoints() -> list[str]:
+    """The scripts of the README's third use: one model after the other, and four at a time."""
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("many checkpoints\n")[1].split("\n## ")[0]
+    return re.findall(r"^```sh\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.ci
+def test_the_readmes_loops_over_many_checkpoints(
+    checkpoint_folder: Path, leaky: Leaky, corpus: Path, tmp_path: Path
+) -> None:
+    one_by_one, at_once = _many_checkpoints()
+    for script in (one_by_one, at_once):
+        folder = tmp_path / str(len(script))
+        (folder / "models").mkdir(parents=True)
+        for name, model in (("models/a", checkpoint_folder), ("models/b", leaky.model), ("base", checkpoint_folder)):
+            (folder / name).symlink_to(model)
+        (folder / "canaries.json").symlink_to(leaky.manifest)
+        lines = corpus.read_text(encoding="utf-8").splitlines(keepends=True)
+        (folder / "corpus.txt").write_text("".join(lines[:40]), encoding="utf-8")
+        ended = _run(["bash", "-c", script], folder)
+        for name in ("a", "b"):
+            assert (folder / "hardened" / name / "privacy_report.json").exists(), ended.stderr
+        assert "ended with" not in ended.stdout
+        audited = "audit-canary" in script
+        assert bool(re.search("PASS|FAIL|INCONCLUSIVE", ended.stdout)) is audited
+        assert ended.returncode in ((0, 1, 4) if audited else (0,)), ended.stderr
 
 
 @pytest.mark.ci

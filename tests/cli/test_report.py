@@ -1,6 +1,7 @@
 """`atdp report`: what it renders, what it puts in, what it refuses, and that nothing secret is in any of it."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from huggingface_hub import ModelCard
 from jsonschema import Draft202012Validator
 
+from atdp_cli.cli.report.browser import has_display
 from tests.cli.conftest import Atdp, Leaky
 from tests.generated import schemas
 from tests.report.test_html import at, close, page_of
@@ -186,6 +188,8 @@ def test_two_runs_side_by_side(atdp: Atdp, out: Path, tmp_path: Path) -> None:
         (["--html", "--json"], "exclude each other"),
         (["--json", "--compare", "OUT"], "A comparison is not written by --json"),
         (["-o", "x"], "-o goes with"),
+        (["--open", "--json"], "--open shows the page as it is"),
+        (["--verify", "--name", "x"], "--verify shows and changes no report"),
         (["--html", "-o", "OUT/README.md"], "exists"),
         (["--html", "-o", "absent/x.html"], "is not a folder"),
         (["--compare", "absent"], "absent cannot be read"),
@@ -215,6 +219,46 @@ def test_it_needs_no_torch(out: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_name_is_put_into_both_reports_and_the_card(atdp: Atdp, out: Path) -> None:
+    assert atdp("report", out, "--name", "Helper <b> 3").code == 0
+    private = json.loads((out.with_name("out.private") / "privacy_report.json").read_text())
+    public = json.loads((out / "privacy_report.json").read_text())
+    assert (public["name"], private["public"]) == ("Helper <b> 3", public)
+    assert "<h1>Helper &lt;b&gt; 3</h1>" in (out / "privacy_report.html").read_text()
+    assert "# Helper \\<b\\> 3\n" in (out / "README.md").read_text()
+    assert atdp("report", out).out.startswith("Helper <b> 3\n")
+    assert atdp("report", out, "--verify").code == 0
+    for name in ("", "  ", "x" * 81, "two\nlines", "\x1b[31mred"):
+        refused = atdp("report", out, "--name", name)
+        assert (refused.code, "has 1 to 80 characters" in refused.err) == (2, True), name
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the browser is a shell script")
+def test_the_page_is_opened_in_the_browser(out: Path, tmp_path: Path) -> None:
+    browser, seen = tmp_path / "browser", tmp_path / "seen"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > "{seen}"\n')
+    browser.chmod(0o755)
+    line = [sys.executable, "-m", "atdp_cli", "report", str(out), "--open"]
+    shown = subprocess.run(
+        line, env=os.environ | {"BROWSER": str(browser)}, capture_output=True, text=True, check=False
+    )
+    assert (shown.returncode, shown.stdout) == (0, ""), shown.stderr
+    assert seen.read_text() == (out / "privacy_report.html").resolve().as_uri()
+
+
+def test_without_a_display_or_a_page_nothing_is_opened(atdp: Atdp, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [has_display(system, {}) for system in ("linux", "darwin", "win32")] == [False, True, True]
+    assert has_display("linux", {"WAYLAND_DISPLAY": "wayland-0"})
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    ended = atdp("report", out, "--open")
+    assert (ended.code, "There is no display" in ended.err) == (3, True)
+    (out / "privacy_report.html").unlink()
+    ended = atdp("report", out, "--open")
+    assert (ended.code, "has no privacy_report.html" in ended.err) == (2, True)
 
 
 def test_a_map_is_put_into_the_private_report_alone(

@@ -6,6 +6,7 @@ from atdp_cli.audit_result import Verdict
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger, LedgerEvent
 from atdp_cli.privacy.statement import guarantee_sentences
+from atdp_cli.report.annex import with_verdict
 from atdp_cli.report.audit_entry import (
     AuditedCanary,
     AuditEntry,
@@ -26,8 +27,8 @@ from atdp_cli.report.document import (
     StageEntry,
     StagePrivate,
     TokenEntry,
-    guarantee_entries,
 )
+from atdp_cli.report.guarantee_entry import guarantee_entries
 from atdp_cli.report.measured import BeforeAfter, MemoryEntry, PerplexityEntry, RanksBeforeAfter, RanksEntry
 from atdp_cli.report.wording import audit_sentence, lay_summary
 from tests.privacy.relations import noisy, plain, votes
@@ -113,7 +114,7 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
     audits = fields.pop(
         "audits", (audit("after"), audit("before", verdict="FAIL", mean=11.9, mean_interval=(9.8, 14.1)))
     )
-    return PublicReport.model_validate(
+    report = PublicReport.model_validate(
         {
             "summary": lay_summary(found, told).model_copy(update={"audit": audit_sentence(audits)}),
             "verdict": guarantee_sentences(found, told),
@@ -169,6 +170,7 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
         }
         | fields
     )
+    return with_verdict(report)
 
 
 def private(**fields: Any) -> PrivateReport:

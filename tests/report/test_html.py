@@ -156,12 +156,62 @@ def test_it_asks_no_host_and_runs_nothing(html: str) -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_the_first_thing_said_is_what_is_protected() -> None:
-    report = public()
+def test_the_face_comes_first_then_the_audit_the_guarantees_and_the_annexes() -> None:
+    report = public(name="Helper 3")
+    assert report.release is not None
     text = " ".join(" ".join(page_of(render_html(report)).text).split())
-    places = [text.index(part) for part in (report.summary.protects, report.summary.leaves_open, "Guarantees,")]
+    parts = (
+        "Helper 3 Date",
+        report.created[:10],
+        report.recipe,
+        f"atdp {report.software['atdp']}",
+        report.weights["model.safetensors"],
+        "Releasable for flagged values only",
+        report.release.reason,
+        "Audit: PASS",
+        report.summary.audit,
+        report.summary.protects,
+        report.summary.leaves_open,
+        "Guarantees,",
+        "What ε does not cover",
+        "Annex A:",
+        "privacy loss distributions",
+        "questions of NIST SP 800-226",
+    )
+    places = [text.index(part) for part in parts]
     assert places == sorted(places)
-    assert text.index("Guarantees,") < text.index("Level by level")
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_tables_of_accountants_noise_and_the_sentence_are_folded(report: PublicReport | PrivateReport) -> None:
+    html = render_html(report)
+    front, annexes = html.split('<div class="annexes">')
+    assert "<details" not in front
+    assert not re.search(r"<h2>(?!Annex)", annexes)
+    for caption in ("by each accountant", "Every σ", "token's probability", "Each canary"):
+        assert caption not in front
+    assert "::details-content" in html.partition("@media print")[2]
+
+
+def test_without_an_audit_it_says_so_and_draws_none() -> None:
+    html = render_html(public(audits=()))
+    assert "Audit: not audited" in html
+    assert "Mean exposure" not in html
+    assert "not tested" in html
+
+
+def test_a_model_audited_alone_has_no_mark_of_its_start() -> None:
+    both, alone = render_html(public()), render_html(public(audits=(audit("after"),)))
+    assert ">before</text>" in both
+    assert ">before</text>" not in alone
+    assert ">after</text>" in alone
+
+
+def test_a_report_of_an_earlier_version_has_no_verdict_and_no_annex_of_questions() -> None:
+    earlier = public().model_copy(update={"release": None, "annex": ()})
+    html = render_html(earlier)
+    assert "badge" not in html.split("</style>")[1]
+    assert "800-226" not in html
 
 
 def test_what_comes_from_a_report_is_text_and_not_html() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from atdp_cli.privacy.claims import rounded_up
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger, ReadModel, SubsampledGaussian
-from atdp_cli.report.document import Summary
-from atdp_cli.report.wording import NO_AUDIT, audit_sentence, factor, lay_summary, pyramid
+from atdp_cli.report.document import CardEntry, Summary
+from atdp_cli.report.wording import NO_AUDIT, audit_sentence, factor, lay_summary, model_title
 from tests.report.documents import NOISY, RAW, REDACTED, audit, ledger, public
 
 
@@ -89,8 +89,9 @@ def test_a_passed_audit_says_what_it_leaves_possible_and_no_more() -> None:
     assert "95 %" not in failed
 
 
-def test_the_pyramid_has_its_three_levels() -> None:
-    top, middle, bottom = pyramid(public())
-    assert any(line.startswith("selective: ε = ") for line in top.lines)
-    assert any(line.startswith("Sampling: Poisson") for line in middle.lines)
-    assert bottom.lines == public().not_covered
+def test_a_model_is_called_by_its_name_or_by_what_it_was_made_from() -> None:
+    assert model_title(public()) == "A language model hardened by atdp"
+    assert model_title(public(epsilon=None)) == "A language model written by atdp"
+    card = CardEntry(base_model=("gpt2",))
+    assert model_title(public(card=card)) == "gpt2, hardened by atdp"
+    assert model_title(public(card=card, name="Helper 3")) == "Helper 3"

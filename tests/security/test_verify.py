@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file, save_file
 
+from atdp_cli.errors import InputError
 from atdp_cli.jobs.report import as_json, read_report
+from atdp_cli.jobs.verify import UNVERIFIED, verify
 from atdp_cli.privacy.ledger import GaussianRelease, Ledger, LedgerEvent, SubsampledGaussian, read_ledger, write_ledger
 from atdp_cli.report.comparison import public_of
 from atdp_cli.report.document import PublicReport
@@ -157,6 +159,11 @@ ATTACKS: dict[str, tuple[Callable[[Path], None], str]] = {
     "an assumption": (in_report(set_at("guarantees", 0, "assumptions", value=[])), "assumptions"),
     "the verdict": (in_report(set_at("verdict", 0, value="End to end, for each line: ε = 1.")), "verdict.0"),
     "what is protected": (in_report(set_at("summary", "protects", value="All of it.")), "summary.protects"),
+    "the badge": (in_report(set_at("release", "verdict", value="releasable")), "release.verdict"),
+    "the reason of the badge": (in_report(set_at("release", "reason", value="It is.")), "release.reason"),
+    "no badge": (in_report(set_at("release", value=None)), "release"),
+    "a question answered": (in_report(set_at("annex", 5, "status", value="tested")), "annex.5.status"),
+    "a question left out": (in_report(lambda report: report["annex"].pop()), "annex"),
     "what is not": (in_report(set_at("summary", "leaves_open", value="Nothing.")), "summary.leaves_open"),
     "what the audit is said to have found": (in_report(set_at("summary", "audit", value="PASS")), "summary.audit"),
     "what is not covered": (in_report(set_at("not_covered", value=[])), "not_covered"),
@@ -245,6 +252,38 @@ def test_what_was_changed_is_named(atdp: Atdp, folder: Path, attack: str) -> Non
     assert ended.code == 1, (ended.out, ended.err)
     assert named in ended.out
     assert "Differences: " in ended.out
+
+
+def another(value: Any) -> Any:
+    """Another value of the same kind; empty where it holds parts."""
+    match value:
+        case bool():
+            return not value
+        case int() | float():
+            return value + 1
+        case str():
+            return f"{value}x"
+        case _:
+            return type(value)()
+
+
+@pytest.mark.ci
+def test_every_public_field_is_compared_or_listed_as_unverified(folder: Path) -> None:
+    out = folder / "out"
+    document = json.loads((out / JSON).read_text())
+    unnoticed = []
+    for name, value in document.items():
+        if (not value and not isinstance(value, bool)) or name in UNVERIFIED:
+            continue
+        (out / JSON).write_text(json.dumps(document | {name: another(value)}))
+        try:
+            noticed = {difference.path.partition(".")[0] for difference in verify(out, folder / "audit.json")}
+        except InputError:
+            continue
+        if name not in noticed:
+            unnoticed.append(name)
+    assert {"release", "annex"} <= document.keys()
+    assert unnoticed == []
 
 
 def test_audits_without_their_file_are_not_believed(atdp: Atdp, folder: Path) -> None:

@@ -85,7 +85,7 @@ def test_an_unknown_recipe_is_refused(text: str) -> None:
         parse_recipe(text)
 
 
-def test_the_defaults_are_those_of_the_readme() -> None:
+def test_the_defaults_are_those_of_the_page_of_usage() -> None:
     stage = plan(ATDP, records=1900).training[0]
     assert stage.batch == 256
     assert stage.steps_per_epoch == 8

@@ -19,7 +19,7 @@ from atdp_cli.report.account_summary import (
     ParametersEntry,
     ScopeEntry,
 )
-from atdp_cli.report.document import guarantee_entries
+from atdp_cli.report.guarantee_entry import guarantee_entries
 from atdp_cli.report.numbers import json_number, json_numbers
 from atdp_cli.training.plan import Plan
 

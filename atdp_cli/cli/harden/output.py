@@ -152,7 +152,7 @@ def plan_summary(planned: "Planned", notice: str, engine: str | None, needs: Nee
         engine: That clips; None where no model was loaded.
         needs: None where no model was loaded.
     """
-    from atdp_cli.report.document import guarantee_entries
+    from atdp_cli.report.guarantee_entry import guarantee_entries
     from atdp_cli.report.happened import clipped
     from atdp_cli.report.harden_summary import HardenPlan
 
@@ -198,7 +198,7 @@ def result_summary(
     """
     from dataclasses import asdict
 
-    from atdp_cli.report.document import guarantee_entries
+    from atdp_cli.report.guarantee_entry import guarantee_entries
     from atdp_cli.report.harden_summary import HardenSummary
     from atdp_cli.report.measured import RanksBeforeAfter, RanksEntry
 

@@ -44,6 +44,12 @@ class ReportCommandOptions(Options):
     markdown: Annotated[bool, Option(OUTPUT)] = False
     """As the model card."""
 
+    open: Annotated[bool, Option()] = False
+    """Open the page of OUT in the browser."""
+
+    name: Annotated[str | None, Option(metavar="NAME")] = None
+    """What the model is called in OUT's reports, which are written again. It is published with them."""
+
     compare: Annotated[Path | None, Option(metavar="OUT2")] = None
     """Show another run's report beside this one."""
 
@@ -75,7 +81,8 @@ def report_command(
     Without an option it is for the terminal. Exit codes: 0 done; 1 with --verify, a difference; 2 usage or unreadable
     input; 3 not completed.
     """
-    from atdp_cli.jobs.report import attach_audits, attach_maps, read_maps, read_report
+    from atdp_cli.cli.report.browser import check_browser, open_page
+    from atdp_cli.jobs.report import attach_audits, attach_maps, attach_name, checked_name, read_maps, read_report
 
     audit, compare = options.audit, options.compare
     output = None if options.output == STANDARD_OUTPUT else options.output
@@ -86,16 +93,27 @@ def report_command(
             ReportFormat.MARKDOWN: options.markdown,
         }
     )
+    if options.open and (form is not None or compare is not None or output is not None):
+        raise UsageError("--open shows the page as it is.", "Leave out --html, --json, --markdown, --compare and -o.")
     _check(form, compare, output, force=replacing.force)
     if options.verify:
-        _verify(folder, audit, showing=form is not None or compare is not None or options.map is not None)
+        shown = (form, compare, options.map, options.name)
+        _verify(folder, audit, showing=options.open or any(one is not None for one in shown))
         return
+    if options.open:
+        check_browser(folder)
+    if options.name is not None:
+        attach_name(folder, checked_name(options.name))
+        stderr_console().print(f"The name is in the reports of {folder}.", soft_wrap=True)
     report = read_report(folder) if audit is None else attach_audits(folder, audit)
     if options.map is not None:
         attach_maps(folder, read_maps(options.map))
         stderr_console().print(f"The maps are in the private report of {folder}.", soft_wrap=True)
     if audit is not None:
         stderr_console().print(f"The audits are in the reports of {folder}.", soft_wrap=True)
+    if options.open:
+        open_page(folder)
+        return
     other = None if compare is None else read_report(compare)
     if form is None:
         _show(report, other)
@@ -114,7 +132,8 @@ def _verify(folder: Path, audit: Path | None, *, showing: bool) -> None:
     """Compare a report with what it was made from, and exit with 1 where they differ."""
     if showing:
         raise UsageError(
-            "--verify shows and changes no report.", "Leave out --html, --json, --markdown, --compare and --map."
+            "--verify shows and changes no report.",
+            "Leave out --html, --json, --markdown, --open, --compare, --map and --name.",
         )
     from atdp_cli.cli.report.output import show_verification
     from atdp_cli.jobs.verify import verify

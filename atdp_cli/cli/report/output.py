@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from atdp_cli.report.audit_entry import AuditEntry
 from atdp_cli.report.comparison import compare, public_of
 from atdp_cli.report.document import PrivateReport, PublicReport
-from atdp_cli.report.happened import stated_guarantees
-from atdp_cli.report.html import SCOPES, render_value
+from atdp_cli.report.happened import SCOPES, stated_guarantees
+from atdp_cli.report.html import VERDICTS, render_value
 from atdp_cli.report.measured import PerplexityEntry
 from atdp_cli.report.numbers import Number
+from atdp_cli.report.wording import model_title
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,10 +25,11 @@ MODELS = {"after": "this model", "before": "its start", "other": "another"}
 def show_report(report: "Report", console: "Console") -> None:
     """Print a report."""
     public = public_of(report)
+    _show_face(public, console)
     for title, text in (
+        ("Audit", public.summary.audit),
         ("What is protected", public.summary.protects),
         ("What is not", public.summary.leaves_open),
-        ("Audit", public.summary.audit),
     ):
         console.print(title, style="bold")
         console.print(text)
@@ -40,6 +42,21 @@ def show_report(report: "Report", console: "Console") -> None:
     console.print("Not covered by ε:", style="bold")
     for line in public.not_covered:
         console.print(f"- {line}")
+
+
+def _show_face(public: PublicReport, console: "Console") -> None:
+    """What the model is, and the verdict on it."""
+    digests = [digest for name, digest in public.weights.items() if name.endswith(".safetensors")]
+    console.print(model_title(public), style="bold", soft_wrap=True)
+    console.print(
+        f"{public.created[:10]}, recipe {public.recipe}, atdp {public.software.get('atdp', '–')}", soft_wrap=True
+    )
+    for digest in digests[:1]:
+        console.print(f"SHA-256 of its weights: {digest}", soft_wrap=True)
+    console.print()
+    if public.release is not None:
+        console.print(f"{VERDICTS[public.release.verdict]}. {public.release.reason}", style="bold")
+        console.print()
 
 
 def show_comparison(left: "Report", right: "Report", console: "Console") -> None:

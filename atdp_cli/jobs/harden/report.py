@@ -19,6 +19,7 @@ from atdp_cli.jobs.machine import hardware
 from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.folder import is_adapter
 from atdp_cli.model.seal import seal_of
+from atdp_cli.report.annex import with_verdict
 from atdp_cli.report.document import (
     VERIFIED,
     PrivateReport,
@@ -54,7 +55,7 @@ def public_report(
         for stage, stage_result in zip(plan.stages, trained.stages, strict=True)
     )
     clips = clipped(stages)
-    return PublicReport(
+    report = PublicReport(
         **fields_from_ledger(ledger, result.guarantees, stages),
         records=planned.split.training,
         held_out=len(planned.split.held_out),
@@ -79,6 +80,7 @@ def public_report(
         ),
         not_covered=not_covered(request, noise=had_noisy_steps(stages)),
     )
+    return with_verdict(report)
 
 
 def _decoyed(result: HardenResult) -> BeforeAfter | None:
