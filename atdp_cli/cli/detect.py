@@ -32,14 +32,14 @@ REVIEW = "Review"
 class SpansFileOptions(Options):
     """Where spans go."""
 
-    output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"))] = None
+    output: Annotated[Path | None, Option(OUTPUT, main=True, flags=("--output", "-o"))] = None
     """Spans file. Default, and -: standard output."""
 
 
 class QueueOptions(Options):
     """What people are to review."""
 
-    review: Annotated[Path | None, Option(REVIEW)] = None
+    review: Annotated[Path | None, Option(REVIEW, main=True)] = None
     """Also draw sentences for people to review, spans masked, and write them to this file for atdp review."""
 
     sample: Annotated[Annotated[float, Field(gt=0, le=1)] | None, Option(REVIEW)] = None

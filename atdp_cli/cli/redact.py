@@ -24,14 +24,14 @@ from atdp_cli.text.redaction.placeholders import Style
 class RedactedOutputOptions(Options):
     """Where the redacted corpus goes."""
 
-    output: Annotated[Path, Option(OUTPUT, flags=("--output", "-o"))]
+    output: Annotated[Path, Option(OUTPUT, main=True, flags=("--output", "-o"))]
     """The redacted corpus, in the same format; - for standard output, escaped where that is a terminal."""
 
 
 class PlaceholderOptions(Options):
     """What stands in the place of spans."""
 
-    style: Annotated[Style, Option(OUTPUT, metavar="STYLE")] = Style.LABEL
+    style: Annotated[Style, Option(OUTPUT, main=True, metavar="STYLE")] = Style.LABEL
     """Placeholders: label, as [PERSON]; angle, <PERSON>; numbered, [PERSON_1], equal texts of a record alike;
     pseudonym, [PERSON_k7f2q4xa], equal texts of all records alike, by a keyed hash. Numbered leaks which mentions of a
     record are the same (equality and co-reference), pseudonym which of the whole corpus."""

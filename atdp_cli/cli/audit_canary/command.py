@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 def audit_canary_command(
+    targets: TargetOptions,
     limits: LimitOptions,
     bounds: BoundOptions,
     trying: AttackOptions,
@@ -37,7 +38,6 @@ def audit_canary_command(
     reports: ReportOptions,
     saying: ProgressOptions,
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
-    targets: TargetOptions,
     threads: ThreadOptions,
     computing: DeviceOptions,
 ) -> None:

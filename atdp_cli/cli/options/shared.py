@@ -34,7 +34,7 @@ CorpusArgument = Annotated[
 class JsonOptions(Options):
     """Whether the result is for a program."""
 
-    as_json: Annotated[bool, Option(OUTPUT, flags=("--json",), fingerprint=False)] = False
+    as_json: Annotated[bool, Option(OUTPUT, main=True, flags=("--json",), fingerprint=False)] = False
     """Print the result as JSON on standard output."""
 
 
