@@ -160,6 +160,21 @@ class EpsilonBound(AuditPart):
     gaussian: _Epsilon | None = None
 
 
+class GroupEpsilon(AuditPart):
+    """What the model's ledger claims end to end of all records of a canary together, against leaving them out.
+
+    Attributes:
+        records: How many of them there are.
+        epsilon: The group ε, at `delta`; None where no finite one is claimed.
+        missing: Why none is, as a clause.
+    """
+
+    records: _Repetitions
+    epsilon: _Epsilon | None
+    delta: _Probability
+    missing: str | None
+
+
 class TopCandidate(AuditPart):
     """One of the likeliest candidates.
 
@@ -293,6 +308,7 @@ class Audit(AuditPart):
     Attributes:
         reasons: For the verdict.
         notices: What else to know.
+        group_epsilon: One for each number of records that planted canaries have, the smallest first.
         gates: Which tests can fail the model.
         attack_tests: Of the attacks among them.
         weights: SHA-256 of each file that was loaded, and of those of an adapter's base as `base/NAME`; of earlier
@@ -301,7 +317,7 @@ class Audit(AuditPart):
         gate: Decides the exit code: the verdict, or PASS where a failure is no worse than the baseline.
     """
 
-    model_config = later("gates", "attack_tests")
+    model_config = later("group_epsilon", "gates", "attack_tests")
 
     model: str
     verdict: Conclusion
@@ -312,6 +328,7 @@ class Audit(AuditPart):
     combined: Combined
     tested_against_base: bool
     epsilon: tuple[EpsilonBound, ...]
+    group_epsilon: tuple[GroupEpsilon, ...] = ()
     distribution: Distribution | None = None
     extraction: tuple[Extraction, ...] | None = None
     membership: tuple[Membership, ...] | None = None

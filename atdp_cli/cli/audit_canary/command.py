@@ -15,6 +15,7 @@ from atdp_cli.cli.audit_canary.options import (
     TargetOptions,
 )
 from atdp_cli.cli.audit_canary.output import exit_code, show_audit
+from atdp_cli.cli.audit_canary.several import model_line, show_summary
 from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadOptions
 from atdp_cli.cli.terminal.ci_files import file_uri, write_ci_files
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
@@ -93,26 +94,35 @@ def audit_canary_command(
     check_request(canaries, request)
     _check_paths(folders, targets.reference, trying.other_text)
 
+    console.print(_task(folders, canaries))
+
     from atdp_cli.jobs.audit import audit_models  # loads torch
     from atdp_cli.model.device import find_device, use_threads
 
     use_threads(threads.threads)
     find_device(computing.device)
+    shown, audits = console if saying.as_json else stdout_console(), []
     with progress(console, saying.progress) as notify:
-        audits = list(audit_models(folders, canaries, request, notify, engine))
-    if baseline is not None:
-        audits = [new_failures(audit, baseline) for audit in audits]
+        for audit in audit_models(folders, canaries, request, notify, engine):
+            audits.append(audit if baseline is None else new_failures(audit, baseline))
+            if len(folders) > 1:
+                shown.print(model_line(audits[-1]), soft_wrap=True)
     _write_files(reports, audits, targets.manifest)
     if saying.as_json:
         write_json(AuditDocument(models=tuple(audits)).model_dump(mode="json"))
-    secrets = _secrets(canaries, shown=reports.show_secrets)
-    shown = console if saying.as_json else stdout_console()
-    for number, audit in enumerate(audits):
-        if number:
-            shown.print()
-        show_audit(audit, secrets, shown)
+    _show(audits, _secrets(canaries, shown=reports.show_secrets), shown, whole=len(folders) == 1 or trying.full)
     code = exit_code(audit.gate for audit in audits)
     raise typer.Exit(0 if limits.exit_zero and code in (1, 4) else code)
+
+
+def _show(audits: "Sequence[AnyAudit]", secrets: list[str] | None, console: "Console", *, whole: bool) -> None:
+    """All about each model where that is asked for, or there is one; and a table of several."""
+    for number, audit in enumerate(audits if whole else ()):
+        if number:
+            console.print()
+        show_audit(audit, secrets, console)
+    if len(audits) > 1:
+        show_summary(audits, console)
 
 
 def _write_files(reports: ReportOptions, audits: "Sequence[AnyAudit]", manifest: Path | None) -> None:
@@ -138,6 +148,15 @@ def _check_paths(folders: Sequence[Path], reference: Path | None, other_text: Pa
         check_folder(folders[0])
     if other_text is not None:
         check_readable(other_text)
+
+
+def _task(folders: Sequence[Path], canaries: "CanaryTargets | None") -> str:
+    """What will be done, before anything large is loaded."""
+    models = f"{len(folders):,} models" if len(folders) > 1 else str(folders[0])
+    if canaries is None:
+        return f"Auditing {models} for numbers of the corpus."
+    targets = "1 canary" if len(canaries.targets) == 1 else f"{len(canaries.targets):,} canaries"
+    return f"Auditing {models} for {targets} among {canaries.template.pool:,} candidates."
 
 
 def _numbers(own: CorpusNumberOptions) -> "CorpusNumbers | None":

@@ -30,9 +30,11 @@ def show_audit(audit: AnyAudit, secrets: Sequence[str] | None, console: "Console
         console.print(_table(audit, secrets))
     known = " (no worse than the baseline)" if audit.gate is not audit.verdict else ""
     console.print(f"{audit.verdict} {audit.model}{known}", style="bold", soft_wrap=True)
-    for line in (*audit.reasons, *_against(audit), *audit.notices, *_capped(audit)):
+    for line in (*audit.reasons, *_against(audit), *_groups(audit), *audit.notices, *_capped(audit)):
         console.print(line)
-    for line in (*map(_bound, audit.epsilon), *_extraction(audit), *_membership(audit), *_relearning(audit)):
+    said = frozenset(each.missing for each in audit.group_epsilon)
+    bounds = (_bound(each, said) for each in audit.epsilon)
+    for line in (*bounds, *_extraction(audit), *_membership(audit), *_relearning(audit)):
         console.print(line)
     if audit.own_secrets is not None:
         _show_numbers(audit.own_secrets, console)
@@ -87,7 +89,25 @@ def _capped(audit: Audit) -> Iterator[str]:
             return
 
 
-def _bound(bound: EpsilonBound) -> str:
+def _groups(audit: Audit) -> Iterator[str]:
+    """What the ledger claims end to end of all records of a canary together, a line for each number of records."""
+    from atdp_cli.privacy.claims import epsilon_delta
+
+    for group in audit.group_epsilon:
+        records = "the one record" if group.records == 1 else f"all {group.records:,} records"
+        if group.epsilon is None:
+            yield f"For {records} of a canary together no finite ε holds end to end: {group.missing}."
+        else:
+            claimed = epsilon_delta(group.epsilon, group.delta)
+            yield f"For {records} of a canary together the ledger claims {claimed}, end to end."
+
+
+def _bound(bound: EpsilonBound, said: frozenset[str | None]) -> str:
+    """A bound and what it says of the claim.
+
+    Args:
+        said: Why nothing is claimed, where a line above says so.
+    """
     if bound.method == "in-out":
         result = f"{bound.correct} of {bound.guesses} guessed coins are right"
     elif bound.method == "pair":
@@ -96,8 +116,9 @@ def _bound(bound: EpsilonBound) -> str:
         result = f"{bound.correct} of {bound.guesses} canaries rank within {bound.top:,}"
     claim = "" if bound.claim is None else f"{bound.claim:.2f}"
     scope = " for flagged characters" if bound.scope == "selective" else ""
+    missing = bound.missing or "no finite ε holds for them, or the model has no ledger"
     finding = {
-        "no-claim": f"No claim to test: {bound.missing or 'no finite ε holds for them, or the model has no ledger'}.",
+        "no-claim": "No claim to test." if missing in said else f"No claim to test: {missing}.",
         "inconclusive": f"The ledger's {claim}{scope} is more than these canaries could refute.",
         "not-refuted": f"It does not refute the ledger's {claim}{scope}.",
         "refuted": f"It refutes the ledger's {claim}{scope}.",

@@ -1,5 +1,6 @@
 """Bars, or lines where there is no terminal: how far a task is, how fast it goes, and how long it will take."""
 
+import sys
 import time
 from datetime import timedelta
 
@@ -95,7 +96,10 @@ class Bars:
         )
         self._console = console
         self._on_terminal = console.is_interactive and console.file.isatty()
-        self._bars = Progress(*columns, console=console, disable=not self._on_terminal)
+        # Only on one screen with the bars is standard output Rich's: elsewhere it goes where it was sent.
+        self._bars = Progress(
+            *columns, console=console, disable=not self._on_terminal, redirect_stdout=sys.stdout.isatty()
+        )
         self._lines: dict[str, _Line] = {}
         self._tasks: dict[str, TaskID] = {}
         self._undrawn: dict[str, tuple[int, int | None, str]] = {}
