@@ -14,7 +14,6 @@ from atdp_cli.cli.options.shared import (
     ProgressOptions,
     corpus_source,
     make_detector,
-    say_default_tier,
 )
 from atdp_cli.cli.terminal.console import progress, say_skipped, write_json
 from atdp_cli.cli.terminal.flagged import show_flagged
@@ -93,7 +92,6 @@ def detect_command(
         f"Records: {tally.records:,}. Tokens: {tally.tokens:,}, {tally.sensitive_share:.1%} of them sensitive "
         f"({detector.tier.value})."
     )
-    say_default_tier(detection, console)
     show_flagged(tally.flagged, console)
     say_skipped(console, tally.skipped)
     if tally.queued is not None:

@@ -10,7 +10,6 @@ from atdp_cli.cli.options.shared import (
     ProgressOptions,
     corpus_source,
     make_detector,
-    say_default_tier,
 )
 from atdp_cli.cli.terminal.console import StandardOutput, progress, say_skipped, write_json
 from atdp_cli.cli.terminal.flagged import show_flagged
@@ -83,7 +82,5 @@ def redact_command(
         )
     where = writing.output if to_file else "standard output"
     console.print(f"Records redacted into {where}: {tally.records:,}.", soft_wrap=True)
-    if span_file.spans is None:
-        say_default_tier(detection, console)
     show_flagged(tally.flagged, console)
     say_skipped(console, tally.skipped)

@@ -54,6 +54,7 @@ def audit_corpus_command(
     baseline = None if against.baseline is None else read_map_baseline(against.baseline)
     detector = make_detector(detection, corpus.data, backend)
     console = saying.console()
+    console.print(f"Mapping {'1 model' if len(models) == 1 else f'{len(models):,} models'}.")
 
     from atdp_cli.jobs.audit_corpus import MapRequest, map_models  # loads torch
     from atdp_cli.model.device import find_device, use_threads

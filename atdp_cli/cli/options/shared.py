@@ -14,8 +14,6 @@ from atdp_cli.text.detection.spans import DEFAULT_TIER, PAPER_TIER, Tier
 from atdp_cli.text.options import OUTPUT, RUNNING, CrosscheckOptions, DetectionOptions, FindingOptions, ReadingOptions
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from atdp_cli.jobs.backend import Backend
     from atdp_cli.jobs.detect import CorpusSource
     from atdp_cli.jobs.detector import Detector
@@ -142,12 +140,6 @@ def make_detector(
 def default_tier(recipe: str | None) -> Tier:
     """What counts as sensitive where nobody says."""
     return PAPER_TIER if recipe == "atdp" else DEFAULT_TIER
-
-
-def say_default_tier(options: FindingOptions, console: "Console", *, recipe: str | None = None) -> None:
-    """One line where the tier is a default that earlier versions did not have."""
-    if options.tier is None and default_tier(recipe) is not PAPER_TIER:
-        console.print(f"Tier: {DEFAULT_TIER.value}, the default, which was {PAPER_TIER.value}. --tier chooses another.")
 
 
 def _label_filter(options: FindingOptions) -> "LabelFilter":

@@ -105,6 +105,11 @@ class Bars:
         self._undrawn: dict[str, tuple[int, int | None, str]] = {}
         self._drawn = 0.0
 
+    @property
+    def drawn(self) -> bool:
+        """Whether tasks are drawn as bars, and not said in lines."""
+        return self._on_terminal
+
     def advance(self, name: str, done: int, total: int | None, detail: str = "") -> None:
         """Say how far a task is; the first call begins it."""
         if not self._on_terminal:
