@@ -176,7 +176,7 @@ def run_over(
     """What is sensitive in each record of a corpus."""
     check_detector(detector)
     total = _count(corpus)
-    notify(RecordsRead(task="detect", done=0, total=total))  # the first word, before spaCy is loaded
+    notify(RecordsRead(task="detect", done=0, total=total))
     return run_detector(
         records,
         detector,

@@ -246,9 +246,7 @@ class Train:
     text: Text
     objective: Objective
     mechanism: Mechanism
-    epochs: Annotated[
-        int, Field(ge=1, le=MOST_EPOCHS), Option(panel="Training", main=True, public=True)
-    ] = 3
+    epochs: Annotated[int, Field(ge=1, le=MOST_EPOCHS), Option(panel="Training", main=True, public=True)] = 3
     """Passes over the corpus. Default: 3."""
     optimizer: Optimizer = AdamW()
     layers: str = "all"

@@ -45,9 +45,9 @@ class RecipeOptions(Options):
         str | None,
         Option(TRAINING, main=True, metavar="NAMES|FILE.toml", words=recipe_names, joined="+", public=True),
     ] = None
-    """Stages, joined by +, as in redacted+atdp; --list-recipes shows them. Or a recipe file, as harden writes it; options
-    given here override those in its table run. Default: fitted-decoys, ε ≤ 3 unless --target-epsilon says else,
-    starting at --reference where there is one. See docs/choosing.md."""
+    """Stages, joined by +, as in redacted+atdp; --list-recipes shows them. Or a recipe file, as harden writes it;
+    options given here override those in its table run. Default: fitted-decoys, ε ≤ 3 unless --target-epsilon says
+    else, starting at --reference where there is one. See docs/choosing.md."""
 
     auto: Annotated[bool, Option(TRAINING)] = False
     """The default, by name: what is chosen where no --recipe is given."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from atdp_cli.jobs.harden.request import Planned
     from atdp_cli.jobs.harden.result import HardenResult
 
+
 def show_result(finished: "HardenResult", console: "Console") -> None:
     """What the run has done."""
     from rich.table import Table

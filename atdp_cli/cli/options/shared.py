@@ -14,6 +14,8 @@ from atdp_cli.text.detection.spans import DEFAULT_TIER, PAPER_TIER, Tier
 from atdp_cli.text.options import OUTPUT, RUNNING, CrosscheckOptions, DetectionOptions, FindingOptions, ReadingOptions
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from atdp_cli.jobs.backend import Backend
     from atdp_cli.jobs.detect import CorpusSource
     from atdp_cli.jobs.detector import Detector
