@@ -348,11 +348,6 @@ RECIPES: Mapping[str, Recipe] = {
 }
 
 
-def recipe_names() -> tuple[str, ...]:
-    """The names that `parse_recipe` takes, alone or joined."""
-    return tuple(RECIPES)
-
-
 def parse_recipe(text: str) -> Recipe:
     """`redacted+atdp` → the stages of both, in order; a name that comes twice gets a number.
 

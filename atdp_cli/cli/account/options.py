@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from atdp_cli.cli.options.generate import stage_group
 from atdp_cli.options import Option, Options
 from atdp_cli.privacy.ledger import Prior
-from atdp_cli.training.recipe import recipe_names
+from atdp_cli.training.recipe import RECIPES
 
 ASKED, PLANNED, FIGURES = "Hypothetical run", "Hypothetical recipe", "Figures"
 
@@ -44,7 +44,7 @@ class CorpusSizeOptions(Options):
     """A recipe, and the size of the corpus."""
 
     recipe: Annotated[
-        str | None, Option(PLANNED, main=True, metavar="NAMES|FILE.toml", words=recipe_names, joined="+")
+        str | None, Option(PLANNED, main=True, metavar="NAMES|FILE.toml", words=lambda: RECIPES, joined="+")
     ] = None
     """Stages as harden takes them, joined by +, or a recipe file; goes with --records."""
 

@@ -14,8 +14,7 @@ from atdp_cli.cli.audit_canary.options import (
     ReportOptions,
     TargetOptions,
 )
-from atdp_cli.cli.audit_canary.output import exit_code, show_audit
-from atdp_cli.cli.audit_canary.several import model_line, show_summary
+from atdp_cli.cli.audit_canary.output import exit_code, model_line, show_audit, show_summary
 from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadOptions
 from atdp_cli.cli.terminal.ci_files import file_uri, write_ci_files
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json

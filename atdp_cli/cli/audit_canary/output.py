@@ -1,10 +1,14 @@
-"""An audit on the terminal: one table of canaries, the verdict, and a paragraph for each other result."""
+"""Audits on the terminal: of one model a table of canaries, the verdict, and a paragraph for each other result; of
+several a line as each ends, and a table of all.
+"""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from atdp_cli.audit_result import AnyAudit, Audit, Distribution, EpsilonBound, UnfinishedAudit, Verdict
+from atdp_cli.audit_result import AnyAudit, Audit, Distribution, UnfinishedAudit, Verdict
 from atdp_cli.cli.terminal.console import figure
+from atdp_cli.epsilon_result import EpsilonBound
 from atdp_cli.number_result import NumberResults
 
 if TYPE_CHECKING:
@@ -12,6 +16,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _EXIT_CODES = {Verdict.ERROR: 3, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 4, Verdict.PASS: 0}
+
+_ENDED = {
+    Verdict.PASS: "passed",
+    Verdict.FAIL: "failed",
+    Verdict.INCONCLUSIVE: "inconclusive",
+    Verdict.ERROR: "not completed",
+}
 
 BAR = 40
 """Characters of the histogram's longest bar."""
@@ -223,6 +234,40 @@ def _show_distribution(distribution: Distribution, console: "Console") -> None:
 
 def _p(value: float | None) -> str:
     return "–" if value is None else f"{value:.2g}"
+
+
+def model_line(audit: AnyAudit) -> str:
+    """The verdict on one of several models, and the first reason for it; of one that passed its exposures."""
+    if audit.verdict is not Verdict.PASS or isinstance(audit, UnfinishedAudit):
+        known = "" if audit.gate is audit.verdict else " (no worse than the baseline)"
+        return f"{audit.verdict} {audit.model}{known}: {audit.reasons[0]}"
+    found = audit.combined
+    return (
+        f"{audit.verdict} {audit.model}: highest exposure {figure(found.max_exposure)} bits, "
+        f"mean {figure(found.mean_exposure)}."
+    )
+
+
+def show_summary(audits: Sequence[AnyAudit], console: "Console") -> None:
+    """All models in a table, and how many ended in which way."""
+    from rich.table import Table
+
+    table = Table("model", "verdict", "canaries", "highest", "mean", "p", title="Exposure, bits", title_justify="left")
+    table.columns[0].overflow = "fold"
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for audit in audits:
+        planted = sum(canary.planted for canary in audit.canaries)
+        found = audit.combined
+        cells = ("–",) * 3
+        if found is not None:
+            p = "–" if found.fisher_p is None else f"{found.fisher_p:.2g}"
+            cells = (figure(found.max_exposure), figure(found.mean_exposure), p)
+        table.add_row(audit.model, audit.verdict, str(planted or "–"), *cells)
+    console.print(table)
+    ended = Counter(audit.gate for audit in audits)
+    counts = ", ".join(f"{ended[verdict]} {words}" for verdict, words in _ENDED.items() if ended[verdict])
+    console.print(f"{len(audits)} models: {counts}. All about one: audit it alone; about each: --json.")
 
 
 def exit_code(verdicts: Iterable[Verdict]) -> int:

@@ -1,26 +1,22 @@
 """`atdp harden`: a checkpoint and a corpus in, a hardened checkpoint with its privacy report out."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from atdp_cli.cli.harden.load import Said, load_and_plan
 from atdp_cli.cli.harden.options import HardenOptions
 from atdp_cli.cli.harden.output import write_result
-from atdp_cli.cli.harden.plan import Needs, advice, plan_json, show_effect, show_plan
 from atdp_cli.cli.harden.request import choose_recipe, make_request, sets_learning_rate, sets_noise
 from atdp_cli.cli.harden.rounds import Run, run_rounds
 from atdp_cli.cli.options.command_line import full_command, without_paths
-from atdp_cli.cli.terminal.console import progress, stderr_console, write_json
-from atdp_cli.cli.terminal.json_lines import ProgressOption
+from atdp_cli.cli.terminal.console import progress, stderr_console
 from atdp_cli.errors import AtdpError, UsageError
-from atdp_cli.events import ignore
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from atdp_cli.jobs.harden.auto import ChosenBy
-    from atdp_cli.jobs.harden.model import LoadedModel
     from atdp_cli.jobs.harden.request import HardenRequest, Planned
     from atdp_cli.training.distributed.torchrun import ProcessGroup
 
@@ -85,7 +81,7 @@ def _harden(context: typer.Context, model: Path, options: HardenOptions, group: 
             planned, minutes = resumed, None
         said = Said(notice=first_line(planned, model, chosen_by), chosen_by=chosen_by)
         if options.dry_run:
-            _load(planned, said, console, options, minutes)
+            load_and_plan(planned, said, console, options, minutes)
             return None
         return _run(planned, said, console, options, minutes)
 
@@ -95,13 +91,6 @@ def _harden(context: typer.Context, model: Path, options: HardenOptions, group: 
     write_result(*finished, more, console, as_json=options.as_json)
     if finished.result.failed is not None:
         raise typer.Exit(LIMIT_MISSED)
-
-
-class Said(NamedTuple):
-    """What is said first, and who chose the recipe, on which advice depends."""
-
-    notice: str
-    chosen_by: "ChosenBy"
 
 
 def _run(
@@ -120,7 +109,7 @@ def _run(
         return None
     if isinstance(spec, HardenResult):
         return Run(planned, spec)
-    fitted, model = _load(planned, said, console, options, minutes)
+    fitted, model = load_and_plan(planned, said, console, options, minutes)
     if fitted is not planned:
         planned, spec = fitted, with_plan(spec, fitted)
     if not planned.request.ranks.first:
@@ -129,36 +118,3 @@ def _run(
         return None
     with sigterm_interrupts(), progress(console, options.progress) as notify:
         return Run(planned, harden(planned, spec, model, notify, stop_on_interrupt))
-
-
-def _load(
-    planned: "Planned", said: Said, console: "Console", options: HardenOptions, minutes: float | None
-) -> "tuple[Planned, LoadedModel]":
-    """Say what will be done, load the model and show the plan, with as many epochs as fit into `minutes`."""
-    show_effect(planned, said.notice, console)
-
-    from atdp_cli.jobs.harden.auto import fit_epochs
-    from atdp_cli.jobs.harden.flagged_share import flagged_share
-    from atdp_cli.jobs.harden.model import load_model
-    from atdp_cli.jobs.harden.preflight import estimate_bytes, estimate_seconds
-    from atdp_cli.model.device import training_threads, use_threads
-
-    first = planned.request.ranks.first
-    use_threads(options.threads)
-    with progress(console, options.progress if first else ProgressOption.AUTO) as notify:
-        model = load_model(planned.request, notify)
-        # A run hears of the detector's warnings when it flags all records.
-        flagged = flagged_share(planned, model, notify if options.dry_run else ignore) if first else None
-    if options.threads is None:
-        use_threads(training_threads(model.checkpoint.model.num_parameters()))
-    seconds = estimate_seconds(planned, model)
-    if minutes is not None:
-        planned = fit_epochs(planned, seconds, minutes)
-        seconds = estimate_seconds(planned, model)
-    memory = estimate_bytes(planned, model)
-    needs = Needs(seconds=seconds, memory=memory, flagged=flagged)
-    hints = advice(planned, said.chosen_by, needs)
-    show_plan(planned, model.engine.name, needs, hints, console)
-    if options.dry_run and options.as_json and first:
-        write_json(plan_json(planned, said.notice, model.engine.name, needs, hints))
-    return planned, model

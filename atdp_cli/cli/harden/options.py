@@ -34,7 +34,7 @@ from atdp_cli.training.options import (
     TuneOptions,
     WritingOptions,
 )
-from atdp_cli.training.recipe import recipe_names
+from atdp_cli.training.recipe import RECIPES
 from atdp_cli.training.settings import stage_options
 
 
@@ -43,7 +43,7 @@ class RecipeOptions(Options):
 
     recipe: Annotated[
         str | None,
-        Option(TRAINING, main=True, metavar="NAMES|FILE.toml", words=recipe_names, joined="+", public=True),
+        Option(TRAINING, main=True, metavar="NAMES|FILE.toml", words=lambda: RECIPES, joined="+", public=True),
     ] = None
     """Stages, joined by +, as in redacted+atdp; --list-recipes shows them. Or a recipe file, as harden writes it;
     options given here override those in its table run. Default: fitted-decoys, ε ≤ 3 unless --target-epsilon says

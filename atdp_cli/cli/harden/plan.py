@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from atdp_cli.jobs.flagged_share import FlaggedShare
     from atdp_cli.jobs.harden.auto import ChosenBy
-    from atdp_cli.jobs.harden.flagged_share import FlaggedShare
     from atdp_cli.jobs.harden.request import Planned
     from atdp_cli.report.document import StageEntry
     from atdp_cli.training.plan import AnyPlan
@@ -45,7 +45,7 @@ def show_effect(planned: "Planned", notice: str, console: "Console") -> None:
         console.print(line)
 
 
-def show_plan(planned: "Planned", engine: str, needs: Needs, advice: tuple[str, ...], console: "Console") -> None:
+def show_plan(planned: "Planned", engine: str, needs: Needs, hints: tuple[str, ...], console: "Console") -> None:
     """The settings of the stages, what is flagged, what the run needs and writes, and what would be better."""
     from atdp_cli.files.private import PRIVATE, beside
     from atdp_cli.report.happened import clipped
@@ -63,21 +63,21 @@ def show_plan(planned: "Planned", engine: str, needs: Needs, advice: tuple[str, 
     )
     output = planned.request.output
     console.print(f"Output: {output}, and {beside(output, PRIVATE)}, which stays with you.", soft_wrap=True)
-    for hint in advice:
+    for hint in hints:
         console.print(f"Advice: {hint}")
 
 
-def advice(planned: "Planned", chosen_by: "ChosenBy", needs: Needs) -> tuple[str, ...]:
+def advise(planned: "Planned", chosen_by: "ChosenBy", needs: Needs) -> tuple[str, ...]:
     """What the user could do better, a sentence each."""
-    from atdp_cli.jobs.harden.auto import hints
+    from atdp_cli.jobs.harden.auto import plan_hints
 
-    said = hints(planned, chosen_by)
+    said = plan_hints(planned, chosen_by)
     if needs.seconds > LONG_RUN_SECONDS:
         said = (*said, "That is long: --lora-rank 8 trains far fewer parameters, --max-records takes fewer records.")
     return said
 
 
-def plan_json(planned: "Planned", notice: str, engine: str, needs: Needs, advice: tuple[str, ...]) -> dict[str, Any]:
+def plan_json(planned: "Planned", notice: str, engine: str, needs: Needs, hints: tuple[str, ...]) -> dict[str, Any]:
     """The plan as `--json` writes it.
 
     Args:
@@ -92,7 +92,7 @@ def plan_json(planned: "Planned", notice: str, engine: str, needs: Needs, advice
         "output": str(planned.request.output),
         "recipe": planned.request.recipe_name,
         "notice": notice,
-        "advice": list(advice),
+        "advice": list(hints),
         "tier": planned.request.detector.tier.value,
         "flagged": None if needs.flagged is None else asdict(needs.flagged),
         "steps": planned.plan.steps,

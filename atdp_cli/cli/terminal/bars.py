@@ -16,6 +16,10 @@ _REDRAWN = 0.1  # seconds: more often than that nobody looks, and drawing takes 
 _SAID = 10.0  # seconds between the lines of a task where nothing is drawn, and before its first
 
 
+_FIRST_WORDS = ("detect", "plant")
+"""Tasks whose beginning is the first word of a command in a pipe, before spaCy or torch is loaded."""
+
+
 class _Done(ProgressColumn):
     """`1,200 of 67,000`, or `1,200` where nobody knows of how many."""
 
@@ -113,6 +117,8 @@ class Bars:
     def advance(self, name: str, done: int, total: int | None, detail: str = "") -> None:
         """Say how far a task is; the first call begins it."""
         if not self._on_terminal:
+            if done == 0 and name in _FIRST_WORDS:
+                self._console.print("Reading." if total is None else f"Records: {total:,}.")
             if (text := self._lines.setdefault(name, _Line(done)).after(done, total)) is not None:
                 self._console.print(f"{escaped(name)}: {text}.", soft_wrap=True)
             return

@@ -130,10 +130,6 @@ def progress(console: Console, how: ProgressOption) -> Iterator[Notify]:
         lines.flush()
 
 
-_BEGUN = ("detect", "plant")
-"""Tasks whose beginning is the command's first word in a pipe, before spaCy or torch is loaded."""
-
-
 def _detail(event: StepDone, pace: Pace) -> str:
     """What stands beside the bar of a stage."""
     noise = "" if event.noise_multiplier is None else f"σ {event.noise_multiplier:.2f}, "
@@ -156,8 +152,6 @@ def _for_people(console: Console) -> Iterator[Notify]:
     def notify(event: Event) -> None:
         match event:
             case RecordsRead(task=task, done=done, total=total):
-                if done == 0 and task in _BEGUN and not bars.drawn:
-                    console.print("Reading." if total is None else f"Records: {total:,}.")
                 advance(task, done, total)
             case StageStarted(stage=stage, steps=steps):
                 paces[stage] = Pace()

@@ -199,7 +199,7 @@ def first_line(planned: Planned, model: Path, chosen_by: ChosenBy) -> str:
     return f"Recipe: {name}, which measured best {why}. It {done}"
 
 
-def hints(planned: Planned, chosen_by: ChosenBy) -> tuple[str, ...]:
+def plan_hints(planned: Planned, chosen_by: ChosenBy) -> tuple[str, ...]:
     """What the user could do better, a sentence each, before anything is trained."""
     said = advice(planned.plan.ledger)
     found = () if said is None else (said,)

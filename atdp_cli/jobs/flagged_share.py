@@ -1,13 +1,14 @@
-"""How much of the text is flagged, by a small part of the records, before anything is trained."""
+"""How much of a text is flagged, by a small part of the records, before anything is trained."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from atdp_cli.audit.memory.value_ranks import spread
 from atdp_cli.events import Event, FellBack, Notify
 from atdp_cli.jobs.backend import THIS_PROCESS
-from atdp_cli.jobs.detector import run_detector
-from atdp_cli.jobs.harden.model import LoadedModel
-from atdp_cli.jobs.harden.request import Planned
+from atdp_cli.jobs.detector import Detector, run_detector
+from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.spans import at_tier, merge
 
 SCANNED = 200
@@ -25,22 +26,21 @@ class FlaggedShare:
     share: float
 
 
-def flagged_share(planned: Planned, loaded: LoadedModel, notify: Notify) -> FlaggedShare | None:
-    """The share in `SCANNED` records; None where spans come from a file. Nothing is kept, and no language model asked.
+def flagged_share(records: Sequence[Record], detector: Detector, pipeline: Any, notify: Notify) -> FlaggedShare:
+    """The share in `SCANNED` of the records. Nothing is kept, and no language model asked.
 
     Args:
+        detector: How to look.
+        pipeline: From `detector_pipeline`.
         notify: Hears only what a user might not expect, as that the text is of another language.
     """
-    request, records = planned.request, planned.split.records
-    if request.spans is not None:
-        return None
     chosen = [records[place] for place in spread(len(records), SCANNED)]
     begun = [replace(record, text=record.text[:MOST_CHARACTERS]) for record in chosen]
-    detector = replace(request.detector, crosscheck=None, engine=THIS_PROCESS, store=None)
+    alone = replace(detector, crosscheck=None, engine=THIS_PROCESS, store=None)
     characters, flagged = 0, 0
-    for found in run_detector(begun, detector, loaded.pipeline, _only_warnings(notify)):
+    for found in run_detector(begun, alone, pipeline, _only_warnings(notify)):
         characters += len(found.record.text)
-        flagged += sum(span.end - span.start for span in merge(at_tier(found.spans, detector.tier)))
+        flagged += sum(span.end - span.start for span in merge(at_tier(found.spans, alone.tier)))
     return FlaggedShare(records=len(chosen), share=flagged / max(1, characters))
 
 
