@@ -29,7 +29,7 @@ def load_and_plan(
     """Say what will be done, load the model and show the plan, with as many epochs as fit into `minutes`."""
     show_effect(planned, said.notice, console)
 
-    from atdp_cli.jobs.flagged_share import flagged_share
+    from atdp_cli.jobs.detector import flagged_share
     from atdp_cli.jobs.harden.auto import fit_epochs
     from atdp_cli.jobs.harden.model import load_model
     from atdp_cli.jobs.harden.preflight import estimate_bytes, estimate_seconds

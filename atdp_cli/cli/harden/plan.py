@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from atdp_cli.jobs.flagged_share import FlaggedShare
+    from atdp_cli.jobs.detector import FlaggedShare
     from atdp_cli.jobs.harden.auto import ChosenBy
     from atdp_cli.jobs.harden.request import Planned
     from atdp_cli.report.document import StageEntry
