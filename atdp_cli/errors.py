@@ -15,8 +15,9 @@ def plain_line(text: str, longest: int = LONGEST) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`Did you mean atdp?`, with up to three known words that are most like this one; empty where none is."""
-    near = get_close_matches(word, list(known), n=3)
+    """`Did you mean atdp?`, with up to three known words that are most like this one, or begin so; empty if none is."""
+    names = list(known)
+    near = get_close_matches(word, names, n=3) or [name for name in names if word and name.startswith(word)][:3]
     return f"Did you mean {' or '.join(near)}?" if near else ""
 
 

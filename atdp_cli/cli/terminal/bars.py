@@ -118,7 +118,7 @@ class Bars:
         """Say how far a task is; the first call begins it."""
         if not self._on_terminal:
             if done == 0 and name in _FIRST_WORDS:
-                self._console.print("Reading." if total is None else f"Records: {total:,}.")
+                self._console.print("Reading." if total is None else f"Reading {total:,} records.")
             if (text := self._lines.setdefault(name, _Line(done)).after(done, total)) is not None:
                 self._console.print(f"{escaped(name)}: {text}.", soft_wrap=True)
             return

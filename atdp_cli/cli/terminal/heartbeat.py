@@ -10,14 +10,17 @@ SILENCE = 9.5
 
 
 @contextmanager
-def heartbeat(printed: Callable[[], float], say: Callable[[str], object], silence: float = SILENCE) -> Iterator[None]:
+def heartbeat(
+    printed: Callable[[], float], say: Callable[[str], object], silence: float | None = None
+) -> Iterator[None]:
     """While this lasts, say how long it has lasted whenever nothing was printed for so many seconds.
 
     Args:
         printed: When the last line was printed, by `time.monotonic`.
         say: Prints a line, from another thread.
+        silence: Seconds; None for `SILENCE`.
     """
-    began, over = time.monotonic(), threading.Event()
+    began, over, silence = time.monotonic(), threading.Event(), SILENCE if silence is None else silence
 
     def watch() -> None:
         last = began
