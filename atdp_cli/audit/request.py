@@ -26,8 +26,8 @@ MOST_STEPS = 100_000
 
 NO_CANARIES = (
     "There is nothing to audit: no --manifest and no --canary was given.",
-    "Canaries must be in the data before fine-tuning: run 'atdp plant-canary CORPUS -o planted.txt --manifest "
-    "canaries.json --tokenizer MODEL', fine-tune on planted.txt, then audit with --manifest canaries.json.",
+    "Plant canaries before fine-tuning: atdp plant-canary CORPUS -o planted.txt --manifest canaries.json --tokenizer "
+    "MODEL. Then give their --manifest.",
 )
 
 
