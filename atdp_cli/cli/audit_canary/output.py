@@ -105,12 +105,13 @@ def _groups(audit: Audit) -> Iterator[str]:
     from atdp_cli.privacy.claims import epsilon_delta
 
     for group in audit.group_epsilon:
-        records = "the one record" if group.records == 1 else f"all {group.records:,} records"
+        records = "the one record" if group.records == 1 else f"the {group.records:,} records"
+        together = " together" if group.records > 1 else ""
         if group.epsilon is None:
-            yield f"For {records} of a canary together no finite ε holds end to end: {group.missing}."
+            yield f"For {records} of a canary{together} no finite ε holds end to end: {group.missing}."
         else:
             claimed = epsilon_delta(group.epsilon, group.delta)
-            yield f"For {records} of a canary together the ledger claims {claimed}, end to end."
+            yield f"For {records} of a canary{together} the ledger claims {claimed}, end to end."
 
 
 def _bound(bound: EpsilonBound, said: frozenset[str | None]) -> str:

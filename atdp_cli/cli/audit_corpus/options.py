@@ -111,7 +111,7 @@ class MapOutputOptions(Options):
     sarif: Annotated[Path | None, Option(OUTPUT, main=True)] = None
     """Write SARIF 2.1.0; its locations are lines of --data, where that is plain text."""
 
-    html: Annotated[bool, Option(OUTPUT, main=True)] = False
+    html: Annotated[bool, Option(OUTPUT)] = False
     """Write memory_map.html into CORPUS.private/, the private folder beside --data: the worst texts and the records
     with most of them."""
 

@@ -245,7 +245,8 @@ CASES = (
         name="a name of two lines for a model",
         make=nothing,
         command=("harden", "a\nb\x1b[2J", "--data", "corpus.txt", "-o", "out"),
-        said="a\\nb\\x1b[2J is no folder. Give a model folder as save_pretrained writes it; nothing is downloaded by name.",
+        said="a\\nb\\x1b[2J is no folder. Give a model folder as save_pretrained writes it; nothing is downloaded by "
+        "name.",
     ),
     Case(
         name="adapter of a model that is not there",
