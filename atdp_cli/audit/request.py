@@ -31,6 +31,9 @@ NO_CANARIES = (
 )
 
 
+OTHER_TOKENIZER = "For this one, plant and train again: atdp plant-canary --from plants the same secrets."
+
+
 class Attack(StrEnum):
     """What can be tried on a model beside ranking its canaries."""
 
@@ -122,7 +125,8 @@ class CanaryTargets:
 
     def mismatch(self, tokenizer: "PreTrainedTokenizerFast") -> str | None:
         """Why the planted tokens are not those that `tokenizer` would audit; None if they are."""
-        return None if self.manifest is None else token_mismatch(self.manifest, tokenizer)
+        problem = None if self.manifest is None else token_mismatch(self.manifest, tokenizer)
+        return None if problem is None else f"{problem} {OTHER_TOKENIZER}"
 
 
 @dataclass(frozen=True, kw_only=True)
