@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from atdp_cli.audit.memory.value_ranks import spread
 from atdp_cli.events import Event, FellBack, Notify
 from atdp_cli.jobs.backend import THIS_PROCESS, Backend, text_engine
 from atdp_cli.jobs.entities import EntityBackend, with_entities
@@ -230,7 +229,8 @@ def flagged_share(records: Sequence[Record], detector: Detector, pipeline: Any, 
         pipeline: From `detector_pipeline`.
         notify: Hears only what a user might not expect, as that the text is of another language.
     """
-    chosen = [records[place] for place in spread(len(records), SCANNED)]
+    count = min(SCANNED, len(records))
+    chosen = [records[number * len(records) // count] for number in range(count)]
     begun = [replace(record, text=record.text[:MOST_CHARACTERS]) for record in chosen]
     alone = replace(detector, crosscheck=None, engine=THIS_PROCESS, store=None)
     characters, flagged = 0, 0
