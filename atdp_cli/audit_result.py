@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from atdp_cli.epsilon_result import EpsilonBound, GroupEpsilon
 from atdp_cli.number_result import AuditPart, Count, NumberResults, Positive, later
 
 DISCOVERABLE_QUERIES = 1000
@@ -41,7 +42,6 @@ Conclusion = Literal[Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE]
 _Repetitions = Annotated[int, Field(ge=1, le=1 << 63)]
 """Whole numbers that charts and tables take as floats."""
 _Probability = Annotated[float, Field(ge=0, le=1)]
-_Epsilon = Annotated[float, Field(ge=0)]
 _Queries = Annotated[
     Annotated[float, Field(ge=1, allow_inf_nan=True)] | None,
     AfterValidator(lambda queries: queries if queries is not None and isfinite(queries) else None),
@@ -118,46 +118,6 @@ class Combined(AuditPart):
     detectable: float | None = None
     mean_limit: float | None = None
     mean_limit_ratio: float | None = None
-
-
-class EpsilonBound(AuditPart):
-    """A lower bound on the ε of all records of a canary together, and the claim that it tests.
-
-    Attributes:
-        method: `in-out` guesses each coin (Steinke et al. 2023); `rank` names the K likeliest candidates
-            (Mahloujifar et al. 2024); `pair` says which of two candidates is the canary (Steinke et al. 2023, with
-            replace-one adjacency).
-        adjacency: What the records of one canary are compared with: none of them, or those of another secret.
-        epsilon: The bound, at least 0.
-        attainable: What it would be if all guesses were right: no larger claim can be refuted.
-        guesses: How many, fixed in advance.
-        correct: How many were right.
-        top: K, for `rank`.
-        claim: The group ε that the model's ledger claims; None where it claims none.
-        finding: `refuted` (ε above the claim), `not-refuted`, `inconclusive` (the claim is not below what is
-            attainable) or `no-claim`.
-        scope: In which the ledger claims it.
-        missing: Why it claims nothing, as a clause.
-        gaussian: For `in-out`, the bound on ε at δ where the mechanism is Gaussian (μ-GDP; Mahloujifar et al. 2025), as
-            noise in every step roughly is. It is no less than `epsilon`, and tests no claim.
-    """
-
-    model_config = later("scope", "missing", "gaussian")
-
-    method: Literal["in-out", "rank", "pair"]
-    adjacency: Literal["zero-out", "replace-one"]
-    epsilon: _Epsilon
-    attainable: _Epsilon
-    delta: _Probability
-    confidence: _Probability
-    guesses: Count
-    correct: Count
-    top: Positive | None
-    claim: _Epsilon | None
-    finding: Literal["refuted", "not-refuted", "inconclusive", "no-claim"]
-    scope: Literal["end_to_end", "selective"] | None = None
-    missing: str | None = None
-    gaussian: _Epsilon | None = None
 
 
 class TopCandidate(AuditPart):
@@ -293,6 +253,7 @@ class Audit(AuditPart):
     Attributes:
         reasons: For the verdict.
         notices: What else to know.
+        group_epsilon: One for each number of records that planted canaries have, the smallest first.
         gates: Which tests can fail the model.
         attack_tests: Of the attacks among them.
         weights: SHA-256 of each file that was loaded, and of those of an adapter's base as `base/NAME`; of earlier
@@ -301,7 +262,7 @@ class Audit(AuditPart):
         gate: Decides the exit code: the verdict, or PASS where a failure is no worse than the baseline.
     """
 
-    model_config = later("gates", "attack_tests")
+    model_config = later("group_epsilon", "gates", "attack_tests")
 
     model: str
     verdict: Conclusion
@@ -312,6 +273,7 @@ class Audit(AuditPart):
     combined: Combined
     tested_against_base: bool
     epsilon: tuple[EpsilonBound, ...]
+    group_epsilon: tuple[GroupEpsilon, ...] = ()
     distribution: Distribution | None = None
     extraction: tuple[Extraction, ...] | None = None
     membership: tuple[Membership, ...] | None = None

@@ -1,5 +1,7 @@
 """Every error the tool raises on purpose. Each knows its exit code and says what to do next."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import ClassVar, Self
 
 LONGEST, LONGEST_REMEDY = 500, 4000
@@ -10,6 +12,13 @@ def plain_line(text: str, longest: int = LONGEST) -> str:
     """The text as one line that is safe on a terminal: keys and names in a message come from files of others."""
     line = text if len(text) <= longest else f"{text[: longest // 2]}…{text[-longest // 2 :]}"
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`Did you mean atdp?`, with up to three known words that are most like this one, or begin so; empty if none is."""
+    names = list(known)
+    near = get_close_matches(word, names, n=3) or [name for name in names if word and name.startswith(word)][:3]
+    return f"Did you mean {' or '.join(near)}?" if near else ""
 
 
 class AtdpError(Exception):

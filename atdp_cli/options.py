@@ -9,7 +9,7 @@ has. The command line, the recipe file, the fingerprint of a run and the help pa
 """
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -26,19 +26,26 @@ class Option:
     Each is equal to itself alone, so that a field that is made from another can be told from a second declaration.
 
     Attributes:
-        panel: The heading under which `--help` shows it; None for none.
+        panel: The heading under which help shows it; None for none.
+        main: Whether `--help` shows it, of a command with so many options that only `--help-all` shows all; or the
+            names of the commands whose `--help` does.
         flags: Its names on the command line; none for `--` and the field's name with hyphens.
         metavar: What `--help` shows for its value; None for what the type says.
         shown: The default that `--help` shows, where the field's own is none that could be typed.
+        words: What its value may be made of, which a shell completes; None for what the type says.
+        joined: What stands between such words where a value may have several; None where it is one.
         fingerprint: Whether two runs that differ in it are different runs, so that neither resumes the other. A part of
             the fingerprint, such as `recipe`, if that part shows the difference.
         public: Whether its value may be written to OUT/.
     """
 
     panel: str | None = None
+    main: bool | tuple[str, ...] = False
     flags: tuple[str, ...] = ()
     metavar: str | None = None
     shown: str | None = None
+    words: Callable[[], Iterable[str]] | None = None
+    joined: str | None = None
     fingerprint: bool | str = True
     public: bool = False
 

@@ -7,7 +7,7 @@ import torch
 import transformers
 
 from atdp_cli.cli import app
-from atdp_cli.jobs.harden import data
+from atdp_cli.jobs.harden import model
 from atdp_cli.jobs.harden import model as loading
 from atdp_cli.jobs.harden import run as harden
 from atdp_cli.text.detection.scan import load_pipeline
@@ -16,6 +16,6 @@ torch.set_num_threads(1)
 # To load it takes longer than a run lasts.
 one_pipeline = functools.cache(load_pipeline)
 one_pipeline()
-pytest.MonkeyPatch().setattr(data, "load_pipeline", one_pipeline)
+pytest.MonkeyPatch().setattr(model, "load_pipeline", one_pipeline)
 
 LIBRARIES = (app, harden, loading, transformers)

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from atdp_cli.audit_result import AuditDocument
 from atdp_cli.cli.app import COMMANDS
+from atdp_cli.cli.options.help import has_short_help
 from atdp_cli.jobs.harden.recipes import hypothetical_ledger
 from atdp_cli.memory_result import MemoryDocument
 from atdp_cli.privacy.claims import other_values
@@ -36,7 +37,7 @@ INTRODUCTION = """# Commands
 
 *Which options does each command have?*
 
-This page is what `atdp COMMAND --help` prints; a test keeps the two the same.
+This page is what `atdp COMMAND --help-all` prints, or `--help` of a command with few; a test keeps the two the same.
 """
 
 
@@ -68,8 +69,9 @@ def completion(shell: str) -> str:
 def commands_page() -> str:
     """The help texts as Markdown."""
     sections = [INTRODUCTION]
-    for name in COMMANDS:
-        sections.append(f"## atdp {name}\n\n```text\n{_atdp([name, '--help']).strip()}\n```\n")
+    for name, command in COMMANDS.items():
+        asked = "--help-all" if has_short_help(command) else "--help"
+        sections.append(f"## atdp {name}\n\n```text\n{_atdp([name, asked]).strip()}\n```\n")
     return "\n".join(sections)
 
 

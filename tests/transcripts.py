@@ -1,6 +1,7 @@
 """What the commands print for people: text files in tests/golden, which `make generated` writes."""
 
 import io
+import json
 import os
 import re
 import shlex
@@ -62,19 +63,44 @@ SCREENS: dict[str, tuple[str, ...]] = {
         "audit-corpus model --data corpus.txt --harden-split --no-store --max-memorised 0",
     ),
     "report": ("report reports/out", "report reports/out.private", "report reports/out --compare reports/other"),
+    "help-all": ("detect --help-all",),
+    "mistakes": (
+        "harden absent --data corpus.txt",
+        "harden corpus.txt --data corpus.txt",
+        "harden pickled --data corpus.txt",
+        "harden untokenized --data corpus.txt",
+        "harden model",
+        "harden model --data absent.txt",
+        "harden model --data empty.txt",
+        "harden model --data latin1.txt",
+        "harden model --data mail.jsonl",
+        "harden model --data cut.jsonl",
+        "hardn model --data corpus.txt",
+        f"{HARDEN} --teir low-entity",
+        f"{HARDEN} --tier low-entitty",
+        f"{HARDEN} --recipe atpd",
+        f"{HARDEN} --epochs three",
+        f"{HARDEN} --set no-dp.epochs=5",
+        f"{HARDEN} --recipe redacted+atdp --set redcted.epochs=5",
+        f"{HARDEN} --noise-multiplier 2",
+        f"{HARDEN} -o base",
+        f"{HARDEN} --delta 0.1",
+        f"{HARDEN} --target-epsilon 0.0001",
+        f"{HARDEN} --spacy-pipeline en_core_web_lg",
+        f"{HARDEN} --entities PERSN",
+        "harden model --data corpus.txt --spans foreign.jsonl -q",
+        "harden model --data corpus.txt --manifest foreign.json -q",
+        "harden model --data corpus.txt --manifest canaries.json -q",
+        "audit-canary model",
+        "audit-canary model --manifest corpus.txt",
+        "audit-canary model --manifest foreign.json",
+    ),
     "errors": (
         "report absent",
         f"{AUDIT} --max-exposure 0.001",
-        "hardn model",
-        "harden model",
-        "detect mail.txt --teir low-entity",
-        "detect mail.txt --tier low",
         "detect mail.txt --progress json --quiet",
         "detect absent.txt",
         "audit-canary absent --manifest canaries.json",
-        f"{HARDEN} --target-epsilon 0.0001",
-        f"{HARDEN} --recipe atpd",
-        f"{HARDEN} --noise-multiplier 2",
         "audit-canary absent elsewhere --manifest canaries.json",
         "audit-canary model --canary 'My ID is 12'",
         QUEUE,
@@ -90,6 +116,7 @@ INTERRUPTED = frozenset({"review queue.jsonl --skipped"})
 """Where somebody presses Ctrl-C."""
 
 MARKS = (
+    (re.compile(r"Still at work after \d+ s\.\n"), ""),
     (re.compile(r"About \d+ s of"), "About N s of"),
     (re.compile(r" with \d+\.\d GB of memory"), " with N GB of memory"),
     (re.compile(r" steps in \d+ s\."), " steps in N s."),
@@ -189,7 +216,26 @@ def make_place(folder: Path) -> None:
     write_ledger(folder / "plain.json", ledger(PlainTraining(stage="no-dp", text="raw"), records=10_000, run="2"))
     _write_manifest(folder, "canaries.json", None)
     _write_manifest(folder, "coins.json", [True, False, True, False, True, False])
+    _write_mistakes(folder)
     _write_reports(folder / "reports")
+
+
+def _write_mistakes(folder: Path) -> None:
+    """Files as people have them who are about to read an error."""
+    shutil.copytree(folder / "model", folder / "pickled")
+    (folder / "pickled" / "model.safetensors").rename(folder / "pickled" / "pytorch_model.bin")
+    shutil.copytree(folder / "model", folder / "untokenized")
+    for file in (folder / "untokenized").glob("token*"):
+        file.unlink()
+    (folder / "empty.txt").touch()
+    (folder / "latin1.txt").write_bytes("Nothing here.\nThe café is shut.\n".encode("latin-1"))
+    (folder / "mail.jsonl").write_text('{"body": "Nothing here."}\n' * 40, encoding="utf-8")
+    (folder / "cut.jsonl").write_text('{"text": "Nothing here."}\n' * 40 + '{"text": "No', encoding="utf-8")
+    (folder / "foreign.jsonl").write_text('{"id": "1", "spans": []}\n' * 3, encoding="utf-8")
+    manifest = json.loads((folder / "canaries.json").read_text(encoding="utf-8"))
+    for canary in manifest["canaries"]:
+        canary["token_ids"] = [number + 1 for number in canary["token_ids"]]  # as another tokenizer has them
+    (folder / "foreign.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
 def _write_reports(folder: Path) -> None:

@@ -189,7 +189,7 @@ def _hardened(prepared: "Prepared", notify: Notify) -> "HardenSummary":
 
 
 def _planned(folder: Path, prepared: "Prepared", notify: Notify, *, estimate: bool) -> "HardenPlan":
-    from atdp_cli.cli.harden.output import plan_summary
+    from atdp_cli.cli.harden.plan import advise, plan_summary
     from atdp_cli.cli.harden.prepare import load_and_fit, plan_round
     from atdp_cli.jobs.harden.auto import first_line
     from atdp_cli.jobs.rounds import check_rounds
@@ -202,4 +202,4 @@ def _planned(folder: Path, prepared: "Prepared", notify: Notify, *, estimate: bo
     if estimate:
         planned, model, needs = load_and_fit(planned, options, minutes, notify)
         engine = model.engine.name
-    return plan_summary(planned, notice, engine, needs)
+    return plan_summary(planned, notice, engine, needs, advise(planned, prepared.chosen_by, needs))

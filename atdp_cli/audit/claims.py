@@ -5,7 +5,7 @@ them by records that differ from them only in flagged characters, redact to the 
 is replace-one adjacency, so canaries whose candidates are all alike in these ways can test it by ranks and by pairs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 
+from atdp_cli.epsilon_result import GroupEpsilon
 from atdp_cli.errors import BudgetError, InputError
 from atdp_cli.privacy.accountant import epsilon_group
 from atdp_cli.privacy.adjacency import Adjacency
@@ -83,6 +84,24 @@ def claim_of(ledger: Ledger | None, adjacency: Adjacency, *, repeats: int, alike
     if looked.unlike is not None:
         return Claim(epsilon=None, delta=ledger.delta, missing=looked.unlike)
     return _selective(ledger, repeats, looked)
+
+
+def group_epsilons(ledger: Ledger | None, repeats: Iterable[int]) -> tuple[GroupEpsilon, ...]:
+    """What a ledger claims end to end of so many records that are left out together, the fewest first.
+
+    Args:
+        repeats: How many records canaries have.
+    """
+    return tuple(_group_epsilon(ledger, records) for records in sorted(set(repeats)))
+
+
+def _group_epsilon(ledger: Ledger | None, records: int) -> GroupEpsilon:
+    if ledger is None:
+        return GroupEpsilon(records=records, epsilon=None, delta=DELTA, missing=NO_LEDGER)
+    if reason := no_end_to_end(ledger):
+        return GroupEpsilon(records=records, epsilon=None, delta=ledger.delta, missing=reason)
+    claim = _claim(ledger, private_events(ledger.events), "end_to_end", "zero-out", records)
+    return GroupEpsilon(records=records, epsilon=claim.epsilon, delta=claim.delta, missing=claim.missing)
 
 
 def _selective(ledger: Ledger, repeats: int, alike: Alike) -> Claim:

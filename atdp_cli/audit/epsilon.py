@@ -18,7 +18,7 @@ from atdp_cli.audit.epsilon_bounds import gaussian_epsilon, guess_coins, in_out_
 from atdp_cli.audit.exposure import Rank, Scores
 from atdp_cli.audit.levels import Levels, split_alpha
 from atdp_cli.audit.verdict import Limits
-from atdp_cli.audit_result import EpsilonBound
+from atdp_cli.epsilon_result import EpsilonBound, GroupEpsilon
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.adjacency import Adjacency
 
@@ -102,10 +102,15 @@ class _Rules(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GamePlan:
-    """The games to play, and the levels of all that can fail the model; both fixed before it is looked at."""
+    """The games to play, and the levels of all that can fail the model; both fixed before it is looked at.
+
+    Attributes:
+        groups: What the ledger claims end to end of all records of a canary together.
+    """
 
     games: tuple[Game, ...]
     levels: Levels
+    groups: tuple[GroupEpsilon, ...] = ()
 
 
 def plan_games(

@@ -26,9 +26,12 @@ MOST_STEPS = 100_000
 
 NO_CANARIES = (
     "There is nothing to audit: no --manifest and no --canary was given.",
-    "Canaries must be in the data before fine-tuning: run 'atdp plant-canary CORPUS -o planted.txt --manifest "
-    "canaries.json --tokenizer MODEL', fine-tune on planted.txt, then audit with --manifest canaries.json.",
+    "Plant canaries before fine-tuning: atdp plant-canary CORPUS -o planted.txt --manifest canaries.json --tokenizer "
+    "MODEL. Then give their --manifest.",
 )
+
+
+OTHER_TOKENIZER = "For this one, plant and train again: atdp plant-canary --from plants the same secrets."
 
 
 class Attack(StrEnum):
@@ -122,7 +125,8 @@ class CanaryTargets:
 
     def mismatch(self, tokenizer: "PreTrainedTokenizerFast") -> str | None:
         """Why the planted tokens are not those that `tokenizer` would audit; None if they are."""
-        return None if self.manifest is None else token_mismatch(self.manifest, tokenizer)
+        problem = None if self.manifest is None else token_mismatch(self.manifest, tokenizer)
+        return None if problem is None else f"{problem} {OTHER_TOKENIZER}"
 
 
 @dataclass(frozen=True, kw_only=True)

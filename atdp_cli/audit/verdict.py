@@ -24,10 +24,10 @@ from atdp_cli.audit_result import (
     CanaryResult,
     Combined,
     Conclusion,
-    EpsilonBound,
     Verdict,
     resolution,
 )
+from atdp_cli.epsilon_result import EpsilonBound
 from atdp_cli.errors import UsageError
 from atdp_cli.number_result import NumberResults
 

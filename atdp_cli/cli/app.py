@@ -15,6 +15,7 @@ from atdp_cli.cli.audit_canary import command as audit_canary
 from atdp_cli.cli.audit_corpus import command as audit_corpus
 from atdp_cli.cli.harden import command as harden
 from atdp_cli.cli.options.generate import generate_options
+from atdp_cli.cli.options.help import HelpOptions, command_class, has_short_help
 from atdp_cli.cli.report import command as report
 from atdp_cli.cli.terminal.exit import (
     INCOMPLETE,
@@ -24,6 +25,7 @@ from atdp_cli.cli.terminal.exit import (
     write_error,
     write_warning,
 )
+from atdp_cli.cli.terminal.misuse import misuse_line
 from atdp_cli.errors import AtdpError
 
 app = typer.Typer(
@@ -48,7 +50,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "report": report.report_command,
 }
 for name, command in COMMANDS.items():
-    app.command(name)(exit_on_interrupt(generate_options(command)))
+    more = (HelpOptions,) if has_short_help(command) else ()
+    app.command(name, cls=command_class(command))(exit_on_interrupt(generate_options(command, *more)))
 
 
 def _version(wanted: bool) -> None:
@@ -85,7 +88,7 @@ def _run(arguments: list[str]) -> int:
     except typer.Abort:
         code = INCOMPLETE
     except typer.TyperException as misuse:
-        if message := _one_line(misuse):
+        if message := misuse_line(misuse):
             write_error(f"atdp: {message}")
         code = misuse.exit_code
     except AtdpError as error:
@@ -94,15 +97,6 @@ def _run(arguments: list[str]) -> int:
     except BaseException as error:
         code = unexpected_error(error)
     return code if isinstance(code, int) else 0
-
-
-def _one_line(misuse: typer.TyperException) -> str:
-    """What Typer found wrong with a command line, and where help is; nothing where it has shown the help already."""
-    message = " ".join(misuse.format_message().split())
-    context: typer.Context | None = getattr(misuse, "ctx", None)
-    where = "atdp" if context is None else context.command_path
-    end = "" if message.endswith((".", "?")) else "."
-    return f"{message}{end} See {where} --help." if message else ""
 
 
 def main() -> None:

@@ -14,7 +14,6 @@ from atdp_cli.cli.options.shared import (
     ProgressOptions,
     corpus_source,
     make_detector,
-    say_default_tier,
 )
 from atdp_cli.cli.terminal.console import progress, say_skipped, write_json
 from atdp_cli.cli.terminal.flagged import show_flagged
@@ -34,14 +33,14 @@ REVIEW = "Review"
 class SpansFileOptions(Options):
     """Where spans go."""
 
-    output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"))] = None
+    output: Annotated[Path | None, Option(OUTPUT, main=True, flags=("--output", "-o"))] = None
     """Spans file. Default, and -: standard output."""
 
 
 class QueueOptions(Options):
     """What people are to review."""
 
-    review: Annotated[Path | None, Option(REVIEW)] = None
+    review: Annotated[Path | None, Option(REVIEW, main=True)] = None
     """Also draw sentences for people to review, spans masked, and write them to this file for atdp review."""
 
     sample: Annotated[Annotated[float, Field(gt=0, le=1)] | None, Option(REVIEW)] = None
@@ -83,7 +82,6 @@ def detect_command(
         f"Records: {tally.records:,}. Tokens: {tally.tokens:,}, {tally.sensitive_share:.1%} of them sensitive "
         f"({summary.tier})."
     )
-    say_default_tier(detection, console)
     show_flagged(tally.flagged, console)
     say_skipped(console, tally.skipped)
     if tally.queued is not None:

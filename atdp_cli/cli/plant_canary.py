@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from atdp_cli.cli.options.shared import OutputOptions
-from atdp_cli.cli.terminal.console import stderr_console, write_json
+from atdp_cli.cli.terminal.console import progress, stderr_console, write_json
+from atdp_cli.cli.terminal.json_lines import ProgressOption
 from atdp_cli.options import Option, Options
 from atdp_cli.text.options import OUTPUT, ReplacingOptions
 
@@ -71,11 +72,13 @@ def plant_canary_command(
         if options.again is None
         else known_canaries(options.again)
     )
-    made = plant_canaries(corpus, output, manifest, canaries, tokenizer=options.tokenizer, force=replacing.force)
-    planted, reach = (
-        sum(canary.repeats for canary in made.canaries if canary.planted),
-        reach_of(made, options.tokenizer),
-    )
+    console = stderr_console(quiet=printing.quiet)
+    with progress(console, ProgressOption.AUTO) as notify:
+        made = plant_canaries(
+            corpus, output, manifest, canaries, tokenizer=options.tokenizer, force=replacing.force, notify=notify
+        )
+        planted = sum(canary.repeats for canary in made.canaries if canary.planted)
+        reach = reach_of(made, options.tokenizer)
     if printing.as_json:
         write_json(
             {
@@ -90,15 +93,15 @@ def plant_canary_command(
                 "audit_nodes": reach.nodes,
             }
         )
-    stderr_console(quiet=printing.quiet).print(
+    console.print(
         f"Canaries: {len(made.canaries)}, in {planted} of {made.records:,} records. Fine-tune on {output}, "
         f"then: atdp audit-canary MODEL --manifest {manifest}",
         soft_wrap=True,
     )
     if said := _reach(reach):
-        stderr_console(quiet=printing.quiet).print(said)
+        console.print(said)
     if reach.nodes is not None:
-        stderr_console(quiet=printing.quiet).print(
+        console.print(
             "This tokenizer gives each character of a secret a token of its own: to rank among all candidates, an "
             f"audit scores {reach.nodes:,} positions a model. A gate draws a sample (--exact); a slot that is one "
             "character shorter takes a tenth or less."

@@ -10,7 +10,6 @@ from atdp_cli.cli.options.shared import (
     ProgressOptions,
     corpus_source,
     make_detector,
-    say_default_tier,
 )
 from atdp_cli.cli.terminal.console import StandardOutput, progress, say_skipped, write_json
 from atdp_cli.cli.terminal.flagged import show_flagged
@@ -30,14 +29,14 @@ if TYPE_CHECKING:
 class RedactedOutputOptions(Options):
     """Where the redacted corpus goes."""
 
-    output: Annotated[Path, Option(OUTPUT, flags=("--output", "-o"))]
+    output: Annotated[Path, Option(OUTPUT, main=True, flags=("--output", "-o"))]
     """The redacted corpus, in the same format; - for standard output, escaped where that is a terminal."""
 
 
 class PlaceholderOptions(Options):
     """What stands in the place of spans."""
 
-    style: Annotated[Style, Option(OUTPUT, metavar="STYLE")] = Style.LABEL
+    style: Annotated[Style, Option(OUTPUT, main=True, metavar="STYLE")] = Style.LABEL
     """Placeholders: label, as [PERSON]; angle, <PERSON>; numbered, [PERSON_1], equal texts of a record alike;
     pseudonym, [PERSON_k7f2q4xa], equal texts of all records alike, by a keyed hash. Numbered leaks which mentions of a
     record are the same (equality and co-reference), pseudonym which of the whole corpus."""
@@ -81,8 +80,6 @@ def redact_command(
         write_json(summary.model_dump(mode="json"))
     where = writing.output if to_file else "standard output"
     console.print(f"Records redacted into {where}: {tally.records:,}.", soft_wrap=True)
-    if span_file.spans is None:
-        say_default_tier(detection, console)
     show_flagged(tally.flagged, console)
     say_skipped(console, tally.skipped)
 

@@ -245,7 +245,7 @@ def _audit_canaries(
         level=plan.levels.attack,
         judge=judge_copy,
     )
-    audit = with_attacks(audit, attacked, request, notify)
+    audit = with_attacks(audit, attacked, request, notify).model_copy(update={"group_epsilon": plan.groups})
     if not request.full:
         return audit
     whole = distribution(scores, template, targets, show_secrets=request.show_secrets)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.events import Notify
+from atdp_cli.events import Notify, RecordsRead
 from atdp_cli.files.atomic_write import atomic_write, check_new, real_path, same_file
 from atdp_cli.files.corpus_file import STANDARD_INPUT, OnError, is_rereadable, is_stream, raise_error
 from atdp_cli.files.private import private_folder
@@ -176,6 +176,7 @@ def run_over(
     """What is sensitive in each record of a corpus."""
     check_detector(detector)
     total = _count(corpus)
+    notify(RecordsRead(task="detect", done=0, total=total))
     return run_detector(
         records,
         detector,

@@ -1,12 +1,12 @@
 """The detector as a run asks for it."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from atdp_cli.events import FellBack, Notify
+from atdp_cli.events import Event, FellBack, Notify
 from atdp_cli.jobs.backend import THIS_PROCESS, Backend, text_engine
 from atdp_cli.jobs.entities import EntityBackend, with_entities
 from atdp_cli.privacy.relation import Flags, HumanInput
@@ -19,10 +19,16 @@ from atdp_cli.text.detection.detect import Detection, detect_records
 from atdp_cli.text.detection.entities import EntityPipeline
 from atdp_cli.text.detection.language import LANGUAGES, Language, watched_language
 from atdp_cli.text.detection.scan import installed_pipeline
-from atdp_cli.text.detection.spans import DEFAULT_TIER, Tier
+from atdp_cli.text.detection.spans import DEFAULT_TIER, Tier, at_tier, merge
 from atdp_cli.text.detection.term_lists import read_terms
 from atdp_cli.text.identity import text_identity
 from atdp_cli.text.review.queue_file import DetectorSetting
+
+SCANNED = 200
+"""Records, evenly apart by position."""
+
+MOST_CHARACTERS = 2000
+"""Of a record, from its beginning, so that long ones take no minutes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,3 +211,38 @@ def _stored(
 ) -> Iterator[Detection]:
     with opened_store(folder, pipeline, notify) as store:
         yield from detect(lookup=store.get, store=store.put)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlaggedShare:
+    """The share of the characters that are flagged in so many records, in [0, 1]. It says something about the text."""
+
+    records: int
+    share: float
+
+
+def flagged_share(records: Sequence[Record], detector: Detector, pipeline: Any, notify: Notify) -> FlaggedShare:
+    """The share in `SCANNED` of the records. Nothing is kept, and no language model asked.
+
+    Args:
+        detector: How to look.
+        pipeline: From `detector_pipeline`.
+        notify: Hears only what a user might not expect, as that the text is of another language.
+    """
+    count = min(SCANNED, len(records))
+    chosen = [records[number * len(records) // count] for number in range(count)]
+    begun = [replace(record, text=record.text[:MOST_CHARACTERS]) for record in chosen]
+    alone = replace(detector, crosscheck=None, engine=THIS_PROCESS, store=None)
+    characters, flagged = 0, 0
+    for found in run_detector(begun, alone, pipeline, _only_warnings(notify)):
+        characters += len(found.record.text)
+        flagged += sum(span.end - span.start for span in merge(at_tier(found.spans, alone.tier)))
+    return FlaggedShare(records=len(chosen), share=flagged / max(1, characters))
+
+
+def _only_warnings(notify: Notify) -> Notify:
+    def hear(event: Event) -> None:
+        if isinstance(event, FellBack):
+            notify(event)
+
+    return hear

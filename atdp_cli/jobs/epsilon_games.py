@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from atdp_cli.audit.attacks.membership import canary_records
-from atdp_cli.audit.claims import NO_LEDGER, Alike, Claim, claim_of, ledger_of
+from atdp_cli.audit.claims import NO_LEDGER, Alike, Claim, claim_of, group_epsilons, ledger_of
 from atdp_cli.audit.epsilon import GamePlan, mirror, plan_games
 from atdp_cli.audit.exposure import Scores
 from atdp_cli.audit.levels import split_alpha
@@ -36,7 +36,7 @@ def games_for(folder: Path, canaries: CanaryTargets | None, pool: Pool | None, r
     def claim(adjacency: Adjacency) -> Claim:
         return claim_of(ledger, adjacency, repeats=repeats, alike=alike)
 
-    return plan_games(
+    plan = plan_games(
         targets,
         pool=template.pool,
         coins=canaries.manifest.coins,
@@ -48,6 +48,7 @@ def games_for(folder: Path, canaries: CanaryTargets | None, pool: Pool | None, r
         by_ranks=RANKS in request.gates,
         claim=claim,
     )
+    return replace(plan, groups=group_epsilons(ledger, (target.repeats for target in targets if target.planted)))
 
 
 def pair_scores(checkpoint: Checkpoint, canaries: CanaryTargets, *, name: str) -> tuple[Scores, Scores] | None:

@@ -15,6 +15,7 @@ from atdp_cli.audit.pool import sampled
 from atdp_cli.audit.verdict import DEFAULT_LIMITS
 from atdp_cli.audit_result import LEAST_POWER
 from atdp_cli.errors import InputError, UsageError
+from atdp_cli.events import Notify, RecordsRead, ignore
 from atdp_cli.files.atomic_write import atomic_write, check_new, same_file
 from atdp_cli.files.corpus_file import check_readable, check_regular, check_same_kind, kind_of, read_lines
 from atdp_cli.model.folder import check_folder
@@ -162,9 +163,19 @@ def _dear_nodes(template: Template, tokenizer: Path) -> int | None:
 
 
 def plant_canaries(
-    corpus: Path, output: Path, manifest: Path, canaries: Canaries, *, tokenizer: Path, force: bool
+    corpus: Path,
+    output: Path,
+    manifest: Path,
+    canaries: Canaries,
+    *,
+    tokenizer: Path,
+    force: bool,
+    notify: Notify = ignore,
 ) -> Manifest:
     """Plant canaries in a text corpus and write the manifest.
+
+    Args:
+        notify: Hears how many records there are, once nothing speaks against planting, and that all are done.
 
     Raises:
         UsageError: A file would be overwritten, or a number is out of range.
@@ -185,6 +196,8 @@ def plant_canaries(
         [canaries.repeats[i] for i in numbers],
         positions=canaries.positions,
     )
+    records = sum(1 for line in planted if line.strip())
+    notify(RecordsRead(task="plant", done=0, total=records))
     from atdp_cli.model.checkpoint import load_tokenizer  # loads torch
 
     places_of = dict(zip(numbers, places, strict=True))
@@ -195,13 +208,14 @@ def plant_canaries(
         [places_of.get(i, ()) for i in range(len(canaries.secrets))],
         repeats=canaries.repeats,
         coins=canaries.coins,
-        records=sum(1 for line in planted if line.strip()),
+        records=records,
         drawn=canaries.drawn,
     )
     with atomic_write(output, replace=force) as stream:
         stream.write(_joined(planted, places, endings).encode("utf-8"))
         # Before the corpus has its name: one whose secrets are lost would be worth nothing.
         write_manifest(manifest, made)
+    notify(RecordsRead(task="plant", done=records, total=records))
     return made
 
 

@@ -56,10 +56,10 @@ def check_folder(folder: Path) -> None:
         InputError: Names the file that is missing, damaged or unsafe.
     """
     if not folder.is_dir():
-        problem = (
-            f"{folder} is a pickle, which is never loaded" if folder.suffix in PICKLES else f"{folder} is no folder"
+        what = "is a pickle, which is never loaded" if folder.suffix in PICKLES else "is no folder"
+        raise InputError(
+            f"{folder} {what}.", "Give a model folder as save_pretrained writes it; nothing is downloaded by name."
         )
-        raise InputError(f"{problem}.", "Give a model folder as save_pretrained writes it.")
     _check_regular(folder)
     if is_adapter(folder):
         _check_adapter(folder)

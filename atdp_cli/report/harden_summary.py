@@ -10,12 +10,21 @@ from atdp_cli.report.measured import BeforeAfter, RanksBeforeAfter
 from atdp_cli.report.numbers import Frozen
 
 
+class FlaggedEntry(Frozen):
+    """The share of the characters that are flagged in so many records, in [0, 1]."""
+
+    records: int
+    share: float
+
+
 class HardenPlan(Frozen):
     """`atdp harden --dry-run --json`.
 
     Attributes:
         output: Where the run would write.
         notice: Which recipe is taken and why, and what it does.
+        advice: What the user could do better, a sentence each.
+        flagged: In a part of the records; None where spans come from a file, or no model was loaded.
         trial_steps: At most, for settings that are searched.
         engine: Of clipping; None where nothing is clipped, and where no model was loaded.
         estimated_seconds, estimated_bytes: About what training takes; None where no model was loaded, and of memory
@@ -27,6 +36,9 @@ class HardenPlan(Frozen):
     output: str
     recipe: str
     notice: str
+    advice: tuple[str, ...]
+    tier: str
+    flagged: FlaggedEntry | None
     steps: int
     stages: tuple[StageEntry, ...]
     trial_steps: int

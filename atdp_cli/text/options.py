@@ -10,15 +10,24 @@ from atdp_cli.text.detection.spans import Tier
 
 DATA, DETECTION, CROSSCHECK, OUTPUT, RUNNING = "Data", "Detection", "Cross-check", "Output", "Running"
 
+READERS = ("harden", "detect", "redact", "audit-corpus")
+"""Commands that always read a corpus."""
+
+
+def _labels() -> list[str]:
+    from atdp_cli.text.detection.detect import LABELS
+
+    return sorted(LABELS)
+
 
 class RecordOptions(Options):
     """What a record is."""
 
-    unit: Annotated[str, Option(DATA, fingerprint="recipe", public=True)] = "line"
+    unit: Annotated[str, Option(DATA, main=READERS, fingerprint="recipe", public=True)] = "line"
     """What one record, the unit of privacy, is: line, paragraph, document, or the field (JSON Lines) or column (CSV,
     Parquet) whose equal values make one record."""
 
-    text_field: Annotated[str, Option(DATA, fingerprint="records")] = "text"
+    text_field: Annotated[str, Option(DATA, main=READERS, fingerprint="records")] = "text"
     """JSON Lines, CSV, Parquet: the field or column that holds the text."""
 
 
@@ -32,7 +41,7 @@ class IdOptions(RecordOptions):
 class ReadingOptions(IdOptions):
     """How a corpus becomes records."""
 
-    skip_bad: Annotated[bool, Option(DATA)] = False
+    skip_bad: Annotated[bool, Option(DATA, main=True)] = False
     """Count and skip lines and rows that cannot be read (not UTF-8, bad JSON, no text, wrong number of fields) in
     place of an error. A redacted corpus leaves them out."""
 
@@ -65,15 +74,21 @@ class CrosscheckOptions(Options):
 class FindingOptions(Options):
     """What counts as sensitive, and where what is found is kept."""
 
-    tier: Annotated[Tier | None, Option(DETECTION, metavar="TIER", fingerprint="recipe", public=True)] = None
+    tier: Annotated[Tier | None, Option(DETECTION, main=True, metavar="TIER", fingerprint="recipe", public=True)] = None
     """What counts as sensitive, each with all before it: low-entity (names, dates, places, identifiers), high-entity
     (every named entity), low-contextual (also subjects, objects, pronouns), high-contextual (also verbs). Default:
     low-entity; for the recipe atdp high-contextual, as in the paper."""
 
-    entities: Annotated[str | None, Option(DETECTION, metavar="LABELS", fingerprint="recipe", public=True)] = None
+    entities: Annotated[
+        str | None,
+        Option(DETECTION, metavar="LABELS", words=_labels, joined=",", fingerprint="recipe", public=True),
+    ] = None
     """Labels that count, separated by commas, such as PERSON,PHONE; all others are not flagged. Default: all."""
 
-    exclude: Annotated[str | None, Option(DETECTION, metavar="LABELS", fingerprint="recipe", public=True)] = None
+    exclude: Annotated[
+        str | None,
+        Option(DETECTION, metavar="LABELS", words=_labels, joined=",", fingerprint="recipe", public=True),
+    ] = None
     """Labels that do not count, separated by commas."""
 
     min_confidence: Annotated[

@@ -51,7 +51,7 @@ def _tokens(text: object) -> object:
 class CorpusOptions(Options):
     """What is trained on."""
 
-    data: Annotated[tuple[Path, ...], Option(DATA, fingerprint="records")]
+    data: Annotated[tuple[Path, ...], Option(DATA, main=True, fingerprint="records")]
     """Corpus: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet. Repeatable."""
 
 
@@ -77,7 +77,7 @@ class DataOptions(Options):
     ] = 8
     """Windows of a long record; the rest is left out."""
 
-    manifest: Annotated[Path | None, Option(DATA)] = None
+    manifest: Annotated[Path | None, Option(DATA, main=True)] = None
     """Canaries of plant-canary: check that they are trained on, token for token."""
 
 
@@ -134,7 +134,7 @@ class AdapterOptions(Options):
 class ReferenceOptions(Options):
     """What the trained model is compared with."""
 
-    reference: Annotated[Path | None, Option(TRAINING)] = None
+    reference: Annotated[Path | None, Option(TRAINING, main=True)] = None
     """A public model that never saw the corpus, as the base of MODEL: what anchored pulls sensitive tokens to,
     interpolate the weights. A ledger beside it is composed in."""
 
@@ -154,7 +154,7 @@ class ReferenceOptions(Options):
 class BudgetOptions(Options):
     """What the noise shall cost at most."""
 
-    target_epsilon: Annotated[PositiveFloat | None, Option(PRIVACY)] = None
+    target_epsilon: Annotated[PositiveFloat | None, Option(PRIVACY, main=True)] = None
     """Choose σ₀ so that the strongest finite guarantee has at most this ε."""
 
     max_epsilon: Annotated[PositiveFloat | None, Option(PRIVACY)] = None
@@ -170,7 +170,7 @@ class PriorOptions(Options):
     jitter_seed: Annotated[int, Option(PRIVACY, fingerprint="recipe", public=True)] = 0
     """Seed of the jitter; public, and part of the plan."""
 
-    prior: Annotated[Prior, Option(PRIVACY)] = "unknown"
+    prior: Annotated[Prior, Option(PRIVACY, main=True)] = "unknown"
     """public: the first checkpoint, before any run that its ledger lists, never saw this corpus. Not against a ledger
     by which that is unknown."""
 
@@ -178,7 +178,7 @@ class PriorOptions(Options):
 class WritingOptions(Options):
     """What is written."""
 
-    output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"), fingerprint=False)] = None
+    output: Annotated[Path | None, Option(OUTPUT, main=True, flags=("--output", "-o"), fingerprint=False)] = None
     """Folder to write. Default: MODEL-hardened."""
 
     dtype: Annotated[
@@ -225,7 +225,7 @@ class DeviceOptions(Options):
 class ResumingOptions(Options):
     """How an interrupted run is resumed."""
 
-    resume: Annotated[bool, Option(OUTPUT, fingerprint=False)] = False
+    resume: Annotated[bool, Option(OUTPUT, main=True, fingerprint=False)] = False
     """Go on with the run that was interrupted, from its last saved state in OUT.partial/; where there is none, begin.
     Steps that are taken again are spent again."""
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field
 
-from atdp_cli.errors import UsageError
+from atdp_cli.errors import UsageError, did_you_mean
 from atdp_cli.options import Option
 from atdp_cli.privacy.schedule import Constant, NoiseMultiplier, RiseReset, Schedule
 from atdp_cli.ranges import contradiction, validated
@@ -246,7 +246,7 @@ class Train:
     text: Text
     objective: Objective
     mechanism: Mechanism
-    epochs: Annotated[int, Field(ge=1, le=MOST_EPOCHS), _TRAINING] = 3
+    epochs: Annotated[int, Field(ge=1, le=MOST_EPOCHS), Option(panel="Training", main=True, public=True)] = 3
     """Passes over the corpus. Default: 3."""
     optimizer: Optimizer = AdamW()
     layers: str = "all"
@@ -358,9 +358,8 @@ def parse_recipe(text: str) -> Recipe:
     seen: Counter[str] = Counter()
     for part in text.split("+"):
         if part not in RECIPES:
-            raise UsageError(
-                f"recipe '{part}' is not known.", f"Join any of {', '.join(RECIPES)} by +, as in redacted+atdp."
-            )
+            near = did_you_mean(part, RECIPES) or f"Join any of {', '.join(RECIPES)} by +, as in redacted+atdp."
+            raise UsageError(f"recipe '{part}' is not known.", near)
         for stage in RECIPES[part]:
             seen[stage.name] += 1
             count = seen[stage.name]

@@ -8,7 +8,7 @@ from typing import Any, get_origin
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from atdp_cli.errors import UsageError
+from atdp_cli.errors import UsageError, did_you_mean
 from atdp_cli.options import Option
 from atdp_cli.ranges import allowed_values
 from atdp_cli.training.recipe import SUMS, Recipe, Stage, Train, last_private
@@ -69,8 +69,17 @@ def parse_setting(recipe: Recipe, text: str) -> Setting:
         raise UsageError(f"--set {text} is not understood.", "Write --set STAGE.option=value.")
     names = [stage.name for stage in recipe]
     if name not in names:
-        raise UsageError(f"--set {text}: no stage is called {name}.", f"The recipe's stages are {', '.join(names)}.")
+        raise UsageError(f"--set {text}: no stage is called {name}.", _stages_named(name, names))
     return Setting(position=names.index(name), option=option.replace("_", "-"), value=value)
+
+
+def _stages_named(name: str, names: Sequence[str]) -> str:
+    """What to write in place of a stage's name that the recipe does not have."""
+    if not names:
+        return "The recipe has no stage."
+    there = f"The recipe's stages are {', '.join(names)}." if len(names) > 1 else f"Its only stage is {names[0]}."
+    near = did_you_mean(name, names)
+    return f"{near} {there}" if near and len(names) > 1 else there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +134,8 @@ def _type_on_command_line(field: FieldInfo) -> type[int] | type[float] | type[st
 
 def _apply(stage: Stage, option: str, value: str) -> Stage:
     if option not in SETTINGS:
-        raise UsageError(f"{stage.name}.{option} is not an option.", f"Choose one of {', '.join(SETTINGS)}.")
+        near = did_you_mean(option, SETTINGS) or f"Choose one of {', '.join(SETTINGS)}."
+        raise UsageError(f"{stage.name}.{option} is not an option.", near)
     changed: Stage | None = _changed(stage, option, value, f"{stage.name}.{option}")
     if changed is None:
         raise UsageError(f"Stage {stage.name} has no {option}.", "Leave it out, or set it on another stage with --set.")

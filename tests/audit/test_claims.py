@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.audit.claims import DELTA, NO_LEDGER, PRESENCE, Alike, Claim, claim_of
+from atdp_cli.audit.claims import DELTA, NO_LEDGER, PRESENCE, Alike, Claim, claim_of, group_epsilons
 from atdp_cli.privacy.accountant import epsilon_group
 from atdp_cli.privacy.adjacency import Adjacency
+from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger, SubsampledGaussian
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.plan import Corpus, make_plan
@@ -54,6 +55,34 @@ def test_what_has_votes_has_the_epsilon_of_the_release(repeats: int) -> None:
     assert delta_at(found.epsilon) <= found.delta == 1e-6
     assert delta_at(found.epsilon * 0.98) > found.delta
     assert found.scope == "selective"
+
+
+def test_a_group_s_epsilon_is_the_ledger_s_own_for_one_record_and_grows_with_the_records() -> None:
+    ledger = ledger_of(DP_SGD)
+    [whole] = [each for each in guarantees(ledger) if each.scope == "end_to_end"]
+    groups = group_epsilons(ledger, [10, 1, 3, 3])
+    assert [each.records for each in groups] == [1, 3, 10]
+    found = [each.epsilon for each in groups if each.epsilon is not None]
+    assert found[0] == whole.epsilon
+    assert found == sorted(set(found))
+    assert len(found) == 3
+    assert {(each.delta, each.missing) for each in groups} == {(1e-6, None)}
+
+
+@pytest.mark.parametrize(
+    ("ledger", "missing"),
+    [
+        (None, NO_LEDGER),
+        (ledger_of(NO_DP), "without protection (stage no-dp)"),
+        (ledger_of(FITTED_DECOYS), "without protection (stage fitted-decoys)"),
+        (ledger_of(DP_SGD, prior="unknown"), "past is unknown"),
+    ],
+)
+def test_where_no_finite_epsilon_holds_end_to_end_a_group_has_none_and_why(ledger: Ledger | None, missing: str) -> None:
+    [group] = group_epsilons(ledger, [4])
+    assert group.epsilon is None
+    assert group.missing is not None
+    assert missing in group.missing
 
 
 def test_noise_on_gradients_is_in_the_claim_even_where_nothing_has_votes() -> None:

@@ -10,7 +10,8 @@ from atdp_cli.audit.exposure import rank_of
 from atdp_cli.audit.hypothesis_tests import fisher, holm
 from atdp_cli.audit.levels import split_alpha
 from atdp_cli.audit.verdict import Limits, judge
-from atdp_cli.audit_result import EpsilonBound, Verdict
+from atdp_cli.audit_result import Verdict
+from atdp_cli.epsilon_result import EpsilonBound
 
 POOL = 20_000
 SCORES = -np.arange(POOL, dtype=np.float64)

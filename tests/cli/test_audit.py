@@ -1,11 +1,14 @@
 """`atdp plant-canary` and `atdp audit-canary`: what they write, what they say, and how they end."""
 
+import io
 import json
 import shutil
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from atdp_cli.cli.app import run
 from tests.cli.conftest import Atdp, Leaky
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
@@ -118,6 +121,34 @@ def test_over_several_models_the_gravest_exit_code_wins(
     assert ended.code == 3
     assert [entry["verdict"] for entry in ended.json["models"]] == ["FAIL", "ERROR", "PASS"]
     assert atdp("audit-canary", broken, *options).code == 2
+
+
+def test_of_several_models_a_line_is_said_as_each_ends_and_a_table_of_all(
+    leaky: Leaky, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    """Both streams go to one place, so that the lines stand between what is heard of the models' progress."""
+    for name, model in (("a", checkpoint_folder), ("b", leaky.model)):
+        (tmp_path / name).symlink_to(model)
+    (tmp_path / "c").mkdir()
+    stream = io.StringIO()
+    names = [str(tmp_path / name) for name in "abc"]
+    options = ["--manifest", str(leaky.manifest), "--alpha", "0.05", "--progress", "json"]
+    with redirect_stdout(stream), redirect_stderr(stream):
+        assert run(["audit-canary", *names, *options]) == 3
+    lines = stream.getvalue().splitlines()
+    ends = [
+        next(at for at, line in enumerate(lines) if line.startswith(f"{verdict} {name}: "))
+        for verdict, name in zip(("PASS", "FAIL", "ERROR"), names, strict=True)
+    ]
+    scored = [
+        [at for at, line in enumerate(lines) if '"nodes_scored"' in line and json.loads(line)["model"] == name]
+        for name in names[:2]
+    ]
+    assert max(scored[0]) < ends[0] < min(scored[1])
+    assert max(scored[1]) < ends[1] < ends[2]
+    table = "".join(lines[ends[2] + 1 :])
+    assert all(verdict in table for verdict in ("PASS", "FAIL", "ERROR"))
+    assert lines[-1].startswith("3 models: 1 passed, 1 failed, 1 not completed.")
 
 
 def test_folders_that_the_tool_keeps_beside_models_are_skipped(atdp: Atdp, leaky: Leaky) -> None:

@@ -154,6 +154,11 @@ def test_the_ledger_makes_the_claim_that_is_tested(
     assert rank["claim"] > in_out["claim"], "replacing a record moves the model further than leaving it out"
     assert {one["finding"] for one in entry["epsilon"]} <= {"inconclusive", "not-refuted"}
     assert all(one["delta"] == account["delta"] for one in entry["epsilon"])
+    [group] = entry["group_epsilon"]
+    assert (group["records"], group["delta"], group["missing"]) == (repeats, account["delta"], None)
+    assert group["epsilon"] == pytest.approx(account["group"]["epsilon"])
+    said = " ".join(atdp("audit-canary", out, "--manifest", tossed.manifest).out.split())
+    assert f"For the {repeats} records of a canary together the ledger claims ε = " in said
     # A ledger that seals other weights claims nothing about these.
     weights = out / "model.safetensors"
     changed = bytearray(weights.read_bytes())
@@ -161,6 +166,7 @@ def test_the_ledger_makes_the_claim_that_is_tested(
     weights.write_bytes(changed)
     entry = atdp("audit-canary", out, "--manifest", tossed.manifest, "--json").json["models"][0]
     assert {one["finding"] for one in entry["epsilon"]} == {"no-claim"}
+    assert [(one["records"], one["epsilon"]) for one in entry["group_epsilon"]] == [(repeats, None)]
 
 
 def test_canaries_of_one_shape_test_the_selective_claim(
@@ -184,6 +190,9 @@ def test_canaries_of_one_shape_test_the_selective_claim(
         assert (bound["scope"], bound["claim"], bound["delta"], bound["missing"]) == ("selective", 0, 0, None)
         assert bound["finding"] == ("refuted" if bound["epsilon"] > 0 else "not-refuted")
         assert bound["attainable"] == pytest.approx(ended.json["provable_epsilon"][bound["method"]])
+    [group] = entry["group_epsilon"]
+    assert (group["records"], group["epsilon"]) == (3, None)
+    assert "without protection" in group["missing"]
     (out / "privacy_ledger.json").unlink()
     [bound] = atdp(*audit, out).json["models"][0]["epsilon"]
     assert (bound["method"], bound["finding"], bound["claim"]) == ("rank", "no-claim", None)

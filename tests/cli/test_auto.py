@@ -125,8 +125,7 @@ SITUATIONS = {
     "a base with a past": "which measured best with a public base. It trains LEAKY on decoys, not MODEL: what that one "
     "memorised stays behind. By its ledger the past of LEAKY is not public either, so no ε bounds what it memorised.",
     "unknown": "which measured best without a public base. It trains MODEL itself on decoys, which hid what it "
-    "memorised in most of our audits; no ε bounds that. With the public base that it comes from, --reference BASE, "
-    "what is flagged can have one.",
+    "memorised in most of our audits; no ε bounds that.",
     "public": "which measured best from a public checkpoint. It trains MODEL on decoys in place of what the detector "
     "flags, and learns what that misses.",
 }
@@ -154,41 +153,44 @@ def test_the_first_line_says_what_is_chosen_and_why(
     for word, path in (("MODEL", checkpoint_folder), ("BASE ", f"{base} "), ("LEAKY", leaky)):
         expected = expected.replace(word, str(path))
     expected = expected.replace(f"--reference {base} ", "--reference BASE ")
-    if not auto:
-        expected += " Earlier versions took atdp: --recipe atdp."
-    assert said(ended).startswith(f"{expected} Plan ")
+    assert said(ended).startswith(f"{expected} End to end: ")
     assert planned(ended)["notice"] == expected
+    advised = any("--reference BASE" in hint for hint in planned(ended)["advice"])
+    assert advised == (situation in ("unknown", "a base with a past"))
     assert planned(ended)["recipe"] == "fitted-decoys"
 
 
 STAYS, READS = "It does not remove what", ", since it reads raw text."
+NOTHING = "There is nothing memorised to remove, as its start never saw the corpus."
+HID = "It trains MODEL on decoys, which hid what it memorised in most of our audits; no ε bounds that."
 
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(
-    ("recipe", "prior", "warned"),
+    ("recipe", "prior", "removes"),
     [
         ("atdp", "unknown", f"{STAYS} MODEL may have memorised{READS}"),
         ("decoys+atdp", "unknown", f"{STAYS} MODEL may have memorised{READS}"),
         ("redacted", "unknown", f"{STAYS} MODEL may have memorised."),
         ("no-dp", "public", f"{STAYS} its stage no-dp memorises."),
         ("no-dp+atdp", "public", f"{STAYS} its stage no-dp memorises{READS}"),
-        ("no-dp+decoys", "public", None),
-        ("atdp", "public", None),
-        ("redacted+atdp", "public", None),
-        ("decoys", "unknown", None),
-        ("base", "unknown", None),
+        ("no-dp+decoys", "public", NOTHING),
+        ("atdp", "public", NOTHING),
+        ("redacted+atdp", "public", NOTHING),
+        ("decoys", "unknown", HID),
+        ("base", "unknown", "It trains nothing."),
     ],
 )
 def test_what_stays_memorised_is_said_before_the_plan(
-    harden: Harden, checkpoint_folder: Path, recipe: str, prior: str, warned: str | None
+    harden: Harden, checkpoint_folder: Path, recipe: str, prior: str, removes: str
 ) -> None:
     ended = harden("--recipe", recipe, "--prior", prior, "--tier", "low-entity", "--max-records", 60, "--dry-run")
-    first = f"Recipe: {recipe}, as asked."
-    if warned is not None:
-        first += f" {warned.replace('MODEL', str(checkpoint_folder))} Where secrets were memorised, decoys measured "
-        first += "better: leave --recipe out (docs/choosing.md)."
-    assert said(ended).startswith(f"{first} Plan ")
+    first = f"Recipe: {recipe}, as asked. {removes.replace('MODEL', str(checkpoint_folder))}"
+    assert said(ended).startswith(f"{first} End to end: ")
+    advice = "Where secrets were memorised, decoys measured better: leave --recipe out (docs/choosing.md)."
+    _, plan, after = said(ended).partition(" Plan ")
+    assert plan
+    assert (advice in after) == removes.startswith(STAYS)
 
 
 def test_a_ledger_that_tells_of_raw_training_is_an_unprotected_past(

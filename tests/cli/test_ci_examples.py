@@ -158,6 +158,42 @@ def test_the_readmes_loops_over_many_checkpoints(
         assert ended.returncode in ((0, 1, 4) if audited else (0,)), ended.stderr
 
 
+def _loops() -> list[str]:
+    """The shell blocks of the page on many checkpoints."""
+    page = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Many checkpoints\n")[2].partition("\n## ")[0]
+    return re.findall(r"```sh\n(.*?)```", section, flags=re.DOTALL)
+
+
+def test_the_loops_over_many_checkpoints_parse() -> None:
+    commands = [found for loop in _loops() for found in re.findall(r"atdp ([^>|]*)", loop)]
+    assert len(commands) == 4
+    _parse([shlex.split(command) for command in commands])
+
+
+@pytest.mark.ci
+def test_the_loops_over_many_checkpoints(leaky: Leaky, checkpoint_folder: Path, tmp_path: Path) -> None:
+    """Harden and audit in a loop, then the audits again one after the other and at the same time."""
+    (tmp_path / "runs").mkdir()
+    for name, model in (("runs/a", checkpoint_folder), ("runs/b", leaky.model), ("base", checkpoint_folder)):
+        shutil.copytree(model, tmp_path / name)
+    shutil.copy(leaky.corpus, tmp_path / "corpus.txt")
+    shutil.copy(leaky.manifest, tmp_path / "canaries.json")
+    whole, *audits = _loops()
+    ended = _run(["bash", "-c", whole], tmp_path)
+    assert ended.returncode in (0, 1, 4), ended.stderr
+    assert ended.stdout.splitlines()[-1].startswith("2 models: ")
+    found = []
+    for audit in audits:
+        ended = _run(["bash", "-c", audit], tmp_path)
+        files = sorted((tmp_path / "runs").glob("*.audit.json"))
+        assert [file.name for file in files] == ["a-hardened.audit.json", "b-hardened.audit.json"], ended.stderr
+        found.append([json.loads(file.read_text())["models"][0]["verdict"] for file in files])
+        for file in files:
+            file.unlink()
+    assert found[0] == found[1]
+
+
 @pytest.mark.ci
 def test_the_loop(project: Path, leaky: Leaky) -> None:
     if shutil.which("jq") is None:

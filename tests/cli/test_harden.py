@@ -100,7 +100,7 @@ def test_a_newcomer_reads_what_infinity_means(
     said = " ".join(ended.err.split())
     assert "For the flagged characters alone: no guarantee, because the starting model's past is unknown." in said
     assert "Stages and releases with noise add at most ε = " in said
-    assert said.endswith("If the model never saw private data: --prior public.")
+    assert said.endswith("Advice: If the model never saw private data: --prior public.")
     assert ended.out == ""
 
 

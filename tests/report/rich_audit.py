@@ -12,7 +12,6 @@ from atdp_cli.audit_result import (
     CanaryResult,
     Combined,
     Distribution,
-    EpsilonBound,
     Extraction,
     Membership,
     Relearning,
@@ -20,6 +19,7 @@ from atdp_cli.audit_result import (
     UnfinishedAudit,
     Verdict,
 )
+from atdp_cli.epsilon_result import EpsilonBound
 from atdp_cli.number_result import NumberResult, NumberResults
 
 LEVEL = 0.0025

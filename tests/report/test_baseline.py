@@ -8,9 +8,9 @@ from atdp_cli.audit_result import (
     AnyAudit,
     Audit,
     BaselineComparison,
-    EpsilonBound,
     Verdict,
 )
+from atdp_cli.epsilon_result import EpsilonBound
 from atdp_cli.errors import InputError
 from atdp_cli.number_result import NumberResult, NumberResults
 from atdp_cli.report.ci.baseline import Baseline, make_baseline, new_failures, read_baseline

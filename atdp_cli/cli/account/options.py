@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from atdp_cli.cli.options.generate import stage_group
 from atdp_cli.options import Option, Options
 from atdp_cli.privacy.ledger import Prior
+from atdp_cli.training.recipe import RECIPES
 
 ASKED, PLANNED, FIGURES = "Hypothetical run", "Hypothetical recipe", "Figures"
 
@@ -22,30 +23,32 @@ class Unknown(StrEnum):
 class LedgerOptions(Options):
     """A run of equal steps, or what is known of it."""
 
-    sample_rate: Annotated[float | None, Option(ASKED)] = None
+    sample_rate: Annotated[float | None, Option(ASKED, main=True)] = None
     """q: the chance of each record to be in a step."""
 
-    noise_multiplier: Annotated[float | None, Option(ASKED)] = None
+    noise_multiplier: Annotated[float | None, Option(ASKED, main=True)] = None
     """σ: noise over clip norm; with --recipe σ₀ of the last DP stage."""
 
-    steps: Annotated[int | None, Option(ASKED)] = None
+    steps: Annotated[int | None, Option(ASKED, main=True)] = None
     """Number of steps."""
 
-    solve: Annotated[Unknown | None, Option(ASKED, metavar="noise|steps|sample-rate")] = None
+    solve: Annotated[Unknown | None, Option(ASKED, main=True, metavar="noise|steps|sample-rate")] = None
     """Find the least noise, the most steps or the largest sample rate for --target-epsilon, the others given; with
     --recipe the noise."""
 
-    target_epsilon: Annotated[float | None, Option(ASKED)] = None
+    target_epsilon: Annotated[float | None, Option(ASKED, main=True)] = None
     """The ε that --solve must not pass."""
 
 
 class CorpusSizeOptions(Options):
     """A recipe, and the size of the corpus."""
 
-    recipe: Annotated[str | None, Option(PLANNED, metavar="NAMES|FILE.toml")] = None
+    recipe: Annotated[
+        str | None, Option(PLANNED, main=True, metavar="NAMES|FILE.toml", words=lambda: RECIPES, joined="+")
+    ] = None
     """Stages as harden takes them, joined by +, or a recipe file; goes with --records."""
 
-    records: Annotated[int | None, Option(PLANNED)] = None
+    records: Annotated[int | None, Option(PLANNED, main=True)] = None
     """N, the training records."""
 
 
@@ -61,7 +64,7 @@ class RecipePlanOptions(Options):
     jitter_seed: Annotated[int, Option(PLANNED)] = 0
     """Seed of the jitter of σ."""
 
-    prior: Annotated[Prior, Option(PLANNED)] = "unknown"
+    prior: Annotated[Prior, Option(PLANNED, main=True)] = "unknown"
     """public: the first checkpoint never saw the corpus."""
 
 
@@ -72,10 +75,10 @@ class PlanOptions(CorpusSizeOptions, _Stage, RecipePlanOptions):  # type: ignore
 class FigureOptions(Options):
     """Which figures."""
 
-    delta: Annotated[float | None, Option(FIGURES)] = None
+    delta: Annotated[float | None, Option(FIGURES, main=True)] = None
     """δ. Default: the ledger's own, else 1e-6."""
 
-    group: Annotated[int | None, Option(FIGURES, metavar="K")] = None
+    group: Annotated[int | None, Option(FIGURES, main=True, metavar="K")] = None
     """Also ε for K records together, such as those of one person."""
 
     replace_one: Annotated[bool, Option(FIGURES)] = False

@@ -1,6 +1,6 @@
 """`atdp audit-canary`: rank each canary among all its alternatives, and gate on the verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,7 @@ from atdp_cli.cli.audit_canary.options import (
     ReportOptions,
     TargetOptions,
 )
-from atdp_cli.cli.audit_canary.output import exit_code, show_audit
+from atdp_cli.cli.audit_canary.output import exit_code, model_line, show_audit, show_summary
 from atdp_cli.cli.audit_canary.request import make_audit_request
 from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadOptions
 from atdp_cli.cli.terminal.ci_files import file_uri, tell_github, write_ci_files
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 def audit_canary_command(
+    targets: TargetOptions,
     limits: LimitOptions,
     bounds: BoundOptions,
     trying: AttackOptions,
@@ -40,7 +41,6 @@ def audit_canary_command(
     reports: ReportOptions,
     saying: ProgressOptions,
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
-    targets: TargetOptions,
     threads: ThreadOptions,
     computing: DeviceOptions,
 ) -> None:
@@ -55,6 +55,12 @@ def audit_canary_command(
 
     console = saying.console()
     folders = _folders(models, console)
+    shown = console if saying.as_json else stdout_console()
+
+    def show_line(audit: "AnyAudit") -> None:
+        if len(folders) > 1:
+            shown.print(model_line(audit), soft_wrap=True)
+
     with progress(console, saying.progress) as notify:
         audits, canaries, checked = run_audit(
             folders,
@@ -68,16 +74,13 @@ def audit_canary_command(
             threads=threads,
             computing=computing,
             notify=notify,
+            began=lambda canaries: console.print(_task(folders, canaries)),
+            ended=show_line,
         )
     tell_github(checked, step_summary(audits))
     if saying.as_json:
         write_json(AuditDocument(models=audits).model_dump(mode="json"))
-    secrets = _secrets(canaries, shown=reports.show_secrets)
-    shown = console if saying.as_json else stdout_console()
-    for number, audit in enumerate(audits):
-        if number:
-            shown.print()
-        show_audit(audit, secrets, shown)
+    _show(audits, _secrets(canaries, shown=reports.show_secrets), shown, whole=len(folders) == 1 or trying.full)
     code = exit_code(audit.gate for audit in audits)
     raise typer.Exit(0 if limits.exit_zero and code in (1, 4) else code)
 
@@ -95,8 +98,14 @@ def run_audit(
     threads: ThreadOptions,
     computing: DeviceOptions,
     notify: Notify,
+    began: "Callable[[CanaryTargets | None], None]" = lambda _: None,
+    ended: "Callable[[AnyAudit], None]" = lambda _: None,
 ) -> "tuple[tuple[AnyAudit, ...], CanaryTargets | None, list[CheckedModel]]":
-    """Audit as the options say, write the files that were asked for, and show nothing.
+    """Audit as the options say, and write the files that were asked for.
+
+    Args:
+        began: Called before torch is loaded, once nothing was refused.
+        ended: Called after each model.
 
     Returns:
         What `--json` prints of each model, the canaries, and what the files for CI have.
@@ -112,16 +121,28 @@ def run_audit(
     engine = working.backend(processes=1)
     check_request(canaries, request)
     _check_paths(folders, targets.reference, trying.other_text)
+    began(canaries)
 
     from atdp_cli.jobs.audit import audit_models  # loads torch
     from atdp_cli.model.device import find_device, use_threads
 
     use_threads(threads.threads)
     find_device(computing.device)
-    audits = tuple(audit_models(folders, canaries, request, notify, engine))
-    if baseline is not None:
-        audits = tuple(new_failures(audit, baseline) for audit in audits)
-    return audits, canaries, _write_files(reports, audits, targets.manifest)
+    audits = []
+    for audit in audit_models(folders, canaries, request, notify, engine):
+        audits.append(audit if baseline is None else new_failures(audit, baseline))
+        ended(audits[-1])
+    return tuple(audits), canaries, _write_files(reports, audits, targets.manifest)
+
+
+def _show(audits: "Sequence[AnyAudit]", secrets: list[str] | None, console: "Console", *, whole: bool) -> None:
+    """All about each model where that is asked for, or there is one; and a table of several."""
+    for number, audit in enumerate(audits if whole else ()):
+        if number:
+            console.print()
+        show_audit(audit, secrets, console)
+    if len(audits) > 1:
+        show_summary(audits, console)
 
 
 def _write_files(reports: ReportOptions, audits: "Sequence[AnyAudit]", manifest: Path | None) -> "list[CheckedModel]":
@@ -147,6 +168,15 @@ def _check_paths(folders: Sequence[Path], reference: Path | None, other_text: Pa
         check_folder(folders[0])
     if other_text is not None:
         check_readable(other_text)
+
+
+def _task(folders: Sequence[Path], canaries: "CanaryTargets | None") -> str:
+    """What will be done, before anything large is loaded."""
+    models = f"{len(folders):,} models" if len(folders) > 1 else str(folders[0])
+    if canaries is None:
+        return f"Auditing {models} for numbers of the corpus."
+    targets = "1 canary" if len(canaries.targets) == 1 else f"{len(canaries.targets):,} canaries"
+    return f"Auditing {models} for {targets} among {canaries.template.pool:,} candidates."
 
 
 def _folders(models: list[Path], console: "Console") -> list[Path]:

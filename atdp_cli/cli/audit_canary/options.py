@@ -12,13 +12,25 @@ LIMITS, BOUNDS = "Limits", "Lower bounds on ε"
 ATTACKS, OWN = "Beyond ranks", "The corpus's own numbers"
 
 
+def _attacks() -> list[str]:
+    from atdp_cli.audit.request import Attack
+
+    return list(Attack)
+
+
+def _gates() -> list[str]:
+    from atdp_cli.audit_result import RANKS
+
+    return [RANKS, *_attacks()]
+
+
 class LimitOptions(Options):
     """What fails a model."""
 
     alpha: Annotated[float, Option(LIMITS)] = 0.01
     """Chance of failing a model that remembers nothing."""
 
-    fail_on: Annotated[str | None, Option(LIMITS, metavar="GATES")] = None
+    fail_on: Annotated[str | None, Option(LIMITS, main=True, metavar="GATES", words=_gates, joined=",")] = None
     """Which tests can fail a model: some of ranks, extraction, membership and resurfacing, with commas between them.
     An attack that is named here is tried. Default: ranks, and the --attacks."""
 
@@ -26,13 +38,13 @@ class LimitOptions(Options):
     """Rank among all candidates always, never, or auto: a random sample that is large enough for the tests is drawn
     only where the tokenizer makes candidates dear, and nothing else that is asked for needs all of them."""
 
-    max_exposure: Annotated[float | None, Option(LIMITS)] = None
+    max_exposure: Annotated[float | None, Option(LIMITS, main=True)] = None
     """Fail above this exposure of any canary, in bits."""
 
-    max_epsilon_lower_bound: Annotated[float | None, Option(LIMITS)] = None
+    max_epsilon_lower_bound: Annotated[float | None, Option(LIMITS, main=True)] = None
     """Fail when the canaries prove a larger ε than this, for all records of a canary together."""
 
-    baseline: Annotated[Path | None, Option(LIMITS)] = None
+    baseline: Annotated[Path | None, Option(LIMITS, main=True)] = None
     """Fail only what is worse than this file of --write-baseline records: a model or other canaries that it does not
     know, a canary or test that did not fail then, or an exposure that has risen by more than 1 bit. Models are known
     by their paths as given."""
@@ -54,9 +66,9 @@ class BoundOptions(Options):
 class AttackOptions(Options):
     """What else is tried on each model."""
 
-    attacks: Annotated[str, Option(ATTACKS)] = ""
-    """Some of extraction,membership,resurfacing, with commas between them. Each can fail the model, by a test inside
-    --alpha, unless --fail-on leaves it out."""
+    attacks: Annotated[str, Option(ATTACKS, main=True, words=_attacks, joined=",")] = ""
+    """Some of extraction, membership and resurfacing, with commas between them. Each can fail the model, by a test
+    inside --alpha, unless --fail-on leaves it out."""
 
     samples: Annotated[int, Option(ATTACKS)] = 1000
     """Continuations that extraction draws."""
@@ -103,13 +115,13 @@ class CorpusNumberOptions(NumberOptions, IdOptions):
 class ReportFileOptions(Options):
     """The files to write, and what is shown. The files never hold a secret."""
 
-    junit: Annotated[Path | None, Option(OUTPUT)] = None
+    junit: Annotated[Path | None, Option(OUTPUT, main=True)] = None
     """Write JUnit XML: a suite a model, a case a canary and one for the verdict."""
 
-    sarif: Annotated[Path | None, Option(OUTPUT)] = None
+    sarif: Annotated[Path | None, Option(OUTPUT, main=True)] = None
     """Write SARIF 2.1.0; its locations are lines of the manifest."""
 
-    write_baseline: Annotated[Path | None, Option(OUTPUT)] = None
+    write_baseline: Annotated[Path | None, Option(OUTPUT, main=True)] = None
     """Record what was found, for --baseline in later runs."""
 
     show_secrets: Annotated[bool, Option(OUTPUT)] = False
@@ -128,11 +140,11 @@ class ReportOptions(ReportFileOptions, ReplacingOptions):
 class TargetOptions(Options):
     """What is looked for, and in comparison with what."""
 
-    manifest: Annotated[Path | None, Option()] = None
+    manifest: Annotated[Path | None, Option(main=True)] = None
     """The manifest that plant-canary wrote."""
 
-    canary: Annotated[str | None, Option()] = None
+    canary: Annotated[str | None, Option(main=True)] = None
     """A sentence with its number, if there is no manifest: rank and exposure, no p-value."""
 
-    reference: Annotated[Path | None, Option()] = None
+    reference: Annotated[Path | None, Option(main=True)] = None
     """The public base model: also test against an attacker who holds it."""

@@ -1,10 +1,14 @@
-"""An audit on the terminal: one table of canaries, the verdict, and a paragraph for each other result."""
+"""Audits on the terminal: of one model a table of canaries, the verdict, and a paragraph for each other result; of
+several a line as each ends, and a table of all.
+"""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from atdp_cli.audit_result import AnyAudit, Audit, Distribution, EpsilonBound, UnfinishedAudit, Verdict
+from atdp_cli.audit_result import AnyAudit, Audit, Distribution, UnfinishedAudit, Verdict
 from atdp_cli.cli.terminal.console import figure
+from atdp_cli.epsilon_result import EpsilonBound
 from atdp_cli.number_result import NumberResults
 
 if TYPE_CHECKING:
@@ -12,6 +16,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _EXIT_CODES = {Verdict.ERROR: 3, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 4, Verdict.PASS: 0}
+
+_ENDED = {
+    Verdict.PASS: "passed",
+    Verdict.FAIL: "failed",
+    Verdict.INCONCLUSIVE: "inconclusive",
+    Verdict.ERROR: "not completed",
+}
 
 BAR = 40
 """Characters of the histogram's longest bar."""
@@ -30,9 +41,11 @@ def show_audit(audit: AnyAudit, secrets: Sequence[str] | None, console: "Console
         console.print(_table(audit, secrets))
     known = " (no worse than the baseline)" if audit.gate is not audit.verdict else ""
     console.print(f"{audit.verdict} {audit.model}{known}", style="bold", soft_wrap=True)
-    for line in (*audit.reasons, *_against(audit), *audit.notices, *_capped(audit)):
+    for line in (*audit.reasons, *_against(audit), *_groups(audit), *audit.notices, *_capped(audit)):
         console.print(line)
-    for line in (*map(_bound, audit.epsilon), *_extraction(audit), *_membership(audit), *_relearning(audit)):
+    said = frozenset(each.missing for each in audit.group_epsilon)
+    bounds = (_bound(each, said) for each in audit.epsilon)
+    for line in (*bounds, *_extraction(audit), *_membership(audit), *_relearning(audit)):
         console.print(line)
     if audit.own_secrets is not None:
         _show_numbers(audit.own_secrets, console)
@@ -87,7 +100,26 @@ def _capped(audit: Audit) -> Iterator[str]:
             return
 
 
-def _bound(bound: EpsilonBound) -> str:
+def _groups(audit: Audit) -> Iterator[str]:
+    """What the ledger claims end to end of all records of a canary together, a line for each number of records."""
+    from atdp_cli.privacy.claims import epsilon_delta
+
+    for group in audit.group_epsilon:
+        records = "the one record" if group.records == 1 else f"the {group.records:,} records"
+        together = " together" if group.records > 1 else ""
+        if group.epsilon is None:
+            yield f"For {records} of a canary{together} no finite ε holds end to end: {group.missing}."
+        else:
+            claimed = epsilon_delta(group.epsilon, group.delta)
+            yield f"For {records} of a canary{together} the ledger claims {claimed}, end to end."
+
+
+def _bound(bound: EpsilonBound, said: frozenset[str | None]) -> str:
+    """A bound and what it says of the claim.
+
+    Args:
+        said: Why nothing is claimed, where a line above says so.
+    """
     if bound.method == "in-out":
         result = f"{bound.correct} of {bound.guesses} guessed coins are right"
     elif bound.method == "pair":
@@ -96,8 +128,9 @@ def _bound(bound: EpsilonBound) -> str:
         result = f"{bound.correct} of {bound.guesses} canaries rank within {bound.top:,}"
     claim = "" if bound.claim is None else f"{bound.claim:.2f}"
     scope = " for flagged characters" if bound.scope == "selective" else ""
+    missing = bound.missing or "no finite ε holds for them, or the model has no ledger"
     finding = {
-        "no-claim": f"No claim to test: {bound.missing or 'no finite ε holds for them, or the model has no ledger'}.",
+        "no-claim": "No claim to test." if missing in said else f"No claim to test: {missing}.",
         "inconclusive": f"The ledger's {claim}{scope} is more than these canaries could refute.",
         "not-refuted": f"It does not refute the ledger's {claim}{scope}.",
         "refuted": f"It refutes the ledger's {claim}{scope}.",
@@ -202,6 +235,40 @@ def _show_distribution(distribution: Distribution, console: "Console") -> None:
 
 def _p(value: float | None) -> str:
     return "–" if value is None else f"{value:.2g}"
+
+
+def model_line(audit: AnyAudit) -> str:
+    """The verdict on one of several models, and the first reason for it; of one that passed its exposures."""
+    if audit.verdict is not Verdict.PASS or isinstance(audit, UnfinishedAudit):
+        known = "" if audit.gate is audit.verdict else " (no worse than the baseline)"
+        return f"{audit.verdict} {audit.model}{known}: {audit.reasons[0]}"
+    found = audit.combined
+    return (
+        f"{audit.verdict} {audit.model}: highest exposure {figure(found.max_exposure)} bits, "
+        f"mean {figure(found.mean_exposure)}."
+    )
+
+
+def show_summary(audits: Sequence[AnyAudit], console: "Console") -> None:
+    """All models in a table, and how many ended in which way."""
+    from rich.table import Table
+
+    table = Table("model", "verdict", "canaries", "highest", "mean", "p", title="Exposure, bits", title_justify="left")
+    table.columns[0].overflow = "fold"
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for audit in audits:
+        planted = sum(canary.planted for canary in audit.canaries)
+        found = audit.combined
+        cells = ("–",) * 3
+        if found is not None:
+            p = "–" if found.fisher_p is None else f"{found.fisher_p:.2g}"
+            cells = (figure(found.max_exposure), figure(found.mean_exposure), p)
+        table.add_row(audit.model, audit.verdict, str(planted or "–"), *cells)
+    console.print(table)
+    ended = Counter(audit.gate for audit in audits)
+    counts = ", ".join(f"{ended[verdict]} {words}" for verdict, words in _ENDED.items() if ended[verdict])
+    console.print(f"{len(audits)} models: {counts}. All about one: audit it alone; about each: --json.")
 
 
 def exit_code(verdicts: Iterable[Verdict]) -> int:

@@ -1,6 +1,6 @@
 """`atdp audit-corpus`: what a model has memorised of its corpus, with nothing planted."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -63,6 +63,7 @@ def audit_corpus_command(
             threads=threads,
             computing=computing,
             notify=notify,
+            began=lambda: console.print(f"Mapping {'1 model' if len(models) == 1 else f'{len(models):,} models'}."),
         )
     tell_github(checked, memory_summary([each.memory for each in maps]))
     _show(maps, console, as_json=saying.as_json, show_secrets=writing.show_secrets)
@@ -86,8 +87,12 @@ def run_map(
     threads: ThreadOptions,
     computing: DeviceOptions,
     notify: Notify,
+    began: Callable[[], None] = lambda: None,
 ) -> "tuple[list[CorpusMap], list[CheckedModel]]":
-    """Map as the options say, write the files that were asked for, and show nothing.
+    """Map as the options say, and write the files that were asked for.
+
+    Args:
+        began: Called before torch is loaded, once nothing was refused.
 
     Returns:
         The map of each model, and what the files for CI have.
@@ -100,6 +105,7 @@ def run_map(
     _check_paths(corpus, mapping.reference, models)
     baseline = None if against.baseline is None else read_map_baseline(against.baseline)
     detector = make_detector(detection, corpus.data, backend)
+    began()
 
     from atdp_cli.cli.audit_corpus.files import write_map_files  # loads torch
     from atdp_cli.jobs.audit_corpus import MapRequest, map_models

@@ -32,13 +32,13 @@ def _limit(text: object) -> object:
 class MappedDataOptions(Options):
     """What the models were trained on, and what they never read."""
 
-    data: Annotated[Path, Option(DATA)]
+    data: Annotated[Path, Option(DATA, main=True)]
     """What the models were trained on: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet."""
 
-    valid: Annotated[Path | None, Option(DATA)] = None
+    valid: Annotated[Path | None, Option(DATA, main=True)] = None
     """Records of the same kind that no model has read: what chance looks like. The more, the smaller the p-values."""
 
-    harden_split: Annotated[bool, Option(DATA)] = False
+    harden_split: Annotated[bool, Option(DATA, main=True)] = False
     """The models were trained by atdp harden on --data alone, so that it held out every twentieth record."""
 
     holdout_by: Annotated[str, Option(DATA, metavar="blank-line|FIELD")] = "record"
@@ -63,7 +63,7 @@ class MappedDataOptions(Options):
 class MapOptions(Options):
     """How a map is drawn, and what fails it."""
 
-    reference: Annotated[Path | None, Option(AUDIT)] = None
+    reference: Annotated[Path | None, Option(AUDIT, main=True)] = None
     """The public base model. With it a token's score is log p − log p_ref; without it, log p."""
 
     fdr: Annotated[float, Field(gt=0, lt=1), Option(AUDIT)] = 0.05
@@ -74,7 +74,7 @@ class MapOptions(Options):
 
     max_memorised: Annotated[
         Annotated[int, Field(ge=0)] | Annotated[float, Field(ge=0, le=1)] | None,
-        Option(AUDIT, metavar="N|SHARE"),
+        Option(AUDIT, main=True, metavar="N|SHARE"),
         BeforeValidator(_limit),
     ] = None
     """Exit with 1 if more records are memorised than this number or share, such as 0.5%. Default: no limit."""
@@ -83,7 +83,7 @@ class MapOptions(Options):
 class MapBaselineOptions(Options):
     """What a limit is compared with."""
 
-    baseline: Annotated[Path | None, Option(AUDIT)] = None
+    baseline: Annotated[Path | None, Option(AUDIT, main=True)] = None
     """Fail only what is worse than this file of --write-baseline records: a model or numbers of records that it does
     not know, more memorised records, or more texts that greedy decoding says. Needs --max-memorised. Models are known
     by their paths as given."""
@@ -101,21 +101,21 @@ class MapBaselineOptions(Options):
 class MapOutputOptions(Options):
     """Where the map goes, and what is shown."""
 
-    output: Annotated[Path | None, Option(OUTPUT, flags=("--output", "-o"))] = None
+    output: Annotated[Path | None, Option(OUTPUT, main=True, flags=("--output", "-o"))] = None
     """Write the map of one model: a spans file with every place, its scores and p-value, and no text. It is what
     harden --also takes."""
 
-    junit: Annotated[Path | None, Option(OUTPUT)] = None
+    junit: Annotated[Path | None, Option(OUTPUT, main=True)] = None
     """Write JUnit XML: a suite a model, a case a memorised text and one for the verdict. It holds no text."""
 
-    sarif: Annotated[Path | None, Option(OUTPUT)] = None
+    sarif: Annotated[Path | None, Option(OUTPUT, main=True)] = None
     """Write SARIF 2.1.0; its locations are lines of --data, where that is plain text."""
 
     html: Annotated[bool, Option(OUTPUT)] = False
     """Write memory_map.html into CORPUS.private/, the private folder beside --data: the worst texts and the records
     with most of them."""
 
-    write_baseline: Annotated[Path | None, Option(OUTPUT)] = None
+    write_baseline: Annotated[Path | None, Option(OUTPUT, main=True)] = None
     """Record how much was found, for --baseline in later runs."""
 
     show_secrets: Annotated[bool, Option(OUTPUT)] = False

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from atdp_cli.cli.harden.load import Said, load_and_plan
 from atdp_cli.cli.harden.options import HardenOptions
-from atdp_cli.cli.harden.output import plan_summary, show_plan, write_result
-from atdp_cli.cli.harden.prepare import load_and_fit, plan_round, prepare
+from atdp_cli.cli.harden.output import write_result
+from atdp_cli.cli.harden.prepare import plan_round, prepare
 from atdp_cli.cli.harden.rounds import Notifying, Run, run_rounds
 from atdp_cli.cli.options.command_line import full_command, without_paths
-from atdp_cli.cli.options.shared import say_default_tier
-from atdp_cli.cli.terminal.console import progress, stderr_console, write_json
+from atdp_cli.cli.terminal.console import progress, stderr_console
 from atdp_cli.cli.terminal.json_lines import ProgressOption
 from atdp_cli.errors import AtdpError
 from atdp_cli.events import Notify
@@ -20,7 +20,6 @@ from atdp_cli.events import Notify
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from atdp_cli.jobs.harden.model import LoadedModel
     from atdp_cli.jobs.harden.request import HardenRequest, Planned
     from atdp_cli.training.distributed.torchrun import ProcessGroup
 
@@ -62,11 +61,11 @@ def _harden(context: typer.Context, model: Path, options: HardenOptions, group: 
 
     def run(request: "HardenRequest") -> Run | None:
         planned, minutes = plan_round(request, prepared.options)
-        notice = first_line(planned, model, prepared.chosen_by)
+        said = Said(notice=first_line(planned, model, prepared.chosen_by), chosen_by=prepared.chosen_by)
         if options.dry_run:
-            _load(planned, notice, console, notifying, prepared.options, minutes)
+            load_and_plan(planned, said, console, notifying, prepared.options, minutes)
             return None
-        return _run(planned, notice, console, notifying, prepared.options, minutes)
+        return _run(planned, said, console, notifying, prepared.options, minutes)
 
     finished, rounds = run_rounds(prepared.request, prepared.options, console, notifying, run)
     if finished is None:
@@ -78,7 +77,7 @@ def _harden(context: typer.Context, model: Path, options: HardenOptions, group: 
 
 def _run(
     planned: "Planned",
-    notice: str,
+    said: Said,
     console: "Console",
     notifying: Notifying,
     options: HardenOptions,
@@ -97,7 +96,7 @@ def _run(
         return None
     if isinstance(spec, HardenResult):
         return Run(planned, spec)
-    fitted, model = _load(planned, notice, console, notifying, options, minutes)
+    fitted, model = load_and_plan(planned, said, console, notifying, options, minutes)
     if fitted is not planned:
         planned, spec = fitted, with_plan(spec, fitted)
     if not planned.request.ranks.first:
@@ -106,24 +105,3 @@ def _run(
         return None
     with sigterm_interrupts(), notifying() as notify:
         return Run(planned, run_plan(planned, spec, model, notify, stop_on_interrupt))
-
-
-def _load(
-    planned: "Planned",
-    notice: str,
-    console: "Console",
-    notifying: Notifying,
-    options: HardenOptions,
-    minutes: float | None,
-) -> "tuple[Planned, LoadedModel]":
-    """Say what will be done, load the model and show the plan, with as many epochs as fit into `minutes`."""
-    console.print(notice)
-    first = planned.request.ranks.first
-    with notifying() as notify:
-        planned, model, needs = load_and_fit(planned, options, minutes, notify)
-    show_plan(planned, model.engine.name, needs, console)
-    if options.spans is None and not (options.recipe or "").endswith(".toml"):
-        say_default_tier(options, console, recipe=planned.request.recipe_name)
-    if options.dry_run and options.as_json and first:
-        write_json(plan_summary(planned, notice, model.engine.name, needs).model_dump(mode="json"))
-    return planned, model

@@ -34,17 +34,20 @@ from atdp_cli.training.options import (
     TuneOptions,
     WritingOptions,
 )
+from atdp_cli.training.recipe import RECIPES
 from atdp_cli.training.settings import stage_options
 
 
 class RecipeOptions(Options):
     """The recipe."""
 
-    recipe: Annotated[str | None, Option(TRAINING, metavar="NAMES|FILE.toml", public=True)] = None
-    """Stages, joined by +, as in redacted+atdp; --list-recipes shows them; atdp is the paper's. Or a recipe file, as
-    harden writes it beside the weights; options given here override those in its table run. Default: fitted-decoys,
-    decoys drawn with frequencies of a noisy release, ε ≤ 3 unless --target-epsilon says else, starting at --reference
-    where there is one. See docs/choosing.md."""
+    recipe: Annotated[
+        str | None,
+        Option(TRAINING, main=True, metavar="NAMES|FILE.toml", words=lambda: RECIPES, joined="+", public=True),
+    ] = None
+    """Stages, joined by +, as in redacted+atdp; --list-recipes shows them. Or a recipe file, as harden writes it;
+    options given here override those in its table run. Default: fitted-decoys, ε ≤ 3 unless --target-epsilon says
+    else, starting at --reference where there is one. See docs/choosing.md."""
 
     auto: Annotated[bool, Option(TRAINING)] = False
     """The default, by name: what is chosen where no --recipe is given."""
@@ -67,7 +70,7 @@ class SettingOptions(Options):
 class DryRunOptions(Options):
     """Whether it is run."""
 
-    dry_run: Annotated[bool, Option(OUTPUT, fingerprint=False)] = False
+    dry_run: Annotated[bool, Option(OUTPUT, main=True, fingerprint=False)] = False
     """Print the plan and its ε, and stop."""
 
 

@@ -1,16 +1,14 @@
-"""What `atdp harden` shows of its plan and of its result, to people and as JSON."""
+"""What `atdp harden` shows of its result, to people and as JSON."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import typer
 
+from atdp_cli.cli.harden.words import duration, stage_entries
 from atdp_cli.cli.terminal.console import figure, write_json
 from atdp_cli.cli.terminal.escape import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import Console
     from rich.table import Table
 
@@ -18,82 +16,8 @@ if TYPE_CHECKING:
     from atdp_cli.jobs.harden.request import Planned
     from atdp_cli.jobs.harden.result import HardenResult
     from atdp_cli.model.perplexity import Perplexity
-    from atdp_cli.report.document import StageEntry
-    from atdp_cli.report.harden_summary import HardenPlan, HardenSummary, RoundEntry
+    from atdp_cli.report.harden_summary import HardenSummary, RoundEntry
     from atdp_cli.report.measured import BeforeAfter
-
-LONG_RUN_SECONDS = 30 * 60
-
-
-@dataclass(frozen=True, kw_only=True)
-class Needs:
-    """What a run will need, about.
-
-    Attributes:
-        seconds: Of training.
-        memory: In bytes, at most; None where nobody asked or the system does not tell.
-    """
-
-    seconds: float
-    memory: int | None = None
-
-
-def show_plan(planned: "Planned", engine: str, needs: Needs, console: "Console") -> None:
-    """What the run will do, what it costs in ε, and about how long it takes."""
-    from rich.table import Table
-
-    from atdp_cli.privacy.statement import advice, guarantee_sentences
-    from atdp_cli.report.happened import clipped
-
-    table = Table("stage", "text", "epochs", "steps", "records a step", "σ", title="Plan", title_justify="left")
-    for entry in _entries(planned):
-        table.add_row(
-            entry.name,
-            entry.text or "none",
-            str(entry.epochs),
-            str(entry.steps),
-            str(entry.batch),
-            _sigmas(entry),
-        )
-    console.print(table)
-    split = planned.split
-    clipping = f"by the engine {engine}" if clipped(_entries(planned)) else "without clipping"
-    memory = "" if needs.memory is None else f", with {needs.memory / 1e9:.1f} GB of memory"
-    console.print(
-        f"{split.training:,} training records, one {planned.plan.ledger.unit} each; {len(split.held_out):,} held out. "
-        f"About {_duration(needs.seconds)} of training {clipping}{memory}."
-    )
-    for search in _searches(planned):
-        console.print(search)
-    for line in guarantee_sentences(planned.plan.ledger, planned.guarantees):
-        console.print(line)
-    if hint := advice(planned.plan.ledger):
-        console.print(hint)
-    if needs.seconds > LONG_RUN_SECONDS:
-        console.print("That is long: --lora-rank 8 trains far fewer parameters, --max-records takes fewer records.")
-
-
-def _searches(planned: "Planned") -> "Iterator[str]":
-    """What is searched before a stage, a line each."""
-    for stage in planned.plan.training:
-        if (search := stage.search) is None:
-            continue
-        name, trials = stage.stage.name, search.most_trials
-        if trials:
-            yield (
-                f"The learning rate of {name} is searched on decoyed text first, from {min(search.rates):g} to "
-                f"{max(search.rates):g}: at most {trials} trials of {search.steps_per_trial:,} steps."
-            )
-        else:
-            yield f"Stage {name} has too few steps for trials: η = {stage.stage.optimizer.learning_rate:g}."
-
-
-def _sigmas(entry: "StageEntry") -> str:
-    sigmas = entry.noise_multipliers
-    if sigmas:
-        low, high = f"{min(sigmas):.2f}", f"{max(sigmas):.2f}"
-        return low if low == high else f"{low}–{high}"
-    return "none" if entry.release_noise_multiplier is None else f"{entry.release_noise_multiplier:.2f} once"
 
 
 def show_result(finished: "HardenResult", console: "Console") -> None:
@@ -121,7 +45,7 @@ def show_result(finished: "HardenResult", console: "Console") -> None:
         console.print(finished.failed)
     if finished.ended_early is not None:
         console.print(finished.ended_early)
-    console.print(f"{finished.steps} steps in {_duration(finished.seconds)}.")
+    console.print(f"{finished.steps} steps in {duration(finished.seconds)}.")
     console.print(f"Report: {finished.output / HTML_FILE}", soft_wrap=True)
     console.print(f"Keep private: {beside(finished.output, PRIVATE)}", soft_wrap=True)
     if any(each.epsilon == float("inf") for each in finished.guarantees if each.scope == "end_to_end"):
@@ -142,34 +66,6 @@ def _ranks(before: "ComparedRanks", after: "ComparedRanks") -> "Table":
     table.caption = "Held-out records show what chance is; p: that training records are lower by chance."
     table.caption_justify = "left"
     return table
-
-
-def plan_summary(planned: "Planned", notice: str, engine: str | None, needs: Needs | None) -> "HardenPlan":
-    """The plan as `--json` writes it.
-
-    Args:
-        notice: What is said first: which recipe, why, and what it does.
-        engine: That clips; None where no model was loaded.
-        needs: None where no model was loaded.
-    """
-    from atdp_cli.report.guarantee_entry import guarantee_entries
-    from atdp_cli.report.happened import clipped
-    from atdp_cli.report.harden_summary import HardenPlan
-
-    stages = _entries(planned)
-    return HardenPlan(
-        output=str(planned.request.output),
-        recipe=planned.request.recipe_name,
-        notice=notice,
-        steps=planned.plan.steps,
-        stages=stages,
-        trial_steps=sum(stage.search.most_steps for stage in planned.plan.training if stage.search is not None),
-        guarantees=guarantee_entries(planned.guarantees),
-        insecure_seed=planned.plan.ledger.insecure_seed,
-        engine=engine if clipped(stages) else None,
-        estimated_seconds=None if needs is None else needs.seconds,
-        estimated_bytes=None if needs is None else needs.memory,
-    )
 
 
 def write_result(
@@ -207,7 +103,7 @@ def result_summary(
         output=str(finished.output),
         recipe=planned.request.recipe_name,
         steps=finished.steps,
-        stages=_entries(planned),
+        stages=stage_entries(planned),
         guarantees=guarantee_entries(finished.guarantees),
         insecure_seed=finished.ledger.insecure_seed,
         perplexity=_before_after(finished.before, finished.after),
@@ -232,15 +128,3 @@ def _before_after(before: "Perplexity", after: "Perplexity") -> "BeforeAfter":
 
     first, second = (PerplexityEntry(**json_numbers(asdict(each))) for each in (before, after))
     return BeforeAfter(before=first, after=second)
-
-
-def _entries(planned: "Planned") -> "tuple[StageEntry, ...]":
-    from atdp_cli.jobs.harden.describe import stage_entry
-
-    return tuple(stage_entry(stage, planned.request.style) for stage in planned.plan.stages)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from atdp_cli.cli.harden.options import HardenOptions
-from atdp_cli.cli.harden.output import Needs
+from atdp_cli.cli.harden.plan import Needs
 from atdp_cli.cli.harden.request import choose_recipe, make_request, sets_learning_rate, sets_noise
 from atdp_cli.errors import UsageError
-from atdp_cli.events import Notify
+from atdp_cli.events import Notify, ignore
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 
 if TYPE_CHECKING:
@@ -76,24 +76,29 @@ def plan_round(request: "HardenRequest", options: HardenOptions) -> "tuple[Plann
 def load_and_fit(
     planned: "Planned", options: HardenOptions, minutes: float | None, notify: Notify
 ) -> "tuple[Planned, LoadedModel, Needs]":
-    """Load the model; the plan with as many epochs as fit into `minutes`, and what it needs.
+    """Load the model and the detector; the plan with as many epochs as fit into `minutes`, and what it needs.
 
     Raises:
         InputError: The model or the reference cannot be used.
         UsageError: Options do not go with the model, or not one epoch fits.
     """
+    from atdp_cli.jobs.detector import flagged_share
     from atdp_cli.jobs.harden.auto import fit_epochs
     from atdp_cli.jobs.harden.model import load_model
     from atdp_cli.jobs.harden.preflight import estimate_bytes, estimate_seconds
     from atdp_cli.model.device import training_threads, use_threads
 
+    request, flagged = planned.request, None
     use_threads(options.threads)
-    model = load_model(planned.request, notify)
+    model = load_model(request, notify)
+    if request.ranks.first and request.spans is None:
+        # A run hears of the detector's warnings when it flags all records.
+        hear = notify if options.dry_run else ignore
+        flagged = flagged_share(planned.split.records, request.detector, model.pipeline, hear)
     if options.threads is None:
         use_threads(training_threads(model.checkpoint.model.num_parameters()))
     seconds = estimate_seconds(planned, model)
     if minutes is not None:
         planned = fit_epochs(planned, seconds, minutes)
         seconds = estimate_seconds(planned, model)
-    memory = estimate_bytes(planned, model) if options.dry_run else None
-    return planned, model, Needs(seconds=seconds, memory=memory)
+    return planned, model, Needs(seconds=seconds, memory=estimate_bytes(planned, model), flagged=flagged)

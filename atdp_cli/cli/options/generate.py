@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -10,6 +10,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import typer
 from pydantic import BeforeValidator, Field, create_model
 from pydantic.fields import FieldInfo
+from typer.core import HAS_RICH
 
 from atdp_cli.options import Option, Options, declared, flags
 from atdp_cli.training.settings import stage_options
@@ -49,26 +50,30 @@ def stage_group(*names: str, panel: str | None = None) -> Any:
     return create_model("StageGroup", __base__=Options, **fields)
 
 
-def generate_options(command: Callable[..., None]) -> Callable[..., None]:
+def generate_options(command: Callable[..., None], *eager: type[Options]) -> Callable[..., None]:
     """The command with each parameter whose type is a group of options replaced by those options.
 
     Typer reads the new signature; the command still gets the groups, in which `model_fields_set` are the options that
     the command line has. Parameters are keyword-only, so their order is free.
+
+    Args:
+        eager: Groups of options that the command has beside its own, each handled before it is called.
     """
-    groups: dict[str, type[Options]] = {}
+    groups = option_groups(command)
     parameters: dict[str, inspect.Parameter] = {}
     for parameter in inspect.signature(command).parameters.values():
-        kind = parameter.annotation
-        if isinstance(kind, type) and issubclass(kind, Options):
-            groups[parameter.name] = kind
-            parameters |= {name: _parameter(name, field, option) for name, field, option in declared(kind)}
-        else:
+        if (group := groups.get(parameter.name)) is None:
             parameters[parameter.name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        else:
+            parameters |= {name: _parameter(name, field, option) for name, field, option in declared(group)}
+    handled = {name: _parameter(name, field, option) for name, field, option in declared(*eager)}
+    parameters |= handled
     takes_context = "context" in parameters
     parameters["context"] = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
     @functools.wraps(command)
     def run(context: typer.Context, **values: Any) -> None:
+        values = {name: value for name, value in values.items() if name not in handled}
         for name, group in groups.items():
             fields = {field: values.pop(field) for field in group.model_fields}
             values[name] = group(**{field: value for field, value in fields.items() if is_given(context, field)})
@@ -79,6 +84,16 @@ def generate_options(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
     run.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
     return run
+
+
+def option_groups(command: Callable[..., None]) -> dict[str, type[Options]]:
+    """The parameters of a command that are groups of options."""
+    parameters = inspect.signature(command).parameters.values()
+    return {
+        each.name: each.annotation
+        for each in parameters
+        if isinstance(each.annotation, type) and issubclass(each.annotation, Options)
+    }
 
 
 def is_given(context: typer.Context, name: str) -> bool:
@@ -92,7 +107,8 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> inspect.Parameter
     panel = next((part.name for part in field.metadata if isinstance(part, HelpPanel)), option.panel)
     typed = typer.Option(
         *flags(name, option),
-        help=" ".join((field.description or "").split()),
+        help=_without_markup(" ".join((field.description or "").split())),
+        autocompletion=None if option.words is None else _completion(option.words, option.joined),
         metavar=option.metavar,
         rich_help_panel=panel,
         callback=callback,
@@ -105,6 +121,25 @@ def _parameter(name: str, field: FieldInfo, option: Option) -> inspect.Parameter
         default=inspect.Parameter.empty if field.is_required() else default,
         annotation=Annotated[_kind(field), typed],
     )
+
+
+def _without_markup(text: str) -> str:
+    """The text for Typer, which reads [ray] as markup where it prints help by Rich."""
+    if not HAS_RICH:
+        return text
+    from rich.markup import escape
+
+    return escape(text)
+
+
+def _completion(words: Callable[[], Iterable[str]], joined: str | None) -> Callable[[str], list[str]]:
+    """What completes a value: the words that begin like it, or like the last of several that are joined."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, mark, last = ("", "", incomplete) if joined is None else incomplete.rpartition(joined)
+        return [f"{before}{mark}{word}" for word in words() if word.startswith(last)]
+
+    return complete
 
 
 def _kind(field: FieldInfo) -> Any:

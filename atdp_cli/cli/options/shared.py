@@ -34,7 +34,7 @@ CorpusArgument = Annotated[
 class JsonOptions(Options):
     """Whether the result is for a program."""
 
-    as_json: Annotated[bool, Option(OUTPUT, flags=("--json",), fingerprint=False)] = False
+    as_json: Annotated[bool, Option(OUTPUT, main=True, flags=("--json",), fingerprint=False)] = False
     """Print the result as JSON on standard output."""
 
 
@@ -142,12 +142,6 @@ def make_detector(
 def default_tier(recipe: str | None) -> Tier:
     """What counts as sensitive where nobody says."""
     return PAPER_TIER if recipe == "atdp" else DEFAULT_TIER
-
-
-def say_default_tier(options: FindingOptions, console: "Console", *, recipe: str | None = None) -> None:
-    """One line where the tier is a default that earlier versions did not have."""
-    if options.tier is None and default_tier(recipe) is not PAPER_TIER:
-        console.print(f"Tier: {DEFAULT_TIER.value}, the default, which was {PAPER_TIER.value}. --tier chooses another.")
 
 
 def _label_filter(options: FindingOptions) -> "LabelFilter":

@@ -1,5 +1,6 @@
 """Bars, or lines where there is no terminal: how far a task is, how fast it goes, and how long it will take."""
 
+import sys
 import time
 from datetime import timedelta
 
@@ -13,6 +14,10 @@ from atdp_cli.cli.terminal.escape import escaped
 _REDRAWN = 0.1  # seconds: more often than that nobody looks, and drawing takes time from the task
 
 _SAID = 10.0  # seconds between the lines of a task where nothing is drawn, and before its first
+
+
+_FIRST_WORDS = ("detect", "plant")
+"""Tasks whose beginning is the first word of a command in a pipe, before spaCy or torch is loaded."""
 
 
 class _Done(ProgressColumn):
@@ -95,15 +100,25 @@ class Bars:
         )
         self._console = console
         self._on_terminal = console.is_interactive and console.file.isatty()
-        self._bars = Progress(*columns, console=console, disable=not self._on_terminal)
+        # Only on one screen with the bars is standard output Rich's: elsewhere it goes where it was sent.
+        self._bars = Progress(
+            *columns, console=console, disable=not self._on_terminal, redirect_stdout=sys.stdout.isatty()
+        )
         self._lines: dict[str, _Line] = {}
         self._tasks: dict[str, TaskID] = {}
         self._undrawn: dict[str, tuple[int, int | None, str]] = {}
         self._drawn = 0.0
 
+    @property
+    def drawn(self) -> bool:
+        """Whether tasks are drawn as bars, and not said in lines."""
+        return self._on_terminal
+
     def advance(self, name: str, done: int, total: int | None, detail: str = "") -> None:
         """Say how far a task is; the first call begins it."""
         if not self._on_terminal:
+            if done == 0 and name in _FIRST_WORDS:
+                self._console.print("Reading." if total is None else f"Reading {total:,} records.")
             if (text := self._lines.setdefault(name, _Line(done)).after(done, total)) is not None:
                 self._console.print(f"{escaped(name)}: {text}.", soft_wrap=True)
             return

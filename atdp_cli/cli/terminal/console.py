@@ -1,8 +1,9 @@
 """What people see: progress and tables on standard error, in plain words."""
 
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from rich.text import Text
 from atdp_cli.cli.terminal.bars import Bars, Pace
 from atdp_cli.cli.terminal.escape import escaped, escaped_json, escaped_lines
 from atdp_cli.cli.terminal.estimate import StageEstimate
+from atdp_cli.cli.terminal.heartbeat import heartbeat
 from atdp_cli.cli.terminal.json_lines import EventLines, ProgressOption, write_line
 from atdp_cli.events import (
     CrossChecked,
@@ -36,7 +38,17 @@ class PlainConsole(Console):
 
     Every string that is printed, on its own or in a table, is one line and is escaped here; whoever wants several lines
     prints several. A `Text` is taken as it is, so what it is made of has to be escaped before.
+
+    Attributes:
+        printed: When something was printed last, by `time.monotonic`.
     """
+
+    printed = 0.0
+
+    def print(self, *objects: Any, **settings: Any) -> None:
+        """Print, and note when."""
+        super().print(*objects, **settings)
+        self.printed = time.monotonic()
 
     def render_str(self, text: str, **settings: Any) -> Text:
         """A string as Rich renders it, without anything that would do something."""
@@ -177,7 +189,13 @@ def _for_people(console: Console) -> Iterator[Notify]:
             case FellBack(what=what, reason=reason):
                 console.print(f"{what}: {reason}", soft_wrap=True)
 
+    alive = nullcontext() if bars.drawn or console.quiet else heartbeat(lambda: _printed(console), console.print)
     try:
-        yield notify
+        with alive:
+            yield notify
     finally:
         bars.stop()
+
+
+def _printed(console: Console) -> float:
+    return console.printed if isinstance(console, PlainConsole) else 0.0

@@ -10,6 +10,7 @@ from atdp_cli.model.folder import check_folder, hidden_width
 from atdp_cli.model.seal import ledger_beside
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.ledger import LEDGER_FILE, private_events, read_ledger
+from atdp_cli.privacy.statement import advice
 from atdp_cli.runs.fingerprint import RECIPE as BEGUN
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import Plain, Recipe, Text, Train, last_private, mechanism_of, parse_recipe, reads_records
@@ -36,6 +37,7 @@ RATE, WIDTH = 4e-3, 144
 LEAST_RATE = 5e-6
 
 BETTER = "Where secrets were memorised, decoys measured better: leave --recipe out (docs/choosing.md)."
+WITH_BASE = "With the public base that the model comes from, --reference BASE, what is flagged can have an ε."
 
 
 def start_from_reference(request: HardenRequest) -> HardenRequest:
@@ -181,7 +183,7 @@ def first_line(planned: Planned, model: Path, chosen_by: ChosenBy) -> str:
     name = planned.request.recipe_name
     if chosen_by in ("--recipe", "--resume"):
         why = "as asked" if chosen_by == "--recipe" else "as the run to resume began, by the default of then"
-        return " ".join(filter(None, (f"Recipe: {name}, {why}.", _left_in(planned))))
+        return f"Recipe: {name}, {why}. {_removes(planned)}"
     start, unknown = planned.request.model, _unprotected_start(planned)
     if start != model:
         why = "with a public base"
@@ -191,12 +193,33 @@ def first_line(planned: Planned, model: Path, chosen_by: ChosenBy) -> str:
     elif unknown:
         why = "without a public base"
         done = f"trains {model} itself on decoys, which hid what it memorised in most of our audits; no ε bounds that."
-        done += " With the public base that it comes from, --reference BASE, what is flagged can have one."
     else:
         why = "from a public checkpoint"
         done = f"trains {model} on decoys in place of what the detector flags, and learns what that misses."
-    line = f"Recipe: {name}, which measured best {why}. It {done}"
-    return line if chosen_by == "--auto" else f"{line} Earlier versions took {FORMER}: --recipe {FORMER}."
+    return f"Recipe: {name}, which measured best {why}. It {done}"
+
+
+def plan_hints(planned: Planned, chosen_by: ChosenBy) -> tuple[str, ...]:
+    """What the user could do better, a sentence each, before anything is trained."""
+    said = advice(planned.plan.ledger)
+    found = () if said is None else (said,)
+    if chosen_by in ("--recipe", "--resume"):
+        return (*((BETTER,) if _left_in(planned) else ()), *found)
+    return (*((WITH_BASE,) if _unprotected_start(planned) else ()), *found)
+
+
+def _removes(planned: Planned) -> str:
+    """Whether memorised text goes, as a sentence."""
+    if left := _left_in(planned):
+        return left
+    if not planned.request.recipe:
+        return "It trains nothing."
+    if _unprotected_start(planned):
+        return (
+            f"It trains {planned.request.model} on decoys, which hid what it memorised in most of our audits; "
+            "no ε bounds that."
+        )
+    return "There is nothing memorised to remove, as its start never saw the corpus."
 
 
 def _left_in(planned: Planned) -> str | None:
@@ -211,7 +234,7 @@ def _left_in(planned: Planned) -> str | None:
             unprotected = f"its stage {stage.name} memorises"
     if not (planned.request.recipe and unprotected) or (decoys and not read_again):
         return None
-    return f"It does not remove what {unprotected}{', since it reads raw text' if read_again else ''}. {BETTER}"
+    return f"It does not remove what {unprotected}{', since it reads raw text' if read_again else ''}."
 
 
 def _unprotected_start(planned: Planned) -> bool:

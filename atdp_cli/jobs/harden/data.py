@@ -13,9 +13,9 @@ from atdp_cli.audit.memory.value_ranks import FlaggedValue, pick_values, spread
 from atdp_cli.errors import InputError
 from atdp_cli.events import FellBack, Notify
 from atdp_cli.files.private import KEY_BYTES
-from atdp_cli.jobs.detector import detector_pipeline
 from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, Windows, encode, flag_corpus
 from atdp_cli.jobs.harden.measure import Yardstick, mark_sentence
+from atdp_cli.jobs.harden.model import LoadedModel, reads_one_text
 from atdp_cli.jobs.harden.request import HardenRequest, Planned, unprotected_past
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
@@ -23,7 +23,6 @@ from atdp_cli.report.document import MADE_UP_SENTENCE
 from atdp_cli.runs.broadcast import main_process_first
 from atdp_cli.runs.streams import Streams, integer_draws, public_draws
 from atdp_cli.text.corpus.split import Split
-from atdp_cli.text.detection.scan import load_pipeline
 from atdp_cli.text.redaction.decoys import WITHOUT, Choose, uniformly
 from atdp_cli.text.redaction.placeholders import Masking
 from atdp_cli.training.plan import StagePlan
@@ -78,19 +77,18 @@ class RunData:
         return sum(not any(windows) for windows in zip(*self.training.values(), strict=True))
 
 
-def prepare_data(planned: Planned, checkpoint: Checkpoint, streams: Streams, notify: Notify) -> RunData:
+def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify: Notify) -> RunData:
     """Find the spans, cut every record into windows, and check that planted canaries are among them.
 
     Raises:
         InputError: No held-out record has a token, the manifest was made for other tokens, or decoys are wanted for
             spans of a contextual tier.
     """
-    request, split, tokenizer = planned.request, planned.split, checkpoint.tokenizer
+    request, split, checkpoint, pipeline = planned.request, planned.split, loaded.checkpoint, loaded.pipeline
+    tokenizer = checkpoint.tokenizer
     check_alignment(tokenizer)
     encoding = _encoding(request, checkpoint, streams)
-    with_sentence = not checkpoint.model.config.is_encoder_decoder
-    pipeline = load_pipeline(request.detector.pipeline) if with_sentence or request.spans is None else None
-    pipeline = None if pipeline is None else detector_pipeline(request.detector, pipeline)
+    with_sentence = reads_one_text(checkpoint)
     with main_process_first(request.ranks):
         flagged = flag_corpus(split, request, pipeline, notify)
     trained = training_records(flagged, split)

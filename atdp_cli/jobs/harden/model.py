@@ -5,18 +5,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify
+from atdp_cli.jobs.detector import detector_pipeline
 from atdp_cli.jobs.harden.request import HardenRequest
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint
 from atdp_cli.model.device import find_device
 from atdp_cli.runs.broadcast import gather_tensors
 from atdp_cli.runs.checkpoint import load_tensors
+from atdp_cli.text.detection.scan import load_pipeline
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.select import SelectedEngine, select_engine
 from atdp_cli.training.clipping.self_check import random_records, relative_distance
@@ -38,15 +41,17 @@ class LoadedModel:
 
     Attributes:
         reference: The public model that some stages read, or that canaries are compared with; frozen, in eval mode.
+        pipeline: What the detector reads with; None where spans come from a file and nothing else is to be read.
     """
 
     checkpoint: Checkpoint
     engine: SelectedEngine
     reference: PreTrainedModel | None = None
+    pipeline: Any = None
 
 
 def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
-    """Load the model of a request.
+    """Load the model of a request, and its detector.
 
     Raises:
         InputError: The checkpoint or the reference cannot be used, they don't go together, or the engine asked for
@@ -80,7 +85,23 @@ def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
     )
     if request.ranks.sharded:
         _shard(model, engine, request, device)
-    return LoadedModel(checkpoint=replace(checkpoint, model=model), engine=engine, reference=reference)
+    return LoadedModel(
+        checkpoint=replace(checkpoint, model=model),
+        engine=engine,
+        reference=reference,
+        pipeline=_load_detector(request, checkpoint),
+    )
+
+
+def reads_one_text(checkpoint: Checkpoint) -> bool:
+    """Whether it is no encoder-decoder model: the made-up sentence, which has one text, can be measured on it."""
+    return not checkpoint.model.config.is_encoder_decoder
+
+
+def _load_detector(request: HardenRequest, checkpoint: Checkpoint) -> Any:
+    if request.spans is not None and not reads_one_text(checkpoint):
+        return None
+    return detector_pipeline(request.detector, load_pipeline(request.detector.pipeline))
 
 
 def _shard(model: PreTrainedModel, engine: SelectedEngine, request: HardenRequest, device: torch.device) -> None:

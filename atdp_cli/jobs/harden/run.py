@@ -105,7 +105,7 @@ def _train(
     request, checkpoint, created = planned.request, loaded.checkpoint, timestamp()
     model, ranks = checkpoint.model, request.ranks
     check_same_run(ranks, spec.fingerprint)
-    data = prepare_data(planned, checkpoint, Streams(seed=request.insecure_seed, ranks=ranks), notify)
+    data = prepare_data(planned, loaded, Streams(seed=request.insecure_seed, ranks=ranks), notify)
     before = measure(checkpoint, data.yardstick)
     sentence = surprise(checkpoint, data.sentence)
     state = restore_run(ranks, resume_from, work.session, model)

@@ -1,11 +1,10 @@
 """How often what the detector flags is right, and which spans a user wants."""
 
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from atdp_cli.errors import UsageError
+from atdp_cli.errors import UsageError, did_you_mean
 from atdp_cli.text.detection.spans import Span
 
 _LABEL = re.compile("[A-Z][A-Z0-9_]{0,39}")
@@ -84,7 +83,6 @@ def parse_labels(option: str, text: str, known: frozenset[str] | None) -> tuple[
     labels = sorted({label.strip().upper() for label in text.split(",")})
     for label in labels:
         if not _LABEL.fullmatch(label) or (known is not None and label not in known):
-            near = difflib.get_close_matches(label, sorted(known or ()), n=3)
-            hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(sorted(known or ()))}."
+            hint = did_you_mean(label, sorted(known or ())) or f"There are {', '.join(sorted(known or ()))}."
             raise UsageError(f"--{option} has {ascii(label)[:50]}, which is no label.", hint)
     return tuple(labels)

@@ -226,13 +226,13 @@ CASES = (
         name="a link to itself for a model",
         make=link("loop", "loop"),
         command=line("harden loop --data corpus.txt -o out"),
-        said="loop is no folder. Give a model folder as save_pretrained writes it.",
+        said="loop is no folder. Give a model folder as save_pretrained writes it; nothing is downloaded by name.",
     ),
     Case(
         name="two links in a circle for a model",
         make=both(link("a", "b"), link("b", "a")),
         command=line("audit-canary a --canary 493021"),
-        said="a is no folder. Give a model folder as save_pretrained writes it.",
+        said="a is no folder. Give a model folder as save_pretrained writes it; nothing is downloaded by name.",
     ),
     Case(
         name="a name of 5,000 letters for a model",
@@ -245,7 +245,8 @@ CASES = (
         name="a name of two lines for a model",
         make=nothing,
         command=("harden", "a\nb\x1b[2J", "--data", "corpus.txt", "-o", "out"),
-        said="a\\nb\\x1b[2J is no folder. Give a model folder as save_pretrained writes it.",
+        said="a\\nb\\x1b[2J is no folder. Give a model folder as save_pretrained writes it; nothing is downloaded by "
+        "name.",
     ),
     Case(
         name="adapter of a model that is not there",

@@ -149,7 +149,6 @@ CASES = (
     Case(
         name="device unknown",
         command=(*HARDEN, "--device", "abacus"),
-        said="Invalid value for '--device': Value error, 'abacus' is not one of 'auto', 'cpu', 'cuda'. See atdp harden "
-        "--help.",
+        said="Invalid value for '--device': 'abacus' is not one of 'auto', 'cpu', 'cuda'. See atdp harden --help.",
     ),
 )

@@ -248,6 +248,7 @@ CASES = (
         name="a pickle for a model",
         make=write("model.pt", b"\x80\x04."),
         command=line("audit-canary model.pt --canary 493021"),
-        said="model.pt is a pickle, which is never loaded. Give a model folder as save_pretrained writes it.",
+        said="model.pt is a pickle, which is never loaded. Give a model folder as save_pretrained writes it; nothing "
+        "is downloaded by name.",
     ),
 )
