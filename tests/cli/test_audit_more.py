@@ -217,8 +217,9 @@ def test_canaries_of_one_shape_test_the_selective_claim(
 def test_what_the_canaries_cannot_answer_is_refused(atdp: Atdp, leaky: Leaky, options: list[str], said: str) -> None:
     ended = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, *options)
     assert ended.code == 2
-    assert said in ended.err
-    assert len(ended.err.strip().splitlines()) == 1
+    *first_word, last = ended.err.strip().splitlines()
+    assert said in last
+    assert len(first_word) <= 1
     assert ended.out == ""
 
 

@@ -186,7 +186,7 @@ def test_what_stays_memorised_is_said_before_the_plan(
 ) -> None:
     ended = harden("--recipe", recipe, "--prior", prior, "--tier", "low-entity", "--max-records", 60, "--dry-run")
     first = f"Recipe: {recipe}, as asked. {removes.replace('MODEL', str(checkpoint_folder))}"
-    assert said(ended).startswith(f"{first} End to end: ")
+    assert said(ended).startswith(f"{first} End to end")
     advice = "Where secrets were memorised, decoys measured better: leave --recipe out (docs/choosing.md)."
     _, plan, after = said(ended).partition(" Plan ")
     assert plan
