@@ -141,6 +141,8 @@ class HardenKeywords(TypedDict, total=False):
 class AuditCanaryKeywords(TypedDict, total=False):
     """Of `atdp audit-canary`."""
 
+    manifest: str | os.PathLike[str] | None
+    canary: str | None
     alpha: float | None
     fail_on: str | None
     exact: Literal["auto", "always", "never"] | None
@@ -166,8 +168,6 @@ class AuditCanaryKeywords(TypedDict, total=False):
     write_baseline: str | os.PathLike[str] | None
     show_secrets: bool | None
     force: bool | None
-    manifest: str | os.PathLike[str] | None
-    canary: str | None
     threads: int | None
     device: Literal["auto", "cpu", "cuda"] | None
 
