@@ -16,6 +16,7 @@ from atdp_cli.report.wording import pyramid
 SCOPES = {
     "end_to_end": "end to end",
     "selective": "selective",
+    "declared": "declared by the user",
     "uncounted": "uncounted",
     "increment": "increment",
 }
