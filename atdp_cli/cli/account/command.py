@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def account_command(
-    ledger: LedgerOptions,
+    asked: LedgerOptions,
     planning: PlanOptions,
     figuring: FigureOptions,
     printing: OutputOptions,
@@ -64,10 +64,10 @@ def account_command(
         curves=figuring.curve is not None,
     )
     if adopting.adopt is not None:
-        ledgers = [_adopted(adopting, ledger, planning, ledgers or [], figuring, force=replacing.force)]
+        ledgers = [_adopted(adopting, asked, planning, ledgers or [], figuring, force=replacing.force)]
     elif adopting.ledger:
         raise UsageError("--ledger goes with --adopt.", "Name a ledger to account for without --ledger.")
-    subject = _subject(ledgers or [], ledger, planning, None if recipe is None else recipe.recipe, figuring.delta)
+    subject = _subject(ledgers or [], asked, planning, None if recipe is None else recipe.recipe, figuring.delta)
     supported = guarantees(subject.ledger, models=max(1, len(subject.parts)))
     if subject.parameters is not None:
         # Parameters have neither a past nor a corpus, so nothing can be said of records.
@@ -78,7 +78,7 @@ def account_command(
     if printing.as_json:
         write_json(account_json(subject, supported, result, wanted.group))
     else:
-        print_account(subject, supported, result, wanted.group, solved=ledger.solve is not None)
+        print_account(subject, supported, result, wanted.group, solved=asked.solve is not None)
     if limiting.max_epsilon is not None:
         check_limit(subject.ledger, supported, limiting.max_epsilon, accept_declared=accepting.accept_declared)
 

@@ -23,7 +23,7 @@ from atdp_cli.privacy.ledger import (
 
 
 def adopt_model(model: Path, paths: Sequence[Path], *, prior: Prior, delta: float | None, force: bool) -> Ledger:
-    """Write the ledger of a model that was trained elsewhere on decoyed text, as its user declares: MODEL's files sealed.
+    """Write MODEL's ledger, which seals its files: it was trained elsewhere on decoyed text, as its user declares.
 
     Args:
         paths: Ledgers of decoyed text, at least one, and of the models that the training started from.
