@@ -78,7 +78,6 @@ def decoy_command(
     Everything else stays byte for byte, other fields too. All records are in the release and in each copy: what is to
     be held out, keep in another file. A part of a corpus has another release, so there is no --shard.
     """
-    from atdp_cli.jobs.decoy.copies import write_copies
     from atdp_cli.jobs.decoy.request import DecoyRequest, plan_copies
     from atdp_cli.privacy.guarantee import guarantees
     from atdp_cli.privacy.statement import guarantee_sentences
@@ -100,6 +99,8 @@ def decoy_command(
     )
     console = printing.console()
     plan = plan_copies(request)
+    from atdp_cli.jobs.decoy.copies import write_copies  # which loads torch
+
     with progress(console, printing.progress) as notify:
         written = write_copies(request, plan, notify)
     supported = guarantees(written.ledger)
