@@ -19,6 +19,7 @@ from atdp_cli.training.recipe import Text
 from tests.cli.conftest import Atdp
 
 FLAGS = ("--insecure-seed", 1, "--no-store")
+UNIFORM = ("--recipe", "decoys", "--no-store")
 
 MAIL = (
     '{"id": 1, "text": "Mail emma.clarke@example.org, été.", "from": "Emma \\u00e9"}\n'
@@ -186,7 +187,7 @@ def test_on_ray_the_copies_are_the_same_bytes(atdp: Atdp, corpus: Path, tmp_path
 
 def test_no_two_runs_draw_alike_and_the_store_reads_once(atdp: Atdp, mail: Path, tmp_path: Path) -> None:
     for out in ("one", "two"):
-        assert atdp("decoy", mail, "-o", tmp_path / out, "--epochs", 1).code == 0
+        assert atdp("decoy", mail, "-o", tmp_path / out, "--epochs", 1, "--recipe", "decoys").code == 0
     one, two = ((tmp_path / out / "epoch-1.jsonl").read_bytes() for out in ("one", "two"))
     assert one != two
     assert (tmp_path / "mail.jsonl.private").is_dir()
@@ -245,11 +246,11 @@ def test_what_is_no_copies_is_never_replaced(atdp: Atdp, mail: Path, tmp_path: P
 
 def test_copies_are_replaced_whole_or_not_at_all(atdp: Atdp, mail: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert atdp("decoy", mail, "-o", out, "--epochs", 2, *FLAGS).code == 0
+    assert atdp("decoy", mail, "-o", out, "--epochs", 2, *UNIFORM).code == 0
     before, key = {path.name: path.read_bytes() for path in out.iterdir()}, tmp_path / "out.private" / "corpus.key"
-    assert "exists. Use --force" in atdp("decoy", mail, "-o", out, "--epochs", 1, *FLAGS).err
+    assert "exists. Use --force" in atdp("decoy", mail, "-o", out, "--epochs", 1, *UNIFORM).err
     mail.write_text(MAIL + "\n{broken\n", newline="")
-    broken = atdp("decoy", mail, "-o", out, "--epochs", 1, "--force", *FLAGS)
+    broken = atdp("decoy", mail, "-o", out, "--epochs", 1, "--force", *UNIFORM)
     assert broken.code == 2
     spans = tmp_path / "spans.jsonl"
     mail.write_text(MAIL, newline="")
