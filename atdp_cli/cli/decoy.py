@@ -118,7 +118,7 @@ def decoy_command(
             }
         )
     console.print(
-        f"Records in each of {len(written.copies)} copies in {writing.output}: {written.counts.records:,}.",
+        f"Copies in {writing.output}: {len(written.copies):,}, each of {written.counts.records:,} records.",
         soft_wrap=True,
     )
     for line in guarantee_sentences(written.ledger, supported):

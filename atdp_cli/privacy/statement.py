@@ -13,7 +13,7 @@ from atdp_cli.privacy.claims import (
     other_values,
     tier_words,
 )
-from atdp_cli.privacy.guarantee import Guarantee, flag_assumptions, no_end_to_end, selective_void
+from atdp_cli.privacy.guarantee import Guarantee, flag_assumptions, is_of_text, no_end_to_end, selective_void
 from atdp_cli.privacy.ledger import DecoyedText, Ledger, PlainTraining, seals_all
 
 
@@ -33,16 +33,23 @@ def guarantee_sentences(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple
     if finite and whole.epsilon is not None:
         lines += flag_assumptions(ledger)
     if math.isinf(whole.epsilon or 0):
-        if increment.epsilon is None:
-            lines.append("No stage read the corpus under noise.")
-        else:
-            added = epsilon_delta(increment.epsilon, increment.delta)
-            lines.append(f"Stages and releases with noise add at most {added}. {INCREMENT_ONLY}")
+        lines += _increment_sentence(ledger, increment)
     if ledger.insecure_seed:
         lines.append(INSECURE)
     if ledger.seal and not seals_all(ledger):
         lines.append(SEALS_WEIGHTS)
     return tuple(lines)
+
+
+def _increment_sentence(ledger: Ledger, increment: Guarantee) -> tuple[str, ...]:
+    """What noise adds; of copies, which no checkpoint has a part in, only where there is a release."""
+    copies = is_of_text(ledger)
+    if increment.epsilon is None:
+        return () if copies else ("No stage read the corpus under noise.",)
+    added = epsilon_delta(increment.epsilon, increment.delta)
+    if copies:
+        return (f"The release adds at most {added}, which is no guarantee for any {ledger.unit}.",)
+    return (f"Stages and releases with noise add at most {added}. {INCREMENT_ONLY}",)
 
 
 def _end_to_end_sentence(ledger: Ledger, guarantee: Guarantee) -> str:

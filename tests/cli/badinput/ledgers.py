@@ -128,7 +128,8 @@ CASES = (
         command=ACCOUNT,
         said="ledger.json is not a ledger that this version reads: events.0: Input tag 'magic' found using 'kind' "
         "does not match any of the expected tags: 'plain', 'read_model', 'subsampled_gaussian', "
-        "'gaussian_release', 'decoyed_text', 'declared_training'. This version reads schema_version 1 to 3; take the file as the tool wrote it.",
+        "'gaussian_release', 'decoyed_text', 'declared_training'. This version reads schema_version 1 to 3; take the "
+        "file as the tool wrote it.",
     ),
     Case(
         name="ledger with an unknown member",
