@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.claims import SAME_SHAPE
 from atdp_cli.privacy.guarantee import Guarantee, guarantees, selective_void
-from atdp_cli.privacy.ledger import Ledger, LedgerEvent, PlainTraining, Prior, read_ledger, write_ledger
+from atdp_cli.privacy.ledger import (
+    GaussianRelease,
+    Ledger,
+    LedgerEvent,
+    PlainTraining,
+    Prior,
+    read_ledger,
+    write_ledger,
+)
 from atdp_cli.privacy.relation import Shape
 from atdp_cli.privacy.statement import guarantee_sentences
 from atdp_cli.training.plan import Corpus, Plan, make_plan

@@ -8,9 +8,9 @@ import typer
 
 from atdp_cli.cli.account.options import (
     AdoptOptions,
+    EpsilonLimitOptions,
     FigureOptions,
     LedgerOptions,
-    LimitOptions,
     PlanOptions,
     Unknown,
 )
@@ -39,7 +39,7 @@ def account_command(
     ] = None,
     *,
     adopting: AdoptOptions,
-    limiting: LimitOptions,
+    limiting: EpsilonLimitOptions,
     accepting: AcceptOptions,
     replacing: ReplacingOptions,
 ) -> None:

@@ -55,7 +55,7 @@ class AdoptOptions(Options):
     Repeatable."""
 
 
-class LimitOptions(Options):
+class EpsilonLimitOptions(Options):
     """What ε may be."""
 
     max_epsilon: Annotated[PositiveFloat | None, Option(LIMITED)] = None

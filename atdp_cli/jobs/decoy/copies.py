@@ -6,16 +6,15 @@ a record at a time is in memory. The spans between the passes lie in OUT.partial
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from atdp_cli.errors import ConformanceError, InputError, RunError
 from atdp_cli.events import Notify
-from atdp_cli.files.compression import compression_of
-from atdp_cli.files.corpus_file import kind_of
 from atdp_cli.files.provenance import software, timestamp
-from atdp_cli.jobs.decoy.folder import copies_folder
+from atdp_cli.jobs.decoy.drawing import copy_edits
+from atdp_cli.jobs.decoy.folder import copies_folder, copy_names
 from atdp_cli.jobs.decoy.request import DecoyPlan, DecoyRequest
 from atdp_cli.jobs.detect import DetectionCounts, count_skipped, no_counts
 from atdp_cli.jobs.harden.encoding import FlaggedRecord
@@ -24,15 +23,12 @@ from atdp_cli.jobs.redact import spans_of_records
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, write_ledger
 from atdp_cli.runs.laws import first_broken, noise_law
 from atdp_cli.runs.streams import Streams
-from atdp_cli.text.corpus.records import Record, select_records
+from atdp_cli.text.corpus.records import select_records
 from atdp_cli.text.corpus.rewriting import rewrite_corpus
-from atdp_cli.text.detection.span_file import read_spans, spans_line
+from atdp_cli.text.detection.span_file import spans_line
 from atdp_cli.text.detection.spans import merge
-from atdp_cli.text.redaction.decoys import WITHOUT, Choose, decoy
-from atdp_cli.text.redaction.edits import Edit, edits_by_line
-from atdp_cli.text.redaction.equality import equal_decoys
+from atdp_cli.text.redaction.decoys import WITHOUT
 from atdp_cli.text.redaction.frequencies import Frequencies
-from atdp_cli.training.recipe import DecoyEquality
 
 SPANS = ".spans.jsonl"
 """In the folder while it is written; gone when it appears."""
@@ -72,20 +68,14 @@ def write_copies(request: DecoyRequest, plan: DecoyPlan, notify: Notify) -> Writ
             raise _changed(request.corpus.path)
         for epoch, name in enumerate(names, start=1):
             choose = decoy_choice(streams, POSITION, f"epoch {epoch}", fitted)
-            _write_copy(request, folder / SPANS, folder / name, choose)
+            skip = count_skipped(request.corpus, no_counts(request.detector))
+            edits = copy_edits(folder / SPANS, choose, request.equality)
+            rewrite_corpus(request.corpus.path, folder / name, edits, request.corpus, skip)
         if _state(request.corpus.path) != before:
             raise _changed(request.corpus.path)
         ledger = plan.ledger.model_copy(update={"created": timestamp(), "software": software()})
         write_ledger(folder / LEDGER_FILE, ledger)
     return WrittenCopies(copies=tuple(request.output / name for name in names), ledger=ledger, counts=counts)
-
-
-def copy_names(corpus: Path, epochs: int) -> tuple[str, ...]:
-    """The names of the copies, which sort in their order: `mail.jsonl.gz` → `epoch-01.jsonl.gz`, …"""
-    packed = compression_of(corpus)
-    plain = corpus.with_suffix("") if packed else corpus
-    suffix = plain.suffix if plain.suffix or kind_of(corpus) != "text" else ".txt"
-    return tuple(f"epoch-{epoch:0{len(str(epochs))}}{suffix}{packed}" for epoch in range(1, epochs + 1))
 
 
 def _found(request: DecoyRequest, spans: Path, counts: DetectionCounts, notify: Notify) -> Iterator[FlaggedRecord]:
@@ -125,29 +115,6 @@ def _released(plan: DecoyPlan, flagged: Iterator[FlaggedRecord], streams: Stream
     if used.standard_deviation != sigma or first_broken([law]) is not None:
         raise ConformanceError("The noise of the release is not what the ledger says.", "Nothing was published.")
     return fitted
-
-
-def _write_copy(request: DecoyRequest, spans: Path, target: Path, choose: Choose) -> None:
-    def changes(records: Iterator[Record]) -> Iterator[Sequence[Edit]]:
-        draw = _draw(choose, request.equality)
-        for record, found in read_spans(spans, records):
-            yield draw(FlaggedRecord(record, found))
-
-    skip = count_skipped(request.corpus, no_counts(request.detector))
-    rewrite_corpus(request.corpus.path, target, changes, request.corpus, skip)
-
-
-def _draw(choose: Choose, equality: DecoyEquality | None) -> Callable[[FlaggedRecord], Sequence[Edit]]:
-    """What gives a record's edits, drawn as harden draws them."""
-
-    def edits(flagged: FlaggedRecord) -> Sequence[Edit]:
-        text, spans = flagged.record.text, flagged.spans
-        edited = decoy(text, spans, choose) if equality is None else equal_decoys([(text, spans)], choose)[0]
-        places = zip(merge(spans), edited.places, strict=True)
-        drawn = [Edit(span.start, span.end, edited.text[start:end]) for span, (start, end) in places]
-        return list(edits_by_line(text, drawn))
-
-    return edits
 
 
 def _state(corpus: Path) -> tuple[int, ...]:

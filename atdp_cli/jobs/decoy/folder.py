@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from atdp_cli.errors import InputError, RunError, UsageError
-from atdp_cli.files.corpus_file import STANDARD_OUTPUT
+from atdp_cli.files.compression import compression_of
+from atdp_cli.files.corpus_file import STANDARD_OUTPUT, kind_of
 from atdp_cli.files.fsync import sync_folder, sync_tree
 from atdp_cli.files.lock import LOCK_FILE, check_free, locked
 from atdp_cli.files.private import PARTIAL, PRIVATE, beside, make_private
@@ -41,6 +42,14 @@ def check_copies(output: Path, *, force: bool) -> None:
         raise UsageError(f"{private} was not written by atdp.", "Choose another -o.")
     check_free(partial)
     _check_partial(partial)
+
+
+def copy_names(corpus: Path, epochs: int) -> tuple[str, ...]:
+    """The names of the copies, which sort in their order: `mail.jsonl.gz` → `epoch-01.jsonl.gz`, …"""
+    packed = compression_of(corpus)
+    plain = corpus.with_suffix("") if packed else corpus
+    suffix = plain.suffix if plain.suffix or kind_of(corpus) != "text" else ".txt"
+    return tuple(f"epoch-{epoch:0{len(str(epochs))}}{suffix}{packed}" for epoch in range(1, epochs + 1))
 
 
 def _holds_copies(folder: Path) -> bool:
