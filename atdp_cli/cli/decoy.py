@@ -18,6 +18,7 @@ from atdp_cli.cli.options.shared import (
 from atdp_cli.cli.terminal.console import progress, say_skipped, write_json
 from atdp_cli.cli.terminal.flagged import show_flagged
 from atdp_cli.options import Option, Options
+from atdp_cli.privacy.schedule import NoiseMultiplier
 from atdp_cli.text.options import OUTPUT, DetectionOptions, ReplacingOptions, SpanFileOptions, WholeReadingOptions
 from atdp_cli.training.options import PRIVACY, DeltaOptions, SeedOptions
 
@@ -54,7 +55,7 @@ class CopiesEpsilonOptions(Options):
     target_epsilon: Annotated[PositiveFloat | None, Option(PRIVACY)] = None
     """Choose the noise of the release so that the guarantee for flagged characters has at most this ε. Default: 3."""
 
-    release_noise: Annotated[PositiveFloat | None, Option(PRIVACY)] = None
+    release_noise: Annotated[NoiseMultiplier | None, Option(PRIVACY)] = None
     """σ of the release, in place of --target-epsilon."""
 
 
@@ -79,7 +80,6 @@ def decoy_command(
     be held out, keep in another file. A part of a corpus has another release, so there is no --shard.
     """
     from atdp_cli.jobs.decoy.request import DecoyRequest, plan_copies
-    from atdp_cli.privacy.guarantee import guarantees
     from atdp_cli.privacy.statement import guarantee_sentences
     from atdp_cli.report.document import guarantee_entries
 
@@ -103,7 +103,6 @@ def decoy_command(
 
     with progress(console, printing.progress) as notify:
         written = write_copies(request, plan, notify)
-    supported = guarantees(written.ledger)
     if printing.as_json:
         write_json(
             {
@@ -113,7 +112,7 @@ def decoy_command(
                 "records": written.counts.records,
                 "skipped": written.counts.skipped,
                 "release_noise_multiplier": None if plan.release is None else plan.release.noise_multiplier,
-                "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(supported)],
+                "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(plan.guarantees)],
                 "crosscheck": None if written.counts.crosscheck is None else asdict(written.counts.crosscheck),
             }
         )
@@ -121,7 +120,7 @@ def decoy_command(
         f"Copies in {writing.output}: {len(written.copies):,}, each of {written.counts.records:,} records.",
         soft_wrap=True,
     )
-    for line in guarantee_sentences(written.ledger, supported):
+    for line in guarantee_sentences(written.ledger, plan.guarantees):
         console.print(line)
     if span_file.spans is None:
         say_default_tier(detection, console)

@@ -64,6 +64,8 @@ def account_command(
         curves=figuring.curve is not None,
     )
     if adopting.adopt is not None:
+        if limiting.max_epsilon is not None:
+            raise UsageError("--adopt writes what is declared, before any --max-epsilon.", "Adopt it, then account it.")
         ledgers = [_adopted(adopting, asked, planning, ledgers or [], figuring, force=replacing.force)]
     elif adopting.ledger:
         raise UsageError("--ledger goes with --adopt.", "Name a ledger to account for without --ledger.")
@@ -72,6 +74,8 @@ def account_command(
     if subject.parameters is not None:
         # Parameters have neither a past nor a corpus, so nothing can be said of records.
         supported = supported[-1:]
+    if limiting.max_epsilon is not None:
+        check_limit(subject.ledger, supported, limiting.max_epsilon, accept_declared=accepting.accept_declared)
     result = figures(subject.ledger, wanted, supported)
     if figuring.curve is not None:
         figuring.curve.write_text(curves_svg(subject.ledger, result), encoding="utf-8")
@@ -79,8 +83,6 @@ def account_command(
         write_json(account_json(subject, supported, result, wanted.group))
     else:
         print_account(subject, supported, result, wanted.group, solved=asked.solve is not None)
-    if limiting.max_epsilon is not None:
-        check_limit(subject.ledger, supported, limiting.max_epsilon, accept_declared=accepting.accept_declared)
 
 
 def _adopted(

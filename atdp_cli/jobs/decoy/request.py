@@ -12,6 +12,7 @@ from atdp_cli.jobs.decoy.folder import check_copies
 from atdp_cli.jobs.detect import CorpusSource
 from atdp_cli.jobs.detector import Detector, check_detector, flags_of
 from atdp_cli.jobs.harden.auto import EPSILON
+from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.ledger import DecoyedText, GaussianRelease, Ledger
 from atdp_cli.privacy.relation import STABLE_TIERS, Relation, commitment
 from atdp_cli.runs.corpus_identity import corpus_key
@@ -62,6 +63,7 @@ class DecoyPlan:
         stage: The stage of harden that would read the copies.
         release: What is spent before they are drawn; None where they are drawn uniformly.
         ledger: Of the copies.
+        guarantees: What it supports.
         key: Under which the ledger commits to the corpus; secret.
     """
 
@@ -69,6 +71,7 @@ class DecoyPlan:
     records: int
     release: GaussianRelease | None
     ledger: Ledger
+    guarantees: tuple[Guarantee, ...]
     key: bytes = field(repr=False)
 
 
@@ -113,7 +116,14 @@ def plan_copies(request: DecoyRequest) -> DecoyPlan:
     written = DecoyedText(stage=stage.stage.name, copies=request.epochs, relation=stage.relation)
     events = (*releases, written)
     ledger = plan.ledger.model_copy(update={"events": events, "insecure_seed": request.seed is not None})
-    return DecoyPlan(stage=stage.stage, records=records, release=next(iter(releases), None), ledger=ledger, key=key)
+    return DecoyPlan(
+        stage=stage.stage,
+        records=records,
+        release=next(iter(releases), None),
+        ledger=ledger,
+        guarantees=guarantees(ledger),
+        key=key,
+    )
 
 
 def _recipe(request: DecoyRequest) -> Recipe:

@@ -120,7 +120,7 @@ CASES = (
         command=ACCOUNT,
         said="ledger.json is not a ledger that this version reads: events.0.subsampled_gaussian.steps: Input "
         "should be a valid integer, got a number with a fractional part. This version reads schema_version "
-        "1 and 2; take the file as the tool wrote it.",
+        "1 to 3; take the file as the tool wrote it.",
     ),
     Case(
         name="ledger with an unknown event",
