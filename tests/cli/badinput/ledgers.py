@@ -140,9 +140,9 @@ CASES = (
     ),
     Case(
         name="ledger of a later version",
-        make=ledger(schema_version=3),
+        make=ledger(schema_version=4),
         command=ACCOUNT,
-        said="ledger.json is not a ledger that this version reads: schema_version: Input should be 1 or 2. This "
+        said="ledger.json is not a ledger that this version reads: schema_version: Input should be 1, 2 or 3. This "
         "version reads schema_version 1 to 3; take the file as the tool wrote it.",
     ),
     Case(
