@@ -48,6 +48,13 @@ SCREENS: dict[str, tuple[str, ...]] = {
     ),
     "detect": (f"detect mail.txt {LOW}", f"detect mail.txt {LOW} -o spans.jsonl --review queue.jsonl --sample 1"),
     "redact": (f"redact mail.txt {LOW} -o redacted.txt", f"redact bad.jsonl {LOW} -o kept.jsonl --skip-bad"),
+    "decoy": (
+        "decoy mail.txt -o decoyed --epochs 2 --recipe decoys",
+        "decoy mail.txt -o fitted --epochs 2",
+        "account --adopt model --ledger fitted --prior public",
+        "account model --max-epsilon 5",
+        "decoy mail.txt -o decoyed",
+    ),
     "review": (QUEUE, "review queue.jsonl"),
     "plant-canary": (
         "plant-canary corpus.txt -o planted.txt --manifest new.json --tokenizer model --count 5 --repeats 2",

@@ -17,13 +17,15 @@ from atdp_cli.epsilon_result import GroupEpsilon
 from atdp_cli.errors import BudgetError, InputError
 from atdp_cli.privacy.accountant import epsilon_group
 from atdp_cli.privacy.adjacency import Adjacency
-from atdp_cli.privacy.guarantee import no_end_to_end, selective_void
+from atdp_cli.privacy.claims import DECLARED
+from atdp_cli.privacy.guarantee import is_declared, no_end_to_end, selective_void
 from atdp_cli.privacy.ledger import Ledger, PrivateEvent, private_events, read_beside
 
 DELTA = 1e-6
 """Of the bounds on a model that makes no claim."""
 
 NO_LEDGER = "no ledger that fits the weights lies beside the model"
+ONLY_DECLARED = f"the training was {DECLARED}"
 PRESENCE = "the selective guarantee does not hide whether a record was there"
 BEYOND = "the claim for so many records is beyond all figures"
 
@@ -77,6 +79,8 @@ def claim_of(ledger: Ledger | None, adjacency: Adjacency, *, repeats: int, alike
         return Claim(epsilon=None, delta=DELTA, missing=NO_LEDGER)
     if no_end_to_end(ledger) is None:
         return _claim(ledger, private_events(ledger.events), "end_to_end", adjacency, repeats)
+    if is_declared(ledger):
+        return Claim(epsilon=None, delta=ledger.delta, missing=ONLY_DECLARED)
     missing = no_end_to_end(ledger) if selective_void(ledger) else PRESENCE if adjacency == "zero-out" else None
     if missing is not None:
         return Claim(epsilon=None, delta=ledger.delta, missing=missing)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from atdp_cli import __version__
-from atdp_cli.cli import detect, plant_canary, redact, review
+from atdp_cli.cli import decoy, detect, plant_canary, redact, review
 from atdp_cli.cli.account import command as account
 from atdp_cli.cli.audit_canary import command as audit_canary
 from atdp_cli.cli.audit_corpus import command as audit_corpus
@@ -43,6 +43,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "detect": detect.detect_command,
     "review": review.review_command,
     "redact": redact.redact_command,
+    "decoy": decoy.decoy_command,
     "plant-canary": plant_canary.plant_canary_command,
     "audit-canary": audit_canary.audit_canary_command,
     "audit-corpus": audit_corpus.audit_corpus_command,

@@ -23,7 +23,7 @@ from atdp_cli.privacy.accountant import (
 from atdp_cli.privacy.adjacency import Adjacency
 from atdp_cli.privacy.calibrate import calibrate_noise
 from atdp_cli.privacy.compose import compose_ledgers
-from atdp_cli.privacy.guarantee import Guarantee, Scope, scope_epsilon
+from atdp_cli.privacy.guarantee import Guarantee, Scope, check_seen, scope_epsilon
 from atdp_cli.privacy.ledger import (
     LEAST_RATE,
     MOST_RECORDS,
@@ -146,6 +146,29 @@ def read_ledgers(paths: Sequence[Path]) -> tuple[Ledger, tuple[Ledger, ...]]:
     """
     ledgers = tuple(verified_ledger(path) for path in paths)
     return compose_ledgers(ledgers), ledgers
+
+
+def check_limit(ledger: Ledger, supported: Sequence[Guarantee], limit: float, *, accept_declared: bool) -> None:
+    """Refuse a ledger whose strongest guarantee has more than this ε.
+
+    Args:
+        supported: Its guarantees, the strongest first; of parameters alone, the increment.
+        accept_declared: Take one that somebody declared.
+
+    Raises:
+        BudgetError: It has more, or none is finite, or it is declared.
+    """
+    if not accept_declared:
+        check_seen(ledger)
+    counted = supported if len(supported) == 1 else [each for each in supported if each.scope != "increment"]
+    finite = [each.epsilon or 0.0 for each in counted if math.isfinite(each.epsilon or 0.0)]
+    if not finite:
+        raise BudgetError("No guarantee has a finite ε, so no --max-epsilon holds.", "See what is said of the ledger.")
+    if finite[0] > limit:
+        raise BudgetError(
+            f"The strongest guarantee has ε = {finite[0]:.3g}, above --max-epsilon {limit:g}.",
+            "Spend less, or allow more.",
+        )
 
 
 def with_delta(ledger: Ledger, delta: float | None) -> Ledger:

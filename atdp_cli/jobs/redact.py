@@ -56,7 +56,7 @@ def redact_corpus(
     counts = no_counts(detector)
 
     def changes(records: Iterator[Record]) -> Iterator[Sequence[Edit]]:
-        for record, of_record in _flagged(records, corpus, detector, notify, counts, spans):
+        for record, of_record in spans_of_records(records, corpus, detector, notify, counts, spans):
             counts.flagged.add(record.text, merge(of_record))
             yield edits(record.text, of_record, masking)
 
@@ -64,7 +64,7 @@ def redact_corpus(
     return counts
 
 
-def _flagged(  # noqa: PLR0917 - what a corpus is redacted by
+def spans_of_records(  # noqa: PLR0917 - what a corpus is redacted by
     records: Iterator[Record],
     corpus: CorpusSource,
     detector: Detector,
@@ -72,7 +72,7 @@ def _flagged(  # noqa: PLR0917 - what a corpus is redacted by
     counts: DetectionCounts,
     spans: Path | None,
 ) -> Iterator[tuple[Record, Sequence[Span]]]:
-    """Each record with what is sensitive in it, from a file of spans or by the detector."""
+    """Each record with what is sensitive in it, from a file of spans or by the detector, in the records' order."""
     if spans is not None:
         for record, of_record in read_spans(spans, records):
             yield record, detector.label_filter.apply(of_record)

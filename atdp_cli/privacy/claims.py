@@ -9,6 +9,16 @@ UNKNOWN_PAST = "the starting model's past is unknown"
 UNKNOWN_REFERENCE = "the past of the reference model is unknown"
 PUBLIC_START = "The first checkpoint never saw the corpus, as --prior public states."
 PUBLIC_REFERENCE = "The reference model never saw the corpus, as --reference states."
+DECLARED = "declared by the user; atdp did not see the training"
+DECLARED_TRAINING = (
+    "Declared by the user; atdp did not see the training: of the corpus the model read the copies with decoys and "
+    "nothing else, and nothing else of it was used to choose its settings."
+)
+UNFLAGGED_TEXT = "text that is not flagged stands in the copies with decoys as it is"
+COPIES = (
+    "It covers the copies with decoys and whatever is trained on them; whatever else is made of the same records "
+    "composes with it."
+)
 POISSON = "Each step draws its records by Poisson sampling, and the sample stays secret."
 ONE_MODEL = "It covers the release of this one model; other models from the same records compose with it."
 MANY_MODELS = "It covers the release of these {models} models; further models from the same records compose with it."

@@ -5,14 +5,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from atdp_cli.errors import BudgetError
 from atdp_cli.privacy.accountant import accountant_name, epsilon_group, epsilon_pld
 from atdp_cli.privacy.adjacency import Adjacency
 from atdp_cli.privacy.claims import (
+    COPIES,
+    DECLARED,
+    DECLARED_TRAINING,
     INCREMENT_ONLY,
     INSECURE,
     POISSON,
     PUBLIC_REFERENCE,
     PUBLIC_START,
+    UNFLAGGED_TEXT,
     UNKNOWN_PAST,
     UNKNOWN_REFERENCE,
     UNSTATED,
@@ -21,6 +26,8 @@ from atdp_cli.privacy.claims import (
     say_sentence,
 )
 from atdp_cli.privacy.ledger import (
+    DeclaredTraining,
+    DecoyedText,
     GaussianRelease,
     Ledger,
     PlainTraining,
@@ -31,7 +38,7 @@ from atdp_cli.privacy.ledger import (
 )
 from atdp_cli.privacy.relation import Neighbours, Relation, detectors_disagree, intersect
 
-Scope = Literal["end_to_end", "selective", "uncounted", "increment"]
+Scope = Literal["end_to_end", "selective", "declared", "uncounted", "increment"]
 
 EXACT = "exact: the distribution of the model is the same"
 
@@ -41,8 +48,9 @@ class Guarantee:
     """An (ε, δ) guarantee for a scope.
 
     Attributes:
-        scope: `end_to_end` (the records, whatever a stage read), `selective` (flagged characters only), `uncounted`
-            (those of them that no release counts), or `increment` (only what the DP stages add).
+        scope: `end_to_end` (the records, whatever a stage read), `selective` (flagged characters only), `declared` (the
+            same, of a model whose training its user declares), `uncounted` (those of them that no release counts), or
+            `increment` (only what the DP stages add).
         epsilon: At least 0, `inf`, or None where no DP stage ran.
         delta: 0 where the model has the same distribution for all neighbours; then it holds for any number of records.
         adjacency: `zero-out` or `replace-one`.
@@ -71,11 +79,11 @@ def guarantees(ledger: Ledger, *, models: int = 1) -> tuple[Guarantee, ...]:
     Args:
         models: The number of models whose ledgers were composed into this one.
     """
-    release = released_models(models)
+    release = COPIES if is_of_text(ledger) else released_models(models)
     supported = [_end_to_end(ledger, release)]
     if isinstance(neighbours := selective_neighbours(ledger), Neighbours):
         supported.append(_selective(ledger, neighbours, release))
-    if isinstance(neighbours := _uncounted_neighbours(ledger), Neighbours):
+    if isinstance(neighbours := _uncounted_neighbours(ledger), Neighbours) and not is_declared(ledger):
         supported.append(_exact(ledger, "uncounted", neighbours, release))
     increment = scope_epsilon(ledger, "increment")
     supported.append(_guarantee(ledger, "increment", increment, None, INCREMENT_ONLY, *_sampling(ledger)))
@@ -84,7 +92,31 @@ def guarantees(ledger: Ledger, *, models: int = 1) -> tuple[Guarantee, ...]:
 
 def scope_adjacency(scope: Scope) -> Adjacency:
     """The adjacency of a scope: replace-one between corpora that differ in flagged characters, else zero-out."""
-    return "replace-one" if scope in ("selective", "uncounted") else "zero-out"
+    return "replace-one" if scope in ("selective", "declared", "uncounted") else "zero-out"
+
+
+def is_declared(ledger: Ledger) -> bool:
+    """Whether a model of the ledger was trained where atdp did not see it, so that nothing is more than declared."""
+    return any(isinstance(event, DeclaredTraining) for event in ledger.events)
+
+
+def check_seen(ledger: Ledger) -> None:
+    """Refuse to hold a limit of ε against what somebody declared.
+
+    Raises:
+        BudgetError: The training of a model was declared.
+    """
+    if is_declared(ledger):
+        raise BudgetError(
+            f"A model's training was {DECLARED}, so no --max-epsilon holds.",
+            "Add --accept-declared if whoever declared it is to be believed.",
+        )
+
+
+def is_of_text(ledger: Ledger) -> bool:
+    """Whether the ledger is of decoyed text alone, on which atdp knows of no model."""
+    kinds = {type(event) for event in ledger.events}
+    return DecoyedText in kinds and kinds <= {DecoyedText, GaussianRelease}
 
 
 def scope_epsilon(ledger: Ledger, scope: Scope, records: int = 1) -> float | None:
@@ -99,7 +131,7 @@ def scope_epsilon(ledger: Ledger, scope: Scope, records: int = 1) -> float | Non
     if scope == "uncounted":
         return 0.0
     if not private:
-        return 0.0 if scope == "selective" else None
+        return 0.0 if scope in ("selective", "declared") else None
     if records == 1:
         return epsilon_pld(private, ledger.delta, grid=ledger.grid, adjacency=adjacency)
     return epsilon_group(private, ledger.delta, records=records, grid=ledger.grid, adjacency=adjacency)
@@ -125,11 +157,11 @@ def _guarantee(
 
 def no_end_to_end(ledger: Ledger) -> str | None:
     """Why no finite ε holds end to end, as a clause; None where one does."""
-    if plain := _plain(ledger):
+    if plain := [event for event in ledger.events if isinstance(event, PlainTraining)]:
         names = list(dict.fromkeys(event.stage for event in plain))
         stages = "stages" if len(names) > 1 else "stage"
         return f"the model was trained on the corpus without protection ({stages} {', '.join(names)})"
-    return _unknown(ledger)
+    return UNFLAGGED_TEXT if _plain(ledger) else _unknown(ledger)
 
 
 def selective_void(ledger: Ledger) -> str | None:
@@ -174,7 +206,7 @@ def _relations(ledger: Ledger) -> list[tuple[str, Relation | None]]:
     return [
         (event.stage, event.relation)
         for event in ledger.events
-        if isinstance(event, PlainTraining | SubsampledGaussian | GaussianRelease)
+        if isinstance(event, PlainTraining | DecoyedText | SubsampledGaussian | GaussianRelease)
     ]
 
 
@@ -185,8 +217,9 @@ def _unknown(ledger: Ledger) -> str | None:
     return UNKNOWN_REFERENCE if "unknown" in _reference_pasts(ledger) else None
 
 
-def _plain(ledger: Ledger) -> list[PlainTraining]:
-    return [event for event in ledger.events if isinstance(event, PlainTraining)]
+def _plain(ledger: Ledger) -> list[PlainTraining | DecoyedText]:
+    """What read the records without noise."""
+    return [event for event in ledger.events if isinstance(event, PlainTraining | DecoyedText)]
 
 
 def _reference_pasts(ledger: Ledger) -> set[str]:
@@ -194,8 +227,12 @@ def _reference_pasts(ledger: Ledger) -> set[str]:
 
 
 def _starts(ledger: Ledger) -> tuple[str, ...]:
-    """The assumptions about the models that a run starts from or reads."""
-    return (PUBLIC_START, PUBLIC_REFERENCE) if "declared" in _reference_pasts(ledger) else (PUBLIC_START,)
+    """The assumptions about the models that a run starts from or reads, and about training that nobody saw."""
+    if is_of_text(ledger):
+        return ()
+    declared = (DECLARED_TRAINING,) if is_declared(ledger) else ()
+    references = (PUBLIC_REFERENCE,) if "declared" in _reference_pasts(ledger) else ()
+    return (*declared, PUBLIC_START, *references)
 
 
 def _sampling(ledger: Ledger) -> tuple[str, ...]:
@@ -227,15 +264,16 @@ def _end_to_end(ledger: Ledger, release: str) -> Guarantee:
 def _selective(ledger: Ledger, neighbours: Neighbours, release: str) -> Guarantee:
     # Redacted text is the same for both neighbours, and decoys have the same distribution, so only the private stages
     # can tell them apart.
+    scope: Scope = "declared" if is_declared(ledger) else "selective"
     if not private_events(ledger.events):
-        return _exact(ledger, "selective", neighbours, release)
+        return _exact(ledger, scope, neighbours, release)
     stated = (
         *neighbour_sentences(neighbours),
         *_starts(ledger),
         *_conditions(ledger),
         release,
     )
-    return _guarantee(ledger, "selective", scope_epsilon(ledger, "selective"), neighbours, *stated)
+    return _guarantee(ledger, scope, scope_epsilon(ledger, scope), neighbours, *stated)
 
 
 def _exact(ledger: Ledger, scope: Scope, neighbours: Neighbours, release: str) -> Guarantee:

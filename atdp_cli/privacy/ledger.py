@@ -30,8 +30,9 @@ from atdp_cli.privacy.relation import Relation
 from atdp_cli.ranges import LEAST_DELTA
 
 LEDGER_FILE = "privacy_ledger.json"
-SCHEMA_VERSION = 2
-"""Since 2 events have a relation. Ledgers of version 1 are read."""
+SCHEMA_VERSION = 3
+"""Since 2 events have a relation, since 3 there are decoyed text and declared training. Earlier versions are read, and
+a ledger without these two is written as version 2."""
 
 DIGEST = "digest"
 
@@ -40,7 +41,7 @@ BASE = "base/"
 
 WEIGHTS_SUFFIX = ".safetensors"
 
-LEAST_RATE, MOST_NOISE, MOST_STEPS, MOST_RECORDS = 1e-12, 1e12, 10**9, 10**12
+LEAST_RATE, MOST_NOISE, MOST_STEPS, MOST_RECORDS, MOST_COPIES = 1e-12, 1e12, 10**9, 10**12, 10_000
 """Bounds for the figures of a ledger: beyond them the accountants leave the range of floats, or run out of memory."""
 
 Masks = Literal["stable", "movable", "linked"]
@@ -140,8 +141,46 @@ class ReadModel(_Frozen):
     weights: dict[str, str]
 
 
+class DecoyedText(_Frozen):
+    """Copies of the corpus with decoys, written for trainers of others: what is not flagged stands in them as it is.
+
+    Whatever is trained on them reads no more of the records, so it spends nothing else.
+
+    Attributes:
+        copies: Each with decoys of its own, all drawn by the same release or by none.
+        relation: Between which corpora the copies have the same distribution, given the release.
+    """
+
+    kind: Literal["decoyed_text"] = "decoyed_text"
+    run: str | None = None
+    stage: str
+    text: Literal["decoy"] = "decoy"
+    copies: int = Field(ge=1, le=MOST_COPIES)
+    relation: Relation
+
+
+class DeclaredTraining(_Frozen):
+    """A model that was trained elsewhere, on decoyed text and on nothing else of the corpus, as its user declares.
+
+    The event adds no condition of its own, but no guarantee for flagged characters is better than declared after it.
+
+    Attributes:
+        corpora: The runs that wrote the decoyed text.
+        weights: SHA-256 of each of the model's weight files.
+    """
+
+    kind: Literal["declared_training"] = "declared_training"
+    run: str | None = None
+    stage: str
+    corpora: tuple[str, ...] = Field(min_length=1)
+    weights: dict[str, str]
+
+
 PrivateEvent = SubsampledGaussian | GaussianRelease
-LedgerEvent = Annotated[PlainTraining | ReadModel | SubsampledGaussian | GaussianRelease, Field(discriminator="kind")]
+LedgerEvent = Annotated[
+    PlainTraining | ReadModel | SubsampledGaussian | GaussianRelease | DecoyedText | DeclaredTraining,
+    Field(discriminator="kind"),
+]
 Prior = Literal["public", "unknown"]
 
 
@@ -162,7 +201,7 @@ class Ledger(_Frozen):
             older ledgers, of the weight files alone. It shows accidents, not forgery.
     """
 
-    schema_version: Literal[1, 2] = 2
+    schema_version: Literal[1, 2, 3] = 2
     kind: Literal["atdp-ledger"] = "atdp-ledger"
     unit: str
     adjacency: Literal["zero-out"] = "zero-out"
@@ -205,11 +244,18 @@ def new_run() -> str:
 
 
 def write_ledger(path: Path, ledger: Ledger) -> None:
-    """Write `ledger` as indented JSON with its digest; events of its own run get the run's name."""
+    """Write `ledger` as a file."""
+    path.write_text(ledger_text(ledger), encoding="utf-8")
+
+
+def ledger_text(ledger: Ledger) -> str:
+    """`ledger` as indented JSON with its digest; events of its own run get the run's name."""
     events = tuple(event.model_copy(update={"run": event.run or ledger.run}) for event in ledger.events)
-    ledger = ledger.model_copy(update={"events": events})
+    later = any(isinstance(event, DecoyedText | DeclaredTraining) for event in events)
+    version = SCHEMA_VERSION if later else ledger.schema_version
+    ledger = ledger.model_copy(update={"events": events, "schema_version": version})
     document = ledger.model_dump(mode="json") | {DIGEST: digest_of(ledger)}
-    path.write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def digest_of(ledger: Ledger) -> str:
@@ -252,7 +298,7 @@ def _parsed(path: Path, text: str) -> tuple[Ledger, object]:
         where, what = "the file", "Invalid JSON"
     raise InputError(
         f"{path} is not a ledger that this version reads: {where}: {what}.",
-        f"This version reads schema_version 1 and {SCHEMA_VERSION}; take the file as the tool wrote it.",
+        f"This version reads schema_version 1 to {SCHEMA_VERSION}; take the file as the tool wrote it.",
     )
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from atdp_cli.privacy.claims import (
+    DECLARED,
     INCREMENT_ONLY,
     INSECURE,
     SEALS_WEIGHTS,
@@ -12,8 +13,8 @@ from atdp_cli.privacy.claims import (
     other_values,
     tier_words,
 )
-from atdp_cli.privacy.guarantee import Guarantee, flag_assumptions, no_end_to_end, selective_void
-from atdp_cli.privacy.ledger import Ledger, PlainTraining, seals_all
+from atdp_cli.privacy.guarantee import Guarantee, flag_assumptions, is_of_text, no_end_to_end, selective_void
+from atdp_cli.privacy.ledger import DecoyedText, Ledger, PlainTraining, seals_all
 
 
 def guarantee_sentences(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple[str, ...]:
@@ -22,26 +23,33 @@ def guarantee_sentences(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple
     whole, increment = by_scope["end_to_end"], by_scope["increment"]
     lines = [_end_to_end_sentence(ledger, whole)]
     finite = math.isfinite(whole.epsilon or 0)
-    if selective := by_scope.get("selective"):
+    if selective := by_scope.get("selective") or by_scope.get("declared"):
         finite = True
         lines.append(_selective_sentence(selective))
         if uncounted := by_scope.get("uncounted"):
             lines.append(uncounted_sentence(uncounted))
-    elif any(isinstance(event, PlainTraining) and event.text != "raw" for event in ledger.events):
+    elif any(isinstance(event, PlainTraining | DecoyedText) and event.text != "raw" for event in ledger.events):
         lines.append(f"For the flagged characters alone: no guarantee, because {selective_void(ledger)}.")
     if finite and whole.epsilon is not None:
         lines += flag_assumptions(ledger)
     if math.isinf(whole.epsilon or 0):
-        if increment.epsilon is None:
-            lines.append("No stage read the corpus under noise.")
-        else:
-            added = epsilon_delta(increment.epsilon, increment.delta)
-            lines.append(f"Stages and releases with noise add at most {added}. {INCREMENT_ONLY}")
+        lines += _increment_sentence(ledger, increment)
     if ledger.insecure_seed:
         lines.append(INSECURE)
     if ledger.seal and not seals_all(ledger):
         lines.append(SEALS_WEIGHTS)
     return tuple(lines)
+
+
+def _increment_sentence(ledger: Ledger, increment: Guarantee) -> tuple[str, ...]:
+    """What noise adds; of copies, which no checkpoint has a part in, only where there is a release."""
+    copies = is_of_text(ledger)
+    if increment.epsilon is None:
+        return () if copies else ("No stage read the corpus under noise.",)
+    added = epsilon_delta(increment.epsilon, increment.delta)
+    if copies:
+        return (f"The release adds at most {added}, which is no guarantee for any {ledger.unit}.",)
+    return (f"Stages and releases with noise add at most {added}. {INCREMENT_ONLY}",)
 
 
 def _end_to_end_sentence(ledger: Ledger, guarantee: Guarantee) -> str:
@@ -57,8 +65,9 @@ def _selective_sentence(guarantee: Guarantee) -> str:
         raise ValueError("a selective guarantee has neighbours and an ε")
     unit = guarantee.neighbours.unit
     where = f"for any number of {unit}s" if guarantee.exact else f"for each {unit}"
+    declared = f", {DECLARED}" if guarantee.scope == "declared" else ""
     return (
-        f"For the flagged characters alone, {where}, {epsilon_delta(guarantee.epsilon, guarantee.delta)} "
+        f"For the flagged characters alone{declared}, {where}, {epsilon_delta(guarantee.epsilon, guarantee.delta)} "
         f"(replace-one), against {other_values(guarantee.neighbours)}{tier_words(guarantee.neighbours)}."
     )
 

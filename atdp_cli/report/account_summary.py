@@ -33,7 +33,7 @@ class GroupEpsilon(Frozen):
 class ScopeEntry(Frozen):
     """The figures of a scope."""
 
-    scope: Literal["end_to_end", "selective", "uncounted", "increment"]
+    scope: Literal["end_to_end", "selective", "declared", "uncounted", "increment"]
     adjacency: Literal["zero-out", "replace-one"]
     delta: float
     epsilon: EpsilonsEntry
@@ -94,7 +94,7 @@ class AccountSummary(Frozen):
     """
 
     schema_version: Literal[1] = 1
-    scope: Literal["end_to_end", "selective", "uncounted", "increment"] | None
+    scope: Literal["end_to_end", "selective", "declared", "uncounted", "increment"] | None
     adjacency: Literal["zero-out", "replace-one"] | None
     epsilon: EpsilonsEntry | None
     scopes: tuple[ScopeEntry, ...]

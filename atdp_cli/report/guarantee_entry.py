@@ -31,7 +31,7 @@ class GuaranteeEntry(Frozen):
         neighbours: null where a record may change in any way.
     """
 
-    scope: Literal["end_to_end", "selective", "uncounted", "increment"]
+    scope: Literal["end_to_end", "selective", "declared", "uncounted", "increment"]
     epsilon: Number
     delta: float
     adjacency: Literal["zero-out", "replace-one"]

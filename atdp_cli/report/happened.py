@@ -12,6 +12,7 @@ from atdp_cli.report.guarantee_entry import GuaranteeEntry
 SCOPES = {
     "end_to_end": "end to end",
     "selective": "selective",
+    "declared": "declared by the user",
     "uncounted": "uncounted",
     "increment": "increment",
 }

@@ -4,9 +4,17 @@ import math
 from collections.abc import Sequence
 
 from atdp_cli.audit_result import resolution
-from atdp_cli.privacy.claims import epsilon_delta, other_values, rounded_up, tier_words, uncovered
+from atdp_cli.privacy.claims import (
+    DECLARED_TRAINING,
+    UNFLAGGED_TEXT,
+    epsilon_delta,
+    other_values,
+    rounded_up,
+    tier_words,
+    uncovered,
+)
 from atdp_cli.privacy.guarantee import Guarantee, flag_assumptions
-from atdp_cli.privacy.ledger import Ledger, ReadModel
+from atdp_cli.privacy.ledger import DecoyedText, Ledger, ReadModel
 from atdp_cli.privacy.relation import Neighbours
 from atdp_cli.privacy.statement import uncounted_sentence
 from atdp_cli.report.audit_entry import AuditEntry
@@ -47,8 +55,10 @@ def _in_short(ledger: Ledger, guarantees: dict[str, Guarantee]) -> tuple[str, st
             f"({_pair(whole)}).{given}{_weak(whole.epsilon)}",
             OTHER_LINES.format(unit=unit),
         )
-    if (selective := guarantees.get("selective")) is not None and selective.neighbours is not None:
+    selective = guarantees.get("selective") or guarantees.get("declared")
+    if selective is not None and selective.neighbours is not None:
         given = "".join(f" {sentence}" for sentence in flag_assumptions(ledger))
+        given += f" {DECLARED_TRAINING}" if selective.scope == "declared" else ""
         return (
             f"{_flagged(selective, selective.neighbours, guarantees.get('uncounted'))}{given}"
             f"{_weak(selective.epsilon or 0)}",
@@ -83,6 +93,8 @@ def _why(ledger: Ledger) -> str:
     """Why none holds, as a clause."""
     if any(event.kind == "plain" for event in ledger.events):
         return ", because a stage was trained on the text without protection"
+    if any(isinstance(event, DecoyedText) for event in ledger.events):
+        return f", because {UNFLAGGED_TEXT}"
     if any(isinstance(event, ReadModel) and event.past == "unknown" for event in ledger.events):
         return ", because it is not known what a model that it read had seen before"
     return ", because it is not known what the starting checkpoint had seen before"

@@ -11,7 +11,7 @@ from pathlib import Path
 from atdp_cli.errors import UsageError
 from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.files.private import KEY_BYTES, PARTIAL, PRIVATE, beside, create_private
-from atdp_cli.privacy.ledger import Ledger, Past, Prior, ReadModel
+from atdp_cli.privacy.ledger import DeclaredTraining, Ledger, Past, Prior, ReadModel
 from atdp_cli.privacy.relation import Shape, commitment
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.text.corpus.split import Split
@@ -113,6 +113,6 @@ def reference_past(ledger: Ledger | None, folder: Path, split: Split) -> Past:
 def _same_corpus(ledger: Ledger, folder: Path, split: Split) -> bool:
     """Whether the key beside a model shows that every event of its ledger is of this corpus."""
     key = _key_beside(folder)
-    relations = [event.relation for event in ledger.events if not isinstance(event, ReadModel)]
+    relations = [event.relation for event in ledger.events if not isinstance(event, ReadModel | DeclaredTraining)]
     corpora = {None if relation is None else relation.corpus for relation in relations}
     return key is not None and corpora == {corpus_commitment(key, split)}

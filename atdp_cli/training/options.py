@@ -160,6 +160,17 @@ class BudgetOptions(Options):
     max_epsilon: Annotated[PositiveFloat | None, Option(PRIVACY)] = None
     """Refuse a plan whose DP stages, or a stage without noise, spend more than this ε."""
 
+
+class AcceptOptions(Options):
+    """What a limit on ε puts up with."""
+
+    accept_declared: Annotated[bool, Option(PRIVACY, fingerprint=False)] = False
+    """Let --max-epsilon hold for a model whose training somebody declared by atdp account --adopt."""
+
+
+class DeltaOptions(Options):
+    """How improbable it may be that ε does not hold."""
+
     delta: Annotated[float, Field(ge=LEAST_DELTA, lt=1), Option(PRIVACY, fingerprint="recipe", public=True)] = 1e-06
     """δ of the guarantees; below 1/N."""
 
@@ -252,6 +263,8 @@ class TrainingRunOptions(
     AdapterOptions,
     ReferenceOptions,
     BudgetOptions,
+    AcceptOptions,
+    DeltaOptions,
     PriorOptions,
     WritingOptions,
     EngineOptions,

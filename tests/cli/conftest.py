@@ -2,14 +2,18 @@
 
 import json
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from atdp_cli.cli.app import run
+
+if TYPE_CHECKING:
+    from atdp_cli.training.loop import StageRun
+    from atdp_cli.training.objective import Example
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +56,32 @@ def harden(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) ->
         return atdp("harden", checkpoint_folder, *data, *options)
 
     return run
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[Sequence["Example"]]:
+    """The examples that stages train on, an entry an epoch, as the loop over their steps is given them."""
+    from atdp_cli.jobs.harden import stages
+    from atdp_cli.training.loop import run_plain, run_private
+
+    epochs: list[Sequence[Example]] = []
+
+    def noting(refresh: Any) -> Any:
+        def noted(epoch: int) -> Sequence["Example"]:
+            epochs.append(refresh(epoch))
+            return epochs[-1]
+
+        return noted
+
+    def plain(run: "StageRun", **options: Any) -> Any:
+        return run_plain(replace(run, refresh=noting(run.refresh)), **options)
+
+    def private(run: "StageRun", **options: Any) -> Any:
+        return run_private(replace(run, refresh=noting(run.refresh)), **options)
+
+    monkeypatch.setattr(stages, "run_plain", plain)
+    monkeypatch.setattr(stages, "run_private", private)
+    return epochs
 
 
 @dataclass(frozen=True, kw_only=True)

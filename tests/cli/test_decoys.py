@@ -3,43 +3,17 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from atdp_cli.jobs.harden import stages
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.claims import SAME_PATTERN, SAME_SHAPE
-from atdp_cli.training.loop import StageRun, run_plain, run_private
 from atdp_cli.training.objective import Example
 from tests.cli.conftest import Atdp, Harden, Leaky
 
 ENTITIES = ("--tier", "low-entity")
-
-
-@pytest.fixture
-def trained(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Example]]:
-    """The examples that stages train on, an entry an epoch, as the loop over their steps is given them."""
-    epochs: list[Sequence[Example]] = []
-
-    def noting(refresh: Any) -> Any:
-        def noted(epoch: int) -> Sequence[Example]:
-            epochs.append(refresh(epoch))
-            return epochs[-1]
-
-        return noted
-
-    def plain(run: StageRun, **options: Any) -> Any:
-        return run_plain(replace(run, refresh=noting(run.refresh)), **options)
-
-    def private(run: StageRun, **options: Any) -> Any:
-        return run_private(replace(run, refresh=noting(run.refresh)), **options)
-
-    monkeypatch.setattr(stages, "run_plain", plain)
-    monkeypatch.setattr(stages, "run_private", private)
-    return epochs
 
 
 def texts(checkpoint: Path, examples: Sequence[Example]) -> list[str]:

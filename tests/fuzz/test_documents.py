@@ -8,7 +8,14 @@ import pytest
 from atdp_cli.audit.manifest import Manifest, PlantedCanary, read_manifest
 from atdp_cli.jobs.report import as_json, read_audits, read_report, with_audits
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
-from atdp_cli.privacy.ledger import PlainTraining, ReadModel, read_verified, write_ledger
+from atdp_cli.privacy.ledger import (
+    DeclaredTraining,
+    DecoyedText,
+    PlainTraining,
+    ReadModel,
+    read_verified,
+    write_ledger,
+)
 from atdp_cli.report.ci.baseline import make_baseline, new_failures, read_baseline
 from atdp_cli.report.comparison import public_of
 from atdp_cli.report.html import render_html
@@ -16,6 +23,7 @@ from atdp_cli.report.markdown import render_card
 from tests.fuzz.damage import altered, damaged, json_of, node_of, noise, text_of
 from tests.fuzz.survival import INPUTS, SECRET, Choices, survive
 from tests.privacy.ledgers import ledger, release, steps
+from tests.privacy.relations import relation
 from tests.report.documents import private, public
 from tests.report.entries import audit_of
 
@@ -39,6 +47,8 @@ EVENTS = (
     ReadModel(stage="anchored", past="public", weights={"model.safetensors": "ab"}),
     steps(0.1, 1.5, 7),
     release(9.0),
+    DecoyedText(run="0e", stage="decoys", copies=2, relation=relation("shape")),
+    DeclaredTraining(stage="declared", corpora=("0e",), weights={"model.safetensors": "ab"}),
 )
 
 AUDITED = audit_of("models/one", 3, 40_001, 5, max_exposure=3.0).model_copy(

@@ -99,7 +99,7 @@ def test_how_the_json_is_laid_out_does_not_matter(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (('"schema_version": 2', '"schema_version": 3'), "schema_version"),
+        (('"schema_version": 2', '"schema_version": 4'), "schema_version"),
         (('"noise_multiplier": 1.0', '"noise_multiplier": 0.0'), "noise_multiplier"),
         (('"noise_multiplier": 1.0', '"noise_multiplier": NaN'), "the file"),
         (('"sampling_rate": 0.1', '"sampling_rate": 1.5'), "sampling_rate"),

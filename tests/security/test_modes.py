@@ -17,6 +17,7 @@ COMMAND_LINES = (
     line("plant-canary corpus.txt -o planted.txt --manifest m.json --tokenizer model --template ID{digits:2}"),
     line("detect planted.txt -o spans.jsonl --review queue.jsonl"),
     line("redact planted.txt -o redacted.txt --style pseudonym --pseudonym-key key"),
+    line("decoy planted.txt -o decoyed --epochs 1 --recipe decoys"),
     line("harden model --data planted.txt -o out --epochs 1 --review-each-epoch --tier low-entity"),
     ("audit-canary", "out", "--manifest", "m.json", "--exit-zero"),
 )
@@ -45,11 +46,13 @@ def test_files_with_secrets_are_their_owners_alone(place: Path, atdp: Atdp) -> N
         assert ended.code == 0, ended.err
     for name in ("m.json", "queue.jsonl", "key"):
         assert mode(place / name) == 0o600, name
-    for folder in ("out.private", "out.private/review", "planted.txt.private", "cache/atdp"):
+    for folder in ("out.private", "out.private/review", "decoyed.private", "planted.txt.private", "cache/atdp"):
         assert mode(place / folder) == 0o700, folder
     kept = [*(place / "planted.txt.private").iterdir(), *(place / "cache" / "atdp").rglob("*")]
     kept += [*(place / "out.private" / "review").iterdir(), place / "out.private" / "journal.jsonl"]
+    kept.append(place / "decoyed.private" / "corpus.key")
     assert {mode(file) for file in kept if file.is_file()} == {0o600}
+    assert mode(place / "decoyed") == 0o755
     assert mode(place / "out") == 0o755
     assert {mode(file) for file in (place / "out").iterdir()} == {0o644}
 

@@ -38,6 +38,7 @@ COMMAND_LINES = (
     line("detect planted.txt -o spans.jsonl --review queue.jsonl"),
     line("review queue.jsonl"),
     line("redact planted.txt -o redacted.txt"),
+    line("decoy planted.txt -o decoyed --epochs 1"),
     line("harden model --data planted.txt -o out --epochs 1 --manifest m.json"),
     line("harden model --data planted.txt -o dp --recipe atdp --epochs 1"),
     ("audit-canary", "out", "--manifest", "m.json", "--exit-zero"),

@@ -4,12 +4,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+from pydantic import PositiveFloat
+
 from atdp_cli.cli.options.generate import stage_group
 from atdp_cli.options import Option, Options
 from atdp_cli.privacy.ledger import Prior
 from atdp_cli.training.recipe import RECIPES
 
 ASKED, PLANNED, FIGURES = "Hypothetical run", "Hypothetical recipe", "Figures"
+ADOPTED, LIMITED = "A model trained elsewhere", "Limit"
 
 
 class Unknown(StrEnum):
@@ -40,6 +43,27 @@ class LedgerOptions(Options):
     """The ε that --solve must not pass."""
 
 
+class AdoptOptions(Options):
+    """A model that atdp did not train."""
+
+    adopt: Annotated[Path | None, Option(ADOPTED, metavar="MODEL")] = None
+    """Folder of a model that was trained elsewhere on the copies of atdp decoy. Its files are hashed, and
+    MODEL/privacy_ledger.json then says what you declare: that it read nothing else of the corpus, and with --prior
+    public that it started from a checkpoint that never saw it. atdp did not see the training, so it claims no more."""
+
+    ledger: Annotated[tuple[Path, ...], Option(ADOPTED, metavar="OUT|LEDGER")] = ()
+    """With --adopt: the ledger of the copies, and where the training started from a model with a ledger, that as well.
+    Repeatable."""
+
+
+class EpsilonLimitOptions(Options):
+    """What ε may be."""
+
+    max_epsilon: Annotated[PositiveFloat | None, Option(LIMITED)] = None
+    """Exit with 2 unless the strongest guarantee has at most this ε: of the records, or of the flagged characters
+    alone. Where only parameters are given, of their steps."""
+
+
 class CorpusSizeOptions(Options):
     """A recipe, and the size of the corpus."""
 
@@ -65,7 +89,7 @@ class RecipePlanOptions(Options):
     """Seed of the jitter of σ."""
 
     prior: Annotated[Prior, Option(PLANNED, main=True)] = "unknown"
-    """public: the first checkpoint never saw the corpus."""
+    """public: the first checkpoint never saw the corpus. With --adopt: you declare it."""
 
 
 class PlanOptions(CorpusSizeOptions, _Stage, RecipePlanOptions):  # type: ignore[misc]

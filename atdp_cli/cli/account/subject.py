@@ -48,11 +48,10 @@ def account_subject(
     """
     from atdp_cli.jobs.account import read_ledgers, with_delta
 
-    run = (options.sample_rate, options.noise_multiplier, options.steps)
     if (options.solve is None) != (options.target_epsilon is None):
         raise UsageError("--solve and --target-epsilon go together.", "Give both or neither.")
     if ledgers:
-        if any(value is not None for value in (*run, options.solve, *_planned(planning))):
+        if is_hypothetical(options, planning):
             raise UsageError("A ledger and parameters exclude each other.", "Give one of them.")
         whole, each = read_ledgers(ledgers)
         parts = tuple(zip(ledgers, each, strict=True)) if len(each) > 1 else ()
@@ -62,6 +61,12 @@ def account_subject(
     if any(value is not None for value in _planned(planning)):
         raise UsageError("--records, --epochs, --batch-size and --set go with --recipe.", "Add --recipe.")
     return _of_parameters(options, delta)
+
+
+def is_hypothetical(options: LedgerOptions, planning: PlanOptions) -> bool:
+    """Whether parameters or a recipe are given, of a run that nobody has run yet."""
+    run = (options.sample_rate, options.noise_multiplier, options.steps, options.solve)
+    return any(value is not None for value in (*run, *_planned(planning)))
 
 
 def _planned(planning: PlanOptions) -> tuple[object, ...]:

@@ -18,10 +18,12 @@ from atdp_cli.text.options import (
 )
 from atdp_cli.training.options import (
     TRAINING,
+    AcceptOptions,
     AdapterOptions,
     BudgetOptions,
     CorpusOptions,
     DataOptions,
+    DeltaOptions,
     DeviceOptions,
     EngineOptions,
     PriorOptions,
@@ -99,6 +101,8 @@ class HardenOptions(
     ReferenceOptions,
     _Noise,  # type: ignore[misc]
     BudgetOptions,
+    AcceptOptions,
+    DeltaOptions,
     _Others,  # type: ignore[misc]
     PriorOptions,
     DetectionOptions,

@@ -11,7 +11,15 @@ from atdp_cli.cli.terminal.json_lines import ProgressOption
 from atdp_cli.errors import UsageError
 from atdp_cli.options import Option, Options
 from atdp_cli.text.detection.spans import DEFAULT_TIER, PAPER_TIER, Tier
-from atdp_cli.text.options import OUTPUT, RUNNING, CrosscheckOptions, DetectionOptions, FindingOptions, ReadingOptions
+from atdp_cli.text.options import (
+    OUTPUT,
+    RUNNING,
+    CrosscheckOptions,
+    DetectionOptions,
+    FindingOptions,
+    ReadingOptions,
+    WholeReadingOptions,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -98,13 +106,13 @@ class BackendOptions(Options):
         return Local(jobs=processes)
 
 
-def corpus_source(options: ReadingOptions, path: Path) -> "CorpusSource":
+def corpus_source(options: WholeReadingOptions, path: Path) -> "CorpusSource":
     """A corpus as the jobs read it."""
     from atdp_cli.jobs.detect import CorpusSource
     from atdp_cli.text.corpus.shards import parse_shard
 
-    settings = dict(options) | {"shard": None if options.shard is None else parse_shard(options.shard)}
-    return CorpusSource(path=path, **settings)
+    part = options.shard if isinstance(options, ReadingOptions) else None
+    return CorpusSource(path=path, **dict(options) | {"shard": None if part is None else parse_shard(part)})
 
 
 def make_detector(

@@ -1,6 +1,6 @@
 """What a stage does before its first step: releases with noise, decoys drawn by them, and the search for its η."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -70,7 +70,7 @@ def decoy_choice(streams: Streams, position: int, of: str, released: Frequencies
     return by_frequency(integer_draws(streams.stream(position, f"decoys of {of}")), released or {})
 
 
-def fit_frequencies(records: Sequence[FlaggedRecord], sigma: float, noise: KeyStream) -> tuple[Frequencies, Released]:
+def fit_frequencies(records: Iterable[FlaggedRecord], sigma: float, noise: KeyStream) -> tuple[Frequencies, Released]:
     """How often each public item stands in the flagged spans of the records, from one release with noise σ > 0."""
     total = clipped_votes((_votes(record) for record in records), items(), grid_bits(sigma))
     noisy, used = add_release_noise(total, sigma, noise)

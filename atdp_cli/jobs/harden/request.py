@@ -14,7 +14,7 @@ from atdp_cli.files.provenance import file_sha256
 from atdp_cli.jobs.detector import Detector, flags_of
 from atdp_cli.model.folder import check_folder, is_adapter, weight_files
 from atdp_cli.model.seal import ledger_beside
-from atdp_cli.privacy.guarantee import Guarantee, guarantees
+from atdp_cli.privacy.guarantee import Guarantee, check_seen, guarantees
 from atdp_cli.privacy.ledger import Ledger, PlainTraining, Prior
 from atdp_cli.privacy.relation import STABLE_TIERS, Relation
 from atdp_cli.runs.corpus_identity import corpus_commitment, corpus_key, prior_of, redacted_shape, reference_past
@@ -322,6 +322,8 @@ def _check_scaled(recipe: Recipe) -> None:
 def _check_budget(request: HardenRequest, plan: Plan, supported: Sequence[Guarantee]) -> None:
     if request.max_epsilon is None:
         return
+    if not request.accept_declared:
+        check_seen(plan.ledger)
     unbounded = [stage.stage.name for stage in plan.stages if isinstance(mechanism_of(stage.stage), Plain)]
     if unbounded:
         raise BudgetError(

@@ -1,6 +1,6 @@
 """Redaction: flagged spans give way to placeholders; nothing else changes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from atdp_cli.text.detection.spans import Range, Span, merge
@@ -36,6 +36,21 @@ def edits(text: str, spans: Iterable[Span], masking: Masking = BY_LABEL) -> tupl
     merged = merge(spans)
     named = zip(merged, placeholders(text, merged, masking), strict=True)
     return tuple(Edit(span.start, span.end, placeholder) for span, placeholder in named)
+
+
+def edits_by_line(text: str, changes: Sequence[Edit]) -> Iterator[Edit]:
+    """The same edits, none of which holds a line feed: the lines of a record may lie apart in its file.
+
+    Args:
+        changes: Each with as many line feeds in its text as in the place that it takes, as decoys have.
+    """
+    for change in changes:
+        start = change.start
+        lines = zip(text[change.start : change.end].split("\n"), change.text.split("\n"), strict=True)
+        for line, replaced in lines:
+            if line:
+                yield Edit(start, start + len(line), replaced)
+            start += len(line) + 1
 
 
 def apply_edits(text: str, changes: Sequence[Edit]) -> EditedText:

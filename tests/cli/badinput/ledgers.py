@@ -49,7 +49,7 @@ CASES = (
         make=write("ledger.json", '{"kind": "atdp-le'),
         command=ACCOUNT,
         said="ledger.json is not a ledger that this version reads: the file: Invalid JSON. This version reads "
-        "schema_version 1 and 2; take the file as the tool wrote it.",
+        "schema_version 1 to 3; take the file as the tool wrote it.",
     ),
     Case(
         name="ledger a pickle",
@@ -73,7 +73,7 @@ CASES = (
         make=write("ledger.json", "[" * 100_000),
         command=ACCOUNT,
         said="ledger.json is not a ledger that this version reads: the file: Invalid JSON. This version reads "
-        "schema_version 1 and 2; take the file as the tool wrote it.",
+        "schema_version 1 to 3; take the file as the tool wrote it.",
     ),
     Case(
         name="ledger with a figure changed",
@@ -87,7 +87,7 @@ CASES = (
         make=ledger(**event(noise_multiplier=-1.0)),
         command=ACCOUNT,
         said="ledger.json is not a ledger that this version reads: events.0.subsampled_gaussian.noise_multiplier: "
-        "Input should be greater than 0. This version reads schema_version 1 and 2; take the file as the tool "
+        "Input should be greater than 0. This version reads schema_version 1 to 3; take the file as the tool "
         "wrote it.",
     ),
     Case(
@@ -95,7 +95,7 @@ CASES = (
         make=ledger(**event(noise_multiplier=float("nan"))),
         command=ACCOUNT,
         said="ledger.json is not a ledger that this version reads: events.0.subsampled_gaussian.noise_multiplier: "
-        "Input should be a finite number. This version reads schema_version 1 and 2; take the file as the tool "
+        "Input should be a finite number. This version reads schema_version 1 to 3; take the file as the tool "
         "wrote it.",
     ),
     Case(
@@ -103,7 +103,7 @@ CASES = (
         make=ledger(**event(sampling_rate=1.5)),
         command=ACCOUNT,
         said="ledger.json is not a ledger that this version reads: events.0.subsampled_gaussian.sampling_rate: "
-        "Input should be less than or equal to 1. This version reads schema_version 1 and 2; take the file as the "
+        "Input should be less than or equal to 1. This version reads schema_version 1 to 3; take the file as the "
         "tool wrote it.",
     ),
     Case(
@@ -111,7 +111,7 @@ CASES = (
         make=ledger(**event(steps=10**300)),
         command=ACCOUNT,
         said="ledger.json is not a ledger that this version reads: events.0.subsampled_gaussian.steps: Input "
-        "should be less than or equal to 1000000000. This version reads schema_version 1 and 2; take the file as "
+        "should be less than or equal to 1000000000. This version reads schema_version 1 to 3; take the file as "
         "the tool wrote it.",
     ),
     Case(
@@ -120,7 +120,7 @@ CASES = (
         command=ACCOUNT,
         said="ledger.json is not a ledger that this version reads: events.0.subsampled_gaussian.steps: Input "
         "should be a valid integer, got a number with a fractional part. This version reads schema_version "
-        "1 and 2; take the file as the tool wrote it.",
+        "1 to 3; take the file as the tool wrote it.",
     ),
     Case(
         name="ledger with an unknown event",
@@ -128,21 +128,22 @@ CASES = (
         command=ACCOUNT,
         said="ledger.json is not a ledger that this version reads: events.0: Input tag 'magic' found using 'kind' "
         "does not match any of the expected tags: 'plain', 'read_model', 'subsampled_gaussian', "
-        "'gaussian_release'. This version reads schema_version 1 and 2; take the file as the tool wrote it.",
+        "'gaussian_release', 'decoyed_text', 'declared_training'. This version reads schema_version 1 to 3; take the "
+        "file as the tool wrote it.",
     ),
     Case(
         name="ledger with an unknown member",
         make=ledger(color="red"),
         command=ACCOUNT,
         said="ledger.json is not a ledger that this version reads: color: Extra inputs are not permitted. This "
-        "version reads schema_version 1 and 2; take the file as the tool wrote it.",
+        "version reads schema_version 1 to 3; take the file as the tool wrote it.",
     ),
     Case(
         name="ledger of a later version",
-        make=ledger(schema_version=3),
+        make=ledger(schema_version=4),
         command=ACCOUNT,
-        said="ledger.json is not a ledger that this version reads: schema_version: Input should be 1 or 2. This "
-        "version reads schema_version 1 and 2; take the file as the tool wrote it.",
+        said="ledger.json is not a ledger that this version reads: schema_version: Input should be 1, 2 or 3. This "
+        "version reads schema_version 1 to 3; take the file as the tool wrote it.",
     ),
     Case(
         name="ledger that seals a file above",
@@ -163,7 +164,7 @@ CASES = (
         make=both(ledger(), write("b.json", "{}")),
         command=line("account ledger.json b.json"),
         said="b.json is not a ledger that this version reads: unit: Field required. This version reads "
-        "schema_version 1 and 2; take the file as the tool wrote it.",
+        "schema_version 1 to 3; take the file as the tool wrote it.",
     ),
     Case(
         name="ledger and steps",

@@ -26,6 +26,7 @@ BASES = {
     "harden": HARDEN,
     "detect": line("detect corpus.txt --no-store --review queue.jsonl --force"),
     "redact": line("redact corpus.txt --no-store -o redacted.txt --force"),
+    "decoy": line("decoy corpus.txt --spans spans.jsonl -o decoyed --force"),
     "plant-canary": line("plant-canary corpus.txt -o planted.txt --manifest canaries.json --tokenizer model --force"),
     "audit-canary": ("audit-canary", "model", "--canary", "My ID is 49"),
     "audit-corpus": line("audit-corpus model --data corpus.txt --valid held-out.txt --spans spans.jsonl"),

@@ -1,0 +1,1 @@
+"""`atdp decoy`, and what is declared of models that were trained on its copies."""

@@ -1,0 +1,85 @@
+"""`atdp account --adopt`: the ledger of a model that was trained elsewhere, as its user declares it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from atdp_cli.errors import InputError, UsageError
+from atdp_cli.files.atomic_write import atomic_write, check_new
+from atdp_cli.files.provenance import file_sha256, software, timestamp
+from atdp_cli.jobs.account import with_delta
+from atdp_cli.model.folder import base_of, check_folder, is_adapter, weight_files
+from atdp_cli.model.seal import ledger_beside, seal_of, verified_ledger
+from atdp_cli.privacy.compose import compose_ledgers
+from atdp_cli.privacy.guarantee import is_declared
+from atdp_cli.privacy.ledger import (
+    LEDGER_FILE,
+    DeclaredTraining,
+    DecoyedText,
+    Ledger,
+    Prior,
+    ledger_text,
+    new_run,
+)
+
+
+def adopt_model(model: Path, paths: Sequence[Path], *, prior: Prior, delta: float | None, force: bool) -> Ledger:
+    """Write MODEL's ledger, which seals its files: it was trained elsewhere on decoyed text, as its user declares.
+
+    Args:
+        paths: Ledgers of decoyed text, at least one, and of the models that the training started from.
+        prior: Whether the first of these models never saw the corpora.
+        delta: Another δ than the ledgers' smallest.
+        force: Replace a ledger beside the model, but for one that fits it and was not declared.
+
+    Raises:
+        UsageError: There is a ledger already, none is of decoyed text, or --prior contradicts one.
+        InputError: The model or a ledger cannot be used.
+    """
+    check_folder(model)
+    target = model / LEDGER_FILE
+    check_new(target, force=force)
+    if target.exists():
+        _check_undeclared(model)
+    composed = compose_ledgers(_with_base(model, [verified_ledger(path) for path in paths]))
+    runs = dict.fromkeys(event.run for event in composed.events if isinstance(event, DecoyedText))
+    if not runs:
+        raise UsageError(
+            "No --ledger is of decoyed text.", "Give the folder that atdp decoy wrote, on whose copies it was trained."
+        )
+    if prior == "public" and composed.prior == "unknown":
+        raise UsageError(
+            "--prior public contradicts a --ledger, by which the past of the first checkpoint is unknown.",
+            "Leave --prior out.",
+        )
+    weights = {file.name: file_sha256(file) for file in weight_files(model)}
+    declared = DeclaredTraining(stage="declared", corpora=tuple(run for run in runs if run), weights=weights)
+    adopted = composed.model_copy(
+        update={
+            "events": (*composed.events, declared),
+            "prior": prior,
+            "run": new_run(),
+            "seal": seal_of(model),
+            "created": timestamp(),
+            "software": software(),
+        }
+    )
+    adopted = with_delta(adopted, delta)
+    with atomic_write(target, replace=force) as stream:
+        stream.write(ledger_text(adopted).encode())
+    return verified_ledger(model)
+
+
+def _check_undeclared(model: Path) -> None:
+    """Refuse to declare away what atdp knows of a model."""
+    try:
+        present = verified_ledger(model)
+    except InputError:
+        return
+    if not is_declared(present):
+        raise UsageError(f"{model / LEDGER_FILE} fits the model: atdp wrote both.", "Leave --adopt out.")
+
+
+def _with_base(model: Path, ledgers: Sequence[Ledger]) -> Sequence[Ledger]:
+    """The ledgers, and behind them that of an adapter's base."""
+    base = ledger_beside(base_of(model)) if is_adapter(model) else None
+    return ledgers if base is None else (*ledgers, base)

@@ -1,0 +1,127 @@
+"""`atdp decoy` as a function: copies of a corpus with decoys, one an epoch, and the ledger of what they tell.
+
+The corpus is read once to count and commit to its records, once to find spans and count their words, and once a copy;
+a record at a time is in memory. The spans between the passes lie in OUT.partial/ and go with it.
+"""
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from atdp_cli.errors import ConformanceError, InputError, RunError
+from atdp_cli.events import Notify
+from atdp_cli.files.provenance import software, timestamp
+from atdp_cli.jobs.decoy.drawing import copy_edits
+from atdp_cli.jobs.decoy.folder import copies_folder, copy_names
+from atdp_cli.jobs.decoy.request import DecoyPlan, DecoyRequest
+from atdp_cli.jobs.detect import DetectionCounts, count_skipped, no_counts
+from atdp_cli.jobs.harden.encoding import FlaggedRecord
+from atdp_cli.jobs.harden.releases import decoy_choice, fit_frequencies
+from atdp_cli.jobs.redact import spans_of_records
+from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, write_ledger
+from atdp_cli.runs.laws import first_broken, noise_law
+from atdp_cli.runs.streams import Streams
+from atdp_cli.text.corpus.records import select_records
+from atdp_cli.text.corpus.rewriting import rewrite_corpus
+from atdp_cli.text.detection.span_file import spans_line
+from atdp_cli.text.detection.spans import merge
+from atdp_cli.text.redaction.decoys import WITHOUT
+from atdp_cli.text.redaction.frequencies import Frequencies
+
+SPANS = ".spans.jsonl"
+"""In the folder while it is written; gone when it appears."""
+
+POSITION = 0
+"""Of the stage in a run of harden that would draw the same decoys."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenCopies:
+    """What was written.
+
+    Attributes:
+        copies: The files, one an epoch, in their order.
+        ledger: As it lies beside them.
+    """
+
+    copies: tuple[Path, ...]
+    ledger: Ledger
+    counts: DetectionCounts
+
+
+def write_copies(request: DecoyRequest, plan: DecoyPlan, notify: Notify) -> WrittenCopies:
+    """Write the copies and their ledger into a folder that appears whole or not at all.
+
+    Raises:
+        InputError: The corpus, the spans or a list cannot be used, or a span has no decoy.
+        RunError: The corpus changed while it was read, or the disk is full.
+    """
+    before, counts = _state(request.corpus.path), no_counts(request.detector)
+    streams = Streams(seed=request.seed)
+    names = copy_names(request.corpus.path, request.epochs)
+    with copies_folder(request.output, plan.key, force=request.force) as folder:
+        flagged = _found(request, folder / SPANS, counts, notify)
+        fitted = _released(plan, flagged, streams)
+        if counts.records != plan.records:
+            raise _changed(request.corpus.path)
+        for epoch, name in enumerate(names, start=1):
+            choose = decoy_choice(streams, POSITION, f"epoch {epoch}", fitted)
+            skip = count_skipped(request.corpus, no_counts(request.detector))
+            edits = copy_edits(folder / SPANS, choose, request.equality)
+            rewrite_corpus(request.corpus.path, folder / name, edits, request.corpus, skip)
+        if _state(request.corpus.path) != before:
+            raise _changed(request.corpus.path)
+        ledger = plan.ledger.model_copy(update={"created": timestamp(), "software": software()})
+        write_ledger(folder / LEDGER_FILE, ledger)
+    return WrittenCopies(copies=tuple(request.output / name for name in names), ledger=ledger, counts=counts)
+
+
+def _found(request: DecoyRequest, spans: Path, counts: DetectionCounts, notify: Notify) -> Iterator[FlaggedRecord]:
+    """Each record with its spans, which are also written to a file for the passes to come."""
+    corpus = request.corpus
+    records = select_records(corpus.path, corpus, count_skipped(corpus, counts))
+    with open(spans, "x", encoding="utf-8", opener=_private) as stream:
+        for record, found in spans_of_records(records, corpus, request.detector, notify, counts, request.spans):
+            merged = merge(found)
+            if contextual := sorted({span.label for span in merged} & WITHOUT):
+                raise InputError(
+                    f"The spans hold words of a contextual tier ({', '.join(contextual)}), and decoys stand for "
+                    "entities.",
+                    "Write them again by atdp detect --tier high-entity.",
+                )
+            counts.records += 1
+            counts.flagged.add(record.text, merged)
+            stream.write(spans_line(record.id, merged) + "\n")
+            yield FlaggedRecord(record, merged)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _released(plan: DecoyPlan, flagged: Iterator[FlaggedRecord], streams: Streams) -> Frequencies | None:
+    """How often decoys are drawn, with noise as the ledger has it; None where they are drawn uniformly.
+
+    Nothing of it is anywhere but in memory until the copies appear beside the ledger.
+    """
+    if plan.release is None:
+        deque(flagged, maxlen=0)
+        return None
+    sigma = plan.release.noise_multiplier * plan.release.sensitivity
+    fitted, used = fit_frequencies(flagged, sigma, streams.fresh_stream(POSITION, "frequencies"))
+    law = noise_law("the release", squares=used.squares, coordinates=used.coordinates, standard_deviation=sigma)
+    if used.standard_deviation != sigma or first_broken([law]) is not None:
+        raise ConformanceError("The noise of the release is not what the ledger says.", "Nothing was published.")
+    return fitted
+
+
+def _state(corpus: Path) -> tuple[int, ...]:
+    """What changes with a file's content."""
+    about = corpus.stat()
+    return about.st_ino, about.st_size, about.st_mtime_ns
+
+
+def _changed(corpus: Path) -> RunError:
+    return RunError(f"{corpus} changed while it was read.", "Leave the file as it is until atdp is done.")
