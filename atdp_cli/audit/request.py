@@ -120,6 +120,15 @@ class CanaryTargets:
         """Whether the secrets were drawn at random."""
         return self.manifest is not None and self.manifest.calibrated
 
+    @property
+    def scored(self) -> Template:
+        """The template of what a model reads; its secrets are those of `template`."""
+        return self.template if self.manifest is None else self.manifest.scored()
+
+    def reader(self, tokenizer: "PreTrainedTokenizerFast") -> "PreTrainedTokenizerFast":
+        """The tokenizer that splits the records of `scored`."""
+        return tokenizer if self.manifest is None else self.manifest.reader(tokenizer)
+
     def mismatch(self, tokenizer: "PreTrainedTokenizerFast") -> str | None:
         """Why the planted tokens are not those that `tokenizer` would audit; None if they are."""
         return None if self.manifest is None else token_mismatch(self.manifest, tokenizer)

@@ -11,15 +11,28 @@ from atdp_cli.text.detection.spans import Tier
 DATA, DETECTION, CROSSCHECK, OUTPUT, RUNNING = "Data", "Detection", "Cross-check", "Output", "Running"
 
 
-class RecordOptions(Options):
+class TextFieldOptions(Options):
+    """Where a record's text is."""
+
+    text_field: Annotated[str, Option(DATA, fingerprint="records")] = "text"
+    """JSON Lines, CSV, Parquet: the field or column that holds the text. In JSON Lines and Parquet it may hold a
+    conversation, a list of messages with role and content, as --text-field messages; see docs/chat.md."""
+
+
+class ChatTemplateOptions(Options):
+    """How conversations are rendered."""
+
+    chat_template: Annotated[str | None, Option(DATA, metavar="NAME", fingerprint="records")] = None
+    """Conversations: which of the tokenizer's chat templates renders them, where it has several. Default: the one named
+    default."""
+
+
+class RecordOptions(TextFieldOptions):
     """What a record is."""
 
     unit: Annotated[str, Option(DATA, fingerprint="recipe", public=True)] = "line"
     """What one record, the unit of privacy, is: line, paragraph, document, or the field (JSON Lines) or column (CSV,
     Parquet) whose equal values make one record."""
-
-    text_field: Annotated[str, Option(DATA, fingerprint="records")] = "text"
-    """JSON Lines, CSV, Parquet: the field or column that holds the text."""
 
 
 class IdOptions(RecordOptions):

@@ -1,6 +1,7 @@
 """Records: the privacy unit, read from a corpus."""
 
 import itertools
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +16,39 @@ Unit = str
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """A message of a conversation: who speaks, and which characters of the record's text are its content.
+
+    Attributes:
+        start, end: Code points, end exclusive; none where nothing is said.
+    """
+
+    role: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """One privacy unit.
 
     Attributes:
         id: For a text file the number of the unit's first line, from 1; unique wherever the corpus's
             own ids are.
-        text: The text, without its line ending.
+        text: The text, without its line ending; of a conversation the contents, a line feed between two.
+        turns: Of a conversation: its messages, in order. No span reaches from one into another.
     """
 
     id: str
     text: str
+    turns: tuple[Turn, ...] = ()
+
+    @property
+    def canonical(self) -> str:
+        """The text, and of a conversation who says what: by this two runs tell whether a record is the same."""
+        if not self.turns:
+            return self.text
+        return json.dumps([[turn.role, self.text[turn.start : turn.end]] for turn in self.turns])
 
 
 def read_records(
@@ -76,9 +99,7 @@ def select_records(path: Path, selection: Selection, on_error: OnError = raise_e
 
 def grouped(segments: Iterator[Segment], selection: Selection) -> Iterator[tuple[Segment, ...]]:
     """Segments record by record; the segment that ends the file comes last, alone."""
-    if selection.unit == "line":
-        yield from ((segment,) for segment in segments)
-    elif streams(selection):
+    if streams(selection):
         for _, group in itertools.groupby(segments, key=lambda segment: segment.record):
             yield tuple(group)
     else:
@@ -92,4 +113,14 @@ def grouped(segments: Iterator[Segment], selection: Selection) -> Iterator[tuple
 
 def record_of(segments: tuple[Segment, ...]) -> Record:
     """The record that its segments make up."""
-    return Record(segments[0].id, "\n".join(segment.text or "" for segment in segments))
+    return Record(segments[0].id, "\n".join(segment.text or "" for segment in segments), tuple(_turns(segments)))
+
+
+def _turns(segments: tuple[Segment, ...]) -> Iterator[Turn]:
+    place = 0
+    for turn, group in itertools.groupby(segments, key=lambda segment: segment.turn):
+        parts = list(group)
+        end = place + sum(len(part.text or "") + 1 for part in parts) - 1
+        if turn >= 0:
+            yield Turn(parts[0].role, place, end)
+        place = end + 1

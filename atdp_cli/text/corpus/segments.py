@@ -19,6 +19,8 @@ class Segment:
         written: The text as it stands in the file, where that can differ from `text`.
         spelled: Gives another text as it would stand here.
         row: Parquet, which has rows in place of characters: the row, from 0.
+        turn: Of a conversation: the message that the text belongs to, from 0.
+        role: Who speaks there.
     """
 
     before: str
@@ -28,6 +30,8 @@ class Segment:
     written: str | None = None
     spelled: Callable[[str], str] = str
     row: int = -1
+    turn: int = -1
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)
