@@ -51,15 +51,15 @@ class Conversation(BaseModel):
 
     Attributes:
         role: Who says it.
+        before: What the template writes before it; what is said follows.
         chat_template: Which of the tokenizer's templates renders it; None for the only one, or that named default.
-        before: What the template writes before it. The audit scores what follows this.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     role: Role
-    chat_template: str | None
     before: str
+    chat_template: str | None = None
 
 
 class Manifest(BaseModel):

@@ -76,9 +76,9 @@ def plant_canary_command(
 
     if options.role is None and options.again is None and (chat.chat_template or reading.text_field != "text"):
         raise UsageError("--text-field and --chat-template are about conversations.", "Add --role, or leave them out.")
-    said = None
+    conversation = None
     if options.role is not None:
-        said = Said(role=options.role, text_field=reading.text_field, chat_template=chat.chat_template)
+        conversation = Said(role=options.role, text_field=reading.text_field, chat_template=chat.chat_template)
     output, manifest = options.output, options.manifest
     canaries = (
         draw_canaries(
@@ -89,7 +89,7 @@ def plant_canary_command(
             kind=options.kind,
             corpus=corpus,
             model=options.tokenizer,
-            said=said,
+            said=conversation,
         )
         if options.again is None
         else known_canaries(options.again, reading.text_field)
