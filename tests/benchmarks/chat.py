@@ -71,7 +71,8 @@ def measure(folder: Path, conversations: int, canaries: int, repeats: int) -> di
     field = ("--text-field", "messages")
     plant = ("--count", canaries, "--repeats", repeats, "--role", "assistant", "--tokenizer", base)
     run("plant-canary", "plant-canary", corpus, "-o", planted, "--manifest", manifest, *plant, *field)
-    data = ("--data", planted, *field, "--manifest", manifest, "--max-windows-per-unit", 2, "--no-store", "--threads", 1)
+    cut = ("--max-windows-per-unit", 2)
+    data = ("--data", planted, *field, "--manifest", manifest, *cut, "--no-store", "--threads", 1)
     trained, hardened = folder / "trained", folder / "hardened"
     no_dp = run("no-dp", "harden", base, "-o", trained, "--recipe", "no-dp", *data)
     before = audit("audit before", trained)

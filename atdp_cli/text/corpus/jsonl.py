@@ -47,7 +47,8 @@ def json_segments(path: Path, selection: Selection, on_error: OnError) -> Iterat
         for piece in pieces:
             here = before + text[place : piece.start]
             written = text[piece.start : piece.end]
-            yield Segment(here, piece.text, index, id_, written, _spelled, turn=piece.turn, role=piece.role)
+            more = piece is not pieces[-1]
+            yield Segment(here, piece.text, index, id_, written, _spelled, turn=piece.turn, role=piece.role, more=more)
             before, place = "", piece.end
         before = text[place:] + ending
     yield Segment(before, None)

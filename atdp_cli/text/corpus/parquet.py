@@ -41,7 +41,8 @@ def parquet_segments(path: Path, selection: Selection, on_error: OnError) -> Ite
                     continue
                 index = record(id_)
                 for part in parts:
-                    yield Segment("", part.text, index, id_, row=row - 1, turn=part.turn, role=part.role)
+                    more = part is not parts[-1]
+                    yield Segment("", part.text, index, id_, row=row - 1, turn=part.turn, role=part.role, more=more)
     yield Segment("", None)
 
 

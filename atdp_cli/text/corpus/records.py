@@ -99,9 +99,16 @@ def select_records(path: Path, selection: Selection, on_error: OnError = raise_e
 
 def grouped(segments: Iterator[Segment], selection: Selection) -> Iterator[tuple[Segment, ...]]:
     """Segments record by record; the segment that ends the file comes last, alone."""
-    if streams(selection):
-        for _, group in itertools.groupby(segments, key=lambda segment: segment.record):
-            yield tuple(group)
+    if selection.unit == "line":
+        group: list[Segment] = []
+        for segment in segments:
+            group.append(segment)
+            if not segment.more:  # so that a record is given before the next line is read
+                yield tuple(group)
+                group = []
+    elif streams(selection):
+        for _, side_by_side in itertools.groupby(segments, key=lambda segment: segment.record):
+            yield tuple(side_by_side)
     else:
         groups: dict[int, list[Segment]] = {}
         for segment in segments:

@@ -21,6 +21,7 @@ class Segment:
         row: Parquet, which has rows in place of characters: the row, from 0.
         turn: Of a conversation: the message that the text belongs to, from 0.
         role: Who speaks there.
+        more: Whether the next segment is of the same conversation.
     """
 
     before: str
@@ -32,6 +33,7 @@ class Segment:
     row: int = -1
     turn: int = -1
     role: str = ""
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
