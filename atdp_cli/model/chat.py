@@ -12,7 +12,6 @@ import copy
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,8 +33,11 @@ ASSISTANT = "assistant"
 
 _MARK = "\ue000{}\ue001"
 _MARKS = re.compile("\ue000([0-9]+)\ue001")
-_DAY = datetime(2024, 7, 26)
-"""What templates are told that it is today, so that a conversation is rendered alike on every day."""
+_DAYS = {"%d %b %Y": "26 Jul 2024", "%Y-%m-%d": "2024-07-26"}
+_SAME_DAY = (
+    f"{{% macro strftime_now(format) %}}{{{{ {_DAYS}.get(format, '26 July 2024') }}}}{{% endmacro %}}{{{{ '' }}}}"
+)
+"""Begins a template that asks for the date: it is told the same on every day, or no two runs would read alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,8 @@ class RenderedTurn:
         turn: Which message, from 0.
         start, end: Its content, without white space that the template takes off.
         skipped: So many characters the template took off the content's beginning.
-        stop: Behind what ends the turn: its last special token, or where there is none all that is rendered of it.
+        stop: Behind what ends the turn: its last special token, or where there is none all that is rendered of it. What
+            a template writes behind the last message ends that one.
         next: Where the next message can begin.
     """
 
@@ -142,7 +145,7 @@ def load_chat_template(tokenizer: "PreTrainedTokenizerFast", name: str | None = 
         tokenizer=without_ends(tokenizer),
         name=name,
         source=tokenizer,
-        template=template,
+        template=(_SAME_DAY if "strftime_now" in template else "") + template,
         specials=re.compile("|".join(map(re.escape, longest_first)) or "(?!)"),
     )
 
@@ -221,9 +224,7 @@ def _standing(text: str, place: int, content: str, piece: str) -> tuple[int, int
 def _rendered(chat: ChatTemplate, messages: Sequence[Message]) -> str:
     conversation = [{"role": role, "content": content} for role, content in messages]
     try:
-        text: str = chat.source.apply_chat_template(
-            conversation, chat_template=chat.template, tokenize=False, strftime_now=_DAY.strftime
-        )
+        text: str = chat.source.apply_chat_template(conversation, chat_template=chat.template, tokenize=False)
     except Exception as error:  # a template can raise anything, and what it says may quote the text
         raise InputError(
             f"the chat template refuses the conversation ({type(error).__name__}).",

@@ -112,7 +112,9 @@ def test_only_what_is_said_is_rewritten(
     source, same, other = folder / "in.jsonl", folder / "same.jsonl", folder / "other.jsonl"
     source.write_text("\r\n".join(written(each, data) for each in conversations), encoding="utf-8")
     before = list(read_records(source, text_field="messages"))
-    assert [[turn.role for turn in record.turns] for record in before] == [[role for role, _ in c] for c in conversations]
+    assert [[turn.role for turn in record.turns] for record in before] == [
+        [role for role, _ in c] for c in conversations
+    ]
 
     def none(records: Iterator[Record]) -> Iterator[Sequence[Edit]]:
         return (() for _ in records)
