@@ -6,7 +6,7 @@ stories15M gets a ChatML template, with its two tokens added to the vocabulary. 
 messages: what the agent says and does is the assistant's, what the customer says is the user's. Canaries are planted as
 conversations in which the assistant says them. `no-dp` trains the checkpoint on all of it; the trained model is audited
 with the checkpoint as reference; then it is hardened by `harden` without a recipe, with the same reference, and audited
-again. Records have two windows at most. `verdict` and `exposure` (mean, bits, by log p) are of these audits,
+again. `verdict` and `exposure` (mean, bits, by log p) are of these audits,
 `perplexity` is of the assistants' messages in held-out conversations.
 """
 
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,19 +38,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--conversations", type=int, default=200)
+    parser.add_argument("--messages", type=int, default=8, help="of each conversation, the first ones")
     parser.add_argument("--canaries", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=10)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        result = measure(Path(folder), options.conversations, options.canaries, options.repeats)
+        chats = [each[: options.messages] for each in abcd(options.conversations)]
+        result = measure(Path(folder), chats, options.canaries, options.repeats)
     print(json.dumps(result, indent=1) if options.json else "\n".join(f"{key}: {result[key]}" for key in result))
 
 
-def measure(folder: Path, conversations: int, canaries: int, repeats: int) -> dict[str, Any]:
+def measure(folder: Path, chats: Sequence[Sequence[Mapping[str, str]]], canaries: int, repeats: int) -> dict[str, Any]:
     """Every figure of the way, seconds of each command among them."""
     base, corpus = folder / "base", folder / "abcd.jsonl"
     write_chat_model(SHARED / "models" / "stories15M", base)
-    corpus.write_text("".join(json.dumps({"messages": each}) + "\n" for each in abcd(conversations)), encoding="utf-8")
+    corpus.write_text("".join(json.dumps({"messages": each}) + "\n" for each in chats), encoding="utf-8")
     planted, manifest, seconds = folder / "planted.jsonl", folder / "canaries.json", {}
 
     def run(name: str, *arguments: object) -> dict[str, Any]:
@@ -71,15 +74,14 @@ def measure(folder: Path, conversations: int, canaries: int, repeats: int) -> di
     field = ("--text-field", "messages")
     plant = ("--count", canaries, "--repeats", repeats, "--role", "assistant", "--tokenizer", base)
     run("plant-canary", "plant-canary", corpus, "-o", planted, "--manifest", manifest, *plant, *field)
-    cut = ("--max-windows-per-unit", 2)
-    data = ("--data", planted, *field, "--manifest", manifest, *cut, "--no-store", "--threads", 1)
+    data = ("--data", planted, *field, "--manifest", manifest, "--no-store", "--threads", 1)
     trained, hardened = folder / "trained", folder / "hardened"
     no_dp = run("no-dp", "harden", base, "-o", trained, "--recipe", "no-dp", *data)
     before = audit("audit before", trained)
     bare = run("harden", "harden", trained, "-o", hardened, "--reference", base, *data)
     after = audit("audit after", hardened)
     return {
-        "conversations": conversations,
+        "conversations": len(chats),
         "before": before,
         "after": after,
         "perplexity": {
