@@ -24,14 +24,13 @@ OWN = (
 )
 TEMPLATES = {"ChatML": CHATML, "Llama": LLAMA, "own": OWN}
 SPECIAL = ["<|im_start|>", "<|im_end|>", "<|header|>", "<|/header|>", "<|eot|>"]
-ENDS = {"ChatML": "<|im_end|>", "Llama": "<|eot|>", "own": {"assistant": " (over)\n"}}
-"""What ends a turn and is learnt; that of our own template depends on the role."""
+ENDS = {"ChatML": "<|im_end|>", "Llama": "<|eot|>"}
+"""What ends a turn and is learnt; in our own template that depends on the role."""
 
 
 def end_of(template: str, role: str) -> str:
     """What ends a turn of a role and is learnt."""
-    end = ENDS[template]
-    return end if isinstance(end, str) else end.get(role, "\n")
+    return ENDS.get(template, " (over)\n" if role == "assistant" else "\n")
 
 
 def write_chat_checkpoint(folder: Path, lines: list[str], template: str = CHATML) -> Path:

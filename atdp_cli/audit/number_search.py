@@ -109,6 +109,11 @@ def _eligible(
 ) -> Iterator[LocatedNumber]:
     """The numbers that can be tested; counts them, and what is skipped."""
     for number, (record, spans) in enumerate(records, start=1):
+        if record.turns:
+            raise UsageError(
+                "Numbers are ranked in texts, and the corpus holds conversations.",
+                "Map them with atdp audit-corpus, or plant canaries with plant-canary --role.",
+            )
         for span in merge(spans):
             kind = _kind(record.text, span)
             if kind is not None:

@@ -211,6 +211,16 @@ def in_rendered(rendered: Rendered, starts: Sequence[int], ranges: Iterable[Rang
     return tuple(places)
 
 
+def in_contents(rendered: Rendered, starts: Sequence[int], place: Range) -> Range | None:
+    """The inverse of `in_rendered` for one range: the longest part of it that is somebody's words, if any is."""
+    parts = [
+        (max(place[0], turn.start), min(place[1], turn.end), starts[turn.turn] + turn.skipped - turn.start)
+        for turn in rendered.turns
+    ]
+    start, end, moved = max(parts, key=lambda part: part[1] - part[0], default=(0, 0, 0))
+    return (start + moved, end + moved) if start < end else None
+
+
 def _standing(text: str, place: int, content: str, piece: str) -> tuple[int, int] | None:
     """How many characters of a content are taken off its beginning, and where the rest ends, before the piece."""
     skipped = len(content) - len(content.lstrip())

@@ -105,7 +105,8 @@ def test_the_gradient_is_that_of_the_whole_turns(named: tuple[str, Checkpoint]) 
     name, checkpoint = named
     chat = load_chat_template(checkpoint.tokenizer)
     messages = [("user", "Emma?"), ("assistant", "She said no."), ("user", "Why"), ("assistant", "Berlin.")]
-    for loss_on, spoken in (("assistant", (1, 3)), ("all", (0, 1, 2, 3))):
+    cases: tuple[tuple[LossOn, tuple[int, ...]], ...] = (("assistant", (1, 3)), ("all", (0, 1, 2, 3)))
+    for loss_on, spoken in cases:
         [[window]] = encode([flagged(messages)], Text.RAW, encoding_of(checkpoint, loss_on, 200))
         said = [messages[turn][1] + end_of(name, messages[turn][0]) for turn in spoken]
         learnt = "".join(chat.tokenizer.decode(token) for token in window.token_ids[window.targets].tolist())

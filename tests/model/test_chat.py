@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +69,8 @@ def test_marked_characters_are_the_same_in_both_texts(
     chats: dict[str, ChatTemplate], name: str, messages: Messages, data: st.DataObject
 ) -> None:
     rendered = render(chats[name], messages)
-    text, starts = "\n".join(content for _, content in messages), []
-    for _, content in messages:
-        starts.append(starts[-1] + last + 1 if starts else 0)
-        last = len(content)
+    text = "\n".join(content for _, content in messages)
+    starts = list(accumulate((len(content) + 1 for _, content in messages[:-1]), initial=0))
     for number, (role, content) in enumerate(messages):
         if not content:
             continue

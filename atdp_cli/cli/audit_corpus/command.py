@@ -13,7 +13,7 @@ from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadO
 from atdp_cli.cli.terminal.ci_files import file_uri, write_ci_files
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
 from atdp_cli.errors import UsageError
-from atdp_cli.text.options import DetectionOptions, RecordOptions, ReplacingOptions
+from atdp_cli.text.options import ChatTemplateOptions, DetectionOptions, RecordOptions, ReplacingOptions
 from atdp_cli.training.options import DeviceOptions
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _EXIT_CODES = {None: 0, "PASS": 0, "FAIL": 1, "INCONCLUSIVE": 4}
 def audit_corpus_command(
     corpus: MappedDataOptions,
     records: RecordOptions,
+    chat: ChatTemplateOptions,
     mapping: MapOptions,
     against: MapBaselineOptions,
     detection: DetectionOptions,
@@ -65,6 +66,7 @@ def audit_corpus_command(
         valid=corpus.valid,
         unit=records.unit,
         text_field=records.text_field,
+        chat_template=chat.chat_template,
         holdout_by=corpus.holdout_by,
         detector=detector,
         device=computing.device,
