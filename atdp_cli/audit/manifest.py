@@ -52,6 +52,7 @@ class Conversation(BaseModel):
     Attributes:
         role: Who says it.
         before: What the template writes before it; what is said follows.
+        end: The tokenizer's end token, which packing puts between conversations; None where it has none.
         chat_template: Which of the tokenizer's templates renders it; None for the only one, or that named default.
     """
 
@@ -59,6 +60,7 @@ class Conversation(BaseModel):
 
     role: Role
     before: str
+    end: str | None = None
     chat_template: str | None = None
 
 
@@ -134,12 +136,17 @@ class Manifest(BaseModel):
         """
         return parse_template(self.template, self.choices)
 
-    def scored(self) -> Template:
-        """The template of what a model reads: of a conversation what is rendered, up to the end of what is said."""
-        template = self.slots()
-        if self.conversation is None:
+    def scored(self, *, packed: bool = False) -> Template:
+        """The template of what a model reads: of a conversation what is rendered, up to the end of what is said.
+
+        Args:
+            packed: Behind the end token of another conversation.
+        """
+        template, said = self.slots(), self.conversation
+        if said is None:
             return template
-        return Template((self.conversation.before + template.texts[0], *template.texts[1:]), template.slots)
+        before = (said.end or "" if packed else "") + said.before
+        return Template((before + template.texts[0], *template.texts[1:]), template.slots)
 
     def reader(self, tokenizer: "PreTrainedTokenizerFast") -> "PreTrainedTokenizerFast":
         """The tokenizer that splits the records of `scored`: a chat template writes what begins and ends them."""
@@ -221,7 +228,8 @@ def canary_conversation(chat: ChatTemplate, role: Role, template: Template) -> C
         raise InputError(
             "The chat template takes white space off the canaries' ends.", "Leave it out of their --template."
         )
-    return Conversation(role=role, chat_template=chat.name, before=rendered.text[: turn.start])
+    before, end = rendered.text[: turn.start], chat.source.eos_token
+    return Conversation(role=role, chat_template=chat.name, before=before, end=end)
 
 
 def tokens_after(manifest: Manifest, tokenizer: "PreTrainedTokenizerFast") -> tuple[int, ...]:
@@ -244,14 +252,18 @@ def tokens_after(manifest: Manifest, tokenizer: "PreTrainedTokenizerFast") -> tu
     return whole[len(first.token_ids) :]
 
 
-def token_mismatch(manifest: Manifest, tokenizer: "PreTrainedTokenizerFast") -> str | None:
+def token_mismatch(manifest: Manifest, tokenizer: "PreTrainedTokenizerFast", *, packed: bool = False) -> str | None:
     """Why the planted tokens are not those that `tokenizer` would audit; None if they are.
 
     Training appends the end token to a record; the comparison, like the audit, is of what comes before it.
+
+    Args:
+        packed: As for `Manifest.scored`.
     """
-    scored, reader = manifest.scored(), manifest.reader(tokenizer)
+    scored, reader = manifest.scored(packed=packed), manifest.reader(tokenizer)
+    end = (tokenizer.eos_token_id,) if packed else ()
     for canary in manifest.canaries:
-        if tuple(encode_record(reader, scored.record(canary.secret))) != canary.token_ids:
+        if tuple(encode_record(reader, scored.record(canary.secret))) != end + canary.token_ids:
             return "This tokenizer splits the canaries into other tokens than those they were planted as."
     if tokenizer_fingerprint(tokenizer) != manifest.tokenizer_sha256:
         return "The canaries were planted for another tokenizer, which may split other candidates otherwise."

@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from atdp_cli.audit.attacks.membership import canary_records
+from atdp_cli.audit.request import load_request
+from atdp_cli.model.checkpoint import load_checkpoint
 from tests.chats import CHATML, OWN, small_conversations, write_chat_checkpoint, write_conversations
 from tests.cli.conftest import Atdp
 from tests.small import small_lines
@@ -64,10 +68,33 @@ def test_canaries_are_said_trained_on_and_found(atdp: Atdp, chats: Path, chat_mo
     assert any("renders the canaries otherwise" in reason for reason in refused["reasons"])
 
 
+def test_packed_canaries_are_scored_behind_an_end_token(atdp: Atdp, chats: Path, chat_model: Path) -> None:
+    _, manifest = plant(atdp, chats, chat_model, "--role", "system", "--count", 3, "--repeats", 1)
+    checkpoint = load_checkpoint(chat_model)
+    for packed in (False, True):
+        canaries = load_request(manifest, None, packed=packed)
+        assert canaries is not None
+        assert canaries.mismatch(checkpoint.tokenizer) is None
+        found = canary_records(checkpoint, canaries, canaries.targets, name="it").log_p
+        template = canaries.template
+        for target, score in zip(canaries.targets, found, strict=True):
+            messages = [{"role": "system", "content": template.record(template.secret(target.index))}]
+            text = checkpoint.tokenizer.apply_chat_template(messages, tokenize=False).removesuffix("<|im_end|>\n")
+            text = ("<|endoftext|>" if packed else "") + text
+            ids = torch.tensor([checkpoint.tokenizer(text, add_special_tokens=False)["input_ids"]])
+            with torch.inference_mode():
+                log_p = checkpoint.model(ids).logits.double().log_softmax(-1)[0, :-1]
+            assert score == pytest.approx(float(log_p.gather(1, ids[0, 1:, None]).sum()), abs=1e-3)
+    audited = atdp("audit-canary", chat_model, "--manifest", manifest, "--packed", "--json", "-q")
+    assert audited.json["models"][0]["verdict"] == "INCONCLUSIVE"  # three canaries show little
+    assert not any("planted" in reason for reason in audited.json["models"][0]["reasons"])
+    refused = atdp("audit-canary", chat_model, "--canary", "My ID is 1234", "--packed", "-q")
+    assert refused.code == 2
+    assert "--packed is about the conversations of a manifest" in " ".join(refused.err.split())
+
+
 @pytest.mark.parametrize("recipe", ["atdp", "decoys"])
-def test_conversations_are_hardened_on(
-    atdp: Atdp, chats: Path, chat_model: Path, tmp_path: Path, recipe: str
-) -> None:
+def test_conversations_are_hardened_on(atdp: Atdp, chats: Path, chat_model: Path, tmp_path: Path, recipe: str) -> None:
     run = ("--recipe", recipe, "--epochs", 1, "--insecure-seed", 1, "-q", "--threads", 1, "--json")
     ended = atdp("harden", chat_model, "--data", chats, *FIELD, "-o", tmp_path / "out", *run)
     assert ended.code == 0, ended.err
@@ -91,7 +118,9 @@ def test_only_contents_are_redacted(atdp: Atdp, chats: Path, tmp_path: Path) -> 
     spans, redacted = tmp_path / "spans.jsonl", tmp_path / "redacted.jsonl"
     assert atdp("detect", chats, *FIELD, "-o", spans, "-q", "--no-store").code == 0
     assert atdp("redact", chats, *FIELD, "-o", redacted, "-q", "--spans", spans).code == 0
-    before, after = ([json.loads(line)["messages"] for line in file.open()] for file in (chats, redacted))
+    before, after = (
+        [json.loads(line)["messages"] for line in file.read_text().splitlines()] for file in (chats, redacted)
+    )
     assert [[each["role"] for each in chat] for chat in before] == [[each["role"] for each in chat] for chat in after]
     assert "Emma Clarke" not in redacted.read_text()
     assert "[PERSON]" in redacted.read_text()
@@ -118,7 +147,7 @@ def test_a_map_speaks_of_what_is_said(atdp: Atdp, chat_model: Path, tmp_path: Pa
     run = ("--data", data, *FIELD, "--valid", valid, "-q", "--json", "--no-store")
     ended = atdp("audit-corpus", chat_model, *run)
     assert ended.code == 0, ended.err
-    assert ended.json["maps"][0]["tested"] == 30
+    assert ended.json["models"][0]["tested"] == 30
 
 
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
@@ -155,7 +184,8 @@ def test_what_does_not_go_together_is_one_line(
     before = set(tmp_path.iterdir())
     wrong = []
     for name, (command, said) in REFUSED.items():
-        ended = atdp(*(folders.get(word, word) for word in command), "-o", "out", "-q")
+        out = Path("out").with_suffix(Path(command[1]).suffix)
+        ended = atdp(*(folders.get(word, word) for word in command), "-o", out, "-q")
         if ended.code != 2 or said not in " ".join(ended.err.split()) or ended.out:
             wrong.append((name, ended.code, ended.err))
     assert not wrong

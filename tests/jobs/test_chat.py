@@ -3,8 +3,7 @@
 import functools
 import random
 import re
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -53,9 +52,9 @@ def corpus() -> list[FlaggedRecord]:
 
 
 @pytest.fixture(scope="module", params=sorted(TEMPLATES))
-def named(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Checkpoint]]:
+def named(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Checkpoint]:
     folder = tmp_path_factory.mktemp("chat") / "model"
-    yield request.param, load_checkpoint(write_chat_checkpoint(folder, small_lines(), TEMPLATES[request.param]))
+    return request.param, load_checkpoint(write_chat_checkpoint(folder, small_lines(), TEMPLATES[request.param]))
 
 
 def encoding_of(checkpoint: Checkpoint, loss_on: LossOn = "assistant", context: int = CONTEXT) -> Encoding:

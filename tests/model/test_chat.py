@@ -163,7 +163,7 @@ def test_one_of_several_templates_is_named(checkpoint_folder: Path) -> None:
     tokenizer.chat_template = {"chatml": CHATML, "plain": OWN}
     messages = [("user", "Emma")]
     assert render(load_chat_template(tokenizer, "plain"), messages).text == "USER> Emma\n---"
-    with pytest.raises(UsageError, match="several chat templates. Name one by --chat-template: chatml, plain"):
+    with pytest.raises(UsageError, match="has several chat templates"):
         load_chat_template(tokenizer)
     with pytest.raises(UsageError, match="no chat template other"):
         load_chat_template(tokenizer, "other")
@@ -182,7 +182,7 @@ def test_a_template_sees_no_python(checkpoint_folder: Path) -> None:
     """It comes with the checkpoint: what it could reach from a string is out of its reach."""
     reaching = "{{ ''.__class__.__mro__[1].__subclasses__() }}" + CHATML
     chat = load_chat_template(with_template(checkpoint_folder, reaching))
-    with pytest.raises(InputError, match="refuses the conversation .SecurityError"):
+    with pytest.raises(InputError, match="refuses the conversation"):
         render(chat, [("user", "Emma")])
 
 

@@ -62,7 +62,7 @@ def audit_canary_command(
     from atdp_cli.report.ci.baseline import new_failures, read_baseline
 
     own.check()
-    canaries = load_request(targets.manifest, targets.canary)
+    canaries = load_request(targets.manifest, targets.canary, packed=targets.packed)
     gates = None if limits.fail_on is None else parse_gates(limits.fail_on)
     request = AuditRequest(
         reference=targets.reference,
