@@ -47,6 +47,7 @@ class MapRequest:
     part: tuple[int, int] = (1, 1)
     unit: Unit = "line"
     text_field: str = "text"
+    turns: str | None = None
     chat_template: str | None = None
     holdout_by: str = EACH_RECORD
     reference: Path | None = None
@@ -110,6 +111,7 @@ def _split(request: MapRequest) -> tuple[Split, list[Hashable]]:
         (request.data,),
         unit=request.unit,
         text_field=request.text_field,
+        turns=request.turns,
         max_records=None,
         valid=request.valid,
         holdout_by=None if request.valid is not None else request.holdout_by,

@@ -66,6 +66,7 @@ def audit_corpus_command(
         valid=corpus.valid,
         unit=records.unit,
         text_field=records.text_field,
+        turns=records.turns,
         chat_template=chat.chat_template,
         holdout_by=corpus.holdout_by,
         detector=detector,

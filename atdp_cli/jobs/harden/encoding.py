@@ -86,7 +86,7 @@ def _memorised(span: Span) -> Span:
 
 def _spans_in(file: Path, split: Split, request: HardenRequest) -> Iterator[tuple[Span, ...]]:
     """The spans of a file for each record of --data, whose beginning alone --max-records may take."""
-    corpus = read_records(request.data[0], unit=request.unit, text_field=request.text_field)
+    corpus = read_records(request.data[0], unit=request.unit, text_field=request.text_field, turns=request.turns)
     taken = len(split.records) - (0 if request.valid is None else len(split.held_out))
     return (spans for _, spans in islice(read_spans(file, corpus), taken))
 

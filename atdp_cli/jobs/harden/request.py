@@ -127,6 +127,7 @@ def plan_request(request: HardenRequest) -> Planned:
         request.data,
         unit=request.unit,
         text_field=request.text_field,
+        turns=request.turns,
         source_field=request.source_field,
         max_records=request.max_records,
         valid=request.valid,

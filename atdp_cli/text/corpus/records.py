@@ -59,6 +59,7 @@ def read_records(
     id_field: str | None = None,
     on_error: OnError = raise_error,
     shard: Shard | None = None,
+    turns: str | None = None,
 ) -> Iterator[Record]:
     """The records of a corpus, in file order.
 
@@ -82,13 +83,15 @@ def read_records(
         id_field: The field or column that holds the id, a string or whole number.
         on_error: Called for each line, object or row that cannot be read: raises, or skips it by returning.
         shard: Only the records that begin in this part of the file, with the ids that they have in the whole.
+        turns: What begins a message in the paragraphs of plain text, which are then conversations; see `speakers`.
 
     Raises:
-        UsageError: The unit does not go with the format, or a shard with the unit or with standard input.
+        UsageError: The unit does not go with the format, or a shard with the unit or with standard input; `turns` with
+            something else than paragraphs, or it names no role.
         InputError: A missing file or folder, damaged compression, a line that is not UTF-8 or not a JSON
             object, a missing or ill-typed field, a row that is not as wide as the header, or no records at all.
     """
-    return select_records(path, Selection(unit, text_field, id_field, shard), on_error)
+    return select_records(path, Selection(unit, text_field, id_field, shard, turns), on_error)
 
 
 def select_records(path: Path, selection: Selection, on_error: OnError = raise_error) -> Iterator[Record]:

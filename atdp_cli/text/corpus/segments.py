@@ -44,6 +44,7 @@ class Selection:
     text_field: str = "text"
     id_field: str | None = None
     shard: Shard | None = None
+    turns: str | None = None
 
     @property
     def key(self) -> str | None:

@@ -152,6 +152,48 @@ def without_contents(line: str) -> Any:
     return value
 
 
+TURNS = "(?P<assistant>SYS|ACT): ?|(?P<user>USR): ?"
+CHAT = b"\n\nSYS: Hello.\r\nHow may I help?\nUSR:\nACT:Emma: pulled up\n \nUSR: bye: SYS: x\n"
+
+
+def test_paragraphs_with_speakers_are_conversations(tmp_path: Path) -> None:
+    path, target = tmp_path / "c.txt", tmp_path / "out.txt"
+    path.write_bytes(CHAT)
+    first, second = read_records(path, unit="paragraph", turns=TURNS)
+    assert (first.id, second.id) == ("3", "8")
+    assert first.text == "Hello.\nHow may I help?\n\nEmma: pulled up"
+    assert first.turns == (Turn("assistant", 0, 22), Turn("user", 23, 23), Turn("assistant", 24, 39))
+    assert (second.text, second.turns) == ("bye: SYS: x", (Turn("user", 0, 11),))
+    selection = Selection(unit="paragraph", turns=TURNS)
+    rewrite_corpus(path, target, lambda found: (() for _ in found), selection)
+    assert target.read_bytes() == CHAT
+    name = Edit(24, 28, "[PERSON]")
+    over_two_lines = Edit(3, 10, "[X]")
+    count = rewrite_corpus(
+        path, target, lambda found: ([over_two_lines, name] if r.id == "3" else [] for r in found), selection
+    )
+    assert count == 2
+    assert target.read_bytes() == CHAT.replace(b"lo.\r\nHow", b"[X]").replace(b"Emma", b"[PERSON]")
+
+
+def test_what_has_no_speaker_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "c.txt"
+    path.write_bytes(b"Quillfeather\nUSR: a\n\nUSR: b\n")
+    with pytest.raises(InputError, match="line 1 begins a paragraph, and no speaker") as refused:
+        list(read_records(path, unit="paragraph", turns=TURNS))
+    assert "Quill" not in str(refused.value)
+    kept: list[Exception] = []
+    found = list(read_records(path, unit="paragraph", turns=TURNS, on_error=kept.append))
+    assert ([record.text for record in found], len(kept)) == (["a", "b"], 1)
+    for options, said in (
+        ({"unit": "line", "turns": TURNS}, "--turns reads paragraphs of plain text"),
+        ({"unit": "paragraph", "turns": "(SYS):"}, "--turns names no role"),
+        ({"unit": "paragraph", "turns": "(?P<user>"}, "--turns is no regular expression"),
+    ):
+        with pytest.raises(AtdpError, match=said):
+            list(read_records(path, **options))
+
+
 def test_parquet_has_the_same_conversations_and_gets_them_back(tmp_path: Path) -> None:
     rows = [
         [{"role": "user", "content": "Emma"}, {"role": "assistant", "content": "Hi"}],
