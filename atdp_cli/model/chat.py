@@ -12,6 +12,7 @@ import copy
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -134,7 +135,7 @@ def load_chat_template(tokenizer: "PreTrainedTokenizerFast", name: str | None = 
             f"The model's tokenizer {problem}.", f"Name one by --chat-template: {', '.join(sorted(named))}."
         )
     template = named[name or "default"]
-    if not ends_in_time(Path(__file__).with_name("try_template.py"), template, SECONDS):
+    if not _ends_in_time(template):
         raise InputError(
             "The tokenizer's chat template takes too long, or too much memory, on a small conversation.",
             "Give the template that belongs to the model.",
@@ -148,6 +149,11 @@ def load_chat_template(tokenizer: "PreTrainedTokenizerFast", name: str | None = 
         template=(_SAME_DAY if "strftime_now" in template else "") + template,
         specials=re.compile("|".join(map(re.escape, longest_first)) or "(?!)"),
     )
+
+
+@cache
+def _ends_in_time(template: str) -> bool:
+    return ends_in_time(Path(__file__).with_name("try_template.py"), template, SECONDS)
 
 
 def without_ends(tokenizer: "PreTrainedTokenizerFast") -> "PreTrainedTokenizerFast":
