@@ -35,8 +35,8 @@ class RecordOptions(TextFieldOptions):
     Parquet) whose equal values make one record."""
 
     turns: Annotated[str | None, Option(DATA, metavar="REGEX", fingerprint="records")] = None
-    """Plain text with --unit paragraph: each paragraph is a conversation. A line at whose beginning REGEX matches begins
-    a message; the named group that takes part is the role, as in '(?P<assistant>SYS|ACT): ?|(?P<user>USR): ?'."""
+    """Plain text with --unit paragraph: each paragraph is a conversation. A line at whose beginning REGEX matches
+    begins a message; the named group that takes part is the role, as in '(?P<assistant>SYS|ACT): ?|(?P<user>USR): ?'."""
 
 
 class IdOptions(RecordOptions):
