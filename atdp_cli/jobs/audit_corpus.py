@@ -13,9 +13,9 @@ from atdp_cli.events import FellBack, Notify
 from atdp_cli.files.atomic_write import atomic_write, same_file
 from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import Detector, detector_pipeline, run_detector
-from atdp_cli.jobs.harden.encoding import FlaggedRecord, as_read, render_record
+from atdp_cli.jobs.harden.encoding import FlaggedRecord, as_read, chat_template_for, render_record
 from atdp_cli.memory_result import MAP, MemorisedPlace, MemoryMap
-from atdp_cli.model.chat import ChatTemplate, in_contents, load_chat_template, without_ends
+from atdp_cli.model.chat import ChatTemplate, in_contents, without_ends
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
 from atdp_cli.model.folder import check_folder, tokenizer_folder
 from atdp_cli.model.seal import seal_of
@@ -138,9 +138,9 @@ def _tell_of_copies(split: Split, notify: Notify) -> None:
 def _chat_template(model: Path, split: Split, request: MapRequest) -> ChatTemplate | None:
     """What renders the conversations; None for a corpus of texts."""
     if not any(record.turns for record in split.records):
-        return None
+        return None  # and no tokenizer is read
     check_folder(model)
-    return load_chat_template(load_tokenizer(tokenizer_folder(model)), request.chat_template)
+    return chat_template_for(split, load_tokenizer(tokenizer_folder(model)), request.chat_template)
 
 
 def _in_records(

@@ -36,7 +36,8 @@ class RecordOptions(TextFieldOptions):
 
     turns: Annotated[str | None, Option(DATA, metavar="REGEX", fingerprint="records")] = None
     """Plain text with --unit paragraph: each paragraph is a conversation. A line at whose beginning REGEX matches
-    begins a message; the named group that takes part is the role, as in '(?P<assistant>SYS|ACT): ?|(?P<user>USR): ?'."""
+    begins a message; the named group that takes part is the role, as in
+    '(?P<assistant>SYS|ACT): ?|(?P<user>USR): ?'."""
 
 
 class IdOptions(RecordOptions):

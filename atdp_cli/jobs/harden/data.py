@@ -14,10 +14,17 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import FellBack, Notify
 from atdp_cli.files.private import KEY_BYTES
 from atdp_cli.jobs.detector import detector_pipeline
-from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, Windows, as_read, encode, flag_corpus
+from atdp_cli.jobs.harden.encoding import (
+    Encoding,
+    FlaggedRecord,
+    Windows,
+    as_read,
+    chat_template_for,
+    encode,
+    flag_corpus,
+)
 from atdp_cli.jobs.harden.measure import Yardstick, mark_sentence
 from atdp_cli.jobs.harden.request import Planned, unprotected_past
-from atdp_cli.model.chat import ASSISTANT, ChatTemplate, load_chat_template
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
 from atdp_cli.report.document import MADE_UP_SENTENCE
@@ -106,7 +113,7 @@ def prepare_data(planned: Planned, checkpoint: Checkpoint, streams: Streams, not
     yardstick = Yardstick(
         held_out=_held_out(held_out_records, encoding),
         decoyed=_held_out_with_decoys(held_out_records, encoding),
-        ranked=_ranked(trained, held_out_records, encoding.chat) if ranks_tell and with_sentence else None,
+        ranked=_ranked(trained, held_out_records, encoding) if ranks_tell and with_sentence else None,
     )
     planted = None
     if planned.manifest is not None:
@@ -142,8 +149,8 @@ def _held_out(records: Sequence[FlaggedRecord], encoding: Encoding) -> list[Wind
 def _encoding(planned: Planned, checkpoint: Checkpoint, streams: Streams) -> Encoding:
     """How this run's records become windows; pseudonyms have a key of their own in every run."""
     config, request = checkpoint.model.config, planned.request
-    conversations = any(record.turns for record in (*planned.split.records, *(planned.split.sources or ())))
-    if conversations and config.is_encoder_decoder:
+    chat = chat_template_for(planned.split, checkpoint.tokenizer, request.chat_template)
+    if chat is not None and config.is_encoder_decoder:
         raise UsageError(
             "Conversations are learnt by decoders, and the model is an encoder-decoder one.",
             "Give fields of text by --source-field and --text-field.",
@@ -154,7 +161,7 @@ def _encoding(planned: Planned, checkpoint: Checkpoint, streams: Streams) -> Enc
         windows=request.max_windows,
         masking=Masking(request.style, streams.stream(0, "pseudonyms").uniforms(KEY_BYTES // 8).tobytes()),
         start=config.decoder_start_token_id if config.is_encoder_decoder else None,
-        chat=load_chat_template(checkpoint.tokenizer, request.chat_template) if conversations else None,
+        chat=chat,
         loss_on=request.loss_on or "assistant",
     )
 
@@ -167,10 +174,10 @@ def _held_out_with_decoys(records: Sequence[FlaggedRecord], encoding: Encoding) 
 
 
 def _ranked(
-    trained: Sequence[FlaggedRecord], held_out: Sequence[FlaggedRecord], chat: ChatTemplate | None
+    trained: Sequence[FlaggedRecord], held_out: Sequence[FlaggedRecord], encoding: Encoding
 ) -> tuple[tuple[FlaggedValue, ...], tuple[FlaggedValue, ...]] | None:
     training, control = (
-        pick_values([as_read(flagged, chat) for flagged in records], most=RANKED_RECORDS)
+        pick_values([as_read(flagged, encoding.chat) for flagged in records], most=RANKED_RECORDS)
         for records in (trained, held_out)
     )
     return (training, control) if training and control else None
@@ -191,7 +198,7 @@ def _check_decoys(records: Sequence[FlaggedRecord]) -> None:
 
 def _check_learnt(manifest: Manifest, encoding: Encoding) -> None:
     said = manifest.conversation
-    if said is not None and said.role != ASSISTANT and encoding.loss_on == ASSISTANT:
+    if said is not None and encoding.loss_on == "assistant" and said.role != "assistant":
         raise UsageError(
             f"The canaries of --manifest are said by the {said.role}, and --loss-on assistant learns nothing of them.",
             "Use --loss-on all; or leave --manifest out, and audit what a model knows that only read them.",

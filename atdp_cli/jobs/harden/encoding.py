@@ -14,7 +14,7 @@ from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import run_detector
 from atdp_cli.jobs.harden.request import HardenRequest
 from atdp_cli.memory_result import MAP, MEMORISED
-from atdp_cli.model.chat import ASSISTANT, ChatTemplate, Rendered, in_rendered, render
+from atdp_cli.model.chat import ASSISTANT, ChatTemplate, Rendered, in_rendered, load_chat_template, render
 from atdp_cli.model.windows import Marks, Window, encode_pair, encode_rendered, encode_windows
 from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.corpus.split import Split
@@ -196,6 +196,17 @@ def _conversation_windows(index: int, record: Record, marks: Marks, encoding: En
         context=encoding.context,
         max_windows=encoding.windows,
     )
+
+
+def chat_template_for(split: Split, tokenizer: PreTrainedTokenizerFast, name: str | None) -> ChatTemplate | None:
+    """What renders the conversations of a corpus; None where it has none.
+
+    Args:
+        name: As for `load_chat_template`, which says what it raises.
+    """
+    if not any(record.turns for record in (*split.records, *(split.sources or ()))):
+        return None
+    return load_chat_template(tokenizer, name)
 
 
 def render_record(chat: ChatTemplate, record: Record) -> Rendered:

@@ -185,13 +185,13 @@ def test_what_has_no_speaker_is_one_line(tmp_path: Path) -> None:
     kept: list[Exception] = []
     found = list(read_records(path, unit="paragraph", turns=TURNS, on_error=kept.append))
     assert ([record.text for record in found], len(kept)) == (["a", "b"], 1)
-    for options, said in (
-        ({"unit": "line", "turns": TURNS}, "--turns reads paragraphs of plain text"),
-        ({"unit": "paragraph", "turns": "(SYS):"}, "--turns names no role"),
-        ({"unit": "paragraph", "turns": "(?P<user>"}, "--turns is no regular expression"),
+    for unit, turns, said in (
+        ("line", TURNS, "--turns reads paragraphs of plain text"),
+        ("paragraph", "(SYS):", "--turns names no role"),
+        ("paragraph", "(?P<user>", "--turns is no regular expression"),
     ):
         with pytest.raises(AtdpError, match=said):
-            list(read_records(path, **options))
+            list(read_records(path, unit=unit, turns=turns))
 
 
 def test_parquet_has_the_same_conversations_and_gets_them_back(tmp_path: Path) -> None:
