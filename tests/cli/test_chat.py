@@ -190,3 +190,25 @@ def test_what_does_not_go_together_is_one_line(
             wrong.append((name, ended.code, ended.err))
     assert not wrong
     assert {path for path in tmp_path.iterdir() if not path.name.endswith(".private")} == before
+
+
+def test_paragraphs_with_speakers_are_hardened_on_as_conversations(
+    atdp: Atdp, chat_model: Path, chats: Path, tmp_path: Path
+) -> None:
+    """The same records, tokens and targets as from JSON Lines: the same perplexity before."""
+    plain = tmp_path / "chats.txt"
+    labels = {"assistant": "SYS: ", "user": "USR: "}
+    conversations = [json.loads(line)["messages"] for line in chats.read_text().splitlines()]
+    plain.write_text(
+        "\n\n".join("\n".join(labels[each["role"]] + each["content"] for each in chat) for chat in conversations) + "\n"
+    )
+    turns = ("--unit", "paragraph", "--turns", "(?P<assistant>SYS): |(?P<user>USR): ")
+    run = ("--recipe", "base", "-q", "--json")
+    found = [
+        atdp("harden", chat_model, "--data", data, *options, "-o", tmp_path / data.suffix[1:], *run)
+        for data, options in ((plain, turns), (chats, FIELD))
+    ]
+    assert [each.code for each in found] == [0, 0], [each.err for each in found]
+    before = [each.json["perplexity"]["before"] for each in found]
+    assert before[0] == before[1]
+    assert before[0]["sensitive"] is not None

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, LossOn, Windows, encode
-from atdp_cli.model.chat import load_chat_template
+from atdp_cli.model.chat import ChatTemplate, load_chat_template
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.text.corpus.records import Record, Turn
 from atdp_cli.text.detection.detect import correct
@@ -57,8 +57,13 @@ def named(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return request.param, load_checkpoint(write_chat_checkpoint(folder, small_lines(), TEMPLATES[request.param]))
 
 
+@functools.cache
+def chat_of(checkpoint: Checkpoint) -> ChatTemplate:
+    return load_chat_template(checkpoint.tokenizer)
+
+
 def encoding_of(checkpoint: Checkpoint, loss_on: LossOn = "assistant", context: int = CONTEXT) -> Encoding:
-    chat = load_chat_template(checkpoint.tokenizer)
+    chat = chat_of(checkpoint)
     return Encoding(tokenizer=checkpoint.tokenizer, context=context, windows=8, chat=chat, loss_on=loss_on)
 
 
@@ -102,7 +107,7 @@ def test_a_record_has_the_same_windows_and_gradient_beside_any_others(named: tup
 def test_the_gradient_is_that_of_the_whole_turns(named: tuple[str, Checkpoint]) -> None:
     """Of a conversation that fits: the targets are what the assistant says, with what ends its turns."""
     name, checkpoint = named
-    chat = load_chat_template(checkpoint.tokenizer)
+    chat = chat_of(checkpoint)
     messages = [("user", "Emma?"), ("assistant", "She said no."), ("user", "Why"), ("assistant", "Berlin.")]
     cases: tuple[tuple[LossOn, tuple[int, ...]], ...] = (("assistant", (1, 3)), ("all", (0, 1, 2, 3)))
     for loss_on, spoken in cases:
@@ -116,7 +121,7 @@ def test_the_gradient_is_that_of_the_whole_turns(named: tuple[str, Checkpoint]) 
 
 def test_what_gives_way_is_in_the_contents(named: tuple[str, Checkpoint]) -> None:
     name, checkpoint = named
-    chat = load_chat_template(checkpoint.tokenizer)
+    chat = chat_of(checkpoint)
     messages = [("user", "Emma Clarke, 483920"), ("assistant", "Hello Emma Clarke.")]
     shown = {}
     for text in Text:
@@ -149,6 +154,6 @@ def test_tokens_of_the_template_are_never_learnt(named: tuple[str, Checkpoint]) 
         record, (Span(0, 4, "X", "deny", Tier.LOW_ENTITY), Span(5, 14, "X", "deny", Tier.LOW_ENTITY))
     )
     [[window]] = windows_of(checkpoint, Text.RAW, [everything])
-    decode = functools.partial(load_chat_template(checkpoint.tokenizer).tokenizer.decode)
+    decode = chat_of(checkpoint).tokenizer.decode
     assert decode(window.token_ids[window.sensitive]).split() in (["userassistant"], ["user", "assistant"])
     assert decode(window.token_ids[window.sensitive & window.targets]).strip() == "assistant"
