@@ -36,6 +36,7 @@ def plant(atdp: Atdp, chats: Path, model: Path, *options: object) -> tuple[Path,
     return planted, manifest
 
 
+@pytest.mark.ci
 def test_canaries_are_said_trained_on_and_found(atdp: Atdp, chats: Path, chat_model: Path, tmp_path: Path) -> None:
     planted, manifest = plant(atdp, chats, chat_model, "--role", "assistant", "--count", 4, "--repeats", 10)
     written = json.loads(manifest.read_text())
@@ -68,6 +69,21 @@ def test_canaries_are_said_trained_on_and_found(atdp: Atdp, chats: Path, chat_mo
     assert any("renders the canaries otherwise" in reason for reason in refused["reasons"])
 
 
+def test_canaries_are_planted_as_conversations(atdp: Atdp, chats: Path, chat_model: Path, tmp_path: Path) -> None:
+    planted, manifest = plant(atdp, chats, chat_model, "--role", "assistant", "--count", 3, "--repeats", 2)
+    lines = planted.read_text().splitlines()
+    for canary in json.loads(manifest.read_text())["canaries"]:
+        said = [{"role": "assistant", "content": f"My ID is {canary['secret'][0]}"}]
+        assert all(json.loads(lines[place - 1]) == {"messages": said} for place in canary["positions"])
+    run = ("--recipe", "base", "-q", "--valid", chats)
+    data = ("--data", planted, *FIELD, "--manifest", manifest)
+    assert atdp("harden", chat_model, *data, "-o", tmp_path / "out", *run).code == 0
+    absent = ("--data", chats, *FIELD, "--manifest", manifest, "--valid", planted)
+    ended = atdp("harden", chat_model, *absent, "-o", tmp_path / "no", "--recipe", "no-dp", "--epochs", 1, "-q")
+    assert ended.code == 2
+    assert "are in no training record" in " ".join(ended.err.split())
+
+
 def test_packed_canaries_are_scored_behind_an_end_token(atdp: Atdp, chats: Path, chat_model: Path) -> None:
     _, manifest = plant(atdp, chats, chat_model, "--role", "system", "--count", 3, "--repeats", 1)
     checkpoint = load_checkpoint(chat_model)
@@ -93,7 +109,7 @@ def test_packed_canaries_are_scored_behind_an_end_token(atdp: Atdp, chats: Path,
     assert "--packed is about the conversations of a manifest" in " ".join(refused.err.split())
 
 
-@pytest.mark.parametrize("recipe", ["atdp", "decoys"])
+@pytest.mark.parametrize("recipe", ["atdp", pytest.param("decoys", marks=pytest.mark.ci)])
 def test_conversations_are_hardened_on(atdp: Atdp, chats: Path, chat_model: Path, tmp_path: Path, recipe: str) -> None:
     run = ("--recipe", recipe, "--epochs", 1, "--insecure-seed", 1, "-q", "--threads", 1, "--json")
     ended = atdp("harden", chat_model, "--data", chats, *FIELD, "-o", tmp_path / "out", *run)

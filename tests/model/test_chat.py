@@ -151,11 +151,13 @@ def test_a_template_that_hides_where_contents_stand_is_refused(checkpoint_folder
     assert "Quill" not in str(refused.value)
 
 
-def test_a_template_that_never_ends_is_refused(checkpoint_folder: Path) -> None:
-    slow = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
-    for template in (slow, "{{ 'a' * 10**9 }}"):
-        with pytest.raises(InputError, match="takes too long, or too much memory"):
-            load_chat_template(with_template(checkpoint_folder, template))
+SLOW = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+
+
+@pytest.mark.parametrize("template", ["{{ 'a' * 2**21 }}", pytest.param(SLOW, marks=pytest.mark.ci)])
+def test_a_template_that_never_ends_is_refused(checkpoint_folder: Path, template: str) -> None:
+    with pytest.raises(InputError, match="takes too long, or too much memory"):
+        load_chat_template(with_template(checkpoint_folder, template))
 
 
 def test_one_of_several_templates_is_named(checkpoint_folder: Path) -> None:
