@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from atdp_cli.audit.canary import Choice, Secret, Target, Template, parse_template
-from atdp_cli.errors import InputError, UsageError
+from atdp_cli.errors import AtdpError, InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.bounded_read import LARGEST_FILE
 from atdp_cli.files.document import read_document
+from atdp_cli.model.chat import ChatTemplate, load_chat_template, render, without_ends
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
+Role = Literal["user", "assistant", "system"]
+"""Who says a canary that is a conversation."""
 
 ALIKE_BY_CHANCE = 1e-9
 """What a manifest with secrets alike must at least be likely to be drawn by chance to be believed."""
@@ -43,6 +46,24 @@ class PlantedCanary(BaseModel):
     positions: tuple[PositiveInt, ...] = Field(repr=False)
 
 
+class Conversation(BaseModel):
+    """How canaries are planted as conversations of one message.
+
+    Attributes:
+        role: Who says it.
+        before: What the template writes before it; what is said follows.
+        end: The tokenizer's end token, which packing puts between conversations; None where it has none.
+        chat_template: Which of the tokenizer's templates renders it; None for the only one, or that named default.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    role: Role
+    before: str
+    end: str | None = None
+    chat_template: str | None = None
+
+
 class Manifest(BaseModel):
     """What was planted, where, and for which tokenizer. It holds the secrets, so keep it like one.
 
@@ -56,11 +77,12 @@ class Manifest(BaseModel):
         records: Non-blank lines of the planted corpus.
         coins: Whether a fair coin decided for each canary if it was planted; without coins all are.
         drawn: Only secrets from the CSPRNG have a uniform rank under no memorisation, hence a p-value.
+        conversation: Of canaries that are conversations, in version 3 and in it alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: Literal[2]
+    schema_version: Literal[2, 3]
     kind: Literal["atdp-canaries"]
     template: str
     choices: dict[str, tuple[str, ...]] = Field(repr=False)
@@ -69,9 +91,12 @@ class Manifest(BaseModel):
     records: PositiveInt
     coins: bool
     drawn: Literal["csprng", "by-hand"]
+    conversation: Conversation | None = None
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
+        if (self.schema_version == 3) != (self.conversation is not None):
+            raise ValueError("Version 3 is that of conversations.")
         try:
             for canary in self.canaries:
                 self.slots().index_of(canary.secret)
@@ -111,6 +136,22 @@ class Manifest(BaseModel):
         """
         return parse_template(self.template, self.choices)
 
+    def scored(self, *, packed: bool = False) -> Template:
+        """The template of what a model reads: of a conversation what is rendered, up to the end of what is said.
+
+        Args:
+            packed: Behind the end token of another conversation.
+        """
+        template, said = self.slots(), self.conversation
+        if said is None:
+            return template
+        before = (said.end or "" if packed else "") + said.before
+        return Template((before + template.texts[0], *template.texts[1:]), template.slots)
+
+    def reader(self, tokenizer: "PreTrainedTokenizerFast") -> "PreTrainedTokenizerFast":
+        """The tokenizer that splits the records of `scored`: a chat template writes what begins and ends them."""
+        return tokenizer if self.conversation is None else without_ends(tokenizer)
+
     def targets(self) -> tuple[Target, ...]:
         """The canaries as the audit takes them, in the manifest's order."""
         template = self.slots()
@@ -135,6 +176,7 @@ def make_manifest(
     coins: Sequence[bool] | None,
     records: int,
     drawn: Literal["csprng", "by-hand"],
+    conversation: Conversation | None = None,
 ) -> Manifest:
     """The manifest of what `plant` just did.
 
@@ -143,43 +185,92 @@ def make_manifest(
         repeats: How many records each has, or would have.
         coins: Whether each was planted; None where all were, without coins.
         records: Non-blank lines of the planted corpus.
+        conversation: From `canary_conversation`, for canaries that are conversations.
     """
+    empty = Manifest(
+        schema_version=2 if conversation is None else 3,
+        kind="atdp-canaries",
+        template=str(template),
+        choices={slot.name: slot.options for slot in template.slots if isinstance(slot, Choice)},
+        canaries=(),
+        tokenizer_sha256=tokenizer_fingerprint(tokenizer),
+        records=records,
+        coins=coins is not None,
+        drawn=drawn,
+        conversation=conversation,
+    )
+    scored, reader = empty.scored(), empty.reader(tokenizer)
     canaries = tuple(
         PlantedCanary(
             secret=secret,
             planted=planted,
             repeats=count,
-            token_ids=tuple(encode_record(tokenizer, template.record(secret))),
+            token_ids=tuple(encode_record(reader, scored.record(secret))),
             positions=tuple(group),
         )
         for secret, planted, count, group in zip(
             secrets, coins or (True,) * len(secrets), repeats, positions, strict=True
         )
     )
-    return Manifest(
-        schema_version=2,
-        kind="atdp-canaries",
-        template=str(template),
-        choices={slot.name: slot.options for slot in template.slots if isinstance(slot, Choice)},
-        canaries=canaries,
-        tokenizer_sha256=tokenizer_fingerprint(tokenizer),
-        records=records,
-        coins=coins is not None,
-        drawn=drawn,
-    )
+    return Manifest(**dict(empty) | {"canaries": canaries})
 
 
-def token_mismatch(manifest: Manifest, tokenizer: "PreTrainedTokenizerFast") -> str | None:
+def canary_conversation(chat: ChatTemplate, role: Role, template: Template) -> Conversation:
+    """How a template's candidates are planted as conversations in which the role says them.
+
+    Raises:
+        InputError: The chat template refuses such a conversation, or changes what is said.
+    """
+    text = template.record(template.secret(0))
+    rendered = render(chat, [(role, text)])
+    [turn] = rendered.turns
+    if rendered.text[turn.start : turn.end] != text:
+        raise InputError(
+            "The chat template takes white space off the canaries' ends.", "Leave it out of their --template."
+        )
+    before, end = rendered.text[: turn.start], chat.source.eos_token
+    return Conversation(role=role, chat_template=chat.name, before=before, end=end)
+
+
+def tokens_after(manifest: Manifest, tokenizer: "PreTrainedTokenizerFast") -> tuple[int, ...]:
+    """What training reads behind a canary's tokens: the end token, or what ends the rendered conversation.
+
+    Raises:
+        InputError: The chat template is not that of the manifest, or its text and the canary's share a token.
+    """
+    if manifest.conversation is None or not manifest.canaries:
+        return () if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,)
+    said, first = manifest.conversation, manifest.canaries[0]
+    chat = load_chat_template(tokenizer, said.chat_template)
+    text = render(chat, [(said.role, manifest.slots().record(first.secret))]).text
+    whole = tuple(encode_record(chat.tokenizer, text))
+    if whole[: len(first.token_ids)] != first.token_ids:
+        raise InputError(
+            "The chat template renders the canaries otherwise than they were planted, or joins them with what follows.",
+            "Plant them again with --tokenizer of this model.",
+        )
+    return whole[len(first.token_ids) :]
+
+
+def token_mismatch(manifest: Manifest, tokenizer: "PreTrainedTokenizerFast", *, packed: bool = False) -> str | None:
     """Why the planted tokens are not those that `tokenizer` would audit; None if they are.
 
     Training appends the end token to a record; the comparison, like the audit, is of what comes before it.
+
+    Args:
+        packed: As for `Manifest.scored`.
     """
-    template = manifest.slots()
+    scored, reader = manifest.scored(packed=packed), manifest.reader(tokenizer)
+    end = (tokenizer.eos_token_id,) if packed else ()
     for canary in manifest.canaries:
-        if tuple(encode_record(tokenizer, template.record(canary.secret))) != canary.token_ids:
+        if tuple(encode_record(reader, scored.record(canary.secret))) != end + canary.token_ids:
             return "This tokenizer splits the canaries into other tokens than those they were planted as."
     if tokenizer_fingerprint(tokenizer) != manifest.tokenizer_sha256:
         return "The canaries were planted for another tokenizer, which may split other candidates otherwise."
+    try:
+        tokens_after(manifest, tokenizer)
+    except AtdpError as error:
+        return error.problem
     return None
 
 
@@ -200,7 +291,7 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
         UsageError: It would be too large for `read_manifest`.
         RunError: It cannot be written.
     """
-    content = (manifest.model_dump_json(indent=1) + "\n").encode("utf-8")
+    content = (manifest.model_dump_json(indent=1, exclude_none=True) + "\n").encode("utf-8")
     if len(content) > LARGEST_FILE:
         raise UsageError(f"The manifest would be larger than {LARGEST_FILE >> 20} MiB.", "Plant fewer canaries.")
     with atomic_write(path, mode=0o600) as file:

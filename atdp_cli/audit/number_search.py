@@ -67,6 +67,7 @@ def find_numbers(
     unit: Unit = "line",
     text_field: str = "text",
     id_field: str | None = None,
+    turns: str | None = None,
     on_error: OnError = raise_error,
     most: int = MOST,
 ) -> LocatedNumbers:
@@ -77,16 +78,16 @@ def find_numbers(
 
     Args:
         spans: What `atdp detect` wrote for this corpus.
-        unit, text_field, id_field, on_error: As for `read_records`, and as they were given to `atdp detect`.
+        unit, text_field, id_field, turns, on_error: As for `read_records`, and as they were given to `atdp detect`.
 
     Raises:
-        UsageError: `most` is below 1, or the unit does not go with the format.
+        UsageError: `most` is below 1, the unit does not go with the format, or the corpus holds conversations.
         InputError: A file cannot be read, or the spans are not this corpus's.
     """
     if most < 1:
         raise UsageError(f"{most} secrets cannot be tested.", "Ask for one or more.")
     tally: Counter[str] = Counter()
-    records = read_records(corpus, unit=unit, text_field=text_field, id_field=id_field, on_error=on_error)
+    records = read_records(corpus, unit=unit, text_field=text_field, id_field=id_field, turns=turns, on_error=on_error)
     numbered = unit in BUILT_IN_UNITS and id_field is None and kind_of(corpus) != "parquet"
     kept: list[LocatedNumber] = []
     generator = np.random.default_rng(_SEED)
@@ -109,6 +110,11 @@ def _eligible(
 ) -> Iterator[LocatedNumber]:
     """The numbers that can be tested; counts them, and what is skipped."""
     for number, (record, spans) in enumerate(records, start=1):
+        if record.turns:
+            raise UsageError(
+                "Numbers are ranked in texts, and the corpus holds conversations.",
+                "Map them with atdp audit-corpus, or plant canaries with plant-canary --role.",
+            )
         for span in merge(spans):
             kind = _kind(record.text, span)
             if kind is not None:

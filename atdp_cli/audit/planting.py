@@ -2,7 +2,7 @@
 
 import secrets as csprng
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from atdp_cli.audit.canary import Secret, Template
@@ -74,6 +74,7 @@ def plant(
     repeats: int | Sequence[int],
     *,
     positions: Sequence[Sequence[int]] | None = None,
+    written: Callable[[str], str] = str,
 ) -> tuple[list[str], tuple[tuple[int, ...], ...]]:
     """Puts every canary into a corpus, each repeat as a record (a line) of its own.
 
@@ -84,6 +85,7 @@ def plant(
         repeats: How often each occurs, at least 1; one number for all, or one a canary.
         positions: Line numbers (from 1, in the planted file) to plant at, one group a canary, as a manifest
             records them. Without them every repeat's place among the non-blank lines is uniform (CSPRNG).
+        written: Gives the line of a record's text.
 
     Returns:
         The planted lines, and the line numbers of every canary's repeats, ascending.
@@ -104,7 +106,7 @@ def plant(
     else:
         places = tuple(tuple(sorted(group)) for group in positions)
         _check_positions(places, counts, len(lines) + sum(counts))
-    records = {line: template.record(secrets[i]) for i, group in enumerate(places) for line in group}
+    records = {line: written(template.record(secrets[i])) for i, group in enumerate(places) for line in group}
     corpus = iter(lines)
     planted = [records[line] if line in records else next(corpus) for line in range(1, len(lines) + sum(counts) + 1)]
     return planted, places

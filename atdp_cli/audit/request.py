@@ -112,20 +112,31 @@ class CanaryTargets:
 
     Attributes:
         manifest: None for a secret that was typed by hand, which is uncalibrated.
+        packed: Conversations are scored behind the end token of another one.
     """
 
     template: Template
     targets: tuple[Target, ...]
     manifest: Manifest | None
+    packed: bool = False
 
     @property
     def calibrated(self) -> bool:
         """Whether the secrets were drawn at random."""
         return self.manifest is not None and self.manifest.calibrated
 
+    @property
+    def scored(self) -> Template:
+        """The template of what a model reads; its secrets are those of `template`."""
+        return self.template if self.manifest is None else self.manifest.scored(packed=self.packed)
+
+    def reader(self, tokenizer: "PreTrainedTokenizerFast") -> "PreTrainedTokenizerFast":
+        """The tokenizer that splits the records of `scored`."""
+        return tokenizer if self.manifest is None else self.manifest.reader(tokenizer)
+
     def mismatch(self, tokenizer: "PreTrainedTokenizerFast") -> str | None:
         """Why the planted tokens are not those that `tokenizer` would audit; None if they are."""
-        problem = None if self.manifest is None else token_mismatch(self.manifest, tokenizer)
+        problem = None if self.manifest is None else token_mismatch(self.manifest, tokenizer, packed=self.packed)
         return None if problem is None else f"{problem} {OTHER_TOKENIZER}"
 
 
@@ -198,18 +209,28 @@ class AuditRequest:
         return self.gates - {RANKS}
 
 
-def load_request(manifest: Path | None, canary: str | None) -> CanaryTargets | None:
+def load_request(manifest: Path | None, canary: str | None, *, packed: bool = False) -> CanaryTargets | None:
     """The canaries of a manifest, or the one that was typed; None where neither was given.
 
+    Args:
+        packed: Score conversations behind the end token of another one.
+
     Raises:
-        UsageError: Both were given.
+        UsageError: Both were given, or what is to be packed is no conversation, or has no end token before it.
         InputError: The manifest is malformed.
     """
     if manifest is not None and canary is not None:
         raise UsageError("--manifest and --canary exclude each other.", "Give one of them.")
     if manifest is not None:
         planted = read_manifest(manifest)
-        return CanaryTargets(template=planted.slots(), targets=planted.targets(), manifest=planted)
+        if packed and (planted.conversation is None or planted.conversation.end is None):
+            problem = "the canaries are no conversations" if planted.conversation is None else "there is none"
+            raise UsageError(
+                f"--packed scores conversations behind an end token, and {problem}.", "Leave --packed out."
+            )
+        return CanaryTargets(template=planted.slots(), targets=planted.targets(), manifest=planted, packed=packed)
+    if packed:
+        raise UsageError("--packed is about the conversations of a manifest.", "Give --manifest, or leave it out.")
     if canary is None:
         return None
     template, secret = find_template(canary)

@@ -8,8 +8,9 @@ import typer
 from atdp_cli.cli.options.shared import OutputOptions
 from atdp_cli.cli.terminal.console import progress, stderr_console, write_json
 from atdp_cli.cli.terminal.json_lines import ProgressOption
+from atdp_cli.errors import UsageError
 from atdp_cli.options import Option, Options
-from atdp_cli.text.options import OUTPUT, ReplacingOptions
+from atdp_cli.text.options import OUTPUT, ChatTemplateOptions, ReplacingOptions, TextFieldOptions
 
 if TYPE_CHECKING:
     from atdp_cli.jobs.plant import Reach
@@ -45,19 +46,40 @@ class PlantOptions(Options):
     """Toss a fair coin for each canary and plant only those that it takes: the audit can then bound ε from below, and
     try membership. With --kind unused-token in any case."""
 
+    role: Annotated[Literal["user", "assistant", "system"] | None, Option(metavar="ROLE")] = None
+    """Plant conversations in which this role says the canary, and nothing else is said: into a corpus of conversations
+    (.jsonl, with --text-field messages). The audit renders them by the chat template."""
+
     again: Annotated[Path | None, Option(flags=("--from",))] = None
     """Plant the canaries of this manifest again, at their own places."""
 
 
 def plant_canary_command(
-    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Plain text, one record a line.")],
+    corpus: Annotated[
+        Path,
+        typer.Argument(metavar="CORPUS", help="Plain text, one record a line; with --role conversations (.jsonl)."),
+    ],
     options: PlantOptions,
+    reading: TextFieldOptions,
+    chat: ChatTemplateOptions,
     replacing: ReplacingOptions,
     printing: OutputOptions,
 ) -> None:
     """Plant canaries: secrets drawn at random, each in records of its own, listed in a manifest."""
-    from atdp_cli.jobs.plant import TEMPLATES, draw_canaries, known_canaries, plant_canaries, reach_of
+    from atdp_cli.jobs.plant import (
+        TEMPLATES,
+        Said,
+        draw_canaries,
+        known_canaries,
+        plant_canaries,
+        reach_of,
+    )
 
+    if options.role is None and options.again is None and (chat.chat_template or reading.text_field != "text"):
+        raise UsageError("--text-field and --chat-template are about conversations.", "Add --role, or leave them out.")
+    conversation = None
+    if options.role is not None:
+        conversation = Said(role=options.role, text_field=reading.text_field, chat_template=chat.chat_template)
     output, manifest = options.output, options.manifest
     canaries = (
         draw_canaries(
@@ -68,9 +90,10 @@ def plant_canary_command(
             kind=options.kind,
             corpus=corpus,
             model=options.tokenizer,
+            said=conversation,
         )
         if options.again is None
-        else known_canaries(options.again)
+        else known_canaries(options.again, reading.text_field)
     )
     console = stderr_console(quiet=printing.quiet)
     with progress(console, ProgressOption.AUTO) as notify:

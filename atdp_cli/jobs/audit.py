@@ -148,7 +148,8 @@ def _pool(tokenizer: PreTrainedTokenizerFast, shared: _Shared, notify: Notify) -
     if canaries is None:
         return None
     sample = shared.request.sample_rule(canaries)
-    return pool_of(tokenizer, canaries.template, canaries.targets, notify, sample=sample, previous=shared.pool)
+    reader = canaries.reader(tokenizer)
+    return pool_of(reader, canaries.scored, canaries.targets, notify, sample=sample, previous=shared.pool)
 
 
 def _reference_scores(checkpoint: Checkpoint, shared: _Shared, notify: Notify) -> ReferenceScores:
@@ -159,7 +160,7 @@ def _reference_scores(checkpoint: Checkpoint, shared: _Shared, notify: Notify) -
         scores = reference_scores(checkpoint.model, pool, weights, name=name, notify=notify)
         pairs = pair_scores(checkpoint, canaries, name=name) if canaries.calibrated else None
         if Attack.MEMBERSHIP in request.attacks.chosen:
-            records = canary_records(checkpoint, canaries.template, canaries.targets, name=name)
+            records = canary_records(checkpoint, canaries, canaries.targets, name=name)
     if request.numbers is not None:
         located, sample = request.numbers.located, request.numbers.sample
         numbers = score_reference(checkpoint, located, sample=sample, name=name, notify=notify)

@@ -62,7 +62,7 @@ def with_attacks(audit: Audit, attacked: Attacked, request: AuditRequest, notify
         )
         audit = audit.model_copy(update={"extraction": extraction})
     if Attack.MEMBERSHIP in chosen:
-        records = canary_records(checkpoint, attacked.canaries.template, targets, name=attacked.name)
+        records = canary_records(checkpoint, attacked.canaries, targets, name=attacked.name)
         found = infer_membership(records, _planted(attacked), reference=attacked.reference_records)
         audit = audit.model_copy(update={"membership": found})
     if Attack.RELEARNING in chosen and request.attacks.other_text is not None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 from pathlib import Path
 
@@ -13,8 +13,11 @@ from atdp_cli.events import FellBack, Notify
 from atdp_cli.files.atomic_write import atomic_write, same_file
 from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import Detector, detector_pipeline, run_detector
+from atdp_cli.jobs.harden.encoding import FlaggedRecord, as_read, chat_template_for, render_record
 from atdp_cli.memory_result import MAP, MemorisedPlace, MemoryMap
-from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
+from atdp_cli.model.chat import ChatTemplate, in_contents, without_ends
+from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
+from atdp_cli.model.folder import check_folder, tokenizer_folder
 from atdp_cli.model.seal import seal_of
 from atdp_cli.runs.streams import public_draws
 from atdp_cli.text.corpus.records import Record, Unit
@@ -31,6 +34,7 @@ class MapRequest:
     Attributes:
         valid: Records that the models never read; None for those that `atdp harden` holds out of `data`.
         part: (i, n): only the i-th of n parts of `valid`, i from 1; every n-th group is in a part.
+        chat_template: Which of the first model's chat templates renders conversations; None for the default one.
         holdout_by: What a group is: `record`, `blank-line`, or the field whose equal values make one.
         reference: Folder of the public base model; None for none.
         fdr: The false discovery rate, in (0, 1).
@@ -43,6 +47,8 @@ class MapRequest:
     part: tuple[int, int] = (1, 1)
     unit: Unit = "line"
     text_field: str = "text"
+    turns: str | None = None
+    chat_template: str | None = None
     holdout_by: str = EACH_RECORD
     reference: Path | None = None
     detector: Detector
@@ -75,11 +81,12 @@ def map_models(models: Sequence[Path], request: MapRequest, notify: Notify) -> I
     split, groups = _split(request)
     own = len(split.records) if request.valid is None else split.training
     _tell_of_copies(split, notify)
-    corpus = _mapped(split, groups, request, notify)
-    base = None if request.reference is None else _load(request.reference, request.device)
+    chat = _chat_template(models[0], split, request)
+    corpus = _mapped(split, groups, request, chat, notify)
+    base = None if request.reference is None else _load(request.reference, request.device, chat)
     base_scores = None if base is None else _scores(base, corpus, str(request.reference), notify)
     for folder in models:
-        checkpoint = _load(folder, request.device)
+        checkpoint = _load(folder, request.device, chat)
         if base is not None and base.tokenizer_sha256 != checkpoint.tokenizer_sha256:
             raise InputError(
                 f"{folder} and the reference have different tokenizers.",
@@ -89,6 +96,8 @@ def map_models(models: Sequence[Path], request: MapRequest, notify: Notify) -> I
         findings = find_memorised(corpus, scores, base_scores, fdr=request.fdr)
         choose = uniformly(public_draws("decoys of a memory map"))
         places = rank_places(checkpoint, base, corpus, findings.places, decoys=request.decoys, choose=choose)
+        if chat is not None:
+            places = tuple(_in_records(places, split.records, chat))
         yield CorpusMap(memory=_result(folder, request, findings, places), records=split.records[:own])
 
 
@@ -102,6 +111,7 @@ def _split(request: MapRequest) -> tuple[Split, list[Hashable]]:
         (request.data,),
         unit=request.unit,
         text_field=request.text_field,
+        turns=request.turns,
         max_records=None,
         valid=request.valid,
         holdout_by=None if request.valid is not None else request.holdout_by,
@@ -115,8 +125,8 @@ def _split(request: MapRequest) -> tuple[Split, list[Hashable]]:
 
 def _tell_of_copies(split: Split, notify: Notify) -> None:
     """Held-out records that are in the training text too hide what the model remembers of them."""
-    trained = {record.text for place, record in enumerate(split.records) if place not in split.held_out}
-    copies = sum(split.records[place].text in trained for place in split.held_out)
+    trained = {record.canonical for place, record in enumerate(split.records) if place not in split.held_out}
+    copies = sum(split.records[place].canonical in trained for place in split.held_out)
     if 2 * copies > len(split.held_out):
         reason = (
             f"{copies:,} of {len(split.held_out):,} held-out records are in --data as well. If the models were trained "
@@ -125,13 +135,36 @@ def _tell_of_copies(split: Split, notify: Notify) -> None:
         notify(FellBack(what="held-out records", reason=reason))
 
 
-def _mapped(split: Split, groups: Sequence[Hashable], request: MapRequest, notify: Notify) -> MappedCorpus:
+def _chat_template(model: Path, split: Split, request: MapRequest) -> ChatTemplate | None:
+    """What renders the conversations; None for a corpus of texts."""
+    if not any(record.turns for record in split.records):
+        return None  # and no tokenizer is read
+    check_folder(model)
+    return chat_template_for(split, load_tokenizer(tokenizer_folder(model)), request.chat_template)
+
+
+def _in_records(
+    places: Sequence[MemorisedPlace], records: Sequence[Record], chat: ChatTemplate
+) -> Iterator[MemorisedPlace]:
+    """Places of rendered conversations as places of what is said there; what is the template's alone is left out."""
+    for place in places:
+        record = records[place.record - 1]
+        starts = [turn.start for turn in record.turns]
+        found = in_contents(render_record(chat, record), starts, (place.start, place.end))
+        if found is not None:
+            yield place.model_copy(update={"start": found[0], "end": found[1]})
+
+
+def _mapped(
+    split: Split, groups: Sequence[Hashable], request: MapRequest, chat: ChatTemplate | None, notify: Notify
+) -> MappedCorpus:
     detector = request.detector
     pipeline = detector_pipeline(detector, load_pipeline(detector.pipeline))
     detections = run_detector(
         split.records, detector, pipeline, notify, total=len(split.records), folder=private_folder(request.data)
     )
-    spans = [at_tier(detection.spans, detector.tier) for detection in detections]
+    flagged = (FlaggedRecord(found.record, at_tier(found.spans, detector.tier)) for found in detections)
+    read = [as_read(record, chat) for record in flagged]
 
     def mapped(*, held_out: bool, part: int, parts: int) -> tuple[MappedRecord, ...]:
         places = [place for place in range(len(split.records)) if (place in split.held_out) is held_out]
@@ -139,8 +172,8 @@ def _mapped(split: Split, groups: Sequence[Hashable], request: MapRequest, notif
         return tuple(
             MappedRecord(
                 number=place + 1,
-                text=split.records[place].text,
-                spans=spans[place],
+                text=read[place][0],
+                spans=tuple(read[place][1]),
                 group=order[groups[place]] // parts,
             )
             for place in places
@@ -156,7 +189,7 @@ def _mapped(split: Split, groups: Sequence[Hashable], request: MapRequest, notif
     return corpus
 
 
-def _load(folder: Path, device: str) -> Checkpoint:
+def _load(folder: Path, device: str, chat: ChatTemplate | None) -> Checkpoint:
     checkpoint = load_checkpoint(folder, device)
     if checkpoint.model.config.is_encoder_decoder:
         raise UsageError(
@@ -164,7 +197,8 @@ def _load(folder: Path, device: str) -> Checkpoint:
             "Audit its canaries by atdp audit-canary.",
         )
     checkpoint.model.eval()
-    return checkpoint
+    # What renders a conversation writes what begins and ends it, whatever this folder's own template would.
+    return checkpoint if chat is None else replace(checkpoint, tokenizer=without_ends(checkpoint.tokenizer))
 
 
 def _scores(checkpoint: Checkpoint, corpus: MappedCorpus, name: str, notify: Notify) -> list[TokenScores]:

@@ -128,6 +128,7 @@ def queue_header(corpus: CorpusSource, detector: Detector, rate: float) -> Heade
         corpora=(writable(str(STANDARD_INPUT if is_stream(corpus.path) else real_path(corpus.path))),),
         unit=corpus.unit,
         text_field=corpus.text_field,
+        turns=None if corpus.turns is None else writable(corpus.turns),
         id_field=corpus.id_field,
         skip_bad=corpus.skip_bad,
         tier=detector.tier,

@@ -56,11 +56,12 @@ def pair_scores(checkpoint: Checkpoint, canaries: CanaryTargets, *, name: str) -
 
     None where a record has no token to predict.
     """
-    template, own = canaries.template, canaries.targets
-    if any(len(encode_record(checkpoint.tokenizer, template.record(template.secret(one.index)))) < 2 for one in own):
+    template, own = canaries.scored, canaries.targets
+    reader = canaries.reader(checkpoint.tokenizer)
+    if any(len(encode_record(reader, template.record(template.secret(one.index)))) < 2 for one in own):
         return None
     mirrored = [replace(target, index=mirror(target.index, template.pool)) for target in own]
-    scored = canary_records(checkpoint, template, (*own, *mirrored), name=name).log_p
+    scored = canary_records(checkpoint, canaries, (*own, *mirrored), name=name).log_p
     return scored[: len(own)], scored[len(own) :]
 
 

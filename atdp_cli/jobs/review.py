@@ -289,7 +289,7 @@ class _Records:
 
     def _open(self) -> Iterator[Record]:
         header = self._header
-        selection = Selection(header.unit, header.text_field, header.id_field)
+        selection = Selection(header.unit, header.text_field, header.id_field, turns=header.turns)
         for path in self._data:
             yield from select_records(path, selection, (lambda _: None) if header.skip_bad else raise_error)
 
@@ -387,7 +387,8 @@ def next_commands(review: Review) -> tuple[str, ...]:
         return ()
     defaults = Header(corpora=header.corpora, tier=header.tier, sample=header.sample)
     reading = [("--unit", header.unit, defaults.unit), ("--text-field", header.text_field, defaults.text_field)]
-    given = ["--tier", header.tier.value]
+    given = ["--turns", header.turns] if header.turns is not None else []
+    given += ["--tier", header.tier.value]
     given += itertools.chain(*((name, value) for name, value, default in reading if value != default))
     given += itertools.chain(*((f"--{name}", value) for name, value in header.settings.items()))
     corpora = list(map(str, review.data))

@@ -101,6 +101,8 @@ def draw_map(request: HardenRequest, reference: Path | None, number: int, rounds
         part=(number, rounds),
         unit=request.unit,
         text_field=request.text_field,
+        turns=request.turns,
+        chat_template=request.chat_template,
         holdout_by=request.holdout_by or EACH_RECORD,
         reference=reference,
         detector=request.detector,

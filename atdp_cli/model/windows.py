@@ -1,13 +1,15 @@
 """Windows: a record's tokens, cut to the model's context, each with its marks."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.errors import InputError
+from atdp_cli.model.chat import ChatTemplate, Rendered
 from atdp_cli.model.tokens import NO_CHARACTERS, align_record
 
 Mask = npt.NDArray[np.bool_]
@@ -74,9 +76,65 @@ def encode_windows(
         return ()
     uncut = _window(record, ids, offsets, text, marks)
     cuts = [slice(start, start + context) for start in range(0, max(len(ids) - 1, 0), context - 1)]
-    return tuple(
-        Window(record, uncut.token_ids[cut], uncut.sensitive[cut], uncut.function[cut], uncut.ignored[cut])
-        for cut in cuts[:max_windows]
+    return tuple(_cut(uncut, cut) for cut in cuts[:max_windows])
+
+
+def encode_rendered(
+    chat: ChatTemplate,
+    record: int,
+    rendered: Rendered,
+    marks: Marks,
+    *,
+    learnt: Collection[int],
+    context: int,
+    max_windows: int,
+) -> tuple[Window, ...]:
+    """A conversation's windows: the tokens that its template gives, of which those of some messages are targets.
+
+    A message's targets are the tokens of its content and of what ends its turn; what the template writes before it,
+    and all of other messages, is context. Windows hold whole turns; one that is longer than the context is cut inside,
+    and the parts overlap by one token. Each target is one exactly once, up to `max_windows` windows with targets.
+
+    Args:
+        marks: Ranges of the rendered text.
+        learnt: The messages that are learnt, by number.
+        context: The longest window, at least 2 tokens.
+
+    Returns:
+        No window without a target.
+
+    Raises:
+        InputError: The tokenizer does not tell which characters its tokens cover.
+    """
+    ids, offsets = align_record(chat.tokenizer, rendered.text, with_end=False)
+    turns = [turn for turn in rendered.turns if turn.turn in learnt]
+    target = _overlapping(offsets, len(rendered.text), ((turn.start, turn.stop) for turn in turns))
+    uncut = _window(record, ids, offsets, rendered.text, marks)
+    uncut = replace(uncut, ignored=uncut.ignored | ~target)
+    begins = np.searchsorted([start for start, _ in offsets], [turn.next for turn in rendered.turns]).tolist()
+    windows = (_cut(uncut, cut) for cut in _turn_cuts(uncut.targets, begins, context))
+    return tuple(islice((window for window in windows if window.targets.any()), max_windows))
+
+
+def _turn_cuts(targets: Mask, begins: Sequence[int], context: int) -> Iterator[slice]:
+    """Cuts of at most `context` tokens that end where a turn begins, if one does in reach; no target is only context.
+
+    Args:
+        begins: The first token of each turn, sorted.
+    """
+    start, stop = 0, 0
+    while stop < len(targets):
+        stop = min(start + context, len(targets))
+        if stop < len(targets):
+            stop = max((begin for begin in begins if start + 1 < begin <= stop), default=stop)
+        yield slice(start, stop)
+        # The first token of a window is no target: one that is to be has the token before it for context.
+        start = stop - 1 if stop < len(targets) and targets[stop] else stop
+
+
+def _cut(window: Window, cut: slice) -> Window:
+    return Window(
+        window.record, window.token_ids[cut], window.sensitive[cut], window.function[cut], window.ignored[cut]
     )
 
 

@@ -69,7 +69,7 @@ def corpus_commitment(key: bytes, split: Split) -> str:
 
 def _training_texts(split: Split) -> Iterator[str]:
     for records in (split.records, split.sources or ()):
-        yield from (record.text for place, record in enumerate(records) if place not in split.held_out)
+        yield from (record.canonical for place, record in enumerate(records) if place not in split.held_out)
 
 
 def redacted_shape(style: Style) -> Shape:

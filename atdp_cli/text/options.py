@@ -20,15 +20,33 @@ def _labels() -> list[str]:
     return sorted(LABELS)
 
 
-class RecordOptions(Options):
+class TextFieldOptions(Options):
+    """Where a record's text is."""
+
+    text_field: Annotated[str, Option(DATA, main=READERS, fingerprint="records")] = "text"
+    """JSON Lines, CSV, Parquet: the field or column that holds the text. In JSON Lines and Parquet it may hold a
+    conversation, a list of messages with role and content, as --text-field messages; see docs/chat.md."""
+
+
+class ChatTemplateOptions(Options):
+    """How conversations are rendered."""
+
+    chat_template: Annotated[str | None, Option(DATA, metavar="NAME", fingerprint="records")] = None
+    """Conversations: which of the tokenizer's chat templates renders them, where it has several. Default: the one named
+    default."""
+
+
+class RecordOptions(TextFieldOptions):
     """What a record is."""
 
     unit: Annotated[str, Option(DATA, main=READERS, fingerprint="recipe", public=True)] = "line"
     """What one record, the unit of privacy, is: line, paragraph, document, or the field (JSON Lines) or column (CSV,
     Parquet) whose equal values make one record."""
 
-    text_field: Annotated[str, Option(DATA, main=READERS, fingerprint="records")] = "text"
-    """JSON Lines, CSV, Parquet: the field or column that holds the text."""
+    turns: Annotated[str | None, Option(DATA, metavar="REGEX", fingerprint="records")] = None
+    """Plain text with --unit paragraph: each paragraph is a conversation. A line at whose beginning REGEX matches
+    begins a message; the named group that takes part is the role, as in
+    '(?P<assistant>SYS|ACT): ?|(?P<user>USR): ?'."""
 
 
 class IdOptions(RecordOptions):

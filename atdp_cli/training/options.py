@@ -14,6 +14,7 @@ from atdp_cli.text.options import (
     OUTPUT,
     RUNNING,
     AlsoOptions,
+    ChatTemplateOptions,
     DetectionOptions,
     RecordOptions,
     ReplacingOptions,
@@ -79,6 +80,17 @@ class DataOptions(Options):
 
     manifest: Annotated[Path | None, Option(DATA, main=True)] = None
     """Canaries of plant-canary: check that they are trained on, token for token."""
+
+
+class ChatOptions(ChatTemplateOptions):
+    """How conversations are learnt."""
+
+    loss_on: Annotated[
+        Literal["assistant", "all"] | None,
+        Option(DATA, metavar="assistant|all", shown="assistant", fingerprint="recipe", public=True),
+    ] = None
+    """Conversations: whose messages are learnt, each with what ends its turn. The others, and what the chat template
+    writes, are only read."""
 
 
 class RoundsOptions(Options):
@@ -255,6 +267,7 @@ class TrainingRunOptions(
     CorpusOptions,
     RecordOptions,
     DataOptions,
+    ChatOptions,
     ReviewEpochOptions,
     SpanFileOptions,
     AlsoOptions,

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from atdp_cli.audit.canary import Target, Template
+from atdp_cli.audit.canary import Target
+from atdp_cli.audit.request import CanaryTargets
 from atdp_cli.audit.trie import damaged_logits
 from atdp_cli.audit_result import Membership
 from atdp_cli.errors import UsageError
@@ -66,10 +67,13 @@ def infer_membership(
     return (*results, membership("min-k++", scores.min_k, inside))
 
 
-def canary_records(checkpoint: Checkpoint, template: Template, targets: Sequence[Target], *, name: str) -> RecordScores:
-    """What a model says of each canary's record."""
+def canary_records(
+    checkpoint: Checkpoint, canaries: CanaryTargets, targets: Sequence[Target], *, name: str
+) -> RecordScores:
+    """What a model says of the record of each target, which is one of the canaries or could be."""
+    template, reader = canaries.scored, canaries.reader(checkpoint.tokenizer)
     texts = [template.record(template.secret(target.index)) for target in targets]
-    records = [np.array(encode_record(checkpoint.tokenizer, text), dtype=np.int64) for text in texts]
+    records = [np.array(encode_record(reader, text), dtype=np.int64) for text in texts]
     return score_records(checkpoint.model, records, name=name)
 
 

@@ -114,7 +114,7 @@ def run_audit(
     from atdp_cli.report.ci.baseline import new_failures, read_baseline
 
     own.check()
-    canaries = load_request(targets.manifest, targets.canary)
+    canaries = load_request(targets.manifest, targets.canary, packed=targets.packed)
     request = make_audit_request(limits, bounds, trying, own, reports, targets, computing)
     baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
     reports.files.check(force=reports.force)

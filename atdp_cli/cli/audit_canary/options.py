@@ -146,5 +146,8 @@ class TargetOptions(Options):
     canary: Annotated[str | None, Option(main=True)] = None
     """A sentence with its number, if there is no manifest: rank and exposure, no p-value."""
 
+    packed: Annotated[bool, Option()] = False
+    """Canaries of plant-canary --role: score them where packing puts conversations, behind the end token of another."""
+
     reference: Annotated[Path | None, Option(main=True)] = None
     """The public base model: also test against an attacker who holds it."""

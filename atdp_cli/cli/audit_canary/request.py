@@ -72,6 +72,7 @@ def _numbers(own: CorpusNumberOptions) -> "CorpusNumbers | None":
         unit=own.unit,
         text_field=own.text_field,
         id_field=own.id_field,
+        turns=own.turns,
         most=own.most_secrets,
     )
     return CorpusNumbers(located=located, sample=own.alternatives)

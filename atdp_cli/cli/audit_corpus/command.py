@@ -14,7 +14,7 @@ from atdp_cli.cli.terminal.ci_files import tell_github
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify
-from atdp_cli.text.options import DetectionOptions, RecordOptions, ReplacingOptions
+from atdp_cli.text.options import ChatTemplateOptions, DetectionOptions, RecordOptions, ReplacingOptions
 from atdp_cli.training.options import DeviceOptions
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _EXIT_CODES = {None: 0, "PASS": 0, "FAIL": 1, "INCONCLUSIVE": 4}
 def audit_corpus_command(
     corpus: MappedDataOptions,
     records: RecordOptions,
+    chat: ChatTemplateOptions,
     mapping: MapOptions,
     against: MapBaselineOptions,
     detection: DetectionOptions,
@@ -54,6 +55,7 @@ def audit_corpus_command(
             models,
             corpus=corpus,
             records=records,
+            chat=chat,
             mapping=mapping,
             against=against,
             detection=detection,
@@ -78,6 +80,7 @@ def run_map(
     *,
     corpus: MappedDataOptions,
     records: RecordOptions,
+    chat: ChatTemplateOptions,
     mapping: MapOptions,
     against: MapBaselineOptions,
     detection: DetectionOptions,
@@ -118,6 +121,8 @@ def run_map(
         valid=corpus.valid,
         unit=records.unit,
         text_field=records.text_field,
+        turns=records.turns,
+        chat_template=chat.chat_template,
         holdout_by=corpus.holdout_by,
         detector=detector,
         device=computing.device,

@@ -8,15 +8,23 @@ from typing import Any, TypeVar
 
 from transformers import PreTrainedTokenizerFast
 
-from atdp_cli.audit.manifest import Manifest, token_mismatch
+from atdp_cli.audit.manifest import Manifest, token_mismatch, tokens_after
 from atdp_cli.audit.memory.value_ranks import FlaggedValue, pick_values, spread
-from atdp_cli.errors import InputError
+from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import FellBack, Notify
 from atdp_cli.files.private import KEY_BYTES
-from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, Windows, encode, flag_corpus
+from atdp_cli.jobs.harden.encoding import (
+    Encoding,
+    FlaggedRecord,
+    Windows,
+    as_read,
+    chat_template_for,
+    encode,
+    flag_corpus,
+)
 from atdp_cli.jobs.harden.measure import Yardstick, mark_sentence
 from atdp_cli.jobs.harden.model import LoadedModel, reads_one_text
-from atdp_cli.jobs.harden.request import HardenRequest, Planned, unprotected_past
+from atdp_cli.jobs.harden.request import Planned, unprotected_past
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
 from atdp_cli.report.document import MADE_UP_SENTENCE
@@ -87,7 +95,7 @@ def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify
     request, split, checkpoint, pipeline = planned.request, planned.split, loaded.checkpoint, loaded.pipeline
     tokenizer = checkpoint.tokenizer
     check_alignment(tokenizer)
-    encoding = _encoding(request, checkpoint, streams)
+    encoding = _encoding(planned, checkpoint, streams)
     with_sentence = reads_one_text(checkpoint)
     with main_process_first(request.ranks):
         flagged = flag_corpus(split, request, pipeline, notify)
@@ -103,12 +111,13 @@ def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify
     yardstick = Yardstick(
         held_out=_held_out(held_out_records, encoding),
         decoyed=_held_out_with_decoys(held_out_records, encoding),
-        ranked=_ranked(trained, held_out_records) if ranks_tell and with_sentence else None,
+        ranked=_ranked(trained, held_out_records, encoding) if ranks_tell and with_sentence else None,
     )
     planted = None
     if planned.manifest is not None:
         # Where only decoys or placeholders are read the corpus must still be the one that was planted.
         raw = training.get(Text.RAW) or (encode(trained, Text.RAW, encoding) if training else ())
+        _check_learnt(planned.manifest, encoding)
         planted = _planted(planned.manifest, request.manifest, raw, tokenizer, notify)
     return RunData(
         pipeline=pipeline,
@@ -135,15 +144,23 @@ def _held_out(records: Sequence[FlaggedRecord], encoding: Encoding) -> list[Wind
     return windows
 
 
-def _encoding(request: HardenRequest, checkpoint: Checkpoint, streams: Streams) -> Encoding:
+def _encoding(planned: Planned, checkpoint: Checkpoint, streams: Streams) -> Encoding:
     """How this run's records become windows; pseudonyms have a key of their own in every run."""
-    config = checkpoint.model.config
+    config, request = checkpoint.model.config, planned.request
+    chat = chat_template_for(planned.split, checkpoint.tokenizer, request.chat_template)
+    if chat is not None and config.is_encoder_decoder:
+        raise UsageError(
+            "Conversations are learnt by decoders, and the model is an encoder-decoder one.",
+            "Give fields of text by --source-field and --text-field.",
+        )
     return Encoding(
         tokenizer=checkpoint.tokenizer,
         context=context_length(checkpoint.model),
         windows=request.max_windows,
         masking=Masking(request.style, streams.stream(0, "pseudonyms").uniforms(KEY_BYTES // 8).tobytes()),
         start=config.decoder_start_token_id if config.is_encoder_decoder else None,
+        chat=chat,
+        loss_on=request.loss_on or "assistant",
     )
 
 
@@ -155,10 +172,10 @@ def _held_out_with_decoys(records: Sequence[FlaggedRecord], encoding: Encoding) 
 
 
 def _ranked(
-    trained: Sequence[FlaggedRecord], held_out: Sequence[FlaggedRecord]
+    trained: Sequence[FlaggedRecord], held_out: Sequence[FlaggedRecord], encoding: Encoding
 ) -> tuple[tuple[FlaggedValue, ...], tuple[FlaggedValue, ...]] | None:
     training, control = (
-        pick_values([(flagged.record.text, flagged.spans) for flagged in records], most=RANKED_RECORDS)
+        pick_values([as_read(flagged, encoding.chat) for flagged in records], most=RANKED_RECORDS)
         for records in (trained, held_out)
     )
     return (training, control) if training and control else None
@@ -177,6 +194,15 @@ def _check_decoys(records: Sequence[FlaggedRecord]) -> None:
         )
 
 
+def _check_learnt(manifest: Manifest, encoding: Encoding) -> None:
+    said = manifest.conversation
+    if said is not None and encoding.loss_on == "assistant" and said.role != "assistant":
+        raise UsageError(
+            f"The canaries of --manifest are said by the {said.role}, and --loss-on assistant learns nothing of them.",
+            "Use --loss-on all; or leave --manifest out, and audit what a model knows that only read them.",
+        )
+
+
 def _planted(
     manifest: Manifest,
     path: Path | None,
@@ -189,7 +215,7 @@ def _planted(
         raise InputError(problem, "Plant the canaries again with --tokenizer of this model.")
     if not training:
         return None
-    end = () if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,)
+    end = tokens_after(manifest, tokenizer)
     records = Counter(tuple(windows[0].token_ids.tolist()) for windows in training if len(windows) == 1)
     counts = tuple(records[canary.token_ids + end] for canary in manifest.canaries)
     inside = {canary.token_ids for canary in manifest.canaries if canary.planted}

@@ -4,16 +4,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from transformers import PreTrainedTokenizerFast
 
+from atdp_cli.errors import InputError
 from atdp_cli.events import Notify
 from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import run_detector
 from atdp_cli.jobs.harden.request import HardenRequest
 from atdp_cli.memory_result import MAP, MEMORISED
-from atdp_cli.model.windows import Marks, Window, encode_pair, encode_windows
+from atdp_cli.model.chat import ASSISTANT, ChatTemplate, Rendered, in_rendered, load_chat_template, render
+from atdp_cli.model.windows import Marks, Window, encode_pair, encode_rendered, encode_windows
 from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.corpus.split import Split
 from atdp_cli.text.detection.detect import PLACEHOLDERS, Detection
@@ -21,12 +23,15 @@ from atdp_cli.text.detection.function_words import function_word_characters
 from atdp_cli.text.detection.span_file import read_spans
 from atdp_cli.text.detection.spans import Range, Span, Tier, at_tier
 from atdp_cli.text.redaction.decoys import Choose, decoy
-from atdp_cli.text.redaction.edits import BY_LABEL, EditedText, redact_text
+from atdp_cli.text.redaction.edits import BY_LABEL, EditedText, redact_text, turns_after, unedited
 from atdp_cli.text.redaction.equality import equal_decoys
 from atdp_cli.text.redaction.placeholders import Masking
 from atdp_cli.training.recipe import DecoyEquality, Text
 
 Windows = tuple[Window, ...]
+
+LossOn = Literal["assistant", "all"]
+"""Whose messages of a conversation are learnt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,8 @@ class Encoding:
         windows: How many windows a record may have.
         masking: The placeholders of redacted text.
         start: The token that the decoder of an encoder-decoder model starts with; None for other models.
+        chat: What renders conversations; None where the corpus has none.
+        loss_on: Whose messages are learnt.
     """
 
     tokenizer: PreTrainedTokenizerFast
@@ -54,6 +61,8 @@ class Encoding:
     windows: int
     masking: Masking = BY_LABEL
     start: int | None = None
+    chat: ChatTemplate | None = None
+    loss_on: LossOn = "assistant"
 
 
 def flag_corpus(split: Split, request: HardenRequest, pipeline: Any, notify: Notify) -> tuple[FlaggedRecord, ...]:
@@ -77,7 +86,7 @@ def _memorised(span: Span) -> Span:
 
 def _spans_in(file: Path, split: Split, request: HardenRequest) -> Iterator[tuple[Span, ...]]:
     """The spans of a file for each record of --data, whose beginning alone --max-records may take."""
-    corpus = read_records(request.data[0], unit=request.unit, text_field=request.text_field)
+    corpus = read_records(request.data[0], unit=request.unit, text_field=request.text_field, turns=request.turns)
     taken = len(split.records) - (0 if request.valid is None else len(split.held_out))
     return (spans for _, spans in islice(read_spans(file, corpus), taken))
 
@@ -151,26 +160,90 @@ def _windows(
 ) -> Windows:
     """A record's windows, of its decoys and those of its source where it has them."""
     content, marks = _marked(flagged, text, encoding.masking, decoys[0])
+    if encoding.chat is not None and flagged.record.turns:
+        return _conversation_windows(index, turns_after(flagged.record, flagged.spans, content), marks, encoding)
     if flagged.source is None or encoding.start is None:
         return encode_windows(
-            encoding.tokenizer, index, content, marks, context=encoding.context, max_windows=encoding.windows
+            encoding.tokenizer, index, content.text, marks, context=encoding.context, max_windows=encoding.windows
         )
     source, _ = _marked(flagged.source, text, encoding.masking, decoys[1])
     return encode_pair(
-        encoding.tokenizer, index, source, content, marks, start=encoding.start, context=encoding.context
+        encoding.tokenizer, index, source.text, content.text, marks, start=encoding.start, context=encoding.context
     )
 
 
-def _marked(flagged: FlaggedRecord, text: Text, masking: Masking, decoyed: EditedText | None) -> tuple[str, Marks]:
+def _conversation_windows(index: int, record: Record, marks: Marks, encoding: Encoding) -> Windows:
+    """The windows of a conversation as its template renders it.
+
+    Args:
+        record: With the contents that are rendered, which the marks are of.
+    """
+    if encoding.chat is None:
+        raise ValueError("conversations need a chat template")
+    rendered = render_record(encoding.chat, record)
+    starts = [turn.start for turn in record.turns]
+    learnt = [number for number, turn in enumerate(record.turns) if encoding.loss_on == "all" or turn.role == ASSISTANT]
+    return encode_rendered(
+        encoding.chat,
+        index,
+        rendered,
+        Marks(
+            sensitive=in_rendered(rendered, starts, marks.sensitive),
+            function=in_rendered(rendered, starts, marks.function),
+            ignored=in_rendered(rendered, starts, marks.ignored),
+        ),
+        learnt=learnt,
+        context=encoding.context,
+        max_windows=encoding.windows,
+    )
+
+
+def chat_template_for(split: Split, tokenizer: PreTrainedTokenizerFast, name: str | None) -> ChatTemplate | None:
+    """What renders the conversations of a corpus; None where it has none.
+
+    Args:
+        name: As for `load_chat_template`, which says what it raises.
+    """
+    if not any(record.turns for record in (*split.records, *(split.sources or ()))):
+        return None
+    return load_chat_template(tokenizer, name)
+
+
+def render_record(chat: ChatTemplate, record: Record) -> Rendered:
+    """A conversation as the template renders it.
+
+    Raises:
+        InputError: Names the record whose contents the template does not render as they are.
+    """
+    try:
+        return render(chat, [(turn.role, record.text[turn.start : turn.end]) for turn in record.turns])
+    except InputError as error:
+        raise InputError(f"Record {record.id}: {error.problem}", error.remedy) from None
+
+
+def as_read(flagged: FlaggedRecord, chat: ChatTemplate | None) -> tuple[str, Sequence[Span]]:
+    """The text that a model reads, of a conversation the rendered one, and where the spans are there."""
+    if chat is None or not flagged.record.turns:
+        return flagged.record.text, flagged.spans
+    rendered, starts = render_record(chat, flagged.record), [turn.start for turn in flagged.record.turns]
+    spans = [
+        replace(span, start=start, end=end)
+        for span in flagged.spans
+        for start, end in in_rendered(rendered, starts, [(span.start, span.end)])
+    ]
+    return rendered.text, spans
+
+
+def _marked(
+    flagged: FlaggedRecord, text: Text, masking: Masking, decoyed: EditedText | None
+) -> tuple[EditedText, Marks]:
     if text is Text.REDACTED:
         redacted = redact_text(flagged.record.text, flagged.spans, masking)
         ignored = (*redacted.places, *_earlier_placeholders(redacted.text))
-        return redacted.text, Marks(function=function_word_characters(redacted.text), ignored=ignored)
-    content, sensitive = flagged.record.text, tuple((span.start, span.end) for span in flagged.spans)
-    if decoyed is not None:
-        content, sensitive = decoyed.text, decoyed.places
-    ignored = _earlier_placeholders(content)
-    return content, Marks(sensitive=sensitive, function=function_word_characters(content), ignored=ignored)
+        return redacted, Marks(function=function_word_characters(redacted.text), ignored=ignored)
+    content = decoyed or unedited(flagged.record.text, flagged.spans)
+    ignored = _earlier_placeholders(content.text)
+    return content, Marks(sensitive=content.places, function=function_word_characters(content.text), ignored=ignored)
 
 
 def _earlier_placeholders(text: str) -> tuple[Range, ...]:

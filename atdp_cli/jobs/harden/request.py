@@ -127,11 +127,13 @@ def plan_request(request: HardenRequest) -> Planned:
         request.data,
         unit=request.unit,
         text_field=request.text_field,
+        turns=request.turns,
         source_field=request.source_field,
         max_records=request.max_records,
         valid=request.valid,
         holdout_by=request.holdout_by,
     )
+    _check_conversations(request, split)
     reference = _reference(request, split, sha256)
     prior = prior_of(request.prior, inherited, request.model, split)
     key = corpus_key(request.output if request.resume else None, request.model, request.insecure_seed)
@@ -208,6 +210,15 @@ def _check(request: HardenRequest) -> None:
     _check_ranks(request)
     _check_watched(request)
     _check_paths(request)
+
+
+def _check_conversations(request: HardenRequest, split: Split) -> None:
+    for option, given in (("--loss-on", request.loss_on), ("--chat-template", request.chat_template)):
+        if given is not None and not any(record.turns for record in split.records):
+            raise UsageError(
+                f"{option} is about conversations, and the field {request.text_field} holds none.",
+                "Name the field of the messages with --text-field, or leave it out.",
+            )
 
 
 def _check_paths(request: HardenRequest) -> None:

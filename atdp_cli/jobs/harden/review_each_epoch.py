@@ -40,6 +40,7 @@ def review_each_epoch(
         corpora=tuple(writable(str(real_path(path))) for path in corpora),
         unit=request.unit,
         text_field=request.text_field,
+        turns=None if request.turns is None else writable(request.turns),
         tier=request.detector.tier,
         sample=request.review,
         settings={name: writable(value) for name, value in settings_given(request.detector).items()},

@@ -128,7 +128,7 @@ def _records(split: Split) -> str:
 
 
 def _contents(records: Iterable[Record]) -> Iterable[str]:
-    return (json.dumps([record.id, record.text]) for record in records)
+    return (json.dumps([record.id, record.canonical]) for record in records)
 
 
 def _model(folder: Path, sha256: Callable[[Path], str]) -> str:

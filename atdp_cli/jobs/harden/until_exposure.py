@@ -66,7 +66,7 @@ def watch_canaries(
     """
     seen, unseen = halves(manifest)
     targets = tuple(target for target in seen.targets() if target.planted)
-    pool = pool_of(tokenizer, seen.slots(), targets, notify)
+    pool = pool_of(seen.reader(tokenizer), seen.scored(), targets, notify)
     return Watch(
         bar=bar, unseen=unseen, targets=targets, pool=pool, base=all_scores(reference, pool, "the reference", notify)
     )

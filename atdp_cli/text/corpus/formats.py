@@ -22,6 +22,7 @@ from atdp_cli.text.corpus.jsonl import json_segments
 from atdp_cli.text.corpus.parquet import parquet_segments
 from atdp_cli.text.corpus.plain_text import text_segments
 from atdp_cli.text.corpus.segments import Segment, Selection, streams
+from atdp_cli.text.corpus.speakers import parse_speakers
 
 _LAYOUTS: dict[Kind, Callable[[Path, Selection, OnError], Iterator[Segment]]] = {
     "text": text_segments,
@@ -55,6 +56,13 @@ def read_segments(path: Path, selection: Selection, on_error: OnError = raise_er
 
 def _check_unit(path: Path, selection: Selection) -> None:
     kind = kind_of(path)
+    if selection.turns is not None:
+        parse_speakers(selection.turns)
+        if kind != "text" or selection.unit != "paragraph":
+            raise UsageError(
+                f"--turns reads paragraphs of plain text, and {display_name(path)} is not read so.",
+                "Use --unit paragraph and plain text, or leave --turns out.",
+            )
     if kind == "text":
         if selection.unit not in ("line", "paragraph", "document"):
             raise UsageError(

@@ -1,4 +1,4 @@
-"""The layout of Parquet: one row a record, the text in one column."""
+"""The layout of Parquet: one row a record, the text or the conversation in one column."""
 
 import contextlib
 import itertools
@@ -11,6 +11,7 @@ from atdp_cli.errors import InputError, RunError
 from atdp_cli.files.bounded_read import open_regular
 from atdp_cli.files.compression import Writable
 from atdp_cli.files.corpus_file import OnError, display_name, unreadable
+from atdp_cli.text.corpus.conversation import Part, check_alike, content_parts, with_contents
 from atdp_cli.text.corpus.csv import column_of
 from atdp_cli.text.corpus.segments import Segment, Selection, record_numbers
 
@@ -32,12 +33,16 @@ def parquet_segments(path: Path, selection: Selection, on_error: OnError) -> Ite
                 row = first + at + 1
                 where = f"{display_name(path)}: row {row}"
                 try:
-                    text = _cell(texts, at, where, selection.text_field)
+                    value = _cell(texts, at, where, selection.text_field)
                     id_ = str(row if keys is None else _cell(keys, at, where, selection.key))
+                    parts = _parts(value, f"{where}: the column {selection.text_field}")
                 except InputError as error:
                     on_error(error)
                     continue
-                yield Segment("", text, record(id_), id_, row=row - 1)
+                index = record(id_)
+                for part in parts:
+                    more = part is not parts[-1]
+                    yield Segment("", part.text, index, id_, row=row - 1, turn=part.turn, role=part.role, more=more)
     yield Segment("", None)
 
 
@@ -80,14 +85,19 @@ def _edited_batches(
     field = file.schema_arrow.field(place)
     segment, text, first = *next(edited), 0
     for first, batch in _batches(source, file, None, _rows_of(file, selection)):
-        rows, texts = [], []
+        texts: dict[int, list[str]] = {}
         while segment.text is not None and segment.row < first + batch.num_rows:
-            rows.append(segment.row - first)
-            texts.append(text)
+            texts.setdefault(segment.row - first, []).append(text)
             segment, text = next(edited)
-        selected = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows, pa.int64()))
-        if rows:
-            yield selected.set_column(place, field, pa.array(texts, field.type))
+        selected = batch if len(texts) == batch.num_rows else batch.take(pa.array(list(texts), pa.int64()))
+        if texts:
+            values = [
+                each[0]
+                if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+                else with_contents(batch.column(place)[row].as_py(), each)
+                for row, each in texts.items()
+            ]
+            yield selected.set_column(place, field, pa.array(values, field.type))
     if segment.text is not None:
         raise _damaged(source, first)  # the other columns have fewer rows than the text
 
@@ -151,11 +161,13 @@ def _check_columns(path: Path, schema: Any, selection: Selection) -> None:
     from pyarrow import types
 
     kind = schema.field(column_of(schema.names, selection.text_field, path)).type
-    if not (types.is_string(kind) or types.is_large_string(kind)):
+    conversations = types.is_list(kind) or types.is_large_list(kind)
+    if not (types.is_string(kind) or types.is_large_string(kind) or conversations):
         raise InputError(
-            f"{display_name(path)}: the column {selection.text_field} does not hold strings.",
+            f"{display_name(path)}: the column {selection.text_field} holds neither strings nor lists of messages.",
             "Name the column that holds the text with --text-field.",
         )
+    check_alike(None, conversations, f"the column {selection.text_field}", selection)
     if selection.key is None:
         return
     kind = schema.field(column_of(schema.names, selection.key, path)).type
@@ -165,6 +177,10 @@ def _check_columns(path: Path, schema: Any, selection: Selection) -> None:
             f"{display_name(path)}: the column {selection.key} holds neither strings nor whole numbers.",
             "Use another column.",
         )
+
+
+def _parts(value: object, where: str) -> list[Part]:
+    return [Part(-1, "", value)] if isinstance(value, str) else content_parts(value, where)
 
 
 def _cell(column: Any, at: int, where: str, name: str | None) -> Any:

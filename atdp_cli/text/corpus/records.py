@@ -1,6 +1,7 @@
 """Records: the privacy unit, read from a corpus."""
 
 import itertools
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +16,39 @@ Unit = str
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """A message of a conversation: who speaks, and which characters of the record's text are its content.
+
+    Attributes:
+        start, end: Code points, end exclusive; none where nothing is said.
+    """
+
+    role: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """One privacy unit.
 
     Attributes:
         id: For a text file the number of the unit's first line, from 1; unique wherever the corpus's
             own ids are.
-        text: The text, without its line ending.
+        text: The text, without its line ending; of a conversation the contents, a line feed between two.
+        turns: Of a conversation: its messages, in order. No span reaches from one into another.
     """
 
     id: str
     text: str
+    turns: tuple[Turn, ...] = ()
+
+    @property
+    def canonical(self) -> str:
+        """The text, and of a conversation who says what: by this two runs tell whether a record is the same."""
+        if not self.turns:
+            return self.text
+        return json.dumps([[turn.role, self.text[turn.start : turn.end]] for turn in self.turns])
 
 
 def read_records(
@@ -36,6 +59,7 @@ def read_records(
     id_field: str | None = None,
     on_error: OnError = raise_error,
     shard: Shard | None = None,
+    turns: str | None = None,
 ) -> Iterator[Record]:
     """The records of a corpus, in file order.
 
@@ -59,13 +83,15 @@ def read_records(
         id_field: The field or column that holds the id, a string or whole number.
         on_error: Called for each line, object or row that cannot be read: raises, or skips it by returning.
         shard: Only the records that begin in this part of the file, with the ids that they have in the whole.
+        turns: What begins a message in the paragraphs of plain text, which are then conversations; see `speakers`.
 
     Raises:
-        UsageError: The unit does not go with the format, or a shard with the unit or with standard input.
+        UsageError: The unit does not go with the format, or a shard with the unit or with standard input; `turns` with
+            something else than paragraphs, or it names no role.
         InputError: A missing file or folder, damaged compression, a line that is not UTF-8 or not a JSON
             object, a missing or ill-typed field, a row that is not as wide as the header, or no records at all.
     """
-    return select_records(path, Selection(unit, text_field, id_field, shard), on_error)
+    return select_records(path, Selection(unit, text_field, id_field, shard, turns), on_error)
 
 
 def select_records(path: Path, selection: Selection, on_error: OnError = raise_error) -> Iterator[Record]:
@@ -77,10 +103,15 @@ def select_records(path: Path, selection: Selection, on_error: OnError = raise_e
 def grouped(segments: Iterator[Segment], selection: Selection) -> Iterator[tuple[Segment, ...]]:
     """Segments record by record; the segment that ends the file comes last, alone."""
     if selection.unit == "line":
-        yield from ((segment,) for segment in segments)
+        group: list[Segment] = []
+        for segment in segments:
+            group.append(segment)
+            if not segment.more:  # so that a record is given before the next line is read
+                yield tuple(group)
+                group = []
     elif streams(selection):
-        for _, group in itertools.groupby(segments, key=lambda segment: segment.record):
-            yield tuple(group)
+        for _, side_by_side in itertools.groupby(segments, key=lambda segment: segment.record):
+            yield tuple(side_by_side)
     else:
         groups: dict[int, list[Segment]] = {}
         for segment in segments:
@@ -92,4 +123,14 @@ def grouped(segments: Iterator[Segment], selection: Selection) -> Iterator[tuple
 
 def record_of(segments: tuple[Segment, ...]) -> Record:
     """The record that its segments make up."""
-    return Record(segments[0].id, "\n".join(segment.text or "" for segment in segments))
+    return Record(segments[0].id, "\n".join(segment.text or "" for segment in segments), tuple(_turns(segments)))
+
+
+def _turns(segments: tuple[Segment, ...]) -> Iterator[Turn]:
+    place = 0
+    for turn, group in itertools.groupby(segments, key=lambda segment: segment.turn):
+        parts = list(group)
+        end = place + sum(len(part.text or "") + 1 for part in parts) - 1
+        if turn >= 0:
+            yield Turn(parts[0].role, place, end)
+        place = end + 1

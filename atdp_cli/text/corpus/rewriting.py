@@ -34,7 +34,8 @@ def rewrite_corpus(
     The format stays. Plain text: everything outside the records (blank lines, line endings, a byte order
     mark) is kept; where an edit spans two lines of a paragraph the ending between them goes with it. JSON
     Lines, CSV and TSV: everything but the text field's value is kept, also a field's quotes; an edit that
-    spans two grouped objects or rows goes to the first of them. Parquet: schema, metadata, row order, the
+    spans two grouped objects or rows, or two parts of a message, goes to the first of them. Of a conversation the
+    strings of the contents are rewritten, and nothing else. Parquet: schema, metadata, row order, the
     other columns' values and the codecs are kept. Compressed as the target's suffix says. What `on_error` skips is
     left out. The target appears whole or not at all, and may be the source. Streams like `read_records`:
     `edits` may look ahead, the rest is not held. Of shards 1 to N the files one after another are the file of the
@@ -88,7 +89,8 @@ def _one_by_one(segments: Iterator[Segment], selection: Selection, edits: Edits)
                 yield record_of(group)
 
     for changes in edits(records()):
-        yield from _edited(waiting.popleft(), changes, joins_lines=True)
+        # Only lines of plain text are joined by what stands between them; messages are not.
+        yield from _edited(waiting.popleft(), changes, joins_lines=selection.unit != "line")
     if len(waiting) != 1 or waiting[0][0].text is not None:
         raise ValueError("edits must give one sequence for every record")
     yield waiting[0][0], ""

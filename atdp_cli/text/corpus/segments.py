@@ -19,6 +19,9 @@ class Segment:
         written: The text as it stands in the file, where that can differ from `text`.
         spelled: Gives another text as it would stand here.
         row: Parquet, which has rows in place of characters: the row, from 0.
+        turn: Of a conversation: the message that the text belongs to, from 0.
+        role: Who speaks there.
+        more: Whether the next segment is of the same conversation.
     """
 
     before: str
@@ -28,6 +31,9 @@ class Segment:
     written: str | None = None
     spelled: Callable[[str], str] = str
     row: int = -1
+    turn: int = -1
+    role: str = ""
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,7 @@ class Selection:
     text_field: str = "text"
     id_field: str | None = None
     shard: Shard | None = None
+    turns: str | None = None
 
     @property
     def key(self) -> str | None:

@@ -50,12 +50,14 @@ def load_split(
     max_records: int | None,
     valid: Path | None,
     holdout_by: str | None = None,
+    turns: str | None = None,
 ) -> Split:
     """Read the corpora in the order given; without `valid`, every twentieth record, at most 500, is held out.
 
     Args:
         holdout_by: What is held out whole, in place of single records: `blank-line` for the lines between blank ones,
             or the field whose equal values make a conversation or a user. Where these begin and end is public.
+        turns: As for `read_records`.
         source_field: The field of what an encoder reads, beside `text_field`, which its decoder learns to say.
         max_records: Take the first so many records of the corpora, at least 2; None takes all.
 
@@ -80,7 +82,7 @@ def load_split(
         raise UsageError(f"max-records is {max_records}.", "Choose a whole number of at least 2.")
 
     def read(files: Iterable[Path], field: str, most: int | None) -> tuple[Record, ...]:
-        records = (record for path in files for record in read_records(path, unit=unit, text_field=field))
+        records = (record for path in files for record in read_records(path, unit=unit, text_field=field, turns=turns))
         return tuple(islice(records, most if most is None else min(most, sys.maxsize)))
 
     def read_all(field: str) -> tuple[Record, ...]:

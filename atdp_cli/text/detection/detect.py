@@ -15,6 +15,7 @@ from atdp_cli.text.detection.refine import refined
 from atdp_cli.text.detection.scan import Finding, LookupFinding, StoreFinding, scan
 from atdp_cli.text.detection.spans import Range, Tier, at_tier, by_place
 from atdp_cli.text.detection.term_lists import allowed, denied
+from atdp_cli.text.detection.turns import sentences_within_turns, spans_within_turns
 from atdp_cli.text.redaction.placeholders import pattern_of
 
 _ONTONOTES = frozenset(
@@ -103,4 +104,5 @@ def correct(
     corrected = [*allowed(text, refined(text, finding.spans, speaker_labels), allow), *denied(text, deny)]
     # What an earlier redaction put there hides nothing any more.
     spans = sorted(set(label_filter.apply(allowed(text, corrected, (PLACEHOLDERS,)))), key=by_place)
-    return Detection(finding.record, tuple(spans), finding.tokens, finding.sentences)
+    sentences = sentences_within_turns(finding.record, finding.sentences)
+    return Detection(finding.record, spans_within_turns(finding.record, spans), finding.tokens, sentences)

@@ -11,6 +11,7 @@ from atdp_cli.files.json_text import RepeatedKeyError, parse_json
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.confidence import confidence
 from atdp_cli.text.detection.spans import Span, Tier
+from atdp_cli.text.detection.turns import spans_within_turns
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
@@ -38,7 +39,8 @@ def read_spans(path: Path, records: Iterable[Record]) -> Iterator[tuple[Record, 
     """Each record with its spans from a file that has one line for every record, in the same order.
 
     The spans are sorted and sensitive at every tier. Members other than those of `spans_line` are ignored;
-    `source` may be missing and is then `file`. One line and one record are in memory at a time.
+    `source` may be missing and is then `file`. Those that reach over
+    several messages of a conversation are cut there. One line and one record are in memory at a time.
 
     Raises:
         InputError: A line is malformed or belongs to another record, or there are too few or too many.
@@ -57,7 +59,7 @@ def _pairs(path: Path, records: Iterable[Record]) -> Iterator[tuple[Record, tupl
             raise InputError(
                 f"{where} is one too many: the corpus has fewer records.", "Use the spans file of this corpus."
             )
-        yield record, _spans(without_mark(number, line)[1], record, where)
+        yield record, spans_within_turns(record, _spans(without_mark(number, line)[1], record, where))
     if next(remaining, None) is not None:
         raise InputError(
             f"{display_name(path)} ends after line {number}, but the corpus has more records.",

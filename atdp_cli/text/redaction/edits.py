@@ -1,8 +1,10 @@
 """Redaction: flagged spans give way to placeholders; nothing else changes."""
 
+import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from atdp_cli.text.corpus.records import Record, Turn
 from atdp_cli.text.detection.spans import Range, Span, merge
 from atdp_cli.text.redaction.placeholders import Masking, placeholders
 
@@ -66,6 +68,28 @@ def apply_edits(text: str, changes: Sequence[Edit]) -> EditedText:
         position = change.end
     pieces.append(text[position:])
     return EditedText("".join(pieces), tuple(places))
+
+
+def unedited(text: str, spans: Iterable[Span]) -> EditedText:
+    """A text as it is, with the places of its spans."""
+    return EditedText(text, tuple((span.start, span.end) for span in merge(spans)))
+
+
+def turns_after(record: Record, spans: Iterable[Span], edited: EditedText) -> Record:
+    """A conversation with an edited text, its messages where they ended up.
+
+    Args:
+        spans: Those that gave way, each within one message.
+        edited: The text with one place for each of them, merged.
+    """
+    ends = [span.end for span in merge(spans)]
+    shifts = [0, *(end - before for (_, end), before in zip(edited.places, ends, strict=True))]
+
+    def moved(place: int) -> int:
+        return place + shifts[bisect.bisect_right(ends, place)]
+
+    turns = tuple(Turn(turn.role, moved(turn.start), moved(turn.end)) for turn in record.turns)
+    return Record(record.id, edited.text, turns)
 
 
 def redact_text(text: str, spans: Iterable[Span], masking: Masking = BY_LABEL) -> EditedText:

@@ -33,7 +33,7 @@ class Header(_Line):
         schema_version: Of the file format.
         kind: Tells this file from other JSON Lines.
         corpora: The absolute paths of its files, in order; `-` for standard input.
-        unit: As for `read_records`, like `text_field` and `id_field`.
+        unit: As for `read_records`, like `text_field`, `id_field` and `turns`.
         skip_bad: Whether lines that cannot be read were skipped.
         tier: What counts as sensitive.
         sample: The share of the sentences that was asked for.
@@ -46,6 +46,7 @@ class Header(_Line):
     unit: str = "line"
     text_field: str = "text"
     id_field: str | None = None
+    turns: str | None = None
     skip_bad: bool = False
     tier: Tier
     sample: float

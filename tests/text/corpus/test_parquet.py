@@ -140,8 +140,8 @@ def test_memory_does_not_grow_with_the_row_groups(tmp_path: Path) -> None:
 
 MALFORMED: list[tuple[dict[str, Any], dict[str, str], str]] = [
     ({"body": ["secret"]}, {}, r"in.parquet has no column text; it has body"),
-    ({"text": [1]}, {}, r"the column text does not hold strings"),
-    ({"text": [b"secret"]}, {}, r"the column text does not hold strings"),
+    ({"text": [1]}, {}, r"the column text holds neither strings nor lists of messages"),
+    ({"text": [b"secret"]}, {}, r"the column text holds neither strings nor lists of messages"),
     ({"text": ["secret", None]}, {}, r"row 2 has no value in the column text"),
     ({"text": ["secret"], "key": [1.5]}, {"id_field": "key"}, r"the column key holds neither strings nor whole"),
     ({"text": ["secret"], "key": [True]}, {"unit": "key"}, r"the column key holds neither strings nor whole"),

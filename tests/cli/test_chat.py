@@ -1,0 +1,230 @@
+"""Conversations through the commands: planted, detected, redacted, hardened, audited and mapped."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from atdp_cli.audit.attacks.membership import canary_records
+from atdp_cli.audit.request import load_request
+from atdp_cli.model.checkpoint import load_checkpoint
+from tests.chats import CHATML, OWN, small_conversations, write_chat_checkpoint, write_conversations
+from tests.cli.conftest import Atdp
+from tests.small import small_lines
+
+FIELD = ("--text-field", "messages")
+
+
+@pytest.fixture(scope="module")
+def chat_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_chat_checkpoint(tmp_path_factory.mktemp("chat") / "model", small_lines())
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Path:
+    return write_conversations(tmp_path / "chats.jsonl", small_conversations(40))
+
+
+def plant(atdp: Atdp, chats: Path, model: Path, *options: object) -> tuple[Path, Path]:
+    planted, manifest = chats.with_name("planted.jsonl"), chats.with_name("canaries.json")
+    files = ("-o", planted, "--manifest", manifest, "--tokenizer", model)
+    ended = atdp("plant-canary", chats, *files, *FIELD, "--template", "My ID is {digits:4}", "-q", *options)
+    assert ended.code == 0, ended.err
+    return planted, manifest
+
+
+@pytest.mark.ci
+def test_canaries_are_said_trained_on_and_found(atdp: Atdp, chats: Path, chat_model: Path, tmp_path: Path) -> None:
+    planted, manifest = plant(atdp, chats, chat_model, "--role", "assistant", "--count", 4, "--repeats", 10)
+    written = json.loads(manifest.read_text())
+    assert (written["schema_version"], written["conversation"]["role"]) == (3, "assistant")
+    assert written["conversation"]["before"] == "<|im_start|>assistant\n"
+    lines = planted.read_text().splitlines()
+    kept = [line for line in lines if "My ID is" not in line]
+    assert "\n".join(kept) + "\n" == chats.read_text()
+    for canary in written["canaries"]:
+        said = [{"role": "assistant", "content": f"My ID is {canary['secret'][0]}"}]
+        assert all(json.loads(lines[place - 1]) == {"messages": said} for place in canary["positions"])
+    again, same = tmp_path / "again.jsonl", tmp_path / "same.json"
+    files = ("-o", again, "--manifest", same, "--tokenizer", chat_model, "--from", manifest)
+    assert atdp("plant-canary", chats, *files, *FIELD, "-q").code == 0
+    assert (again.read_bytes(), same.read_bytes()) == (planted.read_bytes(), manifest.read_bytes())
+    hard = ("--recipe", "no-dp", "--epochs", 8, "--learning-rate", 0.01, "--insecure-seed", 1, "-q", "--threads", 1)
+    data = ("--data", planted, *FIELD, "--manifest", manifest)
+    ended = atdp("harden", chat_model, *data, "-o", tmp_path / "out", *hard)
+    assert ended.code == 0, ended.err
+    report = json.loads((tmp_path / "out.private" / "privacy_report.json").read_text())
+    assert sum(report["planted_canaries"]) >= 36
+    audited = atdp("audit-canary", tmp_path / "out", "--manifest", manifest, "--reference", chat_model, "--json", "-q")
+    [of_model] = audited.json["models"]
+    assert (audited.code, of_model["verdict"]) == (1, "FAIL")
+    other = tmp_path / "other"
+    shutil.copytree(tmp_path / "out", other)
+    (other / "chat_template.jinja").write_text(OWN)
+    refused = atdp("audit-canary", other, "--manifest", manifest, "--json", "-q").json["models"][0]
+    assert refused["verdict"] == "INCONCLUSIVE"
+    assert any("renders the canaries otherwise" in reason for reason in refused["reasons"])
+
+
+def test_canaries_are_planted_as_conversations(atdp: Atdp, chats: Path, chat_model: Path, tmp_path: Path) -> None:
+    planted, manifest = plant(atdp, chats, chat_model, "--role", "assistant", "--count", 3, "--repeats", 2)
+    lines = planted.read_text().splitlines()
+    for canary in json.loads(manifest.read_text())["canaries"]:
+        said = [{"role": "assistant", "content": f"My ID is {canary['secret'][0]}"}]
+        assert all(json.loads(lines[place - 1]) == {"messages": said} for place in canary["positions"])
+    run = ("--recipe", "base", "-q", "--valid", chats)
+    data = ("--data", planted, *FIELD, "--manifest", manifest)
+    assert atdp("harden", chat_model, *data, "-o", tmp_path / "out", *run).code == 0
+    absent = ("--data", chats, *FIELD, "--manifest", manifest, "--valid", planted)
+    ended = atdp("harden", chat_model, *absent, "-o", tmp_path / "no", "--recipe", "no-dp", "--epochs", 1, "-q")
+    assert ended.code == 2
+    assert "are in no training record" in " ".join(ended.err.split())
+
+
+def test_packed_canaries_are_scored_behind_an_end_token(atdp: Atdp, chats: Path, chat_model: Path) -> None:
+    _, manifest = plant(atdp, chats, chat_model, "--role", "system", "--count", 3, "--repeats", 1)
+    checkpoint = load_checkpoint(chat_model)
+    for packed in (False, True):
+        canaries = load_request(manifest, None, packed=packed)
+        assert canaries is not None
+        assert canaries.mismatch(checkpoint.tokenizer) is None
+        found = canary_records(checkpoint, canaries, canaries.targets, name="it").log_p
+        template = canaries.template
+        for target, score in zip(canaries.targets, found, strict=True):
+            messages = [{"role": "system", "content": template.record(template.secret(target.index))}]
+            text = checkpoint.tokenizer.apply_chat_template(messages, tokenize=False).removesuffix("<|im_end|>\n")
+            text = ("<|endoftext|>" if packed else "") + text
+            ids = torch.tensor([checkpoint.tokenizer(text, add_special_tokens=False)["input_ids"]])
+            with torch.inference_mode():
+                log_p = checkpoint.model(ids).logits.double().log_softmax(-1)[0, :-1]
+            assert score == pytest.approx(float(log_p.gather(1, ids[0, 1:, None]).sum()), abs=1e-3)
+    audited = atdp("audit-canary", chat_model, "--manifest", manifest, "--packed", "--json", "-q")
+    assert audited.json["models"][0]["verdict"] == "INCONCLUSIVE"  # three canaries show little
+    assert not any("planted" in reason for reason in audited.json["models"][0]["reasons"])
+    refused = atdp("audit-canary", chat_model, "--canary", "My ID is 1234", "--packed", "-q")
+    assert refused.code == 2
+    assert "--packed is about the conversations of a manifest" in " ".join(refused.err.split())
+
+
+@pytest.mark.parametrize("recipe", ["atdp", pytest.param("decoys", marks=pytest.mark.ci)])
+def test_conversations_are_hardened_on(atdp: Atdp, chats: Path, chat_model: Path, tmp_path: Path, recipe: str) -> None:
+    run = ("--recipe", recipe, "--epochs", 1, "--insecure-seed", 1, "-q", "--threads", 1, "--json")
+    ended = atdp("harden", chat_model, "--data", chats, *FIELD, "-o", tmp_path / "out", *run)
+    assert ended.code == 0, ended.err
+    assert (tmp_path / "out" / "chat_template.jinja").read_text() == CHATML
+    everything = atdp("harden", chat_model, "--data", chats, *FIELD, "-o", tmp_path / "all", "--loss-on", "all", *run)
+    assert everything.code == 0, everything.err
+    before = [each.json["perplexity"]["before"]["all"] for each in (ended, everything)]
+    assert before[0] != before[1]
+
+
+def test_what_the_user_says_is_not_learnt_unless_asked(atdp: Atdp, chats: Path, chat_model: Path) -> None:
+    planted, manifest = plant(atdp, chats, chat_model, "--role", "user", "--count", 2, "--repeats", 10)
+    run = ("harden", chat_model, "--data", planted, *FIELD, "--manifest", manifest, "-q", "--recipe", "base")
+    refused = atdp(*run, "-o", chats.with_name("no"))
+    assert refused.code == 2
+    assert "--loss-on assistant learns nothing of them" in " ".join(refused.err.split())
+    assert atdp(*run, "-o", chats.with_name("yes"), "--loss-on", "all").code == 0
+
+
+def test_only_contents_are_redacted(atdp: Atdp, chats: Path, tmp_path: Path) -> None:
+    spans, redacted = tmp_path / "spans.jsonl", tmp_path / "redacted.jsonl"
+    assert atdp("detect", chats, *FIELD, "-o", spans, "-q", "--no-store").code == 0
+    assert atdp("redact", chats, *FIELD, "-o", redacted, "-q", "--spans", spans).code == 0
+    before, after = (
+        [json.loads(line)["messages"] for line in file.read_text().splitlines()] for file in (chats, redacted)
+    )
+    assert [[each["role"] for each in chat] for chat in before] == [[each["role"] for each in chat] for chat in after]
+    assert "Emma Clarke" not in redacted.read_text()
+    assert "[PERSON]" in redacted.read_text()
+    empty = "".join(json.dumps({"id": str(n), "spans": []}) + "\n" for n in range(1, len(before) + 1))
+    spans.write_text(empty)
+    assert atdp("redact", chats, *FIELD, "-o", tmp_path / "same.jsonl", "-q", "--spans", spans).code == 0
+    assert (tmp_path / "same.jsonl").read_bytes() == chats.read_bytes()
+
+
+def test_users_are_held_out_whole(atdp: Atdp, chat_model: Path, tmp_path: Path) -> None:
+    chats = tmp_path / "chats.jsonl"
+    lines = [{"user": f"u{n // 4}", "messages": chat} for n, chat in enumerate(small_conversations(80))]
+    chats.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = ("harden", chat_model, "--data", chats, *FIELD, "--recipe", "base", "-q", "--holdout-by", "user")
+    assert atdp(*run, "-o", tmp_path / "out").code == 0
+    report = json.loads((tmp_path / "out" / "privacy_report.json").read_text())
+    assert (report["records"], report["held_out"]) == (76, 4)
+
+
+def test_a_map_speaks_of_what_is_said(atdp: Atdp, chat_model: Path, tmp_path: Path) -> None:
+    """Its places are code points of the contents, and none is the template's."""
+    data = write_conversations(tmp_path / "data.jsonl", small_conversations(30))
+    valid = write_conversations(tmp_path / "valid.jsonl", small_conversations(90)[30:])
+    run = ("--data", data, *FIELD, "--valid", valid, "-q", "--json", "--no-store")
+    ended = atdp("audit-corpus", chat_model, *run)
+    assert ended.code == 0, ended.err
+    assert ended.json["models"][0]["tested"] == 30
+
+
+REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
+    "--loss-on on texts": (("harden", "MODEL", "--data", "t.jsonl", "--loss-on", "all"), "--loss-on is about"),
+    "--chat-template on texts": (("harden", "MODEL", "--data", "t.jsonl", "--chat-template", "x"), "is about conv"),
+    "no such template": (
+        ("harden", "MODEL", "--data", "c.jsonl", *FIELD, "--chat-template", "x", "--recipe", "base"),
+        "no chat template x",
+    ),
+    "no template": (("harden", "PLAIN", "--data", "c.jsonl", *FIELD, "--recipe", "base"), "has no chat template"),
+    "texts to plant in": (
+        ("plant-canary", "t.jsonl", "--manifest", "m.json", "--tokenizer", "MODEL", "--role", "user"),
+        "holds texts in the field text",
+    ),
+    "plain text to plant in": (
+        ("plant-canary", "t.txt", "--manifest", "m.json", "--tokenizer", "MODEL", "--role", "user"),
+        "t.txt is not JSON Lines",
+    ),
+    "a field without a role": (
+        ("plant-canary", "t.txt", "--manifest", "m.json", "--tokenizer", "MODEL", *FIELD),
+        "are about conversations",
+    ),
+}
+
+
+def test_what_does_not_go_together_is_one_line(
+    atdp: Atdp, chat_model: Path, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_conversations(tmp_path / "c.jsonl", small_conversations(25))
+    (tmp_path / "t.jsonl").write_text('{"text": "Emma"}\n' * 25)
+    (tmp_path / "t.txt").write_text("Emma\n" * 25)
+    folders: dict[str, Any] = {"MODEL": chat_model, "PLAIN": checkpoint_folder}
+    before = set(tmp_path.iterdir())
+    wrong = []
+    for name, (command, said) in REFUSED.items():
+        out = Path("out").with_suffix(Path(command[1]).suffix)
+        ended = atdp(*(folders.get(word, word) for word in command), "-o", out, "-q")
+        if ended.code != 2 or said not in " ".join(ended.err.split()) or ended.out:
+            wrong.append((name, ended.code, ended.err))
+    assert not wrong
+    assert {path for path in tmp_path.iterdir() if not path.name.endswith(".private")} == before
+
+
+def test_paragraphs_with_speakers_are_hardened_on_as_conversations(
+    atdp: Atdp, chat_model: Path, chats: Path, tmp_path: Path
+) -> None:
+    """The same records, tokens and targets as from JSON Lines: the same perplexity before."""
+    plain = tmp_path / "chats.txt"
+    labels = {"assistant": "SYS: ", "user": "USR: "}
+    conversations = [json.loads(line)["messages"] for line in chats.read_text().splitlines()]
+    plain.write_text(
+        "\n\n".join("\n".join(labels[each["role"]] + each["content"] for each in chat) for chat in conversations) + "\n"
+    )
+    turns = ("--unit", "paragraph", "--turns", "(?P<assistant>SYS): |(?P<user>USR): ")
+    run = ("--recipe", "base", "-q", "--json")
+    found = [
+        atdp("harden", chat_model, "--data", data, *options, "-o", tmp_path / data.suffix[1:], *run)
+        for data, options in ((plain, turns), (chats, FIELD))
+    ]
+    assert [each.code for each in found] == [0, 0], [each.err for each in found]
+    before = [each.json["perplexity"]["before"] for each in found]
+    assert before[0] == before[1]
+    assert before[0]["sensitive"] is not None
