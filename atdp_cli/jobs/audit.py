@@ -131,7 +131,7 @@ def _unfinished(folder: Path, error: AtdpError, request: AuditRequest, *, alone:
 
 def _audit_model(folder: Path, shared: _Shared, notify: Notify) -> tuple[Audit, _Shared]:
     """The audit of a model, which is gone from memory before the next one loads, and what the next one shares."""
-    checkpoint = load_checkpoint(folder, shared.request.device)
+    checkpoint = load_checkpoint(folder, shared.request.device, audited=True)
     if shared.reference is not None and shared.reference.fingerprint != checkpoint.tokenizer_sha256:
         raise InputError(
             f"{folder} and the reference have different tokenizers.",
@@ -340,7 +340,7 @@ def _first_pool(models: Sequence[Path], shared: _Shared, notify: Notify) -> Pool
     """The candidates for the first model whose tokenizer can be read."""
     for folder in models if shared.canaries is not None else ():
         with suppress(AtdpError):
-            check_folder(folder)
+            check_folder(folder, audited=True)
             return _pool(load_tokenizer(tokenizer_folder(folder)), shared, notify)
     return None
 

@@ -79,7 +79,7 @@ def map_models(models: Sequence[Path], request: MapRequest, notify: Notify) -> I
     base = None if request.reference is None else _load(request.reference, request.device)
     base_scores = None if base is None else _scores(base, corpus, str(request.reference), notify)
     for folder in models:
-        checkpoint = _load(folder, request.device)
+        checkpoint = _load(folder, request.device, audited=True)
         if base is not None and base.tokenizer_sha256 != checkpoint.tokenizer_sha256:
             raise InputError(
                 f"{folder} and the reference have different tokenizers.",
@@ -156,8 +156,8 @@ def _mapped(split: Split, groups: Sequence[Hashable], request: MapRequest, notif
     return corpus
 
 
-def _load(folder: Path, device: str) -> Checkpoint:
-    checkpoint = load_checkpoint(folder, device)
+def _load(folder: Path, device: str, *, audited: bool = False) -> Checkpoint:
+    checkpoint = load_checkpoint(folder, device, audited=audited)
     if checkpoint.model.config.is_encoder_decoder:
         raise UsageError(
             f"{folder} is an encoder-decoder model, and a map asks what a model continues a text with.",
