@@ -111,7 +111,9 @@ def main() -> None:
     given = parser.parse_args()
     out: Path = given.out
     out.mkdir(parents=True)
-    corpus, planted, spans, canaries = (out / name for name in ("chats.txt", "planted.txt", "spans.jsonl", "canaries.json"))
+    corpus, planted, spans, canaries = (
+        out / name for name in ("chats.txt", "planted.txt", "spans.jsonl", "canaries.json")
+    )
     corpus.write_text("\n".join(pairs(given.chats, given.pairs)) + "\n", encoding="utf-8")
     plant = ["plant-canary", corpus, "-o", planted, "--manifest", canaries, "--tokenizer", given.model]
     assert run([*map(str, plant), "--count", "10", "--repeats", "10", "-q"]) == 0
