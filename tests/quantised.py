@@ -45,3 +45,44 @@ def quantise(folder: Path, out: Path, config: Any) -> Any:
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(folder / name, out)
     return model.eval()
+
+
+def write_gguf(folder: Path, out: Path, kind: str, **settings: Any) -> Path:
+    """A Llama's folder with one GGUF file of this kind (F32, Q8_0, Q4_0) and the tokenizer, as llama.cpp lays it out."""
+    import gguf
+    import numpy as np
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    config, wanted = model.config, gguf.GGMLQuantizationType[kind]
+    out.mkdir()
+    writer = gguf.GGUFWriter(str(out / "model.gguf"), "llama")
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_rope_dimension_count(config.head_dim)
+    writer.add_vocab_size(config.vocab_size)
+    for name, value in settings.items():
+        writer.add_float32(name.replace("__", "."), value)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
+    for name, tensor in model.state_dict().items():
+        numbers = tensor.numpy()
+        if name.endswith(("q_proj.weight", "k_proj.weight")):
+            heads = numbers.reshape(config.num_attention_heads, 2, -1, numbers.shape[1])
+            numbers = np.ascontiguousarray(heads.swapaxes(1, 2)).reshape(numbers.shape)
+        whole = numbers.ndim == 1 or kind == "F32"
+        stored = numbers if whole else gguf.quants.quantize(numbers, wanted)
+        kept = names.get_name(name, try_suffixes=(".weight",))
+        writer.add_tensor(kept, stored, raw_dtype=None if whole else wanted)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(folder / name, out)
+    return out

@@ -270,6 +270,8 @@ def _check_left_out(folder: Path, model: PreTrainedModel, info: dict[str, object
 
 def _check_stored(folder: Path, model: PreTrainedModel) -> None:
     """Refuse parameters that are not stored as floats: converted, they would not be what was trained."""
+    if is_quantised(folder):
+        return
     parameters = {name for name, _ in model.named_parameters()}
     for name, dtype in stored_dtypes(folder):
         if name in parameters and dtype not in DTYPES:

@@ -12,6 +12,7 @@ from atdp_cli.files.checkpoint_names import (
     ADAPTER_WEIGHTS,
     CONFIG,
     GENERATION,
+    GGUF,
     INDEX,
     TOKENIZER,
     TOKENIZER_CONFIG,
@@ -79,6 +80,9 @@ def check_folder(folder: Path, *, audited: bool = False) -> None:
             f"{folder} holds a model and {ADAPTER}, which transformers would add to it.",
             "Merge the adapter, or put it into a folder of its own.",
         )
+    if (file := gguf_of(folder)) is not None:
+        _check_gguf(file, audited=audited)
+        return
     config = read_settings(folder / CONFIG)
     quantised = config.pop(QUANTISED, None) if audited else None
     if quantised:
@@ -88,14 +92,26 @@ def check_folder(folder: Path, *, audited: bool = False) -> None:
         _refuse_code(folder / GENERATION, read_settings(folder / GENERATION))
     tensors = sum(_count_tensors(file) for file in weight_files(folder))
     _check_layers(folder / CONFIG, config, tensors)
-    if not (folder / TOKENIZER).is_file():
-        raise InputError(f"{folder} has no {TOKENIZER}.", "Save the model's fast tokenizer into the folder.")
-    _check_tokenizer(folder)
+    _check_tokenizer(folder, needed=True)
 
 
 def is_adapter(folder: Path) -> bool:
     """Whether the folder holds a LoRA adapter, not a whole model."""
     return (folder / ADAPTER).is_file() and not (folder / CONFIG).is_file()
+
+
+def gguf_of(folder: Path) -> Path | None:
+    """The one GGUF file of a folder that has no configuration; None where there is none.
+
+    Raises:
+        InputError: There are several.
+    """
+    if any((folder / name).is_file() for name in (CONFIG, ADAPTER)):
+        return None
+    found = sorted(path for path in folder.glob(f"*{GGUF}") if path.is_file())
+    if len(found) > 1:
+        raise InputError(f"{folder} holds {len(found)} files *{GGUF}.", "Put each into a folder of its own.")
+    return found[0] if found else None
 
 
 def base_of(folder: Path) -> Path:
@@ -127,6 +143,8 @@ def model_files(folder: Path) -> dict[str, Path]:
         InputError: There are no weights.
     """
     files = {file.name: file for file in weight_files(folder)}
+    if gguf_of(folder) is not None:
+        return files
     if is_adapter(folder):
         return files | {ADAPTER: folder / ADAPTER}
     settings = (CONFIG, GENERATION, *(() if WEIGHTS in files else (INDEX,)))
@@ -153,7 +171,9 @@ def _check_adapter(folder: Path) -> None:
     check_folder(base_of(folder))
 
 
-def _check_tokenizer(folder: Path) -> None:
+def _check_tokenizer(folder: Path, *, needed: bool = False) -> None:
+    if needed and not (folder / TOKENIZER).is_file():
+        raise InputError(f"{folder} has no {TOKENIZER}.", "Save the model's fast tokenizer into the folder.")
     if (folder / TOKENIZER_CONFIG).is_file():
         _refuse_code(folder / TOKENIZER_CONFIG, read_settings(folder / TOKENIZER_CONFIG))
 
@@ -190,9 +210,19 @@ def _check_quantised(file: Path, settings: Any) -> None:
     _refuse_code(file, settings)
 
 
+def _check_gguf(file: Path, *, audited: bool) -> None:
+    if not audited:
+        raise InputError(
+            f"{file} is GGUF, which is audited and never trained.", "Give the model as it was before the conversion."
+        )
+    _check_tokenizer(file.parent, needed=True)
+
+
 def is_quantised(folder: Path) -> bool:
-    """Whether a model's weights are quantised; those of an adapter never are."""
-    return not is_adapter(folder) and bool(read_settings(folder / CONFIG).get(QUANTISED))
+    """Whether a model's weights are quantised, or may be, in GGUF; those of an adapter never are."""
+    if is_adapter(folder):
+        return False
+    return gguf_of(folder) is not None or bool(read_settings(folder / CONFIG).get(QUANTISED))
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -220,13 +250,15 @@ def _check_layers(file: Path, config: dict[str, Any], tensors: int) -> None:
 
 
 def weight_files(folder: Path) -> tuple[Path, ...]:
-    """The safetensors files that hold the weights, one or all shards of the index.
+    """The safetensors files that hold the weights, one or all shards of the index; or the GGUF file.
 
     Raises:
         InputError: There are none, only pickles, or the index names a file that is not in the folder.
     """
     if is_adapter(folder):
         return (folder / ADAPTER_WEIGHTS,)
+    if (file := gguf_of(folder)) is not None:
+        return (file,)
     if (folder / WEIGHTS).is_file():
         return (folder / WEIGHTS,)
     if (folder / INDEX).is_file():

@@ -20,7 +20,8 @@ from safetensors.torch import save_file
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.files.checkpoint_names import CONFIG, INDEX, WEIGHTS
 from atdp_cli.files.json_text import parse_json
-from atdp_cli.model.folder import QUANTISED, is_quantised, model_files, read_settings, weight_files
+from atdp_cli.model.folder import QUANTISED, gguf_of, is_quantised, model_files, read_settings, weight_files
+from atdp_cli.model.gguf_file import load_gguf
 
 PLAIN_LAYOUTS = {"Int8Tensor": "act_quant_kwargs", "IntxUnpackedToInt8Tensor": "activation_quantization"}
 """torchao's layouts of one number a byte, each with the setting that says how activations are rounded."""
@@ -48,15 +49,25 @@ def plain_files(folder: Path) -> Iterator[Mapping[str, Path]]:
         try:
             place = Path(stack.enter_context(TemporaryDirectory(prefix="atdp-")))
             written = {WEIGHTS: place / WEIGHTS, CONFIG: place / CONFIG}
-            save_file(dequantised(folder), written[WEIGHTS], {"format": "pt"})
-            settings = {name: value for name, value in read_settings(folder / CONFIG).items() if name != QUANTISED}
-            written[CONFIG].write_text(json.dumps(settings), encoding="utf-8")
+            _write_out(folder, place)
         except OSError as error:
             raise RunError(
                 f"The numbers of {folder} cannot be written out: {error.strerror}.", "Free some space, or set TMPDIR."
             ) from error
         weights = {path.name for path in weight_files(folder)}
         yield {name: path for name, path in files.items() if name not in weights | {CONFIG, INDEX}} | written
+
+
+def _write_out(folder: Path, place: Path) -> None:
+    if (file := gguf_of(folder)) is not None:
+        model = load_gguf(file)
+        numbers = {name: parameter.detach() for name, parameter in model.named_parameters()}
+        settings = json.loads(model.config.to_json_string())
+    else:
+        numbers, settings = dequantised(folder), read_settings(folder / CONFIG)
+    save_file(numbers, place / WEIGHTS, {"format": "pt"})
+    plain = {name: value for name, value in settings.items() if name != QUANTISED}
+    (place / CONFIG).write_text(json.dumps(plain), encoding="utf-8")
 
 
 def dequantised(folder: Path) -> dict[str, torch.Tensor]:
