@@ -31,7 +31,10 @@ def weight_only(width: Width) -> Any:
 
     if width == "int8":
         return Int8WeightOnlyConfig()
-    return IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(32))
+    return IntxWeightOnlyConfig(
+        weight_dtype=getattr(torch, "int4"),  # noqa: B009 - unknown to its types
+        granularity=PerGroup(32),
+    )
 
 
 def quantise(folder: Path, out: Path, config: Any) -> Any:
@@ -48,7 +51,7 @@ def quantise(folder: Path, out: Path, config: Any) -> Any:
 
 
 def write_gguf(folder: Path, out: Path, kind: str, **settings: Any) -> Path:
-    """A Llama's folder with one GGUF file of this kind (F32, Q8_0, Q4_0) and the tokenizer, as llama.cpp lays it out."""
+    """A Llama as one GGUF file of this kind (F32, Q8_0, Q4_0), laid out as llama.cpp does, with its tokenizer."""
     import gguf
     import numpy as np
     from transformers import AutoModelForCausalLM

@@ -55,7 +55,7 @@ class Exposures:
 
     def logs(self) -> dict[str, float]:
         """As the trainer logs them."""
-        found = {}
+        found: dict[str, float] = {}
         for name, bits in (("exposure", self.plain), ("exposure_ratio", self.ratio)):
             if bits is not None:
                 found |= {f"canary_{name}_mean": self._mean(bits), f"canary_{name}_max": max(self._of_planted(bits))}
@@ -231,7 +231,8 @@ def as_audited(model: torch.nn.Module) -> Iterator[PreTrainedModel]:
         yield deepcopy(model).float().eval()
         return
     modes = {module: module.training for module in model.modules()}
-    wrapped, original = model.__dict__.get("forward"), model.__dict__.get("_original_forward")
+    wrapped: Any = model.__dict__.get("forward")
+    original: Any = model.__dict__.get("_original_forward")
     if original is not None:
         model.forward = original
     try:

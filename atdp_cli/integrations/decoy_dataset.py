@@ -69,7 +69,7 @@ class DecoyDataset(torch.utils.data.Dataset[E], Generic[E]):
         self._example, self._release, self._equality = example, release, equality
         self._streams = Streams(seed=seed)
         # Shared with workers that outlive an epoch.
-        self._epoch = torch.zeros(1, dtype=torch.int64).share_memory_()
+        self._epoch = torch.zeros(1, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
         self._drawn: tuple[int, tuple[str, ...]] | None = None
 
     def set_epoch(self, epoch: int) -> None:

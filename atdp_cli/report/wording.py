@@ -138,7 +138,7 @@ def audit_sentence(audits: Sequence[AuditEntry]) -> str:
 
 def _attached(audits: Sequence[AuditEntry]) -> str:
     """How other models fared, such as quantised versions of this one."""
-    others = [audit.verdict for audit in audits if audit.of == "other"]
+    others = [str(audit.verdict) for audit in audits if audit.of == "other"]
     if not others:
         return ""
     fared = ", ".join(f"{verdict} {others.count(verdict)}" for verdict in ("PASS", "FAIL", "INCONCLUSIVE"))
