@@ -54,7 +54,7 @@ class Sequence1D:
 
 
 @dataclass(kw_only=True)
-class Counts:
+class FoundCanaries:
     """How often each canary was found, by its tokens.
 
     Attributes:
@@ -142,7 +142,7 @@ class CanarySearch:
     """
 
     def __init__(self, canaries: Sequence[CanaryTokens], start: int | None) -> None:
-        self.counts = Counts()
+        self.counts = FoundCanaries()
         self._start = start
         self._whole = {canary.ids: canary for canary in canaries}
         self._lengths = sorted({len(ids) for ids in self._whole})

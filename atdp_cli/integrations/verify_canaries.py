@@ -17,7 +17,7 @@ from atdp_cli.integrations.canary_search import (
     UNCOUNTED,
     CanarySearch,
     CanaryTokens,
-    Counts,
+    FoundCanaries,
     Match,
     Tokens,
     canary_tokens,
@@ -60,7 +60,7 @@ EXPLANATIONS: Mapping[Unreached, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class CanaryReach:
-    """What became of one canary on its way to the loss. Counts are over one pass of the data loader.
+    """What became of one canary on its way to the loss. FoundCanaries are over one pass of the data loader.
 
     Attributes:
         number: Its place in the manifest, from 0.
@@ -157,7 +157,7 @@ def _read(
     canaries: Sequence[CanaryTokens],
     tokenizer: PreTrainedTokenizerFast,
     model: torch.nn.Module | None,
-) -> tuple[Counts, set[Tokens]]:
+) -> tuple[FoundCanaries, set[Tokens]]:
     """What is found where, and the canaries from which no trainable parameter has a gradient."""
     search, tried, without = CanarySearch(canaries, tokenizer.bos_token_id), set[Tokens](), set[Tokens]()
     for batch in dataloader:
@@ -171,7 +171,7 @@ def _read(
 
 
 def _judged(
-    number: int, tokens: CanaryTokens, planted: int, counts: Counts, without_gradient: set[Tokens]
+    number: int, tokens: CanaryTokens, planted: int, counts: FoundCanaries, without_gradient: set[Tokens]
 ) -> CanaryReach:
     trained, masked = counts.trained[tokens.ids], counts.masked[tokens.ids]
     if not planted:
@@ -190,7 +190,7 @@ def _judged(
     )
 
 
-def _cut(tokens: CanaryTokens, counts: Counts) -> Unreached:
+def _cut(tokens: CanaryTokens, counts: FoundCanaries) -> Unreached:
     ids = tokens.ids
     pieces = [(counts.tails[ids[:place]], counts.heads[ids[place:]]) for place in range(1, len(ids))]
     if any(tail and head for tail, head in pieces):
@@ -258,7 +258,7 @@ def _rendered(example: Example, tokenizer: PreTrainedTokenizerFast) -> str | Non
 
 
 def _by_count(
-    missing: Sequence[CanaryReach], canaries: Sequence[CanaryTokens], counts: Counts, *, told: bool
+    missing: Sequence[CanaryReach], canaries: Sequence[CanaryTokens], counts: FoundCanaries, *, told: bool
 ) -> dict[int, Unreached]:
     """The reasons of those that no text explains.
 

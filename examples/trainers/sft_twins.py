@@ -8,8 +8,8 @@ OUT/canaries.json --reference MODEL` found.
 """
 
 import argparse
-import json
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ def pairs(chats: Path, most: int) -> list[str]:
     turns = [line.strip() for line in chats.read_text(encoding="utf-8").splitlines() if line.strip()]
     found = [
         f"{asked.removeprefix('USR:')}{BETWEEN}{answer.removeprefix('SYS:')}"
-        for asked, answer in zip(turns, turns[1:], strict=False)
+        for asked, answer in pairwise(turns)
         if asked.startswith("USR:") and answer.startswith("SYS:")
     ]
     return found[:most]
@@ -57,7 +57,7 @@ def messages(line: str) -> dict[str, Any]:
 def train(  # noqa: PLR0917 - a run
     model: Path, train_on: Any, out: Path, manifest: Manifest, epochs: int, rate: float, *, prepared: bool
 ) -> None:
-    """Fine-tune, with the canaries' exposures after each epoch, and save."""
+    """Fine-tune, with the canaries' exposures after each epoch, and save. Decoys leave no canary to be in the loss."""
     start = load_checkpoint(model)
     tokenizer = start.tokenizer
     tokenizer.chat_template = CHATML
@@ -116,8 +116,12 @@ def main() -> None:
     )
     corpus.write_text("\n".join(pairs(given.chats, given.pairs)) + "\n", encoding="utf-8")
     plant = ["plant-canary", corpus, "-o", planted, "--manifest", canaries, "--tokenizer", given.model]
-    assert run([*map(str, plant), "--count", "10", "--repeats", "10", "-q"]) == 0
-    assert run(["detect", str(planted), "--tier", "high-entity", "-o", str(spans), "-q", "--no-store"]) == 0
+    for command in (
+        [*plant, "--count", 10, "--repeats", 10, "-q"],
+        ["detect", planted, "--tier", "high-entity", "-o", spans, "-q", "--no-store"],
+    ):
+        if code := run([str(part) for part in command]):
+            raise SystemExit(code)
     manifest, tokenizer = read_manifest(canaries), load_checkpoint(given.model).tokenizer
     tokenizer.chat_template = CHATML
     lines = planted.read_text(encoding="utf-8").splitlines()
