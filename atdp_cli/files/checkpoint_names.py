@@ -5,6 +5,9 @@ from pathlib import Path
 CONFIG, GENERATION = "config.json", "generation_config.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 
+GGUF = ".gguf"
+"""A folder may have one file with this suffix in place of a model's configuration and weights."""
+
 ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 """A LoRA adapter's folder has these in place of a model's configuration and weights."""
 

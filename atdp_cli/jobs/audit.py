@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import PreTrainedTokenizerFast
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from atdp_cli.audit.attacks.membership import RecordScores, canary_records
 from atdp_cli.audit.corpus_numbers import NumberReference, rank_numbers, score_reference
 from atdp_cli.audit.distribution import distribution
 from atdp_cli.audit.epsilon import GamePlan, play_games
-from atdp_cli.audit.exposure import Scores
+from atdp_cli.audit.exposure import Rank, Scores
 from atdp_cli.audit.levels import Levels
 from atdp_cli.audit.ranking import (
     Pool,
@@ -131,7 +131,7 @@ def _unfinished(folder: Path, error: AtdpError, request: AuditRequest, *, alone:
 
 def _audit_model(folder: Path, shared: _Shared, notify: Notify) -> tuple[Audit, _Shared]:
     """The audit of a model, which is gone from memory before the next one loads, and what the next one shares."""
-    checkpoint = load_checkpoint(folder, shared.request.device)
+    checkpoint = load_checkpoint(folder, shared.request.device, audited=True)
     if shared.reference is not None and shared.reference.fingerprint != checkpoint.tokenizer_sha256:
         raise InputError(
             f"{folder} and the reference have different tokenizers.",
@@ -192,6 +192,53 @@ def _audit(folder: Path, checkpoint: Checkpoint, shared: _Shared, notify: Notify
     return with_numbers(audit, numbers, request.limits, alone=canaries is None)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RankedCanaries:
+    """What a model makes of the canaries.
+
+    Attributes:
+        scores: log p of every candidate that bears on a rank.
+        plain: The canaries' ranks by log p.
+        ratio: Those by log p - log p_ref; None without a reference.
+    """
+
+    scores: Scores
+    plain: tuple[Rank, ...]
+    ratio: tuple[Rank, ...] | None
+
+
+def rank_canaries(
+    model: PreTrainedModel,
+    canaries: CanaryTargets,
+    pool: Pool,
+    reference: Scores | None,
+    *,
+    full: bool = False,
+    name: str,
+    notify: Notify,
+) -> RankedCanaries:
+    """Rank the canaries by a model in memory, which is in eval mode and fp32.
+
+    Args:
+        reference: The public base model's scores of the pool.
+        full: Score candidates too that bear on no rank.
+
+    Raises:
+        UsageError: The model is in another mode or in half precision, or its context is too short.
+        RunError: The model cannot be run.
+    """
+    targets = canaries.targets
+    if reference is None and not full:
+        scores = likeliest_scores(model, pool, targets, name, notify)
+    else:
+        scores = all_scores(model, pool, name, notify)
+    plain = rank_targets(scores, pool, targets)
+    if pool.product is not None:
+        plain = rank_targets_exactly(model, pool.product, canaries.template, targets, plain, name=name, notify=notify)
+    ratio = rank_targets(scores - reference, pool, targets) if reference is not None else None
+    return RankedCanaries(scores=scores, plain=plain, ratio=ratio)
+
+
 def _audit_canaries(
     folder: Path,
     checkpoint: Checkpoint,
@@ -204,14 +251,9 @@ def _audit_canaries(
     notify: Notify,
 ) -> Audit:
     model, template, targets, name = checkpoint.model, canaries.template, canaries.targets, str(folder)
-    if reference is None and not request.full:
-        scores = likeliest_scores(model, pool, targets, name, notify)
-    else:
-        scores = all_scores(model, pool, name, notify)
-    plain = rank_targets(scores, pool, targets)
-    if pool.product is not None:
-        plain = rank_targets_exactly(model, pool.product, template, targets, plain, name=name, notify=notify)
-    ratio = rank_targets(scores - reference.scores, pool, targets) if reference is not None else None
+    base = None if reference is None else reference.scores
+    ranked = rank_canaries(model, canaries, pool, base, full=request.full, name=name, notify=notify)
+    scores, plain, ratio = ranked.scores, ranked.plain, ranked.ratio
     mismatch = canaries.mismatch(checkpoint.tokenizer)
     judge_ranks = partial(
         judge,
@@ -299,7 +341,7 @@ def _first_pool(models: Sequence[Path], shared: _Shared, notify: Notify) -> Pool
     """The candidates for the first model whose tokenizer can be read."""
     for folder in models if shared.canaries is not None else ():
         with suppress(AtdpError):
-            check_folder(folder)
+            check_folder(folder, audited=True)
             return _pool(load_tokenizer(tokenizer_folder(folder)), shared, notify)
     return None
 

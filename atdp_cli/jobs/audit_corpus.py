@@ -86,7 +86,7 @@ def map_models(models: Sequence[Path], request: MapRequest, notify: Notify) -> I
     base = None if request.reference is None else _load(request.reference, request.device, chat)
     base_scores = None if base is None else _scores(base, corpus, str(request.reference), notify)
     for folder in models:
-        checkpoint = _load(folder, request.device, chat)
+        checkpoint = _load(folder, request.device, chat, audited=True)
         if base is not None and base.tokenizer_sha256 != checkpoint.tokenizer_sha256:
             raise InputError(
                 f"{folder} and the reference have different tokenizers.",
@@ -189,8 +189,8 @@ def _mapped(
     return corpus
 
 
-def _load(folder: Path, device: str, chat: ChatTemplate | None) -> Checkpoint:
-    checkpoint = load_checkpoint(folder, device)
+def _load(folder: Path, device: str, chat: ChatTemplate | None, *, audited: bool = False) -> Checkpoint:
+    checkpoint = load_checkpoint(folder, device, audited=audited)
     if checkpoint.model.config.is_encoder_decoder:
         raise UsageError(
             f"{folder} is an encoder-decoder model, and a map asks what a model continues a text with.",

@@ -26,6 +26,7 @@ from atdp_cli.model.folder import (
     base_of,
     check_folder,
     is_adapter,
+    is_quantised,
     model_files,
     stored_dtype,
     stored_dtypes,
@@ -33,6 +34,7 @@ from atdp_cli.model.folder import (
     weight_files,
 )
 from atdp_cli.model.forward import Batch, logits_of
+from atdp_cli.model.quantised import plain_files
 from atdp_cli.model.staging import staged
 from atdp_cli.model.tokenizer import (
     check_loaded_tokenizer,
@@ -65,21 +67,22 @@ class Checkpoint:
         return tokenizer_fingerprint(self.tokenizer)
 
 
-def load_checkpoint(folder: Path, device: str = "cpu") -> Checkpoint:
+def load_checkpoint(folder: Path, device: str = "cpu", *, audited: bool = False) -> Checkpoint:
     """Load a model folder into fp32, in eval mode. No pickle is opened, no code of the folder is run.
 
     Args:
         device: Where the model goes once it is loaded and checked, as `find_device` takes it.
+        audited: Quantised weights are allowed, and loaded as the numbers that they stand for: the model is audited.
 
     Raises:
         UsageError: There is no such device.
         InputError: The folder is no such model, is damaged, or holds weights that are not finite.
     """
     place_of_model = find_device(device)
-    check_folder(folder)
-    stored = stored_dtype(folder)
+    check_folder(folder, audited=audited)
+    stored = "float32" if is_quantised(folder) else stored_dtype(folder)
     base = base_of(folder) if is_adapter(folder) else folder
-    with staged(model_files(base)) as place:
+    with plain_files(base) as files, staged(files) as place:
         config = _load_config(base, place)
         tokenizer = load_tokenizer(tokenizer_folder(folder))
         model = _load_model(base, place, config, tokenizer)
@@ -267,6 +270,8 @@ def _check_left_out(folder: Path, model: PreTrainedModel, info: dict[str, object
 
 def _check_stored(folder: Path, model: PreTrainedModel) -> None:
     """Refuse parameters that are not stored as floats: converted, they would not be what was trained."""
+    if is_quantised(folder):
+        return
     parameters = {name for name, _ in model.named_parameters()}
     for name, dtype in stored_dtypes(folder):
         if name in parameters and dtype not in DTYPES:

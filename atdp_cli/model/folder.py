@@ -12,6 +12,7 @@ from atdp_cli.files.checkpoint_names import (
     ADAPTER_WEIGHTS,
     CONFIG,
     GENERATION,
+    GGUF,
     INDEX,
     TOKENIZER,
     TOKENIZER_CONFIG,
@@ -49,8 +50,18 @@ WIDTHS = ("hidden_size", "n_embd", "d_model")
 """Names of the width of hidden states in configurations."""
 
 
-def check_folder(folder: Path) -> None:
+QUANTISED = "quantization_config"
+"""The setting that says how weights are quantised."""
+
+AUDITED_METHODS = frozenset({"torchao"})
+"""What quantised weights that can be audited are quantised by."""
+
+
+def check_folder(folder: Path, *, audited: bool = False) -> None:
     """Refuse a folder that cannot be a Hugging Face language model saved as safetensors, with its tokenizer.
+
+    Args:
+        audited: Quantised weights are allowed: the model is audited, and not trained further.
 
     Raises:
         InputError: Names the file that is missing, damaged or unsafe.
@@ -69,20 +80,38 @@ def check_folder(folder: Path) -> None:
             f"{folder} holds a model and {ADAPTER}, which transformers would add to it.",
             "Merge the adapter, or put it into a folder of its own.",
         )
-    config = _read_object(folder / CONFIG)
+    if (file := gguf_of(folder)) is not None:
+        _check_gguf(file, audited=audited)
+        return
+    config = read_settings(folder / CONFIG)
+    quantised = config.pop(QUANTISED, None) if audited else None
+    if quantised:
+        _check_quantised(folder / CONFIG, quantised)
     _refuse_code(folder / CONFIG, config)
     if (folder / GENERATION).is_file():
-        _refuse_code(folder / GENERATION, _read_object(folder / GENERATION))
+        _refuse_code(folder / GENERATION, read_settings(folder / GENERATION))
     tensors = sum(_count_tensors(file) for file in weight_files(folder))
     _check_layers(folder / CONFIG, config, tensors)
-    if not (folder / TOKENIZER).is_file():
-        raise InputError(f"{folder} has no {TOKENIZER}.", "Save the model's fast tokenizer into the folder.")
-    _check_tokenizer(folder)
+    _check_tokenizer(folder, needed=True)
 
 
 def is_adapter(folder: Path) -> bool:
     """Whether the folder holds a LoRA adapter, not a whole model."""
     return (folder / ADAPTER).is_file() and not (folder / CONFIG).is_file()
+
+
+def gguf_of(folder: Path) -> Path | None:
+    """The one GGUF file of a folder that has no configuration; None where there is none.
+
+    Raises:
+        InputError: There are several.
+    """
+    if any((folder / name).is_file() for name in (CONFIG, ADAPTER)):
+        return None
+    found = sorted(path for path in folder.glob(f"*{GGUF}") if path.is_file())
+    if len(found) > 1:
+        raise InputError(f"{folder} holds {len(found)} files *{GGUF}.", "Put each into a folder of its own.")
+    return found[0] if found else None
 
 
 def base_of(folder: Path) -> Path:
@@ -91,7 +120,7 @@ def base_of(folder: Path) -> Path:
     Raises:
         InputError: There is no such folder.
     """
-    name = _read_object(folder / ADAPTER).get("base_model_name_or_path")
+    name = read_settings(folder / ADAPTER).get("base_model_name_or_path")
     named = Path(str(name or "."))
     for base in (named, folder.resolve().parent / named.name):
         if name and os.path.isfile(base / CONFIG):  # noqa: PTH113 - also of a name that is too long
@@ -114,6 +143,8 @@ def model_files(folder: Path) -> dict[str, Path]:
         InputError: There are no weights.
     """
     files = {file.name: file for file in weight_files(folder)}
+    if gguf_of(folder) is not None:
+        return files
     if is_adapter(folder):
         return files | {ADAPTER: folder / ADAPTER}
     settings = (CONFIG, GENERATION, *(() if WEIGHTS in files else (INDEX,)))
@@ -129,7 +160,7 @@ def _check_regular(folder: Path) -> None:
 
 
 def _check_adapter(folder: Path) -> None:
-    config = _read_object(folder / ADAPTER)
+    config = read_settings(folder / ADAPTER)
     _refuse_code(folder / ADAPTER, config)
     if config.get("peft_type") != "LORA":
         raise InputError(f"{folder} is an adapter of type {config.get('peft_type')}.", "Give a LoRA adapter.")
@@ -140,9 +171,11 @@ def _check_adapter(folder: Path) -> None:
     check_folder(base_of(folder))
 
 
-def _check_tokenizer(folder: Path) -> None:
+def _check_tokenizer(folder: Path, *, needed: bool = False) -> None:
+    if needed and not (folder / TOKENIZER).is_file():
+        raise InputError(f"{folder} has no {TOKENIZER}.", "Save the model's fast tokenizer into the folder.")
     if (folder / TOKENIZER_CONFIG).is_file():
-        _refuse_code(folder / TOKENIZER_CONFIG, _read_object(folder / TOKENIZER_CONFIG))
+        _refuse_code(folder / TOKENIZER_CONFIG, read_settings(folder / TOKENIZER_CONFIG))
 
 
 def _refuse_code(file: Path, config: dict[str, Any]) -> None:
@@ -159,8 +192,37 @@ def _refuse_code(file: Path, config: dict[str, Any]) -> None:
         for name, effect in NOT_FOLLOWED.items():
             if part.get(name):
                 raise InputError(f"{file} {effect} ({name}), which is not followed.", "Take it out.")
-        if part.get("quantization_config"):
-            raise InputError(f"{file} says that the weights are quantised.", "Give the model as it was before.")
+        if part.get(QUANTISED):
+            raise InputError(
+                f"{file} says that the weights are quantised.",
+                "Give the model as it was before; the quantised one can be audited.",
+            )
+
+
+def _check_quantised(file: Path, settings: Any) -> None:
+    """Refuse a quantiser whose numbers cannot be written out."""
+    method = settings.get("quant_method") if isinstance(settings, dict) else None
+    if method not in AUDITED_METHODS:
+        raise InputError(
+            f"{file} says that the weights are quantised by {method}, whose numbers are not read here.",
+            f"Audit a model that is quantised by {', '.join(sorted(AUDITED_METHODS))}.",
+        )
+    _refuse_code(file, settings)
+
+
+def _check_gguf(file: Path, *, audited: bool) -> None:
+    if not audited:
+        raise InputError(
+            f"{file} is GGUF, which is audited and never trained.", "Give the model as it was before the conversion."
+        )
+    _check_tokenizer(file.parent, needed=True)
+
+
+def is_quantised(folder: Path) -> bool:
+    """Whether a model's weights are quantised, or may be, in GGUF; those of an adapter never are."""
+    if is_adapter(folder):
+        return False
+    return gguf_of(folder) is not None or bool(read_settings(folder / CONFIG).get(QUANTISED))
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -188,17 +250,19 @@ def _check_layers(file: Path, config: dict[str, Any], tensors: int) -> None:
 
 
 def weight_files(folder: Path) -> tuple[Path, ...]:
-    """The safetensors files that hold the weights, one or all shards of the index.
+    """The safetensors files that hold the weights, one or all shards of the index; or the GGUF file.
 
     Raises:
         InputError: There are none, only pickles, or the index names a file that is not in the folder.
     """
     if is_adapter(folder):
         return (folder / ADAPTER_WEIGHTS,)
+    if (file := gguf_of(folder)) is not None:
+        return (file,)
     if (folder / WEIGHTS).is_file():
         return (folder / WEIGHTS,)
     if (folder / INDEX).is_file():
-        shards = _read_object(folder / INDEX).get("weight_map")
+        shards = read_settings(folder / INDEX).get("weight_map")
         if not isinstance(shards, dict) or not shards:
             raise InputError(f"{folder / INDEX} has no weight_map.", "Save the model again.")
         return tuple(_shard(folder, name) for name in sorted({str(name) for name in shards.values()}))
@@ -242,7 +306,7 @@ def hidden_width(folder: Path) -> int | None:
     Raises:
         InputError: The folder has no readable configuration.
     """
-    config = _read_object((base_of(folder) if is_adapter(folder) else folder) / CONFIG)
+    config = read_settings((base_of(folder) if is_adapter(folder) else folder) / CONFIG)
     width = next((config[name] for name in WIDTHS if name in config), None)
     return width if isinstance(width, int) and width > 0 else None
 
@@ -270,7 +334,12 @@ def _count_tensors(file: Path) -> int:
     return count
 
 
-def _read_object(file: Path) -> dict[str, Any]:
+def read_settings(file: Path) -> dict[str, Any]:
+    """The JSON object in a file of a checkpoint.
+
+    Raises:
+        InputError: It is missing, or no such file.
+    """
     if not file.is_file():
         raise InputError(f"{file.parent} has no {file.name}.", "Give a model folder as save_pretrained writes it.")
     try:

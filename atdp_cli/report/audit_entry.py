@@ -6,6 +6,9 @@ from atdp_cli.audit_result import Conclusion
 from atdp_cli.report.numbers import Frozen, Number
 
 Interval = tuple[float, float]
+
+WEIGHT_SUFFIXES = (".safetensors", ".gguf")
+"""Of the files that hold weights, beside settings and tokenizers."""
 ScoreName = Literal["after", "before", "other"]
 
 
@@ -107,3 +110,8 @@ class AuditEntry(Frozen):
     membership: tuple[MembershipEntry, ...] = ()
     resurfacing: RelearningEntry | None = None
     bounds: tuple[Bound, ...] = ()
+
+    @property
+    def artefact(self) -> tuple[str, ...]:
+        """The first twelve digits of the SHA-256 of each file of weights, by which people tell models apart."""
+        return tuple(digest[:12] for name, digest in self.weights.items() if name.endswith(WEIGHT_SUFFIXES))

@@ -136,7 +136,17 @@ def audit_sentence(audits: Sequence[AuditEntry]) -> str:
         "canaries).",
         "INCONCLUSIVE": f"The audit could not decide ({figures}, {planted} canaries).",
     }
-    return f"{sentence[after.verdict]}{_extracted(after)} A passed audit does not prove that nothing is remembered."
+    end = "A passed audit does not prove that nothing is remembered."
+    return f"{sentence[after.verdict]}{_extracted(after)}{_attached(audits)} {end}"
+
+
+def _attached(audits: Sequence[AuditEntry]) -> str:
+    """How other models fared, such as quantised versions of this one."""
+    others = [str(audit.verdict) for audit in audits if audit.of == "other"]
+    if not others:
+        return ""
+    fared = ", ".join(f"{verdict} {others.count(verdict)}" for verdict in ("PASS", "FAIL", "INCONCLUSIVE"))
+    return f" Of {len(others)} other models that were audited with it: {fared}."
 
 
 def _left_open(after: AuditEntry) -> str:

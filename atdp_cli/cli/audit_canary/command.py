@@ -165,7 +165,7 @@ def _check_paths(folders: Sequence[Path], reference: Path | None, other_text: Pa
     if reference is not None:
         check_folder(reference)
     if len(folders) == 1:
-        check_folder(folders[0])
+        check_folder(folders[0], audited=True)
     if other_text is not None:
         check_readable(other_text)
 

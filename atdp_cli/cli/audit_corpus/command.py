@@ -143,8 +143,10 @@ def _check_paths(corpus: MappedDataOptions, reference: Path | None, models: Sequ
     for file in (corpus.data, corpus.valid):
         if file is not None:
             check_readable(file)
-    for folder in (*models, *(() if reference is None else (reference,))):
-        check_folder(folder)
+    for folder in models:
+        check_folder(folder, audited=True)
+    if reference is not None:
+        check_folder(reference)
     if reference is not None and any(same_file(reference, folder) for folder in models):
         raise UsageError("The reference is a model to map.", "Give the base that it was trained from, or leave it out.")
 

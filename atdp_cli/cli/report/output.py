@@ -132,13 +132,15 @@ def _show_audits(public: PublicReport, console: "Console") -> None:
     rows = [
         (
             MODELS[audit.of],
+            ", ".join(audit.artefact),
             audit.verdict,
             _within(audit.mean, audit.mean_interval),
             _within(audit.mean_ratio, audit.mean_ratio_interval),
         )
         for audit in public.audits
     ]
-    _print(console, "Mean exposure in bits; chance gives 1.44", ("model", "verdict", "by log p", "by the ratio"), rows)
+    columns = ("model", "SHA-256", "verdict", "by log p", "by the ratio")
+    _print(console, "Mean exposure in bits; chance gives 1.44", columns, rows)
     for audit in public.audits:
         if (extraction := audit.extraction) is not None:
             console.print(

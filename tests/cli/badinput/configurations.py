@@ -127,7 +127,8 @@ CASES = (
         name="quantised weights",
         make=change("model/config.json", quantization_config={"quant_method": "bitsandbytes"}),
         command=HARDEN,
-        said="model/config.json says that the weights are quantised. Give the model as it was before.",
+        said="model/config.json says that the weights are quantised. Give the model as it was before; the quantised "
+        "one can be audited.",
     ),
     Case(
         name="model type unknown",

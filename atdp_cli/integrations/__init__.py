@@ -1,0 +1,1 @@
+"""atdp inside other people's trainers; nothing of atdp imports this room."""

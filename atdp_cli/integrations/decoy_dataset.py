@@ -1,0 +1,113 @@
+"""A corpus for a trainer, with decoys that are drawn anew each epoch."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import torch
+
+from atdp_cli.errors import InputError
+from atdp_cli.jobs.harden.releases import decoy_choice
+from atdp_cli.runs.streams import Streams
+from atdp_cli.text.corpus.records import Unit, read_records
+from atdp_cli.text.detection.span_file import read_spans
+from atdp_cli.text.redaction.decoys import WITHOUT, decoy
+from atdp_cli.text.redaction.equality import equal_decoys
+from atdp_cli.text.redaction.frequencies import Frequencies
+from atdp_cli.training.recipe import DecoyEquality
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+E = TypeVar("E", bound=Mapping[str, Any])
+
+
+class DecoyDataset(torch.utils.data.Dataset[E], Generic[E]):
+    """The records of a corpus as examples, their flagged spans replaced by decoys of the epoch.
+
+    A Trainer calls `set_epoch` before each epoch. An epoch's decoys are drawn for all records in the corpus's order,
+    from one stream, as `atdp harden` draws them: with one seed, epoch 0 here has the texts of its epoch 1. Without a
+    seed each epoch has a key of its own from the operating system, so that nobody can draw them again; a run that is
+    resumed draws others. With workers each of them draws its own.
+
+    Training on them has the selective guarantee of `--recipe decoys` only where no other text of the corpus is read:
+    evaluation on raw records, early stopping by it and checkpoints that were trained on raw text are outside.
+
+    Args:
+        corpus: As `atdp detect` reads it.
+        spans: What `atdp detect` wrote for it, at a tier without contextual words.
+        example: Makes an example of a text: a tokenizer's output, or messages.
+        release: How often words and digits occur, as `fit_frequencies` released them with noise; without it all are
+            drawn uniformly, which spends nothing.
+        equality: Within what equal words and numbers have equal decoys; None draws each by itself.
+        unit, text_field: As for `atdp detect`.
+        seed: Reproducible decoys, which protect nobody.
+
+    Raises:
+        InputError: The corpus or the spans cannot be read, or hold words of a contextual tier.
+    """
+
+    def __init__(
+        self,
+        corpus: Path,
+        spans: Path,
+        example: Callable[[str], E],
+        *,
+        release: Frequencies | None = None,
+        equality: DecoyEquality | None = None,
+        unit: Unit = "line",
+        text_field: str = "text",
+        seed: int | None = None,
+    ) -> None:
+        records = read_records(corpus, unit=unit, text_field=text_field)
+        self._flagged = [(record.text, of_record) for record, of_record in read_spans(spans, records)]
+        if any(span.label in WITHOUT for _, of_record in self._flagged for span in of_record):
+            raise InputError(
+                f"{spans} holds words of a contextual tier, and decoys stand for entities.",
+                "Write it again by atdp detect --tier high-entity.",
+            )
+        self._example, self._release, self._equality = example, release, equality
+        self._streams = Streams(seed=seed)
+        # Shared with workers that outlive an epoch.
+        self._epoch = torch.zeros(1, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
+        self._drawn: tuple[int, tuple[str, ...]] | None = None
+
+    def set_epoch(self, epoch: int) -> None:
+        """Have later examples be of this epoch, from 0."""
+        self._epoch[0] = epoch
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The records of this epoch, in the corpus's order."""
+        epoch = int(self._epoch)
+        if self._drawn is None or self._drawn[0] != epoch:
+            self._drawn = epoch, self._draw(epoch)
+        return self._drawn[1]
+
+    def _draw(self, epoch: int) -> tuple[str, ...]:
+        choose = decoy_choice(self._streams, 0, f"epoch {epoch + 1}", self._release)
+        if self._equality is None:
+            return tuple(decoy(text, spans, choose).text for text, spans in self._flagged)
+        return tuple(equal_decoys([flagged], choose)[0].text for flagged in self._flagged)
+
+    def for_trl(self) -> "Dataset":
+        """The same as a `datasets.Dataset`, which TRL's trainers insist on; it follows this one's epochs.
+
+        They cannot prepare it, since it changes: `example` gives token ids, and the trainer's settings are
+        `dataset_kwargs={"skip_prepare_dataset": True}` and `remove_unused_columns=False`.
+        """
+        from datasets import Dataset  # an extra
+
+        made = Dataset.from_dict({"place": list(range(len(self)))}).with_transform(self._examples)
+        made.set_epoch = self.set_epoch
+        return made
+
+    def _examples(self, rows: dict[str, list[int]]) -> dict[str, list[Any]]:
+        found = [self[place] for place in rows["place"]]
+        return {name: [example[name] for example in found] for name in found[0]}
+
+    def __len__(self) -> int:
+        return len(self._flagged)
+
+    def __getitem__(self, place: int) -> E:
+        return self._example(self.texts[place])

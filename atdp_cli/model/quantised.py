@@ -1,0 +1,150 @@
+"""Checkpoints with quantised weights, which are audited: their numbers written out, without the library that made them.
+
+A parameter of torchao's in safetensors is three tensors, `_weight_qdata`, `_weight_scale` and `_weight_zero_point`, and
+a JSON object in the file's metadata. Its numbers are (q − z)·s, blockwise, which is what the quantised model multiplies
+with; they are computed here in fp32, written to a temporary file, and loaded and checked as any checkpoint. What
+rounds activations too, or packs its numbers for one kernel, is refused.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from atdp_cli.errors import InputError, RunError
+from atdp_cli.files.checkpoint_names import CONFIG, INDEX, WEIGHTS
+from atdp_cli.files.json_text import parse_json
+from atdp_cli.model.folder import QUANTISED, gguf_of, is_quantised, model_files, read_settings, weight_files
+from atdp_cli.model.gguf_file import load_gguf
+
+PLAIN_LAYOUTS = {"Int8Tensor": "act_quant_kwargs", "IntxUnpackedToInt8Tensor": "activation_quantization"}
+"""torchao's layouts of one number a byte, each with the setting that says how activations are rounded."""
+
+PARTS = ("qdata", "scale", "zero_point")
+
+TORCH_TENSOR = "Tensor"
+
+_REMEDY = "Save it by transformers and torchao with Int8WeightOnlyConfig or IntxWeightOnlyConfig."
+
+
+@contextmanager
+def plain_files(folder: Path) -> Iterator[Mapping[str, Path]]:
+    """The files that a checked model is loaded from; of a quantised one its numbers in fp32, which exist meanwhile.
+
+    Raises:
+        InputError: It is quantised in a way that is not audited, or is damaged.
+        RunError: There is no room for the numbers.
+    """
+    files = model_files(folder)
+    if not is_quantised(folder):
+        yield files
+        return
+    with ExitStack() as stack:
+        try:
+            place = Path(stack.enter_context(TemporaryDirectory(prefix="atdp-")))
+            written = {WEIGHTS: place / WEIGHTS, CONFIG: place / CONFIG}
+            _write_out(folder, place)
+        except OSError as error:
+            raise RunError(
+                f"The numbers of {folder} cannot be written out: {error.strerror}.", "Free some space, or set TMPDIR."
+            ) from error
+        weights = {path.name for path in weight_files(folder)}
+        yield {name: path for name, path in files.items() if name not in weights | {CONFIG, INDEX}} | written
+
+
+def _write_out(folder: Path, place: Path) -> None:
+    if (file := gguf_of(folder)) is not None:
+        model = load_gguf(file)
+        numbers = {name: parameter.detach() for name, parameter in model.named_parameters()}
+        settings = json.loads(model.config.to_json_string())
+    else:
+        numbers, settings = dequantised(folder), read_settings(folder / CONFIG)
+    save_file(numbers, place / WEIGHTS, {"format": "pt"})
+    plain = {name: value for name, value in settings.items() if name != QUANTISED}
+    (place / CONFIG).write_text(json.dumps(plain), encoding="utf-8")
+
+
+def dequantised(folder: Path) -> dict[str, torch.Tensor]:
+    """Every parameter of a quantised checkpoint in fp32, by its name.
+
+    Raises:
+        InputError: A parameter is stored in another layout, with rounded activations, or not as its settings say.
+    """
+    found: dict[str, torch.Tensor] = {}
+    with ExitStack() as stack:
+        files = [stack.enter_context(safe_open(path, framework="pt")) for path in weight_files(folder)]
+        holder = {name: file for file in files for name in file.keys()}  # noqa: SIM118 - a handle, not a mapping
+        stored = {name: text for file in files for name, text in (file.metadata() or {}).items() if "." in name}
+        unread = set(holder)
+        for name, text in stored.items():
+            settings = _settings(folder, name, text)
+            if settings.get("_type") == TORCH_TENSOR:
+                continue
+            parts = _parts(folder, name, settings)
+            if name in holder or not unread >= set(parts.values()):
+                raise _damaged(folder, name)
+            unread -= set(parts.values())
+            tensors = {part: holder[tensor].get_tensor(tensor) for part, tensor in parts.items()}
+            found[name] = _numbers(folder, name, tensors, settings)
+        found |= {name: holder[name].get_tensor(name) for name in sorted(unread)}
+    return found
+
+
+def _settings(folder: Path, name: str, text: str) -> dict[str, Any]:
+    try:
+        settings = parse_json(text)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(folder, name) from error
+    if not isinstance(settings, dict):
+        raise _damaged(folder, name)
+    return settings
+
+
+def _parts(folder: Path, name: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    """The tensors of a parameter, by what they are.
+
+    Raises:
+        InputError: The layout is none of ours, or activations are rounded or scaled.
+    """
+    layout, data = str(settings.get("_type")), settings.get("_data")
+    if layout not in PLAIN_LAYOUTS:
+        raise InputError(f"{folder} stores {name} as {layout}, packed for one kernel.", _REMEDY)
+    names = settings.get("_tensor_data_names")
+    if not isinstance(data, dict) or not isinstance(names, list) or not {"qdata", "scale"} <= set(map(str, names)):
+        raise _damaged(folder, name)
+    if data.get(PLAIN_LAYOUTS[layout]) is not None or not set(names) <= set(PARTS):
+        raise InputError(f"{folder} rounds activations before {name}, which an audit does not repeat.", _REMEDY)
+    module, _, parameter = name.rpartition(".")
+    return {part: f"{module}._{parameter}_{part}" for part in names}
+
+
+def _numbers(folder: Path, name: str, parts: Mapping[str, torch.Tensor], settings: Mapping[str, Any]) -> torch.Tensor:
+    """(q − z)·s with one s and z a block, in fp32."""
+    quantised, block = parts["qdata"], settings["_data"].get("block_size")
+    whole = isinstance(block, list) and all(type(size) is int and size > 0 for size in block)
+    if quantised.dtype != torch.int8 or not whole or len(block) != quantised.ndim:
+        raise _damaged(folder, name)
+    if any(length % size for length, size in zip(quantised.shape, block, strict=True)):
+        raise _damaged(folder, name)
+    blocks = torch.Size(length // size for length, size in zip(quantised.shape, block, strict=True))
+    if any(part.numel() != blocks.numel() for label, part in parts.items() if label != "qdata"):
+        raise _damaged(folder, name)
+
+    def spread(part: torch.Tensor) -> torch.Tensor:
+        values = part.float().reshape(blocks)
+        for axis, size in enumerate(block):
+            values = values.repeat_interleave(size, axis)
+        return values
+
+    zero = spread(parts["zero_point"]) if "zero_point" in parts else 0.0
+    return (quantised.float() - zero) * spread(parts["scale"])
+
+
+def _damaged(folder: Path, name: str) -> InputError:
+    return InputError(f"{folder} has no readable quantised {name}.", "Copy or save the model again.")
