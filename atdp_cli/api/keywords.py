@@ -27,8 +27,9 @@ class DetectKeywords(TypedDict, total=False):
     llm_key_file: str | os.PathLike[str] | None
     engine: Literal["local", "ray"] | None
     ray_address: str | None
-    unit: str | None
     text_field: str | None
+    unit: str | None
+    turns: str | None
     id_field: str | None
     skip_bad: bool | None
     shard: str | None
@@ -59,8 +60,9 @@ class RedactKeywords(TypedDict, total=False):
     llm_key_file: str | os.PathLike[str] | None
     engine: Literal["local", "ray"] | None
     ray_address: str | None
-    unit: str | None
     text_field: str | None
+    unit: str | None
+    turns: str | None
     id_field: str | None
     skip_bad: bool | None
     shard: str | None
@@ -73,13 +75,16 @@ class RedactKeywords(TypedDict, total=False):
 class HardenKeywords(TypedDict, total=False):
     """Of `atdp harden`."""
 
-    unit: str | None
     text_field: str | None
+    unit: str | None
+    turns: str | None
     source_field: str | None
     max_records: int | None
     holdout_by: str | None
     max_windows_per_unit: int | None
     manifest: str | os.PathLike[str] | None
+    chat_template: str | None
+    loss_on: Literal["assistant", "all"] | None
     rounds: int | None
     review_each_epoch: bool | None
     sample: float | None
@@ -101,6 +106,7 @@ class HardenKeywords(TypedDict, total=False):
     noise_multiplier: float | None
     target_epsilon: float | None
     max_epsilon: float | None
+    accept_declared: bool | None
     delta: float | None
     clip_norm: float | None
     escalation: float | None
@@ -143,6 +149,7 @@ class AuditCanaryKeywords(TypedDict, total=False):
 
     manifest: str | os.PathLike[str] | None
     canary: str | None
+    packed: bool | None
     alpha: float | None
     fail_on: str | None
     exact: Literal["auto", "always", "never"] | None
@@ -158,8 +165,9 @@ class AuditCanaryKeywords(TypedDict, total=False):
     secrets: str | os.PathLike[str] | None
     most_secrets: int | None
     alternatives: int | None
-    unit: str | None
     text_field: str | None
+    unit: str | None
+    turns: str | None
     id_field: str | None
     engine: Literal["local", "ray"] | None
     ray_address: str | None
@@ -177,8 +185,10 @@ class AuditCorpusKeywords(TypedDict, total=False):
 
     harden_split: bool | None
     holdout_by: str | None
-    unit: str | None
     text_field: str | None
+    unit: str | None
+    turns: str | None
+    chat_template: str | None
     fdr: float | None
     decoys: int | None
     max_memorised: int | float | str | None
@@ -233,4 +243,8 @@ class AccountKeywords(TypedDict, total=False):
     floor: bool | None
     cross_check: bool | None
     curve: str | os.PathLike[str] | None
+    adopt: str | os.PathLike[str] | None
+    ledger: Sequence[str | os.PathLike[str]] | None
+    max_epsilon: float | None
+    accept_declared: bool | None
     force: bool | None
