@@ -93,7 +93,7 @@ def audit_canary_command(
     check_request(canaries, request)
     _check_paths(folders, targets.reference, trying.other_text)
 
-    console.print(_task(folders, canaries))
+    console.print(_task(folders, canaries), soft_wrap=True)
 
     from atdp_cli.jobs.audit import audit_models  # loads torch
     from atdp_cli.model.device import find_device, use_threads
