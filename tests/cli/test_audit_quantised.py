@@ -15,7 +15,7 @@ from atdp_cli.model.checkpoint import load_checkpoint, save_checkpoint
 from tests.cli.conftest import Atdp
 from tests.quantised import WIDTHS, quantise, weight_only, write_llama
 
-pytest.importorskip("torchao", reason="torchao is not installed: pip install -c constraints.txt -e '.[dev]'")
+pytest.importorskip("torchao", reason="torchao is not installed: make test-quantised")
 
 
 @dataclass(frozen=True, kw_only=True)

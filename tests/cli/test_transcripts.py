@@ -13,8 +13,8 @@ from tests.transcripts import GOLDEN, SCREENS, WIDTHS, Said, as_text, golden_pat
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 UNWRAPPED = re.compile(
-    r"atdp: |\{|(PASS|FAIL|INCONCLUSIVE|ERROR) |Output: |Report: |Keep private: |Records redacted into |Canaries: "
-    r"|Sentences to review: |  atdp "
+    r"atdp: |Auditing |\{|(PASS|FAIL|INCONCLUSIVE|ERROR) |Output: |Report: "
+    r"|Keep private: |Records redacted into |Canaries: |Sentences to review: |  atdp "
 )
 """How lines begin that a program reads, or that hold a path or a command to copy: no width breaks them."""
 CODES = {0, 1, 2, 3, 4, 130}

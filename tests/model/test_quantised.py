@@ -18,7 +18,7 @@ from atdp_cli.model.quantised import dequantised
 from atdp_cli.model.seal import seal_of
 from tests.quantised import WIDTHS, quantise, weight_only, write_llama
 
-pytest.importorskip("torchao", reason="torchao is not installed: pip install -c constraints.txt -e '.[dev]'")
+pytest.importorskip("torchao", reason="torchao is not installed: make test-quantised")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,7 +74,7 @@ def audit_canary_command(
             threads=threads,
             computing=computing,
             notify=notify,
-            began=lambda canaries: console.print(_task(folders, canaries)),
+            began=lambda canaries: console.print(_task(folders, canaries), soft_wrap=True),
             ended=show_line,
         )
     tell_github(checked, step_summary(audits))

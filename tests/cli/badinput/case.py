@@ -124,3 +124,11 @@ def index(weight_map: object) -> Make:
         remove("model/model.safetensors"),
         write("model/model.safetensors.index.json", json.dumps({"metadata": {}, "weight_map": weight_map})),
     )
+
+
+def assert_one_line(error: str, case: Case) -> None:
+    """Standard error is the one line of the case, after the first word of a command that had begun to read a model."""
+    *first_words, last = error.splitlines()
+    assert last == f"atdp: {case.said}"
+    assert len(first_words) <= 1
+    assert all(word.startswith(("Auditing ", "Mapping ", "Reading ")) for word in first_words)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from tests.cli.badinput.case import SECRET, Case, Make, line
+from tests.cli.badinput.case import SECRET, Case, Make, assert_one_line, line
 from tests.cli.badinput.test_table import CASES, listing
 from tests.forked import run_forked
 
@@ -204,7 +204,7 @@ def check(case: Case, place: Path, files: Path, look: Callable[[Path], object]) 
     case.make(place)
     before = look(place)
     found = run_forked(case.command, place, files, memory=MEMORY, patience=PATIENCE)
-    assert found.err == f"atdp: {case.said}\n"
+    assert_one_line(found.err, case)
     assert found.code == case.code
     assert found.out == ""
     assert found.seconds < SECONDS

@@ -8,7 +8,7 @@ import pytest
 
 from atdp_cli.cli.app import run
 from tests.cli.badinput import beside, configurations, corpora, ledgers, manifests, options, weights
-from tests.cli.badinput.case import SECRET, Case
+from tests.cli.badinput.case import SECRET, Case, assert_one_line
 from tests.cli.conftest import Atdp
 
 CASES = tuple(
@@ -56,10 +56,7 @@ def test_bad_input_ends_with_one_line(case: Case, place: Path, atdp: Atdp, monke
     before, began = listing(place), time.process_time()
     ended = atdp(*case.command)
     assert time.process_time() - began < SECONDS
-    *first_words, last = ended.err.splitlines()
-    assert last == f"atdp: {case.said}"
-    assert len(first_words) <= 1
-    assert all(word.startswith(("Auditing ", "Mapping ", "Reading ")) for word in first_words)
+    assert_one_line(ended.err, case)
     assert "\n" not in case.said
     assert SECRET not in case.said
     assert ended.code == case.code
