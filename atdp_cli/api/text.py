@@ -22,9 +22,13 @@ class Detected(NamedTuple):
 
 
 class Redacted(NamedTuple):
-    """The texts of the records with placeholders, in their order, and what `atdp redact --json` prints of it."""
+    """The texts of the records with placeholders, in their order, and what `atdp redact --json` prints of it.
 
-    texts: tuple[str, ...]
+    Attributes:
+        texts: What the text field holds: strings, or lists of messages.
+    """
+
+    texts: tuple[Any, ...]
     summary: "RedactionSummary"
 
 

@@ -114,6 +114,20 @@ def test_a_data_set_of_the_library_is_read() -> None:
     assert detect(made).summary.records == 1
 
 
+def test_conversations_of_a_data_set() -> None:
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed: pip install atdp[trl]")
+    said = [
+        {"role": "user", "content": "I am Emma Clarke."},
+        {"role": "assistant", "content": "Call +44 20 7946 0958."},
+    ]
+    chats = datasets.Dataset.from_list([{"messages": said}])
+    [redacted] = redact(chats, text_field="messages").texts
+    assert redacted == [
+        {"role": "user", "content": "I am [PERSON]."},
+        {"role": "assistant", "content": "Call [PHONE]."},
+    ]
+
+
 def test_progress_comes_by_the_callback_and_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     heard: list[events.Event] = []
     redact(["Emma Clarke"] * 30, notify=heard.append)
