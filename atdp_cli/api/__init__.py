@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from atdp_cli.audit_result import AuditDocument
     from atdp_cli.memory_result import MemoryDocument
     from atdp_cli.privacy.schedule import Constant, RiseReset
-    from atdp_cli.report.account_summary import AccountSummary
     from atdp_cli.report.document import PrivateReport, PublicReport
-    from atdp_cli.report.harden_summary import HardenPlan, HardenSummary
-    from atdp_cli.report.text_summary import DetectionSummary, RecordSpans, RedactionSummary
+    from atdp_cli.report.summary.account import AccountSummary
+    from atdp_cli.report.summary.harden import HardenPlan, HardenSummary
+    from atdp_cli.report.summary.text import DetectionSummary, RecordSpans, RedactionSummary
     from atdp_cli.training.recipe import (
         DPSGD,
         RECIPES,
@@ -55,10 +55,10 @@ _HOMES = {
     "audit_result": "AuditDocument",
     "memory_result": "MemoryDocument",
     "privacy.schedule": "Constant RiseReset",
-    "report.account_summary": "AccountSummary",
+    "report.summary.account": "AccountSummary",
     "report.document": "PrivateReport PublicReport",
-    "report.harden_summary": "HardenPlan HardenSummary",
-    "report.text_summary": "DetectionSummary RecordSpans RedactionSummary",
+    "report.summary.harden": "HardenPlan HardenSummary",
+    "report.summary.text": "DetectionSummary RecordSpans RedactionSummary",
     "training.recipe": "DPSGD RECIPES SGD AdamBC AdamW Anchored Interpolate Nothing Plain Recipe Text Train Uniform "
     "Weighted parse_recipe",
     "training.recipe_file": "RecipeFile load_recipe",

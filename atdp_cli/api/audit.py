@@ -16,7 +16,7 @@ from atdp_cli.api.inputs import (
     undisturbed,
 )
 from atdp_cli.api.keywords import AuditCanaryKeywords, AuditCorpusKeywords
-from atdp_cli.api.options import check_keywords, option_groups
+from atdp_cli.api.options import check_keywords, parse_keywords
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify, ignore
 
@@ -66,7 +66,7 @@ def audit_canary(
         for name, corpus in (("data", data), ("other_text", other_text)):
             if corpus is not None:
                 given[name] = corpus_file(place, name, corpus, columns if name == "data" else ("text",))
-        groups = option_groups(audit_canary_command, given)
+        groups = parse_keywords(audit_canary_command, given)
         del groups["saying"]
         folders = _folders(place, models, tokenizer)
         audits, _, _ = run_audit(folders, notify=place.notify(notify), **groups)
@@ -121,7 +121,7 @@ def audit_corpus(
         }
         if in_memory(data):
             given["no_store"] = options.get("store") is None
-        groups = option_groups(audit_corpus_command, given)
+        groups = parse_keywords(audit_corpus_command, given)
         del groups["saying"]
         maps, _ = run_map(_folders(place, models, tokenizer), notify=place.notify(notify), **groups)
         return place.document(MemoryDocument(models=tuple(each.memory for each in maps)))

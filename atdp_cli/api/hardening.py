@@ -19,14 +19,14 @@ from atdp_cli.api.inputs import (
     undisturbed,
 )
 from atdp_cli.api.keywords import HardenKeywords
-from atdp_cli.api.options import check_keywords, option_groups
+from atdp_cli.api.options import check_keywords, parse_keywords
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify, ignore
 
 if TYPE_CHECKING:
     from atdp_cli.cli.harden.prepare import Prepared
     from atdp_cli.jobs.harden.request import HardenRequest
-    from atdp_cli.report.harden_summary import HardenPlan, HardenSummary
+    from atdp_cli.report.summary.harden import HardenPlan, HardenSummary
     from atdp_cli.training.recipe import Stage
     from atdp_cli.training.recipe_file import RecipeFile
 
@@ -139,7 +139,7 @@ def _prepared(place: Scratch, asked: _Asked, options: HardenKeywords) -> "tuple[
     }
     if data[0].parent == place.folder:
         given["no_store"] = options.get("store") is None
-    chosen = option_groups(_command(), given)["options"]
+    chosen = parse_keywords(_command(), given)["options"]
     folder = model_folder(place, "model", asked.model, asked.tokenizer)
     prepared = prepare(folder, chosen)
     request = prepared.request

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from atdp_cli.api.inputs import PathLike, recipe_option, scratch
 from atdp_cli.api.keywords import AccountKeywords
-from atdp_cli.api.options import check_keywords, option_groups
+from atdp_cli.api.options import check_keywords, parse_keywords
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from atdp_cli.audit_result import AuditDocument
     from atdp_cli.memory_result import MemoryDocument
-    from atdp_cli.report.account_summary import AccountSummary
     from atdp_cli.report.document import PrivateReport, PublicReport
+    from atdp_cli.report.summary.account import AccountSummary
     from atdp_cli.training.recipe import Stage
     from atdp_cli.training.recipe_file import RecipeFile
 
@@ -46,7 +46,7 @@ def account(
     paths = [ledgers] if isinstance(ledgers, str | os.PathLike) else ledgers
     with scratch() as place:
         given: dict[str, Any] = {**options, "recipe": recipe_option(place, recipe)}
-        groups = option_groups(account_command, given)
+        groups = parse_keywords(account_command, given)
         del groups["printing"]
         return account_summary(*run_account([Path(path) for path in paths], **groups), groups["figuring"].group)
 

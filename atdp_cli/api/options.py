@@ -56,7 +56,7 @@ def check_keywords(function: str, command: Callable[..., None], given: Iterable[
             raise UsageError(f"{function} has no keyword {keyword!r}.", remedy)
 
 
-def option_groups(command: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Any]:
+def parse_keywords(command: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Any]:
     """The command's groups of options by the names of its parameters, checked as those of the command line.
 
     Args:

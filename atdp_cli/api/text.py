@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 from atdp_cli.api.inputs import Corpus, PathLike, Records, corpus_file, in_memory, scratch
 from atdp_cli.api.keywords import DetectKeywords, RedactKeywords
-from atdp_cli.api.options import check_keywords, option_groups
+from atdp_cli.api.options import check_keywords, parse_keywords
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify, ignore
 
 if TYPE_CHECKING:
-    from atdp_cli.report.text_summary import DetectionSummary, RecordSpans, RedactionSummary
+    from atdp_cli.report.summary.text import DetectionSummary, RecordSpans, RedactionSummary
 
 
 class Detected(NamedTuple):
@@ -61,7 +61,7 @@ def detect(
         InputError: The corpus, a list or the pipeline cannot be used.
     """
     from atdp_cli.cli.detect import detect_command, run_detect
-    from atdp_cli.report.text_summary import RecordSpans
+    from atdp_cli.report.summary.text import RecordSpans
 
     check_keywords("detect", detect_command, options)
     given: dict[str, Any] = {**options, "output": _file(output)}
@@ -71,7 +71,7 @@ def detect(
             if options.get("review") is not None:
                 raise UsageError("review names the corpus in its queue, and this one is in memory.", "Give a file.")
             given["no_store"] = options.get("store") is None
-        groups = option_groups(detect_command, given)
+        groups = parse_keywords(detect_command, given)
         del groups["printing"]
         path = corpus_file(place, "corpus", corpus, _columns(groups["reading"]))
         summary, _ = run_detect(path, write=lines.append, notify=place.notify(notify), **groups)
@@ -119,7 +119,7 @@ def redact(
     with scratch() as place:
         if in_memory(corpus):
             given["no_store"] = options.get("store") is None
-        groups = option_groups(redact_command, given)
+        groups = parse_keywords(redact_command, given)
         writing = groups.pop("writing")
         del groups["printing"]
         columns = _columns(groups["reading"])

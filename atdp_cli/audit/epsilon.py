@@ -47,6 +47,9 @@ class Games:
 
 HALF_AND_ROOT = Games()
 
+NOTHING_REVEALED = Claim(epsilon=0.0, delta=0.0)
+"""The strongest claim, which any bound above 0 refutes."""
+
 Method = Literal["in-out", "rank", "pair"]
 
 

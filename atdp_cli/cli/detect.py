@@ -25,7 +25,7 @@ from atdp_cli.text.options import OUTPUT, DetectionOptions, ReadingOptions, Repl
 
 if TYPE_CHECKING:
     from atdp_cli.jobs.detect import DetectionCounts, Sampling, Write
-    from atdp_cli.report.text_summary import DetectionSummary
+    from atdp_cli.report.summary.text import DetectionSummary
 
 REVIEW = "Review"
 
@@ -113,7 +113,7 @@ def run_detect(
         What `--json` prints, and the counts behind it.
     """
     from atdp_cli.jobs.detect import detect_corpus, detect_to_file
-    from atdp_cli.report.text_summary import CrosscheckCounts, DetectionSummary, QueueSummary
+    from atdp_cli.report.summary.text import CrosscheckCounts, DetectionSummary, QueueSummary
 
     sampling = _sampling(queue, force=replacing.force)
     source, detector = corpus_source(reading, corpus), make_detector(detection, corpus, backend)

@@ -23,7 +23,7 @@ from atdp_cli.text.redaction.placeholders import Style
 if TYPE_CHECKING:
     from atdp_cli.files.compression import Writable
     from atdp_cli.jobs.detect import DetectionCounts
-    from atdp_cli.report.text_summary import RedactionSummary
+    from atdp_cli.report.summary.text import RedactionSummary
 
 
 class RedactedOutputOptions(Options):
@@ -102,7 +102,7 @@ def run_redact(
         What `--json` prints, and the counts behind it.
     """
     from atdp_cli.jobs.redact import redact_corpus
-    from atdp_cli.report.text_summary import CrosscheckCounts, RedactionSummary
+    from atdp_cli.report.summary.text import CrosscheckCounts, RedactionSummary
 
     tally = redact_corpus(
         corpus_source(reading, corpus),

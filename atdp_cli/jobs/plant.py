@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from atdp_cli.audit.canary import Secret, Template, choice_files, parse_template
-from atdp_cli.audit.claims import Claim
-from atdp_cli.audit.epsilon import HALF_AND_ROOT, plan_games
+from atdp_cli.audit.epsilon import HALF_AND_ROOT, NOTHING_REVEALED, plan_games
 from atdp_cli.audit.hypothesis_tests import least_detectable
 from atdp_cli.audit.manifest import (
     Conversation,
@@ -182,7 +181,7 @@ def reach_of(made: Manifest, tokenizer: Path) -> Reach:
         games=HALF_AND_ROOT,
         limits=DEFAULT_LIMITS,
         scores=1,
-        claim=lambda _: Claim(epsilon=0.0, delta=0.0),
+        claim=lambda _: NOTHING_REVEALED,
     )
     planted = sum(target.planted for target in targets)
     sizes = [template.pool] * planted

@@ -15,7 +15,7 @@ from atdp_cli.errors import InputError
 from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.files.checkpoint_names import ADAPTER
 from atdp_cli.files.trial import ends_in_time
-from atdp_cli.model.try_names import FORMS
+from atdp_cli.model.trial.names import FORMS
 from atdp_cli.ranges import require_at_least
 
 SECONDS = 8.0
@@ -79,7 +79,7 @@ def _try_patterns(base: PreTrainedModel, folder: Path) -> None:
     settings = json.loads(read_whole(folder / ADAPTER))
     unknown = {name: _expressions(settings.get(name)) for name in FORMS}
     names = [name for name, _ in base.named_modules()]
-    script = Path(__file__).with_name("try_names.py")
+    script = Path(__file__).with_name("trial") / "names.py"
     if any(unknown.values()) and not ends_in_time(script, {"patterns": unknown, "names": names}, SECONDS):
         raise InputError(
             f"{folder} cannot be loaded: a pattern in its {ADAPTER} fails or takes too long.",

@@ -153,7 +153,7 @@ def load_chat_template(tokenizer: "PreTrainedTokenizerFast", name: str | None = 
 
 @cache
 def _ends_in_time(template: str) -> bool:
-    return ends_in_time(Path(__file__).with_name("try_template.py"), template, SECONDS)
+    return ends_in_time(Path(__file__).with_name("trial") / "template.py", template, SECONDS)
 
 
 def without_ends(tokenizer: "PreTrainedTokenizerFast") -> "PreTrainedTokenizerFast":

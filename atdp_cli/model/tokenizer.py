@@ -81,7 +81,7 @@ def _tried(folder: Path, parts: dict[str, Any], texts: list[str]) -> frozenset[s
     patterns = _patterns(parts)
     unknown = sorted(patterns - KNOWN)
     given = {"parts": parts, "patterns": unknown, "texts": texts}
-    if unknown and not ends_in_time(Path(__file__).with_name("try_tokenizer.py"), given, SECONDS):
+    if unknown and not ends_in_time(Path(__file__).with_name("trial") / "tokenizer.py", given, SECONDS):
         raise InputError(
             f"{folder}: a pattern of the tokenizer fails or takes too long on an ordinary text.",
             "Give the tokenizer that belongs to the model; a repeat inside a repeat, as in (a+)+, is no part of one.",

@@ -169,7 +169,7 @@ def test_a_wrong_call_is_a_usage_error(call: Any, problem: str, corpus: Path) ->
 def test_a_record_that_is_no_string_is_told_by_its_number() -> None:
     with pytest.raises(InputError, match="corpus: record 2 has a value that JSON has not"):
         _redact(["a", b"b"])
-    with pytest.raises(InputError, match=r"corpus.jsonl: line 2: the field text is not a string"):
+    with pytest.raises(InputError, match=r"corpus.jsonl: line 2: the field text is neither a string nor a list"):
         _redact(["a", 3])
     with pytest.raises(InputError, match=r"corpus.jsonl: line 1 has no field body"):
         _detect(Table([{"text": "a"}]), text_field="body")

@@ -121,7 +121,7 @@ def test_a_run_from_there_inherits_what_was_declared(atdp: Atdp, adopted: Path, 
     assert found["declared"] > 3, "both releases"
     assert DECLARED_TRAINING in report["summary"]["protects"]
     card = (tmp_path / "out" / "README.md").read_text()
-    assert "not to be called releasable" in card
+    assert "**Not releasable.**" in card
     assert "declared by the user" in card
     assert atdp("report", tmp_path / "out", "--verify").code == 0
 

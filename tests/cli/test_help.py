@@ -30,7 +30,7 @@ def said(*arguments: str, **settings: str) -> tuple[int, str, str]:
 
 def shown(text: str) -> set[str]:
     """The long options that help has rows for."""
-    return set(re.findall(r"^│[ *]+(--[a-z-]+)", text, flags=re.MULTILINE))
+    return set(re.findall(r"^│[ *]{1,4}(--[a-z-]+)", text, flags=re.MULTILINE))
 
 
 def declared_flags(name: str) -> set[str]:

@@ -149,7 +149,9 @@ def test_an_audit_is_put_into_the_reports(atdp: Atdp, place: Path) -> None:
     assert atdp(["report", folders[0], "--audit", place / "audits.json"]).code == 0
     after = [atdp(["report", folder, "--json"]).json for folder in folders]
     for report in (*before, *after):
-        assert report.get("public", report)["summary"].pop("audit"), "a sentence, whose wording may improve"
+        public = report.get("public", report)
+        assert public["summary"].pop("audit"), "a sentence, whose wording may improve"
+        del public["release"], public["annex"]  # later versions have them, and fill them in with the audit
     assert not figures.differences(before, after, absolute=EXACT)
 
 

@@ -27,7 +27,7 @@ MANIFEST = ResultFile(uri="canaries.json", lines=(6, 20, 34, 48))
 
 ADDED = re.compile(
     r',\s*"(?:(?:detectable|mean_limit|mean_limit_ratio|scope|missing|gaussian)": null'
-    r'|gates": \[\s*"ranks"\s*\]|(?:attack_tests|attacks)": \[\])'
+    r'|gates": \[\s*"ranks"\s*\]|(?:attack_tests|attacks|group_epsilon)": \[\])'
 )
 
 

@@ -104,7 +104,7 @@ PUBLISHED = (
 @pytest.mark.parametrize("pattern", PUBLISHED)
 def test_published_patterns_pass(pattern: str) -> None:
     """Also by the trial, which those that are known do not take."""
-    script = Path(tokenizers_of_checkpoints.__file__).with_name("try_tokenizer.py")
+    script = Path(tokenizers_of_checkpoints.__file__).with_name("trial") / "tokenizer.py"
     assert ends_in_time(
         script, {"parts": {"pre_tokenizer": split(pattern)}, "patterns": [pattern], "texts": []}, SECONDS
     )

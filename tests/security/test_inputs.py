@@ -312,7 +312,7 @@ def test_copies_of_a_canary_are_no_canaries(name: str, tmp_path: Path) -> None:
     (tmp_path / "m.json").write_text(json.dumps(manifest_of(*secrets, drawn=drawn)))
     with pytest.raises(InputError, match="same secret") as refused:
         read_manifest(tmp_path / "m.json")
-    assert secrets[0] not in str(refused.value)
+    assert secrets[0] not in str(refused.value).replace(str(tmp_path), "")
 
 
 def test_canaries_that_chance_drew_alike_are_read(tmp_path: Path) -> None:

@@ -8,19 +8,19 @@ from atdp_cli.jobs.account import Figures, ScopeFigures
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.guarantee import Guarantee
 from atdp_cli.privacy.ledger import Ledger, private_events
-from atdp_cli.report.account_summary import (
+from atdp_cli.report.guarantee_entry import guarantee_entries
+from atdp_cli.report.numbers import json_number, json_numbers
+from atdp_cli.report.summary.account import (
     AccountSummary,
     CurvesEntry,
     EpsilonsEntry,
-    GroupEpsilon,
+    GroupFigure,
     HypotheticalStage,
     LedgerEpsilon,
     OpacusEntry,
     ParametersEntry,
     ScopeEntry,
 )
-from atdp_cli.report.guarantee_entry import guarantee_entries
-from atdp_cli.report.numbers import json_number, json_numbers
 from atdp_cli.training.plan import Plan
 
 
@@ -52,7 +52,7 @@ def account_summary(
         grid=ledger.grid,
         insecure_seed=ledger.insecure_seed,
         guarantees=guarantee_entries(supported),
-        group=None if group is None else (quoted and quoted.group) or GroupEpsilon(records=group, epsilon=None),
+        group=None if group is None else (quoted and quoted.group) or GroupFigure(records=group, epsilon=None),
         replace_one=json_number(result.replace_one),
         floor=json_number(result.floor),
         cross_check=None
@@ -75,7 +75,7 @@ def _scope_entry(figures: ScopeFigures, group: int | None) -> ScopeEntry:
         adjacency=figures.adjacency,
         delta=figures.delta,
         epsilon=EpsilonsEntry.model_validate(json_numbers(asdict(figures.epsilons))),
-        group=None if group is None else GroupEpsilon(records=group, epsilon=json_number(figures.group)),
+        group=None if group is None else GroupFigure(records=group, epsilon=json_number(figures.group)),
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atdp_cli.cli.harden.load import Said, load_and_plan
+from atdp_cli.cli.harden.load import Notice, load_and_plan
 from atdp_cli.cli.harden.options import HardenOptions
 from atdp_cli.cli.harden.output import write_result
 from atdp_cli.cli.harden.prepare import plan_round, prepare
@@ -61,11 +61,11 @@ def _harden(context: typer.Context, model: Path, options: HardenOptions, group: 
 
     def run(request: "HardenRequest") -> Run | None:
         planned, minutes = plan_round(request, prepared.options)
-        said = Said(notice=first_line(planned, model, prepared.chosen_by), chosen_by=prepared.chosen_by)
+        notice = Notice(text=first_line(planned, model, prepared.chosen_by), chosen_by=prepared.chosen_by)
         if options.dry_run:
-            load_and_plan(planned, said, console, notifying, prepared.options, minutes)
+            load_and_plan(planned, notice, console, notifying, prepared.options, minutes)
             return None
-        return _run(planned, said, console, notifying, prepared.options, minutes)
+        return _run(planned, notice, console, notifying, prepared.options, minutes)
 
     finished, rounds = run_rounds(prepared.request, prepared.options, console, notifying, run)
     if finished is None:
@@ -77,7 +77,7 @@ def _harden(context: typer.Context, model: Path, options: HardenOptions, group: 
 
 def _run(
     planned: "Planned",
-    said: Said,
+    notice: Notice,
     console: "Console",
     notifying: Notifying,
     options: HardenOptions,
@@ -96,7 +96,7 @@ def _run(
         return None
     if isinstance(spec, HardenResult):
         return Run(planned, spec)
-    fitted, model = load_and_plan(planned, said, console, notifying, options, minutes)
+    fitted, model = load_and_plan(planned, notice, console, notifying, options, minutes)
     if fitted is not planned:
         planned, spec = fitted, with_plan(spec, fitted)
     if not planned.request.ranks.first:

@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from atdp_cli.jobs.harden.request import Planned
 
 
-class Said(NamedTuple):
-    """What is said first, and who chose the recipe, on which advice depends."""
+class Notice(NamedTuple):
+    """What is notice first, and who chose the recipe, on which advice depends."""
 
-    notice: str
+    text: str
     chosen_by: "ChosenBy"
 
 
 def load_and_plan(
     planned: "Planned",
-    said: Said,
+    notice: Notice,
     console: "Console",
     notifying: Notifying,
     options: HardenOptions,
     minutes: float | None,
 ) -> "tuple[Planned, LoadedModel]":
     """Say what will be done, load the model and show the plan, with as many epochs as fit into `minutes`."""
-    show_effect(planned, said.notice, console)
+    show_effect(planned, notice.text, console)
     with notifying() as notify:
         planned, model, needs = load_and_fit(planned, options, minutes, notify)
-    hints = advise(planned, said.chosen_by, needs)
+    hints = advise(planned, notice.chosen_by, needs)
     show_plan(planned, model.engine.name, needs, hints, console)
     if options.dry_run and options.as_json and planned.request.ranks.first:
-        write_json(plan_summary(planned, said.notice, model.engine.name, needs, hints).model_dump(mode="json"))
+        write_json(plan_summary(planned, notice.text, model.engine.name, needs, hints).model_dump(mode="json"))
     return planned, model

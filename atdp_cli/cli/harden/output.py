@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from atdp_cli.jobs.harden.request import Planned
     from atdp_cli.jobs.harden.result import HardenResult
     from atdp_cli.model.perplexity import Perplexity
-    from atdp_cli.report.harden_summary import HardenSummary, RoundEntry
     from atdp_cli.report.measured import BeforeAfter
+    from atdp_cli.report.summary.harden import HardenSummary, RoundEntry
 
 
 def show_result(finished: "HardenResult", console: "Console") -> None:
@@ -95,8 +95,8 @@ def result_summary(
     from dataclasses import asdict
 
     from atdp_cli.report.guarantee_entry import guarantee_entries
-    from atdp_cli.report.harden_summary import HardenSummary
     from atdp_cli.report.measured import RanksBeforeAfter, RanksEntry
+    from atdp_cli.report.summary.harden import HardenSummary
 
     before, after = finished.ranks_before, finished.ranks_after
     return HardenSummary(

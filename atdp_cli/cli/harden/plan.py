@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from atdp_cli.jobs.harden.auto import ChosenBy
     from atdp_cli.jobs.harden.request import Planned
     from atdp_cli.report.document import StageEntry
-    from atdp_cli.report.harden_summary import HardenPlan
+    from atdp_cli.report.summary.harden import HardenPlan
     from atdp_cli.training.plan import AnyPlan
 
 LONG_RUN_SECONDS = 30 * 60
@@ -91,7 +91,7 @@ def plan_summary(
     """
     from atdp_cli.report.guarantee_entry import guarantee_entries
     from atdp_cli.report.happened import clipped
-    from atdp_cli.report.harden_summary import FlaggedEntry, HardenPlan
+    from atdp_cli.report.summary.harden import FlaggedEntry, HardenPlan
 
     stages = stage_entries(planned)
     return HardenPlan(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from atdp_cli.jobs.harden.request import HardenRequest, Planned
     from atdp_cli.jobs.harden.result import HardenResult
     from atdp_cli.jobs.rounds import Round
-    from atdp_cli.report.harden_summary import RoundEntry
+    from atdp_cli.report.summary.harden import RoundEntry
 
 Notifying = Callable[[], AbstractContextManager[Notify]]
 """Shows progress, as long as the context lasts."""
@@ -74,7 +74,7 @@ def run_rounds(
 
 
 def _entries(rounds: "Sequence[Round]") -> "tuple[RoundEntry, ...]":
-    from atdp_cli.report.harden_summary import RoundEntry
+    from atdp_cli.report.summary.harden import RoundEntry
 
     return tuple(
         RoundEntry(

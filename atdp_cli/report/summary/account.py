@@ -23,7 +23,7 @@ class EpsilonsEntry(Frozen):
     without_amplification: float | Literal["inf"]
 
 
-class GroupEpsilon(Frozen):
+class GroupFigure(Frozen):
     """ε of so many records together; null in a scope without a finite figure for one."""
 
     records: int
@@ -37,7 +37,7 @@ class ScopeEntry(Frozen):
     adjacency: Literal["zero-out", "replace-one"]
     delta: float
     epsilon: EpsilonsEntry
-    group: GroupEpsilon | None
+    group: GroupFigure | None
 
 
 class OpacusEntry(Frozen):
@@ -102,7 +102,7 @@ class AccountSummary(Frozen):
     grid: float
     insecure_seed: bool
     guarantees: tuple[GuaranteeEntry, ...]
-    group: GroupEpsilon | None = None
+    group: GroupFigure | None = None
     replace_one: Number = None
     floor: Number = None
     cross_check: OpacusEntry | None = None
