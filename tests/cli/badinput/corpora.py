@@ -116,8 +116,8 @@ CASES = (
         name="JSON Lines whose text is a number",
         make=write("c.jsonl", '{"text": 7}\n'),
         command=redacted("c.jsonl", "o.jsonl"),
-        said="c.jsonl: line 1: the field text is neither a string nor a list of messages. Name the field that holds the "
-        "text with --text-field.",
+        said="c.jsonl: line 1: the field text is neither a string nor a list of messages. Name the field that holds "
+        "the text with --text-field.",
     ),
     Case(
         name="JSON Lines nested 100,000 deep",
@@ -135,8 +135,8 @@ CASES = (
         name="JSON Lines with NaN for a text",
         make=write("c.jsonl", '{"text": NaN}\n'),
         command=detected("c.jsonl"),
-        said="c.jsonl: line 1: the field text is neither a string nor a list of messages. Name the field that holds the "
-        "text with --text-field.",
+        said="c.jsonl: line 1: the field text is neither a string nor a list of messages. Name the field that holds "
+        "the text with --text-field.",
     ),
     Case(
         name="JSON Lines with a list for an id",

@@ -57,7 +57,7 @@ CASES = (
         make=link("m.json", "m.json"),
         command=AUDIT,
         said="The canary manifest m.json cannot be read: Too many levels of symbolic links. Give the file that "
-        "that plant-canary wrote.",
+        "plant-canary wrote.",
     ),
     Case(
         name="manifest nested 100,000 deep",
@@ -70,8 +70,8 @@ CASES = (
         name="manifest of another version",
         make=manifest({}, schema_version=7),
         command=AUDIT,
-        said="The canary manifest m.json is malformed at schema_version: Input should be 2 or 3. Give the file "
-        "that plant-canary wrote.",
+        said="The canary manifest m.json is malformed at schema_version: Input should be 2 or 3. Give the file that "
+        "plant-canary wrote.",
     ),
     Case(
         name="manifest whose secret is not its template's",
