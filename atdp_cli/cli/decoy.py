@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import PositiveFloat
 
@@ -20,6 +20,10 @@ from atdp_cli.options import Option, Options
 from atdp_cli.privacy.schedule import NoiseMultiplier
 from atdp_cli.text.options import OUTPUT, DetectionOptions, ReplacingOptions, SpanFileOptions, WholeReadingOptions
 from atdp_cli.training.options import PRIVACY, DeltaOptions, SeedOptions
+
+if TYPE_CHECKING:
+    from atdp_cli.jobs.decoy.copies import WrittenCopies
+    from atdp_cli.jobs.decoy.request import DecoyPlan
 
 COPIES = "Copies"
 
@@ -80,7 +84,6 @@ def decoy_command(
     """
     from atdp_cli.jobs.decoy.request import DecoyRequest, plan_copies
     from atdp_cli.privacy.statement import guarantee_sentences
-    from atdp_cli.report.guarantee_entry import guarantee_entries
 
     given = {} if copying.epochs is None else {"epochs": copying.epochs}
     request = DecoyRequest(
@@ -103,18 +106,7 @@ def decoy_command(
     with progress(console, printing.progress) as notify:
         written = write_copies(request, plan, notify)
     if printing.as_json:
-        write_json(
-            {
-                "schema_version": 1,
-                "output": str(writing.output),
-                "copies": [str(path) for path in written.copies],
-                "records": written.counts.records,
-                "skipped": written.counts.skipped,
-                "release_noise_multiplier": None if plan.release is None else plan.release.noise_multiplier,
-                "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(plan.guarantees)],
-                "crosscheck": None if written.counts.crosscheck is None else asdict(written.counts.crosscheck),
-            }
-        )
+        write_json(_result_json(writing.output, plan, written))
     console.print(
         f"Copies in {writing.output}: {len(written.copies):,}, each of {written.counts.records:,} records.",
         soft_wrap=True,
@@ -123,3 +115,19 @@ def decoy_command(
         console.print(line)
     show_flagged(written.counts.flagged, console)
     say_skipped(console, written.counts.skipped)
+
+
+def _result_json(output: Path, plan: "DecoyPlan", written: "WrittenCopies") -> dict[str, Any]:
+    from atdp_cli.report.guarantee_entry import guarantee_entries
+
+    counts = written.counts
+    return {
+        "schema_version": 1,
+        "output": str(output),
+        "copies": [str(path) for path in written.copies],
+        "records": counts.records,
+        "skipped": counts.skipped,
+        "release_noise_multiplier": None if plan.release is None else plan.release.noise_multiplier,
+        "guarantees": [entry.model_dump(mode="json") for entry in guarantee_entries(plan.guarantees)],
+        "crosscheck": None if counts.crosscheck is None else asdict(counts.crosscheck),
+    }

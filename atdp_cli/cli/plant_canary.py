@@ -13,7 +13,7 @@ from atdp_cli.options import Option, Options
 from atdp_cli.text.options import OUTPUT, ChatTemplateOptions, ReplacingOptions, TextFieldOptions
 
 if TYPE_CHECKING:
-    from atdp_cli.jobs.plant import Reach
+    from atdp_cli.jobs.plant import Canaries, Reach
 
 
 class PlantOptions(Options):
@@ -66,35 +66,10 @@ def plant_canary_command(
     printing: OutputOptions,
 ) -> None:
     """Plant canaries: secrets drawn at random, each in records of its own, listed in a manifest."""
-    from atdp_cli.jobs.plant import (
-        TEMPLATES,
-        Said,
-        draw_canaries,
-        known_canaries,
-        plant_canaries,
-        reach_of,
-    )
+    from atdp_cli.jobs.plant import plant_canaries, reach_of
 
-    if options.role is None and options.again is None and (chat.chat_template or reading.text_field != "text"):
-        raise UsageError("--text-field and --chat-template are about conversations.", "Add --role, or leave them out.")
-    conversation = None
-    if options.role is not None:
-        conversation = Said(role=options.role, text_field=reading.text_field, chat_template=chat.chat_template)
+    canaries = _canaries(corpus, options, reading, chat)
     output, manifest = options.output, options.manifest
-    canaries = (
-        draw_canaries(
-            options.template or TEMPLATES[options.kind],
-            count=options.count,
-            repeats=options.repeats,
-            in_out=options.in_out or options.kind == "unused-token",
-            kind=options.kind,
-            corpus=corpus,
-            model=options.tokenizer,
-            said=conversation,
-        )
-        if options.again is None
-        else known_canaries(options.again, reading.text_field)
-    )
     console = stderr_console(quiet=printing.quiet)
     with progress(console, ProgressOption.AUTO) as notify:
         made = plant_canaries(
@@ -129,6 +104,34 @@ def plant_canary_command(
             f"audit scores {reach.nodes:,} positions a model. A gate draws a sample (--exact); a slot that is one "
             "character shorter takes a tenth or less."
         )
+
+
+def _canaries(corpus: Path, options: PlantOptions, reading: TextFieldOptions, chat: ChatTemplateOptions) -> "Canaries":
+    """New ones, or those of another manifest.
+
+    Raises:
+        UsageError: Options do not go together.
+        InputError: A file cannot be used.
+    """
+    from atdp_cli.jobs.plant import TEMPLATES, Said, draw_canaries, known_canaries
+
+    if options.again is not None:
+        return known_canaries(options.again, reading.text_field)
+    if options.role is None and (chat.chat_template or reading.text_field != "text"):
+        raise UsageError("--text-field and --chat-template are about conversations.", "Add --role, or leave them out.")
+    conversation = None
+    if options.role is not None:
+        conversation = Said(role=options.role, text_field=reading.text_field, chat_template=chat.chat_template)
+    return draw_canaries(
+        options.template or TEMPLATES[options.kind],
+        count=options.count,
+        repeats=options.repeats,
+        in_out=options.in_out or options.kind == "unused-token",
+        kind=options.kind,
+        corpus=corpus,
+        model=options.tokenizer,
+        said=conversation,
+    )
 
 
 def _reach(reach: "Reach") -> str:

@@ -11,6 +11,7 @@ compares two commits by itself. Benchmarks of quality (`detection`, `tuning`, `m
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -23,14 +24,14 @@ from tests.compat.checkouts import ROOT, check_imported, checkout, environment
 BEFORE = "63ad861"
 BENCHMARKS = {
     "accounting": "--rounds 3",
-    "clipping": "--rounds 3",
+    "clipping": "--rounds 2 --case 'V=8,192 B=32'",
     "costs": "--rounds 1 --records 400",
     "estimates": "--only quickstart",
     "exposure": "--rounds 1 --sample 128",
     "memory": "--megabytes 1 3 --spans-megabytes 1 3",
     "noise": "--rounds 3",
     "ranks": "--rounds 1",
-    "scaling": "--steps 2",
+    "scaling": "--steps 2 --curve parameters",
     "stages": "--rounds 1",
     "throughput": "--kilobytes 100 --rounds 1 --jobs 1",
 }
@@ -58,7 +59,7 @@ def main() -> None:
 
 def run(root: Path, name: str) -> dict[str, float]:
     """The numbers that a benchmark prints, its processor seconds and its peak memory."""
-    command = [sys.executable, "-m", f"tests.benchmarks.{name}", "--json", *BENCHMARKS[name].split()]
+    command = [sys.executable, "-m", f"tests.benchmarks.{name}", "--json", *shlex.split(BENCHMARKS[name])]
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             command, cwd=root, env=environment(root), stdout=subprocess.PIPE, stderr=errors, text=True

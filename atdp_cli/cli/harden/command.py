@@ -33,7 +33,7 @@ def harden_command(
     ],
     options: HardenOptions,
 ) -> None:
-    """Harden MODEL on its corpus: reweigh, clip, add noise, and account for every step.
+    """Harden MODEL on its corpus: train on decoys of what is sensitive, or by --recipe with noise, and account for it.
 
     Writes OUT/ (model, report, ledger, recipe) and OUT.private/ (spans, perplexities, journal), which stays with you.
     Exit codes: 0 done; 1 perplexity rose above --max-perplexity-increase; 2 usage or unreadable input; 3 not completed.
