@@ -80,7 +80,8 @@ _CLAIMS = {
     "uncounted": [
         rf"letters and digits flagged {_TIER} that the release does not count, .*for (?P<whose>any number of) lines, "
         rf"ε = {_NUMBER} and δ = 0\. It counts words of public lists, abbreviations, and the digits of dates, times "
-        r"and phone numbers\.(?P<pattern> Which words and numbers of a line are equal is left open\.)?"
+        r"and phone numbers\.(?P<equal> Which flagged texts of a line are equal is left open\.)?"
+        r"(?P<pattern> Which words and numbers of a line are equal is left open\.)?"
     ],
 }
 

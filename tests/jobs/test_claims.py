@@ -187,6 +187,11 @@ def test_the_check_sees_which_values_are_equal() -> None:
     assert true_epsilon(plans, (before,), (alike,), DELTA) == 0
 
 
+def test_sentences_are_true_of_what_chance_found() -> None:
+    """Numbered placeholders before decoys: which numbers are equal is told, of what no release counts as well."""
+    _check(172725245, Counter())
+
+
 @pytest.mark.ci
 def test_sentences_are_true_of_many_sampled_pairs() -> None:
     said = _sampled(500)

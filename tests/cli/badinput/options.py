@@ -71,7 +71,7 @@ CASES = (
     Case(
         name="stage unknown",
         command=(*ATDP, "--set", "magic.epochs=1"),
-        said="--set magic.epochs=1: no stage is called magic. The recipe's stages are atdp.",
+        said="--set magic.epochs=1: no stage is called magic. Its only stage is atdp.",
     ),
     Case(
         name="setting unknown",
