@@ -75,7 +75,10 @@ def run(arguments: list[str]) -> int:
     if sys.stdout is None:  # `>&-`
         write_error("atdp: standard output is closed, so no result can be given; use >/dev/null if you want none.")
         return INCOMPLETE
-    code = _run(arguments)
+    try:
+        code = _run(arguments)
+    except MemoryError:  # it was not enough to say what happened
+        code = INCOMPLETE
     flush(sys.stderr)
     return code if flush(sys.stdout) else INCOMPLETE
 

@@ -59,16 +59,25 @@ def unexpected_error(error: BaseException) -> int:
         return INTERRUPTED
     if isinstance(error, BrokenPipeError | EOFError):
         return INCOMPLETE
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{os.path.basename(place.filename)}:{place.lineno}"  # noqa: PTH119 - a frame's name need not be a path
     write_error(
-        f"atdp: unexpected {type(error).__name__} at {where}: the command did not finish. Please report it; "
+        f"atdp: unexpected {type(error).__name__} at {_place(error)}: the command did not finish. Please report it; "
         "ATDP_TRACEBACK=1 shows the details, which may quote your data."
     )
     if os.environ.get("ATDP_TRACEBACK") == "1":
         for line in "".join(traceback.format_exception(error)).splitlines():
             write_error(line)
     return INCOMPLETE
+
+
+def _place(error: BaseException) -> str:
+    """The file and the line where it was raised. Reads no source, for which memory may be short."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None:
+        return "an unknown place"
+    name = last.tb_frame.f_code.co_filename
+    return f"{os.path.basename(name)}:{last.tb_lineno}"  # noqa: PTH119 - a frame's name need not be a path
 
 
 def write_error(line: str) -> None:
