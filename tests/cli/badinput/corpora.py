@@ -206,8 +206,8 @@ CASES = (
         name="Parquet whose text is numbers",
         make=parquet(text=[7, 8]),
         command=detected("c.parquet"),
-        said="c.parquet: the column text holds neither strings nor lists of messages. Name the column that holds the text "
-        "with --text-field.",
+        said="c.parquet: the column text holds neither strings nor lists of messages. Name the column that holds the "
+        "text with --text-field.",
     ),
     Case(
         name="Parquet with a text missing",
