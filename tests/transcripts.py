@@ -124,6 +124,7 @@ INTERRUPTED = frozenset({"review queue.jsonl --skipped"})
 
 MARKS = (
     (re.compile(r"Still at work after \d+ s\.\n"), ""),
+    (re.compile(r"[^\n]+: [\d,]+ of [\d,]+, about [\d:]+ left\.\n"), ""),
     (re.compile(r"About \d+ s of"), "About N s of"),
     (re.compile(r" with \d+\.\d GB of memory"), " with N GB of memory"),
     (re.compile(r" steps in \d+ s\."), " steps in N s."),
