@@ -45,9 +45,6 @@ Corpus = PathLike | Records
 LoadedOrFolder = PathLike | SavesPretrained
 """A model: its folder, or the model itself."""
 
-RecipeInput = "str | RecipeFile | Sequence[Stage]"
-"""Names joined by +, the path of a recipe file, what such a file holds, or stages."""
-
 OWN_RECIPE = "custom"
 """What reports call a recipe of stages that nobody has named."""
 

@@ -30,7 +30,6 @@ READ = frozenset(
 )
 """The settings of a model that transformers takes from a file."""
 
-GET_GGUF = "Install it by pip install 'atdp[gguf]'."
 
 WITHOUT_EFFECT = ("general.", "tokenizer.", "GGUF.", "quantize.")
 """Where settings begin that change no number: the tokenizer is read from tokenizer.json."""
