@@ -7,9 +7,8 @@ from functools import partial
 import torch
 from transformers import PreTrainedModel
 
-from atdp_cli.model.checkpoint import context_length
 from atdp_cli.model.forward import logits_of
-from atdp_cli.training.clipping.batches import default_tokens, split
+from atdp_cli.training.clipping.batches import default_tokens, split_by_length
 from atdp_cli.training.clipping.engine import ClippingEngine, trainable, zeros_of
 from atdp_cli.training.clipping.forward import loss_gradient
 from atdp_cli.training.distributed.collectives import all_reduce_sum
@@ -45,7 +44,7 @@ def gradient_sum(model: PreTrainedModel, records: Sequence[Example], *, tokens: 
     """The gradient of the records' weighted losses, a physical batch of at most `tokens` tokens at a time."""
     parameters = trainable(model)
     total = zeros_of(model, torch.float32)
-    for batch in split(records, tokens, context_length(model)):
+    for batch in split_by_length(records, tokens):
         logits = logits_of(model, batch)
         gradients = torch.autograd.grad(logits, parameters, loss_gradient(logits, batch), materialize_grads=True)
         for part, gradient in zip(total, gradients, strict=True):

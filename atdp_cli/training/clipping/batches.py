@@ -8,6 +8,7 @@ import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.model.forward import Batch, pad
+from atdp_cli.model.windows import Window
 from atdp_cli.training.clipping.engine import MAX_TERMS
 from atdp_cli.training.objective import Example
 from atdp_cli.training.recipe import Target
@@ -15,13 +16,16 @@ from atdp_cli.training.recipe import Target
 MIN_WIDTH = 8
 """Products of fewer rows go through kernels of their own, which round in another way."""
 
+MOST_PADDING = 0.25
+"""Of the tokens of a batch that `split_by_length` makes: more costs more than another batch would."""
+
 LOGIT_BYTES = 256 * 2**20
 MAX_TOKENS = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class PhysicalBatch(Batch):
-    """The windows of records that all have the same number of them; a record's windows are adjacent rows.
+    """The windows of some records, a record's in adjacent rows. Those from `split` have the same number of windows.
 
     Attributes:
         records: The records' indices in the sample.
@@ -110,6 +114,38 @@ def split(sample: Sequence[Example], tokens: int, longest: int) -> Iterator[Phys
         count = max(1, min(tokens, MAX_TERMS) // (shape.windows * max(shape.width, shape.source_width)))
         for first in range(0, len(rows), count):
             yield collate(sample, rows[first : first + count], shape)
+
+
+def split_by_length(sample: Sequence[Example], tokens: int) -> Iterator[PhysicalBatch]:
+    """Cut a sample into batches of records of similar length, each of at most `tokens` tokens or of one record.
+
+    A batch is padded to its longest window, so how a record's sums are rounded depends on the others. That is for
+    training without noise; `split` is for private steps, and makes more batches.
+
+    Args:
+        tokens: Padding included.
+    """
+    rows = sorted((row for row, example in enumerate(sample) if example.windows), key=lambda row: _width(sample[row]))
+    batch: list[int] = []
+    filled = windows = 0
+    for row in rows:
+        used, count = sum(map(_length, sample[row].windows)), len(sample[row].windows)
+        room = (windows + count) * _width(sample[row])
+        if batch and (room > tokens or room - filled - used > MOST_PADDING * room):
+            yield collate(sample, batch)
+            batch, filled, windows = [], 0, 0
+        batch.append(row)
+        filled, windows = filled + used, windows + count
+    if batch:
+        yield collate(sample, batch)
+
+
+def _length(window: Window) -> int:
+    return max(len(window.token_ids), 0 if window.source is None else len(window.source))
+
+
+def _width(example: Example) -> int:
+    return max(map(_length, example.windows))
 
 
 def idle(model: PreTrainedModel) -> PhysicalBatch:

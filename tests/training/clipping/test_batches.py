@@ -14,10 +14,19 @@ from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.model.windows import Marks, encode_windows
 from atdp_cli.training.clipping import bookkeeping
-from atdp_cli.training.clipping.batches import MIN_WIDTH, PhysicalBatch, collate, padded_width, split
+from atdp_cli.training.clipping.batches import (
+    MIN_WIDTH,
+    MOST_PADDING,
+    PhysicalBatch,
+    collate,
+    padded_width,
+    split,
+    split_by_length,
+)
 from atdp_cli.training.clipping.ghost_norm import add_weighted
 from atdp_cli.training.clipping.hooks import capture
 from atdp_cli.training.clipping.layer_rules import trained_layers
+from atdp_cli.training.gradients import gradient_sum
 from atdp_cli.training.objective import Example
 from tests.training.clipping.models import Target, build, record, relative
 
@@ -25,16 +34,18 @@ LONGEST = 256
 samples = st.lists(st.lists(st.integers(2, 20), max_size=3), max_size=12)
 
 
-@given(samples, st.integers(1, 200))
-def test_each_record_is_in_one_batch_with_all_its_windows(lengths: list[list[int]], tokens: int) -> None:
+@given(samples, st.integers(1, 200), st.booleans())
+def test_each_record_is_in_one_batch_with_all_its_windows(
+    lengths: list[list[int]], tokens: int, by_length: bool
+) -> None:
     sample = [record(*one, seed=seed) for seed, one in enumerate(lengths)]
-    batches = list(split(sample, tokens, LONGEST))
+    batches = list(split_by_length(sample, tokens) if by_length else split(sample, tokens, LONGEST))
     assert sorted(row for batch in batches for row in batch.records) == [row for row, one in enumerate(lengths) if one]
     for batch in batches:
         assert len(batch.records) == 1 or batch.input_ids.numel() <= tokens
         pairs = [pair for row in batch.records for pair in zip(sample[row].windows, sample[row].weights, strict=True)]
         assert batch.windows == len(pairs)
-        assert batch.windows % len(batch.records) == 0
+        assert by_length or batch.windows % len(batch.records) == 0
         for place, (window, weights) in enumerate(pairs):
             length = len(window.token_ids)
             assert not batch.input_ids[place, length:].any()
@@ -65,19 +76,50 @@ def test_a_window_is_padded_by_an_eighth_or_to_a_multiple_of_eight(length: int, 
     assert len({padded_width(one, 4096) for one in range(1, 4097)}) < 70
 
 
-def test_little_of_real_chats_is_padding(shared: Path) -> None:
+def _chats(shared: Path) -> list[Example]:
     tokenizer = PreTrainedTokenizerFast.from_pretrained(shared / "models" / "stories15M")
     lines = (shared / "data" / "abcd" / "valid.txt").read_text(encoding="utf-8").splitlines()[:600]
     examples = []
     for row, line in enumerate(lines):
         windows = encode_windows(tokenizer, row, line, Marks(), context=64, max_windows=4)
         examples.append(Example(windows, tuple(np.ones(len(window.token_ids), np.float32) for window in windows)))
+    return examples
+
+
+def test_little_of_real_chats_is_padding(shared: Path) -> None:
+    examples = _chats(shared)
     cells = real = 0
     for seed in range(10):
         sample = random.Random(seed).sample(examples, 64)
         cells += sum(batch.input_ids.numel() for batch in split(sample, 4096, 64))
         real += sum(len(window.token_ids) for one in sample for window in one.windows)
     assert real > 0.75 * cells
+
+
+@given(st.lists(st.integers(2, 100), min_size=1, max_size=40), st.integers(1, 4096))
+def test_batches_by_length_are_at_most_a_quarter_padding(lengths: list[int], tokens: int) -> None:
+    sample = [record(length, seed=seed) for seed, length in enumerate(lengths)]
+    for batch in split_by_length(sample, tokens):
+        real = sum(lengths[row] for row in batch.records)
+        assert real >= (1 - MOST_PADDING) * batch.input_ids.numel()
+
+
+def test_batches_by_length_are_fewer(shared: Path) -> None:
+    examples = _chats(shared)
+    made = [random.Random(seed).sample(examples, 16) for seed in range(20)]
+    by_shape = sum(len(list(split(sample, 4096, 64))) for sample in made)
+    by_length = sum(len(list(split_by_length(sample, 4096))) for sample in made)
+    assert by_length < 0.6 * by_shape
+
+
+@pytest.mark.parametrize("architecture", ["GPT-2", "Llama", "T5"])
+def test_batches_by_length_have_the_sums_of_single_records(architecture: str) -> None:
+    model = build(architecture).double()
+    lengths = [(7,), (5, 3), (12,), (7, 7), (), (2,)]
+    sample = [record(*one, seed=seed, architecture=architecture) for seed, one in enumerate(lengths)]
+    single = [gradient_sum(model, [one], tokens=40) for one in sample if one.windows]
+    expected = tuple(sum(parts) for parts in zip(*single, strict=True))
+    assert relative(gradient_sum(model, sample, tokens=80), expected) <= 1e-6
 
 
 def test_the_order_of_the_sample_changes_no_sum() -> None:
