@@ -15,7 +15,6 @@ test: $(VENV)/installed
 
 test-ci: $(VENV)/installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m ci -n 2 --dist worksteal
-	$(MAKE) test-quantised
 
 # torchao made the models of these tests. It is in a folder of its own, since transformers imports it wherever it finds it.
 test-quantised: $(VENV)/installed
