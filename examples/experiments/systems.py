@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from atdp_cli.errors import UsageError
+from atdp_cli.jobs.harden.auto import EPSILON, RECIPE
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.training.recipe import RECIPES, Recipe, parse_recipe
+from atdp_cli.training.recipe import DPSGD, RECIPES, Recipe, mechanism_of, parse_recipe
 from atdp_cli.training.settings import apply_settings, parse_setting
 
 
@@ -72,23 +73,41 @@ def slug_of(steps: Sequence[Step]) -> str:
 
 _STAGES = {stage.name for recipe in RECIPES.values() for stage in recipe}
 
+DEFAULT = "default"
+"""What `harden` runs without --recipe, as a part of a row."""
 
-def system_of(recipe: str, settings: Sequence[str] = ()) -> System:
+
+def default_step(settings: Sequence[str] = (), epsilon: float | None = EPSILON) -> Step:
+    """The run of `harden` without --recipe, with these settings."""
+    return Step(part=RECIPE, settings=tuple(settings), epsilon=epsilon, by_default=True)
+
+
+def system_of(recipe: str, settings: Sequence[str] = (), lora_rank: int | None = None) -> System:
     """`jft+atdp` → its steps, each with those of the settings that name its stage.
+
+    Args:
+        lora_rank: Of the adapters of stages with noise.
 
     Raises:
         UsageError: A part is no recipe.
     """
     parts = [part for name in recipe.split("+") for part in ("redacted+dp-sgd" if name == "jft" else name).split("+")]
-    steps = tuple(
-        Step(part=part, settings=tuple(text for text in settings if text.startswith(f"{part}."))) for part in parts
-    )
+    steps = tuple(_step(part, settings, lora_rank) for part in parts)
     for text in settings:
         if text.partition(".")[0] not in _STAGES:
             raise UsageError(f"--set {text} names no stage of any system.", "Write --set STAGE.option=value.")
     for step in steps:
         _ = step.recipe
     return System(name=recipe, steps=steps)
+
+
+def _step(part: str, settings: Sequence[str], lora_rank: int | None) -> Step:
+    name = RECIPE if part == DEFAULT else part
+    own = [text for text in settings if text.startswith(f"{name}.")]
+    if part == DEFAULT:
+        return default_step(own)
+    with_noise = any(isinstance(mechanism_of(stage), DPSGD) for stage in parse_recipe(part))
+    return Step(part=part, settings=tuple(own), lora_rank=lora_rank if with_noise else None)
 
 
 def varied(system: System, name: str, *, settings: Sequence[str] = (), tier: Tier | None = None) -> System:

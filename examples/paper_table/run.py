@@ -54,8 +54,13 @@ def parser() -> argparse.ArgumentParser:
         default="detected",
         help="whether the detector sees the canaries: as it does by itself, never, or always",
     )
-    found.add_argument("--rows", nargs="+", metavar="RECIPE", help="these recipes only, in place of the whole table")
+    found.add_argument(
+        "--rows", nargs="+", metavar="RECIPE", help="these recipes only; one named default is what harden runs"
+    )
     found.add_argument("--set", action="append", default=[], metavar="STAGE.OPTION=VALUE", help="as of atdp harden")
+    found.add_argument(
+        "--lora-rank", type=int, help="train stages with noise as adapters of this rank, then merge them"
+    )
     found.add_argument("--ablation", choices=list(ABLATIONS), help="one of these in place of the table")
     found.add_argument("--jobs", type=int, default=2, help="runs at a time, one thread each")
     return found
@@ -83,7 +88,8 @@ def systems_of(arguments: argparse.Namespace) -> tuple[System, ...]:
     """The rows, in the table's order."""
     if arguments.ablation is not None:
         return (system_of("no-dp", arguments.set), *ABLATIONS[arguments.ablation](arguments.set))
-    return tuple(system_of(recipe, arguments.set) for recipe in arguments.rows or (*PAPER, *CONTROLS))
+    rows = arguments.rows or (*PAPER, *CONTROLS)
+    return tuple(system_of(recipe, arguments.set, arguments.lora_rank) for recipe in rows)
 
 
 def write(arguments: argparse.Namespace, experiment: Experiment, rows: Sequence[Row], seconds: float) -> None:
@@ -115,9 +121,9 @@ def write(arguments: argparse.Namespace, experiment: Experiment, rows: Sequence[
 def command(arguments: argparse.Namespace) -> str:
     """What was asked for, without paths and with defaults, so that it can be asked for again."""
     parts = ["python examples/paper_table/run.py"]
-    for option in ("canaries", "repeats", "seeds", "records", "tier", "setting", "ablation", "jobs"):
+    for option in ("canaries", "repeats", "seeds", "records", "tier", "setting", "lora_rank", "ablation", "jobs"):
         if (value := getattr(arguments, option)) is not None:
-            parts.append(f"--{option} {value}")
+            parts.append(f"--{option.replace('_', '-')} {value}")
     parts += [f"--set {text}" for text in arguments.set]
     if arguments.rows:
         parts.append(f"--rows {' '.join(arguments.rows)}")

@@ -27,14 +27,13 @@ from atdp_cli.audit.exposure import bootstrap
 from atdp_cli.errors import AtdpError
 from examples.experiments.experiment import Experiment
 from examples.experiments.figures import Row, markdown, results
-from examples.experiments.systems import Step, System
+from examples.experiments.systems import Step, System, default_step
 from examples.experiments.table import Measured, measure, measured
 
 NO_DP, DEFAULT, AFTER = "no-dp", "the default", "no-dp, then the default"
 TUNED = ("annealing=linear", "warmup=0.1")
 """Of `no-dp`, as of the default where --tune is on, which also ends with its best epoch."""
 
-EPSILON = 3.0
 EXACT = "release-noise=0.05"
 """Frequencies nearly as they are, ε in the hundreds."""
 
@@ -82,9 +81,8 @@ def systems(arguments: argparse.Namespace) -> tuple[System, ...]:
 
 def bare(*options: str) -> Step:
     """The step that `harden` takes without --recipe, with these settings."""
-    epsilon = None if EXACT in options else EPSILON
-    settings = tuple(f"fitted-decoys.{option}" for option in options)
-    return Step(part="fitted-decoys", settings=settings, epsilon=epsilon, by_default=True)
+    settings = [f"fitted-decoys.{option}" for option in options]
+    return default_step(settings, epsilon=None) if EXACT in options else default_step(settings)
 
 
 def compare(arguments: argparse.Namespace) -> None:

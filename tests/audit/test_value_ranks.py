@@ -14,6 +14,7 @@ from atdp_cli.audit.memory.value_ranks import DECOYS, FlaggedValue, compare_rank
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.text.detection.spans import Span, Tier
 from atdp_cli.text.redaction.decoys import Choose, decoy, uniformly
+from atdp_cli.text.redaction.edits import EditedText
 
 
 @pytest.fixture
@@ -37,11 +38,17 @@ def draws(seed: int) -> Choose:
 def log_p(checkpoint: Checkpoint, text: str) -> float:
     """Of a text after the start token, token by token."""
     tokenizer = checkpoint.tokenizer
-    own = [tokenizer.bos_token_id, *tokenizer(text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+    own = [tokenizer.bos_token_id, *tokenizer(text, add_special_tokens=False)["input_ids"]]
     ids = torch.tensor([own])
     with torch.no_grad():
         chances = torch.log_softmax(checkpoint.model(ids).logits[0, :-1].double(), -1)
     return float(chances.gather(1, ids[0, 1:, None]).sum())
+
+
+def up_to_value(changed: EditedText) -> str:
+    """The text before a decoy, and the decoy."""
+    [(_, end)] = changed.places
+    return changed.text[:end]
 
 
 def learn(model: PreTrainedModel, checkpoint: Checkpoint, texts: Sequence[str]) -> None:
@@ -59,9 +66,17 @@ def test_a_rank_is_the_share_of_decoys_that_are_likelier(checkpoint: Checkpoint)
     given = values(5, 1)
     choose = draws(3)
     for value, rank in zip(given, value_ranks(checkpoint, given, draws(3)), strict=True):
-        others = [decoy(value.text, (value.span,), choose).text for _ in range(DECOYS)]
-        true = log_p(checkpoint, value.text)
+        others = [up_to_value(decoy(value.text, (value.span,), choose)) for _ in range(DECOYS)]
+        true = log_p(checkpoint, value.text[: value.span.end])
         assert rank == pytest.approx(np.mean([log_p(checkpoint, other) > true for other in others]))
+
+
+def test_a_value_that_nothing_precedes_has_no_rank(checkpoint: Checkpoint) -> None:
+    at_start = FlaggedValue(text="123456 is its number.", span=Span(0, 6, "NUMBER", "pattern", Tier.LOW_ENTITY))
+    given = [at_start, *values(1, 1)]
+    assert len(value_ranks(checkpoint, given, draws(1))) == 2
+    checkpoint.tokenizer.bos_token = None
+    assert len(value_ranks(checkpoint, given, draws(1))) == 1
 
 
 def test_a_model_that_prefers_nothing_ranks_all_in_the_middle(checkpoint: Checkpoint) -> None:

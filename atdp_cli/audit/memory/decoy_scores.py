@@ -8,10 +8,12 @@ import numpy.typing as npt
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from atdp_cli.audit.memory.value_ranks import BEFORE
 from atdp_cli.audit.trie import has_rows
 from atdp_cli.model.forward import Batch, logits_of, padded
 from atdp_cli.model.tokenizer import without_panic
+
+BEFORE = 160
+"""Characters of a record before a value that the model reads."""
 
 PREFIX = 64
 """Tokens before a value that are read, at most."""

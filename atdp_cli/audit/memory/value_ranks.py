@@ -8,23 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from scipy.stats import mannwhitneyu
 
-from atdp_cli.model.checkpoint import Checkpoint, context_length
-from atdp_cli.model.forward import pad
-from atdp_cli.model.perplexity import token_losses
-from atdp_cli.model.windows import Marks, Window, encode_windows
+from atdp_cli.audit.memory.decoy_scores import score_tails, tokenise_tails
+from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.text.detection.spans import Span, merge
 from atdp_cli.text.redaction.decoys import Choose, decoy
 
 DECOYS = 15
 """That each value is ranked among."""
-
-BEFORE, AFTER = 160, 40
-"""Characters of a record before and after a value that the model reads."""
-
-TOKENS_PER_BATCH = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,44 +68,27 @@ def compare_ranks(training: Sequence[float], held_out: Sequence[float]) -> Compa
     )
 
 
-@torch.inference_mode()
 def value_ranks(checkpoint: Checkpoint, values: Sequence[FlaggedValue], choose: Choose) -> tuple[float, ...]:
     """For each value the share of its decoys that the model finds likelier, ties half; the model must be in eval mode.
 
-    What is compared is the log-probability of the value with the characters around it.
+    What is compared is the log-probability of the value after the characters before it. Values that nothing precedes
+    have no rank: those at the start of a record, for a tokenizer without a start token.
 
     Args:
         choose: Draws the decoys, from their shapes alone.
     """
-    model = checkpoint.model
-    ranks = []
-    for value in values:
-        windows = [_window(checkpoint, text) for text in _excerpts(value, choose)]
-        scores: list[float] = []
-        per_batch = max(1, TOKENS_PER_BATCH // max(len(window.token_ids) for window in windows))
-        for first in range(0, len(windows), per_batch):
-            batch = windows[first : first + per_batch]
-            losses = token_losses(model, pad(batch)).double().cpu()
-            scores += [
-                -float(row[: len(window.token_ids) - 1].sum()) for row, window in zip(losses, batch, strict=True)
-            ]
-        true, others = scores[0], scores[1:]
-        ranks.append(sum((other > true) + (other == true) / 2 for other in others) / len(others))
-    return tuple(ranks)
+    tokenised = [
+        tokenise_tails(checkpoint.tokenizer, value.text[: value.span.start], list(_surfaces(value, choose)))
+        for value in values
+    ]
+    scores = score_tails(checkpoint.model, [tails for tails in tokenised if tails is not None])
+    return tuple(float(np.mean((own[1:] > own[0]) + (own[1:] == own[0]) / 2)) for own in scores)
 
 
-def _excerpts(value: FlaggedValue, choose: Choose) -> Iterator[str]:
-    """The true value between the characters around it, and then its decoys there."""
-    start, end = value.span.start, value.span.end
-    before, after = value.text[max(0, start - BEFORE) : start], value.text[end : end + AFTER]
-    yield before + value.text[start:end] + after
+def _surfaces(value: FlaggedValue, choose: Choose) -> Iterator[str]:
+    """The true value, and then its decoys there."""
+    yield value.text[value.span.start : value.span.end]
     for _ in range(DECOYS):
         changed = decoy(value.text, (value.span,), choose)
-        [(begin, stop)] = changed.places
-        yield before + changed.text[begin:stop] + after
-
-
-def _window(checkpoint: Checkpoint, text: str) -> Window:
-    context = context_length(checkpoint.model)
-    [window] = encode_windows(checkpoint.tokenizer, 0, text, Marks(), context=context, max_windows=1)
-    return window
+        [(start, end)] = changed.places
+        yield changed.text[start:end]

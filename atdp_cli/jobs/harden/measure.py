@@ -56,7 +56,8 @@ def measure(checkpoint: Checkpoint, on: Yardstick) -> Measured:
     ranks = None
     if on.ranked is not None:
         choose = uniformly(public_draws("ranked decoys"))
-        ranks = compare_ranks(*(value_ranks(checkpoint, values, choose) for values in on.ranked))
+        training, held_out = (value_ranks(checkpoint, values, choose) for values in on.ranked)
+        ranks = compare_ranks(training, held_out) if training and held_out else None
     return Measured(
         raw=perplexity(checkpoint.model, on.held_out),
         decoyed=perplexity(checkpoint.model, on.decoyed) if on.decoyed else None,
