@@ -33,6 +33,11 @@ INCREMENT_ONLY = (
     "already memorised, and is not a guarantee for any record."
 )
 
+CHOSEN_ON_RAW = (
+    "Nor does it count what the choice of a learning rate tells, which was made by how a model ranked values of the "
+    "records."
+)
+
 SAME_SHAPE = (
     "The flagged spans of the two have the same labels and shapes: digits where digits are; in names, places, dates "
     "and amounts, words of the same case where words are, abbreviations of the same length; elsewhere letters of the "

@@ -9,6 +9,7 @@ from atdp_cli.errors import BudgetError
 from atdp_cli.privacy.accountant import accountant_name, epsilon_group, epsilon_pld
 from atdp_cli.privacy.adjacency import Adjacency
 from atdp_cli.privacy.claims import (
+    CHOSEN_ON_RAW,
     COPIES,
     DECLARED,
     DECLARED_TRAINING,
@@ -86,7 +87,8 @@ def guarantees(ledger: Ledger, *, models: int = 1) -> tuple[Guarantee, ...]:
     if isinstance(neighbours := _uncounted_neighbours(ledger), Neighbours) and not is_declared(ledger):
         supported.append(_exact(ledger, "uncounted", neighbours, release))
     increment = scope_epsilon(ledger, "increment")
-    supported.append(_guarantee(ledger, "increment", increment, None, INCREMENT_ONLY, *_sampling(ledger)))
+    chosen = (CHOSEN_ON_RAW,) if is_chosen_on_raw(ledger) else ()
+    supported.append(_guarantee(ledger, "increment", increment, None, INCREMENT_ONLY, *chosen, *_sampling(ledger)))
     return tuple(supported)
 
 
@@ -98,6 +100,11 @@ def scope_adjacency(scope: Scope) -> Adjacency:
 def is_declared(ledger: Ledger) -> bool:
     """Whether a model of the ledger was trained where atdp did not see it, so that nothing is more than declared."""
     return any(isinstance(event, DeclaredTraining) for event in ledger.events)
+
+
+def is_chosen_on_raw(ledger: Ledger) -> bool:
+    """Whether settings of a stage were chosen by true values of the records."""
+    return any(isinstance(event, PlainTraining) and event.chosen_on == "raw" for event in ledger.events)
 
 
 def check_seen(ledger: Ledger) -> None:
@@ -178,9 +185,7 @@ def selective_neighbours(ledger: Ledger) -> Neighbours | str:
     plain = _plain(ledger)
     if not plain:
         return "no stage was trained on redacted text or decoys"
-    if any(event.text == "raw" for event in plain):
-        return "a stage without protection read the raw text"
-    if reason := _unknown(ledger):
+    if reason := _unprotected(ledger) or _unknown(ledger):
         return reason
     related = [(stage, relation) for stage, relation in _relations(ledger) if relation is not None]
     if len(related) < len(_relations(ledger)):
@@ -188,6 +193,13 @@ def selective_neighbours(ledger: Ledger) -> Neighbours | str:
     if reason := detectors_disagree(related):
         return reason
     return intersect([(event.stage, event.relation) for event in plain if event.relation is not None])
+
+
+def _unprotected(ledger: Ledger) -> str | None:
+    """What looked at flagged characters and has no noise, as a clause; None where nothing did."""
+    if any(event.text == "raw" for event in _plain(ledger)):
+        return "a stage without protection read the raw text"
+    return "a stage's learning rate was chosen by values of the records" if is_chosen_on_raw(ledger) else None
 
 
 def _uncounted_neighbours(ledger: Ledger) -> Neighbours | str:

@@ -71,8 +71,9 @@ class PlainTraining(_Event):
         text: In `decoy` text every flagged span is a random value of the same shape, made by text/redaction/decoys.py.
         masks: Of ledgers of version 1, which have no relation.
         relation: Between which corpora it is stable: where it read the same text of both.
-        chosen_on: The text on which the stage's settings were chosen by the loss of trials: held-out records with
-            decoys of the same release. None where no text had a say.
+        chosen_on: The text on which the stage's settings were chosen: `decoy` by the loss of trials on held-out records
+            with decoys of the same release, `raw` by how a model ranked true values of the records, which nothing
+            bounds. None where no text had a say.
     """
 
     kind: Literal["plain"] = "plain"
@@ -81,7 +82,7 @@ class PlainTraining(_Event):
     text: Literal["raw", "redacted", "decoy"]
     masks: Masks | None = None
     relation: Relation | None = None
-    chosen_on: Literal["decoy"] | None = None
+    chosen_on: Literal["decoy", "raw"] | None = None
 
 
 class SubsampledGaussian(_Event):

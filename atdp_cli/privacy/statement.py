@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from atdp_cli.privacy.claims import (
+    CHOSEN_ON_RAW,
     DECLARED,
     INCREMENT_ONLY,
     INSECURE,
@@ -13,7 +14,14 @@ from atdp_cli.privacy.claims import (
     other_values,
     tier_words,
 )
-from atdp_cli.privacy.guarantee import Guarantee, flag_assumptions, is_of_text, no_end_to_end, selective_void
+from atdp_cli.privacy.guarantee import (
+    Guarantee,
+    flag_assumptions,
+    is_chosen_on_raw,
+    is_of_text,
+    no_end_to_end,
+    selective_void,
+)
 from atdp_cli.privacy.ledger import DecoyedText, Ledger, PlainTraining, seals_all
 
 
@@ -49,7 +57,8 @@ def _increment_sentence(ledger: Ledger, increment: Guarantee) -> tuple[str, ...]
     added = epsilon_delta(increment.epsilon, increment.delta)
     if copies:
         return (f"The release adds at most {added}, which is no guarantee for any {ledger.unit}.",)
-    return (f"Stages and releases with noise add at most {added}. {INCREMENT_ONLY}",)
+    left_out = f" {CHOSEN_ON_RAW}" if is_chosen_on_raw(ledger) else ""
+    return (f"Stages and releases with noise add at most {added}. {INCREMENT_ONLY}{left_out}",)
 
 
 def _end_to_end_sentence(ledger: Ledger, guarantee: Guarantee) -> str:

@@ -300,6 +300,8 @@ class StagePrivate(Frozen):
         clamped: For weights from the record: the share of records whose own share of sensitive tokens was already at
             or above the target, so that w is 1 and their tokens weigh the same.
         trial_losses: Of each trial for the learning rate, in nats a token of decoyed held-out text, in order.
+        trial_p_values: Of each level of a range test, in order: that the model ranks values of training records like
+            those of held-out ones, by the sample that chose the level, and then by the one that confirmed it.
         sensitive_weight: The paper's r(w) as it came out at the start of the stage: the share of all weight, over the
             training records, that sensitive tokens carried; null where no token had weight.
     """
@@ -313,6 +315,7 @@ class StagePrivate(Frozen):
     tokens: int
     clamped: float | None
     trial_losses: tuple[Number, ...] = ()
+    trial_p_values: tuple[tuple[float, ...], ...] = ()
     sensitive_weight: float | None
 
 

@@ -12,6 +12,7 @@ end has no such line.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Literal
 
 from atdp_cli.errors import ConformanceError
 from atdp_cli.privacy.journal import journal_lines
@@ -162,19 +163,26 @@ def _check_complete(plan: Plan, results: _Results, session: TracedSession, start
                 entry, Difference(what="how often it was done", planned=int(place in known), used=found[place])
             )
     for stage, (result, _) in zip(plan.stages, results, strict=True):
-        chosen = result.tuned is not None or result.restored_epoch is not None
-        if chosen and not _declares_choice(stage):
-            problem = (
-                f"Stage {stage.stage.name}: its settings were chosen on decoyed text, which the ledger does not say."
-            )
+        if (chosen_on := _chosen_on(result)) is not None and not _declares_choice(stage, chosen_on):
+            text = "decoyed text" if chosen_on == "decoy" else "values of the records"
+            problem = f"Stage {stage.stage.name}: its settings were chosen on {text}, which the ledger does not say."
             raise ConformanceError(problem, REMEDY)
     order = [(position, entry.step) for position, entry in session.entries if isinstance(entry, StepTrace)]
     if order != sorted(order):
         raise ConformanceError("The trace has steps in another order than the plan.", REMEDY)
 
 
-def _declares_choice(stage: AnyPlan) -> bool:
-    return any(isinstance(event, PlainTraining) and event.chosen_on is not None for event in stage.events)
+def _chosen_on(result: StageResult) -> Literal["decoy", "raw"] | None:
+    """The text on which a stage's settings were chosen; None where none were."""
+    if result.tuned is not None:
+        return result.tuned.chosen_on
+    return None if result.restored_epoch is None else "decoy"
+
+
+def _declares_choice(stage: AnyPlan, chosen_on: Literal["decoy", "raw"]) -> bool:
+    """A choice on raw text covers one on decoyed text."""
+    declared = {event.chosen_on for event in stage.events if isinstance(event, PlainTraining)}
+    return bool(declared & {chosen_on, "raw"})
 
 
 def _place(position: int, entry: TraceEntry) -> _Place:

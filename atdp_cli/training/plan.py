@@ -24,6 +24,7 @@ from atdp_cli.privacy.relation import Relation, Shape
 from atdp_cli.privacy.release import REPLACED, SENSITIVITY
 from atdp_cli.privacy.schedule import sigma_sequence
 from atdp_cli.ranges import require_delta
+from atdp_cli.training.range_test import RangeTest, plan_range_test
 from atdp_cli.training.recipe import (
     DPSGD,
     Interpolate,
@@ -62,7 +63,7 @@ class StagePlan:
     noise_multipliers: tuple[float, ...]
     relation: Relation
     events: tuple[LedgerEvent, ...]
-    search: Search | None = None
+    search: Search | RangeTest | None = None
 
     @property
     def steps(self) -> int:
@@ -159,7 +160,8 @@ def make_plan(
         inherited: The ledger beside the starting checkpoint.
         reference: None where no stage reads one.
         watched: Whether private stages stop early by a criterion that reads the reference.
-        tune: How the settings of the last stage are found, which has to be `tunable`; None where they are given.
+        tune: How the settings of the last stage are found, which has to be `tunable`; None where they are given. Where
+            its start may have memorised raw text, that is the lowest η at which it forgets, and nothing else.
         fixed_rate: Its η is given all the same, and is not searched.
 
     Raises:
@@ -181,14 +183,15 @@ def make_plan(
                 f"{ledger.unit}, this run each {corpus.unit}.",
                 f"Use --unit {ledger.unit}, or give another model.",
             )
-    if tune not in (None, "none") and recipe:
+    memorised = unprotected_past(prior, inherited) or any(_reads_unprotected(stage) for stage in recipe)
+    if tune not in (None, "none") and recipe and not memorised:
         recipe = (*recipe[:-1], _tuned_stage(recipe[-1]))
     stages = tuple(
         _plan_stage(stage, position, corpus, reference=reference, watched=watched, jitter_seed=jitter_seed)
         for position, stage in enumerate(recipe)
     )
     if stages and isinstance(last := stages[-1], StagePlan):
-        stages = (*stages[:-1], _searched(last, tune, fixed_rate=fixed_rate))
+        stages = (*stages[:-1], last if fixed_rate else _searched(last, tune, memorised=memorised))
     before = compose_ledgers(ledgers).events if ledgers else ()
     events = compact(before + tuple(event for stage in stages for event in stage.events))
     composed = Ledger(
@@ -227,6 +230,16 @@ def tunable(recipe: Recipe) -> bool:
     return isinstance(last, Train) and last.text is Text.DECOY
 
 
+def unprotected_past(prior: Prior, inherited: Ledger | None) -> bool:
+    """Whether a checkpoint may have memorised raw text: its past is unknown, or its ledger says so."""
+    events = () if inherited is None else inherited.events
+    return prior == "unknown" or any(isinstance(event, PlainTraining) and event.text == "raw" for event in events)
+
+
+def _reads_unprotected(stage: Stage) -> bool:
+    return isinstance(stage, Train) and stage.text is Text.RAW and isinstance(stage.mechanism, Plain)
+
+
 def _tuned_stage(stage: Stage) -> Stage:
     """The stage with the settings that --tune does not search: a warm-up, and the best of its epochs."""
     if not isinstance(stage, Train):
@@ -234,17 +247,22 @@ def _tuned_stage(stage: Stage) -> Stage:
     return replace(stage, warmup=stage.warmup or WARMUP, restore_best=stage.restore_best is not False)
 
 
-def _searched(plan: StagePlan, tune: Effort | None, *, fixed_rate: bool) -> StagePlan:
-    """The stage's plan with the search of its learning rate, if any; its ledger's event tells what it chooses on."""
-    if tune is None or tune == "none" or fixed_rate:
+def _searched(plan: StagePlan, tune: Effort | None, *, memorised: bool) -> StagePlan:
+    """The stage's plan with the search of its learning rate, if any; its ledger's event tells what it chooses on.
+
+    Args:
+        memorised: Whether the stage's start may have memorised raw text, so that the search is for an η that forgets.
+    """
+    if tune is None or tune == "none":
         return plan
-    rate = plan.stage.optimizer.learning_rate
-    search = plan_search(rate, steps=plan.steps, steps_per_epoch=plan.steps_per_epoch, effort=tune)
+    rate, sizes = plan.stage.optimizer.learning_rate, {"steps": plan.steps, "steps_per_epoch": plan.steps_per_epoch}
+    search = (plan_range_test if memorised else plan_search)(rate, **sizes, effort=tune)
+    chosen_on = "raw" if memorised else "decoy"
     events = tuple(
-        event.model_copy(update={"chosen_on": "decoy"}) if isinstance(event, PlainTraining) else event
+        event.model_copy(update={"chosen_on": chosen_on}) if isinstance(event, PlainTraining) else event
         for event in plan.events
     )
-    return replace(plan, search=search, events=events)
+    return replace(plan, search=search, events=events if search.most_trials or not memorised else plan.events)
 
 
 def with_chosen_rate(plan: StagePlan, rate: float) -> StagePlan:

@@ -59,11 +59,18 @@ class Search:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One short run, and its loss on decoyed held-out text in nats a token; infinite where it diverged. Private."""
+    """One short run, or one level of a range test.
+
+    Attributes:
+        learning_rate: η, the highest of a short run.
+        loss: On decoyed held-out text, in nats a token; infinite where it diverged. Private.
+        p_values: Of a level, as `RankTests` has them; private too.
+    """
 
     learning_rate: float
     steps: int
     loss: float
+    p_values: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +84,11 @@ class Tuned:
     def steps(self) -> int:
         """Optimizer steps of all trials."""
         return sum(trial.steps for trial in self.trials)
+
+    @property
+    def chosen_on(self) -> Literal["decoy", "raw"]:
+        """The text whose losses, or whose values' ranks, chose it."""
+        return "raw" if any(trial.p_values for trial in self.trials) else "decoy"
 
 
 Score = Callable[[float, int], float]

@@ -1,13 +1,17 @@
 """The search for a stage's learning rate: short trials on one decoyed copy of the records, from the stage's own start.
 
-It is post-processing of the stage's release. Records, their order and the length of trials are public; every text that
-a trial reads or is judged on has its flagged places drawn anew by that release; and no loss on raw text has a say.
+From a public start it is post-processing of the stage's release. Records, their order and the length of trials are
+public; every text that a trial reads or is judged on has its flagged places drawn anew by that release; and no loss on
+raw text has a say. From a start that may have memorised, a range test looks at how raw values rank, and no ε covers
+its choice.
 """
 
 import math
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
+from typing import Literal
 
 import torch
 from transformers import PreTrainedModel
@@ -23,6 +27,7 @@ from atdp_cli.training.execution import Precision
 from atdp_cli.training.loop import StageRun, run_plain
 from atdp_cli.training.objective import Example
 from atdp_cli.training.plan import StagePlan, with_chosen_rate
+from atdp_cli.training.range_test import RangeTest, RankTests, lowest_forgetting
 from atdp_cli.training.search import TRIAL_WARMUP, Search, Tuned, search_rate
 from atdp_cli.training.trainable import copies, restore
 
@@ -57,21 +62,65 @@ class TrialRun:
 
 def search_stage(run: TrialRun, search: Search) -> Tuned | None:
     """Search a stage's learning rate; None where it has too few steps for trials. The model is afterwards as before."""
-    name, done = run.plan.stage.name, 0
-    start, seed = copies(run.model), secrets.randbits(63) if run.seed is None else run.seed
+    start, seed, over = copies(run.model), _seed(run), _over(run, search.most_trials)
 
     def score(rate: float, steps: int) -> float:
-        nonlocal done
         try:
             loss = _trial(run, rate, steps, seed)
         finally:
             restore(run.model, start)
-        done += 1
-        run.notify(TrialDone(stage=name, done=done, total=search.most_trials))
-        run.after_trial()
+        over()
         return loss
 
-    tuned = search_rate(search, score)
+    return _chosen(run, search_rate(search, score))
+
+
+def range_test_stage(run: TrialRun, test: RangeTest, rank_tests: RankTests) -> Tuned | None:
+    """Search the lowest learning rate at which the model forgets; None where that cannot be found.
+
+    The levels follow each other without a restart, each with an optimizer of its own. The model is afterwards as
+    before.
+
+    Args:
+        rank_tests: Of the model, in eval mode, as it is when they are computed.
+    """
+    start, seed, over = copies(run.model), _seed(run), _over(run, test.most_trials)
+    levels = count()
+
+    def train(rate: float, steps: int) -> float:
+        loss = _trial(run, rate, steps, seed + next(levels), annealing="none")
+        reached = copies(run.model)
+        restore(run.model, start)
+        over()
+        restore(run.model, reached)
+        return loss
+
+    def agreed_tests() -> Iterator[float]:
+        return (_agreed(run.ranks, p_value) for p_value in rank_tests())
+
+    try:
+        return _chosen(run, lowest_forgetting(test, train, agreed_tests))
+    finally:
+        restore(run.model, start)
+
+
+def _seed(run: TrialRun) -> int:
+    return secrets.randbits(62) if run.seed is None else run.seed
+
+
+def _over(run: TrialRun, most: int) -> Callable[[], None]:
+    """What to call after each trial."""
+    numbers = count(1)
+
+    def over() -> None:
+        run.notify(TrialDone(stage=run.plan.stage.name, done=next(numbers), total=most))
+        run.after_trial()
+
+    return over
+
+
+def _chosen(run: TrialRun, tuned: Tuned | None) -> Tuned | None:
+    name = run.plan.stage.name
     if tuned is None:
         run.notify(FellBack(what=f"stage {name}", reason=TOO_SMALL))
     else:
@@ -84,10 +133,10 @@ def decoyed_loss(model: PreTrainedModel, held_out: Sequence[Window], ranks: Rank
     return _agreed(ranks, _loss(perplexity(model, held_out)))
 
 
-def _trial(run: TrialRun, rate: float, steps: int, seed: int) -> float:
-    """The loss after a short run, its η rising to `rate` and falling to 0; infinite where it diverged."""
+def _trial(run: TrialRun, rate: float, steps: int, seed: int, annealing: Literal["none", "linear"] = "linear") -> float:
+    """The loss after a short run, its η rising to `rate` and, by default, falling to 0; infinite where it diverged."""
     plan = with_chosen_rate(run.plan, rate)
-    stage = replace(plan.stage, epochs=1, annealing="linear", warmup=TRIAL_WARMUP, restore_best=None)
+    stage = replace(plan.stage, epochs=1, annealing=annealing, warmup=TRIAL_WARMUP, restore_best=None)
     trial = StageRun(
         model=run.model,
         plan=replace(plan, stage=stage, steps_per_epoch=steps),

@@ -10,18 +10,25 @@ from typing import Any
 import pytest
 
 from atdp_cli.errors import ConformanceError, UsageError
-from atdp_cli.events import Event, TrialDone
+from atdp_cli.events import Event, TrialDone, ignore
+from atdp_cli.jobs.harden.data import prepare_data
+from atdp_cli.jobs.harden.model import load_model
 from atdp_cli.jobs.harden.request import HardenRequest, plan_request
 from atdp_cli.jobs.harden.result import HardenResult
 from atdp_cli.jobs.verify import verify
+from atdp_cli.privacy.claims import CHOSEN_ON_RAW
+from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import GaussianRelease, PlainTraining, SubsampledGaussian
+from atdp_cli.privacy.statement import guarantee_sentences
 from atdp_cli.runs.checkpoint import latest_state
+from atdp_cli.runs.streams import Streams
 from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.detection.span_file import read_spans, spans_line
 from atdp_cli.text.detection.spans import Span, merge
 from atdp_cli.text.redaction.decoys import decoy, uniformly
 from atdp_cli.text.redaction.equality import equality_pattern
 from atdp_cli.text.redaction.frequencies import votes
+from atdp_cli.training.range_test import AT_CHANCE, RangeTest
 from atdp_cli.training.recipe import DecoyEquality, Plain, Recipe, Train, parse_recipe
 from atdp_cli.training.recipe_file import RECIPE_FILE, read_recipe
 from atdp_cli.training.search import SHARES, WARMUP
@@ -87,7 +94,7 @@ def test_they_are_no_more_than_planned_and_take_no_more_than_their_share(place: 
 
 def test_the_loss_of_no_trial_is_public(place: Place) -> None:
     done = finished(tuned(place))
-    assert set(public_entry(done)) == {"learning_rate", "trials", "steps"}
+    assert set(public_entry(done)) == {"learning_rate", "chosen_on", "trials", "steps"}
     private = [repr(loss)[:9] for loss in losses(done)]
     for path in (path for path in done.output.rglob("*") if path.suffix in (".json", ".html", ".md", ".toml")):
         text = path.read_text(encoding="utf-8")
@@ -189,8 +196,6 @@ def kept(place: Place) -> tuple[bool, bool]:
 
 
 def test_a_search_that_the_ledger_does_not_tell_ends_the_run(place: Place) -> None:
-    from atdp_cli.events import ignore
-    from atdp_cli.jobs.harden.model import load_model
     from atdp_cli.jobs.harden.run import run_plan
     from atdp_cli.jobs.harden.spec import open_run
     from atdp_cli.runs.spec import RunSpec
@@ -230,14 +235,85 @@ def test_a_rate_that_is_given_is_not_searched(place: Place) -> None:
     assert [event.chosen_on for event in done.ledger.events if isinstance(event, PlainTraining)] == ["decoy"]
 
 
-def test_a_start_that_may_have_memorised_the_records_is_not_tuned(place: Place) -> None:
-    """What it memorised would stay at the rate of the lowest perplexity."""
-    with pytest.raises(UsageError, match="goes only with a learning rate that is high enough"):
-        plan_request(tuned(place, prior="unknown"))
-    plan_request(tuned(place, prior="unknown", tune="none"))
-    leaky = finished(place.request("no-dp", out="leaky", prior="public"))
-    with pytest.raises(UsageError, match="goes only with a learning rate that is high enough"):
-        plan_request(tuned(place, model=leaky.output))
+@pytest.fixture
+def leaky(place: Place) -> Path:
+    """A model whose ledger says that it read the records without protection."""
+    return finished(place.request("no-dp", out="leaky", prior="public")).output
+
+
+def p_values(hardened: HardenResult) -> list[list[float]]:
+    """Of all levels, from the private report."""
+    return list(report(hardened)["stages"][-1]["trial_p_values"])
+
+
+@pytest.mark.ci
+def test_from_a_start_that_may_remember_a_rate_is_searched_at_which_it_forgets(place: Place, leaky: Path) -> None:
+    """By ranks of true values, as the ledger says; and only the rate goes on into the stage."""
+    request = tuned(place, model=leaky, out="whole")
+    [stage] = plan_request(request).plan.training
+    assert isinstance(stage.search, RangeTest)
+    done = finished(request)
+    entry, tests = public_entry(done), p_values(done)
+    assert entry["learning_rate"] == stage.search.rates[len(tests) - 1]
+    assert (entry["chosen_on"], entry["trials"]) == ("raw", len(tests))
+    assert all(min(level) < AT_CHANCE for level in tests[:-1])
+    chosen = [event.chosen_on for event in done.ledger.events if isinstance(event, PlainTraining)]
+    assert chosen == [None, "raw"]
+    [increment] = [each for each in done.guarantees if each.scope == "increment"]
+    assert CHOSEN_ON_RAW in increment.assumptions
+    assert CHOSEN_ON_RAW in " ".join(guarantee_sentences(done.ledger, done.guarantees))
+    assert CHOSEN_ON_RAW in (done.output / "privacy_report.json").read_text()
+    written = read_recipe(done.output / RECIPE_FILE)
+    again = finished(tuned(place, model=leaky, out="again", tune=None).replace(recipe=written.recipe))
+    assert equal(weights(done), weights(again))
+
+
+def test_a_rate_that_was_chosen_by_raw_values_voids_the_selective_scope(place: Place) -> None:
+    """Even where the start is public after all."""
+    ledger = plan_request(tuned(place)).plan.ledger
+    assert "selective" in {each.scope for each in guarantees(ledger)}
+    events = tuple(
+        event.model_copy(update={"chosen_on": "raw"}) if isinstance(event, PlainTraining) else event
+        for event in ledger.events
+    )
+    assert {each.scope for each in guarantees(ledger.model_copy(update={"events": events}))} == {
+        "end_to_end",
+        "increment",
+    }
+
+
+def test_no_record_is_in_two_samples_and_canaries_are_in_none(place: Place, leaky: Path) -> None:
+    """What a range test looks at, what confirms it and what the report measures; canaries are for audits."""
+    planned = plan_request(tuned(place, model=leaky))
+    data = prepare_data(planned, load_model(planned.request, ignore), Streams(seed=1), ignore)
+    ranked = data.yardstick.ranked
+    assert ranked is not None
+    assert len(ranked.searched) == 2
+    samples = [{id(value.text) for value in sample} for sample in (ranked.training, *ranked.searched, ranked.held_out)]
+    assert all(samples)
+    assert sum(map(len, samples)) == len(set.union(*samples))
+    texts = [flagged.record.text for flagged in data.held_out_records]
+    assert {value.text for value in ranked.held_out} <= set(texts)
+
+
+def test_a_recipe_that_memorises_first_is_searched_for_a_rate_that_forgets(place: Place) -> None:
+    stages = (*parse_recipe("no-dp"), *recipe())
+    [_, last] = plan_request(tuned(place).replace(recipe=stages)).plan.training
+    assert isinstance(last.search, RangeTest)
+    assert (last.stage.warmup, last.stage.restore_best) == (None, None)
+
+
+def test_a_range_test_that_is_interrupted_leaves_the_start_as_it_was(place: Place, leaky: Path) -> None:
+    whole = finished(tuned(place, model=leaky, out="whole"))
+    request = tuned(place, model=leaky, out="parts", checkpoint_every=1e-9)
+    # After the release and the first level, and after the test.
+    assert run(request, stop=2) is None
+    assert kept(place) == (True, False)
+    assert run(request.replace(resume=True), stop=9) is None
+    assert kept(place) == (True, True)
+    done = finished(request.replace(resume=True))
+    assert p_values(done) == p_values(whole)
+    assert equal(weights(done), weights(whole))
 
 
 def test_a_recipe_with_noise_is_not_tuned(place: Place) -> None:

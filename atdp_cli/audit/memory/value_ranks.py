@@ -4,14 +4,16 @@ True values are likelier than decoys anyway. So those of training records are co
 which the model never read: that is what chance looks like here.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 from scipy.stats import mannwhitneyu
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from atdp_cli.audit.memory.decoy_scores import score_tails, tokenise_tails
-from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.text.detection.spans import Span, merge
 from atdp_cli.text.redaction.decoys import Choose, decoy
 
@@ -57,6 +59,22 @@ def pick_values(records: Sequence[tuple[str, Sequence[Span]]], *, most: int) -> 
     return tuple(FlaggedValue(text=text, span=spans[turn % len(spans)]) for turn, (text, spans) in enumerate(some))
 
 
+def pick_alike(
+    records: Sequence[tuple[str, Sequence[Span]]], like: Sequence[FlaggedValue], *, most: int
+) -> tuple[FlaggedValue, ...]:
+    """One value of each of at most so many texts, each label as often among them as among others, as far as they go."""
+    left = {label: ceil(count * most / len(like)) for label, count in Counter(v.span.label for v in like).items()}
+    values: list[FlaggedValue] = []
+    for turn, (text, spans) in enumerate((text, merge(spans)) for text, spans in records if spans):
+        # A later value is often told by those before it, so the place in the record takes turns here too.
+        wanted = [span for span in spans if left.get(span.label, 0) > 0]
+        if wanted and len(values) < most:
+            span = wanted[turn % len(wanted)]
+            left[span.label] -= 1
+            values.append(FlaggedValue(text=text, span=span))
+    return tuple(values)
+
+
 def compare_ranks(training: Sequence[float], held_out: Sequence[float]) -> ComparedRanks:
     """The ranks of values of training records beside those of held-out records, at least one of each."""
     return ComparedRanks(
@@ -68,7 +86,9 @@ def compare_ranks(training: Sequence[float], held_out: Sequence[float]) -> Compa
     )
 
 
-def value_ranks(checkpoint: Checkpoint, values: Sequence[FlaggedValue], choose: Choose) -> tuple[float, ...]:
+def value_ranks(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, values: Sequence[FlaggedValue], choose: Choose
+) -> tuple[float, ...]:
     """For each value the share of its decoys that the model finds likelier, ties half; the model must be in eval mode.
 
     What is compared is the log-probability of the value after the characters before it. Values that nothing precedes
@@ -78,10 +98,9 @@ def value_ranks(checkpoint: Checkpoint, values: Sequence[FlaggedValue], choose: 
         choose: Draws the decoys, from their shapes alone.
     """
     tokenised = [
-        tokenise_tails(checkpoint.tokenizer, value.text[: value.span.start], list(_surfaces(value, choose)))
-        for value in values
+        tokenise_tails(tokenizer, value.text[: value.span.start], list(_surfaces(value, choose))) for value in values
     ]
-    scores = score_tails(checkpoint.model, [tails for tails in tokenised if tails is not None])
+    scores = score_tails(model, [tails for tails in tokenised if tails is not None])
     return tuple(float(np.mean((own[1:] > own[0]) + (own[1:] == own[0]) / 2)) for own in scores)
 
 

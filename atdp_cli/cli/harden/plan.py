@@ -151,13 +151,16 @@ def _noise(entry: "StageEntry") -> str:
 
 def _searches(planned: "Planned") -> "Iterator[str]":
     """What is searched before a stage, a line each."""
+    from atdp_cli.training.range_test import RangeTest
+
     for stage in planned.plan.training:
         if (search := stage.search) is None:
             continue
         name, trials = stage.stage.name, search.most_trials
         if trials:
+            goal = "at which it forgets" if isinstance(search, RangeTest) else "with the least loss on decoyed text"
             yield (
-                f"The learning rate of {name} is searched on decoyed text first, from {min(search.rates):g} to "
+                f"The learning rate of {name} {goal} is searched first, from {min(search.rates):g} to "
                 f"{max(search.rates):g}: at most {trials} trials of {search.steps_per_trial:,} steps."
             )
         else:

@@ -5,14 +5,14 @@ from typing import Literal
 
 from atdp_cli.errors import UsageError
 from atdp_cli.files.private import FAILED, PARTIAL, PRIVATE, beside
-from atdp_cli.jobs.harden.request import HardenRequest, Planned, plan_request, unprotected_past
+from atdp_cli.jobs.harden.request import HardenRequest, Planned, plan_request
 from atdp_cli.model.folder import check_folder, hidden_width
-from atdp_cli.model.seal import ledger_beside
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.ledger import LEDGER_FILE, private_events, read_ledger
 from atdp_cli.privacy.statement import advice
 from atdp_cli.runs.fingerprint import RECIPE as BEGUN
 from atdp_cli.text.detection.spans import Tier
+from atdp_cli.training.plan import unprotected_past
 from atdp_cli.training.recipe import Plain, Recipe, Text, Train, last_private, mechanism_of, parse_recipe, reads_records
 from atdp_cli.training.recipe_file import RecipeFile, parse_recipe_text
 from atdp_cli.training.search import Effort
@@ -22,7 +22,6 @@ RECIPE, EPSILON, TIER = "fitted-decoys", 3.0, Tier.LOW_ENTITY
 """As measured in examples/sweep."""
 
 TUNE: Effort = "quick"
-"""From a public start. What a model of unknown past memorised goes only with a learning rate that is high enough."""
 
 FORMER = "atdp"
 """The recipe that earlier versions took where none was given, and one with a DP stage."""
@@ -79,7 +78,7 @@ def with_learning_rate(request: HardenRequest) -> HardenRequest:
 
 
 def with_tune(request: HardenRequest) -> HardenRequest:
-    """The request with --tune as it is by default: as the run to resume began, else `TUNE` where the start is public.
+    """The request with --tune as it is by default: as the run to resume began, else `TUNE`.
 
     Where people review before each epoch nothing is tuned.
 
@@ -91,9 +90,7 @@ def with_tune(request: HardenRequest) -> HardenRequest:
     begun = recipe_begun(request.output) if request.resume else None
     if begun is not None:
         return request.replace(tune=begun.run.tune)
-    check_folder(request.model)
-    unprotected = unprotected_past(request.prior, ledger_beside(request.model))
-    return request if unprotected else request.replace(tune=TUNE)
+    return request.replace(tune=TUNE)
 
 
 def with_budget(request: HardenRequest) -> HardenRequest:

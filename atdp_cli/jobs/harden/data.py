@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.audit.manifest import Manifest, token_mismatch, tokens_after
-from atdp_cli.audit.memory.value_ranks import FlaggedValue, pick_values, spread
+from atdp_cli.audit.memory.value_ranks import pick_alike, pick_values, spread
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import FellBack, Notify
 from atdp_cli.files.private import KEY_BYTES
@@ -22,9 +22,9 @@ from atdp_cli.jobs.harden.encoding import (
     encode,
     flag_corpus,
 )
-from atdp_cli.jobs.harden.measure import Yardstick, mark_sentence
+from atdp_cli.jobs.harden.measure import RankedValues, Yardstick, mark_sentence
 from atdp_cli.jobs.harden.model import LoadedModel, reads_one_text
-from atdp_cli.jobs.harden.request import Planned, unprotected_past
+from atdp_cli.jobs.harden.request import Planned
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
 from atdp_cli.report.document import MADE_UP_SENTENCE
@@ -33,13 +33,17 @@ from atdp_cli.runs.streams import Streams, integer_draws, public_draws
 from atdp_cli.text.corpus.split import Split
 from atdp_cli.text.redaction.decoys import WITHOUT, Choose, uniformly
 from atdp_cli.text.redaction.placeholders import Masking
-from atdp_cli.training.plan import StagePlan
+from atdp_cli.training.plan import StagePlan, unprotected_past
+from atdp_cli.training.range_test import RangeTest
 from atdp_cli.training.recipe import DecoyEquality, Text, reads_records
 
 T = TypeVar("T")
 
 RANKED_RECORDS = 100
 """Training records, and held-out ones, of which a flagged value is ranked."""
+
+SEARCHED_SAMPLES = 2
+"""Of so many other training records each: one by which a learning rate is chosen, and one that confirms it."""
 
 EpochData = Callable[[StagePlan, int, Choose], Sequence[Windows]]
 """(stage, epoch, what decoys are drawn with) → the training records' windows as the current term lists flag them."""
@@ -108,10 +112,13 @@ def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify
     training = {text: encode(trained, text, encoding, choose) for text in sorted(texts)}
     held_out_records = tuple(record for place, record in enumerate(flagged) if place in split.held_out)
     ranks_tell = Text.DECOY in texts and unprotected_past(planned.plan.ledger.prior, planned.inherited)
+    searched = any(isinstance(stage.search, RangeTest) for stage in planned.plan.training)
     yardstick = Yardstick(
         held_out=_held_out(held_out_records, encoding),
         decoyed=_held_out_with_decoys(held_out_records, encoding),
-        ranked=_ranked(trained, held_out_records, encoding) if ranks_tell and with_sentence else None,
+        ranked=_ranked(_unplanted(trained, planned.manifest), held_out_records, encoding, searched=searched)
+        if ranks_tell and with_sentence
+        else None,
     )
     planted = None
     if planned.manifest is not None:
@@ -171,14 +178,23 @@ def _held_out_with_decoys(records: Sequence[FlaggedRecord], encoding: Encoding) 
     return [window for windows in encode(records, Text.DECOY, encoding, choose) for window in windows]
 
 
+def _unplanted(records: Sequence[FlaggedRecord], manifest: Manifest | None) -> Sequence[FlaggedRecord]:
+    """The records without those of canaries, which an audit is to judge by: no learning rate is chosen by them."""
+    places = set() if manifest is None else {str(line) for each in manifest.canaries for line in each.positions}
+    return [flagged for flagged in records if flagged.record.id not in places]
+
+
 def _ranked(
-    trained: Sequence[FlaggedRecord], held_out: Sequence[FlaggedRecord], encoding: Encoding
-) -> tuple[tuple[FlaggedValue, ...], tuple[FlaggedValue, ...]] | None:
-    training, control = (
-        pick_values([as_read(flagged, encoding.chat) for flagged in records], most=RANKED_RECORDS)
-        for records in (trained, held_out)
-    )
-    return (training, control) if training and control else None
+    trained: Sequence[FlaggedRecord], held_out: Sequence[FlaggedRecord], encoding: Encoding, *, searched: bool
+) -> RankedValues | None:
+    """The samples of training records take turns, so that no record is in two of them."""
+    training, control = ([as_read(flagged, encoding.chat) for flagged in records] for records in (trained, held_out))
+    samples = 1 + SEARCHED_SAMPLES * searched
+    values = pick_values(training, most=samples * RANKED_RECORDS)
+    if not values or not (alike := pick_alike(control, values, most=RANKED_RECORDS)):
+        return None
+    own, *others = (values[sample::samples] for sample in range(samples))
+    return RankedValues(training=own, held_out=alike, searched=tuple(each for each in others if each))
 
 
 def _without_decoys(records: Sequence[FlaggedRecord]) -> list[str]:

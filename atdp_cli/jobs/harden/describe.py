@@ -83,7 +83,12 @@ def trained_entry(plan: AnyPlan, style: Style, result: "StageResult", weighing: 
         update={
             "tuned": None
             if tuned is None
-            else TunedEntry(learning_rate=tuned.learning_rate, trials=len(tuned.trials), steps=tuned.steps),
+            else TunedEntry(
+                learning_rate=tuned.learning_rate,
+                chosen_on=tuned.chosen_on,
+                trials=len(tuned.trials),
+                steps=tuned.steps,
+            ),
             "restored_epoch": result.restored_epoch,
             "released_share": weighing.alpha,
             "released_weight": weighing.weight,

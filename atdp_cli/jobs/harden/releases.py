@@ -5,8 +5,10 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
+from atdp_cli.events import FellBack
 from atdp_cli.jobs.harden.context import StageContext, reference_of
 from atdp_cli.jobs.harden.encoding import FlaggedRecord, Windows
+from atdp_cli.jobs.harden.measure import rank_tests
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.journal import spend
 from atdp_cli.privacy.release import (
@@ -26,8 +28,14 @@ from atdp_cli.text.redaction.decoys import Choose
 from atdp_cli.text.redaction.frequencies import Frequencies, Table, by_frequency, frequencies, items, tables, votes
 from atdp_cli.training.objective import make_example, sensitive_share
 from atdp_cli.training.plan import StagePlan, frequencies_event, release_event
+from atdp_cli.training.range_test import RangeTest
 from atdp_cli.training.recipe import Weighted, reads_reference
-from atdp_cli.training.trials import SCORED_RECORDS, TrialRun, search_stage
+from atdp_cli.training.search import Search, Tuned
+from atdp_cli.training.trials import SCORED_RECORDS, TrialRun, range_test_stage, search_stage
+
+NOTHING_TO_RANK = (
+    "too few records with flagged values, to tell what the model remembers; the learning rate is that of the plan"
+)
 
 
 def release_share(
@@ -96,7 +104,8 @@ def _votes(flagged: FlaggedRecord) -> dict[int, float]:
 def tuned(plan: StagePlan, context: StageContext, progress: Progress) -> Progress:
     """The progress with the learning rate that a search chose: searched once, and saved before the first step.
 
-    All that is read here has decoys: of the training records one copy, and of the held-out records.
+    All that is read here has decoys: of the training records one copy, and of the held-out records. Only a range test
+    also looks at true values.
     """
     if plan.search is None or progress.tuned is not None or progress.step:
         return progress
@@ -116,9 +125,20 @@ def tuned(plan: StagePlan, context: StageContext, progress: Progress) -> Progres
         notify=context.notify,
         after_trial=lambda: context.checkpointer(partial(replace, progress), between=False),
     )
-    chosen = replace(progress, tuned=search_stage(run, plan.search))
+    chosen = replace(progress, tuned=_search(run, plan.search, context))
     context.checkpointer(partial(replace, chosen), between=True)
     return chosen
+
+
+def _search(run: TrialRun, search: Search | RangeTest, context: StageContext) -> Tuned | None:
+    if isinstance(search, Search):
+        return search_stage(run, search)
+    ranked = context.data.yardstick.ranked
+    if ranked is None or not ranked.searched:
+        run.notify(FellBack(what=f"stage {run.plan.stage.name}", reason=NOTHING_TO_RANK))
+        return None
+    tokenizer = context.data.encoding.tokenizer
+    return range_test_stage(run, search, lambda: rank_tests(context.model, tokenizer, ranked))
 
 
 def held_out_decoys(plan: StagePlan, context: StageContext, progress: Progress) -> Sequence[Window]:

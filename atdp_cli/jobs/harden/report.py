@@ -33,6 +33,8 @@ from atdp_cli.report.numbers import json_number
 from atdp_cli.runs.resume import missing_steps, steps_of
 from atdp_cli.text.detection.term_lists import read_terms
 from atdp_cli.training.objective import sensitive_share
+from atdp_cli.training.search import Trial
+from atdp_cli.training.state import StageResult
 
 if TYPE_CHECKING:
     pass
@@ -127,7 +129,8 @@ def private_report(
                 processor_seconds=stage.processor_seconds,
                 tokens=stage.tokens,
                 clamped=weighing.clamped,
-                trial_losses=tuple(json_number(trial.loss) for trial in stage.tuned.trials) if stage.tuned else (),
+                trial_losses=tuple(json_number(trial.loss) for trial in _trials(stage)),
+                trial_p_values=tuple(trial.p_values for trial in _trials(stage) if trial.p_values),
                 sensitive_weight=weighing.share,
             )
             for entry, (stage, weighing) in zip(public.stages, trained.stages, strict=True)
@@ -139,3 +142,7 @@ def private_report(
         interruptions=interruptions,
         command=request.command,
     )
+
+
+def _trials(stage: StageResult) -> tuple[Trial, ...]:
+    return () if stage.tuned is None else stage.tuned.trials

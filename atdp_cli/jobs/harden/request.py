@@ -15,7 +15,7 @@ from atdp_cli.jobs.detector import Detector, flags_of
 from atdp_cli.model.folder import check_folder, is_adapter, weight_files
 from atdp_cli.model.seal import ledger_beside
 from atdp_cli.privacy.guarantee import Guarantee, check_seen, guarantees
-from atdp_cli.privacy.ledger import Ledger, PlainTraining, Prior
+from atdp_cli.privacy.ledger import Ledger
 from atdp_cli.privacy.relation import STABLE_TIERS, Relation
 from atdp_cli.runs.corpus_identity import corpus_commitment, corpus_key, prior_of, redacted_shape, reference_past
 from atdp_cli.text.corpus.split import Split, load_split
@@ -157,7 +157,7 @@ def plan_request(request: HardenRequest) -> Planned:
             fixed_rate=request.fixed_rate,
         )
 
-    _check_tune(request, unprotected=unprotected_past(prior, inherited))
+    _check_tune(request)
     recipe = request.recipe
     if request.target_epsilon is not None:
         recipe = solve_noise(recipe, request.target_epsilon, plan_with)
@@ -254,13 +254,7 @@ def _check_decoys(request: HardenRequest) -> None:
             )
 
 
-def unprotected_past(prior: Prior, inherited: Ledger | None) -> bool:
-    """Whether a checkpoint may have memorised raw text: its past is unknown, or its ledger says so."""
-    events = () if inherited is None else inherited.events
-    return prior == "unknown" or any(isinstance(event, PlainTraining) and event.text == "raw" for event in events)
-
-
-def _check_tune(request: HardenRequest, *, unprotected: bool) -> None:
+def _check_tune(request: HardenRequest) -> None:
     if request.tune in (None, "none"):
         return
     if not tunable(request.recipe):
@@ -271,12 +265,6 @@ def _check_tune(request: HardenRequest, *, unprotected: bool) -> None:
     if request.review is not None:
         raise UsageError(
             "--tune chooses settings before people review the spans.", "Leave out --tune or --review-each-epoch."
-        )
-    if unprotected:
-        raise UsageError(
-            f"--tune looks for the lowest perplexity, and what {request.model} may have memorised goes only with a "
-            "learning rate that is high enough.",
-            "Leave --tune out, or start from a public checkpoint: --reference BASE, or --prior public.",
         )
 
 
