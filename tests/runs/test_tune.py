@@ -19,6 +19,7 @@ from atdp_cli.jobs.verify import verify
 from atdp_cli.privacy.claims import CHOSEN_ON_RAW
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import GaussianRelease, PlainTraining, SubsampledGaussian
+from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.statement import guarantee_sentences
 from atdp_cli.runs.checkpoint import latest_state
 from atdp_cli.runs.streams import Streams
@@ -28,6 +29,7 @@ from atdp_cli.text.detection.spans import Span, merge
 from atdp_cli.text.redaction.decoys import decoy, uniformly
 from atdp_cli.text.redaction.equality import equality_pattern
 from atdp_cli.text.redaction.frequencies import votes
+from atdp_cli.training.plan import Corpus, make_plan
 from atdp_cli.training.range_test import AT_CHANCE, RangeTest
 from atdp_cli.training.recipe import DecoyEquality, Plain, Recipe, Train, parse_recipe
 from atdp_cli.training.recipe_file import RECIPE_FILE, read_recipe
@@ -268,9 +270,10 @@ def test_from_a_start_that_may_remember_a_rate_is_searched_at_which_it_forgets(p
     assert equal(weights(done), weights(again))
 
 
-def test_a_rate_that_was_chosen_by_raw_values_voids_the_selective_scope(place: Place) -> None:
+def test_a_rate_that_was_chosen_by_raw_values_voids_the_selective_scope() -> None:
     """Even where the start is public after all."""
-    ledger = plan_request(tuned(place)).plan.ledger
+    corpus = Corpus(records=1000, relation=hypothetical())
+    ledger = make_plan(parse_recipe("fitted-decoys"), corpus, delta=1e-6, prior="public").ledger
     assert "selective" in {each.scope for each in guarantees(ledger)}
     events = tuple(
         event.model_copy(update={"chosen_on": "raw"}) if isinstance(event, PlainTraining) else event
