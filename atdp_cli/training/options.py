@@ -128,9 +128,10 @@ class TuneOptions(Options):
     tune: Annotated[Effort | None, Option(TRAINING, metavar="none|quick|full", fingerprint="recipe", public=True)] = (
         None
     )
-    """Tune a last stage on decoys, in recipes without DP stages, from a public start: short trials on decoyed text find
-    η in at most 12 % (quick) or 25 % (full, a finer grid) of its steps; it warms up, and keeps its best epoch. With
-    --learning-rate no trials. Default: quick where the recipe is chosen, else none."""
+    """Tune a last stage on decoys, in recipes without DP stages: short trials find η in at most 12 % (quick) or 25 %
+    (full) of its steps. From a public start they look for the least loss on decoyed text, and the stage warms up and
+    keeps its best epoch; else for the lowest η at which the model forgets. With --learning-rate no trials. Default:
+    quick where the recipe is chosen, else none."""
 
 
 class AdapterOptions(Options):

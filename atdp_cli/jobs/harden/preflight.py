@@ -13,6 +13,7 @@ import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.errors import RunError
+from atdp_cli.jobs.harden.data import RANKED_RECORDS
 from atdp_cli.jobs.harden.model import LoadedModel
 from atdp_cli.jobs.harden.request import HardenRequest, Planned
 from atdp_cli.model.checkpoint import context_length
@@ -29,6 +30,7 @@ from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.precision import computing_in
+from atdp_cli.training.range_test import RangeTest
 from atdp_cli.training.recipe import Recipe, Train, reads_records, reads_reference
 from atdp_cli.training.trainable import selected, training_only
 from atdp_cli.training.trials import SCORED_RECORDS
@@ -74,10 +76,15 @@ def estimate_seconds(planned: Planned, loaded: LoadedModel) -> float:
 
 
 def _trial_share(stage: StagePlan, planned: Planned) -> float:
-    """What the trials for a stage's settings take, over its steps: records cost a third of a step's when scored."""
+    """What the trials for a stage's settings take, over its steps.
+
+    Records cost a third of a step's when scored. A value among its decoys costs two thirds of one, as measured.
+    """
     if stage.search is None:
         return 0.0
     scored = min(SCORED_RECORDS, len(planned.split.held_out)) / 3
+    if isinstance(stage.search, RangeTest):
+        scored += 2 * RANKED_RECORDS * 2 / 3
     return (stage.search.most_steps * stage.batch + stage.search.most_trials * scored) / (stage.steps * stage.batch)
 
 
