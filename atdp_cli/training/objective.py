@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from atdp_cli.model.windows import Mask, Window
 from atdp_cli.privacy.release import balancing_weight, record_weight
-from atdp_cli.training.recipe import Anchored, Nothing, Objective, Target, Uniform, Weighted
+from atdp_cli.training.objectives.kinds import Anchored, Nothing, Objective, Target, Uniform, Weighted
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -24,6 +24,7 @@ from atdp_cli.privacy.relation import Relation, Shape
 from atdp_cli.privacy.release import REPLACED, SENSITIVITY
 from atdp_cli.privacy.schedule import sigma_sequence
 from atdp_cli.ranges import require_delta
+from atdp_cli.training.objectives.kinds import Uniform, Weighted
 from atdp_cli.training.range_test import RangeTest, plan_range_test
 from atdp_cli.training.recipe import (
     DPSGD,
@@ -33,8 +34,6 @@ from atdp_cli.training.recipe import (
     Stage,
     Text,
     Train,
-    Uniform,
-    Weighted,
     can_stop,
     mechanism_of,
     reads_records,

@@ -15,6 +15,7 @@ from atdp_cli.privacy.schedule import Constant, RiseReset
 from atdp_cli.ranges import LARGEST_NOISE, LEAST_DELTA
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.text.redaction.placeholders import Style
+from atdp_cli.training.objectives.kinds import Anchored, Nothing, Uniform, Weighted
 from atdp_cli.training.options import MOST_RANK, RunOptions
 from atdp_cli.training.recipe import (
     DPSGD,
@@ -24,15 +25,11 @@ from atdp_cli.training.recipe import (
     SUMS,
     AdamBC,
     AdamW,
-    Anchored,
     Interpolate,
-    Nothing,
     Plain,
     Recipe,
     Text,
     Train,
-    Uniform,
-    Weighted,
     parse_recipe,
 )
 from atdp_cli.training.recipe_file import (

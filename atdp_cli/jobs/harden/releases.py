@@ -27,9 +27,10 @@ from atdp_cli.runs.streams import Streams, integer_draws, public_draws
 from atdp_cli.text.redaction.decoys import Choose
 from atdp_cli.text.redaction.frequencies import Frequencies, Table, by_frequency, frequencies, items, tables, votes
 from atdp_cli.training.objective import make_example, sensitive_share
+from atdp_cli.training.objectives.kinds import Weighted
 from atdp_cli.training.plan import StagePlan, frequencies_event, release_event
 from atdp_cli.training.range_test import RangeTest
-from atdp_cli.training.recipe import Weighted, reads_reference
+from atdp_cli.training.recipe import reads_reference
 from atdp_cli.training.search import Search, Tuned
 from atdp_cli.training.trials import SCORED_RECORDS, TrialRun, range_test_stage, search_stage
 
