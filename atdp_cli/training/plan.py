@@ -38,6 +38,7 @@ from atdp_cli.training.recipe import (
     mechanism_of,
     reads_records,
     reads_reference,
+    released_objective,
 )
 from atdp_cli.training.search import WARMUP, Effort, Search, plan_search
 
@@ -272,6 +273,8 @@ def with_chosen_rate(plan: StagePlan, rate: float) -> StagePlan:
 
 def _read_event(stage: Stage, reference: Reference | None) -> ReadModel:
     if reference is None:
+        if isinstance(stage, Interpolate) and stage.beta < 0:
+            raise UsageError(f"Stage {stage.name} negates a task vector.", "Name its origin: --reference MODEL.")
         raise UsageError(
             f"Stage {stage.name} reads a public model.",
             "Name it: --reference FOLDER, the base that never saw the corpus.",
@@ -357,8 +360,8 @@ def _spent(plan: StagePlan) -> tuple[LedgerEvent, ...]:
     if plan.sampling_rate is None:
         return ()
     stage, events = plan.stage, [*_released(plan.stage, plan.relation)]
-    if isinstance(stage.objective, Weighted) and stage.objective.weight == "released":
-        events.append(release_event(stage.name, stage.objective, plan.relation))
+    if (objective := released_objective(stage)) is not None:
+        events.append(release_event(stage.name, objective, plan.relation))
     events += [event.model_copy(update={"steps": plan.steps_per_epoch}) for event in step_events(plan)]
     return compact(events)
 

@@ -13,8 +13,9 @@ from pydantic import Field
 from atdp_cli.errors import UsageError, did_you_mean
 from atdp_cli.options import Option
 from atdp_cli.privacy.schedule import Constant, NoiseMultiplier, RiseReset, Schedule
-from atdp_cli.ranges import Positive, Share, contradiction, validated
-from atdp_cli.training.objectives.kinds import Anchored, Nothing, Objective, Uniform, Weighted
+from atdp_cli.ranges import Positive, contradiction, validated
+from atdp_cli.training.objectives.kinds import Anchored, Nothing, Objective, Sensitive, Uniform, Weighted
+from atdp_cli.training.objectives.unlearn import Method, Unlearn
 
 _TRAINING, _PRIVACY = Option(panel="Training", public=True), Option(panel="Privacy", public=True)
 
@@ -171,6 +172,10 @@ class Train:
                 raise contradiction(f"stage {self.name} reads no decoys.", f"Leave its {option} out.")
         if self.restore_best and not (self.text is Text.DECOY and isinstance(self.mechanism, Plain)):
             raise contradiction(f"stage {self.name} does not read decoys without noise.", "Leave its restore-best out.")
+        raw = self.text is Text.RAW and isinstance(self.mechanism, Plain)
+        if isinstance(self.objective, Unlearn) and not raw:
+            problem = f"stage {self.name} unlearns, for which it has to read raw text without noise."
+            raise contradiction(problem, "Give it the text raw and the mechanism plain.")
         if isinstance(self.mechanism, DPSGD):
             return
         if isinstance(self.optimizer, AdamBC):
@@ -197,14 +202,17 @@ def _check_pattern(name: str, pattern: str) -> None:
 class Interpolate:
     """Weights drawn towards those of the reference: θ ← θ_ref + β(θ − θ_ref). A control; nothing is trained.
 
+    Where the reference is the model that the run starts from, β = −α negates the task vector of the stages before
+    (Ilharco et al. 2023): θ ← θ_ref − α(θ − θ_ref).
+
     Attributes:
         name: Unique in its recipe.
-        beta: β in [0, 1], how far from the reference to the model the result lies.
+        beta: β in [−4, 1], how far from the reference to the model the result lies; below 0 beyond the reference.
     """
 
     kind: Literal["interpolate"] = "interpolate"
     name: str
-    beta: Share = 0.25
+    beta: Annotated[float, Field(ge=-4, le=1)] = 0.25
 
 
 Stage = Annotated[Train | Interpolate, Field(discriminator="kind")]
@@ -240,6 +248,16 @@ ANCHORED: Recipe = (Train(name="anchored", text=Text.RAW, objective=Anchored(), 
 NOISE: Recipe = (Train(name="noise", text=Text.RAW, objective=Nothing(), mechanism=_RISE_RESET),)
 INTERPOLATE: Recipe = (Interpolate(name="interpolate"),)
 
+NEGATED: Recipe = (
+    Train(name="forget", text=Text.RAW, objective=Sensitive(), mechanism=Plain()),
+    Interpolate(name="negated", beta=-1.0),
+)
+
+
+def _unlearning(method: Method) -> Recipe:
+    return (Train(name=method, text=Text.RAW, objective=Unlearn(method=method), mechanism=Plain()),)
+
+
 RECIPES: Mapping[str, Recipe] = {
     "base": (),
     "no-dp": NO_DP,
@@ -252,6 +270,11 @@ RECIPES: Mapping[str, Recipe] = {
     "anchored": ANCHORED,
     "noise": NOISE,
     "interpolate": INTERPOLATE,
+    "gradient-difference": _unlearning("gradient-difference"),
+    "npo": _unlearning("npo"),
+    "simnpo": _unlearning("simnpo"),
+    "rmu": _unlearning("rmu"),
+    "negated": NEGATED,
 }
 
 
@@ -292,6 +315,28 @@ def can_stop(stage: Stage) -> bool:
 def reads_reference(stage: Stage) -> bool:
     """Whether the stage needs a reference model."""
     return isinstance(stage, Interpolate) or isinstance(stage.objective, Anchored)
+
+
+def unlearns(stage: Stage) -> bool:
+    """Whether the stage descends on the loss of machine unlearning."""
+    return isinstance(stage, Train) and isinstance(stage.objective, Unlearn)
+
+
+def keeps_start(stage: Train) -> bool:
+    """Whether the stage needs the parameters as they were at its start: for its weight decay, or for its loss."""
+    decays = stage.optimizer.towards == "start" and stage.optimizer.weight_decay > 0
+    return decays or compares_with_start(stage)
+
+
+def compares_with_start(stage: Train) -> bool:
+    """Whether the stage's loss depends on the model as it was at the stage's start."""
+    return isinstance(stage.objective, Unlearn) and stage.objective.compares_with_start
+
+
+def released_objective(stage: Train) -> Weighted | None:
+    """The objective of a stage that releases its weight; None for one that does not."""
+    objective = stage.objective
+    return objective if isinstance(objective, Weighted) and objective.weight == "released" else None
 
 
 def last_private(recipe: Recipe) -> int:

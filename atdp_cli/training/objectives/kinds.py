@@ -7,6 +7,7 @@ from pydantic import Field
 from atdp_cli.options import Option
 from atdp_cli.privacy.schedule import NoiseMultiplier
 from atdp_cli.ranges import Positive, Share, validated
+from atdp_cli.training.objectives.unlearn import Unlearn
 
 _TRAINING = Option(panel="Training", public=True)
 
@@ -100,4 +101,17 @@ class Nothing:
         return "none"
 
 
-Objective = Annotated[Uniform | Weighted | Anchored | Nothing, Field(discriminator="kind")]
+@validated
+class Sensitive:
+    """Cross-entropy on sensitive tokens alone, each with weight 1: what a task vector of them is trained on."""
+
+    summary: ClassVar[str] = "flagged tokens alone"
+
+    kind: Literal["sensitive"] = "sensitive"
+
+    def describe(self) -> str:
+        """The objective in the report's words."""
+        return self.summary
+
+
+Objective = Annotated[Uniform | Weighted | Anchored | Sensitive | Unlearn | Nothing, Field(discriminator="kind")]
