@@ -276,6 +276,25 @@ def test_an_interrupted_stage_has_the_start_and_the_control_vector_that_it_had(m
         assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), model.parameters(), strict=True))
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_an_adapter_and_another_precision_go_with_it(method: Method) -> None:
+    """The start is then that of the adapter alone."""
+    model = build("GPT-2", target="attention")
+    start = [parameter.detach().clone() for parameter in trainable(model)]
+    base = {name: value.clone() for name, value in model.named_parameters() if not value.requires_grad}
+    run_plain(stage_run(model, plan_of(RECIPES[method]), examples=RECORDS), seed=1, precision="bfloat16")
+    assert any(not torch.equal(a, b) for a, b in zip(start, trainable(model), strict=True))
+    assert all(torch.equal(value, base[name]) for name, value in model.named_parameters() if name in base)
+    assert all(bool(torch.isfinite(value).all()) for value in model.parameters())
+
+
+def test_layers_behind_that_of_rmu_cannot_train() -> None:
+    [stage] = trained(RECIPES["rmu"])
+    recipe: Recipe = (replace(stage, layers=r"h\.1\.", objective=Unlearn(method="rmu", layer=1)),)
+    with pytest.raises(UsageError, match=r"What trains lies behind layer 1, so that"):
+        run_plain(stage_run(build("GPT-2"), plan_of(recipe), examples=RECORDS), seed=1)
+
+
 def test_flagged_tokens_alone_have_weight() -> None:
     window = RECORDS[0].windows[0]
     marked = replace(window, function=~window.sensitive)

@@ -104,13 +104,20 @@ def check_unlearning(model: PreTrainedModel, objective: Unlearn) -> None:
 def unlearning_sum(
     model: PreTrainedModel, records: Sequence[Example], *, tokens: int, unlearning: Unlearning
 ) -> tuple[torch.Tensor, ...]:
-    """The gradient of the records' losses, a physical batch of at most `tokens` tokens at a time."""
+    """The gradient of the records' losses, a physical batch of at most `tokens` tokens at a time.
+
+    Raises:
+        UsageError: For rmu: only parameters behind its layer are trained.
+    """
     parameters = trainable(model)
     total = zeros_of(model, torch.float32)
     for batch in split_by_length(records, tokens):
         loss = unlearning_loss(model, records, batch, unlearning)
-        if not loss.requires_grad:  # all that trains lies behind the layer of rmu
-            continue
+        if not loss.requires_grad:
+            raise UsageError(
+                f"What trains lies behind layer {unlearning.layer}, so that no state there depends on it.",
+                "Choose other layers, or a later layer.",
+            )
         gradients = torch.autograd.grad(loss, parameters, materialize_grads=True)
         for part, gradient in zip(total, gradients, strict=True):
             part.add_(gradient)
