@@ -8,13 +8,16 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import wraps
 from types import MappingProxyType
-from typing import Any, TypeVar, cast, dataclass_transform
+from typing import Annotated, Any, TypeVar, cast, dataclass_transform
 
 import pydantic.dataclasses
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from atdp_cli.errors import UsageError
+
+Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 LARGEST_NOISE = 1e9
 """Of any noise multiplier that is asked for."""

@@ -32,21 +32,19 @@ if TYPE_CHECKING:
     from atdp_cli.report.summary.account import AccountSummary
     from atdp_cli.report.summary.harden import HardenPlan, HardenSummary
     from atdp_cli.report.summary.text import DetectionSummary, RecordSpans, RedactionSummary
+    from atdp_cli.training.objectives.kinds import Anchored, Nothing, Sensitive, Uniform, Weighted
+    from atdp_cli.training.objectives.unlearn import Unlearn
     from atdp_cli.training.recipe import (
         DPSGD,
         RECIPES,
         SGD,
         AdamBC,
         AdamW,
-        Anchored,
         Interpolate,
-        Nothing,
         Plain,
         Recipe,
         Text,
         Train,
-        Uniform,
-        Weighted,
         parse_recipe,
     )
     from atdp_cli.training.recipe_file import RecipeFile, load_recipe
@@ -59,8 +57,9 @@ _HOMES = {
     "report.document": "PrivateReport PublicReport",
     "report.summary.harden": "HardenPlan HardenSummary",
     "report.summary.text": "DetectionSummary RecordSpans RedactionSummary",
-    "training.recipe": "DPSGD RECIPES SGD AdamBC AdamW Anchored Interpolate Nothing Plain Recipe Text Train Uniform "
-    "Weighted parse_recipe",
+    "training.objectives.kinds": "Anchored Nothing Sensitive Uniform Weighted",
+    "training.objectives.unlearn": "Unlearn",
+    "training.recipe": "DPSGD RECIPES SGD AdamBC AdamW Interpolate Plain Recipe Text Train parse_recipe",
     "training.recipe_file": "RecipeFile load_recipe",
 }
 """The names that are looked up when they are used, by module."""
@@ -111,9 +110,11 @@ __all__ = [
     "RedactionSummary",
     "RiseReset",
     "RunError",
+    "Sensitive",
     "Text",
     "Train",
     "Uniform",
+    "Unlearn",
     "UsageError",
     "Weighted",
     "account",

@@ -36,8 +36,9 @@ from atdp_cli.privacy.ledger import (
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.ranges import require_at_least, require_at_most, require_delta, require_noise, require_positive
 from atdp_cli.text.detection.spans import DEFAULT_TIER, PAPER_TIER
+from atdp_cli.training.objectives.kinds import Weighted
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
-from atdp_cli.training.recipe import Recipe, Text, Train, Weighted, reads_reference
+from atdp_cli.training.recipe import Recipe, Text, Train, reads_reference
 from atdp_cli.training.solve import HIGHEST_NOISE, LOWEST_NOISE, SOLVE_TOLERANCE, solve_noise
 
 DEFAULT_DELTA = 1e-6

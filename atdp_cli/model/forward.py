@@ -56,6 +56,27 @@ def logits_of(model: PreTrainedModel, batch: Batch, *, positions: bool = False) 
         positions: Pass position ids of shape [windows, T]. A model that makes its own makes one row for all
             windows, so that a learned position's gradient would be that of the whole batch.
     """
+    named = _named(model, batch)
+    if positions:
+        ids = batch.input_ids
+        named["position_ids"] = torch.arange(ids.shape[1], device=model.device).repeat(len(ids), 1)
+    logits: torch.Tensor = model(**named, use_cache=False).logits
+    return logits
+
+
+def hidden_states(model: PreTrainedModel, batch: Batch, layer: int) -> torch.Tensor:
+    """The states behind a layer of a model without an encoder, shape [windows, T, d].
+
+    Args:
+        layer: Counted from 1; the states behind the last layer are those that the head reads.
+    """
+    output = model(**_named(model, batch), use_cache=False, output_hidden_states=True)
+    states: torch.Tensor = output.hidden_states[layer]
+    return states
+
+
+def _named(model: PreTrainedModel, batch: Batch) -> dict[str, Any]:
+    """A batch as a model takes it."""
     device = model.device
     ids = batch.input_ids.to(device)
     mask = batch.attention_mask
@@ -65,7 +86,4 @@ def logits_of(model: PreTrainedModel, batch: Batch, *, positions: bool = False) 
     if batch.source_ids is not None and batch.source_mask is not None:
         named = {"decoder_input_ids": ids, "decoder_attention_mask": mask}
         named |= {"input_ids": batch.source_ids.to(device), "attention_mask": batch.source_mask.to(device)}
-    if positions:
-        named["position_ids"] = torch.arange(ids.shape[1], device=device).repeat(len(ids), 1)
-    logits: torch.Tensor = model(**named, use_cache=False).logits
-    return logits
+    return named

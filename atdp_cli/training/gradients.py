@@ -15,14 +15,34 @@ from atdp_cli.training.distributed.collectives import all_reduce_sum
 from atdp_cli.training.distributed.ranks import Ranks, local_items
 from atdp_cli.training.execution import Precision
 from atdp_cli.training.objective import Example
+from atdp_cli.training.objectives.kinds import Objective
+from atdp_cli.training.objectives.unlearn import Unlearn
+from atdp_cli.training.objectives.unlearning import unlearning_of, unlearning_sum
 from atdp_cli.training.precision import in_precision
 
 GradientSum = Callable[[PreTrainedModel, Sequence[Example]], tuple[torch.Tensor, ...]]
 """The gradient of some records' weighted losses, a tensor for each trainable parameter."""
 
 
-def unclipped_sum(model: PreTrainedModel, engine: ClippingEngine | None, precision: Precision) -> GradientSum:
-    """The gradient's sum by an engine that clips nothing; by autograd, in this precision, for None."""
+def unclipped_sum(
+    model: PreTrainedModel,
+    engine: ClippingEngine | None,
+    precision: Precision,
+    objective: Objective,
+    *,
+    start: Sequence[torch.Tensor],
+    seed: int,
+) -> GradientSum:
+    """The gradient's sum by an engine that clips nothing; by autograd, in this precision, for None.
+
+    Args:
+        objective: Of the stage. The losses of unlearning are no token's alone: they go by autograd, whatever `engine`.
+        start: The stage's start, where it needs it.
+        seed: Of the stage.
+    """
+    if isinstance(objective, Unlearn):
+        unlearning = unlearning_of(model, objective, start=start, seed=seed)
+        return in_precision(precision, partial(unlearning_sum, tokens=default_tokens(model), unlearning=unlearning))
     if engine is None:
         return in_precision(precision, partial(gradient_sum, tokens=default_tokens(model)))
     return lambda model, records: engine(model, records, math.inf).gradient

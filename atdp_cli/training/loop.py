@@ -220,7 +220,9 @@ def run_plain(
     if state is not None and state.seed is not None:
         seed = state.seed
     seed = secrets.randbits(63) if seed is None else seed
-    summed = unclipped_sum(model, engine, precision)
+    with training_only(model, plan.stage.layers):
+        start = _start(run)
+    summed = unclipped_sum(model, engine, precision, plan.stage.objective, start=start, seed=seed)
     torch.manual_seed(seed + ranks.rank)
     batches = islice(_shuffled_batches(plan, len(run.examples), seed), _taken(state), None)
 
@@ -232,13 +234,14 @@ def run_plain(
         optimizer_step(model, optimizer, mean_gradient(model, batch, summed, ranks), ranks, first=number == 1)
         return _StepOutcome(batch)
 
-    return _run(run, step, seed=seed)
+    return _run(run, step, start=start, seed=seed)
 
 
 def _run(
     run: StageRun,
     step: _Step,
     *,
+    start: tuple[torch.Tensor, ...] | None = None,
     seed: int | None = None,
     max_steps: int | None = None,
     stop_criterion: StopCriterion | None = None,
@@ -246,6 +249,7 @@ def _run(
     """Take the steps that are left, epoch by epoch.
 
     Args:
+        start: The parameters at the start of the stage, where `step` needs them as well.
         seed: Of a stage with dropout and a shuffled order; None for one with noise, which has neither.
     """
     model, plan, taken = run.model, run.plan, _taken(run.resume_from)
@@ -254,7 +258,8 @@ def _run(
     ended_after = None if max_steps is None or max_steps >= plan.steps else max_steps
     with training_only(model, plan.stage.layers):
         model.train(seed is not None)
-        optimizer, start = _optimizer(run)
+        start = _start(run) if start is None else start
+        optimizer = _optimizer(run, start)
         run.notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
         for epoch in range(1, plan.stage.epochs + 1):
             steps = _steps_left(plan, epoch, taken, ended_after)
@@ -308,14 +313,17 @@ def _steps_left(plan: StagePlan, epoch: int, taken: int, last: int | None) -> ra
     return range(max(before, taken) + 1, (end if last is None else min(end, last)) + 1)
 
 
-def _optimizer(run: StageRun) -> tuple[torch.optim.Optimizer, tuple[torch.Tensor, ...]]:
-    """The stage's optimizer, fresh or resumed, and the parameters that weight decay draws towards."""
-    state, stage = run.resume_from, run.plan.stage
-    start = start_of(run.model, stage) if state is None else state.start
-    optimizer = make_optimizer(run.model, stage, start)
-    if state is not None:
-        restore_optimizer(optimizer, state.optimizer)
-    return optimizer, start
+def _start(run: StageRun) -> tuple[torch.Tensor, ...]:
+    """The parameters that train, as they were at the start of the stage, where it needs them; else empty."""
+    return start_of(run.model, run.plan.stage) if run.resume_from is None else run.resume_from.start
+
+
+def _optimizer(run: StageRun, start: tuple[torch.Tensor, ...]) -> torch.optim.Optimizer:
+    """The stage's optimizer, fresh or resumed."""
+    optimizer = make_optimizer(run.model, run.plan.stage, start)
+    if run.resume_from is not None:
+        restore_optimizer(optimizer, run.resume_from.optimizer)
+    return optimizer
 
 
 def _state(

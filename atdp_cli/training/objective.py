@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from atdp_cli.model.windows import Mask, Window
 from atdp_cli.privacy.release import balancing_weight, record_weight
-from atdp_cli.training.recipe import Anchored, Nothing, Objective, Target, Uniform, Weighted
+from atdp_cli.training.objectives.kinds import Anchored, Nothing, Objective, Sensitive, Target, Uniform, Weighted
+from atdp_cli.training.objectives.unlearn import Unlearn
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -138,8 +139,9 @@ def token_weights(
     """Each token's weight in its record's loss, one array a window, shape [T]."""
     other = _other_weight(windows, objective, released_weight)
     strength = objective.strength if isinstance(objective, Anchored) else 1.0
+    function = 0.0 if isinstance(objective, Sensitive) else 1.0
     return tuple(
-        (np.where(window.sensitive, strength, np.where(window.function, 1.0, other)) * window.targets).astype(
+        (np.where(window.sensitive, strength, np.where(window.function, function, other)) * window.targets).astype(
             np.float32
         )
         for window in windows
@@ -149,8 +151,10 @@ def token_weights(
 def _other_weight(windows: Sequence[Window], objective: Objective, released_weight: float | None) -> float:
     if isinstance(objective, Nothing):
         raise ValueError("an objective without a loss has no weights")
-    if isinstance(objective, Uniform):
+    if isinstance(objective, Uniform | Unlearn):  # which tokens are to be forgotten, the loss of unlearning says
         return 1.0
+    if isinstance(objective, Sensitive):
+        return 0.0
     if objective.weight == "record":
         return record_weight(sensitive_share(windows), objective.target_share)
     if objective.weight == "released":

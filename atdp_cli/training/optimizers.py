@@ -9,7 +9,7 @@ from torch import nn
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
 from atdp_cli.training.dp_adambc import DPAdamBC
-from atdp_cli.training.recipe import AdamBC, AdamW, Train
+from atdp_cli.training.recipe import AdamBC, AdamW, Train, keeps_start
 
 
 def make_optimizer(
@@ -37,8 +37,8 @@ def make_optimizer(
 
 
 def start_of(model: nn.Module, stage: Train) -> tuple[torch.Tensor, ...]:
-    """Copies of the parameters as they are now, where weight decay draws towards them; else empty."""
-    if stage.optimizer.towards == "zero" or stage.optimizer.weight_decay == 0:
+    """Copies of the parameters as they are now, where the stage will need them; else empty."""
+    if not keeps_start(stage):
         return ()
     return tuple(parameter.detach().clone() for parameter in trainable(model))
 

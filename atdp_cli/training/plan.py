@@ -24,6 +24,7 @@ from atdp_cli.privacy.relation import Relation, Shape
 from atdp_cli.privacy.release import REPLACED, SENSITIVITY
 from atdp_cli.privacy.schedule import sigma_sequence
 from atdp_cli.ranges import require_delta
+from atdp_cli.training.objectives.kinds import Uniform, Weighted
 from atdp_cli.training.range_test import RangeTest, plan_range_test
 from atdp_cli.training.recipe import (
     DPSGD,
@@ -33,12 +34,11 @@ from atdp_cli.training.recipe import (
     Stage,
     Text,
     Train,
-    Uniform,
-    Weighted,
     can_stop,
     mechanism_of,
     reads_records,
     reads_reference,
+    released_objective,
 )
 from atdp_cli.training.search import WARMUP, Effort, Search, plan_search
 
@@ -273,6 +273,8 @@ def with_chosen_rate(plan: StagePlan, rate: float) -> StagePlan:
 
 def _read_event(stage: Stage, reference: Reference | None) -> ReadModel:
     if reference is None:
+        if isinstance(stage, Interpolate) and stage.beta < 0:
+            raise UsageError(f"Stage {stage.name} negates a task vector.", "Name its origin: --reference MODEL.")
         raise UsageError(
             f"Stage {stage.name} reads a public model.",
             "Name it: --reference FOLDER, the base that never saw the corpus.",
@@ -358,8 +360,8 @@ def _spent(plan: StagePlan) -> tuple[LedgerEvent, ...]:
     if plan.sampling_rate is None:
         return ()
     stage, events = plan.stage, [*_released(plan.stage, plan.relation)]
-    if isinstance(stage.objective, Weighted) and stage.objective.weight == "released":
-        events.append(release_event(stage.name, stage.objective, plan.relation))
+    if (objective := released_objective(stage)) is not None:
+        events.append(release_event(stage.name, objective, plan.relation))
     events += [event.model_copy(update={"steps": plan.steps_per_epoch}) for event in step_events(plan)]
     return compact(events)
 

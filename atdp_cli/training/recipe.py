@@ -13,13 +13,13 @@ from pydantic import Field
 from atdp_cli.errors import UsageError, did_you_mean
 from atdp_cli.options import Option
 from atdp_cli.privacy.schedule import Constant, NoiseMultiplier, RiseReset, Schedule
-from atdp_cli.ranges import contradiction, validated
+from atdp_cli.ranges import Positive, contradiction, validated
+from atdp_cli.training.objectives.kinds import Anchored, Nothing, Objective, Sensitive, Uniform, Weighted
+from atdp_cli.training.objectives.unlearn import Method, Unlearn
 
 _TRAINING, _PRIVACY = Option(panel="Training", public=True), Option(panel="Privacy", public=True)
 
-_Positive = Annotated[float, Field(gt=0)]
 _Count = Annotated[int, Field(ge=1)]
-_Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Text(StrEnum):
@@ -28,98 +28,6 @@ class Text(StrEnum):
     RAW = "raw"
     REDACTED = "redacted"
     DECOY = "decoy"
-
-
-@validated
-class Uniform:
-    """Cross-entropy with weight 1 on every token."""
-
-    summary: ClassVar[str] = "uniform"
-
-    kind: Literal["uniform"] = "uniform"
-
-    def describe(self) -> str:
-        """The objective in the report's words."""
-        return self.summary
-
-
-@validated
-class Weighted:
-    """Cross-entropy with weight 1 on sensitive tokens and function words, and w ≤ 1 on the rest.
-
-    Attributes:
-        weight: A public constant in [0, 1]; `record` (from the record's own share of sensitive tokens); or
-            `released` (from the corpus' share, released once with Gaussian noise and put in the ledger).
-        target_share: r in (0, 1), the share of the weight that sensitive tokens should carry; not for a constant.
-        release_noise_multiplier: σ of the release, whose sensitivity is 1 record.
-    """
-
-    summary: ClassVar[str] = "weighted"
-
-    kind: Literal["weighted"] = "weighted"
-    weight: Annotated[_Share | Literal["record", "released"], _TRAINING] = 0.2
-    """w of tokens without a flag: a number, record (from the record's own share of flagged tokens) or released (from
-    the corpus' share, released with noise). Default: 0.2."""
-    target_share: Annotated[float, Field(gt=0, lt=1), _TRAINING] = 0.5
-    """Share of the weight that flagged tokens should carry, for record and released. Default: 0.5."""
-    release_noise_multiplier: NoiseMultiplier = 20.0
-
-    def describe(self) -> str:
-        """The objective in the report's words, with how the weight w is chosen."""
-        chosen = {"record": "w from each record", "released": "w released"}
-        return f"weighted, {chosen[self.weight] if isinstance(self.weight, str) else f'w = {self.weight:g}'}"
-
-
-Target = Literal["reference", "without-true"]
-
-
-@validated
-class Anchored:
-    """KL(reference ‖ model) on sensitive tokens; cross-entropy on the rest, as `Weighted` weighs it.
-
-    A sensitive token is pulled back to what the reference, a public model, says at its place; what stands there in
-    the record is not learnt.
-
-    Attributes:
-        weight: w of tokens that are neither sensitive nor function words, a public constant in [0, 1].
-        strength: The weight of a sensitive token in its record's sum, above 0; function words have 1.
-        temperature: T > 0; the reference's distribution is softmax(its logits / T).
-        target: `reference` is that distribution; `without-true` is it given that the token is not the one that
-            stands there, so that what the reference knows of the record is not taught either.
-    """
-
-    summary: ClassVar[str] = "anchored"
-
-    kind: Literal["anchored"] = "anchored"
-    weight: _Share = 0.2
-    strength: _Positive = 1.0
-    temperature: _Positive = 1.0
-    target: Target = "reference"
-
-    def describe(self) -> str:
-        """The objective in the report's words, with the settings that are not the default."""
-        default = Anchored()
-        words = ["anchored to the reference"]
-        words += ["the true token left out"] if self.target == "without-true" else []
-        words += [f"temperature {self.temperature:g}"] if self.temperature != default.temperature else []
-        words += [f"strength {self.strength:g}"] if self.strength != default.strength else []
-        return ", ".join((*words, f"w = {self.weight:g}"))
-
-
-@validated
-class Nothing:
-    """No loss: a private stage's noise alone, the control that any recipe must beat."""
-
-    summary: ClassVar[str] = "noise alone"
-
-    kind: Literal["nothing"] = "nothing"
-
-    def describe(self) -> str:
-        """The objective in the report's words."""
-        return "none"
-
-
-Objective = Annotated[Uniform | Weighted | Anchored | Nothing, Field(discriminator="kind")]
 
 
 @validated
@@ -141,7 +49,7 @@ class DPSGD:
     """
 
     kind: Literal["dp-sgd"] = "dp-sgd"
-    clip_norm: Annotated[_Positive, _PRIVACY] = 0.1
+    clip_norm: Annotated[Positive, _PRIVACY] = 0.1
     """C: largest norm of a record's gradient. Default: 0.1."""
     expected_batch: Annotated[_Count | None, _TRAINING] = None
     """B, expected records a step. Default: min(256, ⌈N/4⌉)."""
@@ -154,7 +62,7 @@ Towards = Literal["zero", "start"]
 """Where weight decay pulls parameters: θ ← θ − ηλθ, or θ ← θ − ηλ(θ − θ₀) with θ₀ from the start of the stage
 (Li, Grandvalet and Davoine 2018, L2-SP), in both cases with the gradient's step beside it."""
 
-_LearningRate = Annotated[_Positive, Field(description="η. Default: 5e-4."), _TRAINING]
+_LearningRate = Annotated[Positive, Field(description="η. Default: 5e-4."), _TRAINING]
 _WeightDecay = Annotated[float, Field(ge=0)]
 
 
@@ -193,7 +101,7 @@ class AdamBC:
     learning_rate: _LearningRate = 5e-4
     weight_decay: _WeightDecay = 0.01
     towards: Towards = "zero"
-    floor: _Positive = 0.1
+    floor: Positive = 0.1
 
 
 @validated
@@ -264,6 +172,10 @@ class Train:
                 raise contradiction(f"stage {self.name} reads no decoys.", f"Leave its {option} out.")
         if self.restore_best and not (self.text is Text.DECOY and isinstance(self.mechanism, Plain)):
             raise contradiction(f"stage {self.name} does not read decoys without noise.", "Leave its restore-best out.")
+        raw = self.text is Text.RAW and isinstance(self.mechanism, Plain)
+        if isinstance(self.objective, Unlearn) and not raw:
+            problem = f"stage {self.name} unlearns, for which it has to read raw text without noise."
+            raise contradiction(problem, "Give it the text raw and the mechanism plain.")
         if isinstance(self.mechanism, DPSGD):
             return
         if isinstance(self.optimizer, AdamBC):
@@ -290,14 +202,17 @@ def _check_pattern(name: str, pattern: str) -> None:
 class Interpolate:
     """Weights drawn towards those of the reference: θ ← θ_ref + β(θ − θ_ref). A control; nothing is trained.
 
+    Where the reference is the model that the run starts from, β = −α negates the task vector of the stages before
+    (Ilharco et al. 2023): θ ← θ_ref − α(θ − θ_ref).
+
     Attributes:
         name: Unique in its recipe.
-        beta: β in [0, 1], how far from the reference to the model the result lies.
+        beta: β in [−4, 1], how far from the reference to the model the result lies; below 0 beyond the reference.
     """
 
     kind: Literal["interpolate"] = "interpolate"
     name: str
-    beta: _Share = 0.25
+    beta: Annotated[float, Field(ge=-4, le=1)] = 0.25
 
 
 Stage = Annotated[Train | Interpolate, Field(discriminator="kind")]
@@ -333,6 +248,16 @@ ANCHORED: Recipe = (Train(name="anchored", text=Text.RAW, objective=Anchored(), 
 NOISE: Recipe = (Train(name="noise", text=Text.RAW, objective=Nothing(), mechanism=_RISE_RESET),)
 INTERPOLATE: Recipe = (Interpolate(name="interpolate"),)
 
+NEGATED: Recipe = (
+    Train(name="forget", text=Text.RAW, objective=Sensitive(), mechanism=Plain()),
+    Interpolate(name="negated", beta=-1.0),
+)
+
+
+def _unlearning(method: Method) -> Recipe:
+    return (Train(name=method, text=Text.RAW, objective=Unlearn(method=method), mechanism=Plain()),)
+
+
 RECIPES: Mapping[str, Recipe] = {
     "base": (),
     "no-dp": NO_DP,
@@ -345,6 +270,11 @@ RECIPES: Mapping[str, Recipe] = {
     "anchored": ANCHORED,
     "noise": NOISE,
     "interpolate": INTERPOLATE,
+    "gradient-difference": _unlearning("gradient-difference"),
+    "npo": _unlearning("npo"),
+    "simnpo": _unlearning("simnpo"),
+    "rmu": _unlearning("rmu"),
+    "negated": NEGATED,
 }
 
 
@@ -385,6 +315,28 @@ def can_stop(stage: Stage) -> bool:
 def reads_reference(stage: Stage) -> bool:
     """Whether the stage needs a reference model."""
     return isinstance(stage, Interpolate) or isinstance(stage.objective, Anchored)
+
+
+def unlearns(stage: Stage) -> bool:
+    """Whether the stage descends on the loss of machine unlearning."""
+    return isinstance(stage, Train) and isinstance(stage.objective, Unlearn)
+
+
+def keeps_start(stage: Train) -> bool:
+    """Whether the stage needs the parameters as they were at its start: for its weight decay, or for its loss."""
+    decays = stage.optimizer.towards == "start" and stage.optimizer.weight_decay > 0
+    return decays or compares_with_start(stage)
+
+
+def compares_with_start(stage: Train) -> bool:
+    """Whether the stage's loss depends on the model as it was at the stage's start."""
+    return isinstance(stage.objective, Unlearn) and stage.objective.compares_with_start
+
+
+def released_objective(stage: Train) -> Weighted | None:
+    """The objective of a stage that releases its weight; None for one that does not."""
+    objective = stage.objective
+    return objective if isinstance(objective, Weighted) and objective.weight == "released" else None
 
 
 def last_private(recipe: Recipe) -> int:

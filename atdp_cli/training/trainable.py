@@ -63,6 +63,23 @@ def copies(model: nn.Module) -> tuple[torch.Tensor, ...]:
     return tuple(parameter.detach().clone() for parameter in trainable(model))
 
 
+@contextmanager
+def holding(model: nn.Module, values: Sequence[torch.Tensor]) -> Iterator[None]:
+    """While this lasts, the trainable parameters have these values; nothing is copied. Not for sharded ones."""
+    parameters = trainable(model)
+    own = [parameter.data for parameter in parameters]
+    _exchange(parameters, values)
+    try:
+        yield
+    finally:
+        _exchange(parameters, own)
+
+
+def _exchange(parameters: Sequence[nn.Parameter], values: Sequence[torch.Tensor]) -> None:
+    for parameter, value in zip(parameters, values, strict=True):
+        parameter.data = value
+
+
 @torch.no_grad()
 def restore(model: nn.Module, values: Sequence[torch.Tensor]) -> None:
     """Give the trainable parameters the values of `copies`, which may be whole where these are sharded."""

@@ -21,7 +21,7 @@ from atdp_cli.jobs.plant import draw_canaries, plant_canaries
 from atdp_cli.ranges import require_at_least
 from atdp_cli.report.document import MADE_UP_SENTENCE, REPORT_FILE
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.training.recipe import reads_reference
+from atdp_cli.training.recipe import Interpolate, reads_reference
 from examples.experiments.systems import Step, System, slug_of
 
 if TYPE_CHECKING:
@@ -237,6 +237,14 @@ def _detector(experiment: Experiment, seed: int, tier: Tier | None) -> Detector:
     )
 
 
+def _reference(experiment: Experiment, step: Step, start: Path) -> Path | None:
+    """The model that a step reads: the base, or to negate a task vector the model that the step starts from."""
+    if not any(reads_reference(stage) for stage in step.recipe):
+        return None
+    negates = any(isinstance(stage, Interpolate) and stage.beta < 0 for stage in step.recipe)
+    return start if negates else experiment.model
+
+
 def _run_node(experiment: Experiment, node: Node) -> str | None:
     """Why the run failed; None where it did not."""
     from atdp_cli.jobs.harden.model import load_model
@@ -246,8 +254,9 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
     from atdp_cli.runs.workspace import check_output
 
     folder, step = experiment.folder(node.seed), node.steps[-1]
+    start = experiment.model if node.parent is None else folder_of(experiment, node.parent)
     request = HardenRequest(
-        model=experiment.model if node.parent is None else folder_of(experiment, node.parent),
+        model=start,
         data=(folder / "planted.txt",),
         output=folder_of(experiment, node),
         recipe_name=step.part,
@@ -256,7 +265,7 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
         prior="public",
         manifest=folder / "canaries.json",
         valid=experiment.out / "valid.txt",
-        reference=experiment.model if any(reads_reference(stage) for stage in step.recipe) else None,
+        reference=_reference(experiment, step, start),
         jitter_seed=node.seed,
         target_epsilon=step.epsilon,
         lora_rank=step.lora_rank,

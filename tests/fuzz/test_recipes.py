@@ -8,18 +8,9 @@ from atdp_cli.audit.canary import choice_files, find_template, parse_template
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.text.redaction.placeholders import Style
+from atdp_cli.training.objectives.kinds import Anchored
 from atdp_cli.training.options import RunOptions
-from atdp_cli.training.recipe import (
-    DPSGD,
-    RECIPES,
-    SGD,
-    AdamBC,
-    Anchored,
-    Interpolate,
-    Text,
-    Train,
-    parse_recipe,
-)
+from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, AdamBC, Interpolate, Text, Train, parse_recipe
 from atdp_cli.training.recipe_file import RecipeFile, read_recipe, recipe_text
 from tests.fuzz.damage import VALUES, damaged, noise
 from tests.fuzz.survival import INPUTS, NUMBER, SECRET, Choices, Make, survive

@@ -25,8 +25,9 @@ from atdp_cli.text.redaction.edits import redact_text
 from atdp_cli.text.redaction.equality import equality_pattern
 from atdp_cli.text.redaction.frequencies import items, votes
 from atdp_cli.text.redaction.placeholders import Masking, Style, normalised
+from atdp_cli.training.objectives.kinds import Uniform
 from atdp_cli.training.plan import AnyPlan, StagePlan
-from atdp_cli.training.recipe import Text, Uniform
+from atdp_cli.training.recipe import Text
 
 Corpus = tuple[str, ...]
 Run = tuple[Sequence[AnyPlan], Tier, Style]

@@ -20,7 +20,8 @@ from atdp_cli.training.clipping.bookkeeping import clipped_sum
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.loop import record_gradient
 from atdp_cli.training.objective import Example, make_example
-from atdp_cli.training.recipe import Text, Weighted
+from atdp_cli.training.objectives.kinds import Weighted
+from atdp_cli.training.recipe import Text
 from tests.chats import TEMPLATES, end_of, small_conversations, write_chat_checkpoint
 from tests.small import small_lines
 from tests.training.clipping.models import norm_error, oracle, relative

@@ -6,7 +6,7 @@ import pytest
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.release import balancing_weight
 from atdp_cli.training.objective import weigh, weight_share
-from atdp_cli.training.recipe import Anchored, Uniform, Weighted
+from atdp_cli.training.objectives.kinds import Anchored, Uniform, Weighted
 
 
 def window(sensitive: str, function: str) -> Window:

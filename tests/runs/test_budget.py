@@ -19,8 +19,9 @@ from atdp_cli.privacy.ledger import (
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.runs.budget import Cursor, allowance, events_left_by, one_step_events, within_limits
+from atdp_cli.training.objectives.kinds import Nothing, Uniform, Weighted
 from atdp_cli.training.plan import Corpus, Plan, StagePlan, make_plan
-from atdp_cli.training.recipe import DPSGD, AdamW, Nothing, Plain, Recipe, Text, Train, Uniform, Weighted
+from atdp_cli.training.recipe import DPSGD, AdamW, Plain, Recipe, Text, Train
 from atdp_cli.training.solve import planned_epsilon, strongest_epsilon
 
 CORPUS = Corpus(records=20, relation=hypothetical("line"))

@@ -23,7 +23,8 @@ from atdp_cli.training import loop, noise, step
 from atdp_cli.training.clipping import bookkeeping
 from atdp_cli.training.clipping import loop as reference_engine
 from atdp_cli.training.mechanism import clip_and_sum, poisson_sample
-from atdp_cli.training.recipe import Recipe, Train, Weighted, parse_recipe
+from atdp_cli.training.objectives.kinds import Weighted
+from atdp_cli.training.recipe import Recipe, Train, parse_recipe
 from atdp_cli.training.step import Noise
 from tests.runs.resumption import Place, finished, run
 

@@ -27,7 +27,7 @@ from atdp_cli.training.execution import ENGINES, ClippingEngineName
 from atdp_cli.training.mechanism import poisson_sample
 from atdp_cli.training.noise import add_noise
 from atdp_cli.training.objective import Example
-from atdp_cli.training.recipe import Weighted
+from atdp_cli.training.objectives.kinds import Weighted
 from tests.soundness.broken import Everyone, window_by_window
 from tests.soundness.rates import best_threshold, epsilon_bound, firing_rates
 from tests.soundness.tiny import EMPTY, llama, pairs

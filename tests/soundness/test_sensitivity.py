@@ -15,8 +15,9 @@ from atdp_cli.jobs.harden.encoding import Encoding, encode
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.release import balancing_weight
 from atdp_cli.training.objective import Example, make_example, sensitive_share
+from atdp_cli.training.objectives.kinds import Weighted
 from atdp_cli.training.plan import release_event
-from atdp_cli.training.recipe import Text, Train, Weighted, reads_records
+from atdp_cli.training.recipe import Text, Train, reads_records
 from tests.privacy.relations import relation
 from tests.soundness import worlds
 from tests.soundness.broken import window_by_window

@@ -25,19 +25,9 @@ from atdp_cli.training.distributed.fsdp import full_tensor, shard_model
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.distributed.torchrun import process_group
 from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
+from atdp_cli.training.objectives.kinds import Nothing, Uniform
 from atdp_cli.training.plan import Corpus, StagePlan, make_plan
-from atdp_cli.training.recipe import (
-    DPSGD,
-    SGD,
-    AdamBC,
-    AdamW,
-    Nothing,
-    Optimizer,
-    Plain,
-    Text,
-    Train,
-    Uniform,
-)
+from atdp_cli.training.recipe import DPSGD, SGD, AdamBC, AdamW, Optimizer, Plain, Text, Train
 from atdp_cli.training.state import StageResult
 from tests.training.stages import stage_run
 from tests.training.test_clipping import CLIP, example, gpt2, llama

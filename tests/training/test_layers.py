@@ -15,8 +15,9 @@ from atdp_cli.training.clipping import bookkeeping, opacus
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.loop import record_gradient
 from atdp_cli.training.loop import run_noise, run_plain
+from atdp_cli.training.objectives.kinds import Nothing
 from atdp_cli.training.plan import StagePlan
-from atdp_cli.training.recipe import NO_DP, SGD, Nothing, Recipe
+from atdp_cli.training.recipe import NO_DP, SGD, Recipe
 from atdp_cli.training.trainable import selected, training_only
 from tests.training.clipping.models import build, norm_error, oracle, record, relative, untouched
 from tests.training.stages import stage_run, trained

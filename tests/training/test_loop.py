@@ -28,23 +28,10 @@ from atdp_cli.training.loop import Randomness, StopCriterion, run_noise, run_pla
 from atdp_cli.training.mechanism import poisson_sample
 from atdp_cli.training.noise import BLOCK, add_noise, normals
 from atdp_cli.training.objective import Example
+from atdp_cli.training.objectives.kinds import Nothing, Objective, Uniform
 from atdp_cli.training.optimizers import make_optimizer
 from atdp_cli.training.plan import Corpus, Plan, StagePlan, make_plan
-from atdp_cli.training.recipe import (
-    ATDP,
-    DECOYS,
-    DPSGD,
-    NO_DP,
-    SGD,
-    AdamW,
-    Nothing,
-    Objective,
-    Optimizer,
-    Recipe,
-    Text,
-    Train,
-    Uniform,
-)
+from atdp_cli.training.recipe import ATDP, DECOYS, DPSGD, NO_DP, SGD, AdamW, Optimizer, Recipe, Text, Train
 from atdp_cli.training.state import StageResult, StageState, ignore_state
 from tests.training.stages import stage_run, trained
 from tests.training.test_clipping import CLIP, VOCABULARY, distance, example, gpt2, norm

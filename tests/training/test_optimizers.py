@@ -18,8 +18,9 @@ from atdp_cli.training.clipping.loop import clipped_sum
 from atdp_cli.training.dp_adambc import BETAS, DPAdamBC
 from atdp_cli.training.loop import run_noise, run_plain
 from atdp_cli.training.mechanism import poisson_sample
+from atdp_cli.training.objectives.kinds import Nothing, Uniform
 from atdp_cli.training.optimizers import make_optimizer
-from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamW, Nothing, Optimizer, Plain, Text, Towards, Train, Uniform
+from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamW, Optimizer, Plain, Text, Towards, Train
 from atdp_cli.training.recipe import AdamBC as Corrected
 from tests.training.stages import stage_run
 from tests.training.test_clipping import CLIP, distance, example, gpt2, norm

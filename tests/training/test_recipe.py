@@ -12,6 +12,7 @@ from atdp_cli.errors import BudgetError, UsageError
 from atdp_cli.privacy.ledger import GaussianRelease, Ledger
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import Constant, RiseReset
+from atdp_cli.training.objectives.kinds import Anchored, Weighted
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
 from atdp_cli.training.recipe import (
     ATDP,
@@ -22,10 +23,8 @@ from atdp_cli.training.recipe import (
     REDACTED,
     SGD,
     AdamBC,
-    Anchored,
     Plain,
     Recipe,
-    Weighted,
     last_private,
     parse_recipe,
     reads_reference,

@@ -15,6 +15,8 @@ from atdp_cli.privacy.schedule import Constant, RiseReset
 from atdp_cli.ranges import LARGEST_NOISE, LEAST_DELTA
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.text.redaction.placeholders import Style
+from atdp_cli.training.objectives.kinds import Anchored, Nothing, Sensitive, Uniform, Weighted
+from atdp_cli.training.objectives.unlearn import Unlearn
 from atdp_cli.training.options import MOST_RANK, RunOptions
 from atdp_cli.training.recipe import (
     DPSGD,
@@ -24,15 +26,11 @@ from atdp_cli.training.recipe import (
     SUMS,
     AdamBC,
     AdamW,
-    Anchored,
     Interpolate,
-    Nothing,
     Plain,
     Recipe,
     Text,
     Train,
-    Uniform,
-    Weighted,
     parse_recipe,
 )
 from atdp_cli.training.recipe_file import (
@@ -66,6 +64,7 @@ def rising(draw: st.DrawFn) -> RiseReset:
 
 OBJECTIVES = st.one_of(
     st.just(Uniform()),
+    st.just(Sensitive()),
     st.builds(
         Weighted,
         weight=SHARES | st.sampled_from(["record", "released"]),
@@ -100,7 +99,7 @@ def recipes(draw: st.DrawFn) -> Recipe:
     stages: list[Train | Interpolate] = []
     for name in draw(st.lists(LABELS, unique=True, max_size=4)):
         if draw(st.integers(0, 4)) == 0:
-            stages.append(Interpolate(name=name, beta=draw(SHARES)))
+            stages.append(Interpolate(name=name, beta=draw(SHARES) if draw(st.booleans()) else -4 * draw(SHARES)))
             continue
         objective = draw(OBJECTIVES)
         needs_noise = isinstance(objective, Nothing) or getattr(objective, "weight", None) == "released"
@@ -155,7 +154,7 @@ def test_named_recipes_read_back(tmp_path: Path, name: str) -> None:
 def test_every_type_of_the_recipe_has_a_kind() -> None:
     hints: dict[str, tuple[Any, ...]] = {
         "stage": (Train, Interpolate),
-        "objective": (Uniform, Weighted, Anchored, Nothing),
+        "objective": (Uniform, Weighted, Anchored, Sensitive, Unlearn, Nothing),
         "mechanism": (Plain, DPSGD),
         "schedule": (Constant, RiseReset),
         "optimizer": (AdamW, AdamBC, SGD),

@@ -22,9 +22,10 @@ from atdp_cli.training.clipping.loop import clipped_sum
 from atdp_cli.training.dp_adambc import DPAdamBC
 from atdp_cli.training.loop import Randomness, StopCriterion, run_noise, run_plain, run_private
 from atdp_cli.training.objective import Example
+from atdp_cli.training.objectives.kinds import Nothing, Uniform
 from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer
 from atdp_cli.training.plan import Corpus, StagePlan, make_plan
-from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamBC, AdamW, Nothing, Optimizer, Plain, Text, Train, Uniform
+from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamBC, AdamW, Optimizer, Plain, Text, Train
 from atdp_cli.training.state import StageResult, StageState
 from tests.training.stages import stage_run, trained
 from tests.training.test_clipping import CLIP, example, gpt2

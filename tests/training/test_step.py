@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.privacy.relation import hypothetical
+from atdp_cli.training.objectives.kinds import Uniform
 from atdp_cli.training.plan import Corpus, make_plan
-from atdp_cli.training.recipe import SGD, Annealing, Plain, Text, Train, Uniform
+from atdp_cli.training.recipe import SGD, Annealing, Plain, Text, Train
 from atdp_cli.training.step import all_finite, anneal
 
 numbers = st.one_of(

@@ -27,9 +27,9 @@ from atdp_cli.training.distributed.collectives import all_reduce_sum, broadcast_
 from atdp_cli.training.distributed.fsdp import shard_model
 from atdp_cli.training.distributed.ranks import local_items
 from atdp_cli.training.execution import Precision
+from atdp_cli.training.objectives.fit import check_stage
 from atdp_cli.training.precision import check_precision
 from atdp_cli.training.recipe import Interpolate, Train
-from atdp_cli.training.trainable import selected
 
 SHARDED_TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "bfloat16": 5e-2}
 """Between gradients of a whole and of a sharded model, relative to their length."""
@@ -72,7 +72,7 @@ def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
             model = add_adapter(model, request.lora_rank)
     for stage in request.recipe:
         if isinstance(stage, Train):
-            selected(model, stage.layers)  # refused here, not after hours of the stages before
+            check_stage(model, stage)  # refused here, not after hours of the stages before
         # Its random numbers are those of the first process.
         broadcast_(request.ranks, [parameter.detach() for parameter in trainable(model)])
     engine = select_engine(

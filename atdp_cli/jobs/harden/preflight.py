@@ -31,7 +31,7 @@ from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.precision import computing_in
 from atdp_cli.training.range_test import RangeTest
-from atdp_cli.training.recipe import Recipe, Train, reads_records, reads_reference
+from atdp_cli.training.recipe import Recipe, Train, compares_with_start, keeps_start, reads_records, reads_reference
 from atdp_cli.training.trainable import selected, training_only
 from atdp_cli.training.trials import SCORED_RECORDS
 
@@ -130,8 +130,9 @@ def _stage_seconds(stage: StagePlan, request: HardenRequest, loaded: LoadedModel
         if stage.noise_multipliers:
             step += parameters * _seconds_a_normal() / ranks.size
         if sample := _sample(stage, request, model, examples, fills=TIMED_FILLS):
-            # A reference runs forwards only, which is a third of a step.
-            passes = 4 / 3 if reads_reference(stage.stage) else 1.0
+            # A reference, or the start, runs forwards only, which is a third of a step.
+            compares = reads_reference(stage.stage) or compares_with_start(stage.stage)
+            passes = 4 / 3 if compares else 1.0
             own = local_items(ranks, sample)
             step += passes * _seconds(lambda: _gradient(stage, request, loaded, own)) * stage.batch / len(sample)
     return stage.steps * step
@@ -215,7 +216,7 @@ def estimate_bytes(planned: Planned, loaded: LoadedModel) -> int | None:
 
 def _optimizer_numbers(stage: Train) -> int:
     """Numbers that are kept of each trained parameter besides its own: moments, and where it started."""
-    return stage.optimizer.moments + (stage.optimizer.towards == "start" and stage.optimizer.weight_decay > 0)
+    return stage.optimizer.moments + keeps_start(stage)
 
 
 def _peak(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, examples: Sequence[Example]) -> int | None:

@@ -41,6 +41,9 @@ PAPER = (
 CONTROLS = ("no-dp+noise", "no-dp+interpolate", "no-dp+anchored", "redacted+anchored")
 """Those that the paper's table lacks."""
 
+UNLEARNING = ("gradient-difference", "npo", "simnpo", "rmu", "negated")
+"""Controls without ε, from a checkpoint that leaks: machine unlearning, which reads raw text without noise."""
+
 DECOY_SYSTEMS = ("decoys", "no-dp+decoys", "fitted-decoys", "no-dp+fitted-decoys")
 """Those with a text of their own, for tiers of entities."""
 
@@ -64,7 +67,9 @@ class RecipeSummary:
     unknown: str
 
 
-def recipe_summaries(names: Sequence[str] = (*PAPER, *CONTROLS, *DECOY_SYSTEMS)) -> tuple[RecipeSummary, ...]:
+def recipe_summaries(
+    names: Sequence[str] = (*PAPER, *CONTROLS, *UNLEARNING, *DECOY_SYSTEMS),
+) -> tuple[RecipeSummary, ...]:
     """What each of the recipes does and guarantees; references are taken as public."""
     return tuple(_row(name, parse_recipe(name)) for name in names)
 

@@ -29,7 +29,7 @@ from atdp_cli.text.redaction.frequencies import Frequencies, Table, by_frequency
 from atdp_cli.training.objective import make_example, sensitive_share
 from atdp_cli.training.plan import StagePlan, frequencies_event, release_event
 from atdp_cli.training.range_test import RangeTest
-from atdp_cli.training.recipe import Weighted, reads_reference
+from atdp_cli.training.recipe import reads_reference, released_objective
 from atdp_cli.training.search import Search, Tuned
 from atdp_cli.training.trials import SCORED_RECORDS, TrialRun, range_test_stage, search_stage
 
@@ -42,8 +42,7 @@ def release_share(
     plan: StagePlan, records: Sequence[Windows], streams: Streams, position: int, books: StageBooks
 ) -> float | None:
     """The corpus' share of sensitive tokens with noise, if the stage's weight asks for it; paid for first."""
-    objective = plan.stage.objective
-    if not (isinstance(objective, Weighted) and objective.weight == "released"):
+    if (objective := released_objective(plan.stage)) is None:
         return None
     event = release_event(plan.stage.name, objective, plan.relation)
     spend(books.journal, event)

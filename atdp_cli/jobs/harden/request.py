@@ -15,7 +15,7 @@ from atdp_cli.jobs.detector import Detector, flags_of
 from atdp_cli.model.folder import check_folder, is_adapter, weight_files
 from atdp_cli.model.seal import ledger_beside
 from atdp_cli.privacy.guarantee import Guarantee, check_seen, guarantees
-from atdp_cli.privacy.ledger import Ledger
+from atdp_cli.privacy.ledger import Ledger, Prior
 from atdp_cli.privacy.relation import STABLE_TIERS, Relation
 from atdp_cli.runs.corpus_identity import corpus_commitment, corpus_key, prior_of, redacted_shape, reference_past
 from atdp_cli.text.corpus.split import Split, load_split
@@ -35,6 +35,7 @@ from atdp_cli.training.recipe import (
     mechanism_of,
     reads_records,
     reads_reference,
+    unlearns,
 )
 from atdp_cli.training.solve import solve_noise
 
@@ -134,8 +135,8 @@ def plan_request(request: HardenRequest) -> Planned:
         holdout_by=request.holdout_by,
     )
     _check_conversations(request, split)
-    reference = _reference(request, split, sha256)
     prior = prior_of(request.prior, inherited, request.model, split)
+    reference = _reference(request, split, sha256, prior)
     key = corpus_key(request.output if request.resume else None, request.model, request.insecure_seed)
     corpus = Corpus(
         records=split.training,
@@ -178,7 +179,7 @@ def plan_request(request: HardenRequest) -> Planned:
     )
 
 
-def _reference(request: HardenRequest, split: Split, sha256: Callable[[Path], str]) -> Reference | None:
+def _reference(request: HardenRequest, split: Split, sha256: Callable[[Path], str], prior: Prior) -> Reference | None:
     """The reference with its ledger, once its folder was found sound; None where nothing reads one."""
     if request.reference is None:
         return None
@@ -187,7 +188,11 @@ def _reference(request: HardenRequest, split: Split, sha256: Callable[[Path], st
     check_folder(request.reference)
     weights = {file.name: sha256(file) for file in weight_files(request.reference)}
     ledger = ledger_beside(request.reference, sha256)
-    return Reference(ledger=ledger, weights=weights, past=reference_past(ledger, request.reference, split))
+    past = reference_past(ledger, request.reference, split)
+    # Who names the model itself, as to negate a task vector, does not declare that it never saw the corpus.
+    if prior == "unknown" and weights == {file.name: sha256(file) for file in weight_files(request.model)}:
+        past = "unknown"
+    return Reference(ledger=ledger, weights=weights, past=past)
 
 
 def _check(request: HardenRequest) -> None:
@@ -272,6 +277,8 @@ def _check_ranks(request: HardenRequest) -> None:
     """What only one process can do."""
     if request.ranks.size == 1:
         return
+    if request.ranks.sharded and any(unlearns(stage) for stage in request.recipe):
+        raise UsageError("Unlearning goes with whole models only.", "Leave --shard-model out.")
     if request.review is not None:
         raise UsageError("--review-each-epoch goes with one process.", "Review first, and give --allow and --deny.")
     if request.detector.crosscheck is not None:

@@ -11,7 +11,7 @@ from atdp_cli.model.forward import Batch, pad
 from atdp_cli.model.windows import Window
 from atdp_cli.training.clipping.engine import MAX_TERMS
 from atdp_cli.training.objective import Example
-from atdp_cli.training.recipe import Target
+from atdp_cli.training.objectives.kinds import Target
 
 MIN_WIDTH = 8
 """Products of fewer rows go through kernels of their own, which round in another way."""

@@ -18,7 +18,7 @@ from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.loop import clipped_sum as loop
 from atdp_cli.training.clipping.loop import record_gradient
 from atdp_cli.training.objective import Example, make_example
-from atdp_cli.training.recipe import Anchored, Uniform, Weighted
+from atdp_cli.training.objectives.kinds import Anchored, Uniform, Weighted
 from tests.training.clipping.models import VOCABULARY, build, norm_error, oracle, record, relative, untouched
 from tests.training.test_clipping import distance, norm
 

@@ -1,0 +1,1 @@
+"""What the stages of training descend on: objectives by kind, and the losses of unlearning."""

@@ -1,0 +1,360 @@
+"""The losses of machine unlearning: what they are, what they do to a model, and what they refuse."""
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from atdp_cli.errors import UsageError
+from atdp_cli.privacy.relation import hypothetical
+from atdp_cli.training.clipping.batches import collate
+from atdp_cli.training.clipping.engine import trainable
+from atdp_cli.training.gradients import gradient_sum
+from atdp_cli.training.loop import run_plain
+from atdp_cli.training.objective import Example, make_example
+from atdp_cli.training.objectives.fit import check_stage
+from atdp_cli.training.objectives.kinds import Sensitive, Uniform
+from atdp_cli.training.objectives.unlearn import Method, Unlearn
+from atdp_cli.training.objectives.unlearning import Unlearning, unlearning_loss, unlearning_of, unlearning_sum
+from atdp_cli.training.plan import Corpus, Plan, StagePlan, make_plan
+from atdp_cli.training.recipe import (
+    RECIPES,
+    AdamW,
+    Interpolate,
+    Recipe,
+    Stage,
+    Text,
+    Train,
+    parse_recipe,
+)
+from atdp_cli.training.settings import apply_settings, parse_setting
+from atdp_cli.training.state import StageState
+from tests.training.clipping.models import build, record, relative
+from tests.training.stages import stage_run, trained
+from tests.training.test_state import kept
+
+METHODS: tuple[Method, ...] = ("gradient-difference", "npo", "simnpo", "rmu")
+SETTINGS: dict[Method, Unlearn] = {
+    "gradient-difference": Unlearn(method="gradient-difference", strength=0.7),
+    "npo": Unlearn(method="npo", strength=0.7, beta=0.3),
+    "simnpo": Unlearn(method="simnpo", strength=0.7, beta=1.5, margin=0.4),
+    "rmu": Unlearn(method="rmu", strength=0.7, layer=1, steering=3.0, retain=0.6),
+}
+
+
+def flagged(*lengths: int, share: float = 0.4, seed: int = 0) -> Example:
+    """A record with this share of its tokens flagged."""
+    draw = np.random.default_rng(seed + 100)
+    windows = tuple(
+        replace(window, sensitive=draw.random(len(window.token_ids)) < share)
+        for window in record(*lengths, seed=seed).windows
+    )
+    return make_example(windows, Uniform())
+
+
+RECORDS = (flagged(9, seed=0), flagged(6, 11, 4, seed=1), flagged(7, share=0.0, seed=2), flagged(5, share=1.0, seed=3))
+
+
+def moved(model: Any, scale: float = 0.05) -> Any:
+    """The model some steps later."""
+    found, draw = copy.deepcopy(model), torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for parameter in found.parameters():
+            parameter.add_(scale * torch.randn(parameter.shape, generator=draw))
+    return found
+
+
+def of_start(model: Any, objective: Unlearn) -> Unlearning:
+    """What a stage has that starts from this model."""
+    start = [parameter.detach().clone() for parameter in trainable(model)]
+    return unlearning_of(model, objective, start=start, seed=11)
+
+
+def double() -> tuple[Any, Any]:
+    """A model in fp64, and where it started."""
+    start = build("GPT-2").double()
+    return moved(start), start
+
+
+def log_probabilities(model: Any, ids: Sequence[int]) -> list[torch.Tensor]:
+    """log p of each token but the first, a window at a time and without padding."""
+    raised = model(input_ids=torch.tensor([list(ids)])).logits[0].exp()
+    return [(raised[place - 1][token] / raised[place - 1].sum()).log() for place, token in enumerate(ids) if place]
+
+
+def by_hand(model: Any, start: Any, one: Example, objective: Unlearn, control: torch.Tensor | None) -> torch.Tensor:
+    """The loss of one record, token by token, as the papers write it."""
+    forget: list[tuple[torch.Tensor, torch.Tensor]] = []
+    loss = torch.zeros((), dtype=torch.float64)
+    strength = objective.strength
+    for window in one.windows:
+        ids = window.token_ids.tolist()
+        ours, theirs = log_probabilities(model, ids), log_probabilities(start, ids)
+        states, before = (
+            each(input_ids=torch.tensor([ids]), output_hidden_states=True).hidden_states[objective.layer or 0][0]
+            for each in (model, start)
+        )
+        for place in range(1, len(ids)):
+            is_flagged = bool(window.sensitive[place])
+            if control is not None:
+                goal, weight = (control, strength) if is_flagged else (before[place - 1].detach(), objective.retain)
+                loss = loss + weight * ((states[place - 1] - goal) ** 2).sum() / len(goal)
+            elif is_flagged:
+                forget.append((ours[place - 1], theirs[place - 1].detach()))
+            else:
+                loss = loss - ours[place - 1]
+    if not forget:
+        return loss
+    log_pi, log_start = (torch.stack(parts).sum() for parts in zip(*forget, strict=True))
+    beta = objective.inverse_temperature
+    if objective.method == "gradient-difference":
+        return loss + strength * log_pi
+    if objective.method == "npo":
+        return loss + strength * 2 / beta * (1 + (log_pi.exp() / log_start.exp()) ** beta).log()
+    inner = -beta / len(forget) * log_pi - objective.margin
+    return loss - strength * 2 / beta * (1 / (1 + (-inner).exp())).log()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_loss_is_that_of_its_paper(method: Method) -> None:
+    """Of records that share a padded batch, with one window or several."""
+    (model, start), objective = double(), SETTINGS[method]
+    unlearning = of_start(start, objective)
+    found = unlearning_loss(model, RECORDS, collate(RECORDS, range(len(RECORDS))), unlearning)
+    expected = torch.stack([by_hand(model, start, one, objective, unlearning.control) for one in RECORDS]).sum()
+    assert found.dtype == torch.float64
+    assert found.item() == pytest.approx(expected.item(), rel=1e-12)
+    parameters = trainable(model)
+    mine, theirs = (torch.autograd.grad(loss, parameters, materialize_grads=True) for loss in (found, expected))
+    assert relative(mine, theirs) < 1e-10
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_neither_order_nor_batch_matters_and_the_model_stays_as_it_was(method: Method) -> None:
+    model, start = double()
+    unlearning, values = of_start(start, SETTINGS[method]), copy.deepcopy(model.state_dict())
+    model.train()
+    together = unlearning_sum(model, RECORDS, tokens=4096, unlearning=unlearning)
+    apart = unlearning_sum(model, RECORDS[::-1], tokens=1, unlearning=unlearning)
+    assert relative(apart, together) < 1e-10
+    assert model.training
+    assert all(torch.equal(values[name], value) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("method", ["gradient-difference", "npo", "simnpo"])
+def test_a_record_without_flagged_tokens_has_its_cross_entropy(method: Method) -> None:
+    model, start = double()
+    plain = RECORDS[2]
+    unlearning = of_start(start, SETTINGS[method])
+    loss = unlearning_loss(model, [plain], collate([plain], [0]), unlearning)
+    surprise = -torch.stack(log_probabilities(model, plain.windows[0].token_ids.tolist())).sum()
+    assert loss.item() == pytest.approx(surprise.item(), rel=1e-12)
+    found = unlearning_sum(model, [plain], tokens=100, unlearning=unlearning)
+    assert relative(found, gradient_sum(model, [plain], tokens=100)) < 1e-10
+
+
+def test_npo_tends_to_gradient_ascent() -> None:
+    """For β → 0 its gradient is that of log π, whatever the start (Zhang et al. 2024, proposition 1)."""
+    model, start = double()
+    ascent = unlearning_sum(
+        model, RECORDS, tokens=100, unlearning=of_start(start, Unlearn(method="gradient-difference"))
+    )
+    distances = [
+        relative(
+            unlearning_sum(model, RECORDS, tokens=100, unlearning=of_start(start, Unlearn(method="npo", beta=beta))),
+            ascent,
+        )
+        for beta in (1e-1, 1e-3, 1e-6)
+    ]
+    assert distances[0] > distances[1] > distances[2]
+    assert distances[2] < 1e-5
+
+
+def test_npo_stops_where_ascent_goes_on() -> None:
+    """A record that was forgotten long ago has hardly a gradient left."""
+    start = build("GPT-2").double()
+    one = RECORDS[3]
+    twin = copy.deepcopy(start)
+    with torch.no_grad():
+        twin.lm_head.weight.mul_(20)
+    lengths = [
+        math.sqrt(
+            sum(
+                float((part**2).sum())
+                for part in unlearning_sum(twin, [one], tokens=100, unlearning=of_start(start, objective))
+            )
+        )
+        for objective in (Unlearn(method="npo", beta=1.0), Unlearn(method="gradient-difference"))
+    ]
+    assert lengths[0] < 1e-3 * lengths[1]
+
+
+def plan_of(recipe: Recipe, *, epochs: int = 20, rate: float = 1e-3, records: int = len(RECORDS)) -> StagePlan:
+    stage = recipe[0]
+    assert isinstance(stage, Train)
+    sized = replace(stage, epochs=epochs, optimizer=AdamW(learning_rate=rate, weight_decay=0.0))
+    corpus = Corpus(records=records, relation=hypothetical("line"))
+    return make_plan((sized,), corpus, delta=1e-6, prior="public").training[0]
+
+
+@torch.no_grad()
+def surprises(model: Any, *, sensitive: bool) -> float:
+    """The mean −log p of flagged or of other tokens."""
+    found = [
+        -float(value)
+        for one in RECORDS
+        for window in one.windows
+        for value, flag in zip(
+            log_probabilities(model, window.token_ids.tolist()), window.sensitive[1:].tolist(), strict=True
+        )
+        if flag is sensitive
+    ]
+    return sum(found) / len(found)
+
+
+@pytest.mark.parametrize(("method", "strength"), [("gradient-difference", 1), ("npo", 1), ("simnpo", 10)])
+def test_a_stage_forgets_what_is_flagged_and_keeps_the_rest(method: Method, strength: float) -> None:
+    """From a model that remembers: SimNPO leaves alone what is unlikely already."""
+    model = build("GPT-2")
+    run_plain(stage_run(model, plan_of(RECIPES["no-dp"], epochs=60, rate=1e-2), examples=RECORDS), seed=1)
+    before = [surprises(model, sensitive=flag) for flag in (True, False)]
+    assert max(before) < 0.5
+    recipe = told(method, f"{method}.strength={strength}")
+    run_plain(stage_run(model, plan_of(recipe), examples=RECORDS), seed=1)
+    forgotten, retained = (surprises(model, sensitive=flag) for flag in (True, False))
+    assert forgotten > before[0] + 1
+    assert retained - before[1] < (forgotten - before[0]) / 2
+
+
+def test_rmu_moves_flagged_states_to_the_control_vector_and_keeps_the_others() -> None:
+    model = build("GPT-2")
+    start = copy.deepcopy(model)
+    objective = Unlearn(method="rmu", layer=1, steering=4.0, retain=2.0)
+    [stage] = trained(RECIPES["rmu"])
+    recipe: Recipe = (replace(stage, objective=objective, layers=r"h\.0\."),)
+    run_plain(stage_run(model, plan_of(recipe, epochs=60, rate=5e-3), examples=RECORDS), seed=1)
+    control = unlearning_of(start, objective, start=(), seed=1).control
+    assert control is not None
+    assert float(control.norm()) == pytest.approx(4.0, rel=1e-6)
+    distances: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+    for window in [window for one in RECORDS for window in one.windows]:
+        ids = torch.from_numpy(window.token_ids)[None]
+        now, then = (each(input_ids=ids, output_hidden_states=True).hidden_states[1][0] for each in (model, start))
+        for place in range(1, len(window.token_ids)):
+            goal = control if window.sensitive[place] else then[place - 1]
+            moved_by, was = ((state[place - 1] - goal).norm().item() for state in (now, then))
+            distances[bool(window.sensitive[place])].append((moved_by, was))
+    now_far, was_far = map(np.mean, zip(*distances[True], strict=True))
+    assert now_far < 0.7 * was_far
+    assert np.mean([moved_by for moved_by, _ in distances[False]]) < 0.5 * was_far
+    values = dict(start.named_parameters())
+    behind = [name for name, value in model.named_parameters() if not torch.equal(value, values[name])]
+    assert behind
+    assert all(".h.0." in name for name in behind)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_interrupted_stage_has_the_start_and_the_control_vector_that_it_had(method: Method) -> None:
+    plan = plan_of(RECIPES[method], epochs=4)
+    whole, model = build("GPT-2"), build("GPT-2")
+    run_plain(stage_run(whole, plan, examples=RECORDS), seed=3)
+    saved: list[tuple[StageState, Any]] = []
+
+    def after_step(state: Any) -> None:
+        saved.append((kept(state()), copy.deepcopy(model.state_dict())))
+
+    run_plain(stage_run(model, plan, examples=RECORDS, after_step=after_step), seed=3)
+    for state, values in saved[:-1]:
+        model.load_state_dict(values)
+        # Another seed: the state has its own.
+        run_plain(stage_run(model, plan, examples=RECORDS, resume_from=state), seed=4)
+        assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), model.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_adapter_and_another_precision_go_with_it(method: Method) -> None:
+    """The start is then that of the adapter alone."""
+    model = build("GPT-2", target="attention")
+    start = [parameter.detach().clone() for parameter in trainable(model)]
+    base = {name: value.clone() for name, value in model.named_parameters() if not value.requires_grad}
+    run_plain(stage_run(model, plan_of(RECIPES[method]), examples=RECORDS), seed=1, precision="bfloat16")
+    assert any(not torch.equal(a, b) for a, b in zip(start, trainable(model), strict=True))
+    assert all(torch.equal(value, base[name]) for name, value in model.named_parameters() if name in base)
+    assert all(bool(torch.isfinite(value).all()) for value in model.parameters())
+
+
+def test_layers_behind_that_of_rmu_cannot_train() -> None:
+    [stage] = trained(RECIPES["rmu"])
+    recipe: Recipe = (replace(stage, layers=r"h\.1\.", objective=Unlearn(method="rmu", layer=1)),)
+    with pytest.raises(UsageError, match=r"What trains lies behind layer 1, so that"):
+        run_plain(stage_run(build("GPT-2"), plan_of(recipe), examples=RECORDS), seed=1)
+
+
+def test_flagged_tokens_alone_have_weight() -> None:
+    window = RECORDS[0].windows[0]
+    marked = replace(window, function=~window.sensitive)
+    (weights,) = make_example((marked,), Sensitive()).weights
+    assert weights.tolist() == (window.sensitive & window.targets).astype(float).tolist()
+    (own,) = make_example((marked,), Unlearn(method="npo")).weights
+    assert own.tolist() == window.targets.astype(float).tolist()
+
+
+def test_a_method_has_its_own_settings() -> None:
+    recipe = parse_recipe("simnpo+rmu+negated")
+    told = ["simnpo.beta=4", "simnpo.margin=0.5", "simnpo.strength=20", "rmu.layer=3", "rmu.steering=20"]
+    told += ["rmu.retain=10", "negated.beta=-0.5", "forget.epochs=2"]
+    found = apply_settings(recipe, [parse_setting(recipe, text) for text in told])
+    objectives = [stage.objective for stage in found if isinstance(stage, Train)]
+    assert objectives[0] == Unlearn(method="simnpo", beta=4, margin=0.5, strength=20)
+    assert objectives[1] == Unlearn(method="rmu", layer=3, steering=20, retain=10)
+    assert found[3] == Interpolate(name="negated", beta=-0.5)
+    assert objectives[0].describe() == "unlearning by SimNPO, λ = 20, β = 4, γ = 0.5"
+    assert objectives[1].describe() == "unlearning by RMU, λ = 1, c = 20, α = 10, layer 3"
+    assert [Unlearn(method=method).inverse_temperature for method in ("npo", "simnpo")] == [0.1, 2.5]
+
+
+def told(recipe: str, setting: str) -> Recipe:
+    found = parse_recipe(recipe)
+    return apply_settings(found, [parse_setting(found, setting)])
+
+
+def planned(recipe: Recipe) -> Plan:
+    return make_plan(recipe, Corpus(records=9, relation=hypothetical()), delta=1e-6, prior="unknown")
+
+
+def stage_with(**settings: Any) -> Stage:
+    return replace(RECIPES["npo"][0], **settings)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: told("npo", "npo.margin=1"), "margin is a setting of simnpo, not of npo."),
+        (lambda: told("rmu", "rmu.beta=1"), "beta is a setting of npo and simnpo, not of rmu."),
+        (lambda: told("npo", "npo.beta=0"), "Choose a number above 0."),
+        (lambda: told("simnpo", "simnpo.strength=-1"), "Choose a number above 0."),
+        (lambda: told("simnpo", "simnpo.margin=-1"), "Choose a number of at least 0."),
+        (lambda: told("negated", "negated.beta=-5"), "Choose a number of at least -4."),
+        (lambda: told("interpolate", "interpolate.beta=1.5"), "Choose a number of at most 1."),
+        (lambda: Unlearn(method="forget"), "method"),  # type: ignore[arg-type]
+        (lambda: stage_with(text=Text.DECOY), "stage npo unlearns, for which it has to read raw text without noise."),
+        (lambda: stage_with(mechanism=RECIPES["dp-sgd"][0].mechanism), "Give it the text raw"),  # type: ignore[union-attr]
+        (lambda: check_stage(build("T5"), RECIPES["npo"][0]), "not for encoder-decoder models"),  # type: ignore[arg-type]
+        (
+            lambda: check_stage(build("GPT-2"), told("rmu", "rmu.layer=3")[0]),  # type: ignore[arg-type]
+            "layer is 3; the model has 2.",
+        ),
+        (lambda: planned(RECIPES["negated"]), "negates a task vector. Name its origin: --reference MODEL."),
+    ],
+)
+def test_what_does_not_go_together_is_refused(make: Any, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        make()
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 2
