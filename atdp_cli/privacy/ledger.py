@@ -239,6 +239,12 @@ def private_events(events: Iterable[LedgerEvent]) -> tuple[PrivateEvent, ...]:
     return tuple(event for event in events if isinstance(event, SubsampledGaussian | GaussianRelease))
 
 
+def unprotected_past(prior: Prior, inherited: Ledger | None) -> bool:
+    """Whether a checkpoint may have memorised raw text: its past is unknown, or its ledger says so."""
+    events = () if inherited is None else inherited.events
+    return prior == "unknown" or any(isinstance(event, PlainTraining) and event.text == "raw" for event in events)
+
+
 def new_run() -> str:
     """A random name for a run. It is public."""
     return secrets.token_hex(8)

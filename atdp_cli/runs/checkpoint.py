@@ -27,8 +27,8 @@ from atdp_cli.runs.workspace import STATE, checkpoint_numbers
 from atdp_cli.text.redaction.frequencies import Frequencies
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
 from atdp_cli.training.objective import Weighing
-from atdp_cli.training.search import Tuned
 from atdp_cli.training.state import BestEpoch, StageResult, StageState
+from atdp_cli.training.tuning.search import Tuned
 
 STATE_FILE = "state.json"
 DIGEST = "digest"

@@ -22,7 +22,7 @@ from atdp_cli.text.options import (
 )
 from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.execution import ClippingEngineName, Precision
-from atdp_cli.training.search import Effort
+from atdp_cli.training.tuning.search import Effort
 
 PRIVACY, TRAINING = "Privacy", "Training"
 MOST_RANK = 65_536

@@ -19,13 +19,13 @@ from atdp_cli.privacy.ledger import (
     compact,
     new_run,
     private_events,
+    unprotected_past,
 )
 from atdp_cli.privacy.relation import Relation, Shape
 from atdp_cli.privacy.release import REPLACED, SENSITIVITY
 from atdp_cli.privacy.schedule import sigma_sequence
 from atdp_cli.ranges import require_delta
 from atdp_cli.training.objectives.kinds import Uniform, Weighted
-from atdp_cli.training.range_test import RangeTest, plan_range_test
 from atdp_cli.training.recipe import (
     DPSGD,
     Interpolate,
@@ -40,7 +40,8 @@ from atdp_cli.training.recipe import (
     reads_reference,
     released_objective,
 )
-from atdp_cli.training.search import WARMUP, Effort, Search, plan_search
+from atdp_cli.training.tuning.range_test import RangeTest, plan_range_test
+from atdp_cli.training.tuning.search import WARMUP, Effort, Search, plan_search
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,8 +185,8 @@ def make_plan(
                 f"Use --unit {ledger.unit}, or give another model.",
             )
     memorised = unprotected_past(prior, inherited) or any(_reads_unprotected(stage) for stage in recipe)
-    if tune not in (None, "none") and recipe and not memorised:
-        recipe = (*recipe[:-1], _tuned_stage(recipe[-1]))
+    if tune not in (None, "none") and recipe:
+        recipe = (*recipe[:-1], _tuned_stage(recipe[-1], memorised=memorised))
     stages = tuple(
         _plan_stage(stage, position, corpus, reference=reference, watched=watched, jitter_seed=jitter_seed)
         for position, stage in enumerate(recipe)
@@ -230,21 +231,19 @@ def tunable(recipe: Recipe) -> bool:
     return isinstance(last, Train) and last.text is Text.DECOY
 
 
-def unprotected_past(prior: Prior, inherited: Ledger | None) -> bool:
-    """Whether a checkpoint may have memorised raw text: its past is unknown, or its ledger says so."""
-    events = () if inherited is None else inherited.events
-    return prior == "unknown" or any(isinstance(event, PlainTraining) and event.text == "raw" for event in events)
-
-
 def _reads_unprotected(stage: Stage) -> bool:
     return isinstance(stage, Train) and stage.text is Text.RAW and isinstance(stage.mechanism, Plain)
 
 
-def _tuned_stage(stage: Stage) -> Stage:
-    """The stage with the settings that --tune does not search: a warm-up, and the best of its epochs."""
+def _tuned_stage(stage: Stage, *, memorised: bool) -> Stage:
+    """The stage with the settings that --tune does not search: a warm-up, and the best of its epochs.
+
+    What was memorised is forgotten to the last step, so where that is the goal the last epoch stays.
+    """
     if not isinstance(stage, Train):
         return stage
-    return replace(stage, warmup=stage.warmup or WARMUP, restore_best=stage.restore_best is not False)
+    restore_best = stage.restore_best if memorised else stage.restore_best is not False
+    return replace(stage, warmup=stage.warmup or WARMUP, restore_best=restore_best)
 
 
 def _searched(plan: StagePlan, tune: Effort | None, *, memorised: bool) -> StagePlan:

@@ -19,7 +19,7 @@ from typing import Any
 
 from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.report.document import REPORT_FILE
-from atdp_cli.training.range_test import FACTORS
+from atdp_cli.training.tuning.range_test import FACTORS
 from examples.experiments.experiment import Experiment, Node, folder_of
 from examples.experiments.systems import Step, System, default_step
 from examples.experiments.table import measure, measured

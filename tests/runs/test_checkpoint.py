@@ -28,8 +28,8 @@ from atdp_cli.runs.checkpoint import (
 )
 from atdp_cli.runs.workspace import checkpoint_numbers
 from atdp_cli.training.objective import Weighing
-from atdp_cli.training.search import Trial, Tuned
 from atdp_cli.training.state import BestEpoch, StageResult, StageState
+from atdp_cli.training.tuning.search import Trial, Tuned
 
 figures = st.none() | st.floats(allow_nan=False)
 perplexities = st.builds(Perplexity, all=figures, sensitive=figures, other=figures)

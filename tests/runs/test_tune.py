@@ -30,10 +30,10 @@ from atdp_cli.text.redaction.decoys import decoy, uniformly
 from atdp_cli.text.redaction.equality import equality_pattern
 from atdp_cli.text.redaction.frequencies import votes
 from atdp_cli.training.plan import Corpus, make_plan
-from atdp_cli.training.range_test import AT_CHANCE, RangeTest
 from atdp_cli.training.recipe import DecoyEquality, Plain, Recipe, Train, parse_recipe
 from atdp_cli.training.recipe_file import RECIPE_FILE, read_recipe
-from atdp_cli.training.search import SHARES, WARMUP
+from atdp_cli.training.tuning.range_test import AT_CHANCE, RangeTest
+from atdp_cli.training.tuning.search import SHARES, WARMUP
 from tests.runs.resumption import Place, equal, finished, report, run, weights
 
 EPOCHS, BATCH = 8, 4
@@ -303,7 +303,7 @@ def test_a_recipe_that_memorises_first_is_searched_for_a_rate_that_forgets(place
     stages = (*parse_recipe("no-dp"), *recipe())
     [_, last] = plan_request(tuned(place).replace(recipe=stages)).plan.training
     assert isinstance(last.search, RangeTest)
-    assert (last.stage.warmup, last.stage.restore_best) == (None, None)
+    assert (last.stage.warmup, last.stage.restore_best) == (WARMUP, None)
 
 
 def test_a_range_test_that_is_interrupted_leaves_the_start_as_it_was(place: Place, leaky: Path) -> None:

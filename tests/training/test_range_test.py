@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.training.range_test import AT_CHANCE, FACTORS, RangeTest, lowest_forgetting, plan_range_test
-from atdp_cli.training.search import LEAST_STEPS, SHARES
+from atdp_cli.training.tuning.range_test import AT_CHANCE, FACTORS, RangeTest, lowest_forgetting, plan_range_test
+from atdp_cli.training.tuning.search import LEAST_STEPS, SHARES
 
 efforts: st.SearchStrategy[Literal["quick", "full"]] = st.sampled_from(["quick", "full"])
 p_values = st.floats(0, 1)

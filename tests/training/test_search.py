@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.training.plan import tunable
 from atdp_cli.training.recipe import Recipe, parse_recipe
-from atdp_cli.training.search import (
+from atdp_cli.training.tuning.search import (
     FACTORS,
     LEAST_STEPS,
     MOST_STEPS,

@@ -151,7 +151,7 @@ def _noise(entry: "StageEntry") -> str:
 
 def _searches(planned: "Planned") -> "Iterator[str]":
     """What is searched before a stage, a line each."""
-    from atdp_cli.training.range_test import RangeTest
+    from atdp_cli.training.tuning.range_test import RangeTest
 
     for stage in planned.plan.training:
         if (search := stage.search) is None:

@@ -8,15 +8,14 @@ from atdp_cli.files.private import FAILED, PARTIAL, PRIVATE, beside
 from atdp_cli.jobs.harden.request import HardenRequest, Planned, plan_request
 from atdp_cli.model.folder import check_folder, hidden_width
 from atdp_cli.privacy.accountant import epsilon_pld
-from atdp_cli.privacy.ledger import LEDGER_FILE, private_events, read_ledger
+from atdp_cli.privacy.ledger import LEDGER_FILE, private_events, read_ledger, unprotected_past
 from atdp_cli.privacy.statement import advice
 from atdp_cli.runs.fingerprint import RECIPE as BEGUN
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.training.plan import unprotected_past
 from atdp_cli.training.recipe import Plain, Recipe, Text, Train, last_private, mechanism_of, parse_recipe, reads_records
 from atdp_cli.training.recipe_file import RecipeFile, parse_recipe_text
-from atdp_cli.training.search import Effort
 from atdp_cli.training.settings import apply_settings, has_option, stage_options, stage_setting
+from atdp_cli.training.tuning.search import Effort
 
 RECIPE, EPSILON, TIER = "fitted-decoys", 3.0, Tier.LOW_ENTITY
 """As measured in examples/sweep."""

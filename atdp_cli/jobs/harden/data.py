@@ -27,20 +27,18 @@ from atdp_cli.jobs.harden.model import LoadedModel, reads_one_text
 from atdp_cli.jobs.harden.request import Planned
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
+from atdp_cli.privacy.ledger import unprotected_past
 from atdp_cli.report.document import MADE_UP_SENTENCE
 from atdp_cli.runs.broadcast import main_process_first
 from atdp_cli.runs.streams import Streams, integer_draws, public_draws
 from atdp_cli.text.corpus.split import Split
 from atdp_cli.text.redaction.decoys import WITHOUT, Choose, uniformly
 from atdp_cli.text.redaction.placeholders import Masking
-from atdp_cli.training.plan import StagePlan, unprotected_past
-from atdp_cli.training.range_test import RangeTest
+from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import DecoyEquality, Text, reads_records
+from atdp_cli.training.tuning.range_test import RANKED_VALUES, RangeTest
 
 T = TypeVar("T")
-
-RANKED_RECORDS = 100
-"""Training records, and held-out ones, of which a flagged value is ranked."""
 
 SEARCHED_SAMPLES = 2
 """Of so many other training records each: one by which a learning rate is chosen, and one that confirms it."""
@@ -190,8 +188,8 @@ def _ranked(
     """The samples of training records take turns, so that no record is in two of them."""
     training, control = ([as_read(flagged, encoding.chat) for flagged in records] for records in (trained, held_out))
     samples = 1 + SEARCHED_SAMPLES * searched
-    values = pick_values(training, most=samples * RANKED_RECORDS)
-    if not values or not (alike := pick_alike(control, values, most=RANKED_RECORDS)):
+    values = pick_values(training, most=samples * RANKED_VALUES)
+    if not values or not (alike := pick_alike(control, values, most=RANKED_VALUES)):
         return None
     own, *others = (values[sample::samples] for sample in range(samples))
     return RankedValues(training=own, held_out=alike, searched=tuple(each for each in others if each))

@@ -13,7 +13,6 @@ import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.errors import RunError
-from atdp_cli.jobs.harden.data import RANKED_RECORDS
 from atdp_cli.jobs.harden.model import LoadedModel
 from atdp_cli.jobs.harden.request import HardenRequest, Planned
 from atdp_cli.model.checkpoint import context_length
@@ -30,10 +29,9 @@ from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.precision import computing_in
-from atdp_cli.training.range_test import RangeTest
 from atdp_cli.training.recipe import Recipe, Train, compares_with_start, keeps_start, reads_records, reads_reference
 from atdp_cli.training.trainable import selected, training_only
-from atdp_cli.training.trials import SCORED_RECORDS
+from atdp_cli.training.tuning.trials import trial_share
 
 SAMPLED_RECORDS = 64
 """Records whose length is measured, spread over those that are looked at."""
@@ -70,22 +68,10 @@ def estimate_seconds(planned: Planned, loaded: LoadedModel) -> float:
     """
     examples = random_corpus(planned, loaded, sorted(planned.split.held_out))
     return sum(
-        _stage_seconds(stage, planned.request, loaded, examples) * (1 + _trial_share(stage, planned))
+        _stage_seconds(stage, planned.request, loaded, examples)
+        * (1 + trial_share(stage, held_out=len(planned.split.held_out)))
         for stage in planned.plan.training
     )
-
-
-def _trial_share(stage: StagePlan, planned: Planned) -> float:
-    """What the trials for a stage's settings take, over its steps.
-
-    Records cost a third of a step's when scored. A value among its decoys costs two thirds of one, as measured.
-    """
-    if stage.search is None:
-        return 0.0
-    scored = min(SCORED_RECORDS, len(planned.split.held_out)) / 3
-    if isinstance(stage.search, RangeTest):
-        scored += 2 * RANKED_RECORDS * 2 / 3
-    return (stage.search.most_steps * stage.batch + stage.search.most_trials * scored) / (stage.steps * stage.batch)
 
 
 def random_corpus(planned: Planned, loaded: LoadedModel, places: Sequence[int]) -> tuple[Example, ...]:

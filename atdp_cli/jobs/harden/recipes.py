@@ -22,7 +22,7 @@ from atdp_cli.training.recipe import (
     reads_reference,
 )
 from atdp_cli.training.recipe_file import RecipeFile
-from atdp_cli.training.search import Tuned
+from atdp_cli.training.tuning.search import Tuned
 
 PAPER = (
     "base",

@@ -28,10 +28,10 @@ from atdp_cli.text.redaction.decoys import Choose
 from atdp_cli.text.redaction.frequencies import Frequencies, Table, by_frequency, frequencies, items, tables, votes
 from atdp_cli.training.objective import make_example, sensitive_share
 from atdp_cli.training.plan import StagePlan, frequencies_event, release_event
-from atdp_cli.training.range_test import RangeTest
 from atdp_cli.training.recipe import reads_reference, released_objective
-from atdp_cli.training.search import Search, Tuned
-from atdp_cli.training.trials import SCORED_RECORDS, TrialRun, range_test_stage, search_stage
+from atdp_cli.training.tuning.range_test import RangeTest
+from atdp_cli.training.tuning.search import Search, Tuned
+from atdp_cli.training.tuning.trials import SCORED_RECORDS, TrialRun, range_test_stage, search_stage
 
 NOTHING_TO_RANK = (
     "too few records with flagged values, to tell what the model remembers; the learning rate is that of the plan"

@@ -33,8 +33,8 @@ from atdp_cli.report.numbers import json_number
 from atdp_cli.runs.resume import missing_steps, steps_of
 from atdp_cli.text.detection.term_lists import read_terms
 from atdp_cli.training.objective import sensitive_share
-from atdp_cli.training.search import Trial
 from atdp_cli.training.state import StageResult
+from atdp_cli.training.tuning.search import Trial
 
 if TYPE_CHECKING:
     pass

@@ -31,7 +31,7 @@ from atdp_cli.training.objective import Example, Weighing, make_example, weigh
 from atdp_cli.training.plan import AnyPlan, InterpolatePlan, Plan, StagePlan, with_chosen_rate
 from atdp_cli.training.recipe import Text, reads_records, reads_reference
 from atdp_cli.training.state import AfterStep, StageResult, StageState
-from atdp_cli.training.trials import decoyed_loss
+from atdp_cli.training.tuning.trials import decoyed_loss
 
 ALL_ALIKE = (
     "sensitive tokens already carry the target share, so w is 1 and all tokens weigh the same; "

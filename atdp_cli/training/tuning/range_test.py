@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from atdp_cli.training.search import LEAST_STEPS, SHARES, Trial, Tuned
+from atdp_cli.training.tuning.search import LEAST_STEPS, SHARES, Trial, Tuned
 
 FACTORS = tuple(2.0 ** (power / 2) for power in range(4))
 """The η of its levels, over the one that the stage would have without a search. None is lower: at half of that one
@@ -17,6 +17,9 @@ audits failed."""
 
 AT_CHANCE = 0.1
 """The least p-value with which flagged values of training records count as ranked like those of held-out ones."""
+
+RANKED_VALUES = 100
+"""Of a sample of training records, and of held-out ones, at most."""
 
 RankTests = Callable[[], Iterable[float]]
 """The p-values, one a sample of training records, of the model as it is now. The first sample chooses a level, and the
