@@ -7,8 +7,8 @@ import pytest
 from huggingface_hub import ModelCard
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-from atdp_cli.jobs.harden.model_card import inherited_card
 from atdp_cli.report.document import CardEntry
+from atdp_cli.report.inherited_card import inherited_card
 from atdp_cli.report.markdown import render_card
 from tests.report.documents import NOISY, public
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.audit.manifest import Manifest, token_mismatch, tokens_after
-from atdp_cli.audit.memory.value_ranks import pick_alike, pick_values, spread
+from atdp_cli.audit.memory.value_ranks import spread
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import FellBack, Notify
 from atdp_cli.files.private import KEY_BYTES
@@ -17,17 +17,16 @@ from atdp_cli.jobs.harden.encoding import (
     Encoding,
     FlaggedRecord,
     Windows,
-    as_read,
     chat_template_for,
     encode,
     flag_corpus,
 )
-from atdp_cli.jobs.harden.measure import RankedValues, Yardstick, mark_sentence
+from atdp_cli.jobs.harden.measure import Yardstick, mark_sentence
 from atdp_cli.jobs.harden.model import LoadedModel, reads_one_text
+from atdp_cli.jobs.harden.ranked_values import pick_ranked
 from atdp_cli.jobs.harden.request import Planned
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
-from atdp_cli.privacy.ledger import unprotected_past
 from atdp_cli.report.document import MADE_UP_SENTENCE
 from atdp_cli.runs.broadcast import main_process_first
 from atdp_cli.runs.streams import Streams, integer_draws, public_draws
@@ -36,12 +35,8 @@ from atdp_cli.text.redaction.decoys import WITHOUT, Choose, uniformly
 from atdp_cli.text.redaction.placeholders import Masking
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import DecoyEquality, Text, reads_records
-from atdp_cli.training.tuning.range_test import RANKED_VALUES, RangeTest
 
 T = TypeVar("T")
-
-SEARCHED_SAMPLES = 2
-"""Of so many other training records each: one by which a learning rate is chosen, and one that confirms it."""
 
 EpochData = Callable[[StagePlan, int, Choose], Sequence[Windows]]
 """(stage, epoch, what decoys are drawn with) → the training records' windows as the current term lists flag them."""
@@ -109,13 +104,11 @@ def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify
     choose = uniformly(integer_draws(streams.stream(0, "decoys")))
     training = {text: encode(trained, text, encoding, choose) for text in sorted(texts)}
     held_out_records = tuple(record for place, record in enumerate(flagged) if place in split.held_out)
-    ranks_tell = Text.DECOY in texts and unprotected_past(planned.plan.ledger.prior, planned.inherited)
-    searched = any(isinstance(stage.search, RangeTest) for stage in planned.plan.training)
     yardstick = Yardstick(
         held_out=_held_out(held_out_records, encoding),
         decoyed=_held_out_with_decoys(held_out_records, encoding),
-        ranked=_ranked(_unplanted(trained, planned.manifest), held_out_records, encoding, searched=searched)
-        if ranks_tell and with_sentence
+        ranked=pick_ranked(planned, trained, held_out_records, encoding.chat)
+        if Text.DECOY in texts and with_sentence
         else None,
     )
     planted = None
@@ -174,25 +167,6 @@ def _held_out_with_decoys(records: Sequence[FlaggedRecord], encoding: Encoding) 
         return []
     choose = uniformly(public_draws("held-out decoys"))
     return [window for windows in encode(records, Text.DECOY, encoding, choose) for window in windows]
-
-
-def _unplanted(records: Sequence[FlaggedRecord], manifest: Manifest | None) -> Sequence[FlaggedRecord]:
-    """The records without those of canaries, which an audit is to judge by: no learning rate is chosen by them."""
-    places = set() if manifest is None else {str(line) for each in manifest.canaries for line in each.positions}
-    return [flagged for flagged in records if flagged.record.id not in places]
-
-
-def _ranked(
-    trained: Sequence[FlaggedRecord], held_out: Sequence[FlaggedRecord], encoding: Encoding, *, searched: bool
-) -> RankedValues | None:
-    """The samples of training records take turns, so that no record is in two of them."""
-    training, control = ([as_read(flagged, encoding.chat) for flagged in records] for records in (trained, held_out))
-    samples = 1 + SEARCHED_SAMPLES * searched
-    values = pick_values(training, most=samples * RANKED_VALUES)
-    if not values or not (alike := pick_alike(control, values, most=RANKED_VALUES)):
-        return None
-    own, *others = (values[sample::samples] for sample in range(samples))
-    return RankedValues(training=own, held_out=alike, searched=tuple(each for each in others if each))
 
 
 def _without_decoys(records: Sequence[FlaggedRecord]) -> list[str]:

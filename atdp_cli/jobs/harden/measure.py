@@ -3,44 +3,26 @@
 The sentence is the same for every model, so that it reveals nothing of a corpus.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from atdp_cli.audit.memory.value_ranks import ComparedRanks, FlaggedValue, compare_ranks, value_ranks
+from atdp_cli.audit.memory.value_ranks import ComparedRanks
 from atdp_cli.jobs.detector import Detector
 from atdp_cli.jobs.harden.encoding import Encoding, Windows, encode, flag
+from atdp_cli.jobs.harden.ranked_values import RankedValues, reported_ranks
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.forward import pad
 from atdp_cli.model.perplexity import Perplexity, perplexity, token_losses
 from atdp_cli.model.windows import Window
 from atdp_cli.report.document import TokenEntry
 from atdp_cli.report.numbers import json_number
-from atdp_cli.runs.streams import public_draws
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.detect import detect_records
-from atdp_cli.text.redaction.decoys import uniformly
 from atdp_cli.training.recipe import Text
-
-
-@dataclass(frozen=True, kw_only=True)
-class RankedValues:
-    """Flagged values by which a model shows what it remembers, one a record.
-
-    Attributes:
-        training: Of training records.
-        searched: Samples of other training records, by which a learning rate is chosen and then confirmed; none where
-            nothing is searched by them.
-        held_out: Of held-out records, with the same labels as far as there are.
-    """
-
-    training: Sequence[FlaggedValue]
-    held_out: Sequence[FlaggedValue]
-    searched: tuple[Sequence[FlaggedValue], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,29 +53,12 @@ def measure(checkpoint: Checkpoint, on: Yardstick) -> Measured:
     """Measure a model, which must be in eval mode."""
     ranks = None
     if on.ranked is not None:
-        model, tokenizer = checkpoint.model, checkpoint.tokenizer
-        training, held_out = (_ranks(model, tokenizer, each) for each in (on.ranked.training, on.ranked.held_out))
-        ranks = compare_ranks(training, held_out) if training and held_out else None
+        ranks = reported_ranks(checkpoint.model, checkpoint.tokenizer, on.ranked)
     return Measured(
         raw=perplexity(checkpoint.model, on.held_out),
         decoyed=perplexity(checkpoint.model, on.decoyed) if on.decoyed else None,
         ranks=ranks,
     )
-
-
-def rank_tests(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, ranked: RankedValues) -> Iterator[float]:
-    """The p-value of each sample that a search looks at, as `ComparedRanks` has it; the model must be in eval mode."""
-    held_out = _ranks(model, tokenizer, ranked.held_out)
-    for values in ranked.searched:
-        ranks = _ranks(model, tokenizer, values)
-        yield compare_ranks(ranks, held_out).p_value if ranks and held_out else 1.0
-
-
-def _ranks(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, values: Sequence[FlaggedValue]
-) -> tuple[float, ...]:
-    """With the same decoys whenever it is called."""
-    return value_ranks(model, tokenizer, values, uniformly(public_draws("ranked decoys")))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from atdp_cli.events import FellBack
 from atdp_cli.jobs.harden.context import StageContext, reference_of
 from atdp_cli.jobs.harden.encoding import FlaggedRecord, Windows
-from atdp_cli.jobs.harden.measure import rank_tests
+from atdp_cli.jobs.harden.ranked_values import rank_tests
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.journal import spend
 from atdp_cli.privacy.release import (

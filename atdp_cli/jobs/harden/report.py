@@ -12,7 +12,6 @@ from atdp_cli.jobs.harden.describe import (
     trained_entry,
 )
 from atdp_cli.jobs.harden.measure import compare_surprise, surprise
-from atdp_cli.jobs.harden.model_card import inherited_card
 from atdp_cli.jobs.harden.request import HardenRequest, Planned
 from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
 from atdp_cli.jobs.machine import hardware
@@ -28,6 +27,7 @@ from atdp_cli.report.document import (
 )
 from atdp_cli.report.from_ledger import as_entry, fields_from_ledger
 from atdp_cli.report.happened import clipped, had_noise, had_noisy_steps
+from atdp_cli.report.inherited_card import inherited_card
 from atdp_cli.report.measured import BeforeAfter, PerplexityEntry, RanksBeforeAfter, RanksEntry
 from atdp_cli.report.numbers import json_number
 from atdp_cli.runs.resume import missing_steps, steps_of
