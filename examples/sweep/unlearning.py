@@ -1,0 +1,111 @@
+"""Machine unlearning after `no-dp`: what it leaves of memorised canaries, at which perplexity.
+
+    python examples/sweep/unlearning.py --model M --corpus C --out DIR
+
+`no-dp` trains M, a checkpoint that never saw the corpus C, on it with canaries. Then each method of unlearning follows
+with twelve settings, one epoch each, and the default of `harden` beside them. Every model is attacked too. None of them
+has an ε. `--first N` tries N settings of each method, the middle ones first; `--match` runs some rows only.
+results.json and table.md have what was found. A run that was interrupted goes on where it stopped.
+"""
+
+import argparse
+import json
+import re
+import sys
+import time
+from itertools import product
+from pathlib import Path
+
+# The experiments are beside this folder, and other distributions have a package of that name.
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from atdp_cli.errors import AtdpError
+from examples.experiments.experiment import Experiment
+from examples.experiments.figures import markdown, results
+from examples.experiments.systems import Step, System, default_step
+from examples.experiments.table import measure
+
+NO_DP, DEFAULT = "no-dp", "no-dp, then the default"
+
+SCALES = (0.3, 0.1, 1.0, 0.03)
+"""η of a method, over that of `no-dp`."""
+
+METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "gradient-difference": ("strength", ("0.3", "0.1", "1")),
+    "npo": ("beta", ("0.1", "0.5", "2.5")),
+    "simnpo": ("strength", ("10", "3", "30")),
+    "rmu": ("steering", ("20", "6.5", "60")),
+    "negated": ("beta", ("-0.5", "-0.25", "-1")),
+}
+"""The setting of each method that is varied beside η, its values, the middle one first."""
+
+
+def main() -> int:
+    arguments = parser().parse_args()
+    try:
+        compare(arguments)
+    except AtdpError as error:
+        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--model", type=Path, required=True, help="the base checkpoint")
+    options.add_argument("--corpus", type=Path, required=True, help="plain text, a record a line")
+    options.add_argument("--out", type=Path, required=True, help="folder for all that is written")
+    options.add_argument("--valid", type=Path, help="plain text that is held out; without it some records are")
+    options.add_argument("--rate", default="4e-3", help="the learning rate of no-dp")
+    options.add_argument("--first", type=int, default=12, help="settings of each method")
+    options.add_argument("--match", default="", help="rows whose name has this regular expression")
+    options.add_argument("--seeds", type=int, default=1)
+    options.add_argument("--canaries", type=int, default=17, help="of each seed")
+    options.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each")
+    return options
+
+
+def systems(arguments: argparse.Namespace) -> tuple[System, ...]:
+    """`no-dp`, the default after it, and the methods after it with their settings."""
+    tuned = (f"learning-rate={arguments.rate}", "annealing=linear", "warmup=0.1")
+    plain = Step(part=NO_DP, settings=tuple(f"{NO_DP}.{setting}" for setting in tuned))
+    rows = [System(name=NO_DP, steps=(plain,)), System(name=DEFAULT, steps=(plain, default_step()))]
+    for method, (option, values) in METHODS.items():
+        trained = "forget" if method == "negated" else method
+        for scale, value in list(product(SCALES, values))[: arguments.first]:
+            rate = f"{float(arguments.rate) * scale:.2g}"
+            settings = (f"{method}.{option}={value}", f"{trained}.learning-rate={rate}", f"{trained}.epochs=1")
+            name = f"{NO_DP}, then {method}, {option} {value}, η = {rate}"
+            rows.append(System(name=name, steps=(plain, Step(part=method, settings=settings))))
+    return tuple(row for row in rows if row.name == NO_DP or re.search(arguments.match, row.name))
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    """Run, audit and write the table."""
+    began = time.monotonic()
+    experiment = Experiment(
+        model=arguments.model,
+        corpus=arguments.corpus,
+        valid=arguments.valid,
+        out=arguments.out,
+        canaries=arguments.canaries,
+        seeds=arguments.seeds,
+        held_out_every=10,
+        attacked=True,
+    )
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - began:6.0f} s  {text}", file=sys.stderr, flush=True)
+
+    rows = measure(experiment, systems(arguments), workers=arguments.jobs, say=say)
+    settings = {name: getattr(arguments, name) for name in ("rate", "first", "match", "seeds", "canaries")}
+    document, table = results(rows, settings=settings), markdown(rows)
+    (arguments.out / "results.json").write_text(
+        json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    (arguments.out / "table.md").write_text(table, encoding="utf-8")
+    print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
