@@ -33,9 +33,7 @@ from atdp_cli.training.tuning.range_test import RangeTest
 from atdp_cli.training.tuning.search import Search, Tuned
 from atdp_cli.training.tuning.trials import SCORED_RECORDS, TrialRun, range_test_stage, search_stage
 
-NOTHING_TO_RANK = (
-    "too few records with flagged values, to tell what the model remembers; the learning rate is that of the plan"
-)
+NOTHING_TO_RANK = "no flagged values to rank; η is that of the plan"
 
 
 def release_share(

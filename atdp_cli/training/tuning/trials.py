@@ -34,7 +34,7 @@ from atdp_cli.training.tuning.search import TRIAL_WARMUP, Search, Tuned, search_
 SCORED_RECORDS = 200
 """Held-out records on which trials and epochs are judged, spread over all by position."""
 
-TOO_SMALL = "too few steps for trials; the learning rate is that of the plan"
+TOO_SMALL = "too few steps for trials; η is that of the plan"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
