@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LM
 from atdp_cli.files.provenance import file_sha256
 from atdp_cli.jobs.verify import verify
 from tests.cli.conftest import Atdp, Ended, Leaky
+from tests.small import write_checkpoint
 
 DAMAGING = ("--recipe", "noise", "--learning-rate", "0.05")
 
@@ -59,6 +60,12 @@ def refused(ended: Ended, *said: str) -> None:
 
 
 @pytest.fixture
+def base(tmp_path: Path, lines: list[str]) -> Path:
+    """Another model with the same tokenizer."""
+    return write_checkpoint(tmp_path / "base", lines, seed=8)
+
+
+@pytest.fixture
 def stranger(tmp_path: Path, checkpoint_folder: Path) -> Path:
     """A model whose tokenizer knows one token more."""
     tokenizer = AutoTokenizer.from_pretrained(checkpoint_folder)
@@ -69,14 +76,14 @@ def stranger(tmp_path: Path, checkpoint_folder: Path) -> Path:
     return tmp_path / "stranger"
 
 
-def test_what_was_read_is_in_ledger_report_and_card(harden: Harden, checkpoint_folder: Path, tmp_path: Path) -> None:
-    options = ["--recipe", "no-dp+anchored", "--set", "no-dp.epochs=1", "--reference", checkpoint_folder, "--json"]
+def test_what_was_read_is_in_ledger_report_and_card(harden: Harden, base: Path, tmp_path: Path) -> None:
+    options = ["--recipe", "no-dp+anchored", "--set", "no-dp.epochs=1", "--reference", base, "--json"]
     planned = harden(*options, "--dry-run")
     ended = harden(*options)
     assert ended.code == 0, ended.err
     assert ended.json["guarantees"] == planned.json["guarantees"]
     assert scopes(ended.json)["end_to_end"] == "inf"
-    weights = {"model.safetensors": file_sha256(checkpoint_folder / "model.safetensors")}
+    weights = {"model.safetensors": file_sha256(base / "model.safetensors")}
     found = events(tmp_path / "out")
     assert [event["kind"] for event in found] == ["plain", "read_model", "subsampled_gaussian"]
     assert found[1] == {"kind": "read_model", "stage": "anchored", "past": "declared", "weights": weights}

@@ -31,7 +31,8 @@ CASES = (
         name="recipe file without end",
         command=(*HARDEN, "--recipe", "/dev/zero"),
         said="recipe '/dev/zero' is not known. Join any of base, no-dp, redacted, decoys, fitted-decoys, jft, "
-        "dp-sgd, atdp, anchored, noise, interpolate by +, as in redacted+atdp.",
+        "dp-sgd, atdp, anchored, noise, interpolate, gradient-difference, npo, simnpo, rmu, negated by +, as in "
+        "redacted+atdp.",
     ),
     Case(
         name="recipe file with an unknown member",
@@ -75,10 +76,11 @@ CASES = (
     ),
     Case(
         name="setting unknown",
-        command=(*ATDP, "--set", "atdp.magic=1"),
-        said="atdp.magic is not an option. Choose one of epochs, optimizer, layers, annealing, warmup, restore-best, "
-        "release-noise, decoy-equality, beta, weight, target-share, strength, temperature, target, batch-size, "
-        "clip-norm, noise-multiplier, escalation, jitter, sigma-max, learning-rate, weight-decay, towards, floor.",
+        command=(*ATDP, "--set", "atdp.blue=1"),
+        said="atdp.blue is not an option. Choose one of epochs, optimizer, layers, annealing, warmup, restore-best, "
+        "release-noise, decoy-equality, beta, weight, target-share, strength, temperature, target, method, margin, "
+        "layer, steering, retain, batch-size, clip-norm, noise-multiplier, escalation, jitter, sigma-max, "
+        "learning-rate, weight-decay, towards, floor.",
     ),
     Case(
         name="noise for the default, which has none",

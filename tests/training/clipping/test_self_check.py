@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -160,24 +160,39 @@ def test_none_of_two_hundred_fine_tuned_models_is_refused(architecture: str) -> 
         assert select_engine(sharpened(architecture, seed), "auto", ignore).name == "bookkeeping"
 
 
-def ill_conditioned() -> Any:
-    """A model whose gradients of single records are wrong by more than 1e-4 in fp32."""
+def saturated(draw: int) -> Any:
+    """A Llama whose attention takes all but one token, where small errors of a score decide which one."""
     model = build("Llama")
+    generator = torch.Generator().manual_seed(draw)
     with torch.no_grad():
         for layer in model.model.layers:
-            layer.self_attn.q_proj.weight.mul_(200)
-            layer.self_attn.k_proj.weight.mul_(200)
+            for projection in (layer.self_attn.q_proj, layer.self_attn.k_proj):
+                projection.weight.copy_(40 * torch.randn(projection.weight.shape, generator=generator))
     return model
+
+
+def rounding(model: Any) -> float:
+    """Of the sum that `loop` computes in fp32, over that in fp64."""
+    records = random_records(model)
+    with computing_in_double(model):
+        exact = loop.clipped_sum(model, records, 1.0)
+    return difference(loop.clipped_sum(model, records, 1.0), exact)
+
+
+@cache
+def ill_conditioned_draw() -> int:
+    """Which draw rounds badly depends on the processor."""
+    return next(draw for draw in range(100) if rounding(saturated(draw)) > 1e-4)
+
+
+def ill_conditioned() -> Any:
+    """A model whose gradients of single records are wrong by more than 1e-4 in fp32."""
+    return saturated(ill_conditioned_draw())
 
 
 def test_a_model_whose_gradients_round_badly_is_no_fault_of_the_engine() -> None:
     model = ill_conditioned()
-    records = random_records(model)
-    with computing_in_double(model):
-        exact = loop.clipped_sum(model, records, 1.0)
-    rounded = loop.clipped_sum(model, records, 1.0)
-    assert difference(rounded, exact) > 1e-4
-    assert difference(engine_for("Llama")(model, records, 1.0), rounded) > 1e-4, "what was compared before"
+    assert rounding(model) > 1e-4
     with untouched(model):
         assert select_engine(model, "bookkeeping", ignore).name == "bookkeeping"
 
