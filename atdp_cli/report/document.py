@@ -325,7 +325,8 @@ class PrivateReport(Frozen):
     Attributes:
         decoyed_perplexity: The same on held-out records with decoys drawn uniformly from public lists, alike in every
             run; null where a contextual tier flags words that have none.
-        value_ranks: How the model ranks flagged values; null where its start's past is public, or nothing reads decoys.
+        value_ranks: How the model ranks flagged values; null where neither its past nor a stage read raw text without
+            protection, or nothing reads decoys.
         sensitive_share: Of the held-out tokens, in [0, 1].
         planted_canaries: How many training records carry each canary of the manifest; null without one.
         flagged_spans: Flagged spans of the training records.

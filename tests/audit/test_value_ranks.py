@@ -10,7 +10,7 @@ import torch
 from scipy.stats import binom
 from transformers import PreTrainedModel
 
-from atdp_cli.audit.memory.value_ranks import DECOYS, FlaggedValue, compare_ranks, value_ranks
+from atdp_cli.audit.memory.value_ranks import DECOYS, FlaggedValue, compare_ranks, tokenise_values, value_ranks
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.text.detection.spans import Span, Tier
 from atdp_cli.text.redaction.decoys import Choose, decoy, uniformly
@@ -62,10 +62,14 @@ def learn(model: PreTrainedModel, checkpoint: Checkpoint, texts: Sequence[str]) 
             optimizer.zero_grad()
 
 
+def ranks_of(checkpoint: Checkpoint, given: Sequence[FlaggedValue], choose: Choose) -> tuple[float, ...]:
+    return value_ranks(checkpoint.model, tokenise_values(checkpoint.tokenizer, given, choose))
+
+
 def test_a_rank_is_the_share_of_decoys_that_are_likelier(checkpoint: Checkpoint) -> None:
     given = values(5, 1)
     choose = draws(3)
-    for value, rank in zip(given, value_ranks(checkpoint.model, checkpoint.tokenizer, given, draws(3)), strict=True):
+    for value, rank in zip(given, ranks_of(checkpoint, given, draws(3)), strict=True):
         others = [up_to_value(decoy(value.text, (value.span,), choose)) for _ in range(DECOYS)]
         true = log_p(checkpoint, value.text[: value.span.end])
         assert rank == pytest.approx(np.mean([log_p(checkpoint, other) > true for other in others]))
@@ -74,9 +78,9 @@ def test_a_rank_is_the_share_of_decoys_that_are_likelier(checkpoint: Checkpoint)
 def test_a_value_that_nothing_precedes_has_no_rank(checkpoint: Checkpoint) -> None:
     at_start = FlaggedValue(text="123456 is its number.", span=Span(0, 6, "NUMBER", "pattern", Tier.LOW_ENTITY))
     given = [at_start, *values(1, 1)]
-    assert len(value_ranks(checkpoint.model, checkpoint.tokenizer, given, draws(1))) == 2
+    assert len(ranks_of(checkpoint, given, draws(1))) == 2
     checkpoint.tokenizer.bos_token = None
-    assert len(value_ranks(checkpoint.model, checkpoint.tokenizer, given, draws(1))) == 1
+    assert len(ranks_of(checkpoint, given, draws(1))) == 1
 
 
 def test_a_model_that_prefers_nothing_ranks_all_in_the_middle(checkpoint: Checkpoint) -> None:
@@ -84,7 +88,7 @@ def test_a_model_that_prefers_nothing_ranks_all_in_the_middle(checkpoint: Checkp
         for parameter in checkpoint.model.parameters():
             parameter.zero_()
     given = [FlaggedValue(text="abc 12 de", span=Span(4, 6, "NUMBER", "pattern", Tier.LOW_ENTITY))] * 3
-    ranks = value_ranks(checkpoint.model, checkpoint.tokenizer, given, draws(1))
+    ranks = ranks_of(checkpoint, given, draws(1))
     lengths = {len(checkpoint.tokenizer(f"abc {number:02} de")["input_ids"]) for number in range(100)}
     assert len(lengths) > 1 or ranks == (0.5, 0.5, 0.5)
 
@@ -93,7 +97,7 @@ def test_what_was_learnt_by_heart_ranks_first_and_the_rest_as_before(checkpoint:
     training, held_out = values(12, 1), values(40, 2)
     learn(checkpoint.model, checkpoint, [value.text for value in training])
     checkpoint.model.eval()
-    ranks = [value_ranks(checkpoint.model, checkpoint.tokenizer, each, draws(5)) for each in (training, held_out)]
+    ranks = [ranks_of(checkpoint, each, draws(5)) for each in (training, held_out)]
     compared = compare_ranks(*ranks)
     assert compared.training < 0.2 < compared.held_out
     assert compared.p_value < 1e-4
@@ -102,7 +106,7 @@ def test_what_was_learnt_by_heart_ranks_first_and_the_rest_as_before(checkpoint:
 
 def test_where_neither_was_read_small_p_values_are_as_rare_as_they_say(checkpoint: Checkpoint) -> None:
     """However the values are split into training and held-out records."""
-    ranks = list(value_ranks(checkpoint.model, checkpoint.tokenizer, values(60, 7), draws(2)))
+    ranks = list(ranks_of(checkpoint, values(60, 7), draws(2)))
     dice, splits = random.Random(4), 400
     p_values = []
     for _ in range(splits):

@@ -292,18 +292,25 @@ def test_no_record_is_in_two_samples_and_canaries_are_in_none(place: Place, leak
     ranked = data.yardstick.ranked
     assert ranked is not None
     assert len(ranked.searched) == 2
-    samples = [{id(value.text) for value in sample} for sample in (ranked.training, *ranked.searched, ranked.held_out)]
+    samples = [
+        {id(each.value.text) for each in sample} for sample in (ranked.training, *ranked.searched, ranked.held_out)
+    ]
     assert all(samples)
     assert sum(map(len, samples)) == len(set.union(*samples))
     texts = [flagged.record.text for flagged in data.held_out_records]
-    assert {value.text for value in ranked.held_out} <= set(texts)
+    assert {each.value.text for each in ranked.held_out} <= set(texts)
 
 
 def test_a_recipe_that_memorises_first_is_searched_for_a_rate_that_forgets(place: Place) -> None:
-    stages = (*parse_recipe("no-dp"), *recipe())
-    [_, last] = plan_request(tuned(place).replace(recipe=stages)).plan.training
+    """Though its start is public."""
+    request = tuned(place).replace(recipe=(*parse_recipe("no-dp"), *recipe()))
+    [_, last] = plan_request(request).plan.training
     assert isinstance(last.search, RangeTest)
     assert (last.stage.warmup, last.stage.restore_best) == (WARMUP, None)
+    done = finished(request)
+    assert public_entry(done)["chosen_on"] == "raw"
+    assert len(p_values(done)) == public_entry(done)["trials"] >= 1
+    assert report(done)["value_ranks"] is not None
 
 
 def test_a_range_test_that_is_interrupted_leaves_the_start_as_it_was(place: Place, leaky: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import mannwhitneyu
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from atdp_cli.audit.memory.decoy_scores import score_tails, tokenise_tails
+from atdp_cli.audit.memory.decoy_scores import Tails, score_tails, tokenise_tails
 from atdp_cli.text.detection.spans import Span, merge
 from atdp_cli.text.redaction.decoys import Choose, decoy
 
@@ -86,21 +86,35 @@ def compare_ranks(training: Sequence[float], held_out: Sequence[float]) -> Compa
     )
 
 
-def value_ranks(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, values: Sequence[FlaggedValue], choose: Choose
-) -> tuple[float, ...]:
-    """For each value the share of its decoys that the model finds likelier, ties half; the model must be in eval mode.
+@dataclass(frozen=True, kw_only=True)
+class TokenisedValue:
+    """A flagged value with the tokens of what it is ranked among: itself and its decoys, after the text before it."""
 
-    What is compared is the log-probability of the value after the characters before it. Values that nothing precedes
-    have no rank: those at the start of a record, for a tokenizer without a start token.
+    value: FlaggedValue
+    tails: Tails
+
+
+def tokenise_values(
+    tokenizer: PreTrainedTokenizerFast, values: Sequence[FlaggedValue], choose: Choose
+) -> tuple[TokenisedValue, ...]:
+    """The values that have a rank. Those at the start of a record have none for a tokenizer without a start token.
 
     Args:
         choose: Draws the decoys, from their shapes alone.
     """
     tokenised = [
-        tokenise_tails(tokenizer, value.text[: value.span.start], list(_surfaces(value, choose))) for value in values
+        (value, tokenise_tails(tokenizer, value.text[: value.span.start], list(_surfaces(value, choose))))
+        for value in values
     ]
-    scores = score_tails(model, [tails for tails in tokenised if tails is not None])
+    return tuple(TokenisedValue(value=value, tails=tails) for value, tails in tokenised if tails is not None)
+
+
+def value_ranks(model: PreTrainedModel, values: Sequence[TokenisedValue]) -> tuple[float, ...]:
+    """For each value the share of its decoys that the model finds likelier, ties half; the model must be in eval mode.
+
+    What is compared is the log-probability of the value after the characters before it.
+    """
+    scores = score_tails(model, [value.tails for value in values])
     return tuple(float(np.mean((own[1:] > own[0]) + (own[1:] == own[0]) / 2)) for own in scores)
 
 

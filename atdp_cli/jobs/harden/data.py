@@ -107,7 +107,7 @@ def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify
     yardstick = Yardstick(
         held_out=_held_out(held_out_records, encoding),
         decoyed=_held_out_with_decoys(held_out_records, encoding),
-        ranked=pick_ranked(planned, trained, held_out_records, encoding.chat)
+        ranked=pick_ranked(planned, trained, held_out_records, encoding)
         if Text.DECOY in texts and with_sentence
         else None,
     )

@@ -32,7 +32,8 @@ class Yardstick:
     Attributes:
         held_out: Windows of the held-out records as they are.
         decoyed: The same with decoys drawn uniformly; none where spans of a contextual tier have no decoys.
-        ranked: None where the start is public, nothing reads decoys, or no training or no held-out record has a value.
+        ranked: None where raw text can't have been memorised, nothing reads decoys, or no training or no held-out
+            record has a value with a rank.
     """
 
     held_out: Sequence[Window]
@@ -51,13 +52,10 @@ class Measured:
 
 def measure(checkpoint: Checkpoint, on: Yardstick) -> Measured:
     """Measure a model, which must be in eval mode."""
-    ranks = None
-    if on.ranked is not None:
-        ranks = reported_ranks(checkpoint.model, checkpoint.tokenizer, on.ranked)
     return Measured(
         raw=perplexity(checkpoint.model, on.held_out),
         decoyed=perplexity(checkpoint.model, on.decoyed) if on.decoyed else None,
-        ranks=ranks,
+        ranks=None if on.ranked is None else reported_ranks(checkpoint.model, on.ranked),
     )
 
 

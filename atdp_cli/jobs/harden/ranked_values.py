@@ -3,20 +3,21 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedModel
 
 from atdp_cli.audit.manifest import Manifest
 from atdp_cli.audit.memory.value_ranks import (
     ComparedRanks,
     FlaggedValue,
+    TokenisedValue,
     compare_ranks,
     pick_alike,
     pick_values,
+    tokenise_values,
     value_ranks,
 )
-from atdp_cli.jobs.harden.encoding import FlaggedRecord, as_read
+from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, as_read
 from atdp_cli.jobs.harden.request import Planned
-from atdp_cli.model.chat import ChatTemplate
 from atdp_cli.privacy.ledger import unprotected_past
 from atdp_cli.runs.streams import public_draws
 from atdp_cli.text.redaction.decoys import uniformly
@@ -28,38 +29,43 @@ SEARCHED_SAMPLES = 2
 
 @dataclass(frozen=True, kw_only=True)
 class RankedValues:
-    """Flagged values by which a model shows what it remembers, one a record.
+    """Flagged values by which a model shows what it remembers, one a record, with their decoys.
 
     Attributes:
-        training: Of training records.
+        training: Of training records; at least one.
+        held_out: Of held-out records, with the same labels as far as there are; at least one.
         searched: Samples of other training records, by which a learning rate is chosen and then confirmed; none where
-            nothing is searched by them.
-        held_out: Of held-out records, with the same labels as far as there are.
+            nothing is searched by them. None of them is empty.
     """
 
-    training: Sequence[FlaggedValue]
-    held_out: Sequence[FlaggedValue]
-    searched: tuple[Sequence[FlaggedValue], ...] = ()
+    training: Sequence[TokenisedValue]
+    held_out: Sequence[TokenisedValue]
+    searched: tuple[Sequence[TokenisedValue], ...] = ()
 
 
 def pick_ranked(
-    planned: Planned, trained: Sequence[FlaggedRecord], held_out: Sequence[FlaggedRecord], chat: ChatTemplate | None
+    planned: Planned, trained: Sequence[FlaggedRecord], held_out: Sequence[FlaggedRecord], encoding: Encoding
 ) -> RankedValues | None:
-    """The values of a run; None where its start has a public past, or no training or no held-out record has a value.
+    """The values of a run; None where nothing can have been memorised, or no training or no held-out record has one.
 
     The samples of training records take turns, so that no record is in two of them.
     """
-    if not unprotected_past(planned.plan.ledger.prior, planned.inherited):
+    ledger = planned.plan.ledger
+    if not unprotected_past(ledger.prior, planned.inherited) and not unprotected_past(ledger.prior, ledger):
         return None
     searched = any(isinstance(stage.search, RangeTest) for stage in planned.plan.training)
     training, control = (
-        [as_read(flagged, chat) for flagged in records] for records in (_unplanted(trained, planned.manifest), held_out)
+        [as_read(flagged, encoding.chat) for flagged in records]
+        for records in (_unplanted(trained, planned.manifest), held_out)
     )
     samples = 1 + SEARCHED_SAMPLES * searched
-    values = pick_values(training, most=samples * RANKED_VALUES)
-    if not values or not (alike := pick_alike(control, values, most=RANKED_VALUES)):
+    values = _tokenised(pick_values(training, most=samples * RANKED_VALUES), encoding)
+    if not values:
         return None
+    alike = _tokenised(pick_alike(control, [each.value for each in values], most=RANKED_VALUES), encoding)
     own, *others = (values[sample::samples] for sample in range(samples))
+    if not alike:
+        return None
     return RankedValues(training=own, held_out=alike, searched=tuple(each for each in others if each))
 
 
@@ -69,24 +75,18 @@ def _unplanted(records: Sequence[FlaggedRecord], manifest: Manifest | None) -> S
     return [flagged for flagged in records if flagged.record.id not in places]
 
 
-def reported_ranks(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, ranked: RankedValues
-) -> ComparedRanks | None:
-    """The ranks that the report has; None where no value has one. The model must be in eval mode."""
-    training, held_out = (_ranks(model, tokenizer, each) for each in (ranked.training, ranked.held_out))
-    return compare_ranks(training, held_out) if training and held_out else None
+def _tokenised(values: Sequence[FlaggedValue], encoding: Encoding) -> tuple[TokenisedValue, ...]:
+    """With the same decoys in every run."""
+    return tokenise_values(encoding.tokenizer, values, uniformly(public_draws("ranked decoys")))
 
 
-def rank_tests(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, ranked: RankedValues) -> Iterator[float]:
+def reported_ranks(model: PreTrainedModel, ranked: RankedValues) -> ComparedRanks:
+    """The ranks that the report has. The model must be in eval mode."""
+    return compare_ranks(value_ranks(model, ranked.training), value_ranks(model, ranked.held_out))
+
+
+def rank_tests(model: PreTrainedModel, ranked: RankedValues) -> Iterator[float]:
     """The p-value of each sample that a search looks at, as `ComparedRanks` has it; the model must be in eval mode."""
-    held_out = _ranks(model, tokenizer, ranked.held_out)
+    held_out = value_ranks(model, ranked.held_out)
     for values in ranked.searched:
-        ranks = _ranks(model, tokenizer, values)
-        yield compare_ranks(ranks, held_out).p_value if ranks and held_out else 1.0
-
-
-def _ranks(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, values: Sequence[FlaggedValue]
-) -> tuple[float, ...]:
-    """With the same decoys whenever it is called."""
-    return value_ranks(model, tokenizer, values, uniformly(public_draws("ranked decoys")))
+        yield compare_ranks(value_ranks(model, values), held_out).p_value

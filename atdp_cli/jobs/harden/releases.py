@@ -134,8 +134,7 @@ def _search(run: TrialRun, search: Search | RangeTest, context: StageContext) ->
     if ranked is None or not ranked.searched:
         run.notify(FellBack(what=f"stage {run.plan.stage.name}", reason=NOTHING_TO_RANK))
         return None
-    tokenizer = context.data.encoding.tokenizer
-    return range_test_stage(run, search, lambda: rank_tests(context.model, tokenizer, ranked))
+    return range_test_stage(run, search, lambda: rank_tests(context.model, ranked))
 
 
 def held_out_decoys(plan: StagePlan, context: StageContext, progress: Progress) -> Sequence[Window]:
