@@ -9,6 +9,7 @@ from atdp_cli.jobs.harden.auto import EPSILON, RECIPE
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import DPSGD, RECIPES, Recipe, mechanism_of, parse_recipe
 from atdp_cli.training.settings import apply_settings, parse_setting
+from atdp_cli.training.tuning.search import WARMUP
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +81,12 @@ DEFAULT = "default"
 def default_step(settings: Sequence[str] = (), epsilon: float | None = EPSILON) -> Step:
     """The run of `harden` without --recipe, with these settings."""
     return Step(part=RECIPE, settings=tuple(settings), epsilon=epsilon, by_default=True)
+
+
+def tuned_no_dp(rate: str) -> Step:
+    """Training without protection that warms up and anneals as the default does, at an η that was searched for it."""
+    settings = (f"learning-rate={rate}", "annealing=linear", f"warmup={WARMUP}")
+    return Step(part="no-dp", settings=tuple(f"no-dp.{setting}" for setting in settings))
 
 
 def system_of(recipe: str, settings: Sequence[str] = (), lora_rank: int | None = None) -> System:

@@ -9,7 +9,6 @@ figure.
 """
 
 import argparse
-import json
 import platform
 import sys
 import time
@@ -20,22 +19,17 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from atdp_cli.audit.canary import parse_template
-from atdp_cli.errors import AtdpError
 from atdp_cli.jobs.harden.recipes import CONTROLS, PAPER
 from atdp_cli.text.detection.spans import Tier
 from examples.experiments.experiment import Experiment
 from examples.experiments.figures import Row, cost_figure, exposure_figure, markdown, perplexity_figure, results
+from examples.experiments.script import exit_code, progress, write_json
 from examples.experiments.systems import ABLATIONS, System, system_of
 from examples.experiments.table import measure
 
 
 def main() -> int:
-    arguments = parser().parse_args()
-    try:
-        return run(arguments)
-    except AtdpError as error:
-        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
-        return error.exit_code
+    return exit_code(run, parser().parse_args())
 
 
 def parser() -> argparse.ArgumentParser:
@@ -66,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     started = time.monotonic()
     experiment = Experiment(
         model=arguments.model,
@@ -79,9 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
         setting=arguments.setting,
         records=arguments.records,
     )
-    rows = measure(experiment, systems_of(arguments), workers=arguments.jobs, say=lambda text: say(text, started))
+    rows = measure(experiment, systems_of(arguments), workers=arguments.jobs, say=progress())
     write(arguments, experiment, rows, time.monotonic() - started)
-    return 0
 
 
 def systems_of(arguments: argparse.Namespace) -> tuple[System, ...]:
@@ -107,7 +100,7 @@ def write(arguments: argparse.Namespace, experiment: Experiment, rows: Sequence[
         python=platform.python_version(),
     )
     out = experiment.out
-    (out / f"{name}.json").write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_json(out / f"{name}.json", told)
     (out / f"{arguments.ablation or 'table'}.md").write_text(markdown(rows), encoding="utf-8")
     if arguments.ablation == "cost":
         (out / "cost.svg").write_text(cost_figure(rows), encoding="utf-8")
@@ -128,11 +121,6 @@ def command(arguments: argparse.Namespace) -> str:
     if arguments.rows:
         parts.append(f"--rows {' '.join(arguments.rows)}")
     return " ".join([*parts, f"--model {arguments.model.name}", f"--corpus {arguments.corpus.name}"])
-
-
-def say(text: str, started: float) -> None:
-    """A line of progress."""
-    print(f"{time.monotonic() - started:6.0f} s  {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

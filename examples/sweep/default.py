@@ -11,10 +11,8 @@ same seed. What was found: results.json and table.md. A run that was interrupted
 """
 
 import argparse
-import json
 import math
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +22,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from atdp_cli.audit.exposure import bootstrap
-from atdp_cli.errors import AtdpError
 from examples.experiments.experiment import Experiment
 from examples.experiments.figures import Row, markdown, results
-from examples.experiments.systems import Step, System, default_step
+from examples.experiments.script import exit_code, progress, write_results
+from examples.experiments.systems import Step, System, default_step, tuned_no_dp
 from examples.experiments.table import Measured, measure, measured
 
 NO_DP, DEFAULT, AFTER = "no-dp", "the default", "no-dp, then the default"
-TUNED = ("annealing=linear", "warmup=0.1")
-"""Of `no-dp`, as of the default where --tune is on, which also ends with its best epoch."""
-
 EXACT = "release-noise=0.05"
 """Frequencies nearly as they are, ε in the hundreds."""
 
@@ -41,13 +36,7 @@ GOAL = {"bits": 2.0, "unflagged": 1.02, "all": 1.05, "over_exact": 1.01, "second
 
 
 def main() -> int:
-    arguments = parser().parse_args()
-    try:
-        compare(arguments)
-    except AtdpError as error:
-        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return exit_code(compare, parser().parse_args())
 
 
 def parser() -> argparse.ArgumentParser:
@@ -69,9 +58,7 @@ def parser() -> argparse.ArgumentParser:
 
 def systems(arguments: argparse.Namespace) -> tuple[System, ...]:
     """What is compared; `no-dp` first."""
-    plain = Step(
-        part=NO_DP, settings=tuple(f"{NO_DP}.{option}" for option in (f"learning-rate={arguments.rate}", *TUNED))
-    )
+    plain = tuned_no_dp(arguments.rate)
     found = (System(name=NO_DP, steps=(plain,)), System(name=DEFAULT, steps=(bare(),)))
     if arguments.parts:
         equal = System(name=f"{DEFAULT}, equal values equal", steps=(bare("decoy-equality=record"),))
@@ -87,7 +74,6 @@ def bare(*options: str) -> Step:
 
 def compare(arguments: argparse.Namespace) -> None:
     """Run, audit and write the table."""
-    began = time.monotonic()
     experiment = Experiment(
         model=arguments.model,
         corpus=arguments.corpus,
@@ -100,17 +86,12 @@ def compare(arguments: argparse.Namespace) -> None:
         attacked=True,
     )
     compared = systems(arguments)
-    rows = measure(experiment, compared, workers=arguments.jobs, say=lambda text: say(text, began))
+    rows = measure(experiment, compared, workers=arguments.jobs, say=progress())
     runs = {each.name: [measured(experiment, each, seed + 1) for seed in range(arguments.seeds)] for each in compared}
     reached = [over(row, runs[row.recipe], runs[NO_DP]) for row in rows]
     settings = {name: getattr(arguments, name) for name in ("rate", "records", "seeds", "canaries", "repeats")}
     document = results(rows, goal=GOAL, settings=settings, reached=reached)
-    text = f"{markdown(rows)}\n{table(reached)}"
-    (arguments.out / "results.json").write_text(
-        json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-    (arguments.out / "table.md").write_text(text, encoding="utf-8")
-    print(text)
+    write_results(arguments.out, document, f"{markdown(rows)}\n{table(reached)}")
 
 
 def over(row: Row, runs: list[Measured], plain: list[Measured]) -> dict[str, Any]:
@@ -183,11 +164,6 @@ def table(reached: list[dict[str, Any]]) -> str:
 
 def _with_interval(share: dict[str, float]) -> str:
     return f"{share['mean']:.3f} ({share['low']:.3f} to {share['high']:.3f})"
-
-
-def say(text: str, began: float) -> None:
-    """A line of progress."""
-    print(f"{time.monotonic() - began:6.0f} s  {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,9 @@ where it stopped.
 """
 
 import argparse
-import json
 import math
 import re
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +20,11 @@ from typing import Any
 # The experiments are beside this folder, and other distributions have a package of that name.
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from atdp_cli.errors import AtdpError
 from atdp_cli.report.charts import Curve, Panel, chart
 from atdp_cli.text.detection.spans import Tier
 from examples.experiments.experiment import Experiment
 from examples.experiments.figures import Row, exposure_figure, markdown, results
+from examples.experiments.script import exit_code, progress, write_results
 from examples.experiments.systems import Step, System
 from examples.experiments.table import measure
 
@@ -49,12 +47,7 @@ COMPARED = ("atdp", "noise", "anchored", "interpolate")
 
 
 def main() -> int:
-    arguments = parser().parse_args()
-    try:
-        return sweep(arguments)
-    except AtdpError as error:
-        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
-        return error.exit_code
+    return exit_code(sweep, parser().parse_args())
 
 
 def parser() -> argparse.ArgumentParser:
@@ -176,8 +169,8 @@ def in_order(epsilon: float, *parts: str) -> System:
     return System(name="+".join((NO_DP, *parts)), steps=(step(NO_DP), *(steps[part] for part in parts)))
 
 
-def sweep(arguments: argparse.Namespace) -> int:
-    started = time.monotonic()
+def sweep(arguments: argparse.Namespace) -> None:
+    say = progress()
     every = (few if arguments.few else many)(arguments.epsilon)
     systems = tuple(one for one in every if one.name == NO_DP or re.search(arguments.match, one.name))
     everything = Experiment(
@@ -191,11 +184,11 @@ def sweep(arguments: argparse.Namespace) -> int:
         allow=tuple(arguments.allow),
         attacked=True,
     )
-    explored = measure(everything, systems, workers=arguments.jobs, say=lambda text: say(f"explore, {text}", started))
+    explored = measure(everything, systems, workers=arguments.jobs, say=lambda text: say(f"explore, {text}"))
     names = {NO_DP, *best(explored, systems, arguments.best), *matched(explored, systems)}
     chosen = [system for system in systems if system.name in names]
     again = replace(everything, out=arguments.out / "confirm", seeds=arguments.seeds)
-    confirmed = measure(again, chosen, workers=arguments.jobs, say=lambda text: say(f"confirm, {text}", started))
+    confirmed = measure(again, chosen, workers=arguments.jobs, say=lambda text: say(f"confirm, {text}"))
     told = {
         "goal": {"exposure": EXPOSURE, "perplexity": PERPLEXITY, "epsilon": arguments.epsilon},
         "explored": results(explored)["rows"],
@@ -210,15 +203,10 @@ def sweep(arguments: argparse.Namespace) -> int:
         f"{markdown(confirmed)}\n## The goal\n\n{goals(confirmed)}\n"
         f"## All of them, one seed\n\n{markdown(explored)}\n## How far they are\n\n{goals(explored)}"
     )
-    for name, text in {
-        "results.json": json.dumps(results(confirmed, **told), indent=2, ensure_ascii=False) + "\n",
-        "table.md": table,
-        "exposure.svg": exposure_figure(confirmed, POOL),
-        "tradeoff.svg": tradeoff(explored, systems),
-    }.items():
-        (arguments.out / name).write_text(text, encoding="utf-8")
-    print(table)
-    return 0
+    pictures = {"exposure": exposure_figure(confirmed, POOL), "tradeoff": tradeoff(explored, systems)}
+    for name, picture in pictures.items():
+        (arguments.out / f"{name}.svg").write_text(picture, encoding="utf-8")
+    write_results(arguments.out, results(confirmed, **told), table)
 
 
 def best(rows: Sequence[Row], systems: Sequence[System], count: int) -> tuple[str, ...]:
@@ -344,11 +332,6 @@ def _rate_alone(system: System) -> bool:
         return False
     options = {text.partition(".")[2].partition("=")[0] for text in system.steps[1].settings}
     return options <= {"learning-rate", "beta", "annealing", "noise-multiplier"}
-
-
-def say(text: str, started: float) -> None:
-    """A line of progress."""
-    print(f"{time.monotonic() - started:6.0f} s  {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

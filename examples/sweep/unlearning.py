@@ -9,20 +9,18 @@ results.json and table.md have what was found. A run that was interrupted goes o
 """
 
 import argparse
-import json
 import re
 import sys
-import time
 from itertools import product
 from pathlib import Path
 
 # The experiments are beside this folder, and other distributions have a package of that name.
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from atdp_cli.errors import AtdpError
 from examples.experiments.experiment import Experiment
 from examples.experiments.figures import markdown, results
-from examples.experiments.systems import Step, System, default_step
+from examples.experiments.script import exit_code, progress, write_results
+from examples.experiments.systems import Step, System, default_step, tuned_no_dp
 from examples.experiments.table import measure
 
 NO_DP, DEFAULT = "no-dp", "no-dp, then the default"
@@ -41,13 +39,7 @@ METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def main() -> int:
-    arguments = parser().parse_args()
-    try:
-        compare(arguments)
-    except AtdpError as error:
-        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return exit_code(compare, parser().parse_args())
 
 
 def parser() -> argparse.ArgumentParser:
@@ -67,8 +59,7 @@ def parser() -> argparse.ArgumentParser:
 
 def systems(arguments: argparse.Namespace) -> tuple[System, ...]:
     """`no-dp`, the default after it, and the methods after it with their settings."""
-    tuned = (f"learning-rate={arguments.rate}", "annealing=linear", "warmup=0.1")
-    plain = Step(part=NO_DP, settings=tuple(f"{NO_DP}.{setting}" for setting in tuned))
+    plain = tuned_no_dp(arguments.rate)
     rows = [System(name=NO_DP, steps=(plain,)), System(name=DEFAULT, steps=(plain, default_step()))]
     for method, (option, values) in METHODS.items():
         trained = "forget" if method == "negated" else method
@@ -82,7 +73,6 @@ def systems(arguments: argparse.Namespace) -> tuple[System, ...]:
 
 def compare(arguments: argparse.Namespace) -> None:
     """Run, audit and write the table."""
-    began = time.monotonic()
     experiment = Experiment(
         model=arguments.model,
         corpus=arguments.corpus,
@@ -94,17 +84,9 @@ def compare(arguments: argparse.Namespace) -> None:
         attacked=True,
     )
 
-    def say(text: str) -> None:
-        print(f"{time.monotonic() - began:6.0f} s  {text}", file=sys.stderr, flush=True)
-
-    rows = measure(experiment, systems(arguments), workers=arguments.jobs, say=say)
+    rows = measure(experiment, systems(arguments), workers=arguments.jobs, say=progress())
     settings = {name: getattr(arguments, name) for name in ("rate", "first", "match", "seeds", "canaries")}
-    document, table = results(rows, settings=settings), markdown(rows)
-    (arguments.out / "results.json").write_text(
-        json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-    (arguments.out / "table.md").write_text(table, encoding="utf-8")
-    print(table)
+    write_results(arguments.out, results(rows, settings=settings), markdown(rows))
 
 
 if __name__ == "__main__":

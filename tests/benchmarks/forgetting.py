@@ -21,7 +21,7 @@ from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.report.document import REPORT_FILE
 from atdp_cli.training.tuning.range_test import FACTORS
 from examples.experiments.experiment import Experiment, Node, folder_of
-from examples.experiments.systems import Step, System, default_step
+from examples.experiments.systems import Step, System, default_step, tuned_no_dp
 from examples.experiments.table import measure, measured
 from tests.benchmarks.stages import QUICKSTART
 
@@ -48,8 +48,7 @@ def main() -> None:
 
 def systems() -> tuple[System, ...]:
     """`no-dp`, and what follows it."""
-    tuned = (f"learning-rate={RATE:g}", "annealing=linear", "warmup=0.1")
-    plain = Step(part=NO_DP, settings=tuple(f"no-dp.{setting}" for setting in tuned))
+    plain = tuned_no_dp(f"{RATE:g}")
     rates = [f"{RATE * factor:.3g}" for factor in FACTORS]
     at_rate = [
         Step(part="fitted-decoys", settings=(f"fitted-decoys.learning-rate={each}",), epsilon=3) for each in rates

@@ -1,0 +1,43 @@
+"""What the scripts of tables have in common: their exit code, lines of progress, and the files of their results."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from atdp_cli.errors import AtdpError
+
+
+def exit_code(run: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> int:
+    """Run a script; what a user can mend ends it with one line."""
+    try:
+        run(arguments)
+    except AtdpError as error:
+        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def progress() -> Callable[[str], None]:
+    """Prints a line with the seconds since now."""
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - began:6.0f} s  {text}", file=sys.stderr, flush=True)
+
+    return say
+
+
+def write_json(path: Path, document: dict[str, Any]) -> None:
+    """Results as data."""
+    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_results(out: Path, document: dict[str, Any], table: str) -> None:
+    """Write results.json and table.md, and print the table."""
+    write_json(out / "results.json", document)
+    (out / "table.md").write_text(table, encoding="utf-8")
+    print(table)
