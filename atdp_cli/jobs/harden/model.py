@@ -29,7 +29,7 @@ from atdp_cli.training.distributed.ranks import local_items
 from atdp_cli.training.execution import Precision
 from atdp_cli.training.objectives.fit import check_stage
 from atdp_cli.training.precision import check_precision
-from atdp_cli.training.recipe import Interpolate, Train
+from atdp_cli.training.recipe import DPSGD, Interpolate, Train, mechanism_of
 
 SHARDED_TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "bfloat16": 5e-2}
 """Between gradients of a whole and of a sharded model, relative to their length."""
@@ -37,7 +37,7 @@ SHARDED_TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "bfloat16": 5e-2}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoadedModel:
-    """A checkpoint ready to train, and the clipping engine that agreed with `loop` on it.
+    """A checkpoint ready to train, and the clipping engine that agreed with `loop` on it; `loop` if nothing clips.
 
     Attributes:
         reference: The public model that some stages read, or that canaries are compared with; frozen, in eval mode.
@@ -77,7 +77,7 @@ def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
         broadcast_(request.ranks, [parameter.detach() for parameter in trainable(model)])
     engine = select_engine(
         model,
-        request.engine,
+        request.engine if _uses_engine(request) else "loop",
         notify,
         tokens=request.microbatch,
         ranks=request.ranks,
@@ -91,6 +91,11 @@ def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
         reference=reference,
         pipeline=_load_detector(request, checkpoint),
     )
+
+
+def _uses_engine(request: HardenRequest) -> bool:
+    """Whether an engine sums gradients. Where none does, none is compared with `loop`, which is itself not checked."""
+    return request.ranks.sharded or any(isinstance(mechanism_of(stage), DPSGD) for stage in request.recipe)
 
 
 def reads_one_text(checkpoint: Checkpoint) -> bool:

@@ -36,8 +36,11 @@ from atdp_cli.training.tuning.trials import trial_share
 SAMPLED_RECORDS = 64
 """Records whose length is measured, spread over those that are looked at."""
 
-TIMED_FILLS, MEASURED_FILLS = 1, 2
-"""Physical batches whose time, and whose memory, is measured, where a step has so many."""
+MEASURED_FILLS = 2
+"""Physical batches whose memory is measured, where a step has so many. At most one is timed."""
+
+TIMED_OPERATIONS = 2e11
+"""Floating-point operations of a timed batch, about: as many as take seconds on a processor, or fewer."""
 
 LONG_SECONDS = 0.5
 """What takes so long is timed once, as warming up is a small part of it."""
@@ -101,11 +104,21 @@ def one_step(examples: Sequence[Example], batch: int, tokens: int) -> tuple[Exam
 
 
 def _sample(
-    stage: StagePlan, request: HardenRequest, model: PreTrainedModel, examples: Sequence[Example], *, fills: int
+    stage: StagePlan, request: HardenRequest, model: PreTrainedModel, examples: Sequence[Example], *, fills: float
 ) -> tuple[Example, ...]:
+    """Records of a step of the stage, those of so many physical batches at most."""
     if not reads_records(stage.stage):
         return ()
-    return one_step(examples, stage.batch, fills * (request.microbatch or default_tokens(model)))
+    return one_step(examples, stage.batch, int(fills * (request.microbatch or default_tokens(model))))
+
+
+def _timed_fills(request: HardenRequest, model: PreTrainedModel) -> float:
+    """The part of a physical batch that is timed: all of it, unless the model is large.
+
+    A step takes six operations a parameter and token, two forwards and four backwards.
+    """
+    parameters = sum(int(parameter.numel()) for parameter in model.parameters())
+    return min(1.0, TIMED_OPERATIONS / (6 * parameters * (request.microbatch or default_tokens(model))))
 
 
 def _stage_seconds(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, examples: Sequence[Example]) -> float:
@@ -115,7 +128,7 @@ def _stage_seconds(stage: StagePlan, request: HardenRequest, loaded: LoadedModel
         step = parameters * _seconds_a_parameter()
         if stage.noise_multipliers:
             step += parameters * _seconds_a_normal() / ranks.size
-        if sample := _sample(stage, request, model, examples, fills=TIMED_FILLS):
+        if sample := _sample(stage, request, model, examples, fills=_timed_fills(request, model)):
             # A reference, or the start, runs forwards only, which is a third of a step.
             compares = reads_reference(stage.stage) or compares_with_start(stage.stage)
             passes = 4 / 3 if compares else 1.0
@@ -214,7 +227,8 @@ def _peak(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, example
     elif CLEAR.exists():
         CLEAR.write_text("5")
     with training_only(model, stage.stage.layers):
-        loaded.engine.run(model, _sample(stage, request, model, examples, fills=MEASURED_FILLS), 1.0)
+        if sample := _sample(stage, request, model, examples, fills=MEASURED_FILLS):
+            _gradient(stage, request, loaded, sample)
     return int(torch.cuda.max_memory_allocated(model.device)) if graphics else _process_bytes("VmHWM")
 
 
