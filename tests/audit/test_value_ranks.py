@@ -114,3 +114,11 @@ def test_where_neither_was_read_small_p_values_are_as_rare_as_they_say(checkpoin
         p_values.append(compare_ranks(ranks[:40], ranks[40:]).p_value)
     for level in (0.01, 0.05, 0.2):
         assert sum(p <= level for p in p_values) <= binom.ppf(1 - 1e-4, splits, level)
+
+
+def test_a_context_that_is_too_short_for_what_precedes_a_value_reads_less_of_it(checkpoint: Checkpoint) -> None:
+    """The small model has 64 positions, and up to 64 tokens before a value are read."""
+    before = "a z " * 60
+    span = Span(len(before), len(before) + 6, "NUMBER", "pattern", Tier.LOW_ENTITY)
+    [rank] = ranks_of(checkpoint, [FlaggedValue(text=before + "123456", span=span)], draws(1))
+    assert 0 <= rank <= 1

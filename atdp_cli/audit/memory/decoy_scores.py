@@ -9,6 +9,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from atdp_cli.audit.trie import has_rows
+from atdp_cli.model.checkpoint import context_length
 from atdp_cli.model.forward import Batch, logits_of, padded
 from atdp_cli.model.tokenizer import without_panic
 
@@ -69,13 +70,24 @@ def _shared(rows: Sequence[Ids]) -> int:
 
 @torch.inference_mode()
 def score_tails(model: PreTrainedModel, values: Sequence[Tails]) -> list[Floats]:
-    """log p of each value's tails, in nats, shape [tails]; the model must be in eval mode."""
+    """log p of each value's tails, in nats, shape [tails]; the model must be in eval mode.
+
+    Where the model's context is too short, less is read of what precedes them.
+    """
     scores: list[Floats] = [np.zeros(0)] * len(values)
+    values = [_fitting(value, context_length(model)) for value in values]
     for places in _batches(values):
         group = [values[place] for place in places]
         for place, own in zip(places, _score(model, group), strict=True):
             scores[place] = own
     return scores
+
+
+def _fitting(value: Tails, context: int) -> Tails:
+    """The tails after as much of their prefix as the context has room for, one token at least."""
+    longest = max(map(len, value.tails))
+    room = max(1, context - longest)
+    return Tails(prefix=value.prefix[-room:], tails=tuple(tail[: context - 1] for tail in value.tails))
 
 
 def _batches(values: Sequence[Tails]) -> Iterator[list[int]]:

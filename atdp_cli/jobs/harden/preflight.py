@@ -103,22 +103,20 @@ def one_step(examples: Sequence[Example], batch: int, tokens: int) -> tuple[Exam
     return tuple(chosen)
 
 
-def _sample(
-    stage: StagePlan, request: HardenRequest, model: PreTrainedModel, examples: Sequence[Example], *, fills: float
-) -> tuple[Example, ...]:
-    """Records of a step of the stage, those of so many physical batches at most."""
+def _sample(stage: StagePlan, examples: Sequence[Example], *, tokens: int) -> tuple[Example, ...]:
+    """Records of a step of the stage, of about so many tokens at most."""
     if not reads_records(stage.stage):
         return ()
-    return one_step(examples, stage.batch, int(fills * (request.microbatch or default_tokens(model))))
+    return one_step(examples, stage.batch, tokens)
 
 
-def _timed_fills(request: HardenRequest, model: PreTrainedModel) -> float:
-    """The part of a physical batch that is timed: all of it, unless the model is large.
+def _timed_tokens(request: HardenRequest, model: PreTrainedModel) -> int:
+    """Those of a physical batch, or fewer where the model is large.
 
     A step takes six operations a parameter and token, two forwards and four backwards.
     """
     parameters = sum(int(parameter.numel()) for parameter in model.parameters())
-    return min(1.0, TIMED_OPERATIONS / (6 * parameters * (request.microbatch or default_tokens(model))))
+    return min(request.microbatch or default_tokens(model), int(TIMED_OPERATIONS / (6 * parameters)))
 
 
 def _stage_seconds(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, examples: Sequence[Example]) -> float:
@@ -128,7 +126,7 @@ def _stage_seconds(stage: StagePlan, request: HardenRequest, loaded: LoadedModel
         step = parameters * _seconds_a_parameter()
         if stage.noise_multipliers:
             step += parameters * _seconds_a_normal() / ranks.size
-        if sample := _sample(stage, request, model, examples, fills=_timed_fills(request, model)):
+        if sample := _sample(stage, examples, tokens=_timed_tokens(request, model)):
             # A reference, or the start, runs forwards only, which is a third of a step.
             compares = reads_reference(stage.stage) or compares_with_start(stage.stage)
             passes = 4 / 3 if compares else 1.0
@@ -227,7 +225,8 @@ def _peak(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, example
     elif CLEAR.exists():
         CLEAR.write_text("5")
     with training_only(model, stage.stage.layers):
-        if sample := _sample(stage, request, model, examples, fills=MEASURED_FILLS):
+        measured = MEASURED_FILLS * (request.microbatch or default_tokens(model))
+        if sample := _sample(stage, examples, tokens=measured):
             _gradient(stage, request, loaded, sample)
     return int(torch.cuda.max_memory_allocated(model.device)) if graphics else _process_bytes("VmHWM")
 
