@@ -75,7 +75,8 @@ def score_tails(model: PreTrainedModel, values: Sequence[Tails]) -> list[Floats]
     Where the model's context is too short, less is read of what precedes them.
     """
     scores: list[Floats] = [np.zeros(0)] * len(values)
-    values = [_fitting(value, context_length(model)) for value in values]
+    context = context_length(model)
+    values = [_fitting(value, context) for value in values]
     for places in _batches(values):
         group = [values[place] for place in places]
         for place, own in zip(places, _score(model, group), strict=True):
