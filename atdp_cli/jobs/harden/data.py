@@ -93,6 +93,8 @@ def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify
     tokenizer = checkpoint.tokenizer
     check_alignment(tokenizer)
     encoding = _encoding(planned, checkpoint, streams)
+    if planned.manifest is not None:
+        _check_learnt(planned.manifest, encoding)
     with_sentence = reads_one_text(checkpoint)
     with main_process_first(request.ranks):
         flagged = flag_corpus(split, request, pipeline, notify)
@@ -115,7 +117,6 @@ def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify
     if planned.manifest is not None:
         # Where only decoys or placeholders are read the corpus must still be the one that was planted.
         raw = training.get(Text.RAW) or (encode(trained, Text.RAW, encoding) if training else ())
-        _check_learnt(planned.manifest, encoding)
         planted = _planted(planned.manifest, request.manifest, raw, tokenizer, notify)
     return RunData(
         pipeline=pipeline,
