@@ -3,11 +3,13 @@
 import json
 import math
 import multiprocessing
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, as_completed, wait
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import compress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 from atdp_cli.audit.manifest import read_manifest
@@ -25,11 +27,16 @@ from atdp_cli.training.recipe import Interpolate, reads_reference
 from examples.experiments.systems import Step, System, slug_of
 
 if TYPE_CHECKING:
-    from atdp_cli.audit.request import Attacks
+    from atdp_cli.audit.request import Attacks, AuditRequest, CanaryTargets
     from atdp_cli.jobs.harden.request import HardenRequest
 
 AUDITED, SENTENCE, TERMS = ".audit.json", ".sentence.json", "terms.txt"
 """What is appended to a model's folder for its audit and for a sentence's perplexity; and a list for the detector."""
+
+RELEARNT, ROUNDED = ".relearnt.audit.json", ".int8.audit.json"
+"""Likewise, for its audits after `MANY_STEPS` and in int8."""
+
+MANY_STEPS = 500
 
 Setting = Literal["detected", "missed", "no-miss"]
 """Whether the detector sees the canaries: as it does by itself, never (an allow list), or always (a deny list)."""
@@ -53,6 +60,7 @@ class Experiment:
         sentence: Looked at token by token beside the held-out records.
         attacked: Whether each model is also asked to continue the canaries' prefix, and audited again after it was
             fine-tuned on the held-out records.
+        attacked_harder: Whether that is also done for ten times as long, and with weights that were rounded to int8.
     """
 
     model: Path
@@ -69,6 +77,7 @@ class Experiment:
     valid: Path | None = None
     allow: tuple[Path, ...] = ()
     attacked: bool = False
+    attacked_harder: bool = False
     sentence: str = MADE_UP_SENTENCE
 
     def __post_init__(self) -> None:
@@ -294,22 +303,47 @@ def _by_default(request: "HardenRequest") -> "HardenRequest":
 def _audit(experiment: Experiment, nodes: Sequence[Node]) -> str | None:
     """Audit models of one seed. Why that failed; None where it did not."""
     from atdp_cli.audit.request import AuditRequest, load_request
-    from atdp_cli.jobs.audit import audit_models
 
-    question = load_request(experiment.folder(nodes[0].seed) / "canaries.json", None)
+    canaries = load_request(experiment.folder(nodes[0].seed) / "canaries.json", None)
     folders = [folder_of(experiment, node) for node in nodes]
+    request = AuditRequest(reference=experiment.model, attacks=_attacks(experiment))
     try:
-        request = AuditRequest(reference=experiment.model, attacks=_attacks(experiment))
-        left = [folder for folder in folders if not beside(folder, AUDITED).exists()]
-        audits = audit_models(left, question, request, ignore) if left else ()
-        for folder, audit in zip(left, audits, strict=True):
-            if isinstance(audit, UnfinishedAudit):
-                return audit.reasons[0]
-            _write(beside(folder, AUDITED), audit.model_copy(update={"model": folder.name}).model_dump(mode="json"))
+        _audit_left(folders, AUDITED, canaries, request)
+        if experiment.attacked_harder:
+            _audit_left(folders, RELEARNT, canaries, replace(request, attacks=_relearning(experiment, MANY_STEPS)))
+            _audit_rounded(folders, canaries, AuditRequest(reference=experiment.model))
         _measure_sentence(experiment, folders)
     except AtdpError as error:
         return str(error)
     return None
+
+
+def _audit_left(
+    folders: Sequence[Path], suffix: str, canaries: "CanaryTargets | None", request: "AuditRequest"
+) -> None:
+    """Audit those that have no file of this suffix yet.
+
+    Raises:
+        RunError: An audit did not end.
+    """
+    from atdp_cli.jobs.audit import audit_models
+
+    left = [folder for folder in folders if not beside(folder, suffix).exists()]
+    for folder, audit in zip(left, audit_models(left, canaries, request, ignore) if left else (), strict=True):
+        if isinstance(audit, UnfinishedAudit):
+            raise RunError(audit.reasons[0], "Run again; what is done stays.")
+        _write(beside(folder, suffix), audit.model_copy(update={"model": folder.name}).model_dump(mode="json"))
+
+
+def _audit_rounded(folders: Sequence[Path], canaries: "CanaryTargets | None", request: "AuditRequest") -> None:
+    from examples.experiments.rounding import write_rounded
+
+    left = [folder for folder in folders if not beside(folder, ROUNDED).exists()]
+    with TemporaryDirectory() as scratch:
+        copies = [write_rounded(folder, Path(scratch) / folder.name) for folder in left]
+        _audit_left(copies, ROUNDED, canaries, request)
+        for folder, rounded in zip(left, copies, strict=True):
+            shutil.copyfile(beside(rounded, ROUNDED), beside(folder, ROUNDED))
 
 
 def _attacks(experiment: Experiment) -> "Attacks":
@@ -317,8 +351,15 @@ def _attacks(experiment: Experiment) -> "Attacks":
 
     if not experiment.attacked:
         return Attacks()
-    chosen = frozenset((Attack.EXTRACTION, Attack.RELEARNING))
-    return Attacks(chosen=chosen, samples=1, other_text=experiment.out / "valid.txt")
+    relearning = _relearning(experiment, Attacks().steps)
+    return replace(relearning, chosen=relearning.chosen | {Attack.EXTRACTION})
+
+
+def _relearning(experiment: Experiment, steps: int) -> "Attacks":
+    from atdp_cli.audit.request import Attack, Attacks
+
+    chosen = frozenset((Attack.RELEARNING,))
+    return Attacks(chosen=chosen, samples=1, other_text=experiment.out / "valid.txt", steps=steps)
 
 
 def _measure_sentence(experiment: Experiment, folders: Sequence[Path]) -> None:

@@ -17,6 +17,8 @@ from atdp_cli.report.document import REPORT_FILE
 from atdp_cli.report.numbers import Number
 from examples.experiments.experiment import (
     AUDITED,
+    RELEARNT,
+    ROUNDED,
     SENTENCE,
     Experiment,
     Node,
@@ -51,6 +53,8 @@ class Measured:
         greedy: How many of the planted canaries greedy decoding gives; None where it was not tried.
         discoverable: How many a thousand samples hold with probability 1/2 or more (Hayes et al. 2024).
         resurfaced, resurfaced_ratios: As `exposures` and `ratios`, of a copy fine-tuned on other text.
+        relearnt, relearnt_ratios: Of a copy that was fine-tuned `MANY_STEPS` on it.
+        rounded, rounded_ratios: Of the model with weights rounded to int8.
     """
 
     exposures: tuple[float, ...]
@@ -66,6 +70,10 @@ class Measured:
     discoverable: int | None = None
     resurfaced: tuple[float, ...] = ()
     resurfaced_ratios: tuple[float, ...] = ()
+    relearnt: tuple[float, ...] = ()
+    relearnt_ratios: tuple[float, ...] = ()
+    rounded: tuple[float, ...] = ()
+    rounded_ratios: tuple[float, ...] = ()
 
 
 def measure(
@@ -111,7 +119,8 @@ def measured(experiment: Experiment, system: System, seed: int) -> Measured:
         seconds=sum(stage["processor_seconds"] for report in reports for stage in report["stages"]),
         guarantees=tuple(reports[-1]["public"]["guarantees"]),
         verdict=audit["verdict"],
-        **_attacked(audit, [place for place, one in enumerate(audit["canaries"]) if one["planted"]]),
+        **_attacked(audit, _planted(audit)),
+        **(_attacked_harder(folder) if experiment.attacked_harder else {}),
     )
 
 
@@ -124,9 +133,30 @@ def _attacked(audit: dict[str, Any], planted: Sequence[int]) -> dict[str, Any]:
     return {
         "greedy": sum(extraction[place]["greedy"] for place in planted),
         "discoverable": sum(one is not None and one <= DISCOVERABLE_QUERIES for one in queries),
-        "resurfaced": tuple(resurfaced["exposures"][place] for place in planted),
-        "resurfaced_ratios": tuple(resurfaced["exposures_ratio"][place] for place in planted),
+        **_relearnt(audit, "resurfaced"),
     }
+
+
+def _attacked_harder(folder: Path) -> dict[str, Any]:
+    rounded = _json(beside(folder, ROUNDED))
+    canaries = [rounded["canaries"][place] for place in _planted(rounded)]
+    return {
+        **_relearnt(_json(beside(folder, RELEARNT)), "relearnt"),
+        "rounded": tuple(canary["exposure"] for canary in canaries),
+        "rounded_ratios": tuple(canary["exposure_ratio"] for canary in canaries),
+    }
+
+
+def _relearnt(audit: dict[str, Any], name: str) -> dict[str, tuple[float, ...]]:
+    after, planted = audit["resurfaced"], _planted(audit)
+    return {
+        name: tuple(after["exposures"][place] for place in planted),
+        f"{name}_ratios": tuple(after["exposures_ratio"][place] for place in planted),
+    }
+
+
+def _planted(audit: dict[str, Any]) -> list[int]:
+    return [place for place, canary in enumerate(audit["canaries"]) if canary["planted"]]
 
 
 def rows_of(experiment: Experiment, systems: Sequence[System]) -> tuple[Row, ...]:

@@ -11,7 +11,6 @@ same seed. What was found: results.json and table.md. A run that was interrupted
 """
 
 import argparse
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from atdp_cli.audit.exposure import bootstrap
 from examples.experiments.experiment import Experiment
 from examples.experiments.figures import Row, markdown, results
 from examples.experiments.script import exit_code, progress, write_results
+from examples.experiments.shares import perplexity_share, share
 from examples.experiments.systems import Step, System, default_step, tuned_no_dp
 from examples.experiments.table import Measured, measure, measured
 
@@ -103,35 +103,14 @@ def over(row: Row, runs: list[Measured], plain: list[Measured]) -> dict[str, Any
         "relearnt_ratio": [run.resurfaced_ratios for run in runs],
     }
     upper = {name: round(bootstrap([np.array(bits) for bits in by_seed])[1], 3) for name, by_seed in scores.items()}
-    shares = {
-        kind: share([perplexity(run, kind) for run in runs], [perplexity(run, kind) for run in plain])
-        for kind in ("other", "all")
-    }
     return {
         "recipe": row.recipe,
         "upper": upper,
-        "unflagged": shares["other"],
-        "all": shares["all"],
+        "unflagged": perplexity_share(runs, plain, "other"),
+        "all": perplexity_share(runs, plain, "all"),
         "seconds": share([run.seconds for run in runs], [run.seconds for run in plain]),
         "failed": row.failed,
         "seeds": row.seeds,
-    }
-
-
-def perplexity(run: Measured, kind: str) -> float:
-    return getattr(run.perplexity, kind) or math.nan
-
-
-def share(values: list[float], others: list[float]) -> dict[str, float]:
-    """The geometric mean of the seeds' ratios, with a 95 % interval by Student's t."""
-    from scipy.stats import t
-
-    logs = np.log(np.array(values) / np.array(others))
-    half = float(t.ppf(0.975, logs.size - 1) * logs.std(ddof=1) / logs.size**0.5) if logs.size > 1 else math.nan
-    middle = float(logs.mean())
-    return {
-        name: round(math.exp(value), 4)
-        for name, value in (("mean", middle), ("low", middle - half), ("high", middle + half))
     }
 
 

@@ -4,8 +4,9 @@
 
 `no-dp` trains M, a checkpoint that never saw the corpus C, on it with canaries. Then each method of unlearning follows
 with twelve settings, one epoch each, and the default of `harden` beside them. Every model is attacked too. None of them
-has an ε. `--first N` tries N settings of each method, the middle ones first; `--match` runs some rows only.
-results.json and table.md have what was found. A run that was interrupted goes on where it stopped.
+has an ε. `--first N` tries N settings of each method, the middle ones first; `--match` runs some rows only; `--harder`
+fine-tunes each model ten times as long too, and rounds it to int8. results.json and table.md have what was found. A run
+that was interrupted goes on where it stopped.
 """
 
 import argparse
@@ -17,11 +18,12 @@ from pathlib import Path
 # The experiments are beside this folder, and other distributions have a package of that name.
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from examples.experiments.attack_table import attack_row, attack_table
 from examples.experiments.experiment import Experiment
 from examples.experiments.figures import markdown, results
 from examples.experiments.script import exit_code, progress, write_results
 from examples.experiments.systems import Step, System, default_step, tuned_no_dp
-from examples.experiments.table import measure
+from examples.experiments.table import measure, measured
 
 NO_DP, DEFAULT = "no-dp", "no-dp, then the default"
 
@@ -53,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--match", default="", help="rows whose name has this regular expression")
     options.add_argument("--seeds", type=int, default=1)
     options.add_argument("--canaries", type=int, default=17, help="of each seed")
+    options.add_argument("--harder", action="store_true", help="five hundred steps of relearning, and int8")
     options.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each")
     return options
 
@@ -82,11 +85,19 @@ def compare(arguments: argparse.Namespace) -> None:
         seeds=arguments.seeds,
         held_out_every=10,
         attacked=True,
+        attacked_harder=arguments.harder,
     )
-
-    rows = measure(experiment, systems(arguments), workers=arguments.jobs, say=progress())
-    settings = {name: getattr(arguments, name) for name in ("rate", "first", "match", "seeds", "canaries")}
-    write_results(arguments.out, results(rows, settings=settings), markdown(rows))
+    compared = systems(arguments)
+    rows = measure(experiment, compared, workers=arguments.jobs, say=progress())
+    names = ("rate", "first", "match", "seeds", "canaries")
+    settings = {name: getattr(arguments, name) for name in names}
+    if not arguments.harder:
+        write_results(arguments.out, results(rows, settings=settings), markdown(rows))
+        return
+    runs = {each.name: [measured(experiment, each, seed + 1) for seed in range(arguments.seeds)] for each in compared}
+    attacked = [attack_row(name, found, runs[NO_DP]) for name, found in runs.items()]
+    document = results(rows, settings=settings, attacked=attacked)
+    write_results(arguments.out, document, f"{markdown(rows)}\n{attack_table(attacked)}")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,8 @@ def test_no_chat_is_in_two_parts(tmp_path: Path, conversations: bool) -> None:
 
 
 def test_shares_are_of_the_same_seed_and_intervals_cover_their_mean() -> None:
-    share = load("default").share
+    from examples.experiments.shares import share
+
     assert share([2.0, 6.0, 10.0], [1.0, 3.0, 5.0]) == {"mean": 2.0, "low": 2.0, "high": 2.0}
     draw, inside = np.random.default_rng(0), 0
     for _ in range(400):

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from atdp_cli.errors import RunError, UsageError
@@ -12,10 +13,21 @@ from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, read_beside
 from examples.experiments import experiment as running
-from examples.experiments.experiment import Experiment, Setting, audit_nodes, folder_of, nodes_of, prepare, run_nodes
+from examples.experiments.attack_table import attack_row
+from examples.experiments.experiment import (
+    MANY_STEPS,
+    RELEARNT,
+    Experiment,
+    Setting,
+    audit_nodes,
+    folder_of,
+    nodes_of,
+    prepare,
+    run_nodes,
+)
 from examples.experiments.figures import Row
 from examples.experiments.systems import System, system_of
-from examples.experiments.table import NO_DP, as_float, rows_of
+from examples.experiments.table import NO_DP, as_float, measured, rows_of
 
 SETTINGS = tuple(f"{stage}.epochs=1" for stage in ("no-dp", "redacted", "atdp", "noise"))
 
@@ -80,6 +92,24 @@ def check_guarantees(experiment: Experiment, systems: list[System], rows: tuple[
         found = [one for ledger in ledgers if ledger is not None for one in guarantees(ledger)]
         assert as_float(row.epsilon) == max(one.epsilon or 0 for one in found if one.scope == row.scope)
         assert as_float(row.epsilon_end_to_end) == max(one.epsilon or 0 for one in found if one.scope == "end_to_end")
+
+
+def test_models_are_attacked_harder(experiment: Experiment, in_this_process: None) -> None:
+    experiment = replace(experiment, seeds=1, attacked=True, attacked_harder=True)
+    system = system_of(NO_DP, ["no-dp.epochs=3", "no-dp.learning-rate=0.01"])
+    table(experiment, [system])
+    run = measured(experiment, system, 1)
+    audits = {name: getattr(run, name) for name in ("exposures", "resurfaced", "relearnt", "rounded")}
+    assert {len(bits) for bits in audits.values()} == {4}
+    assert len(set(audits.values())) >= 3, "they are of different weights"
+    assert np.mean(run.rounded) == pytest.approx(np.mean(run.exposures), abs=2)
+    after = json.loads(beside(folder_of(experiment, nodes_of([system], 1)[0]), RELEARNT).read_text())["resurfaced"]
+    assert after["steps"] == MANY_STEPS
+    row = attack_row(NO_DP, [run], [run])
+    assert [score["mean"] for score in row["relearnt_500"]] == pytest.approx(
+        [np.mean(run.relearnt), np.mean(run.relearnt_ratios)], abs=1e-3
+    )
+    assert (row["all"]["mean"], row["unflagged"]["mean"]) == (1, 1)
 
 
 def test_another_experiment_does_not_mix_with_this_one(experiment: Experiment) -> None:

@@ -16,6 +16,7 @@ from atdp_cli.errors import InputError
 from atdp_cli.model.checkpoint import load_checkpoint
 from atdp_cli.model.quantised import dequantised
 from atdp_cli.model.seal import seal_of
+from examples.experiments.rounding import write_rounded
 from tests.quantised import WIDTHS, quantise, weight_only, write_llama
 
 pytest.importorskip("torchao", reason="torchao is not installed: make test-quantised")
@@ -63,6 +64,15 @@ def test_every_number_is_the_librarys(version: Version) -> None:
     assert len(quantised) == 2 * 7
     for name in quantised:
         assert torch.equal(ours[name], theirs[name].dequantize())
+
+
+def test_experiments_round_as_the_library_does(version: Version, llama: Path, tmp_path: Path) -> None:
+    if version.folder.name != "int8":
+        pytest.skip("experiments round to int8 alone")
+    rounded = load_checkpoint(write_rounded(llama, tmp_path / "rounded")).model.state_dict()
+    for name, tensor in version.model.state_dict().items():
+        other = tensor if type(tensor) is torch.Tensor else tensor.dequantize()
+        torch.testing.assert_close(rounded[name], other, rtol=1e-6, atol=1e-7)
 
 
 def test_all_that_was_read_is_sealed(version: Version) -> None:
