@@ -169,21 +169,10 @@ def make_plan(
         UsageError: δ is not below 1/N, a batch is larger than the corpus, a ledger counts another unit, or a stage
             lacks its reference.
     """
-    ledgers = [ledger for ledger in (inherited, reference.ledger if reference else None) if ledger is not None]
-    largest = max(corpus.records, *(ledger.records for ledger in ledgers), 0)
-    require_delta(delta)
-    if not delta < 1 / largest:
-        raise UsageError(
-            f"delta is {delta:g}, not below 1/N = {1 / largest:.3g} for {largest:,} training records.",
-            "Choose a smaller --delta.",
-        )
-    for ledger in ledgers:
-        if ledger.unit != corpus.unit:
-            raise UsageError(
-                f"The ledger beside {'the checkpoint' if ledger is inherited else 'the reference'} protects each "
-                f"{ledger.unit}, this run each {corpus.unit}.",
-                f"Use --unit {ledger.unit}, or give another model.",
-            )
+    beside = {"checkpoint": inherited, "reference": reference.ledger if reference else None}
+    ledgers = {model: ledger for model, ledger in beside.items() if ledger is not None}
+    records = max(corpus.records, *(ledger.records for ledger in ledgers.values()), 0)
+    _check(delta, records, ledgers, corpus.unit)
     memorised = unprotected_past(prior, inherited) or any(_reads_unprotected(stage) for stage in recipe)
     if tune not in (None, "none") and recipe:
         recipe = (*recipe[:-1], _tuned_stage(recipe[-1], memorised=memorised))
@@ -193,19 +182,34 @@ def make_plan(
     )
     if stages and isinstance(last := stages[-1], StagePlan):
         stages = (*stages[:-1], last if fixed_rate else _searched(last, tune, memorised=memorised))
-    before = compose_ledgers(ledgers).events if ledgers else ()
+    before = compose_ledgers(tuple(ledgers.values())).events if ledgers else ()
     events = compact(before + tuple(event for stage in stages for event in stage.events))
     composed = Ledger(
         unit=corpus.unit,
         prior=prior,
-        records=largest,
+        records=records,
         delta=delta,
         grid=grid_for(private_events(events)),
         events=events,
         run=new_run(),
-        insecure_seed=any(ledger.insecure_seed for ledger in ledgers),
+        insecure_seed=any(ledger.insecure_seed for ledger in ledgers.values()),
     )
     return Plan(stages=stages, ledger=composed, before=before)
+
+
+def _check(delta: float, records: int, ledgers: Mapping[str, Ledger], unit: str) -> None:
+    require_delta(delta)
+    if not delta < 1 / records:
+        raise UsageError(
+            f"delta is {delta:g}, not below 1/N = {1 / records:.3g} for {records:,} training records.",
+            "Choose a smaller --delta.",
+        )
+    for model, ledger in ledgers.items():
+        if ledger.unit != unit:
+            raise UsageError(
+                f"The ledger beside the {model} protects each {ledger.unit}, this run each {unit}.",
+                f"Use --unit {ledger.unit}, or give another model.",
+            )
 
 
 def _plan_stage(
@@ -369,9 +373,6 @@ def frequencies_event(stage: Train, relation: Relation) -> GaussianRelease:
     """The ledger's event for releasing how often public words and digits occur in flagged spans, votes of norm ≤ 1.
 
     Votes count the places of the true text, so equal decoys change neither them nor their sensitivity.
-
-    Args:
-        relation: Of the stage.
 
     Raises:
         ValueError: The stage releases nothing.
