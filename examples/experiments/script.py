@@ -11,6 +11,26 @@ from typing import Any
 from atdp_cli.errors import AtdpError
 
 
+def parser_for(description: str | None, *, seeds: int, canaries: int = 17) -> argparse.ArgumentParser:
+    """A parser with what every table is made from.
+
+    Args:
+        description: The script's docstring.
+        seeds, canaries: The defaults of their options.
+    """
+    options = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--model", type=Path, required=True, help="the base checkpoint")
+    options.add_argument("--corpus", type=Path, required=True, help="plain text, a record a line")
+    options.add_argument("--out", type=Path, required=True, help="folder for all that is written")
+    options.add_argument("--records", type=int, help="take the first so many of the corpus")
+    options.add_argument(
+        "--seeds", type=int, default=seeds, help="repetitions, each with canaries and noise of its own"
+    )
+    options.add_argument("--canaries", type=int, default=canaries, help="of each seed")
+    options.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each")
+    return options
+
+
 def exit_code(run: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> int:
     """Run a script; what a user can mend ends it with one line."""
     try:

@@ -23,7 +23,7 @@ from atdp_cli.jobs.harden.recipes import CONTROLS, PAPER
 from atdp_cli.text.detection.spans import Tier
 from examples.experiments.experiment import Experiment
 from examples.experiments.figures import Row, cost_figure, exposure_figure, markdown, perplexity_figure, results
-from examples.experiments.script import exit_code, progress, write_json
+from examples.experiments.script import exit_code, parser_for, progress, write_json
 from examples.experiments.systems import ABLATIONS, System, system_of
 from examples.experiments.table import measure
 
@@ -33,14 +33,8 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    found.add_argument("--model", type=Path, required=True, help="the base checkpoint")
-    found.add_argument("--corpus", type=Path, required=True, help="plain text, a record a line")
-    found.add_argument("--out", type=Path, required=True, help="folder for all that is written")
-    found.add_argument("--canaries", type=int, default=10, help="how many for each seed")
+    found = parser_for(__doc__, seeds=3, canaries=10)
     found.add_argument("--repeats", type=int, default=10, help="records of each canary")
-    found.add_argument("--seeds", type=int, default=3, help="repetitions, each with canaries and noise of its own")
-    found.add_argument("--records", type=int, help="take the first so many of the corpus")
     found.add_argument("--tier", type=Tier, choices=list(Tier), default=Tier.LOW_ENTITY, help="what is sensitive")
     found.add_argument(
         "--setting",
@@ -56,7 +50,6 @@ def parser() -> argparse.ArgumentParser:
         "--lora-rank", type=int, help="train stages with noise as adapters of this rank, then merge them"
     )
     found.add_argument("--ablation", choices=list(ABLATIONS), help="one of these in place of the table")
-    found.add_argument("--jobs", type=int, default=2, help="runs at a time, one thread each")
     return found
 
 

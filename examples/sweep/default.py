@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from atdp_cli.audit.exposure import bootstrap
 from examples.experiments.experiment import Experiment
 from examples.experiments.figures import Row, markdown, results
-from examples.experiments.script import exit_code, progress, write_results
+from examples.experiments.script import exit_code, parser_for, progress, write_results
 from examples.experiments.shares import perplexity_share, share
 from examples.experiments.systems import Step, System, default_step, tuned_no_dp
 from examples.experiments.table import Measured, measure, measured
@@ -40,19 +40,12 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--model", type=Path, required=True, help="the base checkpoint")
-    options.add_argument("--corpus", type=Path, required=True, help="plain text, a record a line")
+    options = parser_for(__doc__, seeds=9)
     options.add_argument("--valid", type=Path, required=True, help="plain text that is held out")
     options.add_argument("--rate", required=True, help="the learning rate of no-dp, best on other records")
-    options.add_argument("--out", type=Path, required=True, help="folder for all that is written")
-    options.add_argument("--records", type=int, help="take the first so many of the corpus")
-    options.add_argument("--seeds", type=int, default=9)
-    options.add_argument("--canaries", type=int, default=17, help="of each seed")
     options.add_argument("--repeats", type=int, default=10, help="records of each canary")
     options.add_argument("--parts", action="store_true", help="the default with one part changed, and as it is")
     options.add_argument("--only-base", action="store_true", help="not the default after no-dp")
-    options.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each")
     return options
 
 

@@ -24,7 +24,7 @@ from atdp_cli.report.charts import Curve, Panel, chart
 from atdp_cli.text.detection.spans import Tier
 from examples.experiments.experiment import Experiment
 from examples.experiments.figures import Row, exposure_figure, markdown, results
-from examples.experiments.script import exit_code, progress, write_results
+from examples.experiments.script import exit_code, parser_for, progress, write_results
 from examples.experiments.systems import Step, System
 from examples.experiments.table import measure
 
@@ -51,20 +51,13 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    found.add_argument("--model", type=Path, required=True, help="the base checkpoint")
-    found.add_argument("--corpus", type=Path, required=True, help="plain text, a record a line")
-    found.add_argument("--out", type=Path, required=True, help="folder for all that is written")
-    found.add_argument("--records", type=int, help="take the first so many of the corpus")
+    found = parser_for(__doc__, seeds=3)
     found.add_argument("--held-out-every", type=int, default=20, help="of so many records one is held out")
     found.add_argument("--allow", type=Path, action="append", default=[], help="terms that are not sensitive")
     found.add_argument("--epsilon", type=float, default=3.0, help="what all private stages of a system may spend")
     found.add_argument("--few", action="store_true", help="twelve systems, for a checkpoint that takes long")
     found.add_argument("--match", default="", help="a regular expression: only systems in whose name it is found")
     found.add_argument("--best", type=int, default=5, help="how many to run again")
-    found.add_argument("--seeds", type=int, default=3, help="repetitions of the best")
-    found.add_argument("--canaries", type=int, default=17, help="how many for each seed: 3 times 17 are over 50")
-    found.add_argument("--jobs", type=int, default=2, help="runs at a time, one thread each")
     return found
 
 

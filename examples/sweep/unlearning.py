@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from examples.experiments.attack_table import attack_row, attack_table
 from examples.experiments.experiment import Experiment
 from examples.experiments.figures import markdown, results
-from examples.experiments.script import exit_code, progress, write_results
+from examples.experiments.script import exit_code, parser_for, progress, write_results
 from examples.experiments.systems import Step, System, default_step, tuned_no_dp
 from examples.experiments.table import measure, measured
 
@@ -45,18 +45,12 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--model", type=Path, required=True, help="the base checkpoint")
-    options.add_argument("--corpus", type=Path, required=True, help="plain text, a record a line")
-    options.add_argument("--out", type=Path, required=True, help="folder for all that is written")
+    options = parser_for(__doc__, seeds=1)
     options.add_argument("--valid", type=Path, help="plain text that is held out; without it some records are")
     options.add_argument("--rate", default="4e-3", help="the learning rate of no-dp")
     options.add_argument("--first", type=int, default=12, help="settings of each method")
     options.add_argument("--match", default="", help="rows whose name has this regular expression")
-    options.add_argument("--seeds", type=int, default=1)
-    options.add_argument("--canaries", type=int, default=17, help="of each seed")
     options.add_argument("--harder", action="store_true", help="five hundred steps of relearning, and int8")
-    options.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each")
     return options
 
 
@@ -81,6 +75,7 @@ def compare(arguments: argparse.Namespace) -> None:
         corpus=arguments.corpus,
         valid=arguments.valid,
         out=arguments.out,
+        records=arguments.records,
         canaries=arguments.canaries,
         seeds=arguments.seeds,
         held_out_every=10,
@@ -89,7 +84,7 @@ def compare(arguments: argparse.Namespace) -> None:
     )
     compared = systems(arguments)
     rows = measure(experiment, compared, workers=arguments.jobs, say=progress())
-    names = ("rate", "first", "match", "seeds", "canaries")
+    names = ("rate", "records", "first", "match", "seeds", "canaries")
     settings = {name: getattr(arguments, name) for name in names}
     if not arguments.harder:
         write_results(arguments.out, results(rows, settings=settings), markdown(rows))
