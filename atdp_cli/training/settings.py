@@ -134,7 +134,8 @@ def _type_on_command_line(field: FieldInfo) -> type[int] | type[float] | type[st
 
 def _apply(stage: Stage, option: str, value: str) -> Stage:
     if option not in SETTINGS:
-        near = did_you_mean(option, SETTINGS) or f"Choose one of {', '.join(SETTINGS)}."
+        own = [name for name in SETTINGS if has_option(stage, name)]
+        near = did_you_mean(option, own) or f"Choose one of {', '.join(own)}."
         raise UsageError(f"{stage.name}.{option} is not an option.", near)
     changed: Stage | None = _changed(stage, option, value, f"{stage.name}.{option}")
     if changed is None:
