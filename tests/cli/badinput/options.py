@@ -78,9 +78,8 @@ CASES = (
         name="setting unknown",
         command=(*ATDP, "--set", "atdp.blue=1"),
         said="atdp.blue is not an option. Choose one of epochs, optimizer, layers, annealing, warmup, restore-best, "
-        "release-noise, decoy-equality, beta, weight, target-share, strength, temperature, target, method, margin, "
-        "layer, steering, retain, batch-size, clip-norm, noise-multiplier, escalation, jitter, sigma-max, "
-        "learning-rate, weight-decay, towards, floor.",
+        "release-noise, decoy-equality, weight, target-share, batch-size, clip-norm, noise-multiplier, escalation, "
+        "jitter, sigma-max, learning-rate, weight-decay, towards.",
     ),
     Case(
         name="noise for the default, which has none",
