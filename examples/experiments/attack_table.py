@@ -7,7 +7,7 @@ import numpy as np
 
 from atdp_cli.audit.exposure import bootstrap
 from examples.experiments.experiment import MANY_STEPS
-from examples.experiments.shares import Share, perplexity_share
+from examples.experiments.shares import perplexity_share, with_interval
 from examples.experiments.table import Measured
 
 ATTACKS = {
@@ -61,10 +61,10 @@ def attack_table(rows: Sequence[dict[str, Any]]) -> str:
     for row in rows:
         cells = (
             row["recipe"],
-            *(" / ".join(_with_interval(score, 1) for score in row[attack]) for attack in ATTACKS),
+            *(" / ".join(with_interval(score, 1) for score in row[attack]) for attack in ATTACKS),
             f"{row['greedy']}, {row['discoverable']} of {row['canaries']}",
-            _with_interval(row["all"], 3),
-            _with_interval(row["unflagged"], 3),
+            with_interval(row["all"], 3),
+            with_interval(row["unflagged"], 3),
             f"{row['failed']} of {row['seeds']}",
         )
         lines.append(f"| {' | '.join(cells)} |")
@@ -74,7 +74,3 @@ def attack_table(rows: Sequence[dict[str, Any]]) -> str:
         "of `no-dp` in the same seed."
     )
     return "\n".join([*lines, "", foot]) + "\n"
-
-
-def _with_interval(value: Share, digits: int) -> str:
-    return f"{value['mean']:.{digits}f} ({value['low']:.{digits}f} to {value['high']:.{digits}f})"

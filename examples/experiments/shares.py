@@ -8,7 +8,7 @@ import numpy as np
 from examples.experiments.table import Measured
 
 Share = dict[str, float]
-"""Mean, low and high: a ratio and its 95 % interval."""
+"""The mean, and where there is more than one seed `low` and `high`, its 95 % interval."""
 
 
 def share(values: Sequence[float], others: Sequence[float]) -> Share:
@@ -16,12 +16,18 @@ def share(values: Sequence[float], others: Sequence[float]) -> Share:
     from scipy.stats import t
 
     logs = np.log(np.array(values) / np.array(others))
-    half = float(t.ppf(0.975, logs.size - 1) * logs.std(ddof=1) / logs.size**0.5) if logs.size > 1 else math.nan
     middle = float(logs.mean())
-    return {
-        name: round(math.exp(value), 4)
-        for name, value in (("mean", middle), ("low", middle - half), ("high", middle + half))
-    }
+    ends = {"mean": middle}
+    if logs.size > 1:
+        half = float(t.ppf(0.975, logs.size - 1) * logs.std(ddof=1) / logs.size**0.5)
+        ends |= {"low": middle - half, "high": middle + half}
+    return {name: round(math.exp(value), 4) for name, value in ends.items()}
+
+
+def with_interval(value: Share, digits: int) -> str:
+    """As a table shows it."""
+    mean = f"{value['mean']:.{digits}f}"
+    return f"{mean} ({value['low']:.{digits}f} to {value['high']:.{digits}f})" if "low" in value else mean
 
 
 def perplexity_share(runs: Sequence[Measured], plain: Sequence[Measured], tokens: str) -> Share:

@@ -24,7 +24,7 @@ from atdp_cli.audit.exposure import bootstrap
 from examples.experiments.experiment import Experiment
 from examples.experiments.figures import Row, markdown, results
 from examples.experiments.script import exit_code, parser_for, progress, write_results
-from examples.experiments.shares import perplexity_share, share
+from examples.experiments.shares import perplexity_share, share, with_interval
 from examples.experiments.systems import Step, System, default_step, tuned_no_dp
 from examples.experiments.table import Measured, measure, measured
 
@@ -121,7 +121,7 @@ def table(reached: list[dict[str, Any]]) -> str:
             row["recipe"],
             f"{upper['log_p']:.2f}, {upper['ratio']:.2f}",
             f"{upper['relearnt_log_p']:.2f}, {upper['relearnt_ratio']:.2f}",
-            *(_with_interval(row[name]) for name in ("unflagged", "all")),
+            *(with_interval(row[name], 3) for name in ("unflagged", "all")),
             f"{row['seconds']['mean']:.2f}",
             f"{row['failed']} of {row['seeds']}",
         )
@@ -132,10 +132,6 @@ def table(reached: list[dict[str, Any]]) -> str:
         f"% intervals. The goal: {GOAL['bits']} bits, {GOAL['unflagged']}, {GOAL['all']}, and {GOAL['seconds']}."
     )
     return "\n".join((*lines, "", foot, ""))
-
-
-def _with_interval(share: dict[str, float]) -> str:
-    return f"{share['mean']:.3f} ({share['low']:.3f} to {share['high']:.3f})"
 
 
 if __name__ == "__main__":

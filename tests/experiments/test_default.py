@@ -3,23 +3,14 @@
 import math
 import subprocess
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
+from examples.experiments.shares import share, with_interval
+
 SWEEP = Path(__file__).parents[2] / "examples" / "sweep"
-
-
-def load(name: str) -> ModuleType:
-    spec = spec_from_file_location(f"sweep_{name}", SWEEP / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("conversations", [False, True])
@@ -37,9 +28,12 @@ def test_no_chat_is_in_two_parts(tmp_path: Path, conversations: bool) -> None:
 
 
 def test_shares_are_of_the_same_seed_and_intervals_cover_their_mean() -> None:
-    from examples.experiments.shares import share
-
     assert share([2.0, 6.0, 10.0], [1.0, 3.0, 5.0]) == {"mean": 2.0, "low": 2.0, "high": 2.0}
+    assert share([3.0], [2.0]) == {"mean": 1.5}
+    assert [with_interval(share(values, [1.0] * len(values)), 2) for values in ([1.5], [1.5, 1.5])] == [
+        "1.50",
+        "1.50 (1.50 to 1.50)",
+    ]
     draw, inside = np.random.default_rng(0), 0
     for _ in range(400):
         found = share(list(np.exp(draw.normal(math.log(1.1), 0.1, 9))), [1.0] * 9)
