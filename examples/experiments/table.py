@@ -119,19 +119,19 @@ def measured(experiment: Experiment, system: System, seed: int) -> Measured:
         seconds=sum(stage["processor_seconds"] for report in reports for stage in report["stages"]),
         guarantees=tuple(reports[-1]["public"]["guarantees"]),
         verdict=audit["verdict"],
-        **_attacked(audit, _planted(audit)),
+        **_attacked(audit),
         **(_attacked_harder(folder) if experiment.attacked_harder else {}),
     )
 
 
-def _attacked(audit: dict[str, Any], planted: Sequence[int]) -> dict[str, Any]:
+def _attacked(audit: dict[str, Any]) -> dict[str, Any]:
     """What the attacks found, where they were tried."""
-    extraction, resurfaced = audit["extraction"], audit["resurfaced"]
-    if extraction is None or resurfaced is None:
+    if audit["extraction"] is None or audit["resurfaced"] is None:
         return {}
-    queries = [extraction[place]["queries_half"] for place in planted]
+    extraction = [audit["extraction"][place] for place in _planted(audit)]
+    queries = [canary["queries_half"] for canary in extraction]
     return {
-        "greedy": sum(extraction[place]["greedy"] for place in planted),
+        "greedy": sum(canary["greedy"] for canary in extraction),
         "discoverable": sum(one is not None and one <= DISCOVERABLE_QUERIES for one in queries),
         **_relearnt(audit, "resurfaced"),
     }

@@ -34,6 +34,7 @@ from atdp_cli.events import ignore
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.model.perplexity import perplexity
 from atdp_cli.model.windows import Marks, Window, encode_windows
+from atdp_cli.privacy.calibrate import calibrate_noise
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.privacy.trace import Sampled
@@ -171,12 +172,11 @@ def allocated_epsilon(sigma: float, steps: int, epochs: int) -> float:
 
 
 def least_noise(spent: Callable[[float], float], epsilon: float) -> float:
-    """σ to 0.3 %, from above."""
-    low, high = 0.3, 20.0
-    while high / low > 1.003:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if spent(middle) > epsilon else (low, middle)
-    return high
+    """The least σ that spends at most ε, to 0.3 % of ε."""
+    found = calibrate_noise(spent, epsilon, start=1.0, cheapest=20.0, dearest=0.3, tolerance=0.003)
+    if found is None:
+        sys.exit(f"No noise spends less than {epsilon:g}.")
+    return found
 
 
 def train(work: Work, method: Method, rate: str, seed: int) -> None:
