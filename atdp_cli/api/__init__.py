@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from atdp_cli.report.summary.account import AccountSummary
     from atdp_cli.report.summary.harden import HardenPlan, HardenSummary
     from atdp_cli.report.summary.text import DetectionSummary, RecordSpans, RedactionSummary
-    from atdp_cli.training.objectives.kinds import Anchored, Nothing, Sensitive, Uniform, Weighted
+    from atdp_cli.training.objectives.kinds import Anchored, Distilled, Nothing, Sensitive, Uniform, Weighted
     from atdp_cli.training.objectives.unlearn import Unlearn
     from atdp_cli.training.recipe import (
         DPSGD,
@@ -57,7 +57,7 @@ _HOMES = {
     "report.document": "PrivateReport PublicReport",
     "report.summary.harden": "HardenPlan HardenSummary",
     "report.summary.text": "DetectionSummary RecordSpans RedactionSummary",
-    "training.objectives.kinds": "Anchored Nothing Sensitive Uniform Weighted",
+    "training.objectives.kinds": "Anchored Distilled Nothing Sensitive Uniform Weighted",
     "training.objectives.unlearn": "Unlearn",
     "training.recipe": "DPSGD RECIPES SGD AdamBC AdamW Interpolate Plain Recipe Text Train parse_recipe",
     "training.recipe_file": "RecipeFile load_recipe",
@@ -91,6 +91,7 @@ __all__ = [
     "Constant",
     "Detected",
     "DetectionSummary",
+    "Distilled",
     "Event",
     "HardenPlan",
     "HardenSummary",

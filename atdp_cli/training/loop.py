@@ -73,6 +73,7 @@ class StageRun:
         notify: Receives the stage's events.
         refresh: Called before each epoch for its examples; None where they stay as they are.
         resume_from: Where to resume; None to start at the beginning.
+        start: The parameters that train, as they were at the start of the stage; None where the model still has them.
         after_step: Called after each step with the state from which the stage could resume.
         trace: Receives what each step with noise used.
         ranks: The processes that train together. All draw the same samples and noise, for which their streams, or
@@ -88,6 +89,7 @@ class StageRun:
     refresh: Refresh | None = None
     decoyed_loss: DecoyedLoss | None = None
     resume_from: StageState | None = None
+    start: tuple[torch.Tensor, ...] | None = None
     after_step: AfterStep = ignore_state
     trace: Trace = ignore_trace
     ranks: Ranks = SINGLE_PROCESS
@@ -315,7 +317,9 @@ def _steps_left(plan: StagePlan, epoch: int, taken: int, last: int | None) -> ra
 
 def _start(run: StageRun) -> tuple[torch.Tensor, ...]:
     """The parameters that train, as they were at the start of the stage, where it needs them; else empty."""
-    return start_of(run.model, run.plan.stage) if run.resume_from is None else run.resume_from.start
+    if run.resume_from is not None:
+        return run.resume_from.start
+    return start_of(run.model, run.plan.stage) if run.start is None else run.start
 
 
 def _optimizer(run: StageRun, start: tuple[torch.Tensor, ...]) -> torch.optim.Optimizer:

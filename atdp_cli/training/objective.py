@@ -9,7 +9,16 @@ import numpy.typing as npt
 
 from atdp_cli.model.windows import Mask, Window
 from atdp_cli.privacy.release import balancing_weight, record_weight
-from atdp_cli.training.objectives.kinds import Anchored, Nothing, Objective, Sensitive, Target, Uniform, Weighted
+from atdp_cli.training.objectives.kinds import (
+    Anchored,
+    Distilled,
+    Nothing,
+    Objective,
+    Sensitive,
+    Target,
+    Uniform,
+    Weighted,
+)
 from atdp_cli.training.objectives.unlearn import Unlearn
 
 if TYPE_CHECKING:
@@ -23,14 +32,16 @@ class Example:
     """A record ready for training: its loss is Σ weight·(the token's loss) over its windows' tokens.
 
     A token's loss is its negative log-likelihood; where it is anchored, KL(target ‖ model) of the distributions
-    over the whole vocabulary at that token, where the target is derived from the reference's distribution.
+    over the whole vocabulary at that token, to a share, where the target is derived from the reference's distribution.
 
     Attributes:
         windows: The record's windows; none for an empty record, whose gradient is 0.
         weights: One array a window, shape [T]; 0 at tokens that are no targets.
         anchored: One mask a window, shape [T]; None where no token is anchored.
-        reference: The model, in eval mode, towards which anchored tokens are pulled.
+        reference: The model, in eval mode, towards which anchored tokens are pulled; None for the one that trains, as
+            it was at the start of the stage.
         temperature, target: The settings of `Anchored`.
+        share: λ in (0, 1]: the loss of an anchored token is λ·KL + (1 − λ)·(its negative log-likelihood).
     """
 
     windows: tuple[Window, ...]
@@ -39,10 +50,11 @@ class Example:
     reference: "PreTrainedModel | None" = None
     temperature: float = 1.0
     target: Target = "reference"
+    share: float = 1.0
 
     def __post_init__(self) -> None:
-        if (self.anchored is None) != (self.reference is None):
-            raise ValueError("Anchored tokens and a reference go together.")
+        if self.anchored is None and self.reference is not None:
+            raise ValueError("A reference goes with anchored tokens.")
         if len({window.record for window in self.windows}) > 1:
             raise ValueError("An example holds windows of several records: packed rows cannot be clipped by record.")
 
@@ -125,6 +137,9 @@ def make_example(
         reference: The public model, for `Anchored`.
     """
     weights = token_weights(windows, objective, released_weight)
+    if isinstance(objective, Distilled):
+        others = tuple(~window.sensitive & window.targets for window in windows)
+        return Example(windows, weights, others, share=objective.share)
     if not isinstance(objective, Anchored):
         return Example(windows, weights)
     if reference is None:
@@ -151,8 +166,8 @@ def token_weights(
 def _other_weight(windows: Sequence[Window], objective: Objective, released_weight: float | None) -> float:
     if isinstance(objective, Nothing):
         raise ValueError("an objective without a loss has no weights")
-    if isinstance(objective, Uniform | Unlearn):  # which tokens are to be forgotten, the loss of unlearning says
-        return 1.0
+    if isinstance(objective, Uniform | Distilled | Unlearn):
+        return 1.0  # the losses of the last two tell flagged tokens from others themselves
     if isinstance(objective, Sensitive):
         return 0.0
     if objective.weight == "record":

@@ -35,13 +35,13 @@ from atdp_cli.training.recipe import (
     Text,
     Train,
     can_stop,
-    mechanism_of,
     reads_records,
     reads_reference,
     released_objective,
 )
 from atdp_cli.training.tuning.range_test import RangeTest, plan_range_test
-from atdp_cli.training.tuning.search import WARMUP, Effort, Search, plan_search
+from atdp_cli.training.tuning.search import Effort, Search, plan_search
+from atdp_cli.training.tuning.stage import tuned_stage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +153,7 @@ def make_plan(
     jitter_seed: int = 0,
     tune: Effort | None = None,
     fixed_rate: bool = False,
+    sharded: bool = False,
 ) -> Plan:
     """Plan every stage and the ledger, which includes those of the starting checkpoint and of the reference.
 
@@ -162,8 +163,10 @@ def make_plan(
         reference: None where no stage reads one.
         watched: Whether private stages stop early by a criterion that reads the reference.
         tune: How the settings of the last stage are found, which has to be `tunable`; None where they are given. Where
-            its start may have memorised raw text, that is the lowest η at which it forgets, and nothing else.
+            its start may have memorised raw text, that is the lowest η at which it forgets, and what the start
+            predicts of unflagged text is kept.
         fixed_rate: Its η is given all the same, and is not searched.
+        sharded: Whether processes share one model, which then cannot be compared with its start.
 
     Raises:
         UsageError: δ is not below 1/N, a batch is larger than the corpus, a ledger counts another unit, or a stage
@@ -175,7 +178,7 @@ def make_plan(
     _check(delta, records, ledgers, corpus.unit)
     memorised = unprotected_past(prior, inherited) or any(_reads_unprotected(stage) for stage in recipe)
     if tune not in (None, "none") and recipe:
-        recipe = (*recipe[:-1], _tuned_stage(recipe[-1], memorised=memorised))
+        recipe = (*recipe[:-1], tuned_stage(recipe[-1], memorised=memorised, sharded=sharded))
     stages = tuple(
         _plan_stage(stage, position, corpus, reference=reference, watched=watched, jitter_seed=jitter_seed)
         for position, stage in enumerate(recipe)
@@ -227,27 +230,8 @@ def _plan_stage(
     return replace(planned, events=read + planned.events)
 
 
-def tunable(recipe: Recipe) -> bool:
-    """Whether the settings of the last stage can be found on decoys: it reads them, and no stage has noise."""
-    if not recipe or any(isinstance(mechanism_of(stage), DPSGD) for stage in recipe):
-        return False
-    last = recipe[-1]
-    return isinstance(last, Train) and last.text is Text.DECOY
-
-
 def _reads_unprotected(stage: Stage) -> bool:
     return isinstance(stage, Train) and stage.text is Text.RAW and isinstance(stage.mechanism, Plain)
-
-
-def _tuned_stage(stage: Stage, *, memorised: bool) -> Stage:
-    """The stage with the settings that --tune does not search: a warm-up, and the best of its epochs.
-
-    What was memorised is forgotten to the last step, so where that is the goal the last epoch stays.
-    """
-    if not isinstance(stage, Train):
-        return stage
-    restore_best = stage.restore_best if memorised else stage.restore_best is not False
-    return replace(stage, warmup=stage.warmup or WARMUP, restore_best=restore_best)
 
 
 def _searched(plan: StagePlan, tune: Effort | None, *, memorised: bool) -> StagePlan:

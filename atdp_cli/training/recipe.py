@@ -14,7 +14,7 @@ from atdp_cli.errors import UsageError, did_you_mean
 from atdp_cli.options import Option
 from atdp_cli.privacy.schedule import Constant, NoiseMultiplier, RiseReset, Schedule
 from atdp_cli.ranges import Positive, contradiction, validated
-from atdp_cli.training.objectives.kinds import Anchored, Nothing, Objective, Sensitive, Uniform, Weighted
+from atdp_cli.training.objectives.kinds import Anchored, Distilled, Nothing, Objective, Sensitive, Uniform, Weighted
 from atdp_cli.training.objectives.unlearn import Method, Unlearn
 
 _TRAINING, _PRIVACY = Option(panel="Training", public=True), Option(panel="Privacy", public=True)
@@ -177,6 +177,9 @@ class Train:
             problem = f"stage {self.name} unlearns, for which it has to read raw text without noise."
             raise contradiction(problem, "Give it the text raw and the mechanism plain.")
         if isinstance(self.mechanism, DPSGD):
+            if isinstance(self.objective, Distilled):
+                problem = f"stage {self.name} distils from its start, for which it has to train without noise."
+                raise contradiction(problem, "Give it the mechanism plain.")
             return
         if isinstance(self.optimizer, AdamBC):
             raise contradiction(f"stage {self.name} has no noise for adambc to correct.", "Use the optimizer adamw.")
@@ -317,9 +320,17 @@ def reads_reference(stage: Stage) -> bool:
     return isinstance(stage, Interpolate) or isinstance(stage.objective, Anchored)
 
 
-def unlearns(stage: Stage) -> bool:
-    """Whether the stage descends on the loss of machine unlearning."""
-    return isinstance(stage, Train) and isinstance(stage.objective, Unlearn)
+def tunable(recipe: Recipe) -> bool:
+    """Whether the settings of the last stage can be found on decoys: it reads them, and no stage has noise."""
+    if not recipe or any(isinstance(mechanism_of(stage), DPSGD) for stage in recipe):
+        return False
+    last = recipe[-1]
+    return isinstance(last, Train) and last.text is Text.DECOY
+
+
+def needs_whole_model(stage: Stage) -> bool:
+    """Whether the stage's loss goes by autograd, which cannot where parameters are sharded."""
+    return isinstance(stage, Train) and isinstance(stage.objective, Unlearn | Distilled)
 
 
 def keeps_start(stage: Train) -> bool:
@@ -330,7 +341,9 @@ def keeps_start(stage: Train) -> bool:
 
 def compares_with_start(stage: Train) -> bool:
     """Whether the stage's loss depends on the model as it was at the stage's start."""
-    return isinstance(stage.objective, Unlearn) and stage.objective.compares_with_start
+    if isinstance(stage.objective, Unlearn):
+        return stage.objective.compares_with_start
+    return isinstance(stage.objective, Distilled)
 
 
 def released_objective(stage: Train) -> Weighted | None:

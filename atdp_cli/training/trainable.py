@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 
 from atdp_cli.errors import UsageError
 from atdp_cli.files.regexes import Expression
@@ -73,6 +74,18 @@ def holding(model: nn.Module, values: Sequence[torch.Tensor]) -> Iterator[None]:
         yield
     finally:
         _exchange(parameters, own)
+
+
+@contextmanager
+def at_start(model: PreTrainedModel, start: Sequence[torch.Tensor]) -> Iterator[None]:
+    """The model with the parameters that it had at the start of its stage, without dropout."""
+    training = model.training
+    model.eval()
+    try:
+        with holding(model, start):
+            yield
+    finally:
+        model.train(training)
 
 
 def _exchange(parameters: Sequence[nn.Parameter], values: Sequence[torch.Tensor]) -> None:

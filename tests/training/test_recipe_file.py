@@ -15,7 +15,7 @@ from atdp_cli.privacy.schedule import Constant, RiseReset
 from atdp_cli.ranges import LARGEST_NOISE, LEAST_DELTA
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.text.redaction.placeholders import Style
-from atdp_cli.training.objectives.kinds import Anchored, Nothing, Sensitive, Uniform, Weighted
+from atdp_cli.training.objectives.kinds import Anchored, Distilled, Nothing, Sensitive, Uniform, Weighted
 from atdp_cli.training.objectives.unlearn import Unlearn
 from atdp_cli.training.options import MOST_RANK, RunOptions
 from atdp_cli.training.recipe import (
@@ -78,6 +78,7 @@ OBJECTIVES = st.one_of(
         temperature=POSITIVE,
         target=st.sampled_from(["reference", "without-true"]),
     ),
+    st.builds(Distilled, share=st.floats(min_value=0, max_value=1, exclude_min=True)),
     st.just(Nothing()),
 )
 NOISY = st.builds(
@@ -104,7 +105,7 @@ def recipes(draw: st.DrawFn) -> Recipe:
         objective = draw(OBJECTIVES)
         needs_noise = isinstance(objective, Nothing) or getattr(objective, "weight", None) == "released"
         plain = st.builds(Plain, batch_size=COUNTS)
-        mechanism = draw(NOISY if needs_noise else NOISY | plain)
+        mechanism = draw(plain if isinstance(objective, Distilled) else NOISY if needs_noise else NOISY | plain)
         stages.append(
             Train(
                 name=name,
@@ -154,7 +155,7 @@ def test_named_recipes_read_back(tmp_path: Path, name: str) -> None:
 def test_every_type_of_the_recipe_has_a_kind() -> None:
     hints: dict[str, tuple[Any, ...]] = {
         "stage": (Train, Interpolate),
-        "objective": (Uniform, Weighted, Anchored, Sensitive, Unlearn, Nothing),
+        "objective": (Uniform, Weighted, Anchored, Distilled, Sensitive, Unlearn, Nothing),
         "mechanism": (Plain, DPSGD),
         "schedule": (Constant, RiseReset),
         "optimizer": (AdamW, AdamBC, SGD),

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.training.plan import tunable
-from atdp_cli.training.recipe import Recipe, parse_recipe
+from atdp_cli.training.recipe import Recipe, parse_recipe, tunable
 from atdp_cli.training.tuning.search import (
     FACTORS,
     LEAST_STEPS,

@@ -37,7 +37,7 @@ def prepare(
         InputError: A file cannot be read.
     """
     from atdp_cli.jobs.harden.auto import start_from_reference, with_budget, with_learning_rate, with_tune
-    from atdp_cli.training.plan import tunable
+    from atdp_cli.training.recipe import tunable
 
     options, chosen_by = choose_recipe(model, options)
     request = make_request(model, options).replace(ranks=ranks, **command or {})

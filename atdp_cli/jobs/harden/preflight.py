@@ -1,6 +1,5 @@
 """What a plan will need, before it starts: time, by timed batches of random tokens, memory, disk; and a way to end."""
 
-import math
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -23,12 +22,12 @@ from atdp_cli.model.windows import Window
 from atdp_cli.privacy.rng import secure_stream
 from atdp_cli.runs.workspace import STATE
 from atdp_cli.training.clipping.batches import default_tokens
+from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.distributed.ranks import local_items
-from atdp_cli.training.gradients import gradient_sum
+from atdp_cli.training.gradients import unclipped_sum
 from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.plan import StagePlan
-from atdp_cli.training.precision import computing_in
 from atdp_cli.training.recipe import Recipe, Train, compares_with_start, keeps_start, reads_records, reads_reference
 from atdp_cli.training.trainable import selected, training_only
 from atdp_cli.training.tuning.trials import trial_share
@@ -127,9 +126,8 @@ def _stage_seconds(stage: StagePlan, request: HardenRequest, loaded: LoadedModel
         if stage.noise_multipliers:
             step += parameters * _seconds_a_normal() / ranks.size
         if sample := _sample(stage, examples, tokens=_timed_tokens(request, model)):
-            # A reference, or the start, runs forwards only, which is a third of a step.
-            compares = reads_reference(stage.stage) or compares_with_start(stage.stage)
-            passes = 4 / 3 if compares else 1.0
+            # A reference runs forwards only, which is a third of a step.
+            passes = 4 / 3 if reads_reference(stage.stage) else 1.0
             own = local_items(ranks, sample)
             step += passes * _seconds(lambda: _gradient(stage, request, loaded, own)) * stage.batch / len(sample)
     return stage.steps * step
@@ -139,10 +137,11 @@ def _gradient(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, sam
     model = loaded.checkpoint.model
     if stage.noise_multipliers:
         return loaded.engine.run(model, sample, 1.0)
-    if request.ranks.sharded:
-        return loaded.engine.run(model, sample, math.inf)
-    with computing_in(model, request.precision):
-        return gradient_sum(model, sample, tokens=default_tokens(model))
+    # The start costs a forward pass, whatever its parameters are.
+    start = tuple(parameter.data for parameter in trainable(model)) if compares_with_start(stage.stage) else ()
+    engine = loaded.engine.run if request.ranks.sharded else None
+    summed = unclipped_sum(model, engine, request.precision, stage.stage.objective, start=start, seed=0)
+    return summed(model, sample)
 
 
 def _seconds_a_normal() -> float:

@@ -23,7 +23,7 @@ from atdp_cli.text.crosscheck.request import check_crosscheck
 from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.options import TrainingRunOptions
-from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan, tunable
+from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
 from atdp_cli.training.recipe import (
     DPSGD,
     Plain,
@@ -33,9 +33,10 @@ from atdp_cli.training.recipe import (
     can_stop,
     last_private,
     mechanism_of,
+    needs_whole_model,
     reads_records,
     reads_reference,
-    unlearns,
+    tunable,
 )
 from atdp_cli.training.solve import solve_noise
 
@@ -156,6 +157,7 @@ def plan_request(request: HardenRequest) -> Planned:
             jitter_seed=request.jitter_seed,
             tune=request.tune,
             fixed_rate=request.fixed_rate,
+            sharded=request.ranks.sharded,
         )
 
     _check_tune(request)
@@ -277,8 +279,8 @@ def _check_ranks(request: HardenRequest) -> None:
     """What only one process can do."""
     if request.ranks.size == 1:
         return
-    if request.ranks.sharded and any(unlearns(stage) for stage in request.recipe):
-        raise UsageError("Unlearning goes with whole models only.", "Leave --shard-model out.")
+    if request.ranks.sharded and any(needs_whole_model(stage) for stage in request.recipe):
+        raise UsageError("Unlearning and distillation go with whole models only.", "Leave --shard-model out.")
     if request.review is not None:
         raise UsageError("--review-each-epoch goes with one process.", "Review first, and give --allow and --deny.")
     if request.detector.crosscheck is not None:

@@ -32,7 +32,7 @@ class PhysicalBatch(Batch):
         weights: fp32, shape [windows, T]: each token's weight in its record's loss; 0 at padding.
         anchored: bool, shape [windows, T]: tokens pulled towards the reference; None where there are none.
         reference: The reference model.
-        temperature, target: The settings of `Anchored`.
+        temperature, target, share: As each of the records has them.
     """
 
     records: tuple[int, ...]
@@ -41,6 +41,7 @@ class PhysicalBatch(Batch):
     reference: PreTrainedModel | None = None
     temperature: float = 1.0
     target: Target = "reference"
+    share: float = 1.0
 
     @property
     def windows(self) -> int:
@@ -181,4 +182,5 @@ def collate(sample: Sequence[Example], rows: Sequence[int], shape: Shape | None 
         reference=examples[0].reference,
         temperature=examples[0].temperature,
         target=examples[0].target,
+        share=examples[0].share,
     )

@@ -89,6 +89,28 @@ class Anchored:
 
 
 @validated
+class Distilled:
+    """Cross-entropy on sensitive tokens; on the rest (1 − λ)·cross-entropy + λ·KL(start ‖ model).
+
+    The start is the model at the start of the stage. What it predicts of other text is kept, where cross-entropy alone
+    would learn that text by heart a second time (Li and Hoiem 2016, learning without forgetting; Maini et al. 2024, KL
+    minimisation). For stages without noise.
+
+    Attributes:
+        share: λ in (0, 1].
+    """
+
+    summary: ClassVar[str] = "unflagged tokens distilled from the start"
+
+    kind: Literal["distilled"] = "distilled"
+    share: Annotated[float, Field(gt=0, le=1)] = 0.5
+
+    def describe(self) -> str:
+        """The objective in the report's words."""
+        return f"{self.summary}, λ = {self.share:g}"
+
+
+@validated
 class Nothing:
     """No loss: a private stage's noise alone, the control that any recipe must beat."""
 
@@ -114,4 +136,6 @@ class Sensitive:
         return self.summary
 
 
-Objective = Annotated[Uniform | Weighted | Anchored | Sensitive | Unlearn | Nothing, Field(discriminator="kind")]
+Objective = Annotated[
+    Uniform | Weighted | Anchored | Distilled | Sensitive | Unlearn | Nothing, Field(discriminator="kind")
+]

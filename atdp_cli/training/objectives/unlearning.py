@@ -1,7 +1,6 @@
 """The losses of machine unlearning, as `Unlearn` has them, and their gradient by autograd: nothing is clipped."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,7 +13,7 @@ from atdp_cli.training.clipping.batches import PhysicalBatch, split_by_length
 from atdp_cli.training.clipping.engine import trainable, zeros_of
 from atdp_cli.training.objective import Example
 from atdp_cli.training.objectives.unlearn import Unlearn
-from atdp_cli.training.trainable import holding
+from atdp_cli.training.trainable import at_start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -164,7 +163,7 @@ def _steered(
 ) -> torch.Tensor:
     """The loss of rmu."""
     objective = unlearning.objective
-    with torch.no_grad(), _at_start(model, unlearning):
+    with torch.no_grad(), at_start(model, unlearning.start):
         before = _states(model, batch, unlearning.layer)
     states = _states(model, batch, unlearning.layer)
     to_control, to_start = ((states - goal).square().mean(-1) for goal in (control.to(states), before))
@@ -186,20 +185,8 @@ def _surprise(model: PreTrainedModel, batch: PhysicalBatch) -> torch.Tensor:
 
 
 def _surprise_at_start(model: PreTrainedModel, batch: PhysicalBatch, unlearning: Unlearning) -> torch.Tensor:
-    with torch.no_grad(), _at_start(model, unlearning):
+    with torch.no_grad(), at_start(model, unlearning.start):
         return _surprise(model, batch)
-
-
-@contextmanager
-def _at_start(model: PreTrainedModel, unlearning: Unlearning) -> Iterator[None]:
-    """The model as it was at the start of the stage, without dropout."""
-    training = model.training
-    model.eval()
-    try:
-        with holding(model, unlearning.start):
-            yield
-    finally:
-        model.train(training)
 
 
 def _targets(records: Sequence[Example], batch: PhysicalBatch, device: torch.device) -> _Targets:

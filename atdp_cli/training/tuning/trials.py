@@ -26,8 +26,9 @@ from atdp_cli.training.distributed.ranks import Ranks
 from atdp_cli.training.execution import Precision
 from atdp_cli.training.loop import StageRun, run_plain
 from atdp_cli.training.objective import Example
+from atdp_cli.training.optimizers import start_of
 from atdp_cli.training.plan import StagePlan, with_chosen_rate
-from atdp_cli.training.trainable import copies, restore
+from atdp_cli.training.trainable import copies, restore, training_only
 from atdp_cli.training.tuning.range_test import RANKED_VALUES, RangeTest, RankTests, lowest_forgetting
 from atdp_cli.training.tuning.search import TRIAL_WARMUP, Search, Tuned, search_rate
 
@@ -85,10 +86,12 @@ def range_test_stage(run: TrialRun, test: RangeTest, rank_tests: RankTests) -> T
         rank_tests: Of the model, in eval mode, as it is when they are computed.
     """
     start, seed, over = copies(run.model), _seed(run), _over(run, test.most_trials)
+    with training_only(run.model, run.plan.stage.layers):
+        stage_start = start_of(run.model, run.plan.stage)
     levels = count()
 
     def train(rate: float, steps: int) -> float:
-        loss = _trial(run, rate, steps, seed + next(levels), annealing="none")
+        loss = _trial(run, rate, steps, seed + next(levels), annealing="none", start=stage_start)
         reached = copies(run.model)
         restore(run.model, start)
         over()
@@ -146,8 +149,20 @@ def decoyed_loss(model: PreTrainedModel, held_out: Sequence[Window], ranks: Rank
     return _agreed(ranks, _loss(perplexity(model, held_out)))
 
 
-def _trial(run: TrialRun, rate: float, steps: int, seed: int, annealing: Literal["none", "linear"] = "linear") -> float:
-    """The loss after a short run, its η rising to `rate` and, by default, falling to 0; infinite where it diverged."""
+def _trial(
+    run: TrialRun,
+    rate: float,
+    steps: int,
+    seed: int,
+    *,
+    annealing: Literal["none", "linear"] = "linear",
+    start: tuple[torch.Tensor, ...] | None = None,
+) -> float:
+    """The loss after a short run, its η rising to `rate` and, by default, falling to 0; infinite where it diverged.
+
+    Args:
+        start: As `StageRun` has it.
+    """
     plan = with_chosen_rate(run.plan, rate)
     stage = replace(plan.stage, epochs=1, annealing=annealing, warmup=TRIAL_WARMUP, restore_best=None)
     trial = StageRun(
@@ -156,6 +171,7 @@ def _trial(run: TrialRun, rate: float, steps: int, seed: int, annealing: Literal
         held_out=lambda: perplexity(run.model, run.held_out),
         notify=ignore,
         examples=run.examples,
+        start=start,
         ranks=run.ranks,
     )
     try:

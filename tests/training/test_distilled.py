@@ -1,0 +1,200 @@
+"""Distillation from a stage's start: what its loss is, what it keeps, and where it is chosen and refused."""
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from atdp_cli.errors import UsageError
+from atdp_cli.privacy.ledger import Prior
+from atdp_cli.privacy.relation import hypothetical
+from atdp_cli.training.clipping.engine import trainable
+from atdp_cli.training.gradients import gradient_sum
+from atdp_cli.training.loop import run_plain
+from atdp_cli.training.objective import Example, make_example
+from atdp_cli.training.objectives.kinds import Distilled, Objective, Sensitive, Uniform
+from atdp_cli.training.plan import Corpus, StagePlan, make_plan
+from atdp_cli.training.recipe import RECIPES, AdamW, Train
+from atdp_cli.training.state import StageState
+from atdp_cli.training.tuning.search import WARMUP, Effort
+from tests.training.clipping.models import build, relative
+from tests.training.stages import stage_run, trained
+from tests.training.test_state import kept
+from tests.training.test_unlearning import RECORDS, moved
+
+ARCHITECTURES = ("GPT-2", "Llama", "T5")
+
+
+def examples(objective: Objective) -> list[Example]:
+    return [make_example(one.windows, objective) for one in RECORDS]
+
+
+def with_source(example: Example) -> Example:
+    """The record as an encoder-decoder reads it: each window answers another text."""
+    draw = np.random.default_rng(len(example.windows))
+    windows = tuple(replace(window, source=draw.integers(2, 50, 6)) for window in example.windows)
+    return replace(example, windows=windows)
+
+
+def logits(model: Any, window: Any) -> torch.Tensor:
+    """Those from which each token but the first is predicted, a window at a time and without padding."""
+    ids = torch.from_numpy(window.token_ids)[None]
+    if window.source is None:
+        return model(input_ids=ids).logits[0, :-1]  # type: ignore[no-any-return]
+    source = torch.from_numpy(window.source)[None]
+    return model(input_ids=source, decoder_input_ids=ids).logits[0, :-1]  # type: ignore[no-any-return]
+
+
+def by_hand(model: Any, start: Any, one: Example, share: float) -> torch.Tensor:
+    """The loss of a record, token by token."""
+    loss = torch.zeros((), dtype=torch.float64)
+    for window in one.windows:
+        ours, theirs = logits(model, window), logits(start, window).detach()
+        for place, (now, before) in enumerate(zip(ours, theirs, strict=True), start=1):
+            surprise = -now.log_softmax(0)[window.token_ids[place]]
+            divergence = (before.softmax(0) * (before.log_softmax(0) - now.log_softmax(0))).sum()
+            loss = loss + (surprise if window.sensitive[place] else (1 - share) * surprise + share * divergence)
+    return loss
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_the_gradient_is_that_of_the_loss(architecture: str, share: float) -> None:
+    """By autograd of the formula in fp64, of records that share a padded batch, with one window or several."""
+    start = build(architecture).double()
+    model, records = moved(start), examples(Distilled(share=share))
+    if architecture == "T5":
+        records = [with_source(one) for one in records]
+    parameters = trainable(model)
+    loss = torch.stack([by_hand(model, start, one, share) for one in records]).sum()
+    expected = torch.autograd.grad(loss, parameters, materialize_grads=True)
+    before = [parameter.detach().clone() for parameter in trainable(start)]
+    values = copy.deepcopy(model.state_dict())
+    for tokens in (1, 4096):
+        assert relative(gradient_sum(model, records, tokens=tokens, start=before), expected) < 1e-10
+    assert all(torch.equal(values[name], value) for name, value in model.state_dict().items())
+
+
+def test_at_its_start_only_flagged_tokens_move_the_model() -> None:
+    start = build("GPT-2").double()
+    before = [parameter.detach().clone() for parameter in trainable(start)]
+    found = gradient_sum(start, examples(Distilled(share=1.0)), tokens=100, start=before)
+    assert relative(found, gradient_sum(start, examples(Sensitive()), tokens=100)) < 1e-10
+
+
+def plan_of(objective: Objective, *, epochs: int, rate: float = 1e-2) -> StagePlan:
+    [plain] = trained(RECIPES["no-dp"])
+    optimizer = AdamW(learning_rate=rate, weight_decay=0.0)
+    stage = replace(plain, epochs=epochs, objective=objective, optimizer=optimizer)
+    corpus = Corpus(records=len(RECORDS), relation=hypothetical("line"))
+    return make_plan((stage,), corpus, delta=1e-6, prior="public").training[0]
+
+
+@torch.no_grad()
+def divergence(model: Any, start: Any) -> float:
+    """The mean KL(start ‖ model) of unflagged tokens."""
+    found = [
+        functional.kl_div(now.log_softmax(-1), before.log_softmax(-1), log_target=True, reduction="none").sum(-1)[
+            torch.from_numpy(~window.sensitive[1:])
+        ]
+        for one in RECORDS
+        for window in one.windows
+        for now, before in ((logits(model, window), logits(start, window)),)
+    ]
+    return float(torch.cat(found).mean())
+
+
+@torch.no_grad()
+def surprise(model: Any) -> float:
+    """The mean −log p of flagged tokens."""
+    found = [
+        functional.cross_entropy(logits(model, window), torch.from_numpy(window.token_ids[1:]), reduction="none")[
+            torch.from_numpy(window.sensitive[1:])
+        ]
+        for one in RECORDS
+        for window in one.windows
+    ]
+    return float(torch.cat(found).mean())
+
+
+def test_a_stage_learns_what_is_flagged_and_keeps_what_it_said_elsewhere() -> None:
+    """The more, the larger the share of the divergence."""
+    kept_at: dict[float, float] = {}
+    for share in (0.0, 0.5, 1.0):
+        model = build("GPT-2")
+        start, untaught = copy.deepcopy(model), surprise(model)
+        objective = Distilled(share=share) if share else Uniform()
+        run_plain(stage_run(model, plan_of(objective, epochs=40), examples=examples(objective)), seed=1)
+        assert surprise(model) < untaught / 4
+        kept_at[share] = divergence(model, start)
+    assert kept_at[1.0] < kept_at[0.5] / 2 < kept_at[0.0] / 4
+
+
+def test_an_interrupted_stage_has_the_start_that_it_had() -> None:
+    plan, records = plan_of(Distilled(), epochs=4), examples(Distilled())
+    whole, model = build("GPT-2"), build("GPT-2")
+    run_plain(stage_run(whole, plan, examples=records), seed=3)
+    saved: list[tuple[StageState, Any]] = []
+
+    def after_step(state: Any) -> None:
+        saved.append((kept(state()), copy.deepcopy(model.state_dict())))
+
+    run_plain(stage_run(model, plan, examples=records, after_step=after_step), seed=3)
+    for state, values in saved[:-1]:
+        model.load_state_dict(values)
+        run_plain(stage_run(model, plan, examples=records, resume_from=state), seed=4)
+        assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), model.parameters(), strict=True))
+
+
+def test_a_level_of_a_range_test_compares_with_the_start_of_the_stage() -> None:
+    """Not with the model that the level before it left."""
+    start = build("GPT-2")
+    before, plan, records = (
+        tuple(trainable(copy.deepcopy(start))),
+        plan_of(Distilled(), epochs=3),
+        examples(Distilled()),
+    )
+    told, alone, other = moved(start, 0.2), moved(start, 0.2), moved(start, 0.2)
+    run_plain(stage_run(told, plan, examples=records, start=before), seed=1)
+    run_plain(stage_run(alone, plan, examples=records), seed=1)
+    run_plain(stage_run(other, plan, examples=records, start=before), seed=1)
+    assert all(torch.equal(a, b) for a, b in zip(told.parameters(), other.parameters(), strict=True))
+    assert divergence(told, start) < divergence(alone, start)
+
+
+@pytest.mark.parametrize("target", ["attention", None])
+def test_an_adapter_and_another_precision_go_with_it(target: str | None) -> None:
+    model = build("GPT-2") if target is None else build("GPT-2", target="attention")
+    start = [parameter.detach().clone() for parameter in trainable(model)]
+    run_plain(
+        stage_run(model, plan_of(Distilled(), epochs=3), examples=examples(Distilled())), seed=1, precision="bfloat16"
+    )
+    assert any(not torch.equal(a, b) for a, b in zip(start, trainable(model), strict=True))
+    assert all(bool(torch.isfinite(value).all()) for value in model.parameters())
+
+
+def last_stage(prior: Prior, tune: Effort | None, *, recipe: str = "fitted-decoys", sharded: bool = False) -> Train:
+    corpus = Corpus(records=400, relation=hypothetical("line"))
+    return make_plan(RECIPES[recipe], corpus, delta=1e-6, prior=prior, tune=tune, sharded=sharded).training[-1].stage
+
+
+def test_it_is_chosen_where_a_tuned_stage_starts_from_what_may_have_memorised() -> None:
+    found = last_stage("unknown", "quick")
+    assert (found.objective, found.warmup, found.restore_best) == (Distilled(), WARMUP, None)
+    assert last_stage("public", "quick").objective == Uniform()
+    assert last_stage("unknown", "none").objective == Uniform()
+    assert last_stage("unknown", None).objective == Uniform()
+
+
+def test_a_sharded_model_has_cross_entropy_in_its_place() -> None:
+    assert last_stage("unknown", "quick", sharded=True).objective == Uniform()
+
+
+def test_with_noise_it_is_refused() -> None:
+    [stage] = trained(RECIPES["dp-sgd"])
+    with pytest.raises(UsageError, match=r"for which it has to train without noise\. Give it the mechanism plain"):
+        replace(stage, objective=Distilled())
