@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from atdp_cli.audit_result import AuditDocument
-from atdp_cli.cli.app import COMMANDS
+from atdp_cli.cli.commands import COMMANDS, load_command
 from atdp_cli.cli.options.help import has_short_help
 from atdp_cli.jobs.harden.recipes import hypothetical_ledger
 from atdp_cli.memory_result import MemoryDocument
@@ -69,8 +69,8 @@ def completion(shell: str) -> str:
 def commands_page() -> str:
     """The help texts as Markdown."""
     sections = [INTRODUCTION]
-    for name, command in COMMANDS.items():
-        asked = "--help-all" if has_short_help(command) else "--help"
+    for name in COMMANDS:
+        asked = "--help-all" if has_short_help(load_command(name)) else "--help"
         sections.append(f"## atdp {name}\n\n```text\n{_atdp([name, asked]).strip()}\n```\n")
     return "\n".join(sections)
 

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from atdp_cli import api
 from atdp_cli.api.options import NUMBERS_AS_TEXT, keywords_of
-from atdp_cli.cli.app import COMMANDS
+from atdp_cli.cli.commands import load_command
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "detect": api.detect,
@@ -42,7 +42,7 @@ def _typed_dict(command: str, function: Callable[..., Any]) -> str:
     named = set(inspect.signature(function).parameters)
     lines = [
         f"    {keyword}: {spelt(keyword, field)}"
-        for keyword, _, field in keywords_of(COMMANDS[command])
+        for keyword, _, field in keywords_of(load_command(command))
         if keyword not in named
     ]
     name = "".join(part.capitalize() for part in command.split("-"))

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
-from atdp_cli.cli.app import COMMANDS, run
+from atdp_cli.cli.app import run
+from atdp_cli.cli.commands import COMMANDS
 from tests.small import small_lines, write_checkpoint, write_corpus
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -1,25 +1,16 @@
-"""The `atdp` command: which commands there are, and how they end."""
+"""The `atdp` command, and how it ends."""
 
 import os
 import sys
 import warnings
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from atdp_cli import __version__
-from atdp_cli.cli import decoy, detect, plant_canary, redact, review
-from atdp_cli.cli.account import command as account
-from atdp_cli.cli.audit_canary import command as audit_canary
-from atdp_cli.cli.audit_corpus import command as audit_corpus
-from atdp_cli.cli.harden import command as harden
-from atdp_cli.cli.options.generate import generate_options
-from atdp_cli.cli.options.help import HelpOptions, command_class, has_short_help
-from atdp_cli.cli.report import command as report
+from atdp_cli.cli.commands import LazyGroup
 from atdp_cli.cli.terminal.exit import (
     INCOMPLETE,
-    exit_on_interrupt,
     flush,
     unexpected_error,
     write_error,
@@ -30,29 +21,13 @@ from atdp_cli.errors import AtdpError
 
 app = typer.Typer(
     name="atdp",
+    cls=LazyGroup,
     help="Harden language models against leaking their training data, and measure whether it worked.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-
-
-COMMANDS: dict[str, Callable[..., None]] = {
-    "harden": harden.harden_command,
-    "detect": detect.detect_command,
-    "review": review.review_command,
-    "redact": redact.redact_command,
-    "decoy": decoy.decoy_command,
-    "plant-canary": plant_canary.plant_canary_command,
-    "audit-canary": audit_canary.audit_canary_command,
-    "audit-corpus": audit_corpus.audit_corpus_command,
-    "account": account.account_command,
-    "report": report.report_command,
-}
-for name, command in COMMANDS.items():
-    more = (HelpOptions,) if has_short_help(command) else ()
-    app.command(name, cls=command_class(command))(exit_on_interrupt(generate_options(command, *more)))
 
 
 def _version(wanted: bool) -> None:

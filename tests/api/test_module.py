@@ -13,7 +13,7 @@ import atdp_cli
 from atdp_cli import api
 from atdp_cli.api import detect, errors, harden
 from atdp_cli.api.options import NUMBERS_AS_TEXT, keywords_of
-from atdp_cli.cli.app import COMMANDS
+from atdp_cli.cli.commands import load_command
 from atdp_cli.training.settings import stage_options
 from tests.cli.conftest import Atdp
 from tests.keywords import FUNCTIONS
@@ -62,7 +62,7 @@ def test_options_that_are_read_as_text_take_numbers() -> None:
 @pytest.mark.parametrize("command", FUNCTIONS)
 def test_a_keyword_is_called_as_its_option(command: str) -> None:
     """So `--max-windows-per-unit` is `max_windows_per_unit`, whatever its field is called."""
-    keywords = [keyword for keyword, _, _ in keywords_of(COMMANDS[command])]
+    keywords = [keyword for keyword, _, _ in keywords_of(load_command(command))]
     assert len(set(keywords)) == len(keywords)
     assert all(keyword.isidentifier() for keyword in keywords)
 

@@ -12,7 +12,7 @@ import typer
 from pydantic import Field
 from typer.models import OptionInfo
 
-from atdp_cli.cli.app import COMMANDS
+from atdp_cli.cli.commands import COMMANDS, load_command
 from atdp_cli.cli.harden.options import HardenOptions
 from atdp_cli.cli.options.generate import generate_options
 from atdp_cli.jobs.harden.request import HardenRequest
@@ -59,17 +59,17 @@ def option_calls(text: str) -> int:
     )
 
 
-ALL = tuple(dict.fromkeys(group for command in COMMANDS.values() for group in groups(command)))
+ALL = tuple(dict.fromkeys(group for name in COMMANDS for group in groups(load_command(name))))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_of_a_command_is_one_field(name: str) -> None:
-    models = tuple(groups(COMMANDS[name]))
+    models = tuple(groups(load_command(name)))
     assert not twice_in_a_command(*models)
     fields = {field for model in models for field, _, _ in declared(model)}
     made = {
         parameter.name
-        for parameter in inspect.signature(generate_options(COMMANDS[name])).parameters.values()
+        for parameter in inspect.signature(generate_options(load_command(name))).parameters.values()
         for part in getattr(parameter.annotation, "__metadata__", ())
         if isinstance(part, OptionInfo)
     }

@@ -4,12 +4,11 @@ import contextlib
 import io
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-import typer
 
-from atdp_cli.cli.app import COMMANDS, app, run
+from atdp_cli.cli.app import run
+from atdp_cli.cli.commands import COMMANDS, load_command, make_command
 from atdp_cli.cli.options.generate import option_groups
 from atdp_cli.cli.options.help import MOST, has_short_help
 from atdp_cli.options import declared, flags
@@ -17,7 +16,7 @@ from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import RECIPES
 from tests.transcripts import surroundings
 
-SHORT = [name for name, command in COMMANDS.items() if has_short_help(command)]
+SHORT = [name for name in COMMANDS if has_short_help(load_command(name))]
 
 
 def said(*arguments: str, **settings: str) -> tuple[int, str, str]:
@@ -34,7 +33,7 @@ def shown(text: str) -> set[str]:
 
 
 def declared_flags(name: str) -> set[str]:
-    options = [each for group in option_groups(COMMANDS[name]).values() for each in declared(group)]
+    options = [each for group in option_groups(load_command(name)).values() for each in declared(group)]
     return {flags(field, option)[0] for field, _, option in options}
 
 
@@ -60,7 +59,7 @@ def test_help_comes_back_whole_after_it_was_short() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_bracket_of_a_help_text_is_taken_for_markup(name: str) -> None:
     _, whole, _ = said(name, "--help-all" if name in SHORT else "--help")
-    options = [each for group in option_groups(COMMANDS[name]).values() for each in declared(group)]
+    options = [each for group in option_groups(load_command(name)).values() for each in declared(group)]
     brackets = {mark for _, field, _ in options for mark in re.findall(r"\[[\w:.-]+\]", field.description or "")}
     assert {mark for mark in brackets if mark not in whole} == set()
     assert "\\[" not in whole
@@ -116,10 +115,9 @@ def test_what_was_perhaps_meant_is_named(line: str, hint: str) -> None:
 
 
 def options_with_values() -> Iterator[tuple[str, str]]:
-    group: Any = typer.main.get_command(app)
-    for name, command in group.commands.items():
-        for parameter in command.params:
-            if parameter.param_type_name == "option" and not parameter.is_flag:
+    for name in COMMANDS:
+        for parameter in make_command(name).params:
+            if parameter.param_type_name == "option" and not getattr(parameter, "is_flag", False):
                 yield name, max(parameter.opts, key=len)
 
 

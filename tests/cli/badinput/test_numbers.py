@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 from typer.models import OptionInfo
 
-from atdp_cli.cli.app import COMMANDS
+from atdp_cli.cli.commands import COMMANDS, load_command
 from atdp_cli.cli.options.generate import generate_options
 from atdp_cli.training.settings import SETTINGS
 from tests.cli.badinput.case import SECRET, line
@@ -72,8 +72,8 @@ def numeric(annotation: Any) -> bool:
 
 def options() -> Iterator[tuple[str, str, str]]:
     """Each option that takes a number: its command, its name in the code and on the command line."""
-    for command, function in COMMANDS.items():
-        for parameter in inspect.signature(generate_options(function)).parameters.values():
+    for command in COMMANDS:
+        for parameter in inspect.signature(generate_options(load_command(command))).parameters.values():
             kind, *about = get_args(parameter.annotation) or (parameter.annotation,)
             if numeric(kind) or parameter.name in NUMBERS_AS_TEXT:
                 named = [name for one in about if isinstance(one, OptionInfo) for name in one.param_decls or ()]
