@@ -358,6 +358,9 @@ def frequencies_event(stage: Train, relation: Relation) -> GaussianRelease:
 
     Votes count the places of the true text, so equal decoys change neither them nor their sensitivity.
 
+    Args:
+        relation: Of the stage's records; votes are of the shape `votes`, whatever the stage's own is.
+
     Raises:
         ValueError: The stage releases nothing.
     """
