@@ -158,6 +158,10 @@ def test_the_first_line_says_what_is_chosen_and_why(
     advised = any("--reference BASE" in hint for hint in planned(ended)["advice"])
     assert advised == (situation in ("unknown", "a base with a past"))
     assert planned(ended)["recipe"] == "fitted-decoys"
+    keeps = (
+        "The loss of fitted-decoys on unflagged text is to 50% the divergence from what the model predicts there now"
+    )
+    assert (keeps in said(ended)) == (situation in ("unknown", "a base with a past"))
 
 
 STAYS, READS = "It does not remove what", ", since it reads raw text."

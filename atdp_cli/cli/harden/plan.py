@@ -52,8 +52,8 @@ def show_plan(planned: "Planned", engine: str, needs: Needs, hints: tuple[str, .
     from atdp_cli.report.happened import clipped
 
     console.print(_table(planned))
-    for search in _searches(planned):
-        console.print(search)
+    for line in _found(planned):
+        console.print(line)
     console.print(_flagged(planned, needs))
     split = planned.split
     clipping = f"by the engine {engine}" if clipped(stage_entries(planned)) else "without clipping"
@@ -149,14 +149,21 @@ def _noise(entry: "StageEntry") -> str:
     return f"{entry.release_noise_multiplier:.2f} once"
 
 
-def _searches(planned: "Planned") -> "Iterator[str]":
-    """What is searched before a stage, a line each."""
+def _found(planned: "Planned") -> "Iterator[str]":
+    """What --tune searches before a stage, and what it chose for it, a line each."""
+    from atdp_cli.training.objectives.kinds import Distilled
     from atdp_cli.training.tuning.range_test import RangeTest
 
     for stage in planned.plan.training:
-        if (search := stage.search) is None:
+        name, search, objective = stage.stage.name, stage.search, stage.stage.objective
+        if isinstance(objective, Distilled):
+            yield (
+                f"The loss of {name} on unflagged text is to {objective.share:.0%} the divergence from what the model "
+                "predicts there now, so that it keeps it."
+            )
+        if search is None:
             continue
-        name, trials = stage.stage.name, search.most_trials
+        trials = search.most_trials
         if trials:
             goal = "at which it forgets" if isinstance(search, RangeTest) else "with the least loss on decoyed text"
             yield (
