@@ -32,7 +32,8 @@ class Example:
     """A record ready for training: its loss is Σ weight·(the token's loss) over its windows' tokens.
 
     A token's loss is its negative log-likelihood; where it is anchored, KL(target ‖ model) of the distributions
-    over the whole vocabulary at that token, to a share, where the target is derived from the reference's distribution.
+    over the whole vocabulary at that token, where the target is derived from the reference's distribution, or from that
+    of the model at the start of the stage.
 
     Attributes:
         windows: The record's windows; none for an empty record, whose gradient is 0.
@@ -41,7 +42,8 @@ class Example:
         reference: The model, in eval mode, towards which anchored tokens are pulled; None for the one that trains, as
             it was at the start of the stage.
         temperature, target: The settings of `Anchored`.
-        share: λ in (0, 1]: the loss of an anchored token is λ·KL + (1 − λ)·(its negative log-likelihood).
+        share: λ in (0, 1], below 1 only without a reference: the loss of an anchored token is λ·KL +
+            (1 − λ)·(its negative log-likelihood).
     """
 
     windows: tuple[Window, ...]

@@ -10,13 +10,12 @@ from atdp_cli.training.clipping.batches import PhysicalBatch
 def loss_gradient(logits: torch.Tensor, batch: PhysicalBatch, start: torch.Tensor | None = None) -> torch.Tensor:
     """The gradient of Σ weight·(the token's loss) with respect to the logits: weight·(softmax − target).
 
-    The target is the true token; for an anchored token it is, to the batch's share, the distribution that `_target`
-    gives.
+    The target is the true token; for a token that is anchored to a reference the distribution that `_target` gives,
+    and for one that is anchored to the start of the stage, λ·(what the start predicts) + (1 − λ)·(the true token).
 
     Args:
         logits: Shape [windows, T, V]; those at a position predict the token after it.
-        start: Those of the model at the start of its stage, towards which tokens are anchored; None for the batch's
-            reference.
+        start: Those of the model at the start of its stage; None where tokens are anchored to the batch's reference.
 
     Returns:
         Shape [windows, T, V], in the dtype of the logits.
@@ -26,9 +25,12 @@ def loss_gradient(logits: torch.Tensor, batch: PhysicalBatch, start: torch.Tenso
     one_hot = torch.ones_like(following, dtype=gradient.dtype)
     if batch.anchored is not None:
         anchored = _before(batch.anchored.to(logits.device))
-        targets = reference_logits(batch) if start is None else start
         one_hot[anchored] = 1 - batch.share
-        gradient[anchored] -= batch.share * _target(targets[anchored].to(gradient), following[anchored], batch)
+        if start is None:
+            gradient[anchored] -= _target(reference_logits(batch)[anchored].to(gradient), following[anchored], batch)
+        else:
+            before = torch.softmax(start, dim=-1, dtype=gradient.dtype)
+            gradient.addcmul_(before, anchored[..., None].to(gradient.dtype), value=-batch.share)
     gradient.scatter_add_(2, following, -one_hot)
     weights = _before(batch.weights.to(gradient))
     return gradient.mul_(weights[..., None]).to(logits.dtype)
