@@ -4,6 +4,7 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -380,10 +381,12 @@ def test_a_record_whose_gradient_is_not_finite_adds_nothing() -> None:
 def test_anchors_and_their_reference_go_together() -> None:
     model = build("Llama")
     one = record(5)
-    with pytest.raises(ValueError, match="go together"):
+    with pytest.raises(ValueError, match="A reference goes with anchored tokens"):
         replace(one, reference=model)
-    with pytest.raises(ValueError, match="go together"):
-        replace(one, anchored=(np.zeros(5, dtype=np.bool_),))
+    to_the_start = replace(one, anchored=(np.arange(5) > 2,))
+    for engine in (loop, partial(bookkeeping.clipped_sum, tokens=64, positions=False)):
+        with pytest.raises(ValueError, match="the batch has no reference"):
+            engine(model, [to_the_start], CLIP)
     with pytest.raises(ValueError, match="needs a reference"):
         make_example(one.windows, Anchored())
     assert make_example(one.windows, Uniform(), reference=model).reference is None
