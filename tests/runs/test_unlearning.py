@@ -78,5 +78,7 @@ def test_who_names_the_model_itself_declares_nothing_of_its_past(place: Place, t
 def test_a_sharded_model_is_refused(place: Place) -> None:
     ranks = Ranks(rank=0, size=2, sharded=True)
     for method in METHODS:
-        with pytest.raises(UsageError, match=r"^Unlearning and distillation go with whole models only\. Leave --shard-model out\.$"):
+        with pytest.raises(
+            UsageError, match=r"^Unlearning and distillation go with whole models only\. Leave --shard-model out\.$"
+        ):
             plan_request(place.request(method, ranks=ranks))
