@@ -60,8 +60,8 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command that these arguments run."""
-        name, command, rest = super().resolve_command(ctx, args)
-        return name, command if name is None else make_command(name), rest
+        name, *rest = args
+        return (name, make_command(name), rest) if name in _MODULES else super().resolve_command(ctx, args)
 
 
 def _module(name: str) -> str:

@@ -19,12 +19,10 @@ from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.objectives.kinds import Distilled, Objective, Sensitive, Uniform
 from atdp_cli.training.plan import Corpus, StagePlan, make_plan
 from atdp_cli.training.recipe import RECIPES, AdamW, Train
-from atdp_cli.training.state import StageState
 from atdp_cli.training.tuning.search import WARMUP, Effort
 from tests.training.clipping.models import build, relative
 from tests.training.stages import stage_run, trained
-from tests.training.test_state import kept
-from tests.training.test_unlearning import RECORDS, moved
+from tests.training.test_unlearning import RECORDS, check_resumption, moved
 
 ARCHITECTURES = ("GPT-2", "Llama", "T5")
 
@@ -135,19 +133,7 @@ def test_a_stage_learns_what_is_flagged_and_keeps_what_it_said_elsewhere() -> No
 
 
 def test_an_interrupted_stage_has_the_start_that_it_had() -> None:
-    plan, records = plan_of(Distilled(), epochs=4), examples(Distilled())
-    whole, model = build("GPT-2"), build("GPT-2")
-    run_plain(stage_run(whole, plan, examples=records), seed=3)
-    saved: list[tuple[StageState, Any]] = []
-
-    def after_step(state: Any) -> None:
-        saved.append((kept(state()), copy.deepcopy(model.state_dict())))
-
-    run_plain(stage_run(model, plan, examples=records, after_step=after_step), seed=3)
-    for state, values in saved[:-1]:
-        model.load_state_dict(values)
-        run_plain(stage_run(model, plan, examples=records, resume_from=state), seed=4)
-        assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), model.parameters(), strict=True))
+    check_resumption(plan_of(Distilled(), epochs=4), examples(Distilled()))
 
 
 def test_a_level_of_a_range_test_compares_with_the_start_of_the_stage() -> None:

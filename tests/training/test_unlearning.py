@@ -260,19 +260,23 @@ def test_rmu_moves_flagged_states_to_the_control_vector_and_keeps_the_others() -
 
 @pytest.mark.parametrize("method", METHODS)
 def test_an_interrupted_stage_has_the_start_and_the_control_vector_that_it_had(method: Method) -> None:
-    plan = plan_of(RECIPES[method], epochs=4)
+    check_resumption(plan_of(RECIPES[method], epochs=4), RECORDS)
+
+
+def check_resumption(plan: StagePlan, records: Sequence[Example]) -> None:
+    """A stage that is interrupted after any step, and goes on from its state, ends as the uninterrupted one."""
     whole, model = build("GPT-2"), build("GPT-2")
-    run_plain(stage_run(whole, plan, examples=RECORDS), seed=3)
+    run_plain(stage_run(whole, plan, examples=records), seed=3)
     saved: list[tuple[StageState, Any]] = []
 
     def after_step(state: Any) -> None:
         saved.append((kept(state()), copy.deepcopy(model.state_dict())))
 
-    run_plain(stage_run(model, plan, examples=RECORDS, after_step=after_step), seed=3)
+    run_plain(stage_run(model, plan, examples=records, after_step=after_step), seed=3)
     for state, values in saved[:-1]:
         model.load_state_dict(values)
         # Another seed: the state has its own.
-        run_plain(stage_run(model, plan, examples=RECORDS, resume_from=state), seed=4)
+        run_plain(stage_run(model, plan, examples=records, resume_from=state), seed=4)
         assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), model.parameters(), strict=True))
 
 

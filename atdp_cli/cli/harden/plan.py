@@ -52,7 +52,7 @@ def show_plan(planned: "Planned", engine: str, needs: Needs, hints: tuple[str, .
     from atdp_cli.report.happened import clipped
 
     console.print(_table(planned))
-    for line in _found(planned):
+    for line in _tuning(planned):
         console.print(line)
     console.print(_flagged(planned, needs))
     split = planned.split
@@ -149,7 +149,7 @@ def _noise(entry: "StageEntry") -> str:
     return f"{entry.release_noise_multiplier:.2f} once"
 
 
-def _found(planned: "Planned") -> "Iterator[str]":
+def _tuning(planned: "Planned") -> "Iterator[str]":
     """What --tune searches before a stage, and what it chose for it, a line each."""
     from atdp_cli.training.objectives.kinds import Distilled
     from atdp_cli.training.tuning.range_test import RangeTest
