@@ -1,6 +1,6 @@
 """The detector as a run asks for it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,12 +13,12 @@ from atdp_cli.privacy.relation import Flags, HumanInput
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.crosscheck.check import Counts
 from atdp_cli.text.crosscheck.request import CrossCheck, cross_checked
-from atdp_cli.text.detection.cache import opened_store
+from atdp_cli.text.detection.cache import SpanStore, opened_store
 from atdp_cli.text.detection.confidence import ALL_LABELS, LabelFilter
 from atdp_cli.text.detection.detect import Detection, detect_records
 from atdp_cli.text.detection.entities import EntityPipeline
 from atdp_cli.text.detection.language import LANGUAGES, Language, watched_language
-from atdp_cli.text.detection.scan import installed_pipeline
+from atdp_cli.text.detection.scan import Finding, LookupFinding, installed_pipeline, scan
 from atdp_cli.text.detection.spans import DEFAULT_TIER, Tier, at_tier, merge
 from atdp_cli.text.detection.term_lists import read_terms
 from atdp_cli.text.identity import text_identity
@@ -153,6 +153,7 @@ def run_detector(
     total: int | None = None,
     folder: Path | None = None,
     counts: Counts | None = None,
+    findings: Mapping[str, Finding] | None = None,
 ) -> Iterator[Detection]:
     """What is sensitive in each record, at every tier, in the order of the records.
 
@@ -164,7 +165,12 @@ def run_detector(
         total: How many records there are, where that is known.
         folder: A private folder for what a later run can use.
         counts: Counted up by the cross-check.
+        findings: What `scan` found in some records, by their text; these are not read again. None for none.
     """
+
+    def lookup(record: Record) -> Finding | None:
+        finding = None if findings is None else findings.get(record.text)
+        return None if finding is None else replace(finding, record=record)
 
     allow = [term for file in detector.allow for term in read_terms(file)]
     reads = (pipeline.pipeline if isinstance(pipeline, EntityPipeline) else pipeline).meta["lang"]
@@ -180,7 +186,8 @@ def run_detector(
         notify=notify,
         total=total,
     )
-    detections = detect() if detector.store is None else _stored(detect, detector.store, pipeline, notify)
+    store = detector.store
+    detections = detect(lookup=lookup) if store is None else _stored(detect, lookup, store, pipeline, notify)
     if detector.crosscheck is None:
         return detections
     return cross_checked(
@@ -207,10 +214,17 @@ def _wrong_language(language: Language, reads: str) -> FellBack:
 
 
 def _stored(
-    detect: Callable[..., Iterator[Detection]], folder: Path, pipeline: Any, notify: Notify
+    detect: Callable[..., Iterator[Detection]], lookup: LookupFinding, folder: Path, pipeline: Any, notify: Notify
 ) -> Iterator[Detection]:
     with opened_store(folder, pipeline, notify) as store:
-        yield from detect(lookup=store.get, store=store.put)
+        yield from detect(lookup=partial(_stored_finding, store, lookup), store=store.put)
+
+
+def _stored_finding(store: SpanStore, lookup: LookupFinding, record: Record) -> Finding | None:
+    finding = store.get(record)
+    if finding is None and (finding := lookup(record)) is not None:
+        store.put(finding)
+    return finding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,8 +235,12 @@ class FlaggedShare:
     share: float
 
 
-def flagged_share(records: Sequence[Record], detector: Detector, pipeline: Any, notify: Notify) -> FlaggedShare:
-    """The share in `SCANNED` of the records. Nothing is kept, and no language model asked.
+def flagged_share(
+    records: Sequence[Record], detector: Detector, pipeline: Any, notify: Notify
+) -> tuple[FlaggedShare, Mapping[str, Finding]]:
+    """The share in `SCANNED` of the records, and what was found in them, by their text, for `run_detector`.
+
+    Nothing is written, and no language model asked.
 
     Args:
         detector: How to look.
@@ -233,11 +251,12 @@ def flagged_share(records: Sequence[Record], detector: Detector, pipeline: Any, 
     chosen = [records[number * len(records) // count] for number in range(count)]
     begun = [replace(record, text=record.text[:MOST_CHARACTERS]) for record in chosen]
     alone = replace(detector, crosscheck=None, engine=THIS_PROCESS, store=None)
+    findings = {finding.record.text: finding for finding in scan(begun, pipeline=pipeline)}
     characters, flagged = 0, 0
-    for found in run_detector(begun, alone, pipeline, _only_warnings(notify)):
-        characters += len(found.record.text)
-        flagged += sum(span.end - span.start for span in merge(at_tier(found.spans, alone.tier)))
-    return FlaggedShare(records=len(chosen), share=flagged / max(1, characters))
+    for detection in run_detector(begun, alone, pipeline, _only_warnings(notify), findings=findings):
+        characters += len(detection.record.text)
+        flagged += sum(span.end - span.start for span in merge(at_tier(detection.spans, alone.tier)))
+    return FlaggedShare(records=len(chosen), share=flagged / max(1, characters)), findings
 
 
 def _only_warnings(notify: Notify) -> Notify:

@@ -135,14 +135,16 @@ def shrink_counts(noisy: Floats, sigma: float) -> Floats:
     """
     largest = max(float(noisy.max()), sigma)
     spike = -0.5 * (noisy / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi))
+    absent = np.array([[math.log1p(-share)] for share in _SHARES]) + spike
     best, means = -math.inf, np.zeros_like(noisy)
     for mean in np.geomspace(0.25 * sigma, largest, _MEANS):
         slab, centre = _slab(noisy, sigma, float(mean))
-        for share in _SHARES:
-            occurs, absent = math.log(share) + slab, math.log1p(-share) + spike
-            either = np.logaddexp(occurs, absent)
-            if (evidence := float(either.sum())) > best:
-                best, means = evidence, np.exp(occurs - either) * centre
+        occurs = np.array([[math.log(share)] for share in _SHARES]) + slab
+        either = np.logaddexp(occurs, absent)
+        evidence = either.sum(axis=1)
+        likeliest = int(evidence.argmax())
+        if evidence[likeliest] > best:
+            best, means = evidence[likeliest], np.exp(occurs[likeliest] - either[likeliest]) * centre
     return np.maximum(means, 0.0)
 
 

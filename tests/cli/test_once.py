@@ -4,13 +4,15 @@ import hashlib
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from atdp_cli.jobs.harden import run as _run  # noqa: F401 - imports the modules whose names are replaced
+from atdp_cli.text.detection import executor, spacy_reader
+from atdp_cli.text.detection.spacy_reader import Piece, Reading
 from tests.cli.conftest import Atdp
 
 ONCE = ("load_pipeline", "read_manifest", "check_output", "completed_run", "flag_corpus", "open_run")
@@ -76,6 +78,33 @@ def test_a_run_computes_each_once(
     weights = [path for path in read if path.suffix == ".safetensors"]
     assert {path.parent for path in weights} == {model, checkpoint_folder}
     assert {path: hashed[path] for path in (*read, manifest)} == dict.fromkeys((*read, manifest), 1)
+
+
+@pytest.fixture
+def texts_read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often the pipeline reads each text."""
+    counts: Counter[str] = Counter()
+
+    def read(pieces: Sequence[Piece], *arguments: Any) -> list[Reading]:
+        counts.update(text for text, _ in pieces)
+        return spacy_reader.read(pieces, *arguments)
+
+    monkeypatch.setattr(executor, "read", read)
+    return counts
+
+
+def test_the_pipeline_reads_a_record_once(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, texts_read: Counter[str]
+) -> None:
+    """Also those records of which the plan shows the flagged share."""
+    records = sorted(set(corpus.read_text().splitlines()[:40]))
+    data = tmp_path / "corpus.txt"
+    data.write_text("".join(f"{record}\n" for record in records))
+    options = ["--data", data, "--recipe", "no-dp", "--epochs", 1, "-q"]
+    for name, store in (("without", ["--no-store"]), ("with", ["--store", tmp_path / "store.private"])):
+        texts_read.clear()
+        assert atdp("harden", checkpoint_folder, *options, *store, "-o", tmp_path / name).code == 0
+        assert {text: texts_read[text] for text in records} == dict.fromkeys(records, 1), name
 
 
 def test_a_name_that_is_taken_is_refused_before_torch_and_spacy_load(

@@ -1,5 +1,6 @@
 """From the options of `atdp harden` to a run that can begin; nothing is shown."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -94,7 +95,8 @@ def load_and_fit(
     if request.ranks.first and request.spans is None:
         # A run hears of the detector's warnings when it flags all records.
         hear = notify if options.dry_run else ignore
-        flagged = flagged_share(planned.split.records, request.detector, model.pipeline, hear)
+        flagged, findings = flagged_share(planned.split.records, request.detector, model.pipeline, hear)
+        model = replace(model, findings=findings)
     if options.threads is None:
         use_threads(training_threads(model.checkpoint.model.num_parameters()))
     seconds = estimate_seconds(planned, model)

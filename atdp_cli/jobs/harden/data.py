@@ -97,7 +97,7 @@ def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify
         _check_learnt(planned.manifest, encoding)
     with_sentence = reads_one_text(checkpoint)
     with main_process_first(request.ranks):
-        flagged = flag_corpus(split, request, pipeline, notify)
+        flagged = flag_corpus(split, request, pipeline, notify, loaded.findings)
     trained = training_records(flagged, split)
     texts = {stage.stage.text for stage in planned.plan.training if reads_records(stage.stage)}
     if Text.DECOY in texts:

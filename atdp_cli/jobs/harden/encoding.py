@@ -1,6 +1,6 @@
 """From records to windows: detection, redaction and tokens, each record on its own."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, repeat
 from pathlib import Path
@@ -20,6 +20,7 @@ from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.corpus.split import Split
 from atdp_cli.text.detection.detect import PLACEHOLDERS, Detection
 from atdp_cli.text.detection.function_words import function_word_characters
+from atdp_cli.text.detection.scan import Finding
 from atdp_cli.text.detection.span_file import read_spans
 from atdp_cli.text.detection.spans import Range, Span, Tier, at_tier
 from atdp_cli.text.redaction.decoys import Choose, decoy
@@ -65,9 +66,19 @@ class Encoding:
     loss_on: LossOn = "assistant"
 
 
-def flag_corpus(split: Split, request: HardenRequest, pipeline: Any, notify: Notify) -> tuple[FlaggedRecord, ...]:
-    """Each record with its sensitive spans, detected or read from files, in the order of the records."""
-    flagged = _flag_records(split, request, pipeline, notify)
+def flag_corpus(
+    split: Split,
+    request: HardenRequest,
+    pipeline: Any,
+    notify: Notify,
+    findings: Mapping[str, Finding] | None = None,
+) -> tuple[FlaggedRecord, ...]:
+    """Each record with its sensitive spans, detected or read from files, in the order of the records.
+
+    Args:
+        findings: What the pipeline found already, by the text of the record; None for nothing.
+    """
+    flagged = _flag_records(split, request, pipeline, notify, findings)
     for file in request.also:
         # A file covers --data; the records of --valid stand behind those.
         places = (tuple(map(_memorised, spans)) for spans in _spans_in(file, split, request))
@@ -91,7 +102,9 @@ def _spans_in(file: Path, split: Split, request: HardenRequest) -> Iterator[tupl
     return (spans for _, spans in islice(read_spans(file, corpus), taken))
 
 
-def _flag_records(split: Split, request: HardenRequest, pipeline: Any, notify: Notify) -> tuple[FlaggedRecord, ...]:
+def _flag_records(
+    split: Split, request: HardenRequest, pipeline: Any, notify: Notify, findings: Mapping[str, Finding] | None
+) -> tuple[FlaggedRecord, ...]:
     if request.spans is not None:
         keep = request.detector.label_filter.apply
         pairs = zip(split.records, _spans_in(request.spans, split, request), strict=True)
@@ -99,7 +112,9 @@ def _flag_records(split: Split, request: HardenRequest, pipeline: Any, notify: N
 
     def detect(records: Sequence[Record]) -> Iterator[Detection]:
         folder = private_folder(request.data[0])
-        return run_detector(records, request.detector, pipeline, notify, total=len(records), folder=folder)
+        return run_detector(
+            records, request.detector, pipeline, notify, total=len(records), folder=folder, findings=findings
+        )
 
     return flag(detect(split.records), None if split.sources is None else detect(split.sources), request.detector.tier)
 

@@ -1,9 +1,9 @@
 """The model that a run trains: loaded, moved, adapted, with the engine that fits it."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoin
 from atdp_cli.model.device import find_device
 from atdp_cli.runs.broadcast import gather_tensors
 from atdp_cli.runs.checkpoint import load_tensors
-from atdp_cli.text.detection.scan import load_pipeline
+from atdp_cli.text.detection.scan import Finding, load_pipeline
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.select import SelectedEngine, select_engine
 from atdp_cli.training.clipping.self_check import random_records, relative_distance
@@ -42,12 +42,14 @@ class LoadedModel:
     Attributes:
         reference: The public model that some stages read, or that canaries are compared with; frozen, in eval mode.
         pipeline: What the detector reads with; None where spans come from a file and nothing else is to be read.
+        findings: What the pipeline found already, by the text of the record.
     """
 
     checkpoint: Checkpoint
     engine: SelectedEngine
     reference: PreTrainedModel | None = None
     pipeline: Any = None
+    findings: Mapping[str, Finding] = field(default_factory=dict)
 
 
 def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
