@@ -158,12 +158,16 @@ def plan_games(
 
     def plan(chosen: Sequence[_Rules]) -> tuple[GamePlan, Game | None]:
         """The plan for these games, and the last of them if it can fail the model."""
-        ceilings = [_ceiling(claim(one.adjacency), limits) for one in chosen]
+        ceilings = [_ceiling(claim(game_rules.adjacency), limits) for game_rules in chosen]
         split = partial(split_alpha, limits.alpha, scores=scores, canaries=planted, attacks=attacks, ranks=by_ranks)
         levels, reported = split(bounds=sum(ceiling < inf for ceiling in ceilings)), limits.alpha / max(1, len(rules))
         planned = [
-            Game(**one._asdict(), claim=claim(one.adjacency), level=levels.bound if ceiling < inf else reported)
-            for one, ceiling in zip(chosen, ceilings, strict=True)
+            Game(
+                **game_rules._asdict(),
+                claim=claim(game_rules.adjacency),
+                level=levels.bound if ceiling < inf else reported,
+            )
+            for game_rules, ceiling in zip(chosen, ceilings, strict=True)
         ]
         able = [game for game, ceiling in zip(planned, ceilings, strict=True) if game.attainable > ceiling]
         last = planned[-1] if able and able[-1] is planned[-1] else None

@@ -154,8 +154,8 @@ def _least_detectable(stratum_sizes: tuple[int, ...], level: float, least_power:
         return None
     while high - low > 0.01:
         middle = (low + high) / 2
-        found = _rejected(draws * middle, sizes, level, fisher_bound).mean() >= least_power
-        low, high = (low, middle) if found else (middle, high)
+        detected = _rejected(draws * middle, sizes, level, fisher_bound).mean() >= least_power
+        low, high = (low, middle) if detected else (middle, high)
     return ceil(high * 10) / 10
 
 

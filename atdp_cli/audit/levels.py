@@ -33,11 +33,11 @@ class SampleRule:
 
     Attributes:
         size: n, from 1.
-        only_where_dear: Draw it only where the tokenizer makes the whole pool dear.
+        only_where_expensive: Draw it only where the tokenizer makes the whole pool expensive.
     """
 
     size: int
-    only_where_dear: bool
+    only_where_expensive: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,7 +117,7 @@ def _drawn(rule: SampleRule, tokenizer: PreTrainedTokenizerFast, template: Templ
     """The sample's size; None for the whole pool: it has no more than twice as many candidates, or is cheap."""
     if 2 * rule.size > template.pool:
         return None
-    if not rule.only_where_dear:
+    if not rule.only_where_expensive:
         return rule.size
     product = product_pool(tokenizer, template)
     if product is None:

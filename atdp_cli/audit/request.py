@@ -201,7 +201,7 @@ class AuditRequest:
             return None
         scores, attacks = 1 if self.reference is None else 2, len(self.attack_gates)
         levels = split_alpha(self.limits.alpha, scores=scores, bounds=1, canaries=planted, attacks=attacks)
-        return SampleRule(size=sample_size(levels.test, planted), only_where_dear=self.exact == "auto")
+        return SampleRule(size=sample_size(levels.test, planted), only_where_expensive=self.exact == "auto")
 
     @property
     def attack_gates(self) -> frozenset[Gate]:

@@ -137,8 +137,8 @@ def _canaries(corpus: Path, options: PlantOptions, reading: TextFieldOptions, ch
 def _reach(reach: "Reach") -> str:
     """What the canaries can show at best, in a sentence; empty where nothing is known of it."""
     bits = reach.detectable
-    found = "" if bits is None else f"find a mean exposure of {bits:.1f} bits four times in five"
+    power = "" if bits is None else f"find a mean exposure of {bits:.1f} bits four times in five"
     by_game = ", ".join(f"{epsilon:.2f} by {method}" for method, epsilon in reach.epsilon.items() if epsilon > 0)
     proved = f"prove ε ≥ {by_game} at most" if by_game else ""
-    can = " and ".join(part for part in (found, proved) if part)
+    can = " and ".join(part for part in (power, proved) if part)
     return f"At --alpha 0.01 they can {can}." if can else ""

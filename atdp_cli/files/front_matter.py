@@ -24,10 +24,10 @@ def front_matter(path: Path) -> Mapping[str, Any]:
     try:
         text = _block(path)
         _check(text)
-        found = yaml.safe_load(text)
+        fields = yaml.safe_load(text)
     except (OSError, yaml.YAMLError, *_BAD_VALUES):
         return {}
-    return found if isinstance(found, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def _block(path: Path) -> str:

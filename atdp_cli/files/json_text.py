@@ -25,10 +25,10 @@ def unique_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
     Raises:
         ValueError: A key is there more than once.
     """
-    found = dict(members)
-    if len(found) != len(members):
+    parsed = dict(members)
+    if len(parsed) != len(members):
         raise RepeatedKeyError(1)
-    return found
+    return parsed
 
 
 def parse_json(text: str) -> Any:
@@ -48,8 +48,8 @@ def _line_of_repeated(text: str) -> int:
     """The line of the first key that is there again; in the text before it all is JSON."""
     line, before = 1, ""
     keys: list[set[str] | None] = []
-    for found in _PIECE.finditer(text):
-        piece = found[0]
+    for piece_match in _PIECE.finditer(text):
+        piece = piece_match[0]
         match piece:
             case "\n":
                 line += 1

@@ -55,18 +55,18 @@ class Exposures:
 
     def logs(self) -> dict[str, float]:
         """As the trainer logs them."""
-        found: dict[str, float] = {}
+        figures: dict[str, float] = {}
         for name, bits in (("exposure", self.plain), ("exposure_ratio", self.ratio)):
             if bits is not None:
-                found |= {f"canary_{name}_mean": self._mean(bits), f"canary_{name}_max": max(self._of_planted(bits))}
-        return found
+                figures |= {f"canary_{name}_mean": self._mean(bits), f"canary_{name}_max": max(self._of_planted(bits))}
+        return figures
 
     def _mean(self, bits: tuple[float, ...]) -> float:
         counted = self._of_planted(bits)
         return sum(counted) / len(counted)
 
     def _of_planted(self, bits: tuple[float, ...]) -> list[float]:
-        return [one for one, planted in zip(bits, self.planted, strict=True) if planted]
+        return [exposure for exposure, planted in zip(bits, self.planted, strict=True) if planted]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -180,13 +180,13 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc] # transformers has 
             raise ValueError("on_train_begin prepares what is measured")
         with as_audited(model) as audited:
             ranked = rank_canaries(audited, ready.canaries, ready.pool, ready.base, name=NAME, notify=ignore)
-        found = _exposures(state.global_step, ranked, ready.canaries)
-        self.history.append(found)
+        exposures = _exposures(state.global_step, ranked, ready.canaries)
+        self.history.append(exposures)
         # Logging tells the trainer that this step has been logged, and its own figures may still be due.
         due = control.should_log
-        log(found.logs())
+        log(exposures.logs())
         control.should_log = due
-        if self.stop_at is not None and found.mean > self.stop_at:
+        if self.stop_at is not None and exposures.mean > self.stop_at:
             control.should_training_stop = True
         return control
 

@@ -92,7 +92,7 @@ def canary_tokens(manifest: Manifest, tokenizer: PreTrainedTokenizerFast) -> tup
         tokenizer: Splits the canaries as the manifest has them (`token_mismatch`).
     """
     template = manifest.slots()
-    found = []
+    canaries = []
     for canary in manifest.canaries:
         _, offsets = align_record(tokenizer, template.record(canary.secret), with_end=False)
         began, secret, place = int(tokenizer.bos_token_id is not None), np.zeros(len(offsets), dtype=bool), 0
@@ -101,8 +101,8 @@ def canary_tokens(manifest: Manifest, tokenizer: PreTrainedTokenizerFast) -> tup
             secret |= [start < place + len(filling) and end > place for start, end in offsets]
             place += len(filling)
         places = np.flatnonzero(secret) - began
-        found.append(CanaryTokens(canary.token_ids[began:], int(places[0]), int(places[-1]) + 1))
-    return tuple(found)
+        canaries.append(CanaryTokens(canary.token_ids[began:], int(places[0]), int(places[-1]) + 1))
+    return tuple(canaries)
 
 
 def sequences(batch: Mapping[str, Any]) -> Iterator[Sequence1D]:
@@ -152,7 +152,7 @@ class CanarySearch:
 
     def read(self, sequence: Sequence1D) -> list[Match]:
         """Count what stands in a sequence; the canaries in it whose secrets are in the loss."""
-        ids, counts, found = sequence.ids, self.counts, []
+        ids, counts, matches = sequence.ids, self.counts, []
         for place in np.flatnonzero(np.isin(ids, self._firsts)).tolist():
             rest = tuple(ids[place : place + self._lengths[-1]].tolist())
             canary = next((self._whole[rest[:n]] for n in self._lengths if rest[:n] in self._whole), None)
@@ -167,9 +167,9 @@ class CanarySearch:
             counts.trained[canary.ids] += 1
             before = ids[:place]
             counts.alone[canary.ids] += place == 0 or (place == 1 and before[0] == self._start)
-            found.append(
+            matches.append(
                 Match(canary, sequence.row, slice(sequence.start + secret.start, sequence.start + secret.stop))
             )
         begin = tuple(ids[: self._lengths[-1]].tolist())
         counts.heads.update(begin[:n] for n in range(1, len(begin) + 1) if begin[:n] in self._ends)
-        return found
+        return matches

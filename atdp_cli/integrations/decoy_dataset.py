@@ -103,8 +103,8 @@ class DecoyDataset(torch.utils.data.Dataset[E], Generic[E]):
         return made
 
     def _examples(self, rows: dict[str, list[int]]) -> dict[str, list[Any]]:
-        found = [self[place] for place in rows["place"]]
-        return {name: [example[name] for example in found] for name in found[0]}
+        examples = [self[place] for place in rows["place"]]
+        return {name: [example[name] for example in examples] for name in examples[0]}
 
     def __len__(self) -> int:
         return len(self._flagged)

@@ -143,7 +143,7 @@ def verify_canaries(
     with torch.random.fork_rng():
         reasons = _by_text(dataloader, manifest, tokenizer, missing, examples)
     unexplained = [result for result in missing if result.number not in reasons]
-    reasons |= _by_count(unexplained, canaries, counts, told=examples is not None)
+    reasons |= _by_count(unexplained, canaries, counts, has_examples=examples is not None)
     return tuple(replace(result, reason=reasons.get(result.number, result.reason)) for result in results)
 
 
@@ -210,7 +210,7 @@ def _by_text(
 ) -> dict[int, Unreached]:
     """What the texts of batches and examples say about canaries whose tokens are in no batch, or in too few."""
     template = manifest.slots()
-    patterns = {one.number: _pattern(template.record(manifest.canaries[one.number].secret)) for one in missing}
+    patterns = {reach.number: _pattern(template.record(manifest.canaries[reach.number].secret)) for reach in missing}
     read, given, dropped = Counter[int](), Counter[int](), set[int]()
     for batch in dataloader:
         for sequence in sequences(batch):
@@ -223,13 +223,13 @@ def _by_text(
         rendered = _rendered(example, tokenizer) if here else None
         dropped |= {number for number in here if rendered is not None and not patterns[number].search(rendered)}
     reasons = {}
-    for one in missing:
-        if read[one.number] > one.trained:
-            reasons[one.number] = Unreached.OTHER_TOKENS
-        elif examples is not None and given[one.number] < one.planted:
-            reasons[one.number] = Unreached.DEDUPLICATED if given[one.number] else Unreached.HELD_OUT
-        elif one.number in dropped:
-            reasons[one.number] = Unreached.TEMPLATE_DROPPED
+    for reach in missing:
+        if read[reach.number] > reach.trained:
+            reasons[reach.number] = Unreached.OTHER_TOKENS
+        elif examples is not None and given[reach.number] < reach.planted:
+            reasons[reach.number] = Unreached.DEDUPLICATED if given[reach.number] else Unreached.HELD_OUT
+        elif reach.number in dropped:
+            reasons[reach.number] = Unreached.TEMPLATE_DROPPED
     return reasons
 
 
@@ -258,19 +258,21 @@ def _rendered(example: Example, tokenizer: PreTrainedTokenizerFast) -> str | Non
 
 
 def _by_count(
-    missing: Sequence[CanaryReach], canaries: Sequence[CanaryTokens], counts: FoundCanaries, *, told: bool
+    missing: Sequence[CanaryReach], canaries: Sequence[CanaryTokens], counts: FoundCanaries, *, has_examples: bool
 ) -> dict[int, Unreached]:
     """The reasons of those that no text explains.
 
     Sequences that end before a secret fit every canary: they explain the missing ones only if they are as many.
 
     Args:
-        told: The examples are known, and hold all of them.
+        has_examples: The examples are known, and hold all of them.
     """
-    begins = {canaries[one.number].ids[:place] for one in missing for place in range(1, canaries[one.number].first + 1)}
-    if missing and sum(counts.tails[ids] for ids in begins) >= sum(one.planted - one.trained for one in missing):
-        return {one.number: Unreached.TRUNCATED for one in missing}
-    return {} if told else {one.number: Unreached.DEDUPLICATED for one in missing if one.trained}
+    begins = {
+        canaries[reach.number].ids[:place] for reach in missing for place in range(1, canaries[reach.number].first + 1)
+    }
+    if missing and sum(counts.tails[ids] for ids in begins) >= sum(reach.planted - reach.trained for reach in missing):
+        return {reach.number: Unreached.TRUNCATED for reach in missing}
+    return {} if has_examples else {reach.number: Unreached.DEDUPLICATED for reach in missing if reach.trained}
 
 
 def gives_gradient(model: torch.nn.Module, batch: Mapping[str, Any], match: Match) -> bool:

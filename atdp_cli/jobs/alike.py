@@ -37,8 +37,8 @@ def alike_for(ledger: Ledger, template: Template, targets: Sequence[Target]) -> 
         return Alike(unlike=OTHER_DETECTOR)
     records = [Record(str(number), text) for number, text in enumerate(candidate_records(template, targets))]
     tier = Tier(neighbours.flags.tier)
-    found = detect_records(records, pipeline=load_pipeline())
-    flagged = ((one.record.text, at_tier(one.spans, tier)) for one in found)
+    detections = detect_records(records, pipeline=load_pipeline())
+    flagged = ((detection.record.text, at_tier(detection.spans, tier)) for detection in detections)
     return compare_flagged(flagged, pattern="pattern" in neighbours.shapes)
 
 
@@ -64,21 +64,22 @@ def compare_flagged(flagged: Iterable[tuple[str, Sequence[Span]]], *, pattern: b
     """
     first: tuple[str, tuple[object, ...]] | None = None
     patterns: set[tuple[int, ...]] = set()
-    stood: list[set[str]] = []
+    values_by_place: list[set[str]] = []
     voted: list[bool] = []
     for text, spans in flagged:
-        found = [place for span in merge(spans) for place in places(span.label, text[span.start : span.end])]
-        seen = redact_text(text, spans).text, tuple(slot for slot, _ in found)
+        values = [place for span in merge(spans) for place in places(span.label, text[span.start : span.end])]
+        seen = redact_text(text, spans).text, tuple(slot for slot, _ in values)
         if first is None:
             first = seen
-            stood, voted = [set() for _ in found], [bool(slot.table) for slot, _ in found]
+            values_by_place, voted = [set() for _ in values], [bool(slot.table) for slot, _ in values]
         if seen != first:
             return Alike(unlike=UNLIKE)
         patterns.add(equality_pattern([(text, spans)]) if pattern else ())
         if len(patterns) > 1:
             return Alike(unlike=UNEQUAL)
-        for standing, (_, stands) in zip(stood, found, strict=True):
-            standing.add(stands)
+        for seen_values, (_, value) in zip(values_by_place, values, strict=True):
+            seen_values.add(value)
     return Alike(
-        unlike=None, voted=any(votes and len(standing) > 1 for votes, standing in zip(voted, stood, strict=True))
+        unlike=None,
+        voted=any(votes and len(seen_values) > 1 for votes, seen_values in zip(voted, values_by_place, strict=True)),
     )

@@ -63,8 +63,8 @@ def with_attacks(audit: Audit, attacked: Attacked, request: AuditRequest, notify
         audit = audit.model_copy(update={"extraction": extraction})
     if Attack.MEMBERSHIP in chosen:
         records = canary_records(checkpoint, attacked.canaries, targets, name=attacked.name)
-        found = infer_membership(records, _planted(attacked), reference=attacked.reference_records)
-        audit = audit.model_copy(update={"membership": found})
+        membership = infer_membership(records, _planted(attacked), reference=attacked.reference_records)
+        audit = audit.model_copy(update={"membership": membership})
     if Attack.RELEARNING in chosen and request.attacks.other_text is not None:
         copy = relearn(
             checkpoint,

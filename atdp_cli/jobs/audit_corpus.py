@@ -150,9 +150,9 @@ def _in_records(
     for place in places:
         record = records[place.record - 1]
         starts = [turn.start for turn in record.turns]
-        found = in_contents(render_record(chat, record), starts, (place.start, place.end))
-        if found is not None:
-            yield place.model_copy(update={"start": found[0], "end": found[1]})
+        in_message = in_contents(render_record(chat, record), starts, (place.start, place.end))
+        if in_message is not None:
+            yield place.model_copy(update={"start": in_message[0], "end": in_message[1]})
 
 
 def _mapped(
@@ -163,7 +163,7 @@ def _mapped(
     detections = run_detector(
         split.records, detector, pipeline, notify, total=len(split.records), folder=private_folder(request.data)
     )
-    flagged = (FlaggedRecord(found.record, at_tier(found.spans, detector.tier)) for found in detections)
+    flagged = (FlaggedRecord(detection.record, at_tier(detection.spans, detector.tier)) for detection in detections)
     read = [as_read(record, chat) for record in flagged]
 
     def mapped(*, held_out: bool, part: int, parts: int) -> tuple[MappedRecord, ...]:

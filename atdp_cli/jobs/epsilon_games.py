@@ -58,7 +58,7 @@ def pair_scores(checkpoint: Checkpoint, canaries: CanaryTargets, *, name: str) -
     """
     template, own = canaries.scored, canaries.targets
     reader = canaries.reader(checkpoint.tokenizer)
-    if any(len(encode_record(reader, template.record(template.secret(one.index)))) < 2 for one in own):
+    if any(len(encode_record(reader, template.record(template.secret(target.index)))) < 2 for target in own):
         return None
     mirrored = [replace(target, index=mirror(target.index, template.pool)) for target in own]
     scored = canary_records(checkpoint, canaries, (*own, *mirrored), name=name).log_p

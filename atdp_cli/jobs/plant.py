@@ -159,7 +159,7 @@ class Reach:
             of one token length; None where none is found so often, or the secrets were not drawn at random.
         epsilon: The largest ε that is proved if all guesses are right, by game, for a claim with δ = 0.
         nodes: What ranking among all candidates costs a model, in positions of forward passes, where a tokenizer that
-            gives every character a token of its own makes that dear; None elsewhere.
+            gives every character a token of its own makes that expensive; None elsewhere.
     """
 
     detectable: float | None

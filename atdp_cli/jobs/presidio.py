@@ -105,17 +105,17 @@ class PresidioEntities:
         # Without a zone the pipeline keeps every word that it ever met.
         with _own_suffixes(), _listening() as heard, self._spacy.memory_zone():
             read = self._engine.process_batch([text for text, _ in texts], _LANGUAGE, batch_size=len(texts) or 1)
-            found = [self._found(text, artifacts) for text, artifacts in read]
+            entities = [self._found(text, artifacts) for text, artifacts in read]
         if heard.gave_up:
             raise RunError(
                 "presidio gave up a search that took too long, so what it found is not all.",
                 "Allow it more seconds by REGEX_TIMEOUT_SECONDS, or do without --backend presidio.",
             )
-        return found
+        return entities
 
     def _found(self, text: str, artifacts: Any) -> list[EntityMatch]:
-        found = self._analyzer.analyze(text=text, language=_LANGUAGE, nlp_artifacts=artifacts)
-        return [EntityMatch(each.start, each.end, label_of(each.entity_type), float(each.score)) for each in found]
+        entities = self._analyzer.analyze(text=text, language=_LANGUAGE, nlp_artifacts=artifacts)
+        return [EntityMatch(each.start, each.end, label_of(each.entity_type), float(each.score)) for each in entities]
 
 
 class _Heard(logging.Handler):

@@ -154,7 +154,9 @@ def attach_maps(folder: Path, maps: Sequence[MemoryMap]) -> None:
     private = read_report(private_folder)
     if isinstance(private, PublicReport):
         raise InputError(f"{private_folder} holds a report without private figures.", "Harden again.")
-    entries = sorted((_memory(found, private.public) for found in maps), key=lambda entry: _ORDER.index(entry.of))
+    entries = sorted(
+        (_memory(memory_map, private.public) for memory_map in maps), key=lambda entry: _ORDER.index(entry.of)
+    )
     if not entries or entries[0].of != "after":
         raise InputError("None of these maps is of the weights that the report is about.", "Map that folder too.")
     for path, text in _rendered(private_folder, private.model_copy(update={"maps": tuple(entries)})).items():
@@ -267,19 +269,19 @@ def _of(audited: Mapping[str, str], report: PublicReport) -> ScoreName:
     )
 
 
-def _memory(found: MemoryMap, report: PublicReport) -> MemoryEntry:
+def _memory(memory_map: MemoryMap, report: PublicReport) -> MemoryEntry:
     return MemoryEntry(
-        of=_of(found.weights, report),
-        weights=found.weights,
-        verdict=found.verdict,
-        sentences=tuple(memory_sentences(found)),
-        tested=found.tested,
-        held_out=found.held_out,
-        calibrated=found.calibrated,
-        memorised=found.memorised,
-        texts=len({place.value for place in found.places}),
-        greedy=found.greedy,
-        labels=tuple(Counter(place.label for place in found.places).most_common()),
+        of=_of(memory_map.weights, report),
+        weights=memory_map.weights,
+        verdict=memory_map.verdict,
+        sentences=tuple(memory_sentences(memory_map)),
+        tested=memory_map.tested,
+        held_out=memory_map.held_out,
+        calibrated=memory_map.calibrated,
+        memorised=memory_map.memorised,
+        texts=len({place.value for place in memory_map.places}),
+        greedy=memory_map.greedy,
+        labels=tuple(Counter(place.label for place in memory_map.places).most_common()),
     )
 
 

@@ -168,7 +168,11 @@ def _file_differences(folder: Path, report: Report, *, card: bool) -> Iterator[M
 
 
 def _first_line(left: Sequence[bytes], right: Sequence[bytes]) -> int:
-    same = (number for number, (one, other) in enumerate(zip(left, right, strict=False), start=1) if one != other)
+    same = (
+        number
+        for number, (left_line, right_line) in enumerate(zip(left, right, strict=False), start=1)
+        if left_line != right_line
+    )
     return next(same, min(len(left), len(right)) + 1)
 
 
@@ -202,8 +206,8 @@ def _differences(path: str, stated: Any, made: Any) -> Iterator[Mismatch]:
         for key, value in stated.items():
             yield from _differences(f"{path}.{key}", value, made[key])
     elif isinstance(stated, list) and isinstance(made, list) and len(stated) == len(made):
-        for position, (one, other) in enumerate(zip(stated, made, strict=True)):
-            yield from _differences(f"{path}.{position}", one, other)
+        for position, (stated_item, made_item) in enumerate(zip(stated, made, strict=True)):
+            yield from _differences(f"{path}.{position}", stated_item, made_item)
     elif not _same(stated, made):
         yield _stated(path, "says {}, and should say {}".format(*_shown(stated, made)))
 
@@ -217,7 +221,14 @@ def _same(stated: Any, made: Any) -> bool:
 def _shown(stated: Any, made: Any) -> tuple[str, str]:
     """Two values as short texts; of long ones the part where they differ."""
     left, right = _word(stated), _word(made)
-    same = next((at for at, (one, other) in enumerate(zip(left, right, strict=False)) if one != other), 0)
+    same = next(
+        (
+            at
+            for at, (left_character, right_character) in enumerate(zip(left, right, strict=False))
+            if left_character != right_character
+        ),
+        0,
+    )
     start = max(0, same - LONGEST // 3) if max(len(left), len(right)) > LONGEST else 0
     return _part(left, start), _part(right, start)
 

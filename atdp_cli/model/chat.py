@@ -122,19 +122,19 @@ def load_chat_template(tokenizer: "PreTrainedTokenizerFast", name: str | None = 
         UsageError: There is no template of that name.
         InputError: There is none, or it takes too long or too much memory on a small conversation.
     """
-    found = tokenizer.chat_template
-    named = found if isinstance(found, dict) else {} if found is None else {"default": found}
-    if not named:
+    stored = tokenizer.chat_template
+    templates = stored if isinstance(stored, dict) else {} if stored is None else {"default": stored}
+    if not templates:
         raise InputError(
             "The model's tokenizer has no chat template, and the corpus holds conversations.",
             "Save the tokenizer of a chat model into the folder, or a file chat_template.jinja.",
         )
-    if (name or "default") not in named:
+    if (name or "default") not in templates:
         problem = "has several chat templates" if name is None else f"has no chat template {name}"
         raise UsageError(
-            f"The model's tokenizer {problem}.", f"Name one by --chat-template: {', '.join(sorted(named))}."
+            f"The model's tokenizer {problem}.", f"Name one by --chat-template: {', '.join(sorted(templates))}."
         )
-    template = named[name or "default"]
+    template = templates[name or "default"]
     if not _ends_in_time(template):
         raise InputError(
             "The tokenizer's chat template takes too long, or too much memory, on a small conversation.",
@@ -181,13 +181,13 @@ def render(chat: ChatTemplate, messages: Sequence[Message]) -> Rendered:
     behind = zip(skeleton.turns, skeleton.pieces[1:], skeleton.closings, skeleton.stops, strict=True)
     for turn, piece, closing, stop in behind:
         content = messages[turn][1]
-        found = _standing(text, place, content, piece)
-        if found is None:
+        content_range = _standing(text, place, content, piece)
+        if content_range is None:
             raise InputError(
                 f"the chat template changes what message {turn + 1} says.",
                 "Leave the conversation out, or use another template.",
             )
-        skipped, end = found
+        skipped, end = content_range
         turns.append(RenderedTurn(turn, place, end, skipped, end + stop, end + closing))
         place = end + len(piece)
     if not text.startswith(skeleton.pieces[0]) or place != len(text):
@@ -252,9 +252,9 @@ def _rendered(chat: ChatTemplate, messages: Sequence[Message]) -> str:
 def _skeleton(chat: ChatTemplate, form: tuple[Message, ...]) -> _Skeleton:
     wanted = tuple(turn for turn, (_, content) in enumerate(form) if content.strip())
     parts = _MARKS.split(_rendered(chat, form))
-    found = tuple(map(int, parts[1::2]))
-    if found != wanted:
-        wrong = next((turn for turn in wanted if found.count(turn) != 1), wanted[0])
+    rendered_turns = tuple(map(int, parts[1::2]))
+    if rendered_turns != wanted:
+        wrong = next((turn for turn in wanted if rendered_turns.count(turn) != 1), wanted[0])
         raise InputError(
             f"the chat template leaves message {wrong + 1} out, repeats it or moves it.",
             "Check that it knows the role, or use another template.",

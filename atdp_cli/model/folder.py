@@ -108,10 +108,10 @@ def gguf_of(folder: Path) -> Path | None:
     """
     if any((folder / name).is_file() for name in (CONFIG, ADAPTER)):
         return None
-    found = sorted(path for path in folder.glob(f"*{GGUF}") if path.is_file())
-    if len(found) > 1:
-        raise InputError(f"{folder} holds {len(found)} files *{GGUF}.", "Put each into a folder of its own.")
-    return found[0] if found else None
+    files = sorted(path for path in folder.glob(f"*{GGUF}") if path.is_file())
+    if len(files) > 1:
+        raise InputError(f"{folder} holds {len(files)} files *{GGUF}.", "Put each into a folder of its own.")
+    return files[0] if files else None
 
 
 def base_of(folder: Path) -> Path:

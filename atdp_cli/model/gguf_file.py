@@ -61,8 +61,8 @@ def load_gguf(file: Path) -> PreTrainedModel:
         raise InputError(
             f"{file}: what was loaded is not what the file has.", "Convert the model again, without changes to tensors."
         )
-    found: PreTrainedModel = model
-    return found
+    typed_model: PreTrainedModel = model
+    return typed_model
 
 
 def _stored_digests(file: Path) -> set[str]:

@@ -76,7 +76,7 @@ def dequantised(folder: Path) -> dict[str, torch.Tensor]:
     Raises:
         InputError: A parameter is stored in another layout, with rounded activations, or not as its settings say.
     """
-    found: dict[str, torch.Tensor] = {}
+    parameters: dict[str, torch.Tensor] = {}
     with ExitStack() as stack:
         files = [stack.enter_context(safe_open(path, framework="pt")) for path in weight_files(folder)]
         holder = {name: file for file in files for name in file.keys()}  # noqa: SIM118 - a handle, not a mapping
@@ -91,9 +91,9 @@ def dequantised(folder: Path) -> dict[str, torch.Tensor]:
                 raise _damaged(folder, name)
             unread -= set(parts.values())
             tensors = {part: holder[tensor].get_tensor(tensor) for part, tensor in parts.items()}
-            found[name] = _numbers(folder, name, tensors, settings)
-        found |= {name: holder[name].get_tensor(name) for name in sorted(unread)}
-    return found
+            parameters[name] = _numbers(folder, name, tensors, settings)
+        parameters |= {name: holder[name].get_tensor(name) for name in sorted(unread)}
+    return parameters
 
 
 def _settings(folder: Path, name: str, text: str) -> dict[str, Any]:

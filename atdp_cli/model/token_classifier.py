@@ -159,7 +159,7 @@ def load_token_classifier(folder: Path) -> TokenClassifier:
     room = _context(model, tokenizer) - first - (len(special.ids) - after_last)
     if room < FEWEST:
         raise InputError(f"{folder}: the model reads fewer than {FEWEST} tokens at once.", "Give one for longer texts.")
-    found = TokenClassifier(
+    classifier = TokenClassifier(
         name=str(folder),
         model=model,
         tokenizer=backend,
@@ -171,7 +171,7 @@ def load_token_classifier(folder: Path) -> TokenClassifier:
         process=os.getpid(),
     )
     try:
-        found([("a " * 2 * room, ())])
+        classifier([("a " * 2 * room, ())])
     except InputError:
         raise
     except Exception as error:  # an unfamiliar architecture can raise anything
@@ -179,7 +179,7 @@ def load_token_classifier(folder: Path) -> TokenClassifier:
             f"{folder}: the model cannot tag a text of {room} tokens ({type(error).__name__}).",
             "Give a token classifier for text.",
         ) from error
-    return found
+    return classifier
 
 
 def _load_model(folder: Path, place: Path, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:

@@ -91,16 +91,16 @@ def _tried(folder: Path, parts: dict[str, Any], texts: list[str]) -> frozenset[s
 
 def _patterns(part: Any) -> frozenset[str]:
     """The regular expressions in a part of a tokenizer."""
-    found, pending = set(), [part]
+    patterns, pending = set(), [part]
     while pending:
         match pending.pop():
             case {"Regex": str(pattern)}:
-                found.add(pattern)
+                patterns.add(pattern)
             case dict(fields):
                 pending += fields.values()
             case list(items):
                 pending += items
-    return frozenset(found)
+    return frozenset(patterns)
 
 
 def _added(tokenizer: Any) -> list[str]:

@@ -43,11 +43,11 @@ def discrete_gaussian(variance: Fraction, count: int, stream: KeyStream) -> Inte
     """
     if not 0 < variance <= LARGEST_DEVIATION**2:
         raise ValueError("the variance must be above 0 and at most that of the largest deviation")
-    found = np.zeros(0, dtype=np.int64)
-    while len(found) < count:
-        proposals = math.ceil(_PROPOSALS * (count - len(found))) + 8
-        found = np.concatenate((found, _accepted(variance, proposals, stream)))
-    return found[:count]
+    draws = np.zeros(0, dtype=np.int64)
+    while len(draws) < count:
+        proposals = math.ceil(_PROPOSALS * (count - len(draws))) + 8
+        draws = np.concatenate((draws, _accepted(variance, proposals, stream)))
+    return draws[:count]
 
 
 def _accepted(variance: Fraction, proposals: int, stream: KeyStream) -> Integers:
@@ -86,11 +86,11 @@ def _discrete_laplace(scale: int, proposals: int, stream: KeyStream) -> Integers
 def _below(limit: int, count: int, stream: KeyStream) -> Integers:
     """Uniform draws from 0, …, limit − 1, by rejection, shape [count]."""
     shift = np.uint64(_WORD - max(1, (limit - 1).bit_length()))
-    found = np.zeros(0, dtype=np.int64)
-    while len(found) < count:
-        drawn = (stream.words(count - len(found)) >> shift).astype(np.int64)
-        found = np.concatenate((found, drawn[drawn < limit]))
-    return found
+    draws = np.zeros(0, dtype=np.int64)
+    while len(draws) < count:
+        drawn = (stream.words(count - len(draws)) >> shift).astype(np.int64)
+        draws = np.concatenate((draws, drawn[drawn < limit]))
+    return draws
 
 
 def _exponential_coins(numerators: Sequence[int], denominator: int, stream: KeyStream) -> _Flags:
@@ -98,15 +98,15 @@ def _exponential_coins(numerators: Sequence[int], denominator: int, stream: KeyS
 
     Coins of probability γ/K are tossed for K = 1, 2, … until one is tails; heads is an odd K.
     """
-    floors = np.array([(one << _BITS) // denominator for one in numerators], dtype=np.uint64)
+    floors = np.array([(numerator << _BITS) // denominator for numerator in numerators], dtype=np.uint64)
     heads = np.zeros(len(numerators), dtype=np.bool_)
     alive, shares = np.arange(len(numerators)), 1
     while len(alive):
         words = stream.words(len(alive)) >> np.uint64(_WORD - _BITS)
         again, unsure = _compared(words, floors[alive], shares)
-        for one in np.flatnonzero(unsure).tolist():
-            word, numerator = int(words[one]), numerators[alive[one]]
-            again[one] = _is_below(word, numerator, denominator * shares, stream)
+        for place in np.flatnonzero(unsure).tolist():
+            word, numerator = int(words[place]), numerators[alive[place]]
+            again[place] = _is_below(word, numerator, denominator * shares, stream)
         heads[alive[~again]] = shares % 2 == 1
         alive, shares = alive[again], shares + 1
     return heads

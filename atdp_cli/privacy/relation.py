@@ -117,16 +117,16 @@ def _moves(stage: str, relation: Relation) -> str | None:
     return None
 
 
-def _disagreement(first: str, one: Relation, second: str, other: Relation) -> str | None:
+def _disagreement(first: str, relation: Relation, second: str, other: Relation) -> str | None:
     """What keeps two relations from intersecting, as a clause; None where they do."""
-    if one.unit != other.unit:
-        return f"stage {first} protects each {one.unit} and stage {second} each {other.unit}"
-    if one.flags is None or other.flags is None or one.flags == other.flags:
+    if relation.unit != other.unit:
+        return f"stage {first} protects each {relation.unit} and stage {second} each {other.unit}"
+    if relation.flags is None or other.flags is None or relation.flags == other.flags:
         return None
     stages = f"stages {first} and {second} do" if first != second else f"two runs of stage {first} do"
-    if one.flags.tier != other.flags.tier:
-        return f"{stages} not flag the same: one has tier {one.flags.tier}, the other {other.flags.tier}"
-    detectors = " and ".join(_short(flags.detector) for flags in (one.flags, other.flags))
+    if relation.flags.tier != other.flags.tier:
+        return f"{stages} not flag the same: one has tier {relation.flags.tier}, the other {other.flags.tier}"
+    detectors = " and ".join(_short(flags.detector) for flags in (relation.flags, other.flags))
     return f"{stages} not flag the same: their detectors are not the same ({detectors})"
 
 

@@ -66,13 +66,14 @@ def _undermining(topic: str, status: AnnexStatus, *lines: str) -> AnnexRow:
 
 def _epsilons(report: PublicReport) -> tuple[str, ...]:
     return tuple(
-        f"{SCOPES[one.scope].capitalize()}: "
+        f"{SCOPES[guarantee.scope].capitalize()}: "
         + (
             "nothing was spent."
-            if one.epsilon is None
-            else f"ε = {rounded_up(float(one.epsilon))} at δ = {one.delta:g}, {one.adjacency} adjacency."
+            if guarantee.epsilon is None
+            else f"ε = {rounded_up(float(guarantee.epsilon))} at δ = {guarantee.delta:g}, "
+            f"{guarantee.adjacency} adjacency."
         )
-        for _, one in stated_guarantees(report)
+        for _, guarantee in stated_guarantees(report)
     )
 
 
@@ -104,7 +105,7 @@ def _correctness(report: PublicReport) -> AnnexRow:
     own = next((audit for audit in report.audits if audit.of == "after"), None)
     if own is None:
         return _undermining("Correctness", "not tested", "No audit of this model is attached.", MISTAKES)
-    bounds = (f"A lower bound on ε, by {one.method}, {FINDINGS[one.finding]}." for one in own.bounds)
+    bounds = (f"A lower bound on ε, by {bound.method}, {FINDINGS[bound.finding]}." for bound in own.bounds)
     return _undermining("Correctness", "tested", f"The audit's verdict: {own.verdict}.", *bounds, MISTAKES)
 
 

@@ -63,28 +63,32 @@ def render_map_page(maps: Sequence[MemoryMap], records: Sequence[Sequence[tuple[
         show_text: Whether the text of the densest records is on the page.
     """
     document = MemoryDocument(models=tuple(maps)).model_dump(mode="json")
-    sections = [_section(found, corpus, show_text=show_text) for found, corpus in zip(maps, records, strict=True)]
+    sections = [
+        _section(memory_map, corpus, show_text=show_text) for memory_map, corpus in zip(maps, records, strict=True)
+    ]
     template = environment().get_template("map.html.j2")
     return template.render(sections=sections, figure=figure_of(document), show_text=show_text)
 
 
-def _section(found: MemoryMap, corpus: Sequence[tuple[str, str]], *, show_text: bool) -> _MapSection:
-    position = {id(place): number for number, place in enumerate(found.places)}
+def _section(memory_map: MemoryMap, corpus: Sequence[tuple[str, str]], *, show_text: bool) -> _MapSection:
+    position = {id(place): number for number, place in enumerate(memory_map.places)}
     return _MapSection(
-        memory=found,
-        sentences=memory_sentences(found),
-        labels=Counter(place.label for place in found.places).most_common(),
-        texts=[position[id(place)] for place in best_places(found)][:MOST_TEXTS],
-        counts=Counter(place.value for place in found.places),
-        samples=[samples_needed(place) for place in found.places],
-        records=densest_records(found, corpus, show_text=show_text)[:MOST_RECORDS],
+        memory=memory_map,
+        sentences=memory_sentences(memory_map),
+        labels=Counter(place.label for place in memory_map.places).most_common(),
+        texts=[position[id(place)] for place in best_places(memory_map)][:MOST_TEXTS],
+        counts=Counter(place.value for place in memory_map.places),
+        samples=[samples_needed(place) for place in memory_map.places],
+        records=densest_records(memory_map, corpus, show_text=show_text)[:MOST_RECORDS],
     )
 
 
-def densest_records(found: MemoryMap, corpus: Sequence[tuple[str, str]], *, show_text: bool) -> tuple[DenseRecord, ...]:
+def densest_records(
+    memory_map: MemoryMap, corpus: Sequence[tuple[str, str]], *, show_text: bool
+) -> tuple[DenseRecord, ...]:
     """The records with a place, that with the greatest sum of gains first."""
     places = defaultdict(list)
-    for place in found.places:
+    for place in memory_map.places:
         places[place.record].append(place)
     dense = []
     for number, here in places.items():

@@ -36,8 +36,8 @@ def release_verdict(
     Args:
         insecure_seed: Whether the noise came from a seed, so that no ε holds.
     """
-    audit = next((one.verdict for one in audits if one.of == "after"), None)
-    by_scope = {one.scope: one for one in guarantees}
+    audit = next((entry.verdict for entry in audits if entry.of == "after"), None)
+    by_scope = {guarantee.scope: guarantee for guarantee in guarantees}
     whole, selective = by_scope["end_to_end"], by_scope.get("selective")
     if insecure_seed:
         return _no("The noise of this run came from a seed and can be taken off again, so no ε holds.")
@@ -58,7 +58,7 @@ def _whole(whole: GuaranteeEntry, unit: str) -> str:
 
 
 def _too_weak(whole: GuaranteeEntry, selective: GuaranteeEntry | None, *, passed: bool) -> str:
-    stated = [one.epsilon for one in (whole, selective) if one is not None and isinstance(one.epsilon, float)]
+    stated = [entry.epsilon for entry in (whole, selective) if entry is not None and isinstance(entry.epsilon, float)]
     if finite := [epsilon for epsilon in stated if math.isfinite(epsilon)]:
         return f"ε = {rounded_up(min(finite))} is too weak to rely on: it should be at most {WEAK:g}."
     audit = ", and the passed audit does not make up for that" if passed else ""

@@ -90,9 +90,9 @@ def _check(plan: Plan, results: _Results, work: Workspace, start: Cursor, now: T
     for session, events in zip(sessions, _paid_in(work, sessions), strict=True):
         left, last = iter(events), session is sessions[-1]
         own = _pay(plan, session, left)
-        for one in own:
-            for difference in differences(one, session, now if last else None):
-                raise _error(one.entry, difference)
+        for paid_entry in own:
+            for difference in differences(paid_entry, session, now if last else None):
+                raise _error(paid_entry.entry, difference)
         _check_streams(own)
         if last and (unused := next(left, None)) is not None:
             problem = f"Stage {unused.stage}: the journal has {_words(unused)}, which nothing used."
@@ -103,7 +103,9 @@ def _check(plan: Plan, results: _Results, work: Workspace, start: Cursor, now: T
     if (broken := first_broken(list(_laws(paid)))) is not None:
         problem = f"{broken.where}: {broken.what} was {broken.used:g}, and {broken.planned:g} was planned."
         raise ConformanceError(problem, REMEDY)
-    return len(set(_steps(plan, results, Cursor())) - {_place(one.position, one.entry) for one in paid})
+    return len(
+        set(_steps(plan, results, Cursor())) - {_place(paid_entry.position, paid_entry.entry) for paid_entry in paid}
+    )
 
 
 def _paid_in(work: Workspace, sessions: Sequence[TracedSession]) -> Iterator[tuple[PrivateEvent, ...]]:
@@ -137,30 +139,30 @@ def _pay(plan: Plan, session: TracedSession, events: Iterator[PrivateEvent]) -> 
 def _check_streams(paid: Sequence[PaidEntry]) -> None:
     """No draw of a key stream is used twice."""
     ends: dict[tuple[int, str], int] = {}
-    for one in paid:
-        for used in one.entry.uses if isinstance(one.entry, StepTrace) else ():
+    for paid_entry in paid:
+        for used in paid_entry.entry.uses if isinstance(paid_entry.entry, StepTrace) else ():
             if isinstance(used, Sampled | Noised):
-                end = ends.get((one.position, used.kind), 0)
+                end = ends.get((paid_entry.position, used.kind), 0)
                 if used.start < end:
                     what = f"the first draw for what was {used.kind}"
-                    raise _error(one.entry, Difference(what=what, planned=f"≥ {end}", used=used.start))
-                ends[one.position, used.kind] = used.end
+                    raise _error(paid_entry.entry, Difference(what=what, planned=f"≥ {end}", used=used.start))
+                ends[paid_entry.position, used.kind] = used.end
 
 
 def _check_complete(plan: Plan, results: _Results, session: TracedSession, start: Cursor) -> None:
     """The last session made each of its releases once, took each of its steps once and in order, and no other."""
     expected = [*_steps(plan, results, start), *_others(plan, results, start)]
-    found = Counter(_place(position, entry) for position, entry in session.entries)
+    counts = Counter(_place(position, entry) for position, entry in session.entries)
     for position, what, which in expected:
-        if (position, what, which) not in found:
+        if (position, what, which) not in counts:
             problem = f"Stage {plan.stages[position].stage.name}: the trace lacks {what} {which}."
             raise ConformanceError(problem, REMEDY)
     known = set(expected)
     for position, entry in session.entries:
         place = _place(position, entry)
-        if place not in known or found[place] > 1:
+        if place not in known or counts[place] > 1:
             raise _error(
-                entry, Difference(what="how often it was done", planned=int(place in known), used=found[place])
+                entry, Difference(what="how often it was done", planned=int(place in known), used=counts[place])
             )
     for stage, (result, _) in zip(plan.stages, results, strict=True):
         if (chosen_on := _chosen_on(result)) is not None and not _declares_choice(stage, chosen_on):
@@ -228,13 +230,17 @@ def _stages(plan: Plan, results: _Results, start: Cursor) -> Iterator[tuple[int,
 def _check_shares(results: _Results, paid: Sequence[PaidEntry]) -> None:
     """A share of sensitive tokens that weights are made of is the one that was released with noise."""
     records = {
-        one.position: used.records
-        for one in paid
-        if isinstance(one.entry, StepTrace)
-        for used in one.entry.uses
+        paid_entry.position: used.records
+        for paid_entry in paid
+        if isinstance(paid_entry.entry, StepTrace)
+        for used in paid_entry.entry.uses
         if isinstance(used, Sampled)
     }
-    last = {one.position: one.entry for one in paid if isinstance(one.entry, ReleaseTrace) and one.position in records}
+    last = {
+        paid_entry.position: paid_entry.entry
+        for paid_entry in paid
+        if isinstance(paid_entry.entry, ReleaseTrace) and paid_entry.position in records
+    }
     for position, entry in last.items():
         alpha = results[position][1].alpha
         for used in entry.uses:
@@ -247,19 +253,19 @@ def _laws(paid: Sequence[PaidEntry]) -> Iterator[LawCheck]:
     """Of each step's and release's noise, of all noise of a stage, and of all samples of a stage."""
     noise: dict[int, list[float]] = {}
     samples: dict[int, list[int]] = {}
-    for one in paid:
-        for used in () if isinstance(one.entry, UntakenTrace) else one.entry.uses:
-            scale = _scale(one)
+    for paid_entry in paid:
+        for used in () if isinstance(paid_entry.entry, UntakenTrace) else paid_entry.entry.uses:
+            scale = _scale(paid_entry)
             if isinstance(used, Noised | Released):
-                where = _words(one.entry)
+                where = _words(paid_entry.entry)
                 yield noise_law(where, squares=used.squares, coordinates=used.coordinates, standard_deviation=scale)
             if isinstance(used, Noised):
-                total = noise.setdefault(one.position, [0.0, 0.0])
-                noise[one.position] = [total[0] + used.squares / scale**2, total[1] + used.coordinates]
+                total = noise.setdefault(paid_entry.position, [0.0, 0.0])
+                noise[paid_entry.position] = [total[0] + used.squares / scale**2, total[1] + used.coordinates]
             if isinstance(used, Sampled):
-                counts = samples.setdefault(one.position, [0, 0])
-                samples[one.position] = [counts[0] + used.drawn, counts[1] + used.records]
-    stages = {one.position: one.stage for one in paid}
+                counts = samples.setdefault(paid_entry.position, [0, 0])
+                samples[paid_entry.position] = [counts[0] + used.drawn, counts[1] + used.records]
+    stages = {paid_entry.position: paid_entry.stage for paid_entry in paid}
     for position, (squares, coordinates) in noise.items():
         where = f"Stage {stages[position].stage.name}, all steps, in standard deviations"
         yield noise_law(where, squares=squares, coordinates=int(coordinates), standard_deviation=1.0)
@@ -268,21 +274,21 @@ def _laws(paid: Sequence[PaidEntry]) -> Iterator[LawCheck]:
         yield sample_law(where, drawn=drawn, draws=draws, sampling_rate=stages[position].sampling_rate or 0.0)
 
 
-def _scale(one: PaidEntry) -> float:
+def _scale(paid_entry: PaidEntry) -> float:
     """The standard deviation that an entry's noise was paid for with."""
-    match one.event:
+    match paid_entry.event:
         case GaussianRelease():
-            return one.event.noise_multiplier * one.event.sensitivity
+            return paid_entry.event.noise_multiplier * paid_entry.event.sensitivity
         case SubsampledGaussian():
-            return one.event.noise_multiplier * _sensitivity(one)
-    epoch = one.entry.epoch if isinstance(one.entry, StepTrace) else 1
-    return one.stage.noise_multipliers[epoch - 1] * _sensitivity(one)
+            return paid_entry.event.noise_multiplier * _sensitivity(paid_entry)
+    epoch = paid_entry.entry.epoch if isinstance(paid_entry.entry, StepTrace) else 1
+    return paid_entry.stage.noise_multipliers[epoch - 1] * _sensitivity(paid_entry)
 
 
-def _sensitivity(one: PaidEntry) -> float:
-    if not isinstance(one.entry, StepTrace):
+def _sensitivity(paid_entry: PaidEntry) -> float:
+    if not isinstance(paid_entry.entry, StepTrace):
         raise ValueError("only a step has a sensitivity")
-    return declared_sensitivity(one.stage, one.entry)
+    return declared_sensitivity(paid_entry.stage, paid_entry.entry)
 
 
 def _error(entry: TraceEntry, difference: Difference) -> ConformanceError:
@@ -290,15 +296,15 @@ def _error(entry: TraceEntry, difference: Difference) -> ConformanceError:
     return ConformanceError(problem, REMEDY)
 
 
-def _words(one: TraceEntry | PrivateEvent) -> str:
-    match one:
+def _words(entry_or_event: TraceEntry | PrivateEvent) -> str:
+    match entry_or_event:
         case StepTrace():
-            return f"Stage {one.stage}, epoch {one.epoch}, step {one.step}"
+            return f"Stage {entry_or_event.stage}, epoch {entry_or_event.epoch}, step {entry_or_event.step}"
         case UntakenTrace():
-            return f"Stage {one.stage}, epoch {one.epoch}, {one.steps} steps not taken"
+            return f"Stage {entry_or_event.stage}, epoch {entry_or_event.epoch}, {entry_or_event.steps} steps not taken"
         case ReleaseTrace():
-            return f"Stage {one.stage}, release of {one.statistic}"
+            return f"Stage {entry_or_event.stage}, release of {entry_or_event.statistic}"
         case GaussianRelease():
-            return f"a release of {one.statistic}"
+            return f"a release of {entry_or_event.statistic}"
         case SubsampledGaussian():
-            return f"a step with a noise multiplier of {one.noise_multiplier:g}"
+            return f"a step with a noise multiplier of {entry_or_event.noise_multiplier:g}"

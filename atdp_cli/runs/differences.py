@@ -168,7 +168,12 @@ def _within_step(entry: StepTrace, session: TracedSession) -> Iterator[Differenc
 
 def _of_release(stage: StagePlan, entry: ReleaseTrace, event: PrivateEvent | None) -> Iterator[Difference]:
     planned = next(
-        (one for one in stage.events if isinstance(one, GaussianRelease) and one.statistic == entry.statistic), None
+        (
+            release
+            for release in stage.events
+            if isinstance(release, GaussianRelease) and release.statistic == entry.statistic
+        ),
+        None,
     )
     yield from _same("the journal's event", _unrelated(planned), _unrelated(event))
     yield from _same("how often noise was added", 1, len(entry.uses))

@@ -67,7 +67,7 @@ def test_its_levels_are_the_inner_nodes_of_the_trie(by_character: Any, text: str
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(
-    ("text", "size", "only_where_dear", "drawn"),
+    ("text", "size", "only_where_expensive", "drawn"),
     [
         ("My ID is {digits:6}", 5000, True, True),
         ("My ID is {digits:6}", 60_000, True, False),  # it would cost more than half
@@ -83,12 +83,12 @@ def test_a_pool_is_sampled_where_that_is_much_cheaper(
     *,
     text: str,
     size: int,
-    only_where_dear: bool,
+    only_where_expensive: bool,
     drawn: bool,
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     template, targets = parse_template(text), [Target(index=7, repeats=1), Target(index=0, repeats=1)]
-    rule = SampleRule(size=size, only_where_dear=only_where_dear)
+    rule = SampleRule(size=size, only_where_expensive=only_where_expensive)
     pool = pool_of(by_character, template, targets, ignore, sample=rule)
     assert pool.sampled is drawn
     assert pool.candidates.lengths.size == (size + len(targets) if drawn else template.pool)

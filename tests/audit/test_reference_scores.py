@@ -77,7 +77,7 @@ def test_what_the_model_does_not_give_is_not_taken(model: Any, pool: Pool, tmp_p
 
 def test_a_sample_holds_the_secrets_and_is_not_kept(bpe: Any, model: Any, tmp_path: Path, pool: Pool) -> None:
     drawn = pool_of(
-        bpe, TEMPLATE, [Target(index=7, repeats=1)], ignore, sample=SampleRule(size=50, only_where_dear=False)
+        bpe, TEMPLATE, [Target(index=7, repeats=1)], ignore, sample=SampleRule(size=50, only_where_expensive=False)
     )
     assert drawn.sampled
     assert scored(model, drawn, WEIGHTS)[1]

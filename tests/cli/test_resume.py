@@ -43,7 +43,7 @@ def test_a_signal_ends_the_run_after_its_step_and_says_how_to_go_on(
 
 
 @pytest.mark.ci
-def test_two_signals_end_it_at_once_and_it_can_be_gone_on_with(line: list[object], tmp_path: Path) -> None:
+def test_two_signals_end_it_at_once_and_it_can_be_resumed(line: list[object], tmp_path: Path) -> None:
     process = started(line, tmp_path)
     wait_for(lambda: lines_of(tmp_path / f"{OUT}.partial") >= 2)
     assert process.pid is not None
@@ -72,7 +72,7 @@ def test_a_second_run_on_one_output_is_refused(atdp: Atdp, line: list[object], t
 @pytest.mark.parametrize(
     "room", [100, *(pytest.param(room, marks=pytest.mark.ci) for room in (2_000, 60_000, 120_000, 400_000))]
 )
-def test_a_disk_that_is_full_at_any_file_leaves_what_can_be_gone_on_with(
+def test_a_disk_that_is_full_at_any_file_leaves_what_can_be_resumed(
     checkpoint_folder: Path, corpus: Path, span_file: Path, tmp_path: Path, room: int
 ) -> None:
     """The kernel itself lets no file grow beyond so many bytes: record, journal, reports, weights, states."""
@@ -102,7 +102,7 @@ def test_options_that_make_no_sense(atdp: Atdp, line: list[object], tmp_path: Pa
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_no_run_is_not_gone_on_with(atdp: Atdp, line: list[object], tmp_path: Path) -> None:
+def test_what_is_no_run_is_not_resumed(atdp: Atdp, line: list[object], tmp_path: Path) -> None:
     (tmp_path / f"{OUT}.partial").mkdir()
     (tmp_path / f"{OUT}.partial" / "thesis.txt").write_text("kept")
     refused = atdp(*line, "-o", tmp_path / OUT, "--resume")

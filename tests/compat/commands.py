@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 STOPPED, KILLED = "stopped", "killed"
-"""The run that a signal ended in its first stage; and the same gone on with, and killed some steps behind the last of
+"""The run that a signal ended in its first stage; and the same resumed, and killed some steps behind the last of
 its saved states, in its second stage."""
 
 FIRST_STAGE = "decoys"

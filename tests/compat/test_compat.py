@@ -1,4 +1,4 @@
-"""What earlier commits wrote is read, and their interrupted runs are gone on with, to the same figures.
+"""What earlier commits wrote is read, and their interrupted runs are resumed, to the same figures.
 
 Only command lines are used, so that no module's name matters. A folder for each commit that wrote; see README.md.
 """
@@ -166,7 +166,7 @@ def test_a_run_that_is_over_is_known_to_be(atdp: Atdp, place: Path, expected: An
 
 @pytest.mark.ci
 @pytest.mark.parametrize("name", [pytest.param(STOPPED, marks=pytest.mark.ci), KILLED])
-def test_an_interrupted_run_is_gone_on_with(atdp: Atdp, place: Path, expected: Any, name: str) -> None:
+def test_an_interrupted_run_is_resumed(atdp: Atdp, place: Path, expected: Any, name: str) -> None:
     then = expected["resumed"][name]
     partial, out = place / f"{name}.partial", place / name
     run_before = json.loads((partial / "run.json").read_text(encoding="utf-8"))
@@ -203,7 +203,7 @@ def test_an_interrupted_run_is_gone_on_with(atdp: Atdp, place: Path, expected: A
     assert not figures.differences(then["finished"]["epsilon"], now["epsilon"], absolute=EXACT)
 
 
-def test_another_run_is_not_gone_on_with(atdp: Atdp, place: Path) -> None:
+def test_another_run_is_not_resumed(atdp: Atdp, place: Path) -> None:
     """Or what a run was begun with would not be looked at."""
     refused = atdp([*halved(place, STOPPED), "--resume", "--learning-rate", "1e-3"])
     assert refused.code == 2

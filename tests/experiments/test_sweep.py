@@ -55,7 +55,7 @@ def test_who_only_hides_is_as_far_as_what_comes_back(sweep: ModuleType) -> None:
 def test_the_goal_is_no_distance_and_perplexity_counts_beyond_it(sweep: ModuleType) -> None:
     plain = row("no-dp", 12.0, 5.0)
     assert sweep.distance(row("there", 2.0, 5.1), [plain]) == 0
-    assert sweep.distance(row("dear", 1.0, 2 * 5.1), [plain]) == pytest.approx(1.0)
+    assert sweep.distance(row("expensive", 1.0, 2 * 5.1), [plain]) == pytest.approx(1.0)
 
 
 def test_the_best_are_nearest_to_the_goal_and_plain_training_is_none_of_them(sweep: ModuleType) -> None:

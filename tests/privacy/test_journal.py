@@ -54,13 +54,13 @@ def test_a_journal_cut_anywhere_has_each_whole_line_and_the_torn_one_as_what_it_
         assert compact(events[:whole]) == compact(found) or torn
         if torn and isinstance(events[whole], SubsampledGaussian | GaussianRelease):
             assert count(found) == count(events[:whole]) + 1
-            assert dearer(private_events(found)[-1], events[whole])
+            assert costs_more(private_events(found)[-1], events[whole])
         again = path.read_bytes()
         assert mend_journal(path, PLANNED, DELTA) == found
         assert path.read_bytes() == again
 
 
-def dearer(counted: LedgerEvent, meant: LedgerEvent) -> bool:
+def costs_more(counted: LedgerEvent, meant: LedgerEvent) -> bool:
     """Whether a line counts as no less than it was meant to be: of equal steps the one with the least noise."""
     if isinstance(counted, SubsampledGaussian) and isinstance(meant, SubsampledGaussian):
         return counted.noise_multiplier <= meant.noise_multiplier

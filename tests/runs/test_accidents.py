@@ -1,4 +1,4 @@
-"""Accidents that a run meets itself: it says what can be done, and leaves what can be gone on with."""
+"""Accidents that a run meets itself: it says what can be done, and leaves what can be resumed."""
 
 import math
 import shutil
@@ -53,7 +53,7 @@ def test_what_diverges_says_that_going_on_would_too(place: Place) -> None:
     assert checkpoint_numbers(place.folder / "out.partial")
 
 
-def test_memory_that_runs_out_leaves_what_can_be_gone_on_with(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_runs_out_leaves_what_can_be_resumed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     original, calls = mean_gradient, 0
 
     def tight(*arguments: Any) -> Any:

@@ -44,7 +44,7 @@ def plan_of(recipe: Recipe) -> Plan:
 
 
 def cost(events: Sequence[LedgerEvent]) -> float:
-    """Not ε, but like it: it adds up, and less noise is dearer."""
+    """Not ε, but like it: it adds up, and less noise costs more."""
     return sum(
         (event.steps if isinstance(event, SubsampledGaussian) else 1) / event.noise_multiplier**2
         for event in private_events(events)

@@ -240,7 +240,7 @@ def test_stages_behind_the_end_do_not_run_and_an_end_is_remembered(place: Place)
     limited = request.replace(target_epsilon=9.0)
     planned = plan_request(limited).plan
     assert run(limited, stop=2) is None
-    # All of the first stage, and a step of the second, which is the first to be dear enough.
+    # All of the first stage, and a step of the second, which is the first to cost enough.
     lose(place.folder / "out.partial", 4)
     # Two asks a step and one between the stages: the last is asked when all that may be is done.
     done, sessions = broken_up(limited, lambda session: 4 + session)

@@ -1,4 +1,4 @@
-"""What an interrupted run is not gone on with, and what it is."""
+"""With what an interrupted run is not resumed, and with what it is."""
 
 import json
 import shutil

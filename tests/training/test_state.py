@@ -78,7 +78,7 @@ Stage = Callable[..., StageResult]
 
 
 def interrupted(stage: Stage, step: int) -> tuple[StageResult, Any]:
-    """The stage broken off after a step, and gone on with by another model that was given what was kept."""
+    """The stage broken off after a step, and resumed by another model that was given what was kept."""
     held: list[StageState] = []
     model, left = gpt2(), None
 

@@ -36,7 +36,7 @@ class LimitOptions(Options):
 
     exact: Annotated[Literal["auto", "always", "never"], Option(LIMITS, metavar="WHEN")] = "auto"
     """Rank among all candidates always, never, or auto: a random sample that is large enough for the tests is drawn
-    only where the tokenizer makes candidates dear, and nothing else that is asked for needs all of them."""
+    only where the tokenizer makes candidates expensive, and nothing else that is asked for needs all of them."""
 
     max_exposure: Annotated[float | None, Option(LIMITS, main=True)] = None
     """Fail above this exposure of any canary, in bits."""

@@ -242,10 +242,10 @@ def model_line(audit: AnyAudit) -> str:
     if audit.verdict is not Verdict.PASS or isinstance(audit, UnfinishedAudit):
         known = "" if audit.gate is audit.verdict else " (no worse than the baseline)"
         return f"{audit.verdict} {audit.model}{known}: {audit.reasons[0]}"
-    found = audit.combined
+    combined = audit.combined
     return (
-        f"{audit.verdict} {audit.model}: highest exposure {figure(found.max_exposure)} bits, "
-        f"mean {figure(found.mean_exposure)}."
+        f"{audit.verdict} {audit.model}: highest exposure {figure(combined.max_exposure)} bits, "
+        f"mean {figure(combined.mean_exposure)}."
     )
 
 
@@ -259,11 +259,11 @@ def show_summary(audits: Sequence[AnyAudit], console: "Console") -> None:
         column.justify = "right"
     for audit in audits:
         planted = sum(canary.planted for canary in audit.canaries)
-        found = audit.combined
+        combined = audit.combined
         cells = ("–",) * 3
-        if found is not None:
-            p = "–" if found.fisher_p is None else f"{found.fisher_p:.2g}"
-            cells = (figure(found.max_exposure), figure(found.mean_exposure), p)
+        if combined is not None:
+            p = "–" if combined.fisher_p is None else f"{combined.fisher_p:.2g}"
+            cells = (figure(combined.max_exposure), figure(combined.mean_exposure), p)
         table.add_row(audit.model, audit.verdict, str(planted or "–"), *cells)
     console.print(table)
     ended = Counter(audit.gate for audit in audits)

@@ -20,7 +20,7 @@ NOTES = (
 )
 
 
-def show_map(found: MemoryMap, texts: Sequence[str] | None, console: "Console") -> None:
+def show_map(memory_map: MemoryMap, texts: Sequence[str] | None, console: "Console") -> None:
     """Print one model's map.
 
     Args:
@@ -28,20 +28,20 @@ def show_map(found: MemoryMap, texts: Sequence[str] | None, console: "Console") 
     """
     from rich.table import Table
 
-    head = "" if found.verdict is None else f"{found.verdict} "
-    known = " (no worse than the baseline)" if found.baseline == "known" else ""
-    console.print(f"{head}{found.model}{known}", style="bold", soft_wrap=True)
-    for line in memory_sentences(found):
+    head = "" if memory_map.verdict is None else f"{memory_map.verdict} "
+    known = " (no worse than the baseline)" if memory_map.baseline == "known" else ""
+    console.print(f"{head}{memory_map.model}{known}", style="bold", soft_wrap=True)
+    for line in memory_sentences(memory_map):
         console.print(line)
-    if not found.places:
+    if not memory_map.places:
         return
     table = Table("record", "characters", "places", "label", "nats", "samples", "decoys")
     for number in (0, 2, 4, 5, 6):
         table.columns[number].justify = "right"
     if texts:
         table.add_column("text", overflow="fold")
-    counts = Counter(place.value for place in found.places)
-    values = best_places(found)
+    counts = Counter(place.value for place in memory_map.places)
+    values = best_places(memory_map)
     for place in values[:MOST_VALUES]:
         shown = (texts[place.record - 1][place.start : place.end][:MOST_CHARACTERS],) if texts else ()
         table.add_row(

@@ -178,9 +178,11 @@ def _flagged(planned: "Planned", needs: Needs) -> str:
     """The tier, and how much of the text it flags."""
     if needs.flagged is None:
         return f"What is flagged: the spans of {planned.request.spans}."
-    found = needs.flagged
-    what = f"Tier {planned.request.detector.tier.value} flags {found.share:.0%} of the characters of {found.records:,}"
-    if found.records < len(planned.split.records):
+    flagged = needs.flagged
+    what = (
+        f"Tier {planned.request.detector.tier.value} flags {flagged.share:.0%} of the characters of {flagged.records:,}"
+    )
+    if flagged.records < len(planned.split.records):
         what += " records, evenly spread."
     else:
         what += " records, which are all."

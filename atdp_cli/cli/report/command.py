@@ -98,7 +98,7 @@ def report_command(
     _check(form, compare, output, force=replacing.force)
     if options.verify:
         shown = (form, compare, options.map, options.name)
-        _verify(folder, audit, showing=options.open or any(one is not None for one in shown))
+        _verify(folder, audit, showing=options.open or any(option is not None for option in shown))
         return
     if options.open:
         check_browser(folder)

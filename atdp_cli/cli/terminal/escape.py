@@ -18,7 +18,7 @@ def escaped(text: str) -> str:
     `\\u202e`. A text that is escaped already stays as it is.
     """
     shown = escaped_marks(text) if not text.isprintable() else text
-    return _COMMAND.sub(lambda found: _SECOND[found[0]], shown)
+    return _COMMAND.sub(lambda match: _SECOND[match[0]], shown)
 
 
 def escaped_marks(text: str, keep: str = "") -> str:

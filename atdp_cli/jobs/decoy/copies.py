@@ -83,8 +83,8 @@ def _found(request: DecoyRequest, spans: Path, counts: DetectionCounts, notify: 
     corpus = request.corpus
     records = select_records(corpus.path, corpus, count_skipped(corpus, counts))
     with open(spans, "x", encoding="utf-8", opener=_private) as stream:
-        for record, found in spans_of_records(records, corpus, request.detector, notify, counts, request.spans):
-            merged = merge(found)
+        for record, record_spans in spans_of_records(records, corpus, request.detector, notify, counts, request.spans):
+            merged = merge(record_spans)
             if contextual := sorted({span.label for span in merged} & WITHOUT):
                 raise InputError(
                     f"The spans hold words of a contextual tier ({', '.join(contextual)}), and decoys stand for "

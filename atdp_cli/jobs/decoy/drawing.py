@@ -23,8 +23,8 @@ def copy_edits(spans: Path, choose: Choose, equality: DecoyEquality | None) -> E
     """
 
     def edits(records: Iterator[Record]) -> Iterator[Sequence[Edit]]:
-        for record, found in read_spans(spans, records):
-            yield _drawn(record.text, found, choose, equality)
+        for record, record_spans in read_spans(spans, records):
+            yield _drawn(record.text, record_spans, choose, equality)
 
     return edits
 

@@ -198,10 +198,10 @@ def first_line(planned: Planned, model: Path, chosen_by: ChosenBy) -> str:
 def plan_hints(planned: Planned, chosen_by: ChosenBy) -> tuple[str, ...]:
     """What the user could do better, a sentence each, before anything is trained."""
     said = advice(planned.plan.ledger)
-    found = () if said is None else (said,)
+    hints = () if said is None else (said,)
     if chosen_by in ("--recipe", "--resume"):
-        return (*((BETTER,) if _left_in(planned) else ()), *found)
-    return (*((WITH_BASE,) if _unprotected_start(planned) else ()), *found)
+        return (*((BETTER,) if _left_in(planned) else ()), *hints)
+    return (*((WITH_BASE,) if _unprotected_start(planned) else ()), *hints)
 
 
 def _removes(planned: Planned) -> str:

@@ -78,13 +78,13 @@ def mark_sentence(text: str, detector: Detector, checkpoint: Checkpoint, pipelin
     Args:
         pipeline: From `load_pipeline`.
     """
-    found = detect_records(
+    detections = detect_records(
         [Record(id="1", text=text)],
         pipeline=pipeline,
         speaker_labels=detector.speaker_labels,
         label_filter=detector.label_filter,
     )
-    flagged = flag(found, None, detector.tier)
+    flagged = flag(detections, None, detector.tier)
     encoding = Encoding(tokenizer=checkpoint.tokenizer, context=context_length(checkpoint.model), windows=1)
     [windows] = encode(flagged, Text.RAW, encoding)
     return windows

@@ -52,12 +52,14 @@ def memory_summary(maps: Sequence[MemoryMap]) -> str:
         "| model | verdict | memorised | of | held out | places | why |",
         "|---|---|--:|--:|--:|--:|---|",
     ]
-    for found in maps:
-        verdict = "FAIL, no worse than the baseline" if found.baseline == "known" else found.verdict or "no limit"
-        model, why = found.model.translate(_MARKDOWN), " ".join(memory_sentences(found)).translate(_MARKDOWN)
+    for memory_map in maps:
+        verdict = (
+            "FAIL, no worse than the baseline" if memory_map.baseline == "known" else memory_map.verdict or "no limit"
+        )
+        model, why = memory_map.model.translate(_MARKDOWN), " ".join(memory_sentences(memory_map)).translate(_MARKDOWN)
         lines.append(
-            f"| {model} | {verdict} | {found.memorised:,} | {found.tested:,} | {found.held_out:,} "
-            f"| {len(found.places):,} | {why} |"
+            f"| {model} | {verdict} | {memory_map.memorised:,} | {memory_map.tested:,} | {memory_map.held_out:,} "
+            f"| {len(memory_map.places):,} | {why} |"
         )
     return "\n".join(lines) + "\n\n"
 

@@ -42,14 +42,14 @@ def make_map_baseline(maps: Sequence[MemoryMap]) -> MapBaseline:
     """The state that these maps found."""
     return MapBaseline(
         models={
-            _name(found): RecordedMap(
-                verdict=found.verdict,
-                tested=found.tested,
-                held_out=found.held_out,
-                memorised=found.memorised,
-                greedy=found.greedy,
+            _name(memory_map): RecordedMap(
+                verdict=memory_map.verdict,
+                tested=memory_map.tested,
+                held_out=memory_map.held_out,
+                memorised=memory_map.memorised,
+                greedy=memory_map.greedy,
             )
-            for found in maps
+            for memory_map in maps
         }
     )
 
@@ -64,21 +64,25 @@ def read_map_baseline(path: Path) -> MapBaseline:
     return read_document(path, MapBaseline, name="The baseline", remedy=remedy)
 
 
-def compared_with(baseline: MapBaseline, found: MemoryMap) -> MemoryMap:
+def compared_with(baseline: MapBaseline, memory_map: MemoryMap) -> MemoryMap:
     """The map judged against the recorded state: its `gate` is PASS where it fails no worse than recorded.
 
     A failure is no worse if the model is recorded as failing, over as many groups of records, tested and held out, and
     now no more of them are memorised and greedy decoding says no more texts. Nothing but FAIL is changed.
     """
-    if found.verdict != "FAIL":
-        return found.model_copy(update={"baseline": "not-needed"})
-    recorded = baseline.models.get(_name(found))
-    same = recorded is not None and (recorded.tested, recorded.held_out) == (found.tested, found.held_out)
+    if memory_map.verdict != "FAIL":
+        return memory_map.model_copy(update={"baseline": "not-needed"})
+    recorded = baseline.models.get(_name(memory_map))
+    same = recorded is not None and (recorded.tested, recorded.held_out) == (memory_map.tested, memory_map.held_out)
     if recorded is None or not same:
-        return found.model_copy(update={"baseline": "unrecorded"})
-    known = recorded.verdict == "FAIL" and found.memorised <= recorded.memorised and found.greedy <= recorded.greedy
-    return found.model_copy(update={"baseline": "known" if known else "worse"})
+        return memory_map.model_copy(update={"baseline": "unrecorded"})
+    known = (
+        recorded.verdict == "FAIL"
+        and memory_map.memorised <= recorded.memorised
+        and memory_map.greedy <= recorded.greedy
+    )
+    return memory_map.model_copy(update={"baseline": "known" if known else "worse"})
 
 
-def _name(found: MemoryMap) -> str:
-    return Path(found.model).as_posix()
+def _name(memory_map: MemoryMap) -> str:
+    return Path(memory_map.model).as_posix()

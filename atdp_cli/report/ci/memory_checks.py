@@ -8,27 +8,27 @@ from atdp_cli.report.ci.checks import Check, CheckedModel, Outcome, ResultFile
 _OUTCOMES = {None: Outcome.PASS, "PASS": Outcome.PASS, "FAIL": Outcome.FAIL, "INCONCLUSIVE": Outcome.INCONCLUSIVE}
 
 
-def best_places(found: MemoryMap) -> tuple[MemorisedPlace, ...]:
+def best_places(memory_map: MemoryMap) -> tuple[MemorisedPlace, ...]:
     """The place of greatest gain of each memorised text, in the order of their numbers."""
-    first = {place.value: place for place in reversed(found.places)}
+    first = {place.value: place for place in reversed(memory_map.places)}
     return tuple(first[value] for value in sorted(first))
 
 
-def checked_map(found: MemoryMap, file: ResultFile | None = None) -> CheckedModel:
+def checked_map(memory_map: MemoryMap, file: ResultFile | None = None) -> CheckedModel:
     """Each memorised text, which fails where the model does, then the verdict.
 
     Args:
         file: The corpus, with the line of each text; None where it has no lines.
     """
-    outcome = Outcome.KNOWN if found.baseline == "known" else _OUTCOMES[found.verdict]
-    counts = Counter(place.value for place in found.places)
+    outcome = Outcome.KNOWN if memory_map.baseline == "known" else _OUTCOMES[memory_map.verdict]
+    counts = Counter(place.value for place in memory_map.places)
     texts = tuple(
-        Check(model=found.model, number=place.value, outcome=outcome, text=_describe(place, counts), kind="text")
-        for place in best_places(found)
+        Check(model=memory_map.model, number=place.value, outcome=outcome, text=_describe(place, counts), kind="text")
+        for place in best_places(memory_map)
     )
-    text = " ".join(memory_sentences(found))
-    verdict = Check(model=found.model, number=None, outcome=outcome, text=text, kind="text")
-    return CheckedModel(model=found.model, checks=(*texts, verdict), file=file)
+    text = " ".join(memory_sentences(memory_map))
+    verdict = Check(model=memory_map.model, number=None, outcome=outcome, text=text, kind="text")
+    return CheckedModel(model=memory_map.model, checks=(*texts, verdict), file=file)
 
 
 def _describe(place: MemorisedPlace, counts: Counter[int]) -> str:
@@ -41,29 +41,31 @@ def _describe(place: MemorisedPlace, counts: Counter[int]) -> str:
     )
 
 
-def memory_sentences(found: MemoryMap) -> list[str]:
+def memory_sentences(memory_map: MemoryMap) -> list[str]:
     """How much is memorised, and how sure that is."""
-    by = "log p over the reference" if found.reference is not None else "log p alone, as there is no --reference"
-    against = f"of {found.tested:,} against {found.held_out:,} held out, by {by}"
-    if not found.memorised:
+    by = "log p over the reference" if memory_map.reference is not None else "log p alone, as there is no --reference"
+    against = f"of {memory_map.tested:,} against {memory_map.held_out:,} held out, by {by}"
+    if not memory_map.memorised:
         listed = f"Memorised: 0 {against}."
-    elif found.calibrated:
-        labels = Counter(place.label for place in found.places).most_common(3)
+    elif memory_map.calibrated:
+        labels = Counter(place.label for place in memory_map.places).most_common(3)
         named = ", ".join(f"{label} {count:,}" for label, count in labels)
         listed = (
-            f"Memorised: {found.memorised:,} {against}, at a false discovery rate of {found.fdr:.0%}. "
-            f"Places: {len(found.places):,} ({named})."
+            f"Memorised: {memory_map.memorised:,} {against}, at a false discovery rate of {memory_map.fdr:.0%}. "
+            f"Places: {len(memory_map.places):,} ({named})."
         )
     else:
-        listed = f"Uncalibrated: {found.memorised:,} {against}, score above every held-out one; that may be chance."
-    sentences = [listed]
-    if not found.calibrated:
-        sentences.append(
-            f"Nothing is significant unless {found.fewest_findings:,} stand out together; more held-out records lower "
-            "that number."
+        listed = (
+            f"Uncalibrated: {memory_map.memorised:,} {against}, score above every held-out one; that may be chance."
         )
-    if found.max_memorised is not None:
-        sentences.append(f"Limit: {found.max_memorised:,}.")
+    sentences = [listed]
+    if not memory_map.calibrated:
+        sentences.append(
+            f"Nothing is significant unless {memory_map.fewest_findings:,} stand out together; more held-out records "
+            "lower that number."
+        )
+    if memory_map.max_memorised is not None:
+        sentences.append(f"Limit: {memory_map.max_memorised:,}.")
     return sentences
 
 

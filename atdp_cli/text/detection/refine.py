@@ -33,19 +33,19 @@ def refined(text: str, spans: Sequence[Span], speaker_labels: Sequence[str] = ()
     identifiers = [span for span in spans if span.source == "pattern"]
     # By label, since an identifier of the same kind does not cut an entity.
     taken = {label: _cutting(identifiers, label) for label in {span.label for span in spans if _is_name(span)}}
-    found: set[Span] = set()
+    refined_spans: set[Span] = set()
     for span in spans:
         if span.source not in _GUESSED:
             if span.source != "pattern" or not _within(span, holes):
-                found.add(span)
+                refined_spans.add(span)
         elif _is_name(span):
             pieces = (
                 rest for piece in _without_structure(text, span, holes) for rest in _cut(text, piece, taken[span.label])
             )
-            found.update(piece for piece in pieces if _says_something(text, piece, span))
+            refined_spans.update(piece for piece in pieces if _says_something(text, piece, span))
         else:
-            found.update(_without_structure(text, span, holes))
-    return sorted(found, key=by_place)
+            refined_spans.update(_without_structure(text, span, holes))
+    return sorted(refined_spans, key=by_place)
 
 
 def _is_name(span: Span) -> bool:

@@ -72,24 +72,24 @@ def read(
     # Without a zone the pipeline keeps every word that it ever met.
     with pipeline.memory_zone():
         docs = pipeline.pipe((text for text, _ in pieces), batch_size=len(pieces) or 1)
-        found: Iterable[list[EntityMatch] | None] = repeat(None, len(pieces))
+        recognised: Iterable[list[EntityMatch] | None] = repeat(None, len(pieces))
         if find is not None:
             docs = list(docs)
-            found = find([(doc.text, [*_words(doc)]) for doc in docs])
+            recognised = find([(doc.text, [*_words(doc)]) for doc in docs])
         return [
             _reading(doc, list(recognise(whole)), entities)
-            for doc, (_, whole), entities in zip(docs, pieces, found, strict=True)
+            for doc, (_, whole), entities in zip(docs, pieces, recognised, strict=True)
         ]
 
 
-def _reading(doc: Any, identifiers: list[IdentifierMatch], found: list[EntityMatch] | None) -> Reading:
+def _reading(doc: Any, identifiers: list[IdentifierMatch], recognised: list[EntityMatch] | None) -> Reading:
     marks: list[SpanFields] = []
     tokens: list[Range] = []
-    entities = doc.ents if found is None else _by_words(doc, found)
+    entities = doc.ents if recognised is None else _by_words(doc, recognised)
     for entity in entities:
         label = entity.label_
         name = _name_alone(entity)
-        if found is not None:
+        if recognised is not None:
             tier = entity_tier(label)
         else:
             tier = Tier.LOW_ENTITY if label in _LOW_ENTITIES else Tier.HIGH_ENTITY
@@ -116,10 +116,10 @@ def _words(doc: Any) -> Iterator[Range]:
     return ((token.idx, token.idx + len(token)) for token in doc if not token.is_space)
 
 
-def _by_words(doc: Any, found: Iterable[EntityMatch]) -> list[Any]:
+def _by_words(doc: Any, recognised: Iterable[EntityMatch]) -> list[Any]:
     """The entities as spaCy's spans: no half words, and no white space around."""
     text, spans = doc.text, []
-    for start, end, label, _ in found:  # the score belongs to the marks, once a span has a place for it
+    for start, end, label, _ in recognised:  # the score belongs to the marks, once a span has a place for it
         name = text[start:end].strip()
         if name:
             first = text.index(name, start)

@@ -62,10 +62,10 @@ def structure(text: str, speaker_labels: Sequence[str] = ()) -> list[Range]:
     Returns:
         Places, sorted and disjoint. Speakers' names are not among them.
     """
-    found = {*_headings(text), *_fields(text), *_speakers(text), *_stated(text, tuple(speaker_labels))}
+    places = {*_headings(text), *_fields(text), *_speakers(text), *_stated(text, tuple(speaker_labels))}
     for pattern, group in ((_BRACKETED_TIME, "time"), (_MARKER, "marker")):
-        found.update(match.span(group) for match in pattern.finditer(text))
-    return joined(found)
+        places.update(match.span(group) for match in pattern.finditer(text))
+    return joined(places)
 
 
 def parse_speaker_labels(text: str) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def keyword_ends(text: str, start: int, end: int) -> Range:
             start += 1
     while start < end and (text[end - 1].isupper() or text[end - 1] == "s"):
         window = _EDGE.finditer(text, max(start, end - _LONGEST), end)
-        match = next((found for found in window if found.end() == end), None)
+        match = next((keyword for keyword in window if keyword.end() == end), None)
         if match is None or not _is_keyword(text, match, start, end):
             break
         end = match.start()

@@ -48,7 +48,7 @@ def equal_decoys(texts: Sequence[Flagged], choose: Choose) -> tuple[EditedText, 
         texts: Those of one record, each with its spans in any order.
         choose: The source of all randomness.
     """
-    spans = [merge(found) for _, found in texts]
+    spans = [merge(record_spans) for _, record_spans in texts]
     values = [
         [tuple(_values(span.label, text[span.start : span.end])) for span in merged]
         for (text, _), merged in zip(texts, spans, strict=True)
@@ -82,16 +82,16 @@ def equality_pattern(texts: Sequence[Flagged]) -> tuple[int, ...]:
         if value.drawn
     ]
     first: dict[str, int] = {}
-    return tuple(first.setdefault(one, place) for place, one in enumerate(folded))
+    return tuple(first.setdefault(value, place) for place, value in enumerate(folded))
 
 
 def _values(label: str, surface: str) -> Iterator[Value]:
     numbered = enumerate(places(label, surface))
-    for _, group in groupby(numbered, key=lambda one: _kind(one[1][0]) or one[0]):
-        found = [place for _, place in group]
-        stands = "".join(part for _, part in found)
-        slots = tuple(slot for slot, _ in found)
-        yield Value(slots, stands.casefold() if len(slots[0].choices) > 1 else stands)
+    for _, group in groupby(numbered, key=lambda numbered_place: _kind(numbered_place[1][0]) or numbered_place[0]):
+        grouped = [place for _, place in group]
+        drawn_text = "".join(part for _, part in grouped)
+        slots = tuple(slot for slot, _ in grouped)
+        yield Value(slots, drawn_text.casefold() if len(slots[0].choices) > 1 else drawn_text)
 
 
 def _kind(slot: DecoySlot) -> str | None:
@@ -139,8 +139,8 @@ def _shared(slots: tuple[DecoySlot, ...]) -> DecoySlot | None:
     """
     first, *others = slots
     spellings = [_spellings(slot) for slot in slots]
-    kept = [at for at, one in enumerate(first.choices) if all(one.casefold() in other for other in spellings)]
-    usual = {one.casefold() for slot in slots for one in slot.choices[: slot.common]}
+    kept = [at for at, choice in enumerate(first.choices) if all(choice.casefold() in other for other in spellings)]
+    usual = {choice.casefold() for slot in slots for choice in slot.choices[: slot.common]}
     common = [at for at in kept if first.choices[at].casefold() in usual]
     if len(common) < FEWEST:
         return None

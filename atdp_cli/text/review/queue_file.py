@@ -251,9 +251,9 @@ _L = TypeVar("_L", bound=_Line)
 
 def _parsed(kind: type[_L], where: str, line: str) -> _L:
     try:
-        found = kind.model_validate_json(line)
+        parsed = kind.model_validate_json(line)
         parse_json(line)  # pydantic takes the last of two values
-        return found
+        return parsed
     except RepeatedKeyError:
         raise InputError(f"{where} has a key more than once.", "Keep one of them.") from None
     except ValidationError:

@@ -41,9 +41,10 @@ def batch_effect(model: PreTrainedModel, engine: ClippingEngine) -> float:
     return worst
 
 
-def _distance(found: Sequence[torch.Tensor], alone: ClippedSum) -> float:
+def _distance(together: Sequence[torch.Tensor], alone: ClippedSum) -> float:
     squares = sum(
-        float((one.double() - other.double()).square().sum()) for one, other in zip(found, alone.gradient, strict=True)
+        float((beside.double() - own.double()).square().sum())
+        for beside, own in zip(together, alone.gradient, strict=True)
     )
     change = math.sqrt(squares) / float(alone.norms[0])
     return math.inf if math.isnan(change) else change

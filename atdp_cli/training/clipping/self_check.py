@@ -99,7 +99,7 @@ def difference(actual: ClippedSum, exact: ClippedSum) -> float:
 def _parts(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
     part: list[nn.Parameter] = []
     for parameter in parameters:
-        if part and sum(one.numel() for one in part) + parameter.numel() > CHECKED_AT_ONCE:
+        if part and sum(map(nn.Parameter.numel, part)) + parameter.numel() > CHECKED_AT_ONCE:
             yield part
             part = []
         part.append(parameter)
@@ -138,7 +138,9 @@ def _doubled(value: Any) -> Any:
 @contextmanager
 def computing_in_double(model: nn.Module) -> Iterator[None]:
     """The model's parameters, buffers and computations in fp64. Afterwards each has its dtype and its bits again."""
-    tensors = {id(one): one for one in chain(model.parameters(), model.buffers()) if one.is_floating_point()}
+    tensors = {
+        id(tensor): tensor for tensor in chain(model.parameters(), model.buffers()) if tensor.is_floating_point()
+    }
     dtypes = {name: tensor.dtype for name, tensor in tensors.items()}
     try:
         for tensor in tensors.values():

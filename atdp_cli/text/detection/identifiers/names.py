@@ -140,7 +140,7 @@ def _places() -> dict[str, tuple[tuple[str, ...], ...]]:
     for place in place_names():
         parts = tuple(_WORD.findall(place))
         by_first.setdefault(parts[0], []).append(parts)
-    return {first: tuple(sorted(found, key=len, reverse=True)) for first, found in by_first.items()}
+    return {first: tuple(sorted(places, key=len, reverse=True)) for first, places in by_first.items()}
 
 
 def _words_of_place(text: str, words: Sequence[Word], position: int) -> int:
