@@ -75,8 +75,8 @@ def one_pipeline() -> Iterator[None]:
     installed = cache(lambda name: load(name, exclude=["lemmatizer"]))
 
     def load_once(name: Any, **options: Any) -> Any:
-        found = spacy.util.is_package(str(name)) or name == default
-        alike = options == {"exclude": ["lemmatizer"]} and found
+        actual = spacy.util.is_package(str(name)) or name == default
+        alike = options == {"exclude": ["lemmatizer"]} and actual
         return installed(name) if alike else load(name, **options)
 
     with pytest.MonkeyPatch.context() as patch:

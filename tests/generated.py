@@ -79,8 +79,8 @@ def usage_page() -> str:
     """The page of usage, with what each recipe guarantees as its ledger says it."""
     head, mark, rest = (ROOT / "docs" / "usage.md").read_text(encoding="utf-8").partition(RECIPE_TABLE)
     rows, end, tail = rest.partition("\n\n")
-    told = [f"{row.rpartition(' | ')[0]} | {_row_claim(row)} |" for row in rows.splitlines()]
-    return head + mark + "\n".join(told) + end + tail
+    reported = [f"{row.rpartition(' | ')[0]} | {_row_claim(row)} |" for row in rows.splitlines()]
+    return head + mark + "\n".join(reported) + end + tail
 
 
 def _row_claim(row: str) -> str:

@@ -94,8 +94,8 @@ def chat_server(answering: Answering) -> Iterator[ChatServer]:
             with lock:
                 running.requests.append(request)
                 number = len(running.requests)
-            found = answering(number, request)
-            reply = Reply(content=found) if isinstance(found, str) else found
+            actual = answering(number, request)
+            reply = Reply(content=actual) if isinstance(actual, str) else actual
             time.sleep(reply.delay)
             self.close_connection = True
             if not reply.status:

@@ -48,9 +48,9 @@ def missing(page: Path, root: Path = ROOT) -> Iterator[str]:
 def _names(code: str) -> Iterator[str]:
     """The words that look like a file or a folder; one that begins with ./ or / is the reader's."""
     for word in code.split():
-        found = word.strip("\"',;:()[]").rstrip(".")
-        if _NAME.fullmatch(found) and not found.startswith("./"):
-            yield found
+        actual = word.strip("\"',;:()[]").rstrip(".")
+        if _NAME.fullmatch(actual) and not actual.startswith("./"):
+            yield actual
 
 
 def _there(name: str, *folders: Path) -> bool:

@@ -75,8 +75,8 @@ def test_the_wheel_passes_the_demo_outside_the_checkout(
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    told = json.loads((elsewhere / "ended.json").read_text())
-    assert told["codes"] == [0] * len(COMMAND_LINES), ended.stderr
-    assert Path(told["from"]).is_relative_to(tmp_path / "env")
+    reported = json.loads((elsewhere / "ended.json").read_text())
+    assert reported["codes"] == [0] * len(COMMAND_LINES), ended.stderr
+    assert Path(reported["from"]).is_relative_to(tmp_path / "env")
     assert "<svg" in (elsewhere / "report.html").read_text(encoding="utf-8")
     assert subprocess.run([programs / "atdp", "--version"], cwd=elsewhere, env=alone, check=False).returncode == 0

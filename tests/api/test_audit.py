@@ -21,21 +21,21 @@ def remembering(leaky: Leaky) -> Any:
 def test_a_model_in_memory_is_audited_as_its_folder(
     leaky: Leaky, remembering: Any, loaded: Any, checkpoint_folder: Path, atdp: Atdp
 ) -> None:
-    told = atdp(
+    reported = atdp(
         *("audit-canary", leaky.model, "--manifest", leaky.manifest, "--reference", checkpoint_folder),
         *("--attacks", "extraction", "--samples", 50, "--json", "--device", "cpu"),
     )
     asked: dict[str, Any] = {"manifest": leaky.manifest, "attacks": "extraction", "samples": 50, "device": "cpu"}
     of_folder = audit_canary(leaky.model, reference=checkpoint_folder, **asked)
-    assert of_folder.model_dump(mode="json") == told.json
-    found = audit_canary(remembering, tokenizer=loaded[1], reference=loaded[0], **asked).models[0]
+    assert of_folder.model_dump(mode="json") == reported.json
+    actual = audit_canary(remembering, tokenizer=loaded[1], reference=loaded[0], **asked).models[0]
     [theirs] = of_folder.models
     assert theirs.verdict == "FAIL"
-    assert found.model == "model"
+    assert actual.model == "model"
     # It has no ledger beside it, which the folder has, so no claim of one to test.
     ledger = {"model", "weights", "epsilon", "group_epsilon", "reasons", "notices"}
-    assert found.model_dump(exclude=ledger) == theirs.model_dump(exclude=ledger)
-    assert found.weights["model.safetensors"] == theirs.weights["model.safetensors"]
+    assert actual.model_dump(exclude=ledger) == theirs.model_dump(exclude=ledger)
+    assert actual.weights["model.safetensors"] == theirs.weights["model.safetensors"]
 
 
 def test_several_models_share_a_tokenizer_and_one_that_fails_is_told(
@@ -79,15 +79,17 @@ def test_a_map_is_that_of_the_command(  # noqa: PLR0917 - fixtures
     valid = tmp_path / "unread.txt"
     valid.write_text("\n".join(unread) + "\n")
     options = ["--data", leaky.corpus, "--valid", valid, "--max-memorised", 3, "--device", "cpu", "--no-store"]
-    told = atdp("audit-corpus", leaky.model, *options, "--json").json
+    reported = atdp("audit-corpus", leaky.model, *options, "--json").json
     asked: dict[str, Any] = {"max_memorised": 3, "device": "cpu"}
-    assert audit_corpus(leaky.model, leaky.corpus, valid=valid, no_store=True, **asked).model_dump(mode="json") == told
-    [found] = audit_corpus(
+    assert (
+        audit_corpus(leaky.model, leaky.corpus, valid=valid, no_store=True, **asked).model_dump(mode="json") == reported
+    )
+    [actual] = audit_corpus(
         remembering, records, valid=unread, tokenizer=loaded[1], output=tmp_path / "map.jsonl", **asked
     ).models
-    ours, [theirs] = found.model_dump(mode="json"), told["models"]
+    ours, [theirs] = actual.model_dump(mode="json"), reported["models"]
     assert theirs["memorised"] > 0
-    assert found.model == "model"
+    assert actual.model == "model"
     assert {name for name in theirs if theirs[name] != ours[name]} <= {"model", "weights"}
     assert (tmp_path / "map.jsonl").read_text().count("\n") == len(records)
 

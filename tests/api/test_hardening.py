@@ -41,8 +41,8 @@ def test_weights_ledger_and_report_are_those_of_the_command(  # noqa: PLR0917 - 
         'objective = {kind = "uniform"}\n[stage.mechanism]\nkind = "dp-sgd"\nexpected_batch = 30\n'
         'schedule = {kind = "constant", noise_multiplier = 1.5}\n'
     )
-    told = atdp("harden", checkpoint_folder, "--data", corpus, "-o", theirs, "--recipe", recipe, "--json", *FLAGS)
-    assert told.code == 0
+    reported = atdp("harden", checkpoint_folder, "--data", corpus, "-o", theirs, "--recipe", recipe, "--json", *FLAGS)
+    assert reported.code == 0
     model, tokenizer = loaded
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     heard: list[events.Event] = []
@@ -50,8 +50,8 @@ def test_weights_ledger_and_report_are_those_of_the_command(  # noqa: PLR0917 - 
 
     assert (ours / "model.safetensors").read_bytes() == (theirs / "model.safetensors").read_bytes()
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
-    changed = {"output": told.json["output"], "seconds": told.json["seconds"]}
-    assert made.model_dump(mode="json") | changed == told.json
+    changed = {"output": reported.json["output"], "seconds": reported.json["seconds"]}
+    assert made.model_dump(mode="json") | changed == reported.json
     assert made.guarantees[0].scope == "end_to_end"
     assert made.guarantees[0].epsilon not in (None, "inf")
     first, second = (read_ledger(folder / "privacy_ledger.json") for folder in (theirs, ours))
@@ -70,16 +70,16 @@ def test_a_plan_is_what_a_dry_run_prints(  # noqa: PLR0917 - fixtures
 ) -> None:
     output = tmp_path / "out"
     data = ["--data", corpus, "-o", output, "--dry-run", "--json", "--recipe", "redacted+atdp", "--epochs", 2]
-    told = atdp("harden", checkpoint_folder, *data, *FLAGS).json
+    reported = atdp("harden", checkpoint_folder, *data, *FLAGS).json
     asked: dict[str, Any] = {"recipe": "redacted+atdp", "epochs": 2, "output": output, **SAME}
-    estimates = {name: told[name] for name in ("estimated_seconds", "estimated_bytes")}
+    estimates = {name: reported[name] for name in ("estimated_seconds", "estimated_bytes")}
     planned = plan(checkpoint_folder, corpus, estimate=True, **asked)
     assert planned.estimated_seconds is not None
     assert planned.estimated_seconds > 0
-    assert planned.model_dump(mode="json") | estimates == told
+    assert planned.model_dump(mode="json") | estimates == reported
     without = plan(checkpoint_folder, corpus, **asked)
-    loaded_alone = {name: told[name] for name in ("engine", "flagged", "advice")}
-    assert without.model_dump(mode="json") | estimates | loaded_alone == told
+    loaded_alone = {name: reported[name] for name in ("engine", "flagged", "advice")}
+    assert without.model_dump(mode="json") | estimates | loaded_alone == reported
     assert without.engine is None
     assert without.estimated_seconds is None
     model, tokenizer = loaded
@@ -94,10 +94,10 @@ def test_the_default_is_planned_as_the_command_plans_it(
 ) -> None:
     """The recipe that is chosen, its budget and its rate; every keyword that is None is one that is not given."""
     data = ["--data", corpus, "-o", tmp_path / "out", "--dry-run", "--json"]
-    told = atdp("harden", checkpoint_folder, *data).json
+    reported = atdp("harden", checkpoint_folder, *data).json
     planned = plan(checkpoint_folder, [corpus], output=tmp_path / "out", tier=None, recipe=None, epochs=None)
-    assert (planned.recipe, planned.notice) == (told["recipe"], told["notice"])
-    assert [stage.model_dump(mode="json") for stage in planned.stages] == told["stages"]
+    assert (planned.recipe, planned.notice) == (reported["recipe"], reported["notice"])
+    assert [stage.model_dump(mode="json") for stage in planned.stages] == reported["stages"]
 
 
 PLANNING = """

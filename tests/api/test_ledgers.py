@@ -37,10 +37,10 @@ from tests.cli.conftest import Atdp, Leaky
     ],
 )
 def test_figures_are_those_of_the_command(options: str, keywords: dict[str, Any], atdp: Atdp) -> None:
-    told = atdp("account", *options.split(), "--json").json
+    reported = atdp("account", *options.split(), "--json").json
     recipes: list[Any] = [None] if "sample_rate" in keywords else ["atdp", RECIPES["atdp"], load_recipe("atdp")]
     for recipe in recipes:
-        assert account(recipe=recipe, **keywords).model_dump(mode="json") == told
+        assert account(recipe=recipe, **keywords).model_dump(mode="json") == reported
 
 
 def test_what_nobody_asked_is_none_and_not_in_the_json(atdp: Atdp) -> None:
@@ -53,8 +53,8 @@ def test_what_nobody_asked_is_none_and_not_in_the_json(atdp: Atdp) -> None:
 
 def test_ledgers_and_reports_are_those_of_the_command(leaky: Leaky, atdp: Atdp, tmp_path: Path) -> None:
     """Of one folder, and of two that compose; with an audit from memory, the report of a copy."""
-    told = atdp("account", leaky.model, "--json").json
-    assert account(leaky.model).model_dump(mode="json") == account([leaky.model]).model_dump(mode="json") == told
+    reported = atdp("account", leaky.model, "--json").json
+    assert account(leaky.model).model_dump(mode="json") == account([leaky.model]).model_dump(mode="json") == reported
     several = atdp("account", leaky.model, leaky.model / "privacy_ledger.json", "--json").json
     assert account([leaky.model, leaky.model / "privacy_ledger.json"]).model_dump(mode="json") == several
     assert report(leaky.model).model_dump(mode="json") == atdp("report", leaky.model, "--json").json
@@ -104,7 +104,7 @@ def test_a_named_recipe_keeps_its_name(atdp: Atdp, checkpoint_folder: Path, corp
     ],
 )
 def test_an_error_has_the_line_of_the_command(call: Any, command: str, atdp: Atdp) -> None:
-    told = atdp(*command.split(), "--json")
+    reported = atdp(*command.split(), "--json")
     with pytest.raises((UsageError, InputError, BudgetError)) as raised:
         call()
-    assert (f"atdp: {raised.value}\n", raised.value.exit_code) == (told.err, told.code)
+    assert (f"atdp: {raised.value}\n", raised.value.exit_code) == (reported.err, reported.code)

@@ -95,7 +95,7 @@ def test_an_error_has_the_line_of_the_command(
     call: Any, command: str, atdp: Atdp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    told = atdp(*(word.replace("+", " ") if "My" in word else word for word in command.split()))
+    reported = atdp(*(word.replace("+", " ") if "My" in word else word for word in command.split()))
     with pytest.raises(errors.AtdpError) as raised:
         call()
-    assert (f"atdp: {raised.value}\n", raised.value.exit_code) == (told.err, told.code)
+    assert (f"atdp: {raised.value}\n", raised.value.exit_code) == (reported.err, reported.code)

@@ -46,17 +46,17 @@ def json_lines(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
 
 def test_spans_and_summary_are_those_of_the_command(lines: list[str], corpus: Path, atdp: Atdp, tmp_path: Path) -> None:
     spans = tmp_path / "spans.jsonl"
-    told = atdp("detect", corpus, "--json", "-o", spans, "--tier", "high-entity", "--no-store")
-    found = detect(lines, tier="high-entity")
-    assert found.summary.model_dump(mode="json") == told.json
-    assert [each.model_dump(mode="json") for each in found.spans] == [
+    reported = atdp("detect", corpus, "--json", "-o", spans, "--tier", "high-entity", "--no-store")
+    actual = detect(lines, tier="high-entity")
+    assert actual.summary.model_dump(mode="json") == reported.json
+    assert [each.model_dump(mode="json") for each in actual.spans] == [
         json.loads(line) for line in spans.read_text().splitlines()
     ]
-    assert found.summary.by_label["PERSON"] > 50
+    assert actual.summary.by_label["PERSON"] > 50
     of_path = tmp_path / "again.jsonl"
-    assert detect(corpus, output=of_path, tier="high-entity", no_store=True) == found.summary
+    assert detect(corpus, output=of_path, tier="high-entity", no_store=True) == actual.summary
     assert of_path.read_bytes() == spans.read_bytes()
-    assert detect(corpus, tier="high-entity", no_store=True) == found
+    assert detect(corpus, tier="high-entity", no_store=True) == actual
 
 
 @pytest.mark.parametrize("options", [{}, {"style": "numbered", "exclude": "GPE"}])
@@ -64,12 +64,12 @@ def test_texts_are_those_of_the_command(
     options: dict[str, Any], corpus: Path, lines: list[str], atdp: Atdp, tmp_path: Path
 ) -> None:
     flags = [part for name, value in options.items() for part in (f"--{name}", value)]
-    told = atdp("redact", corpus, "-o", tmp_path / "redacted.txt", "--json", "--no-store", *flags)
+    reported = atdp("redact", corpus, "-o", tmp_path / "redacted.txt", "--json", "--no-store", *flags)
     texts, summary = redact(lines, **options)
     assert "\n".join(texts) + "\n" == (tmp_path / "redacted.txt").read_text(encoding="utf-8")
-    assert summary.model_dump(mode="json") | {"output": told.json["output"]} == told.json
+    assert summary.model_dump(mode="json") | {"output": reported.json["output"]} == reported.json
     assert redact(corpus, output=tmp_path / "again.txt", no_store=True, **options).model_dump(mode="json") == (
-        told.json | {"output": str(tmp_path / "again.txt")}
+        reported.json | {"output": str(tmp_path / "again.txt")}
     )
     assert (tmp_path / "again.txt").read_bytes() == (tmp_path / "redacted.txt").read_bytes()
 
@@ -99,10 +99,10 @@ def test_a_data_set_is_read_by_its_columns(atdp: Atdp, tmp_path: Path) -> None:
     path = json_lines(tmp_path / "rows.jsonl", [{key: row[key] for key in ("body", "user", "id")} for row in rows])
     spans = tmp_path / "spans.jsonl"
     options = ["--text-field", "body", "--unit", "user", "--json", "-o", spans, "--no-store"]
-    told = atdp("detect", path, *options)
-    found = detect(Table(rows), text_field="body", unit="user")
-    assert found.summary.model_dump(mode="json") == told.json
-    assert [each.id for each in found.spans] == ["u0", "u1", "u2"]
+    reported = atdp("detect", path, *options)
+    actual = detect(Table(rows), text_field="body", unit="user")
+    assert actual.summary.model_dump(mode="json") == reported.json
+    assert [each.id for each in actual.spans] == ["u0", "u1", "u2"]
     assert [each.id for each in detect(Table(rows), text_field="body", id_field="id").spans][:2] == ["r0", "r1"]
     assert redact(Table(rows), text_field="body", exclude="NUMBER").texts[1].startswith("[PERSON]")
 
@@ -166,7 +166,7 @@ def test_a_wrong_call_is_a_usage_error(call: Any, problem: str, corpus: Path) ->
     assert str(raised.value).startswith(problem)
 
 
-def test_a_record_that_is_no_string_is_told_by_its_number() -> None:
+def test_a_record_that_is_no_string_is_named_by_its_number() -> None:
     with pytest.raises(InputError, match="corpus: record 2 has a value that JSON has not"):
         _redact(["a", b"b"])
     with pytest.raises(InputError, match=r"corpus.jsonl: line 2: the field text is neither a string nor a list"):

@@ -55,19 +55,19 @@ def test_a_number_is_scored_in_the_window_that_training_sees_it_in(word: str, to
     skipped = []
     for length in range(70 if len(word) > 2 else 150):
         before = word * length
-        found = tokenise_after(tokenizer, before, texts, place=3, context=CONTEXT)
+        actual = tokenise_after(tokenizer, before, texts, place=3, context=CONTEXT)
         whole = [encode_record(tokenizer, before + text) for text in texts]
         shared = max(n for n in range(min(map(len, whole))) if len({tuple(one[:n]) for one in whole}) == 1)
         # A token at place i, from 0, is a target in window (i - 1) // (context - 1).
         fits = shared > 0 and (shared - 1) // (CONTEXT - 1) == (max(map(len, whole)) - 2) // (CONTEXT - 1)
-        assert (found is not None) == fits
+        assert (actual is not None) == fits
         skipped.append(not fits)
-        if found is None:
+        if actual is None:
             continue
-        own = [*found.prefix.tolist(), *found.tails[3, : found.lengths[3]].tolist()]
+        own = [*actual.prefix.tolist(), *actual.tails[3, : actual.lengths[3]].tolist()]
         assert own == window_of(tokenizer, before + texts[3] + ", and more", len(before + texts[3]), CONTEXT)
-        for row, size, one in zip(found.tails, found.lengths, whole, strict=True):
-            assert [*found.prefix.tolist(), *row[:size].tolist()] == one[-size - found.prefix.size :]
+        for row, size, one in zip(actual.tails, actual.lengths, whole, strict=True):
+            assert [*actual.prefix.tolist(), *row[:size].tolist()] == one[-size - actual.prefix.size :]
     assert 0 < sum(skipped) < len(skipped) / 3
 
 
@@ -102,10 +102,10 @@ def test_long_text_before_a_number_changes_no_token(data: st.DataObject, tokeniz
     assert formatted is not None
     texts, place = alternatives(*formatted, (0, 0), SAMPLE)
     texts = [*texts[:100], texts[place]]
-    found = tokenise_after(tokenizer, before, texts, place=100, context=10**6)
-    assert found is not None
+    actual = tokenise_after(tokenizer, before, texts, place=100, context=10**6)
+    assert actual is not None
     for i, text in enumerate(texts):
-        whole = [*found.prefix.tolist(), *found.tails[i, : found.lengths[i]].tolist()]
+        whole = [*actual.prefix.tolist(), *actual.tails[i, : actual.lengths[i]].tolist()]
         assert whole == encode_record(tokenizer, before + text)
 
 
@@ -118,8 +118,8 @@ def test_real_tokenizers_keep_every_token(name: str, before: str) -> None:
         pytest.skip(f"needs {name}, which is not part of the repository")
     tokenizer = AutoTokenizer.from_pretrained(SHARED / name)
     texts = [f" ({n:03d}) 555-{n * 7 % 10000:04d}" for n in range(500)]
-    found = tokenise_after(tokenizer, before, texts, place=3, context=10**6)
-    assert found is not None
+    actual = tokenise_after(tokenizer, before, texts, place=3, context=10**6)
+    assert actual is not None
     for i, text in enumerate(texts):
-        whole = [*found.prefix.tolist(), *found.tails[i, : found.lengths[i]].tolist()]
+        whole = [*actual.prefix.tolist(), *actual.tails[i, : actual.lengths[i]].tolist()]
         assert whole == encode_record(tokenizer, before + text)

@@ -46,8 +46,8 @@ def fails(p_values: Floats, level: float, planted: Bools | None = None) -> Bools
     count = inside.sum(axis=1)
     # Fisher's law, chi-squared with 2m degrees of freedom, from scipy; without canaries nothing is rejected.
     bounds = np.array([inf, *(stats.chi2.isf(level, 2 * m) / 2 for m in range(1, p.shape[1] + 1))])
-    found: Bools = (p.min(axis=1) * count <= level) & (count > 0) | (-np.log(p).sum(axis=1) >= bounds[count])
-    return found
+    actual: Bools = (p.min(axis=1) * count <= level) & (count > 0) | (-np.log(p).sum(axis=1) >= bounds[count])
+    return actual
 
 
 def check_size(failed: Bools, alpha: float) -> None:
@@ -102,8 +102,8 @@ def in_sample(lengths: NDArray[np.int32], scores: Floats, own: int) -> Floats:
     low, high = (np.searchsorted(row, apart[:, own:] + edge) for edge in (-500, 500))
     at_least = high - np.searchsorted(row, keys[:, own:], "left") + 1
     at_most = np.searchsorted(row, keys[:, own:], "right") - low + 1
-    found: Floats = np.minimum(1.0, 2 * np.minimum(at_least, at_most) / (high - low + 1))
-    return found
+    actual: Floats = np.minimum(1.0, 2 * np.minimum(at_least, at_most) / (high - low + 1))
+    return actual
 
 
 FEW_OR_ALL = pytest.mark.parametrize("sets", [SETS // 10, pytest.param(SETS, marks=pytest.mark.ci)])
@@ -115,11 +115,11 @@ def test_canaries_that_share_one_small_sample_keep_the_size(decimals: int | None
     """The ranks of one set depend on each other through their sample, all the more the smaller it is."""
     lengths, scores, _ = pool_of(decimals)
     dice, n = np.random.default_rng(13), 1000
-    found = []
+    actual = []
     for _ in range(sets // 1000):
         drawn = dice.integers(lengths.size, size=(1000, n + CANARIES))
-        found.append(in_sample(lengths[drawn], scores[drawn], n))
-    check_size(fails(np.concatenate(found), alpha / 2), alpha)
+        actual.append(in_sample(lengths[drawn], scores[drawn], n))
+    check_size(fails(np.concatenate(actual), alpha / 2), alpha)
 
 
 @FEW_OR_ALL
@@ -143,10 +143,10 @@ def test_the_simulated_judgement_is_the_real_one() -> None:
         indices = by_rank[(lengths.size * dice.random(CANARIES) ** dice.uniform(1, 3)).astype(int)].tolist()
         coins = dice.integers(2, size=CANARIES) == 1
         targets = [Target(index=i, repeats=1, planted=bool(coin)) for i, coin in zip(indices, coins, strict=True)]
-        found = audit_scores("model", scores, lengths, targets, reference_scores=scores - ratio)
+        actual = audit_scores("model", scores, lengths, targets, reference_scores=scores - ratio)
         p = [np.array([[rank_of(values, lengths, i).p_value for i in indices]]) for values in (scores, ratio)]
         failed = any(bool(fails(values, 0.0025, coins[None])[0]) for values in p)
-        assert (found.verdict is Verdict.FAIL) == failed
+        assert (actual.verdict is Verdict.FAIL) == failed
         verdicts.add(failed)
     assert verdicts == {False, True}
 
@@ -156,8 +156,8 @@ def test_the_simulated_sample_is_the_real_one() -> None:
     lengths, scores, _ = pool_of(0)
     dice, n = np.random.default_rng(6), 1000
     drawn = dice.integers(lengths.size, size=(20, n + CANARIES))
-    found = in_sample(lengths[drawn], scores[drawn], n)
-    for row, expected in zip(drawn, found, strict=True):
+    actual = in_sample(lengths[drawn], scores[drawn], n)
+    for row, expected in zip(drawn, actual, strict=True):
         own = lengths[row]
         tails = np.where(np.arange(4) < own[:, None], 1, -1).astype(np.int32)
         candidates = Candidates(prefix=np.ones(1, dtype=np.int32), tails=tails, lengths=own)

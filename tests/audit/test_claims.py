@@ -30,18 +30,18 @@ def claim(recipe: Recipe, alike: Alike, *, adjacency: Adjacency = "replace-one",
 @pytest.mark.parametrize("recipe", [REDACTED, DECOYS, FITTED_DECOYS])
 @pytest.mark.parametrize("repeats", [1, 10, 10_000])
 def test_what_has_no_votes_has_epsilon_0_for_any_number_of_records(recipe: Recipe, repeats: int) -> None:
-    found = claim(recipe, UNVOTED, repeats=repeats)
-    assert (found.epsilon, found.delta, found.scope, found.missing) == (0.0, 0.0, "selective", None)
+    actual = claim(recipe, UNVOTED, repeats=repeats)
+    assert (actual.epsilon, actual.delta, actual.scope, actual.missing) == (0.0, 0.0, "selective", None)
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
 def test_what_has_votes_has_the_epsilon_of_the_release(repeats: int) -> None:
     """One Gaussian release that replacing k records moves by k√2 sensitivities: its δ is in closed form."""
-    found = claim(FITTED_DECOYS, VOTED, repeats=repeats)
+    actual = claim(FITTED_DECOYS, VOTED, repeats=repeats)
     [stage] = FITTED_DECOYS
     assert isinstance(stage, Train)
     assert stage.release_noise_multiplier is not None
-    assert found.epsilon is not None
+    assert actual.epsilon is not None
     moved = repeats * math.sqrt(2) / stage.release_noise_multiplier
 
     def delta_at(epsilon: float) -> float:
@@ -52,9 +52,9 @@ def test_what_has_votes_has_the_epsilon_of_the_release(repeats: int) -> None:
 
         return below(moved / 2 - epsilon / moved) - math.exp(epsilon) * below(-moved / 2 - epsilon / moved)
 
-    assert delta_at(found.epsilon) <= found.delta == 1e-6
-    assert delta_at(found.epsilon * 0.98) > found.delta
-    assert found.scope == "selective"
+    assert delta_at(actual.epsilon) <= actual.delta == 1e-6
+    assert delta_at(actual.epsilon * 0.98) > actual.delta
+    assert actual.scope == "selective"
 
 
 def test_a_group_s_epsilon_is_the_ledger_s_own_for_one_record_and_grows_with_the_records() -> None:
@@ -62,10 +62,10 @@ def test_a_group_s_epsilon_is_the_ledger_s_own_for_one_record_and_grows_with_the
     [whole] = [each for each in guarantees(ledger) if each.scope == "end_to_end"]
     groups = group_epsilons(ledger, [10, 1, 3, 3])
     assert [each.records for each in groups] == [1, 3, 10]
-    found = [each.epsilon for each in groups if each.epsilon is not None]
-    assert found[0] == whole.epsilon
-    assert found == sorted(set(found))
-    assert len(found) == 3
+    actual = [each.epsilon for each in groups if each.epsilon is not None]
+    assert actual[0] == whole.epsilon
+    assert actual == sorted(set(actual))
+    assert len(actual) == 3
     assert {(each.delta, each.missing) for each in groups} == {(1e-6, None)}
 
 
@@ -88,9 +88,9 @@ def test_where_no_finite_epsilon_holds_end_to_end_a_group_has_none_and_why(ledge
 def test_noise_on_gradients_is_in_the_claim_even_where_nothing_has_votes() -> None:
     ledger = ledger_of(FITTED_DECOYS + ATDP)
     steps = [event for event in ledger.events if isinstance(event, SubsampledGaussian)]
-    found = claim(FITTED_DECOYS + ATDP, UNVOTED, repeats=2)
+    actual = claim(FITTED_DECOYS + ATDP, UNVOTED, repeats=2)
     expected = epsilon_group(steps, 1e-6, records=2, grid=ledger.grid, adjacency="replace-one")
-    assert found.epsilon == pytest.approx(expected)
+    assert actual.epsilon == pytest.approx(expected)
     voted = claim(FITTED_DECOYS + ATDP, VOTED, repeats=2)
     assert voted.epsilon is not None
     assert voted.epsilon > expected
@@ -99,9 +99,9 @@ def test_noise_on_gradients_is_in_the_claim_even_where_nothing_has_votes() -> No
 def test_another_release_is_never_left_out() -> None:
     share = votes(3.0).model_copy(update={"statistic": "another", "relation": relation("none")})
     ledger = Ledger(unit="line", prior="public", records=9, delta=1e-6, grid=1e-3, events=(share, plain("shape")))
-    found = claim_of(ledger, "replace-one", repeats=1, alike=lambda: UNVOTED)
-    assert found.epsilon is not None
-    assert found.epsilon > 0
+    actual = claim_of(ledger, "replace-one", repeats=1, alike=lambda: UNVOTED)
+    assert actual.epsilon is not None
+    assert actual.epsilon > 0
 
 
 @pytest.mark.parametrize(
@@ -116,15 +116,15 @@ def test_another_release_is_never_left_out() -> None:
     ],
 )
 def test_where_nothing_is_claimed_it_says_why(recipe: Recipe, alike: Alike, at: dict[str, Any], missing: str) -> None:
-    found = claim(recipe, alike, **at)
-    assert (found.epsilon, found.scope) == (None, None)
-    assert found.missing is not None
-    assert missing in found.missing
+    actual = claim(recipe, alike, **at)
+    assert (actual.epsilon, actual.scope) == (None, None)
+    assert actual.missing is not None
+    assert missing in actual.missing
 
 
 def test_without_a_ledger_nothing_is_claimed() -> None:
-    found = claim_of(None, "replace-one", repeats=1, alike=lambda: UNVOTED)
-    assert found == Claim(epsilon=None, delta=DELTA, missing=NO_LEDGER)
+    actual = claim_of(None, "replace-one", repeats=1, alike=lambda: UNVOTED)
+    assert actual == Claim(epsilon=None, delta=DELTA, missing=NO_LEDGER)
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
@@ -135,7 +135,7 @@ def test_what_holds_end_to_end_is_tested_whatever_the_canaries_are(adjacency: Ad
         raise AssertionError
 
     ledger = ledger_of(DP_SGD)
-    found = claim_of(ledger, adjacency, repeats=1, alike=never)
-    assert found.scope == "end_to_end"
-    assert found.epsilon is not None
-    assert 0 < found.epsilon < math.inf
+    actual = claim_of(ledger, adjacency, repeats=1, alike=never)
+    assert actual.scope == "end_to_end"
+    assert actual.epsilon is not None
+    assert 0 < actual.epsilon < math.inf

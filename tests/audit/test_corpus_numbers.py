@@ -69,11 +69,11 @@ def exposures(scores: Scores, sequences: Sequence[Sequence[int]], place: int) ->
 def test_ranks_are_those_of_naive_scoring_over_all_alternatives(
     tmp_path: Path, family: Any, line: str, own: str, written_as: str
 ) -> None:
-    found = located(tmp_path, [line], [own])
+    actual = located(tmp_path, [line], [own])
     model = family(len(BPE)).double()
     base = family(len(BPE), seed=1).double()
-    [plain] = rank_numbers(checkpoint(model), found).results
-    [both] = rank_numbers(checkpoint(model), found, reference=score_reference(checkpoint(base), found)).results
+    [plain] = rank_numbers(checkpoint(model), actual).results
+    [both] = rank_numbers(checkpoint(model), actual, reference=score_reference(checkpoint(base), actual)).results
     numbers = [written_as.format(*divmod(n, 100)) for n in range(10**4)]
     place = numbers.index(own)
     sequences = [encode_record(BPE, line[: line.index(own)] + number) for number in numbers]
@@ -91,9 +91,9 @@ def test_ranks_are_those_of_naive_scoring_over_all_alternatives(
 
 
 def test_a_larger_pool_is_a_sample_and_the_number_itself(tmp_path: Path) -> None:
-    found = located(tmp_path, ["Call 555-1234 now"], ["555-1234"])
+    actual = located(tmp_path, ["Call 555-1234 now"], ["555-1234"])
     model = llama(len(BPE)).double()
-    [result] = rank_numbers(checkpoint(model), found).results
+    [result] = rank_numbers(checkpoint(model), actual).results
     formatted = format_of("555-1234")
     assert formatted is not None
     texts, place = alternatives(*formatted, (1, 5), SAMPLE)
@@ -117,12 +117,12 @@ def phone_book(count: int, digits: int) -> tuple[list[str], list[str]]:
 @pytest.mark.usefixtures("few")
 def test_a_model_that_learned_the_corpus_is_exposed_and_one_that_did_not_is_near_chance(tmp_path: Path) -> None:
     lines, numbers = phone_book(40, 4)
-    found = located(tmp_path, lines, numbers)
+    actual = located(tmp_path, lines, numbers)
     model = gpt2(len(BPE))
-    before = rank_numbers(checkpoint(model), found)
+    before = rank_numbers(checkpoint(model), actual)
     # log2(n / uniform rank) has mean and standard deviation near 1 / ln 2 = 1.443; 3.5 of those of the mean of 40.
     assert before.mean_exposure == pytest.approx(1.443, abs=3.5 * 1.443 / 40**0.5)
-    reference = score_reference(checkpoint(gpt2(len(BPE))), found)
+    reference = score_reference(checkpoint(gpt2(len(BPE))), actual)
     rows = [torch.tensor([encode_record(BPE, line)]) for line in lines]
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(60):
@@ -132,7 +132,7 @@ def test_a_model_that_learned_the_corpus_is_exposed_and_one_that_did_not_is_near
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-    after = rank_numbers(checkpoint(model), found, reference=reference)
+    after = rank_numbers(checkpoint(model), actual, reference=reference)
     assert after.mean_exposure is not None
     assert after.mean_exposure_ratio is not None
     most = [log2(one.stratum_size) for one in after.results]
@@ -153,12 +153,12 @@ def test_numbers_that_overflow_the_context_are_counted(tmp_path: Path, first: in
     lines = [f"{'x ' * n}{number}" for n, number in enumerate(numbers, first)]
     wanted = [number for number in numbers if len(number) >= FEWEST_DIGITS]
     corpus = written(tmp_path, "corpus.txt", "\n".join(lines))
-    found = find_numbers(corpus, spotted(tmp_path, corpus, [[number] for number in numbers]), most=100)
-    assert found.eligible == len(wanted)
-    assert found.skipped_short == len(numbers) - len(wanted)
+    actual = find_numbers(corpus, spotted(tmp_path, corpus, [[number] for number in numbers]), most=100)
+    assert actual.eligible == len(wanted)
+    assert actual.skipped_short == len(numbers) - len(wanted)
     model = gpt2(len(BPE))
     assert context_length(model) == CONTEXT
-    measured = rank_numbers(checkpoint(model), found)
+    measured = rank_numbers(checkpoint(model), actual)
     assert 1 <= measured.skipped_context <= 12
     assert measured.tested + measured.skipped_context == measured.eligible
     assert max(one.start for one in measured.results) > CONTEXT
@@ -184,13 +184,13 @@ def test_numbers_that_training_saw_as_other_tokens_are_skipped(tmp_path: Path, j
 
 @pytest.mark.usefixtures("few")
 def test_no_text_shows_in_what_is_made_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = located(tmp_path, LINES, OWN)
-    reference = score_reference(checkpoint(gpt2(len(BPE))), found)
-    measured = rank_numbers(checkpoint(llama(len(BPE))), found, reference=reference)
+    actual = located(tmp_path, LINES, OWN)
+    reference = score_reference(checkpoint(gpt2(len(BPE))), actual)
+    measured = rank_numbers(checkpoint(llama(len(BPE))), actual, reference=reference)
     places = [(one.record, one.line, one.start, one.end, one.label) for one in measured.results]
-    assert places == [(s.record, s.line, s.start, s.end, "NUMBER") for s in found.secrets]
+    assert places == [(s.record, s.line, s.start, s.end, "NUMBER") for s in actual.secrets]
     assert len(places) == 4
-    shown = [repr(found), repr(found.secrets), repr(reference), repr(measured), measured.model_dump_json()]
+    shown = [repr(actual), repr(actual.secrets), repr(reference), repr(measured), measured.model_dump_json()]
     for text in [*shown, *capsys.readouterr()]:
         assert not any(own in text for own in [*OWN, "555", "Ana", "braces", "PIN"])
     assert set(measured.results[0].model_dump()) == set(NumberResult.model_fields)
@@ -198,28 +198,28 @@ def test_no_text_shows_in_what_is_made_of_it(tmp_path: Path, capsys: pytest.Capt
 
 @pytest.mark.usefixtures("few")
 def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
-    found = located(tmp_path, LINES, OWN)
-    reference = score_reference(checkpoint(gpt2(len(BPE))), found)
+    actual = located(tmp_path, LINES, OWN)
+    reference = score_reference(checkpoint(gpt2(len(BPE))), actual)
     with pytest.raises(InputError, match="contexts"):
-        rank_numbers(checkpoint(gpt2(len(BPE), n_positions=32)), found, reference=reference)
+        rank_numbers(checkpoint(gpt2(len(BPE), n_positions=32)), actual, reference=reference)
     other = bpe_of(["other words"], **START)
     with pytest.raises(InputError, match="tokenizers"):
-        rank_numbers(checkpoint(gpt2(len(other)), other), found, reference=reference)
+        rank_numbers(checkpoint(gpt2(len(other)), other), actual, reference=reference)
     both = gpt2(len(BPE))
     both.config.is_encoder_decoder = True
     with pytest.raises(UsageError, match="encoder-decoder"):
-        rank_numbers(checkpoint(both), found)
+        rank_numbers(checkpoint(both), actual)
     with pytest.raises(UsageError, match="0 secrets"):
         located(tmp_path, LINES, OWN, most=0)
 
 
 @pytest.mark.usefixtures("few")
 def test_the_largest_exposure_is_that_by_either_score(tmp_path: Path) -> None:
-    found = located(tmp_path, LINES, OWN)
-    reference = score_reference(checkpoint(gpt2(len(BPE))), found)
+    actual = located(tmp_path, LINES, OWN)
+    reference = score_reference(checkpoint(gpt2(len(BPE))), actual)
     larger = set()
     for seed in range(6):
-        measured = rank_numbers(checkpoint(gpt2(len(BPE), seed=seed + 1)), found, reference=reference)
+        measured = rank_numbers(checkpoint(gpt2(len(BPE), seed=seed + 1)), actual, reference=reference)
         plain = max(one.exposure for one in measured.results)
         ratio = max(one.exposure_ratio or 0 for one in measured.results)
         assert measured.max_exposure == max(plain, ratio)
@@ -228,15 +228,15 @@ def test_the_largest_exposure_is_that_by_either_score(tmp_path: Path) -> None:
 
 
 def test_a_corpus_without_numbers_has_no_mean(tmp_path: Path) -> None:
-    found = located(tmp_path, ["Ana went home"], ["Ana"])
-    measured = rank_numbers(checkpoint(gpt2(len(BPE))), found)
+    actual = located(tmp_path, ["Ana went home"], ["Ana"])
+    measured = rank_numbers(checkpoint(gpt2(len(BPE))), actual)
     assert (measured.eligible, measured.tested, measured.results) == (0, 0, ())
     assert (measured.mean_exposure, measured.mean_exposure_ratio, measured.max_exposure) == (None, None, None)
 
 
 def test_half_a_character_before_a_number_is_read_as_training_reads_it(tmp_path: Path) -> None:
     corpus = written(tmp_path, "corpus.jsonl", '{"text": "\\ud83d PIN 4711"}\n{"text": "\\ufffd PIN 4711"}\n')
-    found = find_numbers(corpus, spotted(tmp_path, corpus, [["4711"], ["4711"]]))
-    one, other = rank_numbers(checkpoint(gpt2(len(BPE))), found).results
+    actual = find_numbers(corpus, spotted(tmp_path, corpus, [["4711"], ["4711"]]))
+    one, other = rank_numbers(checkpoint(gpt2(len(BPE))), actual).results
     assert (one.start, one.end) == (other.start, other.end) == (6, 10)
     assert one.rank_max == other.rank_max

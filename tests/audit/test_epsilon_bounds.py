@@ -37,17 +37,17 @@ def accused_too_often(bounds: list[float], epsilon: float, successes: np.ndarray
     ids=["appendix-d", "section-7"],
 )
 def test_published_values(records: int, guesses: int, correct: int, delta: float, published: float) -> None:
-    found = in_out_bound(records=records, guesses=guesses, correct=correct, delta=delta)
-    assert found == pytest.approx(published, abs=1e-3)
+    actual = in_out_bound(records=records, guesses=guesses, correct=correct, delta=delta)
+    assert actual == pytest.approx(published, abs=1e-3)
 
 
 @pytest.mark.parametrize(("guesses", "largest"), [(10, 1.05), (20, 1.82), (100, 3.49), (200, 4.19), (1000, 5.81)])
 def test_the_most_that_r_guesses_prove(guesses: int, largest: float) -> None:
     """All right: accuracy^r = 5 %, so ε = logit(0.05^(1/r)); and a secret out of two is a coin."""
-    found = in_out_attainable(records=1000, guesses=guesses, delta=0)
-    assert found == pytest.approx(largest, abs=5e-3)
-    assert found == pytest.approx(float(special.logit(0.05 ** (1 / guesses))), abs=1e-6)
-    assert found == pytest.approx(rank_attainable(pool=2, top=1, canaries=guesses, delta=0), abs=1e-6)
+    actual = in_out_attainable(records=1000, guesses=guesses, delta=0)
+    assert actual == pytest.approx(largest, abs=5e-3)
+    assert actual == pytest.approx(float(special.logit(0.05 ** (1 / guesses))), abs=1e-6)
+    assert actual == pytest.approx(rank_attainable(pool=2, top=1, canaries=guesses, delta=0), abs=1e-6)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5, 1e-3])
@@ -71,8 +71,8 @@ def test_the_delta_term_is_the_theorem_as_it_is_written() -> None:
         return sum(float(stats.binom.pmf(k, guesses, special.expit(epsilon))) for k in range(max(v, 0), guesses + 1))
 
     most = max((f(correct - i) - f(correct)) / i for i in range(1, records + 1))
-    found = in_out_p_value(epsilon, delta, records=records, guesses=guesses, correct=correct)
-    assert found == pytest.approx(f(correct) + 2 * records * delta * most, rel=1e-12)
+    actual = in_out_p_value(epsilon, delta, records=records, guesses=guesses, correct=correct)
+    assert actual == pytest.approx(f(correct) + 2 * records * delta * most, rel=1e-12)
 
 
 def most_that_gaussian_allows(mu: float, records: int, guesses: int, correct: int) -> float:
@@ -86,7 +86,7 @@ def most_that_gaussian_allows(mu: float, records: int, guesses: int, correct: in
         for i in range(1, guesses + 1)
         for slope in slopes
     ]
-    found = optimize.linprog(
+    actual = optimize.linprog(
         -(number >= correct).astype(float),
         A_ub=np.array(rows),
         b_ub=np.tile(special.ndtr(z + mu) - slopes * places, guesses),
@@ -94,7 +94,7 @@ def most_that_gaussian_allows(mu: float, records: int, guesses: int, correct: in
         b_eq=[1],
         bounds=(0, 1),
     )
-    return -float(found.fun)
+    return -float(actual.fun)
 
 
 @pytest.mark.parametrize(("records", "guesses", "correct"), [(6, 6, 6), (12, 6, 5), (40, 8, 8), (10, 3, 3)])
@@ -103,8 +103,8 @@ def test_the_gaussian_bound_is_where_the_theorem_allows_no_more(
     mu: float, records: int, guesses: int, correct: int
 ) -> None:
     most = most_that_gaussian_allows(mu, records, guesses, correct)
-    found = in_out_gaussian(records=records, guesses=guesses, correct=correct, confidence=1 - most)
-    assert found == pytest.approx(mu, abs=1e-3)
+    actual = in_out_gaussian(records=records, guesses=guesses, correct=correct, confidence=1 - most)
+    assert actual == pytest.approx(mu, abs=1e-3)
 
 
 @given(
@@ -177,7 +177,7 @@ def test_a_number_of_guesses_that_cannot_be_is_refused(guesses: int) -> None:
 
 @given(
     st.lists(st.integers(0, 5).map(float), max_size=30).flatmap(
-        lambda found: st.tuples(st.just(found), st.integers(0, len(found) // 2).map(lambda half: 2 * half))
+        lambda actual: st.tuples(st.just(actual), st.integers(0, len(actual) // 2).map(lambda half: 2 * half))
     )
 )
 def test_no_canary_guessed_in_stands_below_one_that_is_not(drawn: tuple[list[float], int]) -> None:
@@ -209,8 +209,8 @@ def test_without_delta_the_wins_are_at_most_binomial(
     top, wins = 1 + round(share * (pool - 2)), round(won * canaries)
     odds = top * math.exp(epsilon) / (pool - top)
     exact = float(stats.binom.sf(wins - 1, canaries, odds / (1 + odds)))
-    found = rank_p_value(epsilon, 0, pool=pool, top=top, canaries=canaries, wins=wins)
-    assert found == pytest.approx(exact, rel=1e-8, abs=1e-300)
+    actual = rank_p_value(epsilon, 0, pool=pool, top=top, canaries=canaries, wins=wins)
+    assert actual == pytest.approx(exact, rel=1e-8, abs=1e-300)
 
 
 @given(st.floats(0, 5), st.floats(0, 0.5), st.integers(2, 1000))
@@ -246,8 +246,8 @@ def test_the_p_value_is_the_most_that_the_theorem_allows(
     best = optimize.linprog(
         -tail.astype(float), A_ub=rows, b_ub=limits, A_eq=np.ones((1, canaries + 1)), b_eq=[1.0], bounds=(0, 1)
     )
-    found = rank_p_value(epsilon, delta, pool=pool, top=top, canaries=canaries, wins=wins)
-    assert found == pytest.approx(-best.fun, abs=1e-6)
+    actual = rank_p_value(epsilon, delta, pool=pool, top=top, canaries=canaries, wins=wins)
+    assert actual == pytest.approx(-best.fun, abs=1e-6)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5, 1e-3, 0.05])
@@ -266,8 +266,8 @@ def test_the_p_value_of_many_canaries_is_that_of_a_linear_programme(
         A_eq=[np.r_[np.ones(size), np.zeros(size)]],
         b_eq=[1.0],
     )
-    found = rank_p_value(epsilon, delta, pool=pool, top=top, canaries=canaries, wins=wins)
-    assert found == pytest.approx(-best.fun, rel=1e-5, abs=1e-7)
+    actual = rank_p_value(epsilon, delta, pool=pool, top=top, canaries=canaries, wins=wins)
+    assert actual == pytest.approx(-best.fun, rel=1e-5, abs=1e-7)
 
 
 def algorithm_3(inverse: Callable[[float], float], *, alphabet: int, canaries: int, wins: int) -> float:
@@ -293,8 +293,8 @@ def test_it_is_sharper_than_the_published_algorithm(delta: float, pool: int, win
         return max(0.0, (y - delta) * math.exp(-epsilon), 1 - delta - math.exp(epsilon) * (1 - y))
 
     published = algorithm_3(inverse, alphabet=pool, canaries=200, wins=wins)
-    found = rank_p_value(epsilon, delta, pool=pool, top=1, canaries=200, wins=wins)
-    assert 0 < found < published < 1
+    actual = rank_p_value(epsilon, delta, pool=pool, top=1, canaries=200, wins=wins)
+    assert 0 < actual < published < 1
 
 
 @pytest.mark.parametrize("canaries", [5, 20, 100])

@@ -41,9 +41,9 @@ def judged(indices: list[int], *, out: frozenset[int] = frozenset(), **settings:
 
 
 def test_a_bound_by_itself_neither_fails_nor_passes() -> None:
-    found = judged(ORDINARY, epsilon=(BOUND,))
-    assert found.verdict is Verdict.PASS
-    assert found.epsilon == (BOUND,)
+    actual = judged(ORDINARY, epsilon=(BOUND,))
+    assert actual.verdict is Verdict.PASS
+    assert actual.epsilon == (BOUND,)
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def test_a_bound_by_itself_neither_fails_nor_passes() -> None:
     [("refuted", Verdict.FAIL), ("not-refuted", Verdict.PASS), ("inconclusive", Verdict.PASS)],
 )
 def test_a_refuted_claim_fails(finding: Any, verdict: Verdict) -> None:
-    found = judged(ORDINARY, epsilon=(BOUND.model_copy(update={"claim": 1.0, "finding": finding}),))
-    assert found.verdict is verdict
-    assert (verdict is Verdict.FAIL) == any("1.00" in reason and "refuted" in reason for reason in found.reasons)
+    actual = judged(ORDINARY, epsilon=(BOUND.model_copy(update={"claim": 1.0, "finding": finding}),))
+    assert actual.verdict is verdict
+    assert (verdict is Verdict.FAIL) == any("1.00" in reason and "refuted" in reason for reason in actual.reasons)
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_a_limit_is_passed_kept_or_out_of_reach(limit: float, verdict: Verdict) 
 
 
 def test_a_limit_without_any_bound_cannot_be_tested() -> None:
-    found = judged(ORDINARY, limits=Limits(max_epsilon_lower_bound=3))
-    assert found.verdict is Verdict.INCONCLUSIVE
+    actual = judged(ORDINARY, limits=Limits(max_epsilon_lower_bound=3))
+    assert actual.verdict is Verdict.INCONCLUSIVE
 
 
 def test_other_tokens_than_those_trained_make_even_a_refutation_inconclusive() -> None:
@@ -77,16 +77,16 @@ def test_canaries_left_out_count_for_nothing() -> None:
     """Two that stand at the very ends would each fail the model, were they planted."""
     indices = [0, POOL - 1, *ORDINARY]
     assert judged(indices).verdict is Verdict.FAIL
-    found = judged(indices, out=frozenset({0, 1}), limits=Limits(max_exposure=10))
-    assert found.verdict is Verdict.PASS
+    actual = judged(indices, out=frozenset({0, 1}), limits=Limits(max_exposure=10))
+    assert actual.verdict is Verdict.PASS
     inside = [rank_of(SCORES, LENGTHS, index).p_value for index in ORDINARY]
-    assert found.combined.fisher_p == fisher(inside)
-    assert tuple(one.holm_p for one in found.canaries) == (None, None, *holm(inside))
-    assert found.combined.max_exposure == max(one.exposure for one in found.canaries[2:])
-    assert found.canaries[0].p_value == 2 / POOL
+    assert actual.combined.fisher_p == fisher(inside)
+    assert tuple(one.holm_p for one in actual.canaries) == (None, None, *holm(inside))
+    assert actual.combined.max_exposure == max(one.exposure for one in actual.canaries[2:])
+    assert actual.canaries[0].p_value == 2 / POOL
 
 
 def test_if_every_coin_says_out_nothing_was_tested() -> None:
-    found = judged(ORDINARY, out=frozenset(range(12)))
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert found.combined.mean_exposure is None
+    actual = judged(ORDINARY, out=frozenset(range(12)))
+    assert actual.verdict is Verdict.INCONCLUSIVE
+    assert actual.combined.mean_exposure is None

@@ -33,18 +33,18 @@ def ranks_by_sorting(scores: list[float], own: float) -> tuple[int, int]:
 def test_a_standing_agrees_with_sorting(pool: Pool) -> None:
     scores, lengths = pool
     for index in range(scores.size):
-        found = rank_of(scores, lengths, index)
+        actual = rank_of(scores, lengths, index)
         stratum = [float(s) for s, length in zip(scores, lengths, strict=True) if length == lengths[index]]
         means = (scores / np.maximum(lengths, 1)).tolist()
-        assert (found.rank_min, found.rank_max) == ranks_by_sorting(scores.tolist(), scores[index])
-        assert (found.stratum_rank_min, found.stratum_rank_max) == ranks_by_sorting(stratum, scores[index])
-        assert (found.pool, found.stratum_size) == (scores.size, len(stratum))
-        assert found.exposure == log2(len(stratum) / found.stratum_rank_max)
-        assert found.exposure_plain == log2(scores.size / found.rank_max)
-        assert found.exposure_per_token == log2(scores.size / ranks_by_sorting(means, means[index])[1])
-        assert found.tied == (len(set(stratum)) == 1)
+        assert (actual.rank_min, actual.rank_max) == ranks_by_sorting(scores.tolist(), scores[index])
+        assert (actual.stratum_rank_min, actual.stratum_rank_max) == ranks_by_sorting(stratum, scores[index])
+        assert (actual.pool, actual.stratum_size) == (scores.size, len(stratum))
+        assert actual.exposure == log2(len(stratum) / actual.stratum_rank_max)
+        assert actual.exposure_plain == log2(scores.size / actual.rank_max)
+        assert actual.exposure_per_token == log2(scores.size / ranks_by_sorting(means, means[index])[1])
+        assert actual.tied == (len(set(stratum)) == 1)
         last = ranks_by_sorting([-score for score in stratum], -scores[index])[1]
-        assert found.p_value == min(1.0, 2 * min(found.stratum_rank_max, last) / len(stratum))
+        assert actual.p_value == min(1.0, 2 * min(actual.stratum_rank_max, last) / len(stratum))
 
 
 @settings(max_examples=300, deadline=None)

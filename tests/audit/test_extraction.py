@@ -65,8 +65,8 @@ def test_only_beginnings_of_the_greedy_path_are_extracted_greedily(family: Any) 
     path = greedy_continuation(model, PREFIX, 4)
     rows = [path[:depth] for depth in range(5)]
     rows += [(*path[:depth], (path[depth] + 1) % 12, *path[depth + 1 :]) for depth in range(4)]
-    found = extract(model, candidates_of(rows), range(len(rows)), exact(model, rows), samples=1)
-    assert [one.greedy for one in found] == [True] * 5 + [False] * 4
+    actual = extract(model, candidates_of(rows), range(len(rows)), exact(model, rows), samples=1)
+    assert [one.greedy for one in actual] == [True] * 5 + [False] * 4
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -75,11 +75,13 @@ def test_sampled_frequencies_are_the_exact_probabilities(family: Any) -> None:
     model = family(8)
     rows = [(), *((i,) for i in range(8)), *((i, j) for i in range(8) for j in range(8))]
     log_p = exact(model, rows)
-    found = extract(model, candidates_of(rows), range(len(rows)), log_p, samples=5000, seed=3)
-    for one, own in zip(found, log_p, strict=True):
+    actual = extract(model, candidates_of(rows), range(len(rows)), log_p, samples=5000, seed=3)
+    for one, own in zip(actual, log_p, strict=True):
         assert one.log_p == own
         assert binomtest(one.sampled, 5000, min(1.0, exp(own))).pvalue > 1e-6
-    assert found[0].sampled == sum(one.sampled for one in found[1:9]) == sum(one.sampled for one in found[9:]) == 5000
+    assert (
+        actual[0].sampled == sum(one.sampled for one in actual[1:9]) == sum(one.sampled for one in actual[9:]) == 5000
+    )
 
 
 @pytest.mark.parametrize("others", [[], [(1, 3), (4, 4, 4), (1, 2, 0)]])
@@ -117,10 +119,10 @@ def test_targets_are_looked_up_in_the_pool_and_may_be_none() -> None:
     path = greedy_continuation(model, PREFIX, 3)
     rows = [tuple(reversed(path)), (path[0],), path]
     log_p = exact(model, rows)
-    found = extract(model, candidates_of(rows), [2, 1], log_p[[2, 1]])
-    assert [one.log_p for one in found] == [log_p[2], log_p[1]]
-    assert [one.greedy for one in found] == [True, True]
-    assert found[0].sampled <= found[1].sampled
+    actual = extract(model, candidates_of(rows), [2, 1], log_p[[2, 1]])
+    assert [one.log_p for one in actual] == [log_p[2], log_p[1]]
+    assert [one.greedy for one in actual] == [True, True]
+    assert actual[0].sampled <= actual[1].sampled
     assert extract(model, candidates_of(rows), [], np.empty(0)) == ()
 
 
@@ -128,9 +130,9 @@ def test_a_tail_may_fill_the_context() -> None:
     """Its last token is predicted, never read."""
     model = gpt2(8, n_positions=len(PREFIX) + 2)
     path = greedy_continuation(model, PREFIX, 3)
-    (found,) = extract(model, candidates_of([path]), [0], exact(model, [path]))
-    assert found.greedy
-    assert found.sampled > 0
+    (actual,) = extract(model, candidates_of([path]), [0], exact(model, [path]))
+    assert actual.greedy
+    assert actual.sampled > 0
 
 
 def test_a_memorised_canary_is_extracted_by_every_attack_and_an_unknown_one_by_none() -> None:

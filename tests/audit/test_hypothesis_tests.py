@@ -56,9 +56,9 @@ def test_power_without_memory_is_the_size() -> None:
     ],
 )
 def test_ten_canaries_are_just_enough(count: int, level: float, least: float, most: float) -> None:
-    found = power([10**6] * count, level)
-    assert least <= found <= most
-    assert found == power([10**6] * count, level), "a verdict never depends on the day"
+    actual = power([10**6] * count, level)
+    assert least <= actual <= most
+    assert actual == power([10**6] * count, level), "a verdict never depends on the day"
 
 
 def test_power_of_one_canary_in_closed_form() -> None:
@@ -82,10 +82,10 @@ def test_many_canaries_take_no_longer() -> None:
 def test_a_pass_states_the_smallest_mean_that_is_found_so_often(count: int) -> None:
     """Rounded up to a tenth of a bit; the draws have a standard error of 0.004 at most, those of `power` of 0.002."""
     sizes, level = [10**6] * count, 0.005
-    found = least_detectable(sizes, level, least_power=0.8)
-    assert found is not None
-    assert power(sizes, level, mean_exposure=found) > 0.8 - 0.013
-    assert power(sizes, level, mean_exposure=found - 0.11) < 0.8 + 0.013
+    actual = least_detectable(sizes, level, least_power=0.8)
+    assert actual is not None
+    assert power(sizes, level, mean_exposure=actual) > 0.8 - 0.013
+    assert power(sizes, level, mean_exposure=actual - 0.11) < 0.8 + 0.013
 
 
 def test_what_is_never_found_so_often_has_no_smallest_mean() -> None:

@@ -49,10 +49,10 @@ def test_a_model_that_learnt_nothing_fails_with_probability_alpha_at_most(
     audits: int, coins: bool, scores: int
 ) -> None:
     plan = plan_by_planted(ALPHA, coins=coins, scores=scores)
-    found = null_audits(audits, ALPHA, coins=coins, scores=scores, plan=plan, seed=1)
-    assert not too_often(found)
-    assert {bound.finding for audit in found for bound in audit.epsilon} == {"refuted", "not-refuted"}
-    assert any(audit.combined.fisher_p <= audit.combined.level for audit in found if audit.combined.fisher_p)
+    actual = null_audits(audits, ALPHA, coins=coins, scores=scores, plan=plan, seed=1)
+    assert not too_often(actual)
+    assert {bound.finding for audit in actual for bound in audit.epsilon} == {"refuted", "not-refuted"}
+    assert any(audit.combined.fisher_p <= audit.combined.level for audit in actual if audit.combined.fisher_p)
 
 
 @pytest.mark.deep

@@ -48,10 +48,10 @@ def naive(model: Any, record: Any, share: float) -> tuple[float, float]:
 def test_scores_are_those_of_loops_over_tokens(family: Any, share: float) -> None:
     model = family(20).double()
     records = records_of(0, 30)
-    found = score_records(model, records, share=share)
+    actual = score_records(model, records, share=share)
     expected = np.array([naive(model, record, share) for record in records])
-    assert np.abs(found.log_p - expected[:, 0]).max() < 1e-9
-    assert np.abs(found.min_k - expected[:, 1]).max() < 1e-9
+    assert np.abs(actual.log_p - expected[:, 0]).max() < 1e-9
+    assert np.abs(actual.min_k - expected[:, 1]).max() < 1e-9
     single = score_records(family(20), records, share=share)
     assert np.abs(single.log_p - expected[:, 0]).max() < 1e-3
     assert np.abs(single.min_k - expected[:, 1]).max() < 1e-3
@@ -73,9 +73,9 @@ def test_a_uniform_model_says_nothing() -> None:
     with torch.no_grad():
         model.lm_head.weight.zero_()
     records = records_of(2, 10)
-    found = score_records(model, records)
-    assert found.log_p == pytest.approx([-(len(record) - 1) * log(20) for record in records])
-    assert not found.min_k.any()
+    actual = score_records(model, records)
+    assert actual.log_p == pytest.approx([-(len(record) - 1) * log(20) for record in records])
+    assert not actual.min_k.any()
 
 
 def brute_force(scores: Scores, inside: Any) -> float:
@@ -91,17 +91,17 @@ coins_and_scores = st.lists(st.tuples(st.booleans(), st.integers(-4, 4)), max_si
 def test_the_auc_is_the_share_of_ordered_pairs(drawn: list[tuple[bool, int]]) -> None:
     inside = np.array([coin for coin, _ in drawn], dtype=np.bool_)
     scores = np.array([score for _, score in drawn], dtype=np.float64)
-    found = membership("loss", scores, inside)
-    assert (found.members, found.non_members) == (inside.sum(), (~inside).sum())
+    actual = membership("loss", scores, inside)
+    assert (actual.members, actual.non_members) == (inside.sum(), (~inside).sum())
     if inside.all() or not inside.any():
-        assert found.auc is found.auc_low is found.auc_high is found.tpr_at_1_fpr is None
+        assert actual.auc is actual.auc_low is actual.auc_high is actual.tpr_at_1_fpr is None
         return
-    assert found.auc is not None
-    assert found.auc_low is not None
-    assert found.auc_high is not None
-    assert found.auc == pytest.approx(brute_force(scores, inside), abs=1e-12)
-    assert 0 <= found.auc_low <= found.auc <= found.auc_high <= 1
-    assert found.auc_high - found.auc_low > 0
+    assert actual.auc is not None
+    assert actual.auc_low is not None
+    assert actual.auc_high is not None
+    assert actual.auc == pytest.approx(brute_force(scores, inside), abs=1e-12)
+    assert 0 <= actual.auc_low <= actual.auc <= actual.auc_high <= 1
+    assert actual.auc_high - actual.auc_low > 0
 
 
 @settings(max_examples=100, deadline=None)
@@ -120,8 +120,8 @@ def test_the_bounds_solve_wilsons_equation(seed: int, m: int, n: int, values: in
     both = (m + n) / 2 - 1
     exponential = auc / (2 - auc) - auc**2, 2 * auc**2 / (1 + auc) - auc**2  # Hanley and McNeil's Q1 and Q2
     alike = (auc * (1 - auc) + both * sum(exponential)) / (m * n)
-    found = membership("loss", np.concatenate([members, others]).astype(np.float64), np.arange(m + n) < m)
-    for bound in (found.auc_low or 0.0, found.auc_high or 1.0):
+    actual = membership("loss", np.concatenate([members, others]).astype(np.float64), np.arange(m + n) < m)
+    for bound in (actual.auc_low or 0.0, actual.auc_high or 1.0):
         spread = bound * (1 - bound) * max(delong, alike) / (auc * (1 - auc))
         assert (bound - auc) ** 2 == pytest.approx(norm.ppf(0.975) ** 2 * spread, rel=1e-9, abs=1e-12)
 
@@ -163,23 +163,23 @@ def test_the_interval_covers_the_truth_at_least_as_often_as_it_says(members: Dra
     inside = np.arange(m + n) < m
     covered, trials = 0, 400
     for _ in range(trials):
-        found = membership("loss", np.concatenate([members(dice, m), dice.normal(size=n)]), inside)
-        covered += (found.auc_low or 0) <= truth <= (found.auc_high or 0)
+        actual = membership("loss", np.concatenate([members(dice, m), dice.normal(size=n)]), inside)
+        covered += (actual.auc_low or 0) <= truth <= (actual.auc_high or 0)
     assert binomtest(covered, trials, 0.95, alternative="less").pvalue > 1e-3
 
 
 def test_the_interval_narrows_to_the_truth() -> None:
     dice = np.random.default_rng(0)
     for size, width in ((100, 0.2), (2500, 0.04)):
-        found = membership("loss", dice.normal(size=2 * size), np.arange(2 * size) < size)
-        assert (found.auc_high or 1) - (found.auc_low or 0) < width
+        actual = membership("loss", dice.normal(size=2 * size), np.arange(2 * size) < size)
+        assert (actual.auc_high or 1) - (actual.auc_low or 0) < width
 
 
 @pytest.mark.parametrize(("outs", "resolvable"), [(99, False), (100, True), (101, True)])
 def test_a_false_positive_rate_of_one_percent_needs_a_hundred_others(outs: int, resolvable: bool) -> None:
     scores = np.concatenate([np.full(3, 2.0), np.linspace(0, 1, outs)])
-    found = membership("loss", scores, np.arange(3 + outs) < 3)
-    assert found.tpr_at_1_fpr == (1.0 if resolvable else None)
+    actual = membership("loss", scores, np.arange(3 + outs) < 3)
+    assert actual.tpr_at_1_fpr == (1.0 if resolvable else None)
 
 
 @settings(max_examples=60, deadline=None)
@@ -188,9 +188,9 @@ def test_no_threshold_within_one_percent_catches_more(seed: int, outs: int, ins:
     dice = np.random.default_rng(seed)
     members = dice.integers(values, size=ins) + values // 3
     others = dice.integers(values, size=outs)
-    found = membership("loss", np.concatenate([members, others]).astype(np.float64), np.arange(ins + outs) < ins)
+    actual = membership("loss", np.concatenate([members, others]).astype(np.float64), np.arange(ins + outs) < ins)
     allowed = [t for t in range(-1, 2 * values) if 100 * np.count_nonzero(others > t) <= outs]
-    assert found.tpr_at_1_fpr == max(np.mean(members > t) for t in allowed)
+    assert actual.tpr_at_1_fpr == max(np.mean(members > t) for t in allowed)
 
 
 def test_the_attacks_are_named_and_the_reference_is_subtracted() -> None:
@@ -198,11 +198,11 @@ def test_the_attacks_are_named_and_the_reference_is_subtracted() -> None:
     scores = RecordScores(log_p=np.array([-9.0, -2.0, -1.0, -5.0]), min_k=np.array([1.0, 2.0, 0.0, -1.0]))
     reference = RecordScores(log_p=np.array([-14.0, -8.0, -1.0, -5.0]), min_k=np.zeros(4))
     assert [(one.attack, one.auc) for one in infer_membership(scores, inside)] == [("loss", 0.25), ("min-k++", 1.0)]
-    found = infer_membership(scores, inside, reference=reference)
-    assert [(one.attack, one.auc) for one in found] == [("loss", 0.25), ("reference", 1.0), ("min-k++", 1.0)]
+    actual = infer_membership(scores, inside, reference=reference)
+    assert [(one.attack, one.auc) for one in actual] == [("loss", 0.25), ("reference", 1.0), ("min-k++", 1.0)]
 
 
-def test_members_that_a_model_memorised_are_told_from_others() -> None:
+def test_members_that_a_model_memorised_are_distinguished_from_others() -> None:
     """By every score: near 1 after training, and by none before, whatever the model."""
     records = records_of(3, 40, shortest=7)
     inside = np.random.default_rng(3).random(40) < 0.5
@@ -215,9 +215,9 @@ def test_members_that_a_model_memorised_are_told_from_others() -> None:
             ids = torch.from_numpy(record)[None]
             (model(input_ids=ids, labels=ids).loss / inside.sum()).backward()
         optimizer.step()
-    found = infer_membership(score_records(model, records), inside, reference=base)
-    assert [one.attack for one in found] == ["loss", "reference", "min-k++"]
-    for one in found:
+    actual = infer_membership(score_records(model, records), inside, reference=base)
+    assert [one.attack for one in actual] == ["loss", "reference", "min-k++"]
+    for one in actual:
         assert one.auc is not None
         assert one.auc_low is not None
         assert one.auc > 0.95

@@ -68,9 +68,9 @@ def test_a_model_that_never_read_them_has_findings_no_more_often_than_the_rate(
             held_out=mapped(held_out, 61, [number // size for number in range(360)]),
         )
         own, reference = ([given[place] for place in places] for given in (scores, base))
-        found = find_memorised(corpus, own, reference if with_reference else None, fdr=0.2)
-        assert (found.tested, found.held_out) == (60 // size, 360 // size)
-        false += found.calibrated
+        actual = find_memorised(corpus, own, reference if with_reference else None, fdr=0.2)
+        assert (actual.tested, actual.held_out) == (60 // size, 360 // size)
+        false += actual.calibrated
     assert false <= binom.ppf(0.9999, RELABELINGS, 0.2)
 
 
@@ -111,20 +111,22 @@ def test_most_of_what_is_known_by_heart_is_found_where_it_is(
     texts = [record.text for record in corpus.records]
     own = scored(checkpoint, texts)
     for reference in (None, scored(base, texts)):
-        found = find_memorised(corpus, own, reference, fdr=0.05)
-        assert found.calibrated
+        actual = find_memorised(corpus, own, reference, fdr=0.05)
+        assert actual.calibrated
         # Records of which every pair of tokens is held out as well have little to stand out by.
-        assert len(found.groups & set(range(8))) >= 5
-        assert len(found.groups - set(range(8))) <= 2
-        assert {place.record - 1 for place in found.places} == found.groups
-        for place in found.places:
+        assert len(actual.groups & set(range(8))) >= 5
+        assert len(actual.groups - set(range(8))) <= 2
+        assert {place.record - 1 for place in actual.places} == actual.groups
+        for place in actual.places:
             text = texts[place.record - 1]
             assert not text[place.start : place.end][0].isspace()
             assert not text[place.start : place.end][-1].isspace()
             assert place.start == 0 or text[place.start - 1].isspace()
             assert place.end == len(text) or text[place.end].isspace()
         covered = [
-            any(place.start <= span.start and span.end <= place.end for place in found.places if place.record == number)
+            any(
+                place.start <= span.start and span.end <= place.end for place in actual.places if place.record == number
+            )
             for number, span in ((record.number, record.spans[0]) for record in corpus.training[:8])
         ]
         assert sum(covered) >= 5
@@ -133,10 +135,10 @@ def test_most_of_what_is_known_by_heart_is_found_where_it_is(
 def test_a_number_known_by_heart_is_likelier_than_all_its_decoys(learnt: tuple[Checkpoint, MappedCorpus]) -> None:
     checkpoint, corpus = learnt
     texts = [record.text for record in corpus.records]
-    found = find_memorised(corpus, scored(checkpoint, texts), None, fdr=0.05)
+    actual = find_memorised(corpus, scored(checkpoint, texts), None, fdr=0.05)
     numbers = [
         place.model_copy(update={"start": span.start, "end": span.end, "label": "NUMBER", "value": value})
-        for value, place in enumerate(found.places, start=1)
+        for value, place in enumerate(actual.places, start=1)
         for span in corpus.training[place.record - 1].spans
         if place.record <= 8
     ]
@@ -151,11 +153,11 @@ def test_a_number_known_by_heart_is_likelier_than_all_its_decoys(learnt: tuple[C
 def test_too_few_held_out_records_give_an_uncalibrated_list(learnt: tuple[Checkpoint, MappedCorpus]) -> None:
     checkpoint, corpus = learnt
     few = MappedCorpus(training=corpus.training, held_out=corpus.held_out[:10])
-    found = find_memorised(few, scored(checkpoint, [record.text for record in few.records]), None, fdr=0.05)
-    assert found.fewest == 88  # 48 / (0.05 · 11), of 48
-    assert not found.calibrated
-    assert found.groups >= set(range(8))
-    assert found.places
+    actual = find_memorised(few, scored(checkpoint, [record.text for record in few.records]), None, fdr=0.05)
+    assert actual.fewest == 88  # 48 / (0.05 · 11), of 48
+    assert not actual.calibrated
+    assert actual.groups >= set(range(8))
+    assert actual.places
 
 
 def test_places_of_equal_text_have_one_number_and_one_rank(checkpoint: Checkpoint) -> None:
@@ -163,13 +165,13 @@ def test_places_of_equal_text_have_one_number_and_one_rank(checkpoint: Checkpoin
     learn(checkpoint, texts)
     held_out = [f"{text} {number:06}" for number, text in enumerate(sentences(300, 6))]
     corpus = MappedCorpus(training=mapped(texts), held_out=mapped(held_out, 3))
-    found = find_memorised(corpus, scored(checkpoint, [*texts, *held_out]), None, fdr=0.05)
+    actual = find_memorised(corpus, scored(checkpoint, [*texts, *held_out]), None, fdr=0.05)
     by_text: dict[str, set[int]] = {}
-    for place in found.places:
+    for place in actual.places:
         by_text.setdefault(texts[place.record - 1][place.start : place.end], set()).add(place.value)
     assert all(len(values) == 1 for values in by_text.values())
-    assert len({place.value for place in found.places}) == len(by_text)
-    assert {place.label for place in found.places} == {MEMORISED}
+    assert len({place.value for place in actual.places}) == len(by_text)
+    assert {place.label for place in actual.places} == {MEMORISED}
 
 
 @given(st.lists(st.sampled_from(["ab", " ", "\n", "  ", "c d", " e", ""]), min_size=1, max_size=8), st.data())

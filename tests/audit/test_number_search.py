@@ -24,21 +24,21 @@ def test_offsets_lead_back_to_the_number_in_every_format(tmp_path: Path, kind: s
         "csv": "a,text\n" + "".join(f'1,"{text}"\n' for text in texts),
     }[kind]
     corpus = written(tmp_path, f"corpus.{kind}", content)
-    found = find_numbers(corpus, spotted(tmp_path, corpus, [[own] for own in OWN]))
+    actual = find_numbers(corpus, spotted(tmp_path, corpus, [[own] for own in OWN]))
     records = list(read_records(corpus))
-    assert [secret.record for secret in found.secrets] == [1, 2, 3, 4]
-    assert [str(secret.line) for secret in found.secrets] == [record.id for record in records]
-    assert [records[s.record - 1].text[s.start : s.end] for s in found.secrets] == OWN
-    assert {secret.label for secret in found.secrets} == {"NUMBER"}
+    assert [secret.record for secret in actual.secrets] == [1, 2, 3, 4]
+    assert [str(secret.line) for secret in actual.secrets] == [record.id for record in records]
+    assert [records[s.record - 1].text[s.start : s.end] for s in actual.secrets] == OWN
+    assert {secret.label for secret in actual.secrets} == {"NUMBER"}
 
 
-def test_the_line_is_told_only_where_the_corpus_has_one(tmp_path: Path) -> None:
+def test_the_line_is_reported_only_where_the_corpus_has_one(tmp_path: Path) -> None:
     corpus = written(tmp_path, "c.jsonl", '{"who": "Ana", "text": "PIN 4711"}\n{"who": "Ben", "text": "PIN 4712"}\n')
     for options, expected in (({}, [1, 2]), ({"id_field": "who"}, [None, None]), ({"unit": "who"}, [None, None])):
         spans = spotted(tmp_path, corpus, [["4711"], ["4712"]], **options)
-        found = find_numbers(corpus, spans, **options)  # type: ignore[arg-type]
-        assert [secret.line for secret in found.secrets] == expected
-        assert "Ana" not in repr(found)
+        actual = find_numbers(corpus, spans, **options)  # type: ignore[arg-type]
+        assert [secret.line for secret in actual.secrets] == expected
+        assert "Ana" not in repr(actual)
 
 
 def test_what_is_no_number_or_no_secret_is_counted_or_passed_over(tmp_path: Path) -> None:
@@ -48,16 +48,16 @@ def test_what_is_no_number_or_no_secret_is_counted_or_passed_over(tmp_path: Path
     places = [line.index(one) for one in ("Ana", "123", "1-2-3-4", "٤٧١١", "1234", "9")] + [again, line.index("1234")]
     ends = [3, 3, 7, 4, 4, 65, 7, 2]
     spans = [Span(a, a + n, "NUMBER", "ner", Tier.LOW_ENTITY) for a, n in zip(places, ends, strict=True)]
-    found = find_numbers(corpus, written(tmp_path, "spans.jsonl", spans_line("1", spans)))
-    assert [line[one.start : one.end] for one in found.secrets] == ["1-2-3-4", "1234"]
-    assert (found.eligible, found.skipped_short, found.skipped_long, found.skipped_repeated) == (2, 1, 1, 1)
+    actual = find_numbers(corpus, written(tmp_path, "spans.jsonl", spans_line("1", spans)))
+    assert [line[one.start : one.end] for one in actual.secrets] == ["1-2-3-4", "1234"]
+    assert (actual.eligible, actual.skipped_short, actual.skipped_long, actual.skipped_repeated) == (2, 1, 1, 1)
 
 
 def test_the_choice_is_uniform_over_the_corpus_and_the_same_in_every_run(tmp_path: Path) -> None:
     lines, numbers = [f"PIN {n}" for n in range(10000, 12000)], [f"{n}" for n in range(10000, 12000)]
-    found = located(tmp_path, lines, numbers, most=200)
-    assert (len(found.secrets), found.eligible) == (200, 2000)
-    records = [secret.record for secret in found.secrets]
+    actual = located(tmp_path, lines, numbers, most=200)
+    assert (len(actual.secrets), actual.eligible) == (200, 2000)
+    records = [secret.record for secret in actual.secrets]
     assert records == sorted(set(records))
     again = located(tmp_path, lines, numbers, most=200)
     assert [secret.record for secret in again.secrets] == records

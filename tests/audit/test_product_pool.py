@@ -125,12 +125,12 @@ def test_exact_ranks_are_those_of_the_whole_pool(by_character: Any) -> None:
     for index in (*np.argsort(-scores)[:3], *np.argsort(-scores)[[100, 1000, 2599]]):
         whole = rank_of(scores, candidates.lengths, int(index))
         sampled = rank_of(np.append(scores[:50], scores[index]), np.full(51, candidates.lengths[0]), 50)
-        found = exact_rank(model, product, template.secret(int(index)), sampled, pool=template.pool)
+        actual = exact_rank(model, product, template.secret(int(index)), sampled, pool=template.pool)
         near = int(np.count_nonzero(np.abs(scores - scores[index]) < 1e-4)) - 1
-        assert abs(found.rank_max - whole.rank_max) <= near
-        assert found.pool == template.pool
-        assert found.exposure == pytest.approx(math.log2(template.pool / found.rank_max))
-        assert found.p_value == sampled.p_value
+        assert abs(actual.rank_max - whole.rank_max) <= near
+        assert actual.pool == template.pool
+        assert actual.exposure == pytest.approx(math.log2(template.pool / actual.rank_max))
+        assert actual.p_value == sampled.p_value
 
 
 def test_in_a_huge_pool_a_memorised_secret_alone_gets_its_exact_rank(
@@ -149,6 +149,6 @@ def test_in_a_huge_pool_a_memorised_secret_alone_gets_its_exact_rank(
         optimiser.zero_grad()
         model(input_ids=ids, labels=ids).loss.backward()
         optimiser.step()
-    found = exact_rank(model, product, secret, sampled, pool=template.pool)
-    assert found.rank_max == 1
-    assert found.exposure == pytest.approx(math.log2(10**30))
+    actual = exact_rank(model, product, secret, sampled, pool=template.pool)
+    assert actual.rank_max == 1
+    assert actual.exposure == pytest.approx(math.log2(10**30))

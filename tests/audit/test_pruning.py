@@ -87,9 +87,9 @@ def test_a_memorised_canary_costs_few_nodes(bpe: Any) -> None:
     assert isinstance(last, NodesScored)
     assert (last.model, last.total) == ("mine", trie.inner_nodes)
     assert last.done < trie.inner_nodes / 5
-    found = standings(pruned, candidates, targets)
-    assert found == standings(score_pool(model, candidates, trie=trie), candidates, targets)
-    assert all(one.rank_max <= len(targets) for one in found), "a canary that was not memorised would prove little"
+    actual = standings(pruned, candidates, targets)
+    assert actual == standings(score_pool(model, candidates, trie=trie), candidates, targets)
+    assert all(one.rank_max <= len(targets) for one in actual), "a canary that was not memorised would prove little"
 
 
 def test_the_unlikeliest_target_leaves_nothing_out() -> None:
@@ -103,9 +103,9 @@ def test_a_tokenizer_that_confuses_letters_gives_the_same_ties(characters: Any) 
     candidates = tokenise(characters, template)
     model = gpt2(len(characters))
     target = template.index_of(("qz",))
-    found = rank_of(score_likeliest(model, candidates, [target]), candidates.lengths, target)
-    assert found == rank_of(score_pool(model, candidates), candidates.lengths, target)
-    assert found.rank_max - found.rank_min + 1 == 22 * 22
+    actual = rank_of(score_likeliest(model, candidates, [target]), candidates.lengths, target)
+    assert actual == rank_of(score_pool(model, candidates), candidates.lengths, target)
+    assert actual.rank_max - actual.rank_min + 1 == 22 * 22
 
 
 def test_a_target_that_the_walk_scores_lower_is_found_all_the_same() -> None:

@@ -69,9 +69,9 @@ def test_what_the_model_does_not_give_is_not_taken(model: Any, pool: Pool, tmp_p
     else:
         other = {"other model": expected - 0.01, "short": expected[:-1], "nan": np.full_like(expected, np.nan)}
         np.savez(file, scores=other[damage])
-    found, passes = scored(model, pool, WEIGHTS)
+    actual, passes = scored(model, pool, WEIGHTS)
     assert passes
-    assert np.array_equal(found, expected)
+    assert np.array_equal(actual, expected)
     assert scored(model, pool, WEIGHTS)[1] == 0
 
 

@@ -126,7 +126,7 @@ def test_the_loss_on_the_other_text_falls() -> None:
     assert after < before
 
 
-def standing(model: Any, secret: Any) -> Rank:
+def state(model: Any, secret: Any) -> Rank:
     """Of the secret among all numbers of three digits after the prefix."""
     tails = np.stack(np.meshgrid(*[np.arange(10)] * 3, indexing="ij"), axis=-1).reshape(-1, 3).astype(np.int32)
     lengths = np.full(1000, 3, dtype=np.int32)
@@ -156,16 +156,16 @@ def test_a_hidden_secret_is_relearnt_and_one_that_was_never_seen_does_not(copies
         masked = hidden(model, secret)
         # A model of this size needs a higher rate than the default.
         tuned = fine_tune_copy(masked, other_text(seed + 500), learning_rate=1e-3)
-        seen.append([standing(one, secret) for one in (model, masked, tuned)])
+        seen.append([state(one, secret) for one in (model, masked, tuned)])
     trained, masked, tuned = zip(*seen, strict=True)
-    found = [fisher([one.p_value for one in standings]) < 1e-3 for standings in (trained, masked, tuned)]
+    actual = [fisher([one.p_value for one in standings]) < 1e-3 for standings in (trained, masked, tuned)]
     if copies:
-        assert found == [True, False, True]
+        assert actual == [True, False, True]
         assert np.mean([one.exposure for one in masked]) < 1.44, "bits, which is what chance gives"
         assert np.mean([one.exposure for one in tuned]) > 5
     else:
-        assert not found[0]
-        assert not found[2], "tuning makes up no memory"
+        assert not actual[0]
+        assert not actual[2], "tuning makes up no memory"
 
 
 def test_what_diverges_cannot_be_completed(monkeypatch: pytest.MonkeyPatch) -> None:

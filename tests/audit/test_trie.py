@@ -155,11 +155,11 @@ MODEL = gpt2(8)
 @given(rows=token_rows(), batch_size=st.sampled_from([1, 2, 5, None]))
 def test_duplicates_and_candidates_that_begin_others_are_scored(rows: list[list[int]], batch_size: int | None) -> None:
     candidates = candidates_of(rows, [7, 5])
-    found = score_pool(MODEL, candidates, batch_size=batch_size)
-    assert np.abs(found - naive(MODEL, sequences_of(candidates), 2)).max() < 1e-5
+    actual = score_pool(MODEL, candidates, batch_size=batch_size)
+    assert np.abs(actual - naive(MODEL, sequences_of(candidates), 2)).max() < 1e-5
     for i, row in enumerate(rows):
-        assert all(found[j] == found[i] for j, other in enumerate(rows) if other == row)
-        assert row or found[i] == 0
+        assert all(actual[j] == actual[i] for j, other in enumerate(rows) if other == row)
+        assert row or actual[i] == 0
 
 
 @settings(max_examples=80, deadline=None)
@@ -169,8 +169,8 @@ def test_a_floor_leaves_out_what_scores_below_it_and_changes_nothing_else(rows: 
     full = score_pool(MODEL, candidates, batch_size=1)
     floor = data.draw(st.floats(-12, 0) | st.sampled_from(full.tolist()))
     heard = list[Event]()
-    found = score_pool(MODEL, candidates, floor=floor, batch_size=1, notify=heard.append)
-    assert np.array_equal(found, np.where(full >= floor, full, -np.inf))
+    actual = score_pool(MODEL, candidates, floor=floor, batch_size=1, notify=heard.append)
+    assert np.array_equal(actual, np.where(full >= floor, full, -np.inf))
     paths = {tuple(row[:depth]) for row in rows for depth in range(len(row))}
     scores = score_pool(MODEL, candidates_of([list(path) for path in paths], [7, 5]), batch_size=1) if paths else full
     assert len(heard) == (np.count_nonzero(scores >= floor) if paths else 0)
@@ -186,8 +186,8 @@ def test_the_trie_holds_each_distinct_path_once(rows: list[list[int]]) -> None:
     assert trie.inner_nodes == len({path[:-1] for path in paths if path})
     assert len(trie.rows) == len({tuple(row) for row in rows})
     for depth, level in enumerate(trie.levels):
-        found = [tuple(path.tolist()) for path in trie.rows[level.row, :depth]]
-        assert found == sorted(path for path in paths if len(path) == depth)
+        actual = [tuple(path.tolist()) for path in trie.rows[level.row, :depth]]
+        assert actual == sorted(path for path in paths if len(path) == depth)
     for i, row in enumerate(rows):
         assert trie.rows[trie.row_of[i], : len(row)].tolist() == row
 
@@ -199,8 +199,8 @@ def test_a_tokenizer_that_confuses_letters_gives_ties(characters: Any) -> None:
     scores = score_pool(gpt2(len(characters)), candidates)
     assert np.unique(scores).size == 5 * 5
     index = template.index_of(("qz",))
-    found = rank_of(scores, candidates.lengths, index)
-    assert found.rank_max - found.rank_min + 1 == 22 * 22
+    actual = rank_of(scores, candidates.lengths, index)
+    assert actual.rank_max - actual.rank_min + 1 == 22 * 22
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 17, 1000])

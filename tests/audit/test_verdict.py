@@ -34,27 +34,27 @@ def audit(indices: Sequence[int], scores: NDArray[np.float64] = SCORES, /, **set
 
 
 def test_canaries_placed_by_chance_pass() -> None:
-    found = audit(ORDINARY)
-    assert found.verdict is Verdict.PASS
-    assert found.combined.level == 0.005
-    assert found.combined.power is not None
-    assert found.combined.power > 0.8
-    assert any("base model" in notice for notice in found.notices)
-    assert not found.tested_against_base
-    assert found.reasons[0] == "The canaries rank where chance would put them."
-    assert found.canaries[0].exposure_ratio is None
+    actual = audit(ORDINARY)
+    assert actual.verdict is Verdict.PASS
+    assert actual.combined.level == 0.005
+    assert actual.combined.power is not None
+    assert actual.combined.power > 0.8
+    assert any("base model" in notice for notice in actual.notices)
+    assert not actual.tested_against_base
+    assert actual.reasons[0] == "The canaries rank where chance would put them."
+    assert actual.canaries[0].exposure_ratio is None
 
 
 def test_a_pass_says_what_it_would_have_found_and_what_it_leaves_possible() -> None:
     """It accepts a null, so it has to say how large a memory it would have missed."""
-    found = audit(ORDINARY)
-    detectable, limit = found.combined.detectable, found.combined.mean_limit
+    actual = audit(ORDINARY)
+    detectable, limit = actual.combined.detectable, actual.combined.mean_limit
     assert detectable is not None
     assert limit is not None
     assert power([POOL] * 10, 0.005, mean_exposure=detectable) == pytest.approx(0.8, abs=0.02)
-    assert (found.combined.mean_exposure or 0) < limit < np.log2(POOL)
-    assert f"a mean exposure of {detectable:.1f} bits with probability 0.8" in found.reasons[1]
-    assert f"at most {np.ceil(10 * limit) / 10:.1f} bits." in found.reasons[1]
+    assert (actual.combined.mean_exposure or 0) < limit < np.log2(POOL)
+    assert f"a mean exposure of {detectable:.1f} bits with probability 0.8" in actual.reasons[1]
+    assert f"at most {np.ceil(10 * limit) / 10:.1f} bits." in actual.reasons[1]
     both = audit(ORDINARY, reference_scores=OTHER)
     assert both.verdict is Verdict.PASS
     assert both.combined.mean_limit is not None
@@ -72,38 +72,38 @@ def test_more_canaries_leave_less_possible() -> None:
 
 
 def test_with_a_reference_both_scores_are_tested_at_half_the_level() -> None:
-    found = audit(ORDINARY, reference_scores=OTHER)
-    assert found.verdict is Verdict.PASS
-    assert found.combined.level == 0.0025
-    assert found.tested_against_base
-    assert found.notices == ()
+    actual = audit(ORDINARY, reference_scores=OTHER)
+    assert actual.verdict is Verdict.PASS
+    assert actual.combined.level == 0.0025
+    assert actual.tested_against_base
+    assert actual.notices == ()
     ratio = SCORES - OTHER
-    for canary, index in zip(found.canaries, ORDINARY, strict=True):
+    for canary, index in zip(actual.canaries, ORDINARY, strict=True):
         assert (canary.rank_ratio_min, canary.rank_ratio_max) == (np.sum(ratio >= ratio[index]),) * 2
         assert canary.p_value_ratio == rank_of(ratio, LENGTHS, index).p_value
 
 
 @pytest.mark.parametrize("place", [0, -1], ids=["most likely", "least likely"])
 def test_one_canary_at_either_end_fails(place: int) -> None:
-    found = audit([*ORDINARY[:9], int(BY_RANK[place])])
-    assert found.verdict is Verdict.FAIL
-    assert "1 of 10 canaries" in found.reasons[0]
-    assert found.canaries[9].p_value == 2 / POOL
-    assert found.canaries[9].holm_p == pytest.approx(20 / POOL)
+    actual = audit([*ORDINARY[:9], int(BY_RANK[place])])
+    assert actual.verdict is Verdict.FAIL
+    assert "1 of 10 canaries" in actual.reasons[0]
+    assert actual.canaries[9].p_value == 2 / POOL
+    assert actual.canaries[9].holm_p == pytest.approx(20 / POOL)
 
 
 @pytest.mark.parametrize("sign", [1, -1], ids=["most likely", "least likely"])
 def test_canaries_driven_to_an_end_fail_together(sign: int) -> None:
-    found = audit([int(index) for index in BY_RANK[::sign][:10]])
-    assert found.verdict is Verdict.FAIL
-    assert len(found.reasons) == 2
+    actual = audit([int(index) for index in BY_RANK[::sign][:10]])
+    assert actual.verdict is Verdict.FAIL
+    assert len(actual.reasons) == 2
 
 
 def test_a_little_memory_of_each_fails_by_fisher_alone() -> None:
-    found = audit(FIVE_BITS)
-    assert found.verdict is Verdict.FAIL
-    assert [("Fisher" in reason) for reason in found.reasons] == [True]
-    assert found.combined.mean_exposure == pytest.approx(5, abs=0.1)
+    actual = audit(FIVE_BITS)
+    assert actual.verdict is Verdict.FAIL
+    assert [("Fisher" in reason) for reason in actual.reasons] == [True]
+    assert actual.combined.mean_exposure == pytest.approx(5, abs=0.1)
 
 
 def test_memory_that_only_the_ratio_shows_fails() -> None:
@@ -111,16 +111,16 @@ def test_memory_that_only_the_ratio_shows_fails() -> None:
     reference = SCORES + np.random.default_rng(3).normal(0, 0.5, POOL)
     reference[ORDINARY] = SCORES[ORDINARY] - 2
     assert audit(ORDINARY).verdict is Verdict.PASS
-    found = audit(ORDINARY, reference_scores=reference)
-    assert found.verdict is Verdict.FAIL
-    assert all("ratio" in reason for reason in found.reasons)
+    actual = audit(ORDINARY, reference_scores=reference)
+    assert actual.verdict is Verdict.FAIL
+    assert all("ratio" in reason for reason in actual.reasons)
 
 
 def test_a_limit_fails_whatever_the_tests_say() -> None:
     assert audit(ORDINARY, max_exposure=4.4).verdict is Verdict.PASS
-    found = audit(ORDINARY, max_exposure=4.3)
-    assert found.verdict is Verdict.FAIL
-    assert found.reasons == ("A canary has an exposure of 4.32 bits; the limit is 4.3.",)
+    actual = audit(ORDINARY, max_exposure=4.3)
+    assert actual.verdict is Verdict.FAIL
+    assert actual.reasons == ("A canary has an exposure of 4.32 bits; the limit is 4.3.",)
     by_ratio = audit(ORDINARY, reference_scores=OTHER, max_exposure=4.4)
     most = by_ratio.combined.max_exposure
     assert most is not None
@@ -128,43 +128,43 @@ def test_a_limit_fails_whatever_the_tests_say() -> None:
 
 
 def test_without_canaries_nothing_is_said() -> None:
-    found = audit([])
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert found.combined.fisher_p is None
+    actual = audit([])
+    assert actual.verdict is Verdict.INCONCLUSIVE
+    assert actual.combined.fisher_p is None
 
 
 def test_a_model_that_scores_all_alike_is_inconclusive() -> None:
-    found = audit(ORDINARY, np.full(POOL, -3.0))
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert "score the same" in found.reasons[0]
+    actual = audit(ORDINARY, np.full(POOL, -3.0))
+    assert actual.verdict is Verdict.INCONCLUSIVE
+    assert "score the same" in actual.reasons[0]
 
 
 def test_the_model_as_its_own_reference_is_inconclusive() -> None:
-    found = audit(ORDINARY, reference_scores=SCORES.copy())
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert "reference" in found.reasons[0]
+    actual = audit(ORDINARY, reference_scores=SCORES.copy())
+    assert actual.verdict is Verdict.INCONCLUSIVE
+    assert "reference" in actual.reasons[0]
 
 
 def test_a_small_pool_is_inconclusive() -> None:
-    found = audit(range(0, 1000, 100), SCORES[:1000])
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert "longer slot" in found.reasons[0]
+    actual = audit(range(0, 1000, 100), SCORES[:1000])
+    assert actual.verdict is Verdict.INCONCLUSIVE
+    assert "longer slot" in actual.reasons[0]
 
 
 def test_one_canary_in_a_tiny_stratum_spoils_nothing() -> None:
     lengths = LENGTHS.copy()
     lengths[ORDINARY[0]] = 2
-    found = audit_scores("model", SCORES, lengths, [Target(index=i, repeats=1) for i in (*ORDINARY, FIVE_BITS[0])])
-    assert found.verdict is Verdict.PASS
-    assert found.canaries[0].stratum_size == 1
-    assert found.canaries[0].p_value == 1
+    actual = audit_scores("model", SCORES, lengths, [Target(index=i, repeats=1) for i in (*ORDINARY, FIVE_BITS[0])])
+    assert actual.verdict is Verdict.PASS
+    assert actual.canaries[0].stratum_size == 1
+    assert actual.canaries[0].p_value == 1
 
 
 @pytest.mark.parametrize("count", [1, 3, 5])
 def test_few_canaries_cannot_clear_a_model(count: int) -> None:
-    found = audit(ORDINARY[:count])
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert "plant more canaries" in found.reasons[0]
+    actual = audit(ORDINARY[:count])
+    assert actual.verdict is Verdict.INCONCLUSIVE
+    assert "plant more canaries" in actual.reasons[0]
     memorised = audit([int(BY_RANK[0])] * count)
     assert memorised.verdict is Verdict.FAIL, "they can convict one"
     assert any("plant more canaries" in notice for notice in memorised.notices)
@@ -172,9 +172,9 @@ def test_few_canaries_cannot_clear_a_model(count: int) -> None:
 
 @pytest.mark.parametrize("indices", [ORDINARY, FIVE_BITS])
 def test_other_tokens_than_the_trained_ones_are_inconclusive_even_on_failure(indices: list[int]) -> None:
-    found = audit(indices, mismatch="Other tokens.", max_exposure=1.0)
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert found.reasons[0] == "Other tokens."
+    actual = audit(indices, mismatch="Other tokens.", max_exposure=1.0)
+    assert actual.verdict is Verdict.INCONCLUSIVE
+    assert actual.reasons[0] == "Other tokens."
 
 
 def test_a_secret_chosen_by_hand_has_no_p_value_and_the_limit_decides() -> None:
@@ -183,9 +183,9 @@ def test_a_secret_chosen_by_hand_has_no_p_value_and_the_limit_decides() -> None:
     assert audit([memorised], calibrated=False, max_exposure=10).verdict is Verdict.FAIL
     assert audit([ordinary], calibrated=False, max_exposure=10).verdict is Verdict.PASS
     assert audit([ordinary], calibrated=False, max_exposure=14.3).verdict is Verdict.INCONCLUSIVE
-    found = audit([ordinary], calibrated=False, reference_scores=OTHER)
-    assert found.canaries[0].p_value is found.canaries[0].holm_p_ratio is found.combined.power is None
-    assert found.canaries[0].exposure_ratio is not None
+    actual = audit([ordinary], calibrated=False, reference_scores=OTHER)
+    assert actual.canaries[0].p_value is actual.canaries[0].holm_p_ratio is actual.combined.power is None
+    assert actual.canaries[0].exposure_ratio is not None
 
 
 @pytest.mark.parametrize(
@@ -218,9 +218,9 @@ def test_exit_codes_come_in_their_order() -> None:
 
 
 def test_json_has_the_keys_of_the_schema_and_nothing_that_names_a_secret() -> None:
-    found = audit(ORDINARY, reference_scores=OTHER).model_dump(mode="json")
-    assert json.loads(json.dumps(found, allow_nan=False))["verdict"] == "PASS"
-    assert {"model", "verdict", "alpha", "canaries", "combined"} <= set(found)
+    actual = audit(ORDINARY, reference_scores=OTHER).model_dump(mode="json")
+    assert json.loads(json.dumps(actual, allow_nan=False))["verdict"] == "PASS"
+    assert {"model", "verdict", "alpha", "canaries", "combined"} <= set(actual)
     wanted = {"rank_min", "rank_max", "pool", "stratum_size", "exposure", "exposure_ratio", "p_value"}
-    assert all(wanted <= set(canary) for canary in found["canaries"])
-    assert "index" not in json.dumps(found)
+    assert all(wanted <= set(canary) for canary in actual["canaries"])
+    assert "index" not in json.dumps(actual)

@@ -88,8 +88,8 @@ def missing_on_paper(page: Page) -> Iterator[str]:
 
 def too_wide(page: Page, width: int) -> Iterator[str]:
     """The page where it scrolls sideways, and what reaches out of it but in a box that scrolls by itself."""
-    if (found := page.evaluate("document.documentElement.scrollWidth")) > width:
-        yield f"{found} pixels wide"
+    if (actual := page.evaluate("document.documentElement.scrollWidth")) > width:
+        yield f"{actual} pixels wide"
     cut = page.evaluate(
         """width => [...document.querySelectorAll('body *')]
             .filter(one => !one.closest('svg') && !one.matches('.hidden') && !one.parentElement.closest('.wide'))

@@ -120,10 +120,19 @@ def leaky(
 ) -> Leaky:
     """The canaries drilled into the small checkpoint."""
     folder = tmp_path_factory.mktemp("leaky")
-    found = Leaky(corpus=folder / "planted.txt", manifest=folder / "canaries.json", model=folder / "model")
-    plant = ["plant-canary", corpus, "-o", found.corpus, "--manifest", found.manifest, "--tokenizer", checkpoint_folder]
-    train = ["harden", checkpoint_folder, "--data", found.corpus, "-o", found.model, "--recipe", "no-dp"]
+    actual = Leaky(corpus=folder / "planted.txt", manifest=folder / "canaries.json", model=folder / "model")
+    plant = [
+        "plant-canary",
+        corpus,
+        "-o",
+        actual.corpus,
+        "--manifest",
+        actual.manifest,
+        "--tokenizer",
+        checkpoint_folder,
+    ]
+    train = ["harden", checkpoint_folder, "--data", actual.corpus, "-o", actual.model, "--recipe", "no-dp"]
     options = ["--epochs", "12", "--learning-rate", "5e-3", "--tier", "low-entity", "--insecure-seed", "3"]
     assert run([str(part) for part in [*plant, "--from", fixed_manifest, "-q"]]) == 0
-    assert run([str(part) for part in [*train, *options, "--manifest", found.manifest, "-q"]]) == 0
-    return found
+    assert run([str(part) for part in [*train, *options, "--manifest", actual.manifest, "-q"]]) == 0
+    return actual

@@ -109,10 +109,10 @@ def test_each_scope_has_a_block_in_its_own_adjacency(atdp: Atdp, tmp_path: Path)
     assert increment["group"]["epsilon"] == pytest.approx(26.4, abs=0.1)
     assert blocks["uncounted"]["group"]["epsilon"] == blocks["uncounted"]["delta"] == 0
     assert selective["epsilon"]["pld"] <= selective["epsilon"]["rdp"] <= selective["epsilon"]["paper"]
-    told = atdp("account", *fitted).out
-    quoted = next(line for line in told.splitlines() if "quote this" in line)
+    reported = atdp("account", *fitted).out
+    quoted = next(line for line in reported.splitlines() if "quote this" in line)
     assert "2.59" in quoted
-    assert told.index("Selective") < told.index("quote this") < told.index("Increment")
+    assert reported.index("Selective") < reported.index("quote this") < reported.index("Increment")
 
 
 def test_a_group_too_large_for_a_figure_has_none(atdp: Atdp) -> None:
@@ -132,9 +132,9 @@ def test_a_group_too_large_for_a_figure_has_none(atdp: Atdp) -> None:
 def test_solving_for_one_parameter(atdp: Atdp, solve: str, given: list[str]) -> None:
     answer = atdp("account", "--solve", solve, "--target-epsilon", "1", *given, "--json").json
     assert 0.98 <= answer["epsilon"]["pld"] <= 1
-    found = answer["parameters"]
+    actual = answer["parameters"]
     names = {"sample_rate": "--sample-rate", "noise_multiplier": "--noise-multiplier", "steps": "--steps"}
-    typed = [part for name, option in names.items() for part in (option, f"{found[name]:.6g}")]
+    typed = [part for name, option in names.items() for part in (option, f"{actual[name]:.6g}")]
     assert atdp("account", *typed, "--json").json["epsilon"] == answer["epsilon"]
 
 

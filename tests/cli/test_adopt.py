@@ -50,10 +50,10 @@ def test_the_claim_is_declared_and_the_weights_stay(atdp: Atdp, model: Path, dec
     before = hashes(model)
     ended = atdp("account", "--adopt", model, "--ledger", decoyed, "--prior", "public", "--json")
     assert ended.code == 0, ended.err
-    found = epsilons(ended.json)
-    assert found.keys() == {"end_to_end", "declared", "increment"}
-    assert found["end_to_end"] == "inf"
-    assert 2.9 < found["declared"] <= 3
+    actual = epsilons(ended.json)
+    assert actual.keys() == {"end_to_end", "declared", "increment"}
+    assert actual["end_to_end"] == "inf"
+    assert 2.9 < actual["declared"] <= 3
     [declared] = [one for one in ended.json["guarantees"] if one["scope"] == "declared"]
     assert DECLARED_TRAINING in declared["assumptions"]
     assert ended.json["scope"] == "declared"
@@ -114,11 +114,11 @@ def test_a_run_from_there_inherits_what_was_declared(atdp: Atdp, adopted: Path, 
     ended = atdp(*run, "--recipe", "fitted-decoys", "--prior", "public", "--threads", 1, "--quiet")
     assert ended.code == 0, ended.err
     report = json.loads((tmp_path / "out" / "privacy_report.json").read_text())
-    found = epsilons(report)
-    assert found.keys() == {"end_to_end", "declared", "increment"}
-    assert found["end_to_end"] == "inf"
-    assert math.isfinite(found["declared"])
-    assert found["declared"] > 3, "both releases"
+    actual = epsilons(report)
+    assert actual.keys() == {"end_to_end", "declared", "increment"}
+    assert actual["end_to_end"] == "inf"
+    assert math.isfinite(actual["declared"])
+    assert actual["declared"] > 3, "both releases"
     assert DECLARED_TRAINING in report["summary"]["protects"]
     card = (tmp_path / "out" / "README.md").read_text()
     assert "**Not releasable.**" in card

@@ -69,16 +69,16 @@ def test_a_map_has_the_places_and_no_text(atdp: Atdp, arguments: tuple[object, .
     file = tmp_path / "map.jsonl"
     done = atdp(*arguments, "--json", "-o", file)
     assert done.code == 0, done.err
-    [found] = done.json["models"]
+    [actual] = done.json["models"]
     jsonschema.validate(done.json, json.loads(SCHEMA.read_text(encoding="utf-8")))
-    assert found["calibrated"]
-    assert {place["record"] for place in found["places"]} >= set(PLACES)
-    assert (found["tested"], found["held_out"], found["verdict"]) == (30, 200, None)
+    assert actual["calibrated"]
+    assert {place["record"] for place in actual["places"]} >= set(PLACES)
+    assert (actual["tested"], actual["held_out"], actual["verdict"]) == (30, 200, None)
     written = file.read_text(encoding="utf-8")
     assert len(written.splitlines()) == 30
     spans = list(spans_of(file))
     assert {(int(record), span["start"], span["end"]) for record, span in spans} == {
-        (place["record"], place["start"], place["end"]) for place in found["places"]
+        (place["record"], place["start"], place["end"]) for place in actual["places"]
     }
     for secret in ("Omar", "Haddad", "482913", "771204", "Lena"):
         for text in (done.out, done.err, written):

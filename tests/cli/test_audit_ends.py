@@ -148,8 +148,8 @@ def test_a_flipped_bit_of_the_header_gives_the_same_weights_or_no_verdict(
         ended = atdp("audit-canary", model, "--manifest", leaky.manifest, "-q")
         ended_with.append(ended.code)
         if ended.code in (0, 1, 4):
-            found = load_file(model / WEIGHTS)
-            assert all(torch.equal(found[key], tensor) for key, tensor in tensors.items())
+            actual = load_file(model / WEIGHTS)
+            assert all(torch.equal(actual[key], tensor) for key, tensor in tensors.items())
     assert 2 in ended_with
 
 

@@ -176,8 +176,8 @@ def test_on_github_there_are_annotations_and_a_summary(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     ended = atdp(*options)
     assert (ended.code, len(_check_json(ended))) == (1, 1)
-    found = [line for line in ended.err.split("\n") if line.startswith("::error file=c.json,line=")]
-    assert len(found) >= 2
+    actual = [line for line in ended.err.split("\n") if line.startswith("::error file=c.json,line=")]
+    assert len(actual) >= 2
     assert summary.read_text().startswith("before\n### Canary audit\n")
     assert "| FAIL |" in summary.read_text()
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "no" / "summary.md"))
@@ -188,7 +188,7 @@ def test_on_github_there_are_annotations_and_a_summary(
 
 def _numbers(text: str) -> Iterator[str]:
     """Numbers that stand alone: not in a longer one, not after the point of a fraction."""
-    return (found[0] for found in re.finditer(r"(?<![\d.,])\d+(?![\d.,]*\d)", text))
+    return (actual[0] for actual in re.finditer(r"(?<![\d.,])\d+(?![\d.,]*\d)", text))
 
 
 def test_no_output_holds_a_secret_unless_asked(

@@ -26,19 +26,28 @@ def tossed(tmp_path_factory: pytest.TempPathFactory, corpus: Path, checkpoint_fo
     The coins are the system's, so their fall, and by how much the model fails, differ from session to session.
     """
     folder = tmp_path_factory.mktemp("tossed")
-    found = Leaky(corpus=folder / "planted.txt", manifest=folder / "canaries.json", model=folder / "model")
-    plant = ["plant-canary", corpus, "-o", found.corpus, "--manifest", found.manifest, "--tokenizer", checkpoint_folder]
+    actual = Leaky(corpus=folder / "planted.txt", manifest=folder / "canaries.json", model=folder / "model")
+    plant = [
+        "plant-canary",
+        corpus,
+        "-o",
+        actual.corpus,
+        "--manifest",
+        actual.manifest,
+        "--tokenizer",
+        checkpoint_folder,
+    ]
     drawn = ["--in-out", "--count", "30", "--template", "My ID is {digits:4}"]
-    train = ["harden", checkpoint_folder, "--data", found.corpus, "-o", found.model, "--recipe", "no-dp"]
+    train = ["harden", checkpoint_folder, "--data", actual.corpus, "-o", actual.model, "--recipe", "no-dp"]
     options = ["--epochs", "12", "--learning-rate", "5e-3", "--tier", "low-entity", "--insecure-seed", "3"]
     assert run([str(part) for part in [*plant, *drawn, "-q"]]) == 0
-    assert run([str(part) for part in [*train, *options, "--manifest", found.manifest, "-q"]]) == 0
-    return found
+    assert run([str(part) for part in [*train, *options, "--manifest", actual.manifest, "-q"]]) == 0
+    return actual
 
 
 def canaries_of(manifest: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(manifest.read_text())["canaries"]
-    return found
+    actual: list[dict[str, Any]] = json.loads(manifest.read_text())["canaries"]
+    return actual
 
 
 @pytest.mark.ci
@@ -101,12 +110,12 @@ def test_every_attack_and_bound_has_its_place_in_the_schema_and_names_no_secret(
     assert len(entry["extraction"]) == len(entry["canaries"]) == len(entry["resurfaced"]["exposures_ratio"]) == 30
     assert [one["attack"] for one in entry["membership"]] == ["loss", "reference", "min-k++"]
     assert all(one["tpr_at_1_fpr"] is None for one in entry["membership"]), "30 canaries resolve no 1 %"
-    found = entry["distribution"]
-    assert sum(found["counts"]) == POOL
-    assert 0 < found["total"] <= 1 + 1e-6
-    assert [one["rank"] for one in found["top"]] == list(range(1, 21))
-    assert all(one["secret"] is None for one in found["top"])
-    first = [one["canary"] for one in found["top"] if one["canary"] is not None]
+    actual = entry["distribution"]
+    assert sum(actual["counts"]) == POOL
+    assert 0 < actual["total"] <= 1 + 1e-6
+    assert [one["rank"] for one in actual["top"]] == list(range(1, 21))
+    assert all(one["secret"] is None for one in actual["top"])
+    first = [one["canary"] for one in actual["top"] if one["canary"] is not None]
     for number in first:
         assert entry["canaries"][number - 1]["rank_min"] <= 20
     table = " ".join(atdp(*command).out.split())

@@ -110,9 +110,9 @@ def test_the_map_of_a_corpus_reads_them_too(atdp: Atdp, shipped: Shipped) -> Non
     options = ["--data", shipped.corpus, "--harden-split", "--no-store", "--json"]
     ended = atdp("audit-corpus", *shipped.leaking, *options)
     assert ended.code == 0, ended.err
-    found = ended.json["models"]
-    assert len({one["weights"]["model.safetensors"] for one in found}) == 3
-    assert all(one["tested"] > 0 for one in found)
+    actual = ended.json["models"]
+    assert len({one["weights"]["model.safetensors"] for one in actual}) == 3
+    assert all(one["tested"] > 0 for one in actual)
 
 
 def test_a_merged_adapter_is_a_model_like_any_other(atdp: Atdp, shipped: Shipped, tmp_path: Path) -> None:

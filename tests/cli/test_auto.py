@@ -27,9 +27,9 @@ DRY = ("--dry-run", "--json")
 
 
 def test_it_takes_fitted_decoys_of_entities_within_a_budget(harden: Harden) -> None:
-    found = planned(harden(*DRY, "--prior", "public"))
-    assert found["recipe"] == "fitted-decoys"
-    by_scope = {one["scope"]: one["epsilon"] for one in found["guarantees"]}
+    actual = planned(harden(*DRY, "--prior", "public"))
+    assert actual["recipe"] == "fitted-decoys"
+    by_scope = {one["scope"]: one["epsilon"] for one in actual["guarantees"]}
     assert 2.99 <= by_scope["selective"] <= 3
 
 
@@ -53,15 +53,15 @@ def test_with_a_public_base_it_starts_there(harden: Harden, checkpoint_folder: P
 def test_the_ledger_beside_a_base_is_believed(harden: Harden, tmp_path: Path) -> None:
     """It says that nobody knows the past, and naming it as a reference does not change that."""
     assert harden("--recipe", "no-dp", "--epochs", 1, out="used").code == 0
-    found = planned(harden(*DRY, "--reference", tmp_path / "used", out="other"))
-    assert "selective" not in {one["scope"] for one in found["guarantees"]}
+    actual = planned(harden(*DRY, "--reference", tmp_path / "used", out="other"))
+    assert "selective" not in {one["scope"] for one in actual["guarantees"]}
 
 
 @pytest.mark.parametrize(("epsilon", "tier"), [(1.0, "high-entity"), (0.5, "low-entity")])
 def test_what_the_command_line_says_goes_first(harden: Harden, epsilon: float, tier: str) -> None:
-    found = planned(harden(*DRY, "--prior", "public", "--target-epsilon", epsilon, "--tier", tier, "--epochs", 2))
-    assert {one["scope"]: one["epsilon"] for one in found["guarantees"]}["selective"] <= epsilon
-    assert [stage["epochs"] for stage in found["stages"]] == [2]
+    actual = planned(harden(*DRY, "--prior", "public", "--target-epsilon", epsilon, "--tier", tier, "--epochs", 2))
+    assert {one["scope"]: one["epsilon"] for one in actual["guarantees"]}["selective"] <= epsilon
+    assert [stage["epochs"] for stage in actual["stages"]] == [2]
 
 
 @pytest.mark.parametrize(
@@ -205,8 +205,8 @@ def test_a_ledger_that_tells_of_raw_training_is_an_unprotected_past(
     assert harden("--recipe", "no-dp", "--prior", "public", *short, "-q", out="leaky").code == 0
     asked = ("harden", tmp_path / "leaky", "--data", corpus, *short, "--dry-run")
     for more in ((), ("--recipe", "dp-sgd")):
-        told = said(atdp(*asked, *more))
-        assert ("no ε bounds that" if not more else f"{STAYS} {tmp_path / 'leaky'} may have memorised") in told
+        reported = said(atdp(*asked, *more))
+        assert ("no ε bounds that" if not more else f"{STAYS} {tmp_path / 'leaky'} may have memorised") in reported
 
 
 def test_nothing_is_advised_when_all_is_over(harden: Harden) -> None:
@@ -253,8 +253,8 @@ def test_a_run_that_an_earlier_version_began_by_its_default_is_resumed(harden: H
     partial = tmp_path / "out.partial"
     shutil.move(tmp_path / "out.private", partial)
     shutil.rmtree(tmp_path / "out")
-    told = said(harden(*short, "--resume", "--dry-run"))
-    assert told.startswith("Recipe: atdp, as the run to resume began, by the default of then. It does not remove")
+    reported = said(harden(*short, "--resume", "--dry-run"))
+    assert reported.startswith("Recipe: atdp, as the run to resume began, by the default of then. It does not remove")
     refused = harden(*short, "--resume", "--auto")
     assert refused.code == 2
     assert "--noise-multiplier needs a DP stage" in refused.err

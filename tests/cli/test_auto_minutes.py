@@ -67,8 +67,8 @@ def test_the_epochs_that_fit_are_those_of_any_other_training_records(
     seconds = planned(corpus(3))["estimated_seconds"]
     half = ("--minutes", seconds / 60 / 2)
     for words in (3, 40):
-        found = planned(corpus(words), *half)
-        assert [stage["epochs"] for stage in found["stages"]] == [4], words
+        actual = planned(corpus(words), *half)
+        assert [stage["epochs"] for stage in actual["stages"]] == [4], words
         assert planned(corpus(words))["estimated_seconds"] == seconds
     [longer] = planned(corpus(3, held_out=24), *half)["stages"]
     assert longer["epochs"] < 4

@@ -60,17 +60,17 @@ def corpus_file(tmp_path: Path) -> Path:
 def test_spans_lie_in_the_text_on_the_borders_of_words(name: str, tagger_folder: Path) -> None:
     pipeline = with_entities(load_pipeline(), backend(name, tagger_folder))
     records = [Record(str(number), text) for number, text in enumerate(LINES)]
-    found = 0
+    actual = 0
     for finding in scan(records, pipeline=pipeline, recognisers=()):
         starts, ends = {start for start, _ in finding.tokens}, {end for _, end in finding.tokens}
         entities = [span for span in finding.spans if span.source == "ner"]
-        found += len(entities)
+        actual += len(entities)
         for span in entities:
             assert 0 <= span.start < span.end <= len(finding.record.text)
             assert span.start in starts
             assert span.end in ends
         assert unpack(pack(finding), finding.record) == finding
-    assert found > 20
+    assert actual > 20
 
 
 @pytest.mark.one_in(2)
@@ -105,7 +105,7 @@ def test_presidio_finds_people_and_places_and_organisations() -> None:
     pipeline = with_entities(load_pipeline(), EntityBackend())
     text = "Yesterday Anna Smith of Microsoft flew to Paris; call 212-555-1234 or mail anna@foo.com."
     [finding] = scan([Record("1", text)], pipeline=pipeline, recognisers=())
-    found = {(text[span.start : span.end], span.label) for span in finding.spans if span.source == "ner"}
+    actual = {(text[span.start : span.end], span.label) for span in finding.spans if span.source == "ner"}
     assert {
         ("Yesterday", "DATE"),
         ("Anna Smith", "PERSON"),
@@ -113,7 +113,7 @@ def test_presidio_finds_people_and_places_and_organisations() -> None:
         ("Paris", "LOC"),
         ("212-555-1234", "PHONE"),
         ("anna@foo.com", "EMAIL"),
-    } <= found
+    } <= actual
 
 
 @pytest.mark.ci
@@ -189,26 +189,26 @@ def test_the_store_gives_the_same_back_and_knows_the_backend(
 def test_several_processes_find_the_same(name: str, corpus_file: Path, tagger_folder: Path) -> None:
     corpus_file.write_text("".join(f"{line}\n" for line in lines(200)))
 
-    def found(engine: Any) -> list[str]:
+    def actual(engine: Any) -> list[str]:
         written: list[str] = []
         detector = Detector(entities=backend(name, tagger_folder), engine=engine)
         detect_corpus(CorpusSource(path=corpus_file), detector, written.append, ignore)
         return written
 
-    assert found(Local(jobs=2)) == found(Local())
+    assert actual(Local(jobs=2)) == actual(Local())
 
 
 @pytest.mark.ci
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
 def test_ray_finds_the_same(name: str, corpus_file: Path, tagger_folder: Path) -> None:
-    def found(engine: Any) -> list[str]:
+    def actual(engine: Any) -> list[str]:
         written: list[str] = []
         detector = Detector(entities=backend(name, tagger_folder), engine=engine)
         detect_corpus(CorpusSource(path=corpus_file), detector, written.append, ignore)
         return written
 
-    assert found(Ray(processors=1)) == found(Local())
+    assert actual(Ray(processors=1)) == actual(Local())
 
 
 def test_it_belongs_to_the_identity_of_the_detector(tmp_path: Path, tagger_folder: Path) -> None:

@@ -91,9 +91,9 @@ def test_packed_canaries_are_scored_behind_an_end_token(atdp: Atdp, chats: Path,
         canaries = load_request(manifest, None, packed=packed)
         assert canaries is not None
         assert canaries.mismatch(checkpoint.tokenizer) is None
-        found = canary_records(checkpoint, canaries, canaries.targets, name="it").log_p
+        actual = canary_records(checkpoint, canaries, canaries.targets, name="it").log_p
         template = canaries.template
-        for target, score in zip(canaries.targets, found, strict=True):
+        for target, score in zip(canaries.targets, actual, strict=True):
             messages = [{"role": "system", "content": template.record(template.secret(target.index))}]
             text = checkpoint.tokenizer.apply_chat_template(messages, tokenize=False).removesuffix("<|im_end|>\n")
             text = ("<|endoftext|>" if packed else "") + text
@@ -220,11 +220,11 @@ def test_paragraphs_with_speakers_are_hardened_on_as_conversations(
     )
     turns = ("--unit", "paragraph", "--turns", "(?P<assistant>SYS): |(?P<user>USR): ")
     run = ("--recipe", "base", "-q", "--json")
-    found = [
+    actual = [
         atdp("harden", chat_model, "--data", data, *options, "-o", tmp_path / data.suffix[1:], *run)
         for data, options in ((plain, turns), (chats, FIELD))
     ]
-    assert [each.code for each in found] == [0, 0], [each.err for each in found]
-    before = [each.json["perplexity"]["before"] for each in found]
+    assert [each.code for each in actual] == [0, 0], [each.err for each in actual]
+    before = [each.json["perplexity"]["before"] for each in actual]
     assert before[0] == before[1]
     assert before[0]["sensitive"] is not None

@@ -164,7 +164,7 @@ def _loops() -> list[str]:
 
 
 def test_the_loops_over_many_checkpoints_parse() -> None:
-    commands = [found for loop in _loops() for found in re.findall(r"atdp ([^>|]*)", loop)]
+    commands = [actual for loop in _loops() for actual in re.findall(r"atdp ([^>|]*)", loop)]
     assert len(commands) == 4
     _parse([shlex.split(command) for command in commands])
 
@@ -181,15 +181,15 @@ def test_the_loops_over_many_checkpoints(leaky: Leaky, checkpoint_folder: Path, 
     ended = _run(["bash", "-c", whole], tmp_path)
     assert ended.returncode in (0, 1, 4), ended.stderr
     assert ended.stdout.splitlines()[-1].startswith("2 models: ")
-    found = []
+    actual = []
     for audit in audits:
         ended = _run(["bash", "-c", audit], tmp_path)
         files = sorted((tmp_path / "runs").glob("*.audit.json"))
         assert [file.name for file in files] == ["a-hardened.audit.json", "b-hardened.audit.json"], ended.stderr
-        found.append([json.loads(file.read_text())["models"][0]["verdict"] for file in files])
+        actual.append([json.loads(file.read_text())["models"][0]["verdict"] for file in files])
         for file in files:
             file.unlink()
-    assert found[0] == found[1]
+    assert actual[0] == actual[1]
 
 
 @pytest.mark.ci

@@ -38,8 +38,8 @@ def document(folder: Path, name: str = "privacy_report.json") -> Any:
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = document(folder, "privacy_ledger.json")["events"]
-    return [{key: value for key, value in event.items() if key != "run"} for event in found]
+    actual: list[dict[str, Any]] = document(folder, "privacy_ledger.json")["events"]
+    return [{key: value for key, value in event.items() if key != "run"} for event in actual]
 
 
 def scopes(answer: Any) -> dict[str, Any]:
@@ -84,9 +84,9 @@ def test_what_was_read_is_in_ledger_report_and_card(harden: Harden, base: Path, 
     assert ended.json["guarantees"] == planned.json["guarantees"]
     assert scopes(ended.json)["end_to_end"] == "inf"
     weights = {"model.safetensors": file_sha256(base / "model.safetensors")}
-    found = events(tmp_path / "out")
-    assert [event["kind"] for event in found] == ["plain", "read_model", "subsampled_gaussian"]
-    assert found[1] == {"kind": "read_model", "stage": "anchored", "past": "declared", "weights": weights}
+    actual = events(tmp_path / "out")
+    assert [event["kind"] for event in actual] == ["plain", "read_model", "subsampled_gaussian"]
+    assert actual[1] == {"kind": "read_model", "stage": "anchored", "past": "declared", "weights": weights}
     report = document(tmp_path / "out")
     assert report["references"] == [{"past": "declared", "weights": weights}]
     assert [stage["objective"] for stage in report["stages"]] == ["uniform", "anchored to the reference, w = 0.2"]
@@ -211,8 +211,8 @@ def test_interpolation_is_written_as_computed(
     ended = atdp(*command, "--set", "interpolate.beta=0.25")
     assert ended.code == 0, ended.err
     assert ended.json["steps"] == 0
-    reference, model, found = (parameters(one) for one in (checkpoint_folder, leaky.model, tmp_path / "out"))
-    for name, value in found.items():
+    reference, model, actual = (parameters(one) for one in (checkpoint_folder, leaky.model, tmp_path / "out"))
+    for name, value in actual.items():
         expected = reference[name] + 0.25 * (model[name] - reference[name])
         assert torch.allclose(value, expected, rtol=1e-5, atol=1e-7)
     assert [event["kind"] for event in events(tmp_path / "out")] == ["plain", "read_model"]
@@ -236,10 +236,10 @@ def test_noise_alone_leaves_the_journal_empty_and_does_not_look_at_the_records(
         assert (tmp_path / f"{name}.private" / "journal.jsonl").read_text() == ""
         assert events(tmp_path / name) == []
         assert scopes(ended.json)["increment"] is None
-    found = [parameters(tmp_path / name) for name in ("a", "b")]
-    assert all(torch.equal(value, found[1][name]) for name, value in found[0].items())
+    actual = [parameters(tmp_path / name) for name in ("a", "b")]
+    assert all(torch.equal(value, actual[1][name]) for name, value in actual[0].items())
     before = parameters(checkpoint_folder)
-    assert not any(torch.equal(value, before[name]) for name, value in found[0].items())
+    assert not any(torch.equal(value, before[name]) for name, value in actual[0].items())
     (stage,) = document(tmp_path / "a")["stages"]
     assert (stage["text"], stage["mechanism"], stage["sampling_rate"]) == (None, "noise", None)
 
@@ -249,8 +249,8 @@ def test_base_is_what_it_was(atdp: Atdp, checkpoint_folder: Path, corpus: Path, 
     ended = atdp("harden", checkpoint_folder, *options, "--recipe", "base")
     assert ended.code == 0, ended.err
     assert (ended.json["steps"], ended.json["stages"]) == (0, [])
-    found, before = parameters(tmp_path / "out"), parameters(checkpoint_folder)
-    assert all(torch.equal(value, before[name]) for name, value in found.items())
+    actual, before = parameters(tmp_path / "out"), parameters(checkpoint_folder)
+    assert all(torch.equal(value, before[name]) for name, value in actual.items())
     refused(atdp("harden", checkpoint_folder, *options, "--recipe", "base", "--epochs", 1), "has no stage")
 
 
@@ -315,9 +315,9 @@ def test_a_stage_stops_where_its_canaries_are_clean_and_spends_all_the_same(
     lengths = [len(document(tmp_path / f"{name}.private")["stages"][0]["perplexities"]) for name in stages]
     assert lengths == [1, 3]
     assert watched("unwatched").code == 0
-    found = {name: parameters(tmp_path / name) for name in ("early", "late", "unwatched")}
-    assert all(torch.equal(value, found["late"][name]) for name, value in found["unwatched"].items())
-    assert not any(torch.equal(value, found["late"][name]) for name, value in found["early"].items())
+    actual = {name: parameters(tmp_path / name) for name in ("early", "late", "unwatched")}
+    assert all(torch.equal(value, actual["late"][name]) for name, value in actual["unwatched"].items())
+    assert not any(torch.equal(value, actual["late"][name]) for name, value in actual["early"].items())
 
     unseen = tmp_path / "early.private" / "canaries_unseen.json"
     whole, rest = (json.loads(path.read_text())["canaries"] for path in (leaky.manifest, unseen))

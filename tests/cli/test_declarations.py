@@ -36,8 +36,8 @@ def groups(command: Callable[..., None]) -> Iterator[type[Options]]:
 
 def twice_in_a_command(*models: type[Options]) -> set[str]:
     """Options that more than one field of a command's models has."""
-    found = [each for model in models for name, _, option in declared(model) for each in flags(name, option)]
-    return {each for each, times in Counter(found).items() if times > 1}
+    actual = [each for model in models for name, _, option in declared(model) for each in flags(name, option)]
+    return {each for each, times in Counter(actual).items() if times > 1}
 
 
 def copied(*models: type[Options]) -> set[str]:

@@ -135,9 +135,9 @@ def test_a_copy_read_again_has_the_decoys_of_its_records(atdp: Atdp, tmp_path: P
     listed = tmp_path / "spans.jsonl"
     listed.write_text(
         "".join(
-            json.dumps({"id": record.id, "spans": [{"start": s.start, "end": s.end, "label": s.label} for s in found]})
+            json.dumps({"id": record.id, "spans": [{"start": s.start, "end": s.end, "label": s.label} for s in actual]})
             + "\n"
-            for record, found in zip(records, spans, strict=True)
+            for record, actual in zip(records, spans, strict=True)
         )
     )
     ended = atdp(
@@ -149,7 +149,7 @@ def test_a_copy_read_again_has_the_decoys_of_its_records(atdp: Atdp, tmp_path: P
     assert copy.name == f"epoch-1{''.join(path.suffixes)}"
     choose = uniformly(integer_draws(insecure_stream(3, "decoys of epoch 1 of stage 0")))
     expected = [
-        (record.id, decoy(record.text, found, choose).text) for record, found in zip(records, spans, strict=True)
+        (record.id, decoy(record.text, actual, choose).text) for record, actual in zip(records, spans, strict=True)
     ]
     assert [(record.id, record.text) for record in read_records(copy, unit=unit)] == expected
     assert any("\n" in text for _, text in expected)
@@ -285,13 +285,13 @@ def test_what_the_ledger_of_the_copies_claims(atdp: Atdp, mail: Path, tmp_path: 
         ended = atdp(
             "decoy", mail, "-o", tmp_path / "out", "--epochs", 1, "--recipe", recipe, "--force", "--json", *given
         )
-        found = {one["scope"]: one["epsilon"] for one in ended.json["guarantees"]}
-        assert found.keys() == expected.keys()
+        actual = {one["scope"]: one["epsilon"] for one in ended.json["guarantees"]}
+        assert actual.keys() == expected.keys()
         for scope, epsilon in expected.items():
             if isinstance(epsilon, int) and epsilon:
-                assert 2 < found[scope] <= epsilon
+                assert 2 < actual[scope] <= epsilon
             else:
-                assert found[scope] == epsilon
+                assert actual[scope] == epsilon
         accounted = atdp("account", tmp_path / "out", "--json")
         assert accounted.json["guarantees"] == ended.json["guarantees"]
         assumed = " ".join(one for each in ended.json["guarantees"] for one in each["assumptions"])

@@ -178,9 +178,9 @@ def test_redacted_text_with_stable_masks_gives_a_selective_guarantee(
     options = ["--data", corpus, "--recipe", "redacted+atdp", "--epochs", "1", "--prior", "public", "--json"]
     ended = atdp("harden", checkpoint_folder, *options, "-o", tmp_path / "o", "--tier", "low-entity")
     assert ended.code == 0, ended.err
-    found = {entry["scope"]: entry for entry in ended.json["guarantees"]}
-    assert found["selective"]["adjacency"] == "replace-one"
-    assert found["end_to_end"]["epsilon"] == "inf"
+    actual = {entry["scope"]: entry for entry in ended.json["guarantees"]}
+    assert actual["selective"]["adjacency"] == "replace-one"
+    assert actual["end_to_end"]["epsilon"] == "inf"
     high = ["--tier", "high-contextual", "--dry-run"]
     contextual = atdp("harden", checkpoint_folder, *options, "-o", tmp_path / "p", *high).json
     assert "selective" not in scopes(contextual)
@@ -298,9 +298,7 @@ def test_all_records_of_a_user_are_one_privacy_unit(
     assert "End to end, for each user: ε = " in ended.err
 
 
-def test_the_dtype_is_kept_unless_told_otherwise(
-    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
-) -> None:
+def test_the_dtype_is_kept_by_default(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
     half = tmp_path / "half"
     model = AutoModelForCausalLM.from_pretrained(checkpoint_folder, dtype=torch.float16)
     model.save_pretrained(half)

@@ -29,9 +29,9 @@ def weighed(tokenizer: PreTrainedTokenizerFast, text: str) -> tuple[torch.Tensor
     """A record's tokens, and the weight of each in its loss: 1 if flagged or a function word, else w; shape [T]."""
     common = set(files("atdp_cli.text.detection").joinpath("function_words.txt").read_text().split())
     marked = [False] * len(text)
-    found = [found.span() for found in SECRET.finditer(text)]
-    found += [word.span() for word in re.finditer("[a-z]+", text) if word.group() in common]
-    for start, end in found:
+    actual = [actual.span() for actual in SECRET.finditer(text)]
+    actual += [word.span() for word in re.finditer("[a-z]+", text) if word.group() in common]
+    for start, end in actual:
         marked[start:end] = [True] * (end - start)
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
     weights, at = [0.0], 0
@@ -67,14 +67,14 @@ def test_the_papers_mechanism_is_that_of_an_independent_loop(
     texts = lines[:RECORDS]
     (tmp_path / "corpus.txt").write_text("\n".join(texts) + "\n")
     rows = [
-        {"id": str(number), "spans": [_span(found) for found in SECRET.finditer(text)]}
+        {"id": str(number), "spans": [_span(actual) for actual in SECRET.finditer(text)]}
         for number, text in enumerate(texts, 1)
     ]
     (tmp_path / "spans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     data = ["--data", tmp_path / "corpus.txt", "--spans", tmp_path / "spans.jsonl", "-o", tmp_path / "out"]
     options = ["--recipe", "atdp", "--insecure-seed", SEED, "--epochs", EPOCHS, "--threads", 1, "-q"]
     assert atdp("harden", checkpoint_folder, *data, *options).code == 0
-    found = dict(AutoModelForCausalLM.from_pretrained(tmp_path / "out").named_parameters())
+    actual = dict(AutoModelForCausalLM.from_pretrained(tmp_path / "out").named_parameters())
 
     model = AutoModelForCausalLM.from_pretrained(checkpoint_folder).eval()
     before = {name: value.detach().clone() for name, value in model.named_parameters()}
@@ -101,11 +101,11 @@ def test_the_papers_mechanism_is_that_of_an_independent_loop(
     after = {name: value.detach() for name, value in model.named_parameters()}
     moved, apart = (
         {name: float((value - other[name].detach()).abs().max()) for name, value in after.items()}
-        for other in (before, found)
+        for other in (before, actual)
     )
     assert min(moved.values()) > 100 * CLOSE
     assert max(apart.values()) < CLOSE, apart
 
 
-def _span(found: re.Match[str]) -> dict[str, object]:
-    return {"start": found.start(), "end": found.end(), "label": "NAME", "source": "ner"}
+def _span(actual: re.Match[str]) -> dict[str, object]:
+    return {"start": actual.start(), "end": actual.end(), "label": "NAME", "source": "ner"}

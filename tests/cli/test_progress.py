@@ -54,11 +54,11 @@ def test_every_event_is_one_line_of_valid_json(event: Event) -> None:
     line = event_line(event)
     assert line.isascii()
     assert len(line.splitlines()) == 1
-    found = json.loads(line, parse_constant=never)
-    assert found.pop("event") in NAMES
-    assert found.pop("schema_version") == 1
-    assert set(found) == {field.name for field in fields(event)}
-    for name, value in found.items():
+    actual = json.loads(line, parse_constant=never)
+    assert actual.pop("event") in NAMES
+    assert actual.pop("schema_version") == 1
+    assert set(actual) == {field.name for field in fields(event)}
+    for name, value in actual.items():
         was = getattr(event, name)
         if isinstance(was, float) and not math.isfinite(was):
             assert value == (None if math.isnan(was) else "inf")
@@ -74,34 +74,34 @@ def test_the_names_of_events() -> None:
 def test_harden_tells_every_step_in_its_order(harden: Harden) -> None:
     asked = ("--recipe", "atdp", "--epochs", 2, "--json", *LOW)
     plain = harden(*asked, out="plain")
-    told = harden(*asked, "--progress", "json")
-    assert (plain.code, told.code) == (0, 0)
-    for answer in (plain.json, told.json):
+    reported = harden(*asked, "--progress", "json")
+    assert (plain.code, reported.code) == (0, 0)
+    for answer in (plain.json, reported.json):
         assert set(answer) == set(plain.json)
         assert answer["guarantees"] == plain.json["guarantees"]
         assert answer["perplexity"] == plain.json["perplexity"]
-    found = [event for event in events(told) if event["event"] != "records_read"]
-    started, steps = found[0], [event for event in found if event["event"] == "step_done"]
-    ends = [at for at, event in enumerate(found) if event["event"] == "epoch_done"]
+    actual = [event for event in events(reported) if event["event"] != "records_read"]
+    started, steps = actual[0], [event for event in actual if event["event"] == "step_done"]
+    ends = [at for at, event in enumerate(actual) if event["event"] == "epoch_done"]
     assert started == {"event": "stage_started", "schema_version": 1, "stage": "atdp", "steps": 8}
     assert all(one["step"] < two["step"] for one, two in pairwise(steps))
-    assert {step["steps"] for step in steps} == {told.json["steps"]} == {8}
-    assert [(found[at]["epoch"], found[at - 1]["step"]) for at in ends] == [(1, 4), (2, 8)]
-    assert found[ends[-1]]["all_tokens"] == pytest.approx(told.json["perplexity"]["after"]["all"], rel=1e-3)
+    assert {step["steps"] for step in steps} == {reported.json["steps"]} == {8}
+    assert [(actual[at]["epoch"], actual[at - 1]["step"]) for at in ends] == [(1, 4), (2, 8)]
+    assert actual[ends[-1]]["all_tokens"] == pytest.approx(reported.json["perplexity"]["after"]["all"], rel=1e-3)
 
 
 def test_detect_and_redact_tell_how_many_records(atdp: Atdp, corpus: Path, tmp_path: Path) -> None:
     plain = atdp("detect", corpus, *LOW)
-    told = atdp("detect", corpus, *LOW, "--progress", "json")
-    assert told.out == plain.out
-    assert events(told)[-1] == {
+    reported = atdp("detect", corpus, *LOW, "--progress", "json")
+    assert reported.out == plain.out
+    assert events(reported)[-1] == {
         "event": "records_read",
         "schema_version": 1,
         "task": "detect",
         "done": 200,
         "total": 200,
     }
-    done = [event["done"] for event in events(told)]
+    done = [event["done"] for event in events(reported)]
     assert done == sorted(set(done))
     redacted = atdp("redact", corpus, *LOW, "-o", tmp_path / "out.txt", "--progress", "json")
     assert (redacted.code, redacted.out) == (0, "")
@@ -110,9 +110,9 @@ def test_detect_and_redact_tell_how_many_records(atdp: Atdp, corpus: Path, tmp_p
 
 def test_an_audit_tells_how_many_nodes(atdp: Atdp, leaky: Leaky) -> None:
     plain = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest)
-    told = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, "--progress", "json")
-    assert (told.code, told.out) == (plain.code, plain.out) == (1, plain.out)
-    scored = [event for event in events(told) if event["event"] == "nodes_scored"]
+    reported = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, "--progress", "json")
+    assert (reported.code, reported.out) == (plain.code, plain.out) == (1, plain.out)
+    scored = [event for event in events(reported) if event["event"] == "nodes_scored"]
     assert 0 < scored[-1]["done"] <= scored[-1]["total"]
     assert {event["model"] for event in scored} == {str(leaky.model)}
     as_json = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, "--progress", "json", "--json")
@@ -145,22 +145,22 @@ class Clock:
         return self.now
 
 
-def test_a_count_is_told_ten_times_a_second_and_its_last_always() -> None:
+def test_a_count_is_reported_ten_times_a_second_and_its_last_always() -> None:
     lines: list[str] = []
     clock = Clock()
-    told = EventLines(lines.append, clock)
+    reported = EventLines(lines.append, clock)
     for done in range(1, 1001):
         clock.now = done / 1000
-        told.tell(read(done, 1000))
+        reported.tell(read(done, 1000))
     assert 10 <= len(lines) <= 12
     assert [rows(lines)[at]["done"] for at in (0, -1)] == [1, 1000]
-    told.flush()
+    reported.flush()
     assert rows(lines)[-1]["done"] == 1000
 
 
-def test_what_waits_is_told_before_what_follows_it() -> None:
+def test_what_waits_is_reported_before_what_follows_it() -> None:
     lines: list[str] = []
-    told = EventLines(lines.append, Clock())
+    reported = EventLines(lines.append, Clock())
     step = StepDone(stage="a", step=1, steps=9, noise_multiplier=math.inf, tokens=4)
     for event in (
         read(1),
@@ -173,7 +173,7 @@ def test_what_waits_is_told_before_what_follows_it() -> None:
         EpochDone(stage="a", epoch=1, epochs=1, all_tokens=math.nan, sensitive=None, other=2.5),
         FellBack(what="engine", reason="loop"),
     ):
-        told.tell(event)
+        reported.tell(event)
     names = [(row["event"], row.get("done")) for row in rows(lines)]
     assert names == [
         ("records_read", 1),

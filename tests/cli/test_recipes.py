@@ -26,8 +26,8 @@ UNUSUAL = {
 
 def events(folder: Path) -> Any:
     """What a run spent, whatever it was called."""
-    found = json.loads((folder / "privacy_ledger.json").read_text())
-    return found["records"], found["delta"], [event | {"run": None} for event in found["events"]]
+    actual = json.loads((folder / "privacy_ledger.json").read_text())
+    return actual["records"], actual["delta"], [event | {"run": None} for event in actual["events"]]
 
 
 def plan(ended: Ended) -> Any:
@@ -114,8 +114,8 @@ def test_options_of_the_file_apply_where_the_command_line_is_silent(
     # A default that is spelled out is said all the same.
     given = ["--tier", "high-contextual", "--unit", "line", "--style", "label", "--max-windows-per-unit", "8"]
     given += ["--jitter-seed", "0", "--delta", "1e-6", "--lora-rank", "3"]
-    found = written(atdp, checkpoint_folder, corpus, tmp_path / "o", "--recipe", file, *given)
-    assert list(found.values()) == ["high-contextual", "line", "label", 8, 0, 3, 1e-6]
+    actual = written(atdp, checkpoint_folder, corpus, tmp_path / "o", "--recipe", file, *given)
+    assert list(actual.values()) == ["high-contextual", "line", "label", 8, 0, 3, 1e-6]
 
 
 def test_settings_act_on_a_file_as_on_a_name(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:

@@ -55,9 +55,13 @@ def test_harden_writes_all_renderings(atdp: Atdp, out: Path) -> None:
         schema(name).validate(document)
         page = page_of((folder / "privacy_report.html").read_text())
         assert len(page.numbers) > 20
-        for path, _, told in page.numbers:
+        for path, _, reported in page.numbers:
             meant = at(document, path)
-            assert close(told, meant) if isinstance(meant, int | float) else told == ("–" if meant is None else "∞")
+            assert (
+                close(reported, meant)
+                if isinstance(meant, int | float)
+                else reported == ("–" if meant is None else "∞")
+            )
         for option, file in (("--html", "privacy_report.html"), ("--json", "privacy_report.json")):
             assert atdp("report", folder, option).out == (folder / file).read_text()
     card = (out / "README.md").read_text()
@@ -68,14 +72,14 @@ def test_harden_writes_all_renderings(atdp: Atdp, out: Path) -> None:
 
 def test_the_card_is_one_that_the_hub_reads(out: Path) -> None:
     card = ModelCard((out / "README.md").read_text(), ignore_metadata_errors=False)
-    told = card.data.to_dict()  # type: ignore[no-untyped-call]
-    assert told["library_name"] == "transformers"
-    assert told["pipeline_tag"] == "text-generation"
-    assert told["tags"] == ["atdp"], "no guarantee holds, so the card claims none"
+    reported = card.data.to_dict()  # type: ignore[no-untyped-call]
+    assert reported["library_name"] == "transformers"
+    assert reported["pipeline_tag"] == "text-generation"
+    assert reported["tags"] == ["atdp"], "no guarantee holds, so the card claims none"
     assert "AutoModelForCausalLM" in card.text
 
 
-def test_the_command_line_is_told_with_and_without_paths(out: Path, leaky: Leaky) -> None:
+def test_the_command_line_is_reported_with_and_without_paths(out: Path, leaky: Leaky) -> None:
     public = json.loads((out / "privacy_report.json").read_text())["command"]
     expected = "atdp harden MODEL --data DATA --manifest MANIFEST --epochs 1 --output OUTPUT --insecure-seed 1 --quiet"
     assert sorted(public) == sorted(expected.split())
@@ -93,12 +97,12 @@ def test_audits_go_into_both_reports(atdp: Atdp, out: Path) -> None:
     assert private["public"] == public
     schema("privacy_report.schema.json").validate(public)
     assert [one["of"] for one in public["audits"]] == ["after", "before", "other"]
-    for entry, found in zip(audits, public["audits"], strict=True):
-        assert entry["verdict"] == found["verdict"]
-        assert entry["combined"]["mean_exposure"] == found["mean"]
-        low, high = found["mean_interval"]
-        assert low <= found["mean"] <= high
-        assert found["extraction"]["greedy"] == sum(one["greedy"] for one in entry["extraction"])
+    for entry, actual in zip(audits, public["audits"], strict=True):
+        assert entry["verdict"] == actual["verdict"]
+        assert entry["combined"]["mean_exposure"] == actual["mean"]
+        low, high = actual["mean_interval"]
+        assert low <= actual["mean"] <= high
+        assert actual["extraction"]["greedy"] == sum(one["greedy"] for one in entry["extraction"])
     assert public["audits"][2]["mean_ratio"] is None, "the base's ratio to itself says nothing"
     assert "audit" in public["summary"]["audit"]
     assert public["summary"]["audit"] in (out / "README.md").read_text()

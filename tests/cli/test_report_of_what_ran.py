@@ -39,7 +39,7 @@ def prose(html: str) -> str:
     return re.sub(r"<(thead|caption|style)\b.*?</\1>", " ", html, flags=re.DOTALL)
 
 
-def told(text: str) -> set[str]:
+def reported(text: str) -> set[str]:
     """What a text speaks of."""
     return {name for name, words in WORDS.items() if re.search(words, text)}
 
@@ -69,8 +69,8 @@ def test_a_run_publishes_what_it_had_and_nothing_else(
         "terminal": atdp("report", out).out,
     }
     for name, text in renderings.items():
-        assert told(text) <= had, (name, told(text) - had)
-    assert told(renderings["html"]) >= had - {"increment"}
+        assert reported(text) <= had, (name, reported(text) - had)
+    assert reported(renderings["html"]) >= had - {"increment"}
     assert page_of((out / "privacy_report.html").read_text()).numbers
 
     assert (report["engine"] is not None) is (report["engine_check"] is not None) is ("clipping" in had)
@@ -101,4 +101,4 @@ def test_an_earlier_report_is_shown_by_what_its_stages_say(harden: Harden, atdp:
     for option in ("--html", "--markdown", "-v"):
         shown = atdp("report", path, *(() if option == "-v" else (option,)))
         assert shown.code == 0, shown.err
-        assert not told(prose(shown.out)), option
+        assert not reported(prose(shown.out)), option

@@ -34,12 +34,12 @@ def test_a_signal_ends_the_run_after_its_step_and_says_how_to_go_on(
     said = (tmp_path / "log").read_text().splitlines()
     assert said[-2] == "atdp: stopping after this step; once more to stop at once."
     assert f"after step {taken(tmp_path / 'witness')} of {STEPS} of stage dp-sgd" in said[-1]
-    told = said[-1].partition("Resume with: ")[2]
-    assert run(shlex.split(told)[1:]) == 0
+    reported = said[-1].partition("Resume with: ")[2]
+    assert run(shlex.split(reported)[1:]) == 0
     assert steps_of(read_verified(tmp_path / OUT).events) == STEPS
     assert {path.name for path in tmp_path.iterdir()} == {OUT, f"{OUT}.private", "witness", "log"}
     # Once it is over, the same command says so.
-    assert run(shlex.split(told)[1:]) == 0
+    assert run(shlex.split(reported)[1:]) == 0
 
 
 @pytest.mark.ci

@@ -86,9 +86,9 @@ def test_detect_writes_the_same_spans_with_a_queue_as_without(atdp: Atdp, corpus
     plain = atdp("detect", corpus, *LOW)
     ended = atdp("detect", corpus, *LOW, "-o", spans, "--json", "--review", path, "--sample", "0.1")
     assert spans.read_text() == plain.out
-    told = ended.json["review"]
+    reported = ended.json["review"]
     strata = [row["stratum"] for row in rows(path)]
-    assert told == {
+    assert reported == {
         "queue": str(path),
         "flagged": strata.count("flagged"),
         "unflagged": strata.count("unflagged"),
@@ -120,7 +120,7 @@ def test_detect_refuses_what_cannot_be_queued(atdp: Atdp, corpus: Path, tmp_path
 def test_a_whole_review_writes_queue_and_lists(answer: Answer, atdp: Atdp, queue: Path, tmp_path: Path) -> None:
     ended = answer(queue, "--json", typed="d 1\nk\nk\nm BLUE box\nk\ns\nk\n")
     assert ended.code == 0
-    found = rows(queue)
+    actual = rows(queue)
     assert decisions(queue) == [
         KEPT | {"drop": [{"start": 5, "end": 28}]},
         KEPT,
@@ -144,7 +144,7 @@ def test_a_whole_review_writes_queue_and_lists(answer: Answer, atdp: Atdp, queue
     corrected = [json.loads(line) for line in atdp(*command[1:]).out.splitlines()]
     assert corrected[0]["spans"] == []
     assert [(span["label"], span["start"]) for span in corrected[1]["spans"]] == [("DENY", 18)]
-    assert len(corrected[3]["spans"]) == len(found[4]["spans"])  # type: ignore[arg-type]
+    assert len(corrected[3]["spans"]) == len(actual[4]["spans"])  # type: ignore[arg-type]
 
 
 def test_the_screen(answer: Answer, queue: Path) -> None:

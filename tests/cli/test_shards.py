@@ -20,16 +20,16 @@ def mail(tmp_path: Path) -> Path:
 def test_spans_and_redacted_parts_join_to_those_of_the_whole(atdp: Atdp, mail: Path, tmp_path: Path) -> None:
     whole, spans = tmp_path / "whole.txt", atdp("detect", mail).out
     assert atdp("redact", mail, "-o", whole).code == 0
-    found, redacted, counts = "", "", 0
+    actual, redacted, counts = "", "", 0
     for number in (1, 2, 3):
         part, of = tmp_path / f"{number}.txt", ("--shard", f"{number}/3")
         listed = tmp_path / f"{number}.jsonl"
         counts += atdp("detect", mail, "-o", listed, *of, "--json").json["records"]
-        found += listed.read_text()
+        actual += listed.read_text()
         assert atdp("redact", mail, "-o", part, "--spans", listed, *of).code == 0
         redacted += part.read_text()
-    assert (found, redacted, counts) == (spans, whole.read_text(), 4)
-    assert [json.loads(line)["id"] for line in found.splitlines()] == ["1", "3", "4", "5"]
+    assert (actual, redacted, counts) == (spans, whole.read_text(), 4)
+    assert [json.loads(line)["id"] for line in actual.splitlines()] == ["1", "3", "4", "5"]
 
 
 def test_pseudonyms_of_all_parts_are_those_of_the_whole(atdp: Atdp, mail: Path, tmp_path: Path) -> None:

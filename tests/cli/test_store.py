@@ -90,7 +90,7 @@ def test_a_store_that_does_not_look_private_is_refused(atdp: Atdp, corpus_file: 
     assert [file.name for file in tmp_path.iterdir()] == ["mail.txt"]
 
 
-def test_a_store_that_cannot_be_used_is_told_and_done_without(atdp: Atdp, corpus_file: Path, tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_used_is_reported_and_not_used(atdp: Atdp, corpus_file: Path, tmp_path: Path) -> None:
     (tmp_path / "mail.txt.private").write_text("a file")
     ended = atdp("detect", corpus_file, "--json")
     assert ended.code == 0

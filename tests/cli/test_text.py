@@ -30,9 +30,9 @@ def test_detect_writes_one_line_a_record(atdp: Atdp, corpus_file: Path) -> None:
     rows = [json.loads(line) for line in ended.out.splitlines()]
     assert [row["id"] for row in rows] == ["1", "3", "4"]
     lines = {str(number): line for number, line in enumerate(TEXT.splitlines(), start=1)}
-    found = {(lines[row["id"]][s["start"] : s["end"]], s["label"]) for row in rows for s in row["spans"]}
-    assert ("emma.clarke@example.org", "EMAIL") in found
-    assert any(text == "48213377" for text, _ in found)
+    actual = {(lines[row["id"]][s["start"] : s["end"]], s["label"]) for row in rows for s in row["spans"]}
+    assert ("emma.clarke@example.org", "EMAIL") in actual
+    assert any(text == "48213377" for text, _ in actual)
     assert all(set(span) == {"start", "end", "label", "source", "confidence"} for row in rows for span in row["spans"])
 
 

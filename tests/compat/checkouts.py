@@ -40,11 +40,11 @@ def checkout(commit: str | None) -> Iterator[Path]:
 def check_imported(root: Path, place: Path) -> None:
     """End the program if a command that runs in `place` would take the package from elsewhere than `root`."""
     code = "import atdp_cli; print(atdp_cli.__path__[0])"
-    found = subprocess.run(
+    actual = subprocess.run(
         [sys.executable, "-c", code], env=environment(root), cwd=place, capture_output=True, text=True, check=True
     )
-    if Path(found.stdout.strip()).resolve() != (root / "atdp_cli").resolve():
-        raise SystemExit(f"{found.stdout.strip()} would be run, not {root / 'atdp_cli'}")
+    if Path(actual.stdout.strip()).resolve() != (root / "atdp_cli").resolve():
+        raise SystemExit(f"{actual.stdout.strip()} would be run, not {root / 'atdp_cli'}")
 
 
 def environment(root: Path) -> dict[str, str]:

@@ -22,8 +22,8 @@ def planned(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Of `harden --dry-run --json`."""
     names = ("name", "text", "mechanism", "epochs", "steps", "batch", "sampling_rate", "clip_norm", "noise_multipliers")
     stages = [{name: stage[name] for name in names} for stage in answer["stages"]]
-    told = {name: answer[name] for name in ("recipe", "steps", "insecure_seed")}
-    return told | {"stages": stages, "guarantees": guarantees(answer)}
+    reported = {name: answer[name] for name in ("recipe", "steps", "insecure_seed")}
+    return reported | {"stages": stages, "guarantees": guarantees(answer)}
 
 
 def audited(answer: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -124,17 +124,17 @@ def compare(old: Path, new: Path, folder: Path) -> bool:
         place.mkdir()
         check_imported(root, place)
     print(_row("run", *PARTS))
-    told: list[str] = []
+    reported: list[str] = []
     with ThreadPoolExecutor(len(sides)) as pool:
         for run in RUNS:
             before, after = pool.map(lambda side, run=run: results(run, *side), sides)
             if not before["weights"]:
                 raise SystemExit(f"{run.name} wrote no weights.")
-            found = {part: _both_ways(before[part], after[part]) for part in PARTS}
-            print(_row(run.name, *("DIFFERENT" if found[part] else "same" for part in PARTS)), flush=True)
-            told += [f"{run.name}, {part}{one}" for part in PARTS for one in found[part][:3]]
-    print("".join(f"\n{one}" for one in told))
-    return not told
+            actual = {part: _both_ways(before[part], after[part]) for part in PARTS}
+            print(_row(run.name, *("DIFFERENT" if actual[part] else "same" for part in PARTS)), flush=True)
+            reported += [f"{run.name}, {part}{one}" for part in PARTS for one in actual[part][:3]]
+    print("".join(f"\n{one}" for one in reported))
+    return not reported
 
 
 def _both_ways(before: Any, after: Any) -> list[str]:

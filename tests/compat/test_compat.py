@@ -93,13 +93,13 @@ def test_there_are_files_to_read() -> None:
 
 @pytest.mark.parametrize("ledger", LEDGERS)
 def test_a_ledger_is_read_and_has_the_same_epsilon(atdp: Atdp, place: Path, expected: Any, ledger: str) -> None:
-    found = figures.accounted(atdp(account(place, ledger)).json)
-    assert not figures.differences(expected["account"][ledger], found, absolute=EXACT)
+    actual = figures.accounted(atdp(account(place, ledger)).json)
+    assert not figures.differences(expected["account"][ledger], actual, absolute=EXACT)
 
 
 def test_ledgers_are_put_together(atdp: Atdp, place: Path, expected: Any) -> None:
-    found = figures.accounted(atdp(account(place, *LEDGERS)).json)
-    assert not figures.differences(expected["together"], found, absolute=EXACT)
+    actual = figures.accounted(atdp(account(place, *LEDGERS)).json)
+    assert not figures.differences(expected["together"], actual, absolute=EXACT)
 
 
 def test_a_changed_ledger_is_noticed(atdp: Atdp, place: Path) -> None:
@@ -112,8 +112,8 @@ def test_a_changed_ledger_is_noticed(atdp: Atdp, place: Path) -> None:
 
 
 def test_a_recipe_file_plans_the_same_run(atdp: Atdp, place: Path, expected: Any) -> None:
-    found = figures.planned(atdp(words(AGAIN, place)).json)
-    assert not figures.differences(expected["plan"], found, absolute=EXACT)
+    actual = figures.planned(atdp(words(AGAIN, place)).json)
+    assert not figures.differences(expected["plan"], actual, absolute=EXACT)
 
 
 def test_manifest_and_baseline_are_read(
@@ -157,10 +157,10 @@ def test_an_audit_is_put_into_the_reports(atdp: Atdp, place: Path) -> None:
 
 def test_a_run_that_is_over_is_known_to_be(atdp: Atdp, place: Path, expected: Any) -> None:
     files = {path: path.read_bytes() for path in place.glob("out*/*")}
-    told = atdp([*words(HARDEN, place), "--resume"]).json
+    reported = atdp([*words(HARDEN, place), "--resume"]).json
     report = json.loads((place / "out.private" / "privacy_report.json").read_text(encoding="utf-8"))
-    assert told["steps"] == expected["plan"]["steps"]
-    assert not figures.differences(report["perplexity"], told["perplexity"])
+    assert reported["steps"] == expected["plan"]["steps"]
+    assert not figures.differences(report["perplexity"], reported["perplexity"])
     assert {path: path.read_bytes() for path in place.glob("out*/*")} == files
 
 
@@ -181,19 +181,19 @@ def test_an_interrupted_run_is_resumed(atdp: Atdp, place: Path, expected: Any, n
     assert first["step"] == gone_on["step"] + 1, "it went on from its saved state"
     assert (first["stage"] == FIRST_STAGE) == (name == STOPPED)
 
-    found = figures.finished(out)
+    actual = figures.finished(out)
     if name in RELEASES_ANEW:
-        released = found.pop("released")
+        released = actual.pop("released")
         assert [share is None for share, _ in released] == [share is None for share, _ in then["finished"]["released"]]
         assert all(share is None or 0 <= share <= 1 for share, _ in released)
         del then["finished"]["released"]
-    assert not figures.differences(then["finished"], found, absolute=EXACT)
-    assert ended.json["steps"] == then["steps"] == sum(found["steps in the plan"])
-    spent = found["steps in the plan"][-1] + gone_on["again"]
-    assert found["steps in the ledger"] == found["steps in the journal"] == spent
-    assert found["repeated steps"] == gone_on["again"]
+    assert not figures.differences(then["finished"], actual, absolute=EXACT)
+    assert ended.json["steps"] == then["steps"] == sum(actual["steps in the plan"])
+    spent = actual["steps in the plan"][-1] + gone_on["again"]
+    assert actual["steps in the ledger"] == actual["steps in the journal"] == spent
+    assert actual["repeated steps"] == gone_on["again"]
     assert (gone_on["again"] > 0) == (name == KILLED)
-    assert found["interruptions"] == run_before["sessions"]
+    assert actual["interruptions"] == run_before["sessions"]
     measured = [then["measured"], figures.measured(out)]
     if name in RELEASES_ANEW:
         measured = [{"before": one["perplexity"]["before"], "first stage": one["epochs"][0]} for one in measured]

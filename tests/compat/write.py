@@ -132,7 +132,7 @@ def _resumed(folder: Path, root: Path, name: str) -> dict[str, Any]:
     if (gone_on["stage"], gone_on["again"] > 0) != ((1, False) if name == STOPPED else (2, True)):
         raise SystemExit(f"{name}.partial is not where it should be: {gone_on}")
     out = folder / "resumed"
-    found = {
+    actual = {
         "gone on": gone_on,
         "steps": json.loads(done.stdout)["steps"],
         "finished": figures.finished(out),
@@ -140,7 +140,7 @@ def _resumed(folder: Path, root: Path, name: str) -> dict[str, Any]:
     }
     shutil.rmtree(out)
     shutil.rmtree(folder / "resumed.private")
-    return found
+    return actual
 
 
 def _clear(folder: Path) -> None:

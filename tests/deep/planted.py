@@ -132,8 +132,8 @@ def audited(
     training = ("--epochs", EPOCHS, "--learning-rate", LEARNING_RATE, "--set", "dp-sgd.optimizer=sgd")
     with broken(engine, noise):
         atdp("harden", base, *data, *privacy, *training, "--insecure-seed", seed, "-o", model, "-q")
-    found = atdp("audit-canary", model, "--manifest", manifest, "--reference", base, "--json", "-q", allowed=(0, 1, 4))
-    [entry] = json.loads(found)["models"]
+    actual = atdp("audit-canary", model, "--manifest", manifest, "--reference", base, "--json", "-q", allowed=(0, 1, 4))
+    [entry] = json.loads(actual)["models"]
     return {
         one["method"]: Bound(epsilon=one["epsilon"], claim=one["claim"], finding=one["finding"])
         for one in entry["epsilon"]

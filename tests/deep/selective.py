@@ -115,8 +115,8 @@ def make_world(lines: Sequence[str], pipeline: Any, folder: Path) -> World:
 
 def flagged(texts: Sequence[str], pipeline: Any) -> tuple[FlaggedRecord, ...]:
     """Records as `atdp harden --tier low-entity` flags them."""
-    found = detect_records([Record(str(line), text) for line, text in enumerate(texts)], pipeline=pipeline)
-    return tuple(FlaggedRecord(one.record, at_tier(one.spans, Tier.LOW_ENTITY)) for one in found)
+    actual = detect_records([Record(str(line), text) for line, text in enumerate(texts)], pipeline=pipeline)
+    return tuple(FlaggedRecord(one.record, at_tier(one.spans, Tier.LOW_ENTITY)) for one in actual)
 
 
 def _hidden(record: FlaggedRecord) -> tuple[str, tuple[decoys.Shape, ...]]:

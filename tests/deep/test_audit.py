@@ -155,8 +155,8 @@ def verdicts(atdp: Atdp, model: Path, world: World) -> tuple[int, dict[str, Any]
     """How the audit by log p alone ends, and what the one with the base model as reference finds."""
     alone = atdp("audit-canary", model, "--manifest", world.manifest, "-q")
     entry = atdp("audit-canary", model, "--manifest", world.manifest, "--reference", world.base, "--json").json
-    found: dict[str, Any] = entry["models"][0]
-    return alone.code, found
+    actual: dict[str, Any] = entry["models"][0]
+    return alone.code, actual
 
 
 @pytest.mark.deep
@@ -165,16 +165,16 @@ def test_a_quarter_of_the_way_is_hidden_from_log_p_and_not_from_the_ratio(
 ) -> None:
     """Twenty canaries. The base model's own taste for names outweighs what is left of the canaries in log p."""
     assert verdicts(atdp, world.base, world)[0] == 0
-    code, found = verdicts(atdp, world.tuned, world)
-    assert (code, found["verdict"]) == (1, "FAIL")
+    code, actual = verdicts(atdp, world.tuned, world)
+    assert (code, actual["verdict"]) == (1, "FAIL")
     base, tuned = (AutoModelForCausalLM.from_pretrained(folder) for folder in (world.base, world.tuned))
     target = tuned.state_dict()
     base.load_state_dict({name: weight + 0.25 * (target[name] - weight) for name, weight in base.state_dict().items()})
-    code, found = verdicts(atdp, saved(base, world.base, tmp_path / "quarter"), world)
+    code, actual = verdicts(atdp, saved(base, world.base, tmp_path / "quarter"), world)
     assert code == 0, "log p alone passes it"
-    assert found["verdict"] == "FAIL"
-    assert all("ratio" in reason for reason in found["reasons"])
-    assert found["combined"]["mean_exposure_ratio"] > found["combined"]["mean_exposure"] + 1
+    assert actual["verdict"] == "FAIL"
+    assert all("ratio" in reason for reason in actual["reasons"])
+    assert actual["combined"]["mean_exposure_ratio"] > actual["combined"]["mean_exposure"] + 1
 
 
 @pytest.mark.deep
@@ -192,8 +192,8 @@ def test_canaries_driven_to_be_the_least_likely_fail(atdp: Atdp, world: World, t
         (4 * kept - forgotten).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-    code, found = verdicts(atdp, saved(model, world.base, tmp_path / "driven"), world)
-    assert (code, found["verdict"]) == (1, "FAIL")
+    code, actual = verdicts(atdp, saved(model, world.base, tmp_path / "driven"), world)
+    assert (code, actual["verdict"]) == (1, "FAIL")
     for score in ("exposure", "exposure_ratio"):
-        assert found["combined"][f"mean_{score}"] < 0.5, "by exposure alone nothing is remembered"
-    assert {"log p" in reason for reason in found["reasons"]} == {True, False}, "both scores tell"
+        assert actual["combined"][f"mean_{score}"] < 0.5, "by exposure alone nothing is remembered"
+    assert {"log p" in reason for reason in actual["reasons"]} == {True, False}, "both scores tell"

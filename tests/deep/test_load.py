@@ -76,7 +76,7 @@ def copies(checkpoint: Path, folder: Path) -> list[Path]:
 
     tensors = load_file(checkpoint / "model.safetensors")
     name = "transformer.wte.weight"
-    found = []
+    actual = []
     for number in range(CHECKPOINTS):
         copy = folder / f"model-{number}"
         copy.mkdir(parents=True)
@@ -85,8 +85,8 @@ def copies(checkpoint: Path, folder: Path) -> list[Path]:
                 os.link(file, copy / file.name)
         changed = tensors | {name: tensors[name] * (math.nan if number in DAMAGED else 1 + number / CHECKPOINTS)}
         save_file(changed, copy / "model.safetensors", metadata={"format": "pt"})
-        found.append(copy)
-    return found
+        actual.append(copy)
+    return actual
 
 
 def test_audit_of_a_thousand_checkpoints(checkpoint_folder: Path, tmp_path: Path) -> None:
@@ -125,9 +125,9 @@ def corpus(tmp_path: Path) -> Path:
             if size >= SIZE:
                 break
             line = f"{text} {number:09d}."
-            found = {"start": len(text) + 1, "end": len(line) - 1, "label": "NUMBER", "source": "pattern"}
+            actual = {"start": len(text) + 1, "end": len(line) - 1, "label": "NUMBER", "source": "pattern"}
             lines.write(f"{line}\n")
-            spans.write(json.dumps({"id": str(number), "spans": [found]}) + "\n")
+            spans.write(json.dumps({"id": str(number), "spans": [actual]}) + "\n")
             size += len(line) + 1
     return path
 

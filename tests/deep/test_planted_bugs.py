@@ -30,19 +30,19 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return checkpoint(tmp_path_factory.mktemp("base") / "model")
 
 
-def refuted(found: dict[str, Bound]) -> set[str]:
+def refuted(actual: dict[str, Bound]) -> set[str]:
     """The games that refute the claim."""
-    assert {"in-out", "rank"} <= set(found)
-    assert all((bound.finding == "refuted") == (bound.epsilon > bound.claim) for bound in found.values())
-    return {game for game, bound in found.items() if bound.finding == "refuted"}
+    assert {"in-out", "rank"} <= set(actual)
+    assert all((bound.finding == "refuted") == (bound.epsilon > bound.claim) for bound in actual.values())
+    return {game for game, bound in actual.items() if bound.finding == "refuted"}
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize(("seed", "windows"), [*((seed, 1) for seed in range(4)), (0, WINDOWS), (1, WINDOWS)])
 def test_a_sound_loop_is_not_refuted(base: Path, seed: int, windows: int, tmp_path: Path) -> None:
-    found = audited(base, tmp_path, seed, windows=windows)
-    assert 0.9 < found["in-out"].claim <= TARGET
-    assert refuted(found) == set()
+    actual = audited(base, tmp_path, seed, windows=windows)
+    assert 0.9 < actual["in-out"].claim <= TARGET
+    assert refuted(actual) == set()
 
 
 @pytest.mark.deep

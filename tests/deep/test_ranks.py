@@ -99,6 +99,6 @@ def test_twenty_canaries_rank_as_by_naive_scoring_of_a_million(
         assert rank_of(double, candidates.lengths, target) == naively
         near = np.count_nonzero(np.abs(expected - expected[target]) <= 2 * BOUND) - 1
         for scores in (single, pruned_single) if target in targets[:5] else (single,):
-            found = rank_of(scores, candidates.lengths, target)
-            assert naively.rank_max - near <= found.rank_min
-            assert found.rank_max <= naively.rank_min + near
+            actual = rank_of(scores, candidates.lengths, target)
+            assert naively.rank_max - near <= actual.rank_min
+            assert actual.rank_max <= naively.rank_min + near

@@ -60,14 +60,14 @@ def test_a_sound_run_is_not_refuted(world: World, seed: int, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("seed", FIRST_IN_CI)
 def test_a_release_without_noise_is_refuted(world: World, seed: int) -> None:
-    found = play_on_release(world, seed, fit=without_noise)
-    assert found.refuted
+    actual = play_on_release(world, seed, fit=without_noise)
+    assert actual.refuted
 
 
 @pytest.mark.parametrize("seed", FIRST_IN_CI)
 def test_a_decoy_that_keeps_a_digit_is_refuted(world: World, seed: int) -> None:
-    found = play_on_decoys(world, seed, decoy_text=keeping_a_digit)
-    assert found.refuted
+    actual = play_on_decoys(world, seed, decoy_text=keeping_a_digit)
+    assert actual.refuted
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_a_decoy_that_keeps_a_digit_is_refuted(world: World, seed: int) -> None:
 )
 def test_the_raw_text_in_one_epoch_is_refuted_by_the_model(world: World, epoch: int, tmp_path: Path) -> None:
     with raw_in_one_epoch(epoch):
-        found = play_on_model(world, epoch, tmp_path)
-    assert any(game.refuted for game in found.values())
+        actual = play_on_model(world, epoch, tmp_path)
+    assert any(game.refuted for game in actual.values())
 
 
 @pytest.mark.deep

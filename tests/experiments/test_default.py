@@ -36,6 +36,6 @@ def test_shares_are_of_the_same_seed_and_intervals_cover_their_mean() -> None:
     ]
     draw, inside = np.random.default_rng(0), 0
     for _ in range(400):
-        found = share(list(np.exp(draw.normal(math.log(1.1), 0.1, 9))), [1.0] * 9)
-        inside += found["low"] <= 1.1 <= found["high"]
+        actual = share(list(np.exp(draw.normal(math.log(1.1), 0.1, 9))), [1.0] * 9)
+        inside += actual["low"] <= 1.1 <= actual["high"]
     assert 0.92 <= inside / 400 <= 0.98  # 95 %, and three standard errors of 400 draws

@@ -89,9 +89,9 @@ def check_guarantees(experiment: Experiment, systems: list[System], rows: tuple[
     for system, row in zip(systems, rows, strict=True):
         nodes = [node for node in nodes_of([system], experiment.seeds) if node.steps == system.steps]
         ledgers = [read_beside(folder_of(experiment, node)) for node in nodes]
-        found = [one for ledger in ledgers if ledger is not None for one in guarantees(ledger)]
-        assert as_float(row.epsilon) == max(one.epsilon or 0 for one in found if one.scope == row.scope)
-        assert as_float(row.epsilon_end_to_end) == max(one.epsilon or 0 for one in found if one.scope == "end_to_end")
+        actual = [one for ledger in ledgers if ledger is not None for one in guarantees(ledger)]
+        assert as_float(row.epsilon) == max(one.epsilon or 0 for one in actual if one.scope == row.scope)
+        assert as_float(row.epsilon_end_to_end) == max(one.epsilon or 0 for one in actual if one.scope == "end_to_end")
 
 
 def test_models_are_attacked_harder(experiment: Experiment, in_this_process: None) -> None:
@@ -150,8 +150,8 @@ def test_the_detector_never_or_always_sees_the_canaries(
     canaries = {str(place): line for place, line in enumerate(lines, 1) if line.startswith("My ID is ")}
     assert len(canaries) == 8
     private = beside(folder_of(experiment, node), PRIVATE)
-    found = [json.loads(line) for line in (private / "spans.jsonl").read_text().splitlines()[: len(lines)]]
-    seen = {one["id"]: one["spans"] for one in found if one["id"] in canaries}
+    actual = [json.loads(line) for line in (private / "spans.jsonl").read_text().splitlines()[: len(lines)]]
+    seen = {one["id"]: one["spans"] for one in actual if one["id"] in canaries}
     covered = sum(
         any(span["start"] <= len("My ID is ") and span["end"] == len(canaries[key]) for span in spans)
         for key, spans in seen.items()
@@ -174,6 +174,6 @@ def _flagged(experiment: Experiment, name: str) -> int:
     [node] = run_nodes(experiment, nodes_of([system_of("base")], 1), workers=1)
     lines = (experiment.folder(1) / "planted.txt").read_text().splitlines()
     private = beside(folder_of(experiment, node), PRIVATE)
-    found = [json.loads(line) for line in (private / "spans.jsonl").read_text().splitlines()[: len(lines)]]
-    starting = [one for one in found if lines[int(one["id"]) - 1].startswith(name)]
+    actual = [json.loads(line) for line in (private / "spans.jsonl").read_text().splitlines()[: len(lines)]]
+    starting = [one for one in actual if lines[int(one["id"]) - 1].startswith(name)]
     return sum(any(span["start"] < len(name) for span in one["spans"]) for one in starting)

@@ -104,5 +104,5 @@ def test_the_tradeoff_has_a_curve_for_each_recipe(sweep: ModuleType) -> None:
     for part in (*sweep.COMPARED, "decoys", "fitted-decoys"):
         assert drawn.count(f">{part}<") == 2
     assert drawn.count("<circle") == 2 * sum(
-        sweep._rate_alone(one) and one.name in {found.recipe for found in rows} for one in systems
+        sweep._rate_alone(one) and one.name in {actual.recipe for actual in rows} for one in systems
     )

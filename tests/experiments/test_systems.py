@@ -27,8 +27,8 @@ def test_each_run_is_made_once_and_after_what_it_goes_on_from() -> None:
 
 
 def test_a_setting_reaches_its_stage_in_every_system_and_no_other() -> None:
-    told = ("no-dp.epochs=5", "atdp.learning-rate=0.001")
-    alone, chained, other = (system_of(recipe, told) for recipe in ("no-dp", "no-dp+atdp", "redacted"))
+    reported = ("no-dp.epochs=5", "atdp.learning-rate=0.001")
+    alone, chained, other = (system_of(recipe, reported) for recipe in ("no-dp", "no-dp+atdp", "redacted"))
     assert chained.steps[0] == alone.steps[0] != system_of("no-dp").steps[0]
     assert chained.steps[1].settings == ("atdp.learning-rate=0.001",)
     assert other == system_of("redacted")

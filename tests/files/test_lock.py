@@ -43,12 +43,12 @@ def holder(folder: Path, *more: str) -> Iterator["subprocess.Popen[str]"]:
         running.stdout.close()
 
 
-def test_a_second_process_is_told_who_has_the_folder(tmp_path: Path) -> None:
+def test_a_second_process_hears_who_has_the_folder(tmp_path: Path) -> None:
     with holder(tmp_path / "o.partial") as running:
-        told = f"in use by process {running.pid} on {os.uname().nodename} since 20"
-        with pytest.raises(UsageError, match=told), locked(tmp_path / "o.partial"):
+        reported = f"in use by process {running.pid} on {os.uname().nodename} since 20"
+        with pytest.raises(UsageError, match=reported), locked(tmp_path / "o.partial"):
             pass
-        with pytest.raises(UsageError, match=told):
+        with pytest.raises(UsageError, match=reported):
             check_free(tmp_path / "o.partial")
     check_free(tmp_path / "o.partial")
 

@@ -87,10 +87,10 @@ def check(read: Callable[[_C], object], case: _C) -> None:
     error = _refusal(read, case)
     if error is None:
         return
-    told = str(error)
-    assert told.isprintable()
-    assert len(told) <= LONGEST
-    assert NUMBER not in told
+    reported = str(error)
+    assert reported.isprintable()
+    assert len(reported) <= LONGEST
+    assert NUMBER not in reported
     assert not any(isinstance(cause, MemoryError) for cause in _causes(error))
 
 

@@ -71,9 +71,9 @@ def audited(model: Path, planted: Planted, reference: Path | None) -> Audit:
     """As `atdp audit-canary` has it."""
     manifest = planted.manifest
     canaries = CanaryTargets(template=manifest.slots(), targets=manifest.targets(), manifest=manifest)
-    [found] = audit_models([model], canaries, AuditRequest(reference=reference), ignore)
-    assert isinstance(found, Audit)
-    return found
+    [actual] = audit_models([model], canaries, AuditRequest(reference=reference), ignore)
+    assert isinstance(actual, Audit)
+    return actual
 
 
 @pytest.mark.parametrize("with_reference", [False, True])
@@ -126,14 +126,14 @@ def test_training_stops_once_the_mean_passes_the_limit(
 
 
 def test_means_are_over_planted_canaries() -> None:
-    found = Exposures(step=1, plain=(1.0, 3.0, 9.0), ratio=(4.0, 0.0, 9.0), planted=(True, True, False))
-    assert found.logs() == {
+    actual = Exposures(step=1, plain=(1.0, 3.0, 9.0), ratio=(4.0, 0.0, 9.0), planted=(True, True, False))
+    assert actual.logs() == {
         "canary_exposure_mean": 2.0,
         "canary_exposure_max": 3.0,
         "canary_exposure_ratio_mean": 2.0,
         "canary_exposure_ratio_max": 4.0,
     }
-    assert found.mean == 2.0
+    assert actual.mean == 2.0
 
 
 def test_an_sft_trainer_logs_it_too(sft: Sft, planted: Planted, checkpoint_folder: Path, tmp_path: Path) -> None:
@@ -162,15 +162,15 @@ def test_a_model_in_half_precision_or_under_autocast_is_scored_in_fp32(loaded: C
     exact = loaded.model(ids).logits
     prepared = Accelerator(mixed_precision="bf16", cpu=True).prepare(deepcopy(loaded.model)).train()
     forward = prepared.forward
-    with as_audited(prepared) as found, torch.no_grad():
-        assert torch.equal(found(ids).logits, exact)
+    with as_audited(prepared) as actual, torch.no_grad():
+        assert torch.equal(actual(ids).logits, exact)
     assert prepared.training
     assert prepared.forward is forward
     AcceleratorState._reset_state(reset_partial_state=True)
     half = deepcopy(loaded.model).to(torch.bfloat16).train()
-    with as_audited(half) as found:
-        assert {parameter.dtype for parameter in found.parameters()} == {torch.float32}
-        assert not found.training
+    with as_audited(half) as actual:
+        assert {parameter.dtype for parameter in actual.parameters()} == {torch.float32}
+        assert not actual.training
     assert half.training
 
 

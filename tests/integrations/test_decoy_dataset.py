@@ -28,7 +28,7 @@ def as_text(text: str) -> dict[str, Any]:
 
 
 def flagged(corpus: Path, spans: Path) -> list[FlaggedRecord]:
-    return [FlaggedRecord(record, found) for record, found in read_spans(spans, read_records(corpus))]
+    return [FlaggedRecord(record, actual) for record, actual in read_spans(spans, read_records(corpus))]
 
 
 @pytest.mark.parametrize("epoch", [0, 3])
@@ -37,10 +37,10 @@ def test_with_one_seed_its_texts_are_those_that_harden_reads(corpus: Path, span_
     release, _ = fit_frequencies(records, 1.0, insecure_stream(1, "release"))
     choose = decoy_choice(Streams(seed=9), 0, f"epoch {epoch + 1}", release)
     expected = tuple(decoy(one.record.text, one.spans, choose).text for one in records)
-    found = DecoyDataset(corpus, span_file, as_text, release=release, seed=9)
-    found.set_epoch(epoch)
-    assert found.texts == expected
-    assert [found[place] for place in range(len(found))] == [{"text": text} for text in expected]
+    actual = DecoyDataset(corpus, span_file, as_text, release=release, seed=9)
+    actual.set_epoch(epoch)
+    assert actual.texts == expected
+    assert [actual[place] for place in range(len(actual))] == [{"text": text} for text in expected]
     choose = decoy_choice(Streams(seed=9), 0, f"epoch {epoch + 1}", None)
     alike = DecoyDataset(corpus, span_file, as_text, equality="record", seed=9)
     alike.set_epoch(epoch)

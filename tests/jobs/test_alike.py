@@ -23,10 +23,10 @@ from atdp_cli.text.redaction.decoys import lists
 from tests.privacy.relations import plain
 
 
-def flag(text: str, *found: tuple[str, str]) -> tuple[str, tuple[Span, ...]]:
+def flag(text: str, *actual: tuple[str, str]) -> tuple[str, tuple[Span, ...]]:
     """A text with these words flagged, each under a label."""
     return text, tuple(
-        Span(text.index(word), text.index(word) + len(word), label, "ner", Tier.LOW_ENTITY) for word, label in found
+        Span(text.index(word), text.index(word) + len(word), label, "ner", Tier.LOW_ENTITY) for word, label in actual
     )
 
 

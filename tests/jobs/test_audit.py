@@ -57,8 +57,8 @@ def test_a_model_is_out_of_memory_before_the_next_one_loads(checkpoint_folder: P
     question = load_request(None, "My ID is 123")
     models = [broken, checkpoint_folder, broken, checkpoint_folder]
     before, alive = models_alive(), []
-    for found in audit_models(models, question, AuditRequest(), lambda _: None):
-        alive.append((type(found), models_alive() - before))
+    for actual in audit_models(models, question, AuditRequest(), lambda _: None):
+        alive.append((type(actual), models_alive() - before))
     assert alive == [(UnfinishedAudit, 0), (Audit, 0)] * 2
 
 
@@ -92,11 +92,11 @@ def bounds(
 def test_wins_are_counted_within_the_rank_that_was_fixed() -> None:
     ranks = (1, 100, 101, 9000)
     targets = [Target(index=rank - 1, repeats=1) for rank in ranks]
-    (found,) = bounds(standings(*ranks), targets, coins=False, games=Games())
-    assert (found.method, found.top, found.guesses, found.correct) == ("rank", math.isqrt(POOL), 4, 2)
-    assert found.confidence == pytest.approx(0.95)
-    assert found.finding == "no-claim"
-    assert found.attainable == rank_attainable(pool=POOL, top=100, canaries=4, delta=found.delta, confidence=0.95)
+    (actual,) = bounds(standings(*ranks), targets, coins=False, games=Games())
+    assert (actual.method, actual.top, actual.guesses, actual.correct) == ("rank", math.isqrt(POOL), 4, 2)
+    assert actual.confidence == pytest.approx(0.95)
+    assert actual.finding == "no-claim"
+    assert actual.attainable == rank_attainable(pool=POOL, top=100, canaries=4, delta=actual.delta, confidence=0.95)
 
 
 def test_the_share_of_a_stratum_is_that_of_the_pool() -> None:
@@ -105,8 +105,8 @@ def test_the_share_of_a_stratum_is_that_of_the_pool() -> None:
     scores = -np.arange(POOL, dtype=np.float64)
     places = [89, 90, 9000 + 9, 9000 + 10]  # 90 and 10 of 100 names
     ranks = [rank_of(scores, lengths, place) for place in places]
-    found = bounds(ranks, [Target(index=place, repeats=1) for place in places], coins=False, games=Games(top=100))
-    assert found[0].correct == 2
+    actual = bounds(ranks, [Target(index=place, repeats=1) for place in places], coins=False, games=Games(top=100))
+    assert actual[0].correct == 2
 
 
 def test_coins_share_the_confidence_with_ranks_and_half_are_guessed() -> None:

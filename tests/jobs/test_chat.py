@@ -41,8 +41,8 @@ def record_of(messages: Sequence[tuple[str, str]]) -> Record:
 
 def flagged(messages: Sequence[tuple[str, str]]) -> FlaggedRecord:
     record = record_of(messages)
-    found = [Span(*match.span(), "PERSON", "ner", Tier.LOW_ENTITY) for match in _FLAGGED.finditer(record.text)]
-    return FlaggedRecord(record, tuple(found))
+    actual = [Span(*match.span(), "PERSON", "ner", Tier.LOW_ENTITY) for match in _FLAGGED.finditer(record.text)]
+    return FlaggedRecord(record, tuple(actual))
 
 
 def corpus() -> list[FlaggedRecord]:
@@ -87,10 +87,10 @@ def test_masked_conversations_are_clipped_as_by_the_loop(named: tuple[str, Check
     norms = oracle(checkpoint.model, examples, 1.0).norms
     clip = float(norms.median()) / 2  # most of them are clipped
     expected = oracle(checkpoint.model, examples, clip)
-    found = clipped_sum(checkpoint.model, examples, clip, tokens=200, positions=True)
-    assert relative(found.gradient, expected.gradient) < TOLERANCE
-    assert norm_error(found, expected) < TOLERANCE
-    assert found.norms[-2:].tolist() == expected.norms[-2:].tolist() == [0, 0]
+    actual = clipped_sum(checkpoint.model, examples, clip, tokens=200, positions=True)
+    assert relative(actual.gradient, expected.gradient) < TOLERANCE
+    assert norm_error(actual, expected) < TOLERANCE
+    assert actual.norms[-2:].tolist() == expected.norms[-2:].tolist() == [0, 0]
 
 
 def test_a_record_has_the_same_windows_and_gradient_beside_any_others(named: tuple[str, Checkpoint]) -> None:
@@ -139,11 +139,11 @@ def test_what_gives_way_is_in_the_contents(named: tuple[str, Checkpoint]) -> Non
 def test_no_span_reaches_into_another_message() -> None:
     record = record_of([("user", "Ask for Emma "), ("assistant", "\n Clarke is out"), ("user", "")])
     over = Span(8, 23, "PERSON", "ner", Tier.LOW_ENTITY)
-    found = correct(Finding(record, (over,), (), ((0, 10), (10, len(record.text)))), (), ())
-    assert [record.text[span.start : span.end] for span in found.spans] == ["Emma", "Clarke"]
-    assert "".join(record.text[slice(*sentence)] for sentence in found.sentences) == record.text
+    actual = correct(Finding(record, (over,), (), ((0, 10), (10, len(record.text)))), (), ())
+    assert [record.text[span.start : span.end] for span in actual.spans] == ["Emma", "Clarke"]
+    assert "".join(record.text[slice(*sentence)] for sentence in actual.sentences) == record.text
     assert [turn.start for turn in record.turns if 0 < turn.start < len(record.text)] == [
-        start for start, _ in found.sentences if start not in (0, 10)
+        start for start, _ in actual.sentences if start not in (0, 10)
     ]
 
 

@@ -34,7 +34,7 @@ def tokenizer(checkpoint_folder: Path) -> Any:
     return load_tokenizer(checkpoint_folder)
 
 
-def found(text: str, name: str, label: str = "PERSON") -> list[Span]:
+def actual(text: str, name: str, label: str = "PERSON") -> list[Span]:
     """Where `name` stands in `text`."""
     starts = [at for at in range(len(text)) if text.startswith(name, at)]
     return [Span(at, at + len(name), label, "ner", Tier.LOW_ENTITY) for at in starts]
@@ -61,8 +61,8 @@ TEXT = "Emma Clarke said the order,Emma Clarke:was shipped to Emma Clarke"
 def test_placeholders_of_an_earlier_redaction_weigh_nothing_and_all_else_does(
     tokenizer: Any, style: Style, objective: Objective
 ) -> None:
-    before = redact_text(TEXT, found(TEXT, "Emma Clarke"), fresh_masking(style))
-    record = FlaggedRecord(Record("1", before.text), tuple(found(before.text, "order")))
+    before = redact_text(TEXT, actual(TEXT, "Emma Clarke"), fresh_masking(style))
+    record = FlaggedRecord(Record("1", before.text), tuple(actual(before.text, "order")))
     expected = touching(tokenizer, before.text, before.places)
     assert any(expected)
     assert not all(expected)
@@ -75,12 +75,12 @@ def test_placeholders_of_two_redactions_weigh_nothing_and_all_else_does(
     tokenizer: Any, style: Style, earlier: Style
 ) -> None:
     """Those that harden puts in itself also where the label is not one of the detector's."""
-    before = redact_text(TEXT, found(TEXT, "Emma Clarke"), fresh_masking(earlier))
+    before = redact_text(TEXT, actual(TEXT, "Emma Clarke"), fresh_masking(earlier))
     masking = fresh_masking(style)
-    again = redact_text(before.text, found(before.text, "order", "GADGET"), masking)
+    again = redact_text(before.text, actual(before.text, "order", "GADGET"), masking)
     [shown] = {before.text[start:end] for start, end in before.places}
-    places = [*again.places, *((span.start, span.end) for span in found(again.text, shown))]
-    record = FlaggedRecord(Record("1", before.text), tuple(found(before.text, "order", "GADGET")))
+    places = [*again.places, *((span.start, span.end) for span in actual(again.text, shown))]
+    record = FlaggedRecord(Record("1", before.text), tuple(actual(before.text, "order", "GADGET")))
     expected = touching(tokenizer, again.text, places)
     assert weightless(tokenizer, record, Text.REDACTED, Uniform(), masking) == expected
 
@@ -155,7 +155,7 @@ def test_a_record_and_its_source_have_equal_decoys(tokenizer: Any) -> None:
     source, target = (
         FlaggedRecord(
             Record("1", text),
-            (*found(text, "Emma Clarke"), *found(text, "EMMA CLARKE"), *found(text, "4930", "NUMBER")),
+            (*actual(text, "Emma Clarke"), *actual(text, "EMMA CLARKE"), *actual(text, "4930", "NUMBER")),
         )
         for text in texts
     )
@@ -173,7 +173,7 @@ def test_a_record_and_its_source_have_equal_decoys(tokenizer: Any) -> None:
 @pytest.mark.parametrize("kind", Text)
 def test_a_pair_is_one_window_with_its_source_and_redaction_masks_both(tokenizer: Any, kind: Text) -> None:
     texts = ("Emma Clarke asked for help", "the order of Emma Clarke was shipped")
-    source, target = (FlaggedRecord(Record("1", text), tuple(found(text, "Emma Clarke"))) for text in texts)
+    source, target = (FlaggedRecord(Record("1", text), tuple(actual(text, "Emma Clarke"))) for text in texts)
     encoding = Encoding(tokenizer=tokenizer, context=500, windows=3, start=7)
     [[window]] = encode([replace(target, source=source)], kind, encoding, lambda place: place.choices[0])
     assert window.token_ids[0] == 7

@@ -18,10 +18,10 @@ def test_the_interval_is_clopper_and_pearsons(sampled: int, data: st.DataObject)
     def tail(share: float, least: int, most: int) -> float:
         return sum(math.comb(sampled, k) * share**k * (1 - share) ** (sampled - k) for k in range(least, most + 1))
 
-    found = estimate([(at < hits, weight) for at in range(sampled)])
-    assert found.share == pytest.approx(hits / sampled)
-    assert found.low == 0 if hits == 0 else tail(found.low, hits, sampled) == pytest.approx(0.025)
-    assert found.high == 1 if hits == sampled else tail(found.high, 0, hits) == pytest.approx(0.025)
+    actual = estimate([(at < hits, weight) for at in range(sampled)])
+    assert actual.share == pytest.approx(hits / sampled)
+    assert actual.low == 0 if hits == 0 else tail(actual.low, hits, sampled) == pytest.approx(0.025)
+    assert actual.high == 1 if hits == sampled else tail(actual.high, 0, hits) == pytest.approx(0.025)
 
 
 def test_weights_widen_the_interval() -> None:
@@ -39,6 +39,6 @@ def test_the_interval_covers_under_the_sampling_design() -> None:
     for _ in range(400):
         strata = [(20, 0.3), (200, 0.1)] * 30
         truth = sum(size * share for size, share in strata) / sum(size for size, _ in strata)
-        found = estimate([(draw.random() < share, float(size)) for size, share in strata])
-        covered += found.low <= truth <= found.high
+        actual = estimate([(draw.random() < share, float(size)) for size, share in strata])
+        covered += actual.low <= truth <= actual.high
     assert covered >= 370

@@ -42,11 +42,11 @@ def request(folder: Path, model: Path, detector: Detector, **settings: Any) -> H
 
 
 def test_a_run_with_no_option(tmp_path: Path, checkpoint_folder: Path) -> None:
-    found = fingerprint(plan_request(request(tmp_path, checkpoint_folder, Detector(tier=Tier.LOW_ENTITY))))
+    actual = fingerprint(plan_request(request(tmp_path, checkpoint_folder, Detector(tier=Tier.LOW_ENTITY))))
     hashes = {
-        name: found.pop(name) for name in ("records", "starting checkpoint", "settings of models", "recipe", "plan")
+        name: actual.pop(name) for name in ("records", "starting checkpoint", "settings of models", "recipe", "plan")
     }
-    assert found == {
+    assert actual == {
         "--prior": "unknown",
         "--target-epsilon": "not given",
         "--max-epsilon": "not given",
@@ -91,7 +91,7 @@ def test_a_run_with_options(tmp_path: Path, checkpoint_folder: Path) -> None:
         sample=0.9,
         insecure_seed=1,
     )
-    found = fingerprint(plan_request(asked))
+    actual = fingerprint(plan_request(asked))
     expected = {
         "--prior": "public",
         "--target-epsilon": "3.0",
@@ -103,7 +103,7 @@ def test_a_run_with_options(tmp_path: Path, checkpoint_folder: Path) -> None:
         "--review-each-epoch": "0.9",
         "--insecure-seed": "1",
     }
-    assert {name: found[name] for name in expected} == expected
+    assert {name: actual[name] for name in expected} == expected
 
 
 def test_what_may_change_between_two_attempts_is_not_in_it(tmp_path: Path, checkpoint_folder: Path) -> None:

@@ -22,9 +22,9 @@ def flagged(name: str) -> FlaggedRecord:
     return FlaggedRecord(Record("1", text), (Span(8, 8 + len(name), "PERSON", "ner", Tier.LOW_ENTITY),))
 
 
-def drawn(found: Any, count: int = 4000) -> list[str]:
+def drawn(actual: Any, count: int = 4000) -> list[str]:
     one = flagged("Aaron")
-    choose = by_frequency(random.Random(1).randrange, found)
+    choose = by_frequency(random.Random(1).randrange, actual)
     return [decoy(one.record.text, one.spans, choose).text.split()[2] for _ in range(count)]
 
 
@@ -36,10 +36,10 @@ def known() -> list[str]:
 def test_a_large_corpus_is_drawn_as_often_as_it_has_its_names() -> None:
     names = known()
     corpus = [flagged(name) for place, name in enumerate(names) for _ in range(300 * (place + 1))]
-    found = drawn(fit_frequencies(corpus, 2.5, insecure_stream(1, "test"))[0])
+    actual = drawn(fit_frequencies(corpus, 2.5, insecure_stream(1, "test"))[0])
     total = sum(range(1, len(names) + 1))
     for place, name in enumerate(names):
-        assert found.count(name) / len(found) == pytest.approx((place + 1) / total, abs=0.06)
+        assert actual.count(name) / len(actual) == pytest.approx((place + 1) / total, abs=0.06)
 
 
 @pytest.mark.parametrize("releases", [pytest.param(3, marks=pytest.mark.ci), pytest.param(12, marks=pytest.mark.ci)])

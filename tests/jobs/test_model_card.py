@@ -22,10 +22,10 @@ def test_licence_language_and_base_are_taken_over(tmp_path: Path) -> None:
     said = "license: cc-by-sa-4.0\nlanguage: [en, de]\nbase_model: owner/name\npipeline_tag: text-generation"
     card = inherited(tmp_path, said)
     assert (card.license, card.language, card.base_model) == ("cc-by-sa-4.0", ("en", "de"), ("owner/name",))
-    told: Any = ModelCard(render_card(public(NOISY, card=card)), ignore_metadata_errors=False).data
-    assert (told.license, told.language, told.base_model) == ("cc-by-sa-4.0", ["en", "de"], ["owner/name"])
-    assert told.tags == ["atdp", "differential-privacy", "dp-sgd"]
-    for name in told.base_model:
+    reported: Any = ModelCard(render_card(public(NOISY, card=card)), ignore_metadata_errors=False).data
+    assert (reported.license, reported.language, reported.base_model) == ("cc-by-sa-4.0", ["en", "de"], ["owner/name"])
+    assert reported.tags == ["atdp", "differential-privacy", "dp-sgd"]
+    for name in reported.base_model:
         validate_repo_id(name)
 
 

@@ -36,11 +36,11 @@ def test_a_killed_worker_costs_nothing_but_time(lines: list[str], tmp_path: Path
             killer.start()
 
     def written(engine: Backend) -> list[str]:
-        found: list[str] = []
+        actual: list[str] = []
         detect_corpus(
-            CorpusSource(path=path), Detector(engine=engine), found.append, ignore if engine is THIS_PROCESS else kill
+            CorpusSource(path=path), Detector(engine=engine), actual.append, ignore if engine is THIS_PROCESS else kill
         )
-        return found
+        return actual
 
     assert written(Ray(processors=2)) == written(THIS_PROCESS)
     killer.join()
@@ -90,9 +90,9 @@ def test_models_on_ray_are_audited_as_here(
 
     def audited(engine: Backend) -> list[AnyAudit]:
         request = AuditRequest(reference=name)
-        found = list(audit_models(models, load_request(fixed_manifest, None), request, ignore, engine))
-        assert [type(audit) for audit in found] == [Audit, UnfinishedAudit, Audit]
-        return found
+        actual = list(audit_models(models, load_request(fixed_manifest, None), request, ignore, engine))
+        assert [type(audit) for audit in actual] == [Audit, UnfinishedAudit, Audit]
+        return actual
 
     assert audited(Ray()) == audited(THIS_PROCESS)
 

@@ -16,7 +16,7 @@ def words(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
 
 
-def found(text: str, names: str) -> list[tuple[str, str]]:
+def actual(text: str, names: str) -> list[tuple[str, str]]:
     """What is found where each word is a token, with these classes in order."""
     tokens = [TaggedToken(*place, parse_tag(name), 1.0) for place, name in zip(words(text), names.split(), strict=True)]
     return [(text[start:end], label) for start, end, label, _ in tagged_entities(text, words(text), tokens)]
@@ -33,7 +33,7 @@ def found(text: str, names: str) -> list[tuple[str, str]]:
     ],
 )
 def test_every_scheme_says_the_same(scheme: str, names: str) -> None:
-    assert found(TEXT, names) == [("Ada Byron", "PERSON"), ("Bo - Li", "PERSON"), ("Kew", "LOC")]
+    assert actual(TEXT, names) == [("Ada Byron", "PERSON"), ("Bo - Li", "PERSON"), ("Kew", "LOC")]
 
 
 @pytest.mark.parametrize(
@@ -48,16 +48,16 @@ def test_every_scheme_says_the_same(scheme: str, names: str) -> None:
 )
 def test_neighbours_of_one_label(names: str, parts: list[str]) -> None:
     *texts, label = parts
-    assert found("Ada Bo met us", names) == [(text, label) for text in texts]
+    assert actual("Ada Bo met us", names) == [(text, label) for text in texts]
 
 
 def test_a_change_of_label_parts_too() -> None:
-    assert found("Ada Kew", "B-PER I-LOC") == [("Ada", "PERSON"), ("Kew", "LOC")]
+    assert actual("Ada Kew", "B-PER I-LOC") == [("Ada", "PERSON"), ("Kew", "LOC")]
 
 
 def test_punctuation_neither_begins_nor_ends_an_entity() -> None:
-    assert found("( Ada ) , Bo", "B-PER I-PER I-PER O I-PER") == [("Ada", "PERSON"), ("Bo", "PERSON")]
-    assert found("- - -", "B-PER I-PER S-LOC") == []
+    assert actual("( Ada ) , Bo", "B-PER I-PER I-PER O I-PER") == [("Ada", "PERSON"), ("Bo", "PERSON")]
+    assert actual("- - -", "B-PER I-PER S-LOC") == []
 
 
 def test_the_first_token_of_a_word_speaks_for_it_and_scores_are_means() -> None:
@@ -79,8 +79,8 @@ def test_the_first_token_of_a_word_speaks_for_it_and_scores_are_means() -> None:
 def test_a_token_over_two_words_speaks_for_both() -> None:
     text = "AdaBo x"
     tokens = [TaggedToken(0, 5, parse_tag("B-PER"), 1.0), TaggedToken(6, 7, parse_tag("O"), 1.0)]
-    found = tagged_entities(text, [(0, 3), (3, 5), (6, 7)], tokens)
-    assert [text[start:end] for start, end, _, _ in found] == ["Ada", "Bo"]
+    actual = tagged_entities(text, [(0, 3), (3, 5), (6, 7)], tokens)
+    assert [text[start:end] for start, end, _, _ in actual] == ["Ada", "Bo"]
 
 
 @given(

@@ -22,7 +22,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> Path:
 @pytest.mark.parametrize("kind", ["F32", "Q8_0", "Q4_0"])
 def test_what_is_loaded_has_the_numbers_that_the_file_stands_for(llama: Path, tmp_path: Path, kind: str) -> None:
     """The oracle is the model itself, its matrices rounded and read back by the format's own functions."""
-    found = load_checkpoint(write_gguf(llama, tmp_path / kind, kind), audited=True)
+    actual = load_checkpoint(write_gguf(llama, tmp_path / kind, kind), audited=True)
     expected = load_checkpoint(llama).model
     wanted = gguf.GGMLQuantizationType[kind]
     if kind != "F32":
@@ -33,7 +33,7 @@ def test_what_is_loaded_has_the_numbers_that_the_file_stands_for(llama: Path, tm
                     tensor.copy_(torch.from_numpy(rounded))
     ids = torch.randint(0, 400, (4, 60), generator=torch.Generator().manual_seed(1))
     with torch.inference_mode():
-        torch.testing.assert_close(found.model(ids).logits, expected(ids).logits, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(actual.model(ids).logits, expected(ids).logits, rtol=1e-4, atol=1e-5)
     assert set(seal_of(tmp_path / kind)) == {"model.gguf", "tokenizer.json", "tokenizer_config.json"}
 
 

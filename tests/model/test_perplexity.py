@@ -26,7 +26,7 @@ def windows(checkpoint_folder: Path, lines: list[str]) -> list[Window]:
 
 def test_perplexity_is_that_of_each_window_alone(checkpoint_folder: Path, windows: list[Window]) -> None:
     model = load_checkpoint(checkpoint_folder).model
-    found = perplexity(model, windows, tokens_per_batch=100)
+    actual = perplexity(model, windows, tokens_per_batch=100)
     double = load_checkpoint(checkpoint_folder).model.double()
     losses: dict[str, list[float]] = {"all": [], "sensitive": [], "other": []}
     for window in windows:
@@ -38,11 +38,11 @@ def test_perplexity_is_that_of_each_window_alone(checkpoint_folder: Path, window
             losses["all"].append(loss)
             losses["sensitive" if window.sensitive[place] else "other"].append(loss)
     for name, values in losses.items():
-        assert getattr(found, name) == pytest.approx(math.exp(math.fsum(values) / len(values)), rel=1e-5)
+        assert getattr(actual, name) == pytest.approx(math.exp(math.fsum(values) / len(values)), rel=1e-5)
 
 
 def test_a_kind_without_tokens_has_no_perplexity(checkpoint_folder: Path) -> None:
     checkpoint = load_checkpoint(checkpoint_folder)
-    found = encode_windows(checkpoint.tokenizer, 0, "the order", Marks(), context=50, max_windows=1)
-    assert perplexity(checkpoint.model, found).sensitive is None
+    actual = encode_windows(checkpoint.tokenizer, 0, "the order", Marks(), context=50, max_windows=1)
+    assert perplexity(checkpoint.model, actual).sensitive is None
     assert perplexity(checkpoint.model, []).all is None

@@ -89,19 +89,21 @@ def rewritten(folder: Path, change: Callable[[dict[str, torch.Tensor], dict[str,
     path = folder / "model.safetensors"
     with safe_open(path, framework="pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - a handle
-        told = {name: json.loads(text) if "." in name else text for name, text in file.metadata().items()}
-    change(tensors, told)
-    save_file(tensors, path, {name: text if isinstance(text, str) else json.dumps(text) for name, text in told.items()})
+        reported = {name: json.loads(text) if "." in name else text for name, text in file.metadata().items()}
+    change(tensors, reported)
+    save_file(
+        tensors, path, {name: text if isinstance(text, str) else json.dumps(text) for name, text in reported.items()}
+    )
 
 
 Q = "model.layers.0.self_attn.q_proj"
 
 
 def data(**changes: Any) -> Callable[[dict[str, torch.Tensor], dict[str, Any]], None]:
-    return lambda tensors, told: told[f"{Q}.weight"]["_data"].update(changes)
+    return lambda tensors, reported: reported[f"{Q}.weight"]["_data"].update(changes)
 
 
-def told(**changes: Any) -> Callable[[dict[str, torch.Tensor], dict[str, Any]], None]:
+def reported(**changes: Any) -> Callable[[dict[str, torch.Tensor], dict[str, Any]], None]:
     return lambda tensors, said: said[f"{Q}.weight"].update(changes)
 
 
@@ -110,17 +112,17 @@ def stored(name: str, make: Callable[[torch.Tensor], torch.Tensor]) -> Any:
 
 
 DAMAGED: dict[str, tuple[Any, str]] = {
-    "another layout": (told(_type="Int4Tensor"), "packed for one kernel"),
-    "a layout of its own": (told(_type="Evil"), "packed for one kernel"),
+    "another layout": (reported(_type="Int4Tensor"), "packed for one kernel"),
+    "a layout of its own": (reported(_type="Evil"), "packed for one kernel"),
     "rounded activations": (
         data(act_quant_kwargs={"granularity": "row"}, activation_quantization="int8_asym_per_token"),
         "rounds activations",
     ),
-    "scaled activations": (told(_tensor_data_names=["qdata", "scale", "act_pre_scale"]), "rounds activations"),
-    "no data": (told(_data=None), "no readable quantised"),
+    "scaled activations": (reported(_tensor_data_names=["qdata", "scale", "act_pre_scale"]), "rounds activations"),
+    "no data": (reported(_data=None), "no readable quantised"),
     "a list": (lambda tensors, said: said.update({f"{Q}.weight": []}), "no readable quantised"),
     "no JSON": (lambda tensors, said: said.update({f"{Q}.weight": "{"}), "no readable quantised"),
-    "no names": (told(_tensor_data_names="qdata"), "no readable quantised"),
+    "no names": (reported(_tensor_data_names="qdata"), "no readable quantised"),
     "a block of 0": (data(block_size=[1, 0]), "no readable quantised"),
     "a block that does not fit": (data(block_size=[1, 31]), "no readable quantised"),
     "a block of one axis": (data(block_size=[32]), "no readable quantised"),

@@ -37,7 +37,7 @@ def with_words(text: str) -> TextWords:
     return text, [match.span() for match in re.finditer(r"[\w-]+|[^\w\s]", text)]
 
 
-def found(classifier: TokenClassifier, *texts: str) -> list[list[tuple[str, str]]]:
+def actual(classifier: TokenClassifier, *texts: str) -> list[list[tuple[str, str]]]:
     results = classifier([with_words(text) for text in texts])
     return [
         [(text[start:end], label) for start, end, label, _ in entities]
@@ -50,7 +50,7 @@ def test_it_finds_what_it_was_taught(classifier: TokenClassifier) -> None:
     for _ in range(50):
         words, tags = sentence(draw)
         names = [word for word, tag in zip(words, tags, strict=True) if tag.endswith("PER")]
-        [entities] = found(classifier, " ".join(words))
+        [entities] = actual(classifier, " ".join(words))
         assert " ".join(text for text, label in entities if label == "PERSON").split() == names
         assert [text for text, label in entities if label == "PHONE"] == [word for word in words if word in PHONES]
 
@@ -76,7 +76,7 @@ def test_texts_longer_than_the_context(classifier: TokenClassifier, length: int)
         words += new
         people += sum(tag.endswith("PER") for tag in tags)
     text = " ".join(words)
-    [entities] = found(classifier, text)
+    [entities] = actual(classifier, text)
     names = " ".join(name for name, label in entities if label == "PERSON").split()
     # A small model errs where it sees other neighbours than in training, but never by the end of a window.
     assert len(names) > 0.97 * people

@@ -28,10 +28,10 @@ def ledger(*events: LedgerEvent, records: int = 100, run: str | None = None) -> 
 def heterogeneous(seed: int) -> list[PrivateEvent]:
     """One to four runs of steps with q, σ and counts of their own, and now and then a release."""
     draw = random.Random(seed)
-    found: list[PrivateEvent] = [
+    actual: list[PrivateEvent] = [
         steps(draw.uniform(0.005, 0.3), draw.uniform(0.8, 6), draw.randint(1, 40)) for _ in range(draw.randint(1, 4))
     ]
-    return [*found, release(draw.uniform(5, 30))] if draw.random() < 0.3 else found
+    return [*actual, release(draw.uniform(5, 30))] if draw.random() < 0.3 else actual
 
 
 def direct_pld(events: list[PrivateEvent], delta: float, grid: float, *, replace_one: bool = False) -> float:

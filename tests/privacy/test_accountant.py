@@ -44,15 +44,15 @@ def test_full_batches_agree_with_the_closed_form(sigma: float, count: int) -> No
 )
 def test_known_figures(events: list[PrivateEvent], pld: float, rdp: float | None, paper: float | None) -> None:
     """2,000 steps at q = 0.01, σ = 0.7, δ = 1e-5; and σ = 200, where RDP orders up to 63 end at ε = 0.1."""
-    found = epsilons(events, 1e-5, grid=grid_for(events))
-    assert found.rdp is not None
-    assert found.paper is not None
-    assert found.pld == pytest.approx(pld, abs=6e-4 if pld > 1 else 1e-4)
+    actual = epsilons(events, 1e-5, grid=grid_for(events))
+    assert actual.rdp is not None
+    assert actual.paper is not None
+    assert actual.pld == pytest.approx(pld, abs=6e-4 if pld > 1 else 1e-4)
     if rdp is None or paper is None:
-        assert found.pld < found.rdp < 0.003 < found.paper < 0.006
+        assert actual.pld < actual.rdp < 0.003 < actual.paper < 0.006
     else:
-        assert found.rdp == pytest.approx(rdp, rel=0.011)
-        assert found.paper == pytest.approx(paper, rel=0.006)
+        assert actual.rdp == pytest.approx(rdp, rel=0.011)
+        assert actual.paper == pytest.approx(paper, rel=0.006)
 
 
 def test_the_papers_conversion_by_hand() -> None:
@@ -169,10 +169,10 @@ def check_moments(first: int, second: int, points: int) -> None:
         SubsampledGaussian(stage="a", sampling_rate=0.05, noise_multiplier=1.1, clip_norm=1.0, steps=first),
         SubsampledGaussian(stage="b", sampling_rate=0.02, noise_multiplier=0.9, clip_norm=1.0, steps=second),
     ]
-    found = moments(events, 1e-6, grid=1e-3, points=points)
-    assert len(found) <= points
-    assert found[-1].step == first + second
-    for one in found:
+    actual = moments(events, 1e-6, grid=1e-3, points=points)
+    assert len(actual) <= points
+    assert actual[-1].step == first + second
+    for one in actual:
         until = [events[0].model_copy(update={"steps": min(first, one.step)})]
         if one.step > first:
             until.append(events[1].model_copy(update={"steps": one.step - first}))

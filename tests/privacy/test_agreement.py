@@ -24,8 +24,8 @@ def test_pld_is_that_of_dp_accounting_on_the_same_grid(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_pld_of_replace_one_is_that_of_dp_accounting(seed: int) -> None:
     events = heterogeneous(seed)[:2]
-    found = epsilon_pld(events, 1e-5, grid=1e-2, adjacency="replace-one")
-    assert found == pytest.approx(direct_pld(events, 1e-5, 1e-2, replace_one=True), abs=1e-6)
+    actual = epsilon_pld(events, 1e-5, grid=1e-2, adjacency="replace-one")
+    assert actual == pytest.approx(direct_pld(events, 1e-5, 1e-2, replace_one=True), abs=1e-6)
 
 
 @pytest.mark.parametrize("sigma", [0.3, 30.0, 300.0])
@@ -54,10 +54,10 @@ def test_the_series_is_that_of_dp_accounting(order: int) -> None:
 
 def test_opacus_as_a_second_opinion() -> None:
     events: list[PrivateEvent] = [steps(0.0256, 1.0, 100), steps(0.0256, 2.0, 100), release(20.0)]
-    found = opacus_epsilons(events, 1e-6)
-    assert found.rdp == pytest.approx(epsilon_rdp(events, 1e-6), rel=0.01)
-    assert found.prv is not None
-    assert 0 <= found.prv - epsilon_pld(events, 1e-6, grid=1e-3) <= 0.02
+    actual = opacus_epsilons(events, 1e-6)
+    assert actual.rdp == pytest.approx(epsilon_rdp(events, 1e-6), rel=0.01)
+    assert actual.prv is not None
+    assert 0 <= actual.prv - epsilon_pld(events, 1e-6, grid=1e-3) <= 0.02
 
 
 # Sources of the figures below:
@@ -134,10 +134,10 @@ def test_orders_reach_noise_multipliers_in_the_hundreds() -> None:
 @pytest.mark.parametrize(("records", "expected"), [(1, 3.877), (2, 8.546), (10, 62.43)])
 def test_a_group_is_no_multiple_of_a_record(records: int, expected: float) -> None:
     events: list[PrivateEvent] = [steps(128 / 1500, 1.0, 36)]
-    found = epsilon_group(events, 1e-5, records=records, grid=1e-3)
-    assert found == pytest.approx(expected, abs=0.01)
+    actual = epsilon_group(events, 1e-5, records=records, grid=1e-3)
+    assert actual == pytest.approx(expected, abs=0.01)
     if records == 1:
-        assert found == epsilon_pld(events, 1e-5, grid=1e-3)
+        assert actual == epsilon_pld(events, 1e-5, grid=1e-3)
 
 
 def test_a_group_in_full_batches_is_a_gaussian_with_less_noise() -> None:

@@ -21,8 +21,8 @@ DELTA = 1e-6
 PUBLIC = Reference(ledger=None, weights={"model.safetensors": "ab"}, past="declared")
 
 
-def epsilon(found: Parameters) -> float:
-    ledger = found.ledger(DELTA)
+def epsilon(actual: Parameters) -> float:
+    ledger = actual.ledger(DELTA)
     return epsilon_pld(private_events(ledger.events), DELTA, grid=ledger.grid)
 
 
@@ -31,18 +31,18 @@ def test_a_falling_power_law_is_inverted(scale: float, power: float, start: floa
     def cost(x: float) -> float:
         return scale * x**-power if x > 0.3 else math.inf
 
-    found = calibrate_noise(cost, 1.0, start=start, cheapest=1e9, dearest=0.2, tolerance=1e-3)
-    assert found is not None
-    assert cost(found) <= 1
-    assert cost(found) >= 1 - 1e-3 or found == pytest.approx(0.3)
+    actual = calibrate_noise(cost, 1.0, start=start, cheapest=1e9, dearest=0.2, tolerance=1e-3)
+    assert actual is not None
+    assert cost(actual) <= 1
+    assert cost(actual) >= 1 - 1e-3 or actual == pytest.approx(0.3)
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6))
 def test_the_most_whole_steps_are_found_exactly(exact: int, start: int) -> None:
-    found = calibrate_noise(
+    actual = calibrate_noise(
         math.sqrt, math.sqrt(exact), start=start, cheapest=1, dearest=10**7, tolerance=1e-12, whole=True
     )
-    assert found == exact
+    assert actual == exact
 
 
 def test_ends_of_the_range() -> None:
@@ -90,22 +90,22 @@ def check_noise(name: str, records: int, epochs: int, share: float, seed: int) -
     # Stages before the last keep their noise, so the target is a multiple of what they spend on their own.
     before = plan_with(recipe[:-1])
     target = max(share, planned_epsilon(before) * (1 + share / 2))
-    found = planned_epsilon(plan_with(solve_noise(recipe, target, plan_with)))
-    assert target * (1 - 1e-3) <= found <= target
+    actual = planned_epsilon(plan_with(solve_noise(recipe, target, plan_with)))
+    assert target * (1 - 1e-3) <= actual <= target
 
 
 @pytest.mark.parametrize("unknown", ["noise", "steps", "sample-rate"])
 @pytest.mark.parametrize("target", [0.5, 4.0])
 def test_each_parameter_can_be_solved_for(unknown: Unknown, target: float) -> None:
     known = Parameters(sample_rate=0.02, noise_multiplier=1.5, steps=400)
-    found = solve_hypothesis(unknown, known, target, DELTA)
-    assert epsilon(found) <= target
+    actual = solve_hypothesis(unknown, known, target, DELTA)
+    assert epsilon(actual) <= target
     if unknown == "steps":
-        assert epsilon(Parameters(sample_rate=0.02, noise_multiplier=1.5, steps=found.steps + 1)) > target
+        assert epsilon(Parameters(sample_rate=0.02, noise_multiplier=1.5, steps=actual.steps + 1)) > target
     else:
-        assert epsilon(found) >= target * (1 - 1.1e-3)
-    assert float(f"{found.noise_multiplier:.6g}") == found.noise_multiplier
-    assert float(f"{found.sample_rate:.6g}") == found.sample_rate
+        assert epsilon(actual) >= target * (1 - 1.1e-3)
+    assert float(f"{actual.noise_multiplier:.6g}") == actual.noise_multiplier
+    assert float(f"{actual.sample_rate:.6g}") == actual.sample_rate
 
 
 def test_a_target_out_of_reach_is_said_to_be() -> None:

@@ -20,8 +20,8 @@ from atdp_cli.privacy.ledger import (
 from tests.privacy.ledgers import ledger, steps
 
 
-def epsilon(found: Ledger) -> float:
-    return epsilon_pld(private_events(found.events), found.delta, grid=1e-3)
+def epsilon(actual: Ledger) -> float:
+    return epsilon_pld(private_events(actual.events), actual.delta, grid=1e-3)
 
 
 def written(folder: Path, name: str, *parents: Ledger, spent: SubsampledGaussian) -> Ledger:

@@ -49,8 +49,8 @@ def ledger(*events: LedgerEvent, prior: Prior = "public") -> Ledger:
     return Ledger(unit="line", prior=prior, records=100, delta=1e-6, grid=1e-3, events=events)
 
 
-def by_scope(found: Ledger) -> dict[str, Guarantee]:
-    return {one.scope: one for one in guarantees(found)}
+def by_scope(actual: Ledger) -> dict[str, Guarantee]:
+    return {one.scope: one for one in guarantees(actual)}
 
 
 @settings(max_examples=40)
@@ -59,12 +59,12 @@ def test_declared_training_gives_no_scope_but_its_own(events: list[LedgerEvent],
     """Wherever it stands among the events: the selective figure is only declared, and nothing else is better."""
     events = [*events, TEXT]
     seen = by_scope(ledger(*events, prior=prior))
-    found = by_scope(ledger(*events[:place], DECLARES, *events[place:], prior=prior))
-    assert not {"selective", "uncounted"} & found.keys()
-    assert found["end_to_end"].epsilon == math.inf
-    assert ("declared" in found) == ("selective" in seen)
-    if "declared" in found:
-        declared, selective = found["declared"], seen["selective"]
+    actual = by_scope(ledger(*events[:place], DECLARES, *events[place:], prior=prior))
+    assert not {"selective", "uncounted"} & actual.keys()
+    assert actual["end_to_end"].epsilon == math.inf
+    assert ("declared" in actual) == ("selective" in seen)
+    if "declared" in actual:
+        declared, selective = actual["declared"], seen["selective"]
         assert (declared.epsilon, declared.delta, declared.neighbours) == (
             selective.epsilon,
             selective.delta,
@@ -120,9 +120,9 @@ def test_copies_alone_speak_of_no_checkpoint_and_trained_models_do() -> None:
 
 
 def test_uniform_decoys_are_exact_and_still_only_declared() -> None:
-    found = by_scope(ledger(TEXT, DECLARES))
-    assert (found["declared"].epsilon, found["declared"].delta) == (0.0, 0.0)
-    assert found.keys() == {"end_to_end", "declared", "increment"}
+    actual = by_scope(ledger(TEXT, DECLARES))
+    assert (actual["declared"].epsilon, actual["declared"].delta) == (0.0, 0.0)
+    assert actual.keys() == {"end_to_end", "declared", "increment"}
 
 
 def test_lists_taken_from_the_data_void_what_is_declared_too() -> None:
@@ -131,9 +131,9 @@ def test_lists_taken_from_the_data_void_what_is_declared_too() -> None:
 
 def test_only_a_ledger_with_the_new_kinds_is_of_version_3(tmp_path: Path) -> None:
     """So that what has none of them has the bytes that it had, and earlier versions read it."""
-    for found, version in ((ledger(noisy()), 2), (ledger(votes(), TEXT), 3), (ledger(TEXT, DECLARES), 3)):
-        write_ledger(tmp_path / "ledger.json", found)
+    for actual, version in ((ledger(noisy()), 2), (ledger(votes(), TEXT), 3), (ledger(TEXT, DECLARES), 3)):
+        write_ledger(tmp_path / "ledger.json", actual)
         assert json.loads((tmp_path / "ledger.json").read_text())["schema_version"] == version
         read = read_ledger(tmp_path / "ledger.json")
-        assert read.events == found.events
+        assert read.events == actual.events
         assert digest_of(read) == json.loads((tmp_path / "ledger.json").read_text())["digest"]

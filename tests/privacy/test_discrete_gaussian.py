@@ -37,11 +37,11 @@ def law(deviation: float) -> tuple[npt.NDArray[np.int64], Floats]:
     "variance", [Fraction(1, 9), Fraction(1, 4), Fraction(1), Fraction(10, 3), Fraction(49), Fraction(123_457, 100)]
 )
 def test_draws_have_the_probabilities_of_the_definition(variance: Fraction) -> None:
-    found = Counter(discrete_gaussian(variance, DRAWS, insecure_stream(0, f"draws {variance}")).tolist())
+    actual = Counter(discrete_gaussian(variance, DRAWS, insecure_stream(0, f"draws {variance}")).tolist())
     integers, probabilities = law(math.sqrt(variance))
-    assert set(found) <= set(integers.tolist())
+    assert set(actual) <= set(integers.tolist())
     often = probabilities * DRAWS >= 5
-    observed = np.array([found[one] for one in integers.tolist()])
+    observed = np.array([actual[one] for one in integers.tolist()])
     observed = np.append(observed[often], observed[~often].sum())
     expected = np.append(probabilities[often], probabilities[~often].sum()) * DRAWS
     if expected[-1] < 1:
@@ -52,15 +52,15 @@ def test_draws_have_the_probabilities_of_the_definition(variance: Fraction) -> N
 
 @pytest.mark.parametrize("deviation", [2**20 + 7, 2**52 + 1, LARGEST_DEVIATION])
 def test_draws_on_a_fine_grid_are_normal_and_independent(deviation: int) -> None:
-    found = discrete_gaussian(Fraction(deviation) ** 2, DRAWS, insecure_stream(1, "fine"))
-    scaled = found / deviation
+    actual = discrete_gaussian(Fraction(deviation) ** 2, DRAWS, insecure_stream(1, "fine"))
+    scaled = actual / deviation
     assert stats.kstest(scaled, "norm").pvalue > LEVEL
     assert stats.kstest(scaled**2, "chi2", args=(1,)).pvalue > LEVEL
     assert abs(float(scaled.mean())) < 5 / math.sqrt(DRAWS)
     for lag in (1, 2, DRAWS // 2):
         assert abs(float(np.corrcoef(scaled[:-lag], scaled[lag:])[0, 1])) < 5 / math.sqrt(DRAWS - lag)
     # No bit of the grid is left out: the last three are uniform.
-    last = np.bincount(found & 7, minlength=8)
+    last = np.bincount(actual & 7, minlength=8)
     assert stats.chisquare(last).pvalue > LEVEL
 
 
@@ -96,13 +96,13 @@ def test_a_coin_is_heads_where_its_uniform_number_is_below_its_probability(
     close = word * denominator >> 58
     near = st.sampled_from((close, close + 1))
     numerator = min(data.draw(st.one_of(near, st.integers(0, denominator))), denominator)
-    found = sampler._is_below(word, numerator, denominator, Given([further]))
+    actual = sampler._is_below(word, numerator, denominator, Given([further]))
     low = Fraction(word << 64 | further, 2**122)
     probability = Fraction(numerator, denominator)
     if probability >= low + Fraction(1, 2**122):
-        assert found
+        assert actual
     elif probability <= low:
-        assert not found
+        assert not actual
 
 
 @given(st.lists(st.integers(0, 2**58 - 1), min_size=1, max_size=20), st.integers(1, 70), st.data())
@@ -141,9 +141,9 @@ def discrete_delta(deviation: float, shift: int, epsilon: float) -> float:
 @given(st.floats(0.3, 60), st.floats(0.05, 4), st.floats(0, 8))
 def test_one_number_costs_what_the_gaussian_costs_and_the_bound(deviation: float, ratio: float, epsilon: float) -> None:
     shift = max(1, round(ratio * deviation))
-    found = discrete_delta(deviation, shift, epsilon)
+    actual = discrete_delta(deviation, shift, epsilon)
     allowed = gaussian_delta(shift / deviation, epsilon) + (1 + math.exp(epsilon)) / (24 * deviation**2)
-    assert found <= allowed + 1e-13
+    assert actual <= allowed + 1e-13
 
 
 @settings(max_examples=50)

@@ -38,8 +38,8 @@ def hockey_stick(epsilon: float, q: float, sigma: float, before: Floats, after: 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_group_of_one_is_a_record(adjacency: Adjacency) -> None:
     events = [steps(0.1, 1.2, 20), steps(1.0, 30.0, 3)]
-    found = epsilon_group(events, 1e-5, records=1, grid=1e-3, adjacency=adjacency)
-    assert found == epsilon_pld(events, 1e-5, grid=1e-3, adjacency=adjacency)
+    actual = epsilon_group(events, 1e-5, records=1, grid=1e-3, adjacency=adjacency)
+    assert actual == epsilon_pld(events, 1e-5, grid=1e-3, adjacency=adjacency)
 
 
 @pytest.mark.parametrize("records", [1, 2, 7])
@@ -60,8 +60,8 @@ def test_zeroing_out_agrees_with_dp_accounting(records: int, q: float, sigma: fl
         value_discretization_interval=1e-2 * records,
     ).self_compose(count)
     for delta in (1e-3, 1e-6):
-        found = epsilon_group([steps(q, sigma, count)], delta, records=records, grid=1e-2)
-        assert found == pytest.approx(oracle.get_epsilon_for_delta(delta), abs=1e-8)
+        actual = epsilon_group([steps(q, sigma, count)], delta, records=records, grid=1e-2)
+        assert actual == pytest.approx(oracle.get_epsilon_for_delta(delta), abs=1e-8)
 
 
 @pytest.mark.parametrize("records", [1, 2, 4])

@@ -47,16 +47,16 @@ def test_a_journal_cut_anywhere_has_each_whole_line_and_the_torn_one_as_what_it_
         cut = data.draw(st.integers(0, len(content)))
         path.write_bytes(content[:cut])
         whole, torn = content[:cut].count(b"\n"), not content[:cut].endswith(b"\n") and cut > 0
-        found = mend_journal(path, PLANNED, DELTA)
-        assert found == read_journal(path)
-        assert count(found) >= count(events[:whole])
-        assert count(found) <= count(events[:whole]) + torn
-        assert compact(events[:whole]) == compact(found) or torn
+        actual = mend_journal(path, PLANNED, DELTA)
+        assert actual == read_journal(path)
+        assert count(actual) >= count(events[:whole])
+        assert count(actual) <= count(events[:whole]) + torn
+        assert compact(events[:whole]) == compact(actual) or torn
         if torn and isinstance(events[whole], SubsampledGaussian | GaussianRelease):
-            assert count(found) == count(events[:whole]) + 1
-            assert costs_more(private_events(found)[-1], events[whole])
+            assert count(actual) == count(events[:whole]) + 1
+            assert costs_more(private_events(actual)[-1], events[whole])
         again = path.read_bytes()
-        assert mend_journal(path, PLANNED, DELTA) == found
+        assert mend_journal(path, PLANNED, DELTA) == actual
         assert path.read_bytes() == again
 
 
@@ -76,7 +76,9 @@ def test_a_line_that_lacks_only_its_end_counts_as_itself(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("torn", [b"\0" * 80, b'{"kind":"sub', b"\xff", b'{"kind":"subsampled_gaussian","run":null'])
-def test_what_is_the_beginning_of_several_events_or_of_none_counts_as_the_dearest(tmp_path: Path, torn: bytes) -> None:
+def test_what_is_the_beginning_of_several_events_or_of_none_counts_as_the_one_that_costs_most(
+    tmp_path: Path, torn: bytes
+) -> None:
     path = tmp_path / "journal.jsonl"
     content = written(path, [PLANNED[4]])
     path.write_bytes(content + torn)

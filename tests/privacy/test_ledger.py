@@ -48,8 +48,8 @@ def ledger(*events: LedgerEvent, prior: Prior = "unknown", seal: dict[str, str] 
     return Ledger(unit="line", prior=prior, records=100, delta=1e-6, grid=1e-3, events=events, seal=seal or {})
 
 
-def by_scope(found: Ledger) -> dict[str, Guarantee]:
-    return {one.scope: one for one in guarantees(found)}
+def by_scope(actual: Ledger) -> dict[str, Guarantee]:
+    return {one.scope: one for one in guarantees(actual)}
 
 
 def test_a_ledger_survives_its_file(tmp_path: Path) -> None:
@@ -157,9 +157,9 @@ def test_the_journal_gives_back_what_was_spent(tmp_path: Path) -> None:
 def test_end_to_end_is_finite_only_without_plain_stages_and_with_a_public_past(
     events: tuple[LedgerEvent, ...], prior: Prior, finite: bool
 ) -> None:
-    found = by_scope(ledger(*events, prior=prior))
-    assert math.isfinite(found["end_to_end"].epsilon or 0) is finite
-    assert found["increment"].epsilon == by_scope(ledger(step(), prior="public"))["end_to_end"].epsilon
+    actual = by_scope(ledger(*events, prior=prior))
+    assert math.isfinite(actual["end_to_end"].epsilon or 0) is finite
+    assert actual["increment"].epsilon == by_scope(ledger(step(), prior="public"))["end_to_end"].epsilon
 
 
 @pytest.mark.parametrize(
@@ -182,10 +182,10 @@ def test_end_to_end_is_finite_only_without_plain_stages_and_with_a_public_past(
 def test_selective_holds_only_for_redacted_text_with_masks_that_stay(
     events: tuple[LedgerEvent, ...], prior: Prior, holds: bool
 ) -> None:
-    found = by_scope(ledger(*events, prior=prior))
-    assert ("selective" in found) is holds
+    actual = by_scope(ledger(*events, prior=prior))
+    assert ("selective" in actual) is holds
     if holds:
-        selective, increment = found["selective"], found["increment"]
+        selective, increment = actual["selective"], actual["increment"]
         assert selective.adjacency == "replace-one"
         assert (selective.epsilon or 0) >= (increment.epsilon or 0)
 
@@ -204,28 +204,28 @@ def test_selective_holds_only_for_redacted_text_with_masks_that_stay(
         ((EARLIER, step()), "public", "an earlier version wrote part of the ledger"),
     ],
 )
-def test_who_trains_on_redacted_text_is_told_why_it_guarantees_nothing(
+def test_who_trains_on_redacted_text_hears_why_it_guarantees_nothing(
     events: tuple[LedgerEvent, ...], prior: Prior, why: str | None
 ) -> None:
-    found = ledger(*events, prior=prior)
-    said = " ".join(guarantee_sentences(found, guarantees(found)))
+    actual = ledger(*events, prior=prior)
+    said = " ".join(guarantee_sentences(actual, guarantees(actual)))
     assert ("For the flagged characters alone: no guarantee" in said) is (why is not None)
     assert f"no guarantee, because {why}" in said or why is None
 
 
 def test_without_a_private_stage_there_is_no_increment() -> None:
-    found = by_scope(ledger(RAW))
-    assert found["increment"].epsilon is None
-    assert found["end_to_end"].epsilon == math.inf
+    actual = by_scope(ledger(RAW))
+    assert actual["increment"].epsilon is None
+    assert actual["end_to_end"].epsilon == math.inf
 
 
 def test_a_first_time_user_reads_what_infinity_means() -> None:
-    found = ledger(step())
-    said = " ".join(guarantee_sentences(found, guarantees(found)))
+    actual = ledger(step())
+    said = " ".join(guarantee_sentences(actual, guarantees(actual)))
     assert said.startswith("End to end: no finite ε, because the starting model's past is unknown.")
     assert "Stages and releases with noise add at most ε = " in said
     assert "is not a guarantee for any record" in said
-    assert advice(found) == "If the model never saw private data: --prior public."
+    assert advice(actual) == "If the model never saw private data: --prior public."
     assert advice(ledger(RAW)) is None
 
 
@@ -240,19 +240,19 @@ def test_the_rounded_epsilon_is_close_and_never_below(epsilon: float) -> None:
 
 @given(st.lists(st.sampled_from([RAW, STABLE, MOVABLE, NUMBERED, LINKED, step(), step(3, sigma=2.0)]), max_size=5))
 def test_a_plain_stage_anywhere_makes_end_to_end_infinite(events: list[LedgerEvent]) -> None:
-    found = by_scope(ledger(*events, prior="public"))["end_to_end"]
+    actual = by_scope(ledger(*events, prior="public"))["end_to_end"]
     plain = any(isinstance(event, PlainTraining) for event in events)
-    assert (found.epsilon == math.inf) is plain
+    assert (actual.epsilon == math.inf) is plain
     assert all(one.assumptions for one in guarantees(ledger(*events)))
 
 
 def test_several_models_are_said_to_be_several() -> None:
-    found = guarantees(ledger(step(), prior="public"), models=3)[0]
-    assert any("release of these 3 models" in text for text in found.assumptions)
-    assert not any("this one model" in text for text in found.assumptions)
+    actual = guarantees(ledger(step(), prior="public"), models=3)[0]
+    assert any("release of these 3 models" in text for text in actual.assumptions)
+    assert not any("this one model" in text for text in actual.assumptions)
 
 
 def test_an_insecure_seed_is_called_out() -> None:
-    found = ledger(step(), prior="public").model_copy(update={"insecure_seed": True})
-    assert "--insecure-seed" in guarantee_sentences(found, guarantees(found))[-1]
-    assert all("--insecure-seed" in one.assumptions[0] for one in guarantees(found))
+    actual = ledger(step(), prior="public").model_copy(update={"insecure_seed": True})
+    assert "--insecure-seed" in guarantee_sentences(actual, guarantees(actual))[-1]
+    assert all("--insecure-seed" in one.assumptions[0] for one in guarantees(actual))

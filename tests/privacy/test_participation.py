@@ -43,8 +43,8 @@ def exact_delta(events: list[PrivateEvent], epsilon: float) -> float:
 )
 def test_it_is_the_average_over_participations(events: list[PrivateEvent]) -> None:
     epsilon = epsilon_without_amplification(events, 1e-5)
-    found = exact_delta(events, epsilon)
-    assert found <= 1e-5
+    actual = exact_delta(events, epsilon)
+    assert actual <= 1e-5
     # Rounding μ² up costs less than a thousandth of ε.
     assert exact_delta(events, epsilon * (1 - 1e-3)) > 1e-5
 

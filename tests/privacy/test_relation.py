@@ -32,12 +32,12 @@ def ledger(*events: LedgerEvent, prior: Prior = "public") -> Ledger:
     return Ledger(unit="line", prior=prior, records=400, delta=1e-6, grid=1e-3, events=events)
 
 
-def by_scope(found: Ledger) -> dict[str, Guarantee]:
-    return {each.scope: each for each in guarantees(found)}
+def by_scope(actual: Ledger) -> dict[str, Guarantee]:
+    return {each.scope: each for each in guarantees(actual)}
 
 
-def words(found: Ledger) -> str:
-    return " ".join(guarantee_sentences(found, guarantees(found)))
+def words(actual: Ledger) -> str:
+    return " ".join(guarantee_sentences(actual, guarantees(actual)))
 
 
 @given(NAMED)
@@ -106,9 +106,9 @@ def test_what_a_corpus_is_does_not_matter_to_what_is_hidden() -> None:
 
 def test_an_unstated_relation_gives_no_selective_scope_and_a_condition_end_to_end() -> None:
     earlier = noisy(1.0, 10).model_copy(update={"relation": None})
-    found = by_scope(ledger(earlier))["end_to_end"]
-    assert any("An earlier version wrote part of the ledger" in text for text in found.assumptions)
-    assert found.epsilon == by_scope(ledger(noisy(1.0, 10)))["end_to_end"].epsilon
+    actual = by_scope(ledger(earlier))["end_to_end"]
+    assert any("An earlier version wrote part of the ledger" in text for text in actual.assumptions)
+    assert actual.epsilon == by_scope(ledger(noisy(1.0, 10)))["end_to_end"].epsilon
     assert "earlier version" in (selective_void(ledger(plain("bytes"), earlier)) or "")
 
 
@@ -139,7 +139,7 @@ def test_by_whom_flags_are_changed_is_an_assumption_of_every_guarantee(option: s
 def test_equal_decoys_leave_open_which_values_are_equal() -> None:
     """Every sentence about the neighbours has it; decoys that are drawn one by one say nothing of it."""
     shape, pattern = (ledger(plain(text), votes(2.0)) for text in ("shape", "pattern"))
-    apart, equal = (by_scope(found) for found in (shape, pattern))
+    apart, equal = (by_scope(actual) for actual in (shape, pattern))
     assert apart.keys() == equal.keys() >= {"selective", "uncounted"}
     for scope in ("selective", "uncounted"):
         assert (apart[scope].epsilon, apart[scope].delta) == (equal[scope].epsilon, equal[scope].delta)
@@ -147,9 +147,9 @@ def test_equal_decoys_leave_open_which_values_are_equal() -> None:
         assert set(equal[scope].assumptions) - set(apart[scope].assumptions) == {SAME_PATTERN.format(unit="line")}
     assert "of the same shapes, with words and numbers equal where those have them equal, that" in words(pattern)
     assert "Which words and numbers of a line are equal is left open." in words(pattern)
-    told = [lay_summary(found, guarantees(found)) for found in (shape, pattern)]
-    assert "which words and numbers in flagged texts of a line are equal" in str(told[1])
-    assert "words and numbers" not in words(shape) + str(told[0])
+    reported = [lay_summary(actual, guarantees(actual)) for actual in (shape, pattern)]
+    assert "which words and numbers in flagged texts of a line are equal" in str(reported[1])
+    assert "words and numbers" not in words(shape) + str(reported[0])
 
 
 def test_a_ledger_of_decoys_drawn_apart_and_equal_says_both() -> None:
@@ -163,9 +163,9 @@ def test_a_ledger_of_decoys_drawn_apart_and_equal_says_both() -> None:
 @given(st.floats(0.8, 4.0), st.integers(1, 8))
 def test_what_no_release_counts_costs_nothing(sigma: float, records: int) -> None:
     fitted = ledger(plain("shape", stage="fitted-decoys"), votes(sigma))
-    found = by_scope(fitted)
-    assert (found["uncounted"].epsilon, found["uncounted"].delta) == (0, 0)
-    assert (found["selective"].epsilon or 0) > 0
+    actual = by_scope(fitted)
+    assert (actual["uncounted"].epsilon, actual["uncounted"].delta) == (0, 0)
+    assert (actual["selective"].epsilon or 0) > 0
     assert scope_epsilon(fitted, "uncounted", records) == 0
     for event in (noisy(sigma, 3), votes(sigma, tier="high-entity")):
         assert "uncounted" not in by_scope(ledger(*fitted.events, event))
@@ -174,17 +174,17 @@ def test_what_no_release_counts_costs_nothing(sigma: float, records: int) -> Non
 
 
 def test_without_noise_the_selective_scope_is_exact() -> None:
-    found = by_scope(ledger(plain("bytes")))
-    assert "uncounted" not in found
-    assert found["selective"].exact
+    actual = by_scope(ledger(plain("bytes")))
+    assert "uncounted" not in actual
+    assert actual["selective"].exact
     assert scope_epsilon(ledger(plain("bytes")), "selective", 50) == 0
     assert "for any number of lines, ε = 0 and δ = 0" in words(ledger(plain("bytes")))
 
 
 def test_the_scopes_figures_are_in_their_own_adjacency() -> None:
-    found = ledger(plain("shape"), votes(2.0))
-    alone, ten = scope_epsilon(found, "selective"), scope_epsilon(found, "selective", 10)
-    zeroed = scope_epsilon(found, "increment", 10)
+    actual = ledger(plain("shape"), votes(2.0))
+    alone, ten = scope_epsilon(actual, "selective"), scope_epsilon(actual, "selective", 10)
+    zeroed = scope_epsilon(actual, "increment", 10)
     assert alone is not None
     assert ten is not None
     assert zeroed is not None

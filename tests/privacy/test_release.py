@@ -43,8 +43,8 @@ def test_on_a_fine_grid_they_are_the_clipped_votes(records: list[dict[int, float
     for votes in records:
         for item, vote in votes.items():
             expected[item] += vote / max(1.0, math.hypot(*votes.values()))
-    found = np.array(clipped_votes(records, ITEMS, 60).counts) / 2**60
-    assert found == pytest.approx(expected, abs=1e-12)
+    actual = np.array(clipped_votes(records, ITEMS, 60).counts) / 2**60
+    assert actual == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_bounds_are_reached() -> None:
@@ -54,10 +54,10 @@ def test_the_bounds_are_reached() -> None:
 
 
 def test_small_votes_stay_as_they_are_and_the_sum_is_over_all_records() -> None:
-    found = clipped_votes([{0: 0.5}, {0: 0.25, 3: 0.5}, {}, {1: 3.0, 2: 4.0}], ITEMS, 50)
-    assert [count / 2**50 for count in found.counts[:4]] == pytest.approx([0.75, 0.6, 0.8, 0.5])
-    assert sum(found.counts[4:]) == 0
-    assert found.bits == 50
+    actual = clipped_votes([{0: 0.5}, {0: 0.25, 3: 0.5}, {}, {1: 3.0, 2: 4.0}], ITEMS, 50)
+    assert [count / 2**50 for count in actual.counts[:4]] == pytest.approx([0.75, 0.6, 0.8, 0.5])
+    assert sum(actual.counts[4:]) == 0
+    assert actual.bits == 50
 
 
 @pytest.mark.parametrize("vote", [-0.1, math.nan, math.inf])
@@ -94,10 +94,10 @@ def test_zeroing_out_does_not_look_at_it() -> None:
 def test_posterior_means_are_those_of_some_prior(seed: int, sigma: float) -> None:
     """They are in order, never negative, and never far above what was seen."""
     noisy = np.sort(np.random.default_rng(seed).normal(0, 4 * sigma, 40))
-    found = shrink_counts(noisy, sigma)
-    assert (found >= 0).all()
-    assert (np.diff(found) >= -1e-9).all()
-    assert (found <= np.maximum(noisy, 0) + 2 * sigma).all()
+    actual = shrink_counts(noisy, sigma)
+    assert (actual >= 0).all()
+    assert (np.diff(actual) >= -1e-9).all()
+    assert (actual <= np.maximum(noisy, 0) + 2 * sigma).all()
 
 
 def test_a_posterior_mean_is_the_integral_that_it_should_be() -> None:
@@ -131,7 +131,7 @@ def test_it_comes_nearer_to_the_truth_than_the_noisy_counts(occur: int) -> None:
         truth[:occur] = dice.exponential(12, occur)
         noisy = truth + dice.normal(0, 3, 300)
         errors.append(
-            [np.square(found - truth).sum() for found in (shrink_counts(noisy, 3.0), np.maximum(noisy, 0), noisy)]
+            [np.square(actual - truth).sum() for actual in (shrink_counts(noisy, 3.0), np.maximum(noisy, 0), noisy)]
         )
     ours, clamped, raw = np.mean(errors, axis=0)
     assert ours < clamped < raw

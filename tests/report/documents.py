@@ -109,22 +109,22 @@ def memory(of: ScoreName, **fields: Any) -> MemoryEntry:
 
 def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
     """A report whose sentences and guarantees are those of a ledger of these events."""
-    found = ledger(*(events or (REDACTED, NOISY)))
-    told = guarantees(found)
+    actual = ledger(*(events or (REDACTED, NOISY)))
+    reported = guarantees(actual)
     audits = fields.pop(
         "audits", (audit("after"), audit("before", verdict="FAIL", mean=11.9, mean_interval=(9.8, 14.1)))
     )
     report = PublicReport.model_validate(
         {
-            "summary": lay_summary(found, told).model_copy(update={"audit": audit_sentence(audits)}),
-            "verdict": guarantee_sentences(found, told),
-            "guarantees": guarantee_entries(told),
+            "summary": lay_summary(actual, reported).model_copy(update={"audit": audit_sentence(audits)}),
+            "verdict": guarantee_sentences(actual, reported),
+            "guarantees": guarantee_entries(reported),
             "epsilon": EpsilonEntry(pld=2.001, rdp=2.4567, paper=3.1, without_amplification="inf"),
-            "delta": found.delta,
-            "unit": found.unit,
-            "records": found.records,
+            "delta": actual.delta,
+            "unit": actual.unit,
+            "records": actual.records,
             "held_out": 50,
-            "prior": found.prior,
+            "prior": actual.prior,
             "inherited_ledger": False,
             "recipe": "redacted+atdp",
             "stages": (

@@ -98,9 +98,9 @@ def test_the_table_states_scope_and_assumptions() -> None:
 
 
 def test_results_have_the_promised_keys() -> None:
-    found = results([ROW], command="c")
-    assert found["command"] == "c"
-    assert set(found["rows"][0]) >= {
+    actual = results([ROW], command="c")
+    assert actual["command"] == "c"
+    assert set(actual["rows"][0]) >= {
         "recipe",
         "exposure_mean",
         "exposure_interval",

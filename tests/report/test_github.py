@@ -13,10 +13,10 @@ COMMAND = re.compile(r"::(error|warning|notice) ([^:]*)::(.+)")
 
 def test_annotations_name_the_place_and_say_why() -> None:
     verdict, canary = annotations([checked(audit_of("runs/a", 50_000, 1, *INNOCENT), MANIFEST)])
-    found = COMMAND.fullmatch(canary)
-    assert found is not None
-    assert (found[1], found[2]) == ("error", "file=canaries.json,line=20,title=runs/a%3A canary 2")
-    assert found[3].startswith("Rank 1 of 100,000")
+    actual = COMMAND.fullmatch(canary)
+    assert actual is not None
+    assert (actual[1], actual[2]) == ("error", "file=canaries.json,line=20,title=runs/a%3A canary 2")
+    assert actual[3].startswith("Rank 1 of 100,000")
     assert verdict.startswith("::error file=canaries.json,line=1,")
 
 

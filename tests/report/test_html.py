@@ -38,8 +38,8 @@ class Page(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
         if tag == "data":
-            told = dict(attrs)
-            self.numbers.append((told["data-path"] or "", told["value"] or "", ""))
+            reported = dict(attrs)
+            self.numbers.append((reported["data-path"] or "", reported["value"] or "", ""))
 
     def handle_endtag(self, tag: str) -> None:
         if tag not in VOID:
@@ -62,7 +62,7 @@ def page_of(html: str) -> Page:
 
 
 def at(document: Any, path: str) -> Any:
-    return reduce(lambda found, key: found[int(key) if isinstance(found, list) else key], path.split("."), document)
+    return reduce(lambda actual, key: actual[int(key) if isinstance(actual, list) else key], path.split("."), document)
 
 
 def strings(value: Any) -> list[str]:
@@ -90,22 +90,22 @@ def test_every_number_is_that_of_the_json(report: PublicReport | PrivateReport) 
     document = report.model_dump(mode="json")
     page = page_of(render_html(report))
     assert page.numbers
-    for path, value, told in page.numbers:
+    for path, value, reported in page.numbers:
         meant = at(document, path)
         if meant is None or meant == "inf":
-            assert told == ("–" if meant is None else "∞"), path
+            assert reported == ("–" if meant is None else "∞"), path
             continue
         assert value == str(meant)
-        assert close(told, float(meant)), (path, told, meant)
+        assert close(reported, float(meant)), (path, reported, meant)
         if path.rpartition(".")[2] in ("epsilon", "pld", "rdp", "paper", "without_amplification", "claim"):
-            assert "bounds" in path or float(told) >= meant, "an ε is never rounded down"
+            assert "bounds" in path or float(reported) >= meant, "an ε is never rounded down"
 
 
-def close(told: str, meant: float) -> bool:
+def close(reported: str, meant: float) -> bool:
     """Whether a shown number is within what its last digit leaves open."""
-    plain = told.replace(",", "").rstrip("%")
+    plain = reported.replace(",", "").rstrip("%")
     digits = len(plain.partition("e")[0].partition(".")[2]) - int(plain.partition("e")[2] or 0)
-    scale = 100 if told.endswith("%") else 1
+    scale = 100 if reported.endswith("%") else 1
     return abs(float(plain) - meant * scale) <= max(10.0**-digits, abs(meant) * 1e-3)
 
 
@@ -230,11 +230,11 @@ def test_headings_go_down_one_level_at_a_time() -> None:
 
 @given(st.floats(min_value=1e-9, max_value=1e12), st.sampled_from(sorted(FORMS)))
 def test_forms_keep_the_number(value: float, form: str) -> None:
-    told = render_value(value, form)
+    reported = render_value(value, form)
     if form == "epsilon":
-        assert float(told) >= value
+        assert float(reported) >= value
     coarse = {"count": 0.5, "fixed": 0.005, "share": 0.0005}.get(form, 0.0)
-    meant = float(told.replace(",", "").rstrip("%")) / (100 if form == "share" else 1)
+    meant = float(reported.replace(",", "").rstrip("%")) / (100 if form == "share" else 1)
     assert math.isclose(meant, value, rel_tol=0.011, abs_tol=coarse * 1.001)
 
 

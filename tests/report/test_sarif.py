@@ -79,9 +79,9 @@ def test_the_lines_of_the_entries() -> None:
     for indent in (0, 1, "\t"):
         text = json.dumps(known, indent=indent, ensure_ascii=False)
         lines = text.split("\n")
-        found = canary_lines(text)
-        assert len(found) == 2
-        for number in found:
+        actual = canary_lines(text)
+        assert len(actual) == 2
+        for number in actual:
             assert lines[number - 1].strip() == "{"
             assert lines[number].strip().startswith('"secret"')
     assert canary_lines('\r\n{\r\n"canaries" : [ ] }') == ()

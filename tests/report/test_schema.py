@@ -20,8 +20,8 @@ REPORTS: list[tuple[str, PublicReport | PrivateReport]] = [
 
 
 def schema(kind: str) -> dict[str, Any]:
-    [found] = [json.loads(path.read_text()) for path in schemas() if path.name == f"{kind}.schema.json"]
-    return dict(found)
+    [actual] = [json.loads(path.read_text()) for path in schemas() if path.name == f"{kind}.schema.json"]
+    return dict(actual)
 
 
 def test_an_audit_satisfies_its_schema_and_so_does_what_an_earlier_version_wrote() -> None:

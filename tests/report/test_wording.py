@@ -14,23 +14,23 @@ from atdp_cli.report.wording import NO_AUDIT, audit_sentence, factor, lay_summar
 from tests.report.documents import NOISY, RAW, REDACTED, audit, ledger, public
 
 
-def said(found: Ledger) -> Summary:
-    return lay_summary(found, guarantees(found))
+def said(actual: Ledger) -> Summary:
+    return lay_summary(actual, guarantees(actual))
 
 
 def test_a_whole_guarantee_is_for_each_record() -> None:
-    found = said(ledger(NOISY))
+    actual = said(ledger(NOISY))
     [whole] = [one.epsilon for one in guarantees(ledger(NOISY)) if one.scope == "end_to_end"]
-    assert found.protects.startswith("Each line of the corpus is protected")
-    assert f"ε = {rounded_up(whole or 0)} at δ = 1e-06" in found.protects
-    assert "held out" in found.leaves_open
-    assert found.audit == NO_AUDIT
+    assert actual.protects.startswith("Each line of the corpus is protected")
+    assert f"ε = {rounded_up(whole or 0)} at δ = 1e-06" in actual.protects
+    assert "held out" in actual.leaves_open
+    assert actual.audit == NO_AUDIT
 
 
 def test_a_selective_one_is_for_what_is_flagged() -> None:
-    found = said(ledger(REDACTED, NOISY))
-    assert found.protects.startswith("What the detector flagged is protected, and nothing else")
-    assert "what the detector missed" in found.leaves_open
+    actual = said(ledger(REDACTED, NOISY))
+    assert actual.protects.startswith("What the detector flagged is protected, and nothing else")
+    assert "what the detector missed" in actual.leaves_open
 
 
 @pytest.mark.parametrize(
@@ -42,16 +42,16 @@ def test_a_selective_one_is_for_what_is_flagged() -> None:
     ],
 )
 def test_without_one_it_says_so_and_why(broken: Ledger, why: str) -> None:
-    found = said(broken)
-    assert found.protects.startswith("No line of the corpus has a guarantee, because")
-    assert why in found.protects
-    assert "is protected" not in found.protects
+    actual = said(broken)
+    assert actual.protects.startswith("No line of the corpus has a guarantee, because")
+    assert why in actual.protects
+    assert "is protected" not in actual.protects
 
 
 def test_a_seed_protects_nobody() -> None:
-    found = said(ledger(NOISY, insecure_seed=True))
-    assert found.protects.startswith("Nothing is protected")
-    assert "ε" not in found.protects
+    actual = said(ledger(NOISY, insecure_seed=True))
+    assert actual.protects.startswith("Nothing is protected")
+    assert "ε" not in actual.protects
 
 
 def test_a_weak_one_is_called_weak() -> None:
@@ -67,23 +67,25 @@ def test_the_factor_is_never_below_the_true_one(epsilon: float) -> None:
     assert shown <= math.exp(epsilon) * 1.11
 
 
-def test_the_audit_is_told_as_it_ended() -> None:
+def test_the_audit_is_reported_as_it_ended() -> None:
     assert audit_sentence([audit("before")]) == NO_AUDIT
-    told = {verdict: audit_sentence([audit("after", verdict=verdict)]) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")}
-    assert told["PASS"].startswith("The audit passed")
-    assert told["FAIL"].startswith("The audit failed")
-    assert told["INCONCLUSIVE"].startswith("The audit could not decide")
-    for text in told.values():
+    reported = {
+        verdict: audit_sentence([audit("after", verdict=verdict)]) for verdict in ("PASS", "FAIL", "INCONCLUSIVE")
+    }
+    assert reported["PASS"].startswith("The audit passed")
+    assert reported["FAIL"].startswith("The audit failed")
+    assert reported["INCONCLUSIVE"].startswith("The audit could not decide")
+    for text in reported.values():
         assert "1.81 bits, 1.62 by the ratio" in text
         assert "2 canaries" in text or "2 planted canaries" in text
         assert "Greedy decoding gives 1 of them." in text
 
 
 def test_a_passed_audit_says_what_it_leaves_possible_and_no_more() -> None:
-    told = audit_sentence([audit("after", detectable=4.7, mean_limit=6.21, mean_limit_ratio=5.0)])
-    assert "find a mean exposure of 4.7 bits with probability 0.8, and a smaller one less often." in told
-    assert "at most 6.3 bits by log p and 5.0 by the ratio." in told
-    assert "did not tell the ranks of 2 planted canaries from chance" in told
+    reported = audit_sentence([audit("after", detectable=4.7, mean_limit=6.21, mean_limit_ratio=5.0)])
+    assert "find a mean exposure of 4.7 bits with probability 0.8, and a smaller one less often." in reported
+    assert "at most 6.3 bits by log p and 5.0 by the ratio." in reported
+    assert "did not tell the ranks of 2 planted canaries from chance" in reported
     failed = audit_sentence([audit("after", verdict="FAIL", detectable=4.7, mean_limit=6.21)])
     assert "with probability" not in failed
     assert "95 %" not in failed

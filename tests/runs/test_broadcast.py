@@ -114,11 +114,11 @@ def test_a_dead_process_ends_the_run_with_one_message_and_others_go_on(
     processes[1].kill()
     assert ended(processes[0]) == 3
     processes[1].join(PATIENCE)
-    told = said(tmp_path, 2)
-    assert told[0].count("atdp: ") == 1
-    assert "Another process of this run has ended." in told[0]
-    assert "Resume with: " in told[0]
-    assert "Traceback" not in "".join(told)
+    reported = said(tmp_path, 2)
+    assert reported[0].count("atdp: ") == 1
+    assert "Another process of this run has ended." in reported[0]
+    assert "Resume with: " in reported[0]
+    assert "Traceback" not in "".join(reported)
     assert {path.name for path in tmp_path.iterdir() if path.name.startswith(OUT)} == {root.name}
     taken = (tmp_path / "witness-0").stat().st_size
     assert lines_of(root) >= taken
@@ -143,9 +143,9 @@ def test_processes_that_were_given_different_corpora_refuse_with_one_message(
     lines_of_ranks = [[other if rank and one == corpus else one for one in without_spans] for rank in range(2)]
     processes = started_with(lines_of_ranks, tmp_path)
     assert {ended(process) for process in processes} == {3}
-    told = "".join(said(tmp_path, 2))
-    assert told.count("atdp: ") == 1
-    assert "was given another run than process 0" in told
+    reported = "".join(said(tmp_path, 2))
+    assert reported.count("atdp: ") == 1
+    assert "was given another run than process 0" in reported
     assert not list(tmp_path.glob(f"{OUT}*"))
 
 
@@ -153,8 +153,8 @@ def test_processes_that_were_given_different_corpora_refuse_with_one_message(
 def test_a_refusal_that_all_share_is_said_once(started: Started, line: list[object], tmp_path: Path) -> None:
     codes = [ended(process) for process in started(3, [*line, "--auto", "--minutes", 1], tmp_path)]
     assert codes == [2, 2, 2]
-    told = "".join(said(tmp_path, 3))
-    assert told == "atdp: --auto chooses the recipe that --recipe names. Leave one of them out.\n"
+    reported = "".join(said(tmp_path, 3))
+    assert reported == "atdp: --auto chooses the recipe that --recipe names. Leave one of them out.\n"
 
 
 def test_a_model_is_not_parted_among_one_process() -> None:

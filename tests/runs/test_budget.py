@@ -98,8 +98,8 @@ def test_it_is_where_walking_ends(recipe: Recipe, data: st.DataObject) -> None:
     again = data.draw(st.lists(st.sampled_from(possible), max_size=4)) if possible else []
     # Off every sum of costs, which are eighths at most.
     limit = data.draw(st.integers(0, 200)) / 8 + 1e-3 + cost(again)
-    found = allowance(plan, at, again, lambda events: cost(events) <= limit)
-    assert found == walked(plan, at, cost(again), limit)
+    actual = allowance(plan, at, again, lambda events: cost(events) <= limit)
+    assert actual == walked(plan, at, cost(again), limit)
 
 
 def test_an_uninterrupted_run_goes_to_its_end() -> None:
@@ -213,16 +213,16 @@ def test_the_ledger_that_a_resumed_run_leaves_keeps_the_target_and_one_more_step
 
         at = replace(at, released=at.step > 0)
         within = within_limits(plan, target_epsilon=target, max_epsilon=None)
-        found = allowance(plan, at, [*written, *again], within)
+        actual = allowance(plan, at, [*written, *again], within)
         whole = Cursor(stage=len(plan.stages))
-        if found is None:
+        if actual is None:
             assert epsilon(left(whole)) <= target
             return
         assert epsilon(left(whole)) > target
-        behind = [end for end in ends if (end.stage, end.step) > (found.stage, found.step)]
+        behind = [end for end in ends if (end.stage, end.step) > (actual.stage, actual.step)]
         assert not any(keeps(end) for end in behind)
-        assert compact(events_left_by(plan, at, [*written, *again], found)) == compact(left(found))
-        before = [end for end in ends if (at.stage, at.step) <= (end.stage, end.step) <= (found.stage, found.step)]
-        assert keeps(found) or not any(keeps(end) for end in before)
+        assert compact(events_left_by(plan, at, [*written, *again], actual)) == compact(left(actual))
+        before = [end for end in ends if (at.stage, at.step) <= (end.stage, end.step) <= (actual.stage, actual.step)]
+        assert keeps(actual) or not any(keeps(end) for end in before)
 
     ends()

@@ -63,8 +63,8 @@ def tensors(draw: st.DrawFn) -> torch.Tensor:
     shape = draw(st.lists(st.integers(0, 4), max_size=3))
     dtype = draw(st.sampled_from([torch.float32, torch.float64, torch.bfloat16, torch.uint8, torch.int64]))
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
-    found = torch.randint(0, 200, shape, generator=generator).to(dtype)
-    return found.transpose(0, -1) if len(shape) > 1 else found
+    actual = torch.randint(0, 200, shape, generator=generator).to(dtype)
+    return actual.transpose(0, -1) if len(shape) > 1 else actual
 
 
 bests = st.none() | st.builds(
@@ -146,14 +146,14 @@ def test_what_was_saved_is_what_is_restored(progress: Progress, shard: int) -> N
         save_state(root, progress, model, TRAINED, journal=17)
         state = latest_state(root, silent)
         assert state is not None
-        found = restore_state(state, other)
+        actual = restore_state(state, other)
         assert newest_cursor(root) == state.cursor
         assert [path.name for path in root.iterdir()] == ["state-1"]
     assert state.journal == 17
-    assert (found.stage, found.results, found.alpha) == (progress.stage, progress.results, progress.alpha)
-    assert (found.frequencies, found.seconds) == (progress.frequencies, progress.seconds)
-    assert found.tuned == progress.tuned
-    assert same_underway(found.stage_state, progress.stage_state)
+    assert (actual.stage, actual.results, actual.alpha) == (progress.stage, progress.results, progress.alpha)
+    assert (actual.frequencies, actual.seconds) == (progress.frequencies, progress.seconds)
+    assert actual.tuned == progress.tuned
+    assert same_underway(actual.stage_state, progress.stage_state)
     assert all(same(dict(other.named_parameters())[name], dict(model.named_parameters())[name]) for name in TRAINED)
     assert other.two.weight is other.one.weight
     assert same(other.counted, model.counted)

@@ -46,16 +46,16 @@ def check_done(folder: Path, kills: int, *, limit: float | None = None, beside: 
     assert taken(witness) <= spent <= taken(witness) + kills
     report = json.loads((private / "privacy_report.json").read_text())
     public = report["public"]
-    told = {one["scope"]: one["epsilon"] for one in public["guarantees"]}
-    assert told["end_to_end"] >= epsilon_of(ledger.model_dump(), taken(witness)) - 1e-9
-    assert told["end_to_end"] == pytest.approx(epsilon_of(ledger.model_dump(), spent), abs=1e-9)
+    reported = {one["scope"]: one["epsilon"] for one in public["guarantees"]}
+    assert reported["end_to_end"] >= epsilon_of(ledger.model_dump(), taken(witness)) - 1e-9
+    assert reported["end_to_end"] == pytest.approx(epsilon_of(ledger.model_dump(), spent), abs=1e-9)
     [stage] = public["stages"]
     steps = stage["ended_after"] or STEPS
     assert spent == steps + public["repeated_steps"]
     if limit is None:
         assert (stage["ended_after"], public["ended_early"]) == (None, None)
     else:
-        assert told["end_to_end"] <= limit
+        assert reported["end_to_end"] <= limit
         assert (public["ended_early"] is not None) == (steps < STEPS)
         assert spent <= STEPS
     check_loads(out)

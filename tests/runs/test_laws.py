@@ -13,27 +13,27 @@ LEVEL = 1e-4
 @pytest.mark.parametrize("coordinates", [1, 2, 40_320, 5 * 10**6, 2 * 10**9])
 def test_figures_of_sound_noise_are_uniform(coordinates: int) -> None:
     squares = np.random.default_rng(coordinates).chisquare(coordinates, RUNS) * 0.25**2
-    found = [
+    actual = [
         noise_law("a", squares=one, coordinates=coordinates, standard_deviation=0.25).p for one in squares.tolist()
     ]
-    assert stats.kstest(found, "uniform").pvalue > LEVEL
+    assert stats.kstest(actual, "uniform").pvalue > LEVEL
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("draws", [10**4, 10**8])
 def test_figures_of_a_sound_sample_are_never_smaller_than_uniform(draws: int) -> None:
     drawn = np.random.default_rng(draws).binomial(draws, 0.1, RUNS)
-    found = np.array([sample_law("a", drawn=one, draws=draws, sampling_rate=0.1).p for one in drawn.tolist()])
+    actual = np.array([sample_law("a", drawn=one, draws=draws, sampling_rate=0.1).p for one in drawn.tolist()])
     for level in (0.5, 0.1, 0.01, 0.001):
-        assert (found <= level).mean() <= level + 5 * (level / RUNS) ** 0.5
-        assert (found <= level).mean() >= 0.8 * level - 5 * (level / RUNS) ** 0.5
+        assert (actual <= level).mean() <= level + 5 * (level / RUNS) ** 0.5
+        assert (actual <= level).mean() >= 0.8 * level - 5 * (level / RUNS) ** 0.5
 
 
 def test_the_tail_of_one_number_is_that_of_the_normal() -> None:
     for size in (0.01, 1.0, 7.5, 12.0):
-        found = noise_law("a", squares=size**2, coordinates=1, standard_deviation=1.0).p
+        actual = noise_law("a", squares=size**2, coordinates=1, standard_deviation=1.0).p
         both = min(float(2 * stats.norm.sf(size)), float(1 - 2 * stats.norm.sf(size)))
-        assert found == pytest.approx(2 * both, rel=1e-9)
+        assert actual == pytest.approx(2 * both, rel=1e-9)
 
 
 @pytest.mark.parametrize("coordinates", [5_000, 10**6, 10**9])

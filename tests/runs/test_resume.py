@@ -75,10 +75,10 @@ def test_the_state_is_the_models_and_the_keys_are_nowhere(place: Place, monkeypa
     original = secrets.token_bytes
 
     def watched(count: int | None = None) -> bytes:
-        found = original(count)
+        actual = original(count)
         if count == 32:
-            drawn.append(found)
-        return found
+            drawn.append(actual)
+        return actual
 
     monkeypatch.setattr(secrets, "token_bytes", watched)
     request = place.request("atdp", insecure_seed=None, checkpoint_every=1e-9)
@@ -260,7 +260,7 @@ def test_a_stage_that_stopped_by_itself_within_less_than_its_plan_is_counted_as_
     stopped = StageResult(perplexities=(), stopped_after=1, ended_after=5)
     behind = StageResult(perplexities=(), ended_after=0)
     assert missing_steps(plan, (stopped, behind)) == 7
-    told = ended_early(spec, (stopped, behind))
-    assert told is not None
-    assert "ended before stage dp-sgd" in told
+    reported = ended_early(spec, (stopped, behind))
+    assert reported is not None
+    assert "ended before stage dp-sgd" in reported
     assert ended_early(spec, (stopped, StageResult(perplexities=()))) is None

@@ -85,11 +85,11 @@ def test_they_are_no_more_than_planned_and_take_no_more_than_their_share(place: 
     done = run(request, notify=heard.append)
     assert done is not None
     assert stage.search is not None
-    told = [event for event in heard if isinstance(event, TrialDone)]
-    assert [event.done for event in told] == list(range(1, len(told) + 1))
+    reported = [event for event in heard if isinstance(event, TrialDone)]
+    assert [event.done for event in reported] == list(range(1, len(reported) + 1))
     entry = public_entry(done)
-    assert entry["trials"] == len(told) == len(losses(done)) <= stage.search.most_trials
-    assert 0 < entry["steps"] == len(told) * stage.search.steps_per_trial <= SHARES["full"] * stage.steps
+    assert entry["trials"] == len(reported) == len(losses(done)) <= stage.search.most_trials
+    assert 0 < entry["steps"] == len(reported) * stage.search.steps_per_trial <= SHARES["full"] * stage.steps
     # The steps of the stage itself are those that were planned.
     assert done.steps == stage.steps
 

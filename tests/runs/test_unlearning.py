@@ -54,9 +54,9 @@ def test_a_task_vector_is_negated(place: Place) -> None:
     recipe = apply_settings(recipe, [parse_setting(recipe, "negated.beta=-1.5")])
     origin = load_file(place.model / "model.safetensors")
     there = weights(finished(place.request(recipe[:1], out="forget")))
-    found = weights(finished(place.request(recipe, out="negated", reference=place.model)))
+    actual = weights(finished(place.request(recipe, out="negated", reference=place.model)))
     assert not equal(there, origin)
-    for name, value in found.items():
+    for name, value in actual.items():
         expected = origin[name].double() - 1.5 * (there[name].double() - origin[name].double())
         assert torch.allclose(value.double(), expected, rtol=1e-6, atol=1e-8), name
 

@@ -107,8 +107,8 @@ def test_dead_at_every_change_and_published_all_the_same(tmp_path: Path, replace
         finish(work, finished)
         ended = dying(lambda work=work, finished=finished: publish(work.root, finished), call)  # type: ignore[misc]
         if (folder / "out").exists():
-            told = (folder / "out" / "privacy_ledger.json").read_text()
-            whole = {"old": {"privacy_ledger.json", "more"}}.get(told, {"privacy_ledger.json", "model.safetensors"})
+            reported = (folder / "out" / "privacy_ledger.json").read_text()
+            whole = {"old": {"privacy_ledger.json", "more"}}.get(reported, {"privacy_ledger.json", "model.safetensors"})
             assert {path.name for path in (folder / "out").iterdir()} == whole
         if (record := read_record(folder / "out.partial")) is not None:
             assert record.finished == finished

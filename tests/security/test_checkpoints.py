@@ -303,8 +303,8 @@ def test_an_audit_refuses_what_would_load_something_else(place: Place, atdp: Atd
 def test_an_audit_records_all_that_it_read(place: Place, atdp: Atdp, leaky: Leaky) -> None:
     def hashes(folder: Path) -> dict[str, str]:
         [model] = atdp("audit-canary", folder, "--manifest", leaky.manifest, "--json").json["models"]
-        found: dict[str, str] = model["weights"]
-        return found
+        actual: dict[str, str] = model["weights"]
+        return actual
 
     whole, adapted = hashes(place.model), hashes(place.adapter)
     assert {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"} < set(whole)
@@ -352,8 +352,8 @@ def test_what_an_adapters_base_has_learnt_is_inherited(place: Place, corpus: Pat
         path.unlink()
     shutil.copytree(place.leaking, place.base, dirs_exist_ok=True)
     out = place.model.parent / "out"
-    told = atdp("harden", place.adapter, "--data", corpus, "-o", out, *QUICK)
-    assert told.code == 0, told.err
+    reported = atdp("harden", place.adapter, "--data", corpus, "-o", out, *QUICK)
+    assert reported.code == 0, reported.err
     ledger = json.loads((out / "privacy_ledger.json").read_text())
     assert ledger["prior"] == "unknown"
     assert ledger["events"][0]["kind"] == "plain"

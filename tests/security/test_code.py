@@ -72,8 +72,8 @@ def sources() -> list[tuple[str, ast.Module]]:
 
 def imported(tree: ast.Module) -> set[str]:
     """The modules that are imported anywhere in a module."""
-    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    return found | {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    actual = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    return actual | {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
 
 
 def called(tree: ast.Module) -> list[tuple[str, dict[str, str]]]:

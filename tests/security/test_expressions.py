@@ -39,14 +39,14 @@ def slow(work: Work, times: int = 1) -> list[str]:
 
 def ours() -> dict[str, re.Pattern[str]]:
     """Every expression that a module of the package keeps."""
-    found = {}
+    actual = {}
     for module in pkgutil.walk_packages(atdp_cli.__path__, "atdp_cli."):
         if module.name.endswith("__main__"):
             continue
         for name, value in vars(importlib.import_module(module.name)).items():
             if isinstance(value, re.Pattern):
-                found[f"{module.name.removeprefix('atdp_cli.')}.{name}"] = value
-    return found
+                actual[f"{module.name.removeprefix('atdp_cli.')}.{name}"] = value
+    return actual
 
 
 OURS = ours()
@@ -130,5 +130,5 @@ def test_a_long_text_has_more_time() -> None:
 def test_a_users_expression_means_what_it_means_to_python() -> None:
     text = "Emma (12) wrote Omar; emma@example.org, Ärger 3.5"
     for source in (r"[A-Z]\w+", r"(?i)emma", r"\d+(?:\.\d)?", r"(?<=\()\d+(?=\))", r"(\w)\1", r"^E|5$", r"\bÄ\w*"):
-        found = [match.span() for match in Expression(source, "it").finditer(text)]
-        assert found == [match.span() for match in re.finditer(source, text)]
+        actual = [match.span() for match in Expression(source, "it").finditer(text)]
+        assert actual == [match.span() for match in re.finditer(source, text)]

@@ -68,12 +68,12 @@ def test_no_command_asks_for_a_connection(tmp_path: Path, checkpoint_folder: Pat
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    told = json.loads((tmp_path / "ended.json").read_text())
-    assert told["codes"] == [0] * len(COMMAND_LINES), ended.stderr
-    assert told["asked"] == []
+    reported = json.loads((tmp_path / "ended.json").read_text())
+    assert reported["codes"] == [0] * len(COMMAND_LINES), ended.stderr
+    assert reported["asked"] == []
     if not allowed:
         pytest.skip("no connection was asked for; network namespaces are not permitted here, so it ran with routes")
-    assert told["routes"] == []
+    assert reported["routes"] == []
 
 
 def test_a_redirect_is_not_followed() -> None:

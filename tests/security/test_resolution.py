@@ -70,9 +70,9 @@ def test_scores_that_rounding_has_made_alike_pass_nothing(
     more = (*options, base) if options else ()
     ended = atdp("audit-canary", model, "--manifest", leaky.manifest, *more, "--json")
     assert ended.code in (1, 4)
-    [found] = ended.json["models"]
+    [actual] = ended.json["models"]
     if ended.code == 4:
-        assert any("cannot be told" in reason or "score the same" in reason for reason in found["reasons"])
+        assert any("cannot be told" in reason or "score the same" in reason for reason in actual["reasons"])
 
 
 @pytest.mark.parametrize("factor", [1e-12, 1e-8, 1e-4, 1e2])

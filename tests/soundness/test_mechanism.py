@@ -50,10 +50,10 @@ def epsilon() -> float:
 
 def model() -> Any:
     """Only its embedding trains, and each record begins with a token of its own: the gradients are orthogonal."""
-    found = llama(VOCABULARY, 4, tied=False)
-    found.requires_grad_(False)
-    found.get_input_embeddings().weight.requires_grad_(True)
-    return found
+    actual = llama(VOCABULARY, 4, tied=False)
+    actual.requires_grad_(False)
+    actual.get_input_embeddings().weight.requires_grad_(True)
+    return actual
 
 
 def worlds() -> tuple[list[Example], list[Example]]:
@@ -72,12 +72,12 @@ def step_outputs(
     def clipped(rows: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
         return engine(current, [examples[row] for row in rows], CLIP).gradient
 
-    found = np.empty(REPETITIONS)
+    actual = np.empty(REPETITIONS)
     for place in range(REPETITIONS):
         total = [part.clone() for part in clipped(tuple(poisson_sample(len(examples), Q, sample).tolist()))]
         add_noise(total, SIGMA * CLIP, noise)
-        found[place] = float(torch.cat([part.flatten() for part in total]).double() @ direction) / CLIP
-    return found
+        actual[place] = float(torch.cat([part.flatten() for part in total]).double() @ direction) / CLIP
+    return actual
 
 
 def measure(
@@ -104,8 +104,8 @@ def test_the_bound_is_within_15_per_cent_of_epsilon(engine: ClippingEngineName) 
     fired_with, fired_without, bound = measure(engine)
     expected = firing_rates(Q, SIGMA, np.array([THRESHOLD]))
     assert 0.85 * epsilon() <= bound <= epsilon()
-    for found, rate in zip((fired_with, fired_without), (float(one[0]) for one in expected), strict=True):
-        assert abs(found - rate) < 4 * (rate * (1 - rate) / REPETITIONS) ** 0.5
+    for actual, rate in zip((fired_with, fired_without), (float(one[0]) for one in expected), strict=True):
+        assert abs(actual - rate) < 4 * (rate * (1 - rate) / REPETITIONS) ** 0.5
 
 
 def test_clipping_window_by_window_is_found() -> None:

@@ -105,8 +105,8 @@ def test_the_released_sum_moves_by_at_most_its_sensitivity(tokenizer: Any) -> No
 def test_clipping_window_by_window_is_found(tokenizer: Any, tmp_path: Path) -> None:
     current = worlds.model(len(tokenizer), adapter=False)
     engine = window_by_window(engine_of("bookkeeping", len(tokenizer), False))
-    found = visit(recipe_of("atdp", 0.2), current, tokenizer, engine, tmp_path)
-    assert min(one.among for one in found if one.target == WINDOWS) > 1
+    actual = visit(recipe_of("atdp", 0.2), current, tokenizer, engine, tmp_path)
+    assert min(one.among for one in actual if one.target == WINDOWS) > 1
 
 
 def test_a_weight_measured_on_the_corpus_is_found(tokenizer: Any) -> None:

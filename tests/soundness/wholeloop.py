@@ -93,8 +93,8 @@ def directions() -> torch.Tensor:
     """
     model = llama(VOCABULARY, WIDTH)
     rows = [_flat(record_gradient(model, one, trainable(model))) for one in records_of("dp-sgd")]
-    found = torch.stack([row / row.norm() for row in rows])
-    return found - found.mean(0)
+    actual = torch.stack([row / row.norm() for row in rows])
+    return actual - actual.mean(0)
 
 
 def audit(
@@ -142,12 +142,12 @@ def audit(
     )
 
 
-def check_sound(name: str, found: Bounds) -> None:
+def check_sound(name: str, actual: Bounds) -> None:
     """As much was spent as planned. Neither auditor proves more, and one proves something: the records do train."""
     assert plan_of(name).steps == 300
-    assert 2 <= found.spent <= TARGET
-    assert 0 < found.drift < found.spent
-    assert found.spread < found.spent
+    assert 2 <= actual.spent <= TARGET
+    assert 0 < actual.drift < actual.spent
+    assert actual.spread < actual.spent
 
 
 def _bound(scores: npt.NDArray[np.float64], coins: npt.NDArray[np.bool_]) -> float:

@@ -158,19 +158,19 @@ def model(vocabulary: int, *, adapter: bool) -> Any:
     """An untied GPT-2: Opacus refuses a table that two layers share."""
     torch.manual_seed(0)
     shape = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": CONTEXT, "bos_token_id": 0, "eos_token_id": 0}
-    found = GPT2LMHeadModel(GPT2Config(vocab_size=vocabulary, tie_word_embeddings=False, **shape)).eval()
-    return add_adapter(found, 2) if adapter else found
+    actual = GPT2LMHeadModel(GPT2Config(vocab_size=vocabulary, tie_word_embeddings=False, **shape)).eval()
+    return add_adapter(actual, 2) if adapter else actual
 
 
 @functools.cache
 def reference(vocabulary: int) -> Any:
     """A model that is far from `model`, so that no divergence from it is small."""
-    found = model(vocabulary, adapter=False)
+    actual = model(vocabulary, adapter=False)
     draw = torch.Generator().manual_seed(1)
     with torch.no_grad():
-        for parameter in found.parameters():
+        for parameter in actual.parameters():
             parameter.add_(0.3 * torch.randn(parameter.shape, generator=draw))
-    return found.requires_grad_(False)
+    return actual.requires_grad_(False)
 
 
 def examples_of(corpus: Sequence[FlaggedRecord], stage: Train, tokenizer: Any) -> list[Example]:
@@ -202,10 +202,10 @@ def check(case: Case, tokenizer: Any, folder: Path) -> None:
     """No target moves the sum by more than C, at any step; those longer than C come up to the margin of it."""
     recipe = recipe_of(case.recipe, case.rule)
     current = model(len(tokenizer), adapter=case.adapter)
-    found = visit(recipe, current, tokenizer, engine_of(case.engine, len(tokenizer), case.adapter), folder)
-    assert len(found) == 3 * len(TARGETS) * sum(clips(stage) for stage in recipe)
-    assert max(max(one.among, one.alone) for one in found) <= 1
-    for one in found:
+    actual = visit(recipe, current, tokenizer, engine_of(case.engine, len(tokenizer), case.adapter), folder)
+    assert len(actual) == 3 * len(TARGETS) * sum(clips(stage) for stage in recipe)
+    assert max(max(one.among, one.alone) for one in actual) <= 1
+    for one in actual:
         if one.target == ABSENT:
             assert one.among == one.alone == one.norm == 0
         elif one.target == NOT_FINITE:
@@ -220,7 +220,7 @@ def check(case: Case, tokenizer: Any, folder: Path) -> None:
 def visit(recipe: Recipe, current: Any, tokenizer: Any, engine: ClippingEngine, folder: Path) -> list[Compared]:
     """Run the recipe, and at the parameters of every private step compare the worlds."""
     corpus = Corpus(records=len(CORPUS), relation=hypothetical("line"))
-    found: list[Compared] = []
+    compared: list[Compared] = []
     for plan in make_plan(recipe, corpus, delta=1e-6, prior="public", reference=PUBLIC).stages:
         if not isinstance(plan, StagePlan) or not clips(plan.stage):
             _pass(plan, current, tokenizer)
@@ -233,8 +233,8 @@ def visit(recipe: Recipe, current: Any, tokenizer: Any, engine: ClippingEngine, 
             token=tokenizer("§")["input_ids"][0],
         )
         _run(current, examples, plan, comparing, folder)
-        found += comparing.found
-    return found
+        compared += comparing.compared
+    return compared
 
 
 def _pass(plan: AnyPlan, current: Any, tokenizer: Any) -> None:
@@ -255,19 +255,19 @@ class Comparing:
         examples: The records.
         others: The same with a target's place empty.
         token: Whoever holds it has a gradient of nan.
-        found: What came out so far.
+        compared: What came out so far.
     """
 
     engine: ClippingEngine
     examples: Sequence[Example]
     others: Mapping[int, Sequence[Example]]
     token: int
-    found: list[Compared] = field(default_factory=list)
+    compared: list[Compared] = field(default_factory=list)
 
     def __call__(self, model: PreTrainedModel, chosen: Sequence[Example], clip_norm: float) -> ClippedSum:
         coins = [row for row, one in enumerate(self.examples) if any(one is other for other in chosen)]
         with not_finite(model, self.token):
-            self.found.extend(self._compare(model, coins))
+            self.compared.extend(self._compare(model, coins))
         return self.engine(model, chosen, clip_norm)
 
     def _compare(self, model: PreTrainedModel, coins: Sequence[int]) -> Iterator[Compared]:

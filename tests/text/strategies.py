@@ -19,13 +19,13 @@ def spans_within(draw: st.DrawFn, length: int, most: int = 8) -> list[Span]:
     """Up to `most` spans of a text of `length` characters, in any order, overlapping as they like."""
     if length == 0:
         return []
-    found = []
+    actual = []
     for _ in range(draw(st.integers(0, most))):
         start = draw(st.integers(0, length - 1))
         end = draw(st.integers(start + 1, length))
         label, source, tier = draw(st.tuples(*map(st.sampled_from, (LABELS, SOURCES, list(Tier)))))
-        found.append(Span(start, end, str(label), str(source), Tier(tier)))
-    return found
+        actual.append(Span(start, end, str(label), str(source), Tier(tier)))
+    return actual
 
 
 @st.composite

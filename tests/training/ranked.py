@@ -151,16 +151,16 @@ def run_rank(rank: int, size: int, port: int, folder: str, runs: list[tuple[str,
     with process_group() as team:
         for stage, model, sharded in runs:
             ranks = Ranks(rank=team.ranks.rank, size=size, sharded=sharded)
-            found, result = trained(stage, model, ranks, Path(folder) / f"journal {stage} {model} {sharded} {rank}")
+            actual, result = trained(stage, model, ranks, Path(folder) / f"journal {stage} {model} {sharded} {rank}")
             norms = torch.tensor([-1.0 if norm is None else norm for norm in result.mean_norms])
-            save_file(found | {"norms": norms}, Path(folder) / f"{stage} {model} {sharded} {rank}")
+            save_file(actual | {"norms": norms}, Path(folder) / f"{stage} {model} {sharded} {rank}")
 
 
 def free_port() -> int:
     """One that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("localhost", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as actual:
+        actual.bind(("localhost", 0))
+        return int(actual.getsockname()[1])
 
 
 def together(size: int, folder: Path, runs: list[tuple[str, str, bool]]) -> None:

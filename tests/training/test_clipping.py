@@ -70,17 +70,17 @@ def distance(first: Sequence[torch.Tensor], second: Sequence[torch.Tensor]) -> f
 def test_norms_and_sum_agree_with_fp64_by_hand(build: Any) -> None:
     model = build()
     records = [example(9, seed=1), example(12, 12, 5, seed=2), example(2, seed=3), example(7, seed=4, scale=1e-4)]
-    found = clipped_sum(model, records, CLIP)
+    actual = clipped_sum(model, records, CLIP)
     gradients = [by_hand(model, record) for record in records]
     norms = [norm(gradient) for gradient in gradients]
-    assert found.norms.tolist() == pytest.approx(norms, rel=1e-5)
+    assert actual.norms.tolist() == pytest.approx(norms, rel=1e-5)
     assert norms[3] < CLIP < norms[0]
     bound = CLIP * (1 - ROUNDING_MARGIN)
     expected = [
         sum(part * min(1.0, bound / length) for part, length in zip(parts, norms, strict=True))
         for parts in zip(*gradients, strict=True)
     ]
-    assert distance(found.gradient, expected) <= 1e-5 * norm(expected)
+    assert distance(actual.gradient, expected) <= 1e-5 * norm(expected)
 
 
 def test_a_record_of_several_windows_is_clipped_as_one() -> None:
@@ -114,17 +114,17 @@ def test_a_gradient_that_is_not_finite_adds_nothing() -> None:
     model = gpt2()
     bad = example(6, seed=1, scale=float("inf"))
     good = example(6, seed=2)
-    found = clipped_sum(model, [bad, good], CLIP)
-    assert not math.isfinite(found.norms[0])
-    assert distance(found.gradient, clipped_sum(model, [good], CLIP).gradient) == 0
+    actual = clipped_sum(model, [bad, good], CLIP)
+    assert not math.isfinite(actual.norms[0])
+    assert distance(actual.gradient, clipped_sum(model, [good], CLIP).gradient) == 0
 
 
 def test_empty_records_and_empty_samples_add_nothing() -> None:
     model = gpt2()
     for records in ([], [Example((), ())]):
-        found = clipped_sum(model, records, CLIP)
-        assert norm(found.gradient) == 0
-        assert found.norms.tolist() == [0.0] * len(records)
+        actual = clipped_sum(model, records, CLIP)
+        assert norm(actual.gradient) == 0
+        assert actual.norms.tolist() == [0.0] * len(records)
 
 
 def test_the_model_is_left_as_it_was() -> None:

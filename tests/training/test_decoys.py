@@ -74,11 +74,11 @@ def test_equal_decoys_need_decoys() -> None:
 
 
 def test_without_noise_nothing_finite_holds_end_to_end() -> None:
-    found = by_scope(plan(DECOYS).ledger)
-    assert found["end_to_end"].epsilon == math.inf
-    assert found["selective"].epsilon == 0
-    assert found["selective"].adjacency == "replace-one"
-    assert found["increment"].epsilon is None
+    actual = by_scope(plan(DECOYS).ledger)
+    assert actual["end_to_end"].epsilon == math.inf
+    assert actual["selective"].epsilon == 0
+    assert actual["selective"].adjacency == "replace-one"
+    assert actual["increment"].epsilon is None
 
 
 HIDING = (relation("bytes"), relation("equality"), relation("shape"), relation("pattern"))
@@ -96,14 +96,16 @@ def test_selective_holds_where_every_plain_stage_hid_what_was_flagged(events: li
     ledger = ledger_of(*events, prior=prior)
     stages = [event for event in events if isinstance(event, PlainTraining)]
     hidden = all(event.relation in HIDING for event in stages)
-    found = by_scope(ledger)
-    assert ("selective" in found) is (selective_void(ledger) is None) is (bool(stages) and hidden and prior == "public")
-    narrower = {scope for scope, one in found.items() if SAME_SHAPE in one.assumptions}
+    actual = by_scope(ledger)
+    assert (
+        ("selective" in actual) is (selective_void(ledger) is None) is (bool(stages) and hidden and prior == "public")
+    )
+    narrower = {scope for scope, one in actual.items() if SAME_SHAPE in one.assumptions}
     decoys = any(event.text == "decoy" for event in stages)
-    assert narrower == ({"selective"} if "selective" in found and decoys else set())
-    told = " ".join(guarantee_sentences(ledger, guarantees(ledger)))
-    assert ("For the flagged characters alone" in told) is (
-        "selective" in found or any(e.text != "raw" for e in stages)
+    assert narrower == ({"selective"} if "selective" in actual and decoys else set())
+    reported = " ".join(guarantee_sentences(ledger, guarantees(ledger)))
+    assert ("For the flagged characters alone" in reported) is (
+        "selective" in actual or any(e.text != "raw" for e in stages)
     )
 
 
@@ -114,10 +116,10 @@ def test_a_raw_stage_before_decoys_voids_what_they_hide() -> None:
 
 
 def test_decoys_and_placeholders_go_together() -> None:
-    found, before = (by_scope(plan((*two, *ATDP)).ledger) for two in (REDACTED + DECOYS, REDACTED * 2))
-    assert found["selective"].epsilon == before["selective"].epsilon
+    actual, before = (by_scope(plan((*two, *ATDP)).ledger) for two in (REDACTED + DECOYS, REDACTED * 2))
+    assert actual["selective"].epsilon == before["selective"].epsilon
     assert SAME_SHAPE not in before["selective"].assumptions
-    assert SAME_SHAPE in found["selective"].assumptions
+    assert SAME_SHAPE in actual["selective"].assumptions
 
 
 @pytest.mark.parametrize("recipe", [ATDP, DP_SGD])

@@ -80,8 +80,8 @@ def test_the_gradient_is_that_of_the_loss(architecture: str, share: float) -> No
 def test_at_its_start_only_flagged_tokens_move_the_model() -> None:
     start = build("GPT-2").double()
     before = [parameter.detach().clone() for parameter in trainable(start)]
-    found = gradient_sum(start, examples(Distilled(share=1.0)), tokens=100, start=before)
-    assert relative(found, gradient_sum(start, examples(Sensitive()), tokens=100)) < 1e-10
+    actual = gradient_sum(start, examples(Distilled(share=1.0)), tokens=100, start=before)
+    assert relative(actual, gradient_sum(start, examples(Sensitive()), tokens=100)) < 1e-10
 
 
 def plan_of(objective: Objective, *, epochs: int, rate: float = 1e-2) -> StagePlan:
@@ -95,7 +95,7 @@ def plan_of(objective: Objective, *, epochs: int, rate: float = 1e-2) -> StagePl
 @torch.no_grad()
 def divergence(model: Any, start: Any) -> float:
     """The mean KL(start ‖ model) of unflagged tokens."""
-    found = [
+    actual = [
         functional.kl_div(now.log_softmax(-1), before.log_softmax(-1), log_target=True, reduction="none").sum(-1)[
             torch.from_numpy(~window.sensitive[1:])
         ]
@@ -103,20 +103,20 @@ def divergence(model: Any, start: Any) -> float:
         for window in one.windows
         for now, before in ((logits(model, window), logits(start, window)),)
     ]
-    return float(torch.cat(found).mean())
+    return float(torch.cat(actual).mean())
 
 
 @torch.no_grad()
 def surprise(model: Any) -> float:
     """The mean −log p of flagged tokens."""
-    found = [
+    actual = [
         functional.cross_entropy(logits(model, window), torch.from_numpy(window.token_ids[1:]), reduction="none")[
             torch.from_numpy(window.sensitive[1:])
         ]
         for one in RECORDS
         for window in one.windows
     ]
-    return float(torch.cat(found).mean())
+    return float(torch.cat(actual).mean())
 
 
 def test_a_stage_learns_what_is_flagged_and_keeps_what_it_said_elsewhere() -> None:
@@ -144,12 +144,12 @@ def test_a_level_of_a_range_test_compares_with_the_start_of_the_stage() -> None:
         plan_of(Distilled(), epochs=3),
         examples(Distilled()),
     )
-    told, alone, other = moved(start, 0.2), moved(start, 0.2), moved(start, 0.2)
-    run_plain(stage_run(told, plan, examples=records, start=before), seed=1)
+    reported, alone, other = moved(start, 0.2), moved(start, 0.2), moved(start, 0.2)
+    run_plain(stage_run(reported, plan, examples=records, start=before), seed=1)
     run_plain(stage_run(alone, plan, examples=records), seed=1)
     run_plain(stage_run(other, plan, examples=records, start=before), seed=1)
-    assert all(torch.equal(a, b) for a, b in zip(told.parameters(), other.parameters(), strict=True))
-    assert divergence(told, start) < divergence(alone, start)
+    assert all(torch.equal(a, b) for a, b in zip(reported.parameters(), other.parameters(), strict=True))
+    assert divergence(reported, start) < divergence(alone, start)
 
 
 @pytest.mark.parametrize("target", ["attention", None])
@@ -169,8 +169,8 @@ def last_stage(prior: Prior, tune: Effort | None, *, recipe: str = "fitted-decoy
 
 
 def test_it_is_chosen_where_a_tuned_stage_starts_from_what_may_have_memorised() -> None:
-    found = last_stage("unknown", "quick")
-    assert (found.objective, found.warmup, found.restore_best) == (Distilled(), WARMUP, None)
+    actual = last_stage("unknown", "quick")
+    assert (actual.objective, actual.warmup, actual.restore_best) == (Distilled(), WARMUP, None)
     assert last_stage("public", "quick").objective == Uniform()
     assert last_stage("unknown", "none").objective == Uniform()
     assert last_stage("unknown", None).objective == Uniform()

@@ -49,9 +49,9 @@ def test_each_coordinate_has_the_noise_of_one_process_and_of_one_alone(size: int
 
     shares = [noise(Ranks(rank=rank, size=size)) for rank in range(size)]
     for place, expected in enumerate(noise(Ranks())):
-        found = torch.stack([own[place] for own in shares])
-        assert ((found != 0).sum(0) == 1).all()
-        assert torch.equal(found.sum(0), expected)
+        actual = torch.stack([own[place] for own in shares])
+        assert ((actual != 0).sum(0) == 1).all()
+        assert torch.equal(actual.sum(0), expected)
 
 
 def test_the_rare_stage_has_samples_that_leave_processes_without_a_record() -> None:
@@ -76,13 +76,13 @@ def test_several_processes_leave_the_weights_of_one(
     together(size, tmp_path, runs)
     by_one = {pair: alone(*pair, tmp_path) for pair in dict.fromkeys((stage, model) for stage, model, _ in runs)}
     for stage, model, sharded in runs:
-        found = [load_file(tmp_path / f"{stage} {model} {sharded} {rank}") for rank in range(size)]
+        actual = [load_file(tmp_path / f"{stage} {model} {sharded} {rank}") for rank in range(size)]
         weights, result = by_one[stage, model]
         norms = torch.tensor([-1.0 if norm is None else norm for norm in result.mean_norms])
         for name, expected in (weights | {"norms": norms}).items():
-            assert all(torch.equal(one[name], found[0][name]) for one in found), (stage, model, sharded, name)
+            assert all(torch.equal(one[name], actual[0][name]) for one in actual), (stage, model, sharded, name)
             torch.testing.assert_close(
-                found[0][name], expected, rtol=TOLERANCE, atol=TOLERANCE, msg=f"{stage} {model} {sharded} {name}"
+                actual[0][name], expected, rtol=TOLERANCE, atol=TOLERANCE, msg=f"{stage} {model} {sharded} {name}"
             )
         journal = tmp_path / f"journal {stage} {model} alone"
         if journal.exists():

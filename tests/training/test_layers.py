@@ -73,10 +73,10 @@ def test_the_engines_clip_what_is_trained_alone(architecture: str, subset: str, 
         for clip_norm in (float(norms.median()), 1e30):
             expected = oracle(model, records, clip_norm)
             for engine in engines:
-                found = engine(model, records, clip_norm, tokens=60, positions=architecture == "GPT-2")
-                assert len(found.gradient) == len(trainable(model)) < len(list(model.parameters()))
-                assert norm_error(found, expected) <= TOLERANCE
-                assert relative(found.gradient, expected.gradient) <= TOLERANCE
+                actual = engine(model, records, clip_norm, tokens=60, positions=architecture == "GPT-2")
+                assert len(actual.gradient) == len(trainable(model)) < len(list(model.parameters()))
+                assert norm_error(actual, expected) <= TOLERANCE
+                assert relative(actual.gradient, expected.gradient) <= TOLERANCE
 
 
 @pytest.mark.parametrize("target", ["attention", "all"])
@@ -90,9 +90,9 @@ def test_of_an_adapter_too(architecture: str, pattern: str, target: Any) -> None
         assert all("lora_" in name and re.search(pattern, name) for name in names)
         clip_norm = float(oracle(model, records, 1e30).norms.median())
         expected = oracle(model, records, clip_norm)
-        found = bookkeeping.clipped_sum(model, records, clip_norm, tokens=60, positions=architecture == "GPT-2")
-        assert norm_error(found, expected) <= TOLERANCE
-        assert relative(found.gradient, expected.gradient) <= TOLERANCE
+        actual = bookkeeping.clipped_sum(model, records, clip_norm, tokens=60, positions=architecture == "GPT-2")
+        assert norm_error(actual, expected) <= TOLERANCE
+        assert relative(actual.gradient, expected.gradient) <= TOLERANCE
 
 
 @pytest.mark.parametrize("architecture", SUBSETS)
@@ -103,9 +103,9 @@ def test_the_gradient_of_some_parameters_is_a_part_of_that_of_all(architecture: 
     for pattern in SUBSETS[architecture].values():
         expected = [part for name, part in whole.items() if re.search(pattern, name)]
         with training_only(model, pattern):
-            found = record_gradient(model, one, trainable(model))
-        assert len(found) == len(expected) > 0
-        assert relative(found, expected) <= TOLERANCE
+            actual = record_gradient(model, one, trainable(model))
+        assert len(actual) == len(expected) > 0
+        assert relative(actual, expected) <= TOLERANCE
 
 
 PATTERNS = st.sampled_from(["all", ".", "h", r"h\.1\.", "ln_f", "bias$", "wte", r"h\.[01]\.ln_1", "^transformer"])

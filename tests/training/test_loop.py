@@ -208,10 +208,10 @@ def test_plain_training_learns_and_reports(tmp_path: Path) -> None:
     measured = partial(perplexity, model, windows)
     watched = stage_run(model, stage, examples=examples, held_out=measured, notify=heard.append)
     result = run_plain(watched, seed=1)
-    found = [one.all for one in result.perplexities]
-    assert found == [event.all_tokens for event in heard if isinstance(event, EpochDone)]
-    assert len(found) == 3
-    assert (found[2] or 0) < (found[0] or 0) < VOCABULARY
+    actual = [one.all for one in result.perplexities]
+    assert actual == [event.all_tokens for event in heard if isinstance(event, EpochDone)]
+    assert len(actual) == 3
+    assert (actual[2] or 0) < (actual[0] or 0) < VOCABULARY
     assert sum(isinstance(event, StepDone) for event in heard) == stage.steps
     assert not model.training
 

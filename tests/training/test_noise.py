@@ -25,9 +25,9 @@ def test_the_transform_is_box_and_mullers() -> None:
 
 
 def test_they_are_standard_normal_and_pairs_are_independent() -> None:
-    found = normals(insecure_stream(3, "test"), 200_000)
-    assert stats.kstest(found.numpy(), "norm").pvalue > 1e-3
-    first, second = found[:100_000], found[100_000:]
+    actual = normals(insecure_stream(3, "test"), 200_000)
+    assert stats.kstest(actual.numpy(), "norm").pvalue > 1e-3
+    first, second = actual[:100_000], actual[100_000:]
     assert abs(float(torch.corrcoef(torch.stack([first, second]))[0, 1])) < 0.02
     assert abs(float(torch.corrcoef(torch.stack([first.square(), second.square()]))[0, 1])) < 0.02
 

@@ -164,9 +164,9 @@ def test_a_stage_sets_the_noise_of_each_step(tmp_path: Path) -> None:
     gradients: list[Numbers] = []
 
     def engine(current: Any, records: Any, clip_norm: float) -> Any:
-        found = clipped_sum(current, records, clip_norm)
-        gradients.append(flat(found.gradient))
-        return found
+        actual = clipped_sum(current, records, clip_norm)
+        gradients.append(flat(actual.gradient))
+        return actual
 
     run(model, examples, recipe, tmp_path / "journal", seed=5, engine=engine)
     randomness, variances = streams(5), []
@@ -198,8 +198,8 @@ def test_noise_alone_sets_it_too() -> None:
 
 
 def flat(parts: Sequence[torch.Tensor]) -> Numbers:
-    found: Numbers = torch.cat([part.detach().double().flatten() for part in parts]).numpy()
-    return found
+    actual: Numbers = torch.cat([part.detach().double().flatten() for part in parts]).numpy()
+    return actual
 
 
 def stage_with(optimizer: Optimizer) -> Train:
@@ -237,8 +237,8 @@ def test_a_start_at_zero_is_the_usual_decay(kind: type[Optimizer]) -> None:
         optimizer = make_optimizer(model, stage_with(kind(learning_rate=0.1, weight_decay=0.7, towards=towards)))
         for gradient in draws(4, 10):
             stepped(optimizer, model.values, gradient, 0.3 if kind is Corrected else None)
-        found: torch.Tensor = model.values.detach()
-        return found
+        actual: torch.Tensor = model.values.detach()
+        return actual
 
     torch.testing.assert_close(ends("start"), ends("zero"), rtol=1e-10, atol=1e-12)
 
@@ -250,8 +250,8 @@ def test_where_the_start_lies_does_not_matter_to_the_way_from_it(kind: type[Opti
         optimizer = make_optimizer(model, stage_with(kind(learning_rate=0.1, weight_decay=0.7, towards="start")))
         for gradient in draws(4, 10):
             stepped(optimizer, model.values, gradient, 0.3 if kind is Corrected else None)
-        found: torch.Tensor = model.values.detach() - start
-        return found
+        actual: torch.Tensor = model.values.detach() - start
+        return actual
 
     torch.testing.assert_close(way(draws(5, 1)[0]), way(torch.zeros(40, dtype=torch.float64)))
 

@@ -96,8 +96,8 @@ def test_the_defaults_are_those_of_the_page_of_usage() -> None:
 
 def test_bare_options_act_on_the_last_private_stage() -> None:
     recipe = parse_recipe("dp-sgd+atdp+no-dp")
-    found = changed(recipe, epochs=7, clip_norm=0.5)
-    assert [stage.epochs for stage in trained(found)] == [3, 7, 3]
+    actual = changed(recipe, epochs=7, clip_norm=0.5)
+    assert [stage.epochs for stage in trained(actual)] == [3, 7, 3]
     assert last_private(NO_DP) == 0
 
 
@@ -128,8 +128,8 @@ def test_every_setting_reaches_its_stage() -> None:
 
 def test_set_names_a_stage() -> None:
     recipe = parse_recipe("no-dp+atdp")
-    found = apply_settings(recipe, [parse_setting(recipe, "no-dp.learning_rate=0.1")])
-    assert [stage.optimizer.learning_rate for stage in trained(found)] == [0.1, 5e-4]
+    actual = apply_settings(recipe, [parse_setting(recipe, "no-dp.learning_rate=0.1")])
+    assert [stage.optimizer.learning_rate for stage in trained(actual)] == [0.1, 5e-4]
 
 
 @pytest.mark.parametrize(
@@ -153,8 +153,8 @@ def test_every_option_refuses_nonsense(option: str) -> None:
 
 def test_the_settings_of_the_pull_reach_their_stage() -> None:
     recipe = parse_recipe("anchored")
-    found = changed(recipe, weight=0.1, strength=3, temperature=0.5, target="without-true", layers=r"h\.1\.")
-    [stage] = trained(found)
+    actual = changed(recipe, weight=0.1, strength=3, temperature=0.5, target="without-true", layers=r"h\.1\.")
+    [stage] = trained(actual)
     assert stage.objective == Anchored(weight=0.1, strength=3.0, temperature=0.5, target="without-true")
     assert stage.layers == r"h\.1\."
 
@@ -261,15 +261,15 @@ def test_a_release_needs_a_stage_with_noise() -> None:
         replace(trained(NO_DP)[0], objective=Weighted(weight="released", target_share=0.4))
 
 
-def test_redacted_text_is_told_apart_in_the_ledger() -> None:
+def test_redacted_text_has_its_own_name_in_the_ledger() -> None:
     assert plan(REDACTED).ledger.events == (plain("bytes", stage="redacted", detector="0" * 64, corpus=None),)
 
 
 @pytest.mark.parametrize("target", [0.3, 2.0, 8.0])
 @pytest.mark.parametrize("recipe", [ATDP, DP_SGD], ids=["rise-reset", "constant"])
 def test_the_solved_noise_meets_the_target_closely_and_never_passes_it(recipe: Recipe, target: float) -> None:
-    found = planned_epsilon(plan(solve_noise(recipe, target, plan)))
-    assert target * (1 - 1e-3) <= found <= target
+    actual = planned_epsilon(plan(solve_noise(recipe, target, plan)))
+    assert target * (1 - 1e-3) <= actual <= target
 
 
 def test_scaling_leaves_the_shape_alone() -> None:

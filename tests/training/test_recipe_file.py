@@ -174,8 +174,8 @@ def test_what_is_left_out_takes_its_default(tmp_path: Path) -> None:
         'name = "short"\n[[stage]]\nkind = "train"\nname = "a"\ntext = "raw"\nobjective = {kind = "weighted"}\n'
         'mechanism = {kind = "dp-sgd", schedule = {kind = "rise-reset", noise_multiplier = 2}}\n'
     )
-    found = read_recipe(path)
-    assert found.recipe == (
+    actual = read_recipe(path)
+    assert actual.recipe == (
         Train(
             name="a",
             text=Text.RAW,
@@ -183,7 +183,7 @@ def test_what_is_left_out_takes_its_default(tmp_path: Path) -> None:
             mechanism=DPSGD(schedule=RiseReset(noise_multiplier=2.0)),
         ),
     )
-    assert found.run.given() == {}
+    assert actual.run.given() == {}
 
 
 GOOD = recipe_text(

@@ -82,12 +82,12 @@ def test_stages_that_read_no_record_spend_nothing(before: list[str], behind: lis
     if not before and not behind:
         return
     for idle in ("noise", "interpolate"):
-        found = plan("+".join([*before, idle, *behind]))
+        actual = plan("+".join([*before, idle, *behind]))
         at = len(parse_recipe("+".join(before))) if before else 0
-        assert not private_events(found.stages[at].events)
-        assert not any(isinstance(event, PlainTraining) for event in found.stages[at].events)
-        others = [event for place, stage in enumerate(found.stages) if place != at for event in stage.events]
-        assert private_events(found.ledger.events) == private_events(others)
+        assert not private_events(actual.stages[at].events)
+        assert not any(isinstance(event, PlainTraining) for event in actual.stages[at].events)
+        others = [event for place, stage in enumerate(actual.stages) if place != at for event in stage.events]
+        assert private_events(actual.ledger.events) == private_events(others)
 
 
 @pytest.mark.parametrize("idle", ["noise", "interpolate"])
@@ -98,10 +98,10 @@ def test_they_add_no_epsilon_before_or_behind(idle: str) -> None:
     assert by_scope(plan(idle).ledger)["increment"].epsilon is None
 
 
-def test_who_adds_noise_without_records_is_told_that_it_protects_none() -> None:
-    for name, told in (("no-dp+noise", True), ("no-dp+interpolate", True), ("no-dp+anchored", False)):
-        found = plan(name).ledger
-        assert ("No stage read the corpus under noise." in guarantee_sentences(found, guarantees(found))) is told
+def test_who_adds_noise_without_records_hears_that_it_protects_none() -> None:
+    for name, reported in (("no-dp+noise", True), ("no-dp+interpolate", True), ("no-dp+anchored", False)):
+        actual = plan(name).ledger
+        assert ("No stage read the corpus under noise." in guarantee_sentences(actual, guarantees(actual))) is reported
 
 
 def test_noise_takes_as_many_steps_as_the_stage_that_it_controls_for() -> None:
@@ -122,11 +122,11 @@ def test_base_is_nothing(names: list[str]) -> None:
 
 @given(st.sampled_from([stage for recipe in RECIPES.values() for stage in recipe]))
 def test_a_stage_says_in_the_ledger_what_it_reads(stage: Stage) -> None:
-    [found] = planned((stage,)).stages
-    read = [event for event in found.events if isinstance(event, ReadModel)]
+    [actual] = planned((stage,)).stages
+    read = [event for event in actual.events if isinstance(event, ReadModel)]
     assert bool(read) is reads_reference(stage)
-    assert read == list(found.events[: len(read)])
-    assert bool(found.events[len(read) :]) is reads_records(stage)
+    assert read == list(actual.events[: len(read)])
+    assert bool(actual.events[len(read) :]) is reads_records(stage)
     if reads_reference(stage):
         assert (read[0].stage, read[0].past, read[0].weights) == (stage.name, "declared", WEIGHTS)
         with pytest.raises(UsageError, match="--reference"):
@@ -135,9 +135,9 @@ def test_a_stage_says_in_the_ledger_what_it_reads(stage: Stage) -> None:
 
 @pytest.mark.parametrize("name", READING)
 def test_who_names_a_reference_declares_it_public(name: str) -> None:
-    found = end_to_end(plan(name).ledger)
-    assert found.epsilon != math.inf
-    assert PUBLIC_REFERENCE in found.assumptions
+    actual = end_to_end(plan(name).ledger)
+    assert actual.epsilon != math.inf
+    assert PUBLIC_REFERENCE in actual.assumptions
     assert PUBLIC_REFERENCE in by_scope(plan(f"redacted+{name}").ledger)["selective"].assumptions
     assert PUBLIC_REFERENCE not in end_to_end(plan("atdp").ledger).assumptions
 
@@ -145,18 +145,18 @@ def test_who_names_a_reference_declares_it_public(name: str) -> None:
 @pytest.mark.parametrize("name", READING)
 def test_a_reference_whose_ledger_is_public_needs_no_declaration(name: str) -> None:
     reference = Reference(ledger=ledger_of(), weights=WEIGHTS, past="public")
-    found = plan(name, reference=reference).ledger
-    assert [event.past for event in found.events if isinstance(event, ReadModel)] == ["public"]
-    assert end_to_end(found).epsilon == end_to_end(plan(name).ledger).epsilon
-    assert PUBLIC_REFERENCE not in end_to_end(found).assumptions
+    actual = plan(name, reference=reference).ledger
+    assert [event.past for event in actual.events if isinstance(event, ReadModel)] == ["public"]
+    assert end_to_end(actual).epsilon == end_to_end(plan(name).ledger).epsilon
+    assert PUBLIC_REFERENCE not in end_to_end(actual).assumptions
 
 
 @pytest.mark.parametrize("name", READING)
 def test_a_reference_that_was_trained_on_the_corpus_voids_end_to_end(name: str) -> None:
     trained = ledger_of(PlainTraining(stage="no-dp", text="raw"))
-    found = plan(name, reference=Reference(ledger=trained, weights=WEIGHTS, past="public")).ledger
-    assert trained.events[0] in found.events
-    assert end_to_end(found).epsilon == math.inf
+    actual = plan(name, reference=Reference(ledger=trained, weights=WEIGHTS, past="public")).ledger
+    assert trained.events[0] in actual.events
+    assert end_to_end(actual).epsilon == math.inf
     assert "selective" not in by_scope(
         plan(f"redacted+{name}", reference=Reference(ledger=trained, weights={}, past="public")).ledger
     )
@@ -165,9 +165,9 @@ def test_a_reference_that_was_trained_on_the_corpus_voids_end_to_end(name: str) 
 @pytest.mark.parametrize("name", READING)
 def test_a_reference_with_an_unknown_past_voids_both_guarantees(name: str) -> None:
     unknown = Reference(ledger=ledger_of(prior="unknown"), weights=WEIGHTS, past="unknown")
-    found = plan(f"redacted+{name}", reference=unknown).ledger
-    assert found.prior == "public"
-    assert "selective" not in by_scope(found)
+    actual = plan(f"redacted+{name}", reference=unknown).ledger
+    assert actual.prior == "public"
+    assert "selective" not in by_scope(actual)
     assert "selective" in by_scope(plan(f"redacted+{name}").ledger)
     alone = plan(name, reference=unknown).ledger
     assert end_to_end(alone).epsilon == math.inf
@@ -178,10 +178,10 @@ def test_a_reference_with_an_unknown_past_voids_both_guarantees(name: str) -> No
 
 def test_what_the_reference_spent_composes_with_the_run() -> None:
     reference = Reference(ledger=ledger_of(spent(50)), weights=WEIGHTS, past="public")
-    found = plan("anchored", reference=reference)
-    assert found.before == (spent(50),)
-    assert found.ledger.events[0] == spent(50)
-    assert planned_epsilon(found) > max(planned_epsilon(plan("anchored")), planned_epsilon(plan("interpolate")))
+    actual = plan("anchored", reference=reference)
+    assert actual.before == (spent(50),)
+    assert actual.ledger.events[0] == spent(50)
+    assert planned_epsilon(actual) > max(planned_epsilon(plan("anchored")), planned_epsilon(plan("interpolate")))
     interpolated = plan("interpolate", reference=reference).ledger
     own = epsilon_pld([spent(50)], 1e-6, grid=interpolated.grid)
     assert end_to_end(interpolated).epsilon == pytest.approx(own, abs=1e-9)
@@ -194,19 +194,19 @@ def test_a_shared_ancestor_counts_once(tmp_path: Path) -> None:
     write_ledger(tmp_path / "model", ledger_of(*base.events, spent(20), run="model"))
     inherited = read_ledger(tmp_path / "model")
     reference = Reference(ledger=base, weights=WEIGHTS, past="public")
-    found = plan("anchored", inherited=inherited, reference=reference)
-    assert found.before == inherited.events
-    assert planned_epsilon(found) == pytest.approx(planned_epsilon(plan("anchored", inherited=inherited)), abs=1e-9)
+    actual = plan("anchored", inherited=inherited, reference=reference)
+    assert actual.before == inherited.events
+    assert planned_epsilon(actual) == pytest.approx(planned_epsilon(plan("anchored", inherited=inherited)), abs=1e-9)
     stranger = Reference(
         ledger=ledger_of(spent(50).model_copy(update={"run": "other"}), run="other"), weights=WEIGHTS, past="public"
     )
-    assert planned_epsilon(plan("anchored", inherited=inherited, reference=stranger)) > planned_epsilon(found)
+    assert planned_epsilon(plan("anchored", inherited=inherited, reference=stranger)) > planned_epsilon(actual)
 
 
 def test_a_reference_keeps_its_marks() -> None:
     insecure = ledger_of(spent(1)).model_copy(update={"insecure_seed": True, "records": 900})
-    found = plan("anchored", reference=Reference(ledger=insecure, weights=WEIGHTS, past="public")).ledger
-    assert (found.insecure_seed, found.records) == (True, 900)
+    actual = plan("anchored", reference=Reference(ledger=insecure, weights=WEIGHTS, past="public")).ledger
+    assert (actual.insecure_seed, actual.records) == (True, 900)
     document = ledger_of(spent(1)).model_copy(update={"unit": "document"})
     with pytest.raises(UsageError, match="beside the reference protects each document"):
         plan("anchored", reference=Reference(ledger=document, weights=WEIGHTS, past="public"))

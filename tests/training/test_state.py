@@ -69,9 +69,9 @@ def plain_plan() -> StagePlan:
     ).training[0]
 
 
-def kept(found: StageState) -> StageState:
+def kept(actual: StageState) -> StageState:
     """What a disk would hold: nothing that lives on."""
-    return copy.deepcopy(found)
+    return copy.deepcopy(actual)
 
 
 Stage = Callable[..., StageResult]
@@ -84,8 +84,8 @@ def interrupted(stage: Stage, step: int) -> tuple[StageResult, Any]:
 
     def after_step(underway: Callable[[], StageState]) -> None:
         nonlocal left
-        if (found := underway()).step == step:
-            held.append(kept(found))
+        if (actual := underway()).step == step:
+            held.append(kept(actual))
             left = copy.deepcopy(model.state_dict())
             raise BrokenOffError
 

@@ -21,8 +21,8 @@ numbers = st.one_of(
 
 @given(st.lists(st.lists(numbers, max_size=9), max_size=5))
 def test_a_number_that_is_not_finite_is_seen_and_a_large_one_is_none(tensors: list[list[float]]) -> None:
-    found = all_finite([torch.tensor(values, dtype=torch.float32) for values in tensors])
-    assert found == all(math.isfinite(value) for values in tensors for value in values)
+    actual = all_finite([torch.tensor(values, dtype=torch.float32) for values in tensors])
+    assert actual == all(math.isfinite(value) for values in tensors for value in values)
 
 
 def rates(annealing: Annealing, warmup: float | None) -> list[float]:
@@ -39,11 +39,11 @@ def rates(annealing: Annealing, warmup: float | None) -> list[float]:
     )
     [plan] = make_plan((stage,), Corpus(records=100, relation=hypothetical()), delta=1e-6, prior="public").training
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.5)
-    found = []
+    actual = []
     for step in range(1, plan.steps + 1):
         anneal(optimizer, plan, step)
-        found.append(optimizer.param_groups[0]["lr"] / 0.5)
-    return found
+        actual.append(optimizer.param_groups[0]["lr"] / 0.5)
+    return actual
 
 
 def test_a_warm_up_rises_to_the_rate_in_equal_parts_beside_the_annealing() -> None:

@@ -122,13 +122,13 @@ def test_removing_one_record_that_moves_the_others_to_other_processes(size: int)
 @given(st.integers(1, 20_000), st.floats(1e-4, 1.0))
 @settings(max_examples=50)
 def test_the_largest_sample_is_the_first_that_chance_does_not_pass(records: int, rate: float) -> None:
-    found = largest_sample(records, rate)
-    assert found <= records
-    assert binom.sf(found, records, rate) <= math.exp(-50)
-    assert found == 0 or binom.sf(found - 1, records, rate) > math.exp(-50) or rate >= 1
-    refuse_larger(found, found)
+    actual = largest_sample(records, rate)
+    assert actual <= records
+    assert binom.sf(actual, records, rate) <= math.exp(-50)
+    assert actual == 0 or binom.sf(actual - 1, records, rate) > math.exp(-50) or rate >= 1
+    refuse_larger(actual, actual)
     with pytest.raises(RunError, match="above the"):
-        refuse_larger(found + 1, found)
+        refuse_larger(actual + 1, actual)
 
 
 def test_the_largest_sample_by_hand() -> None:
@@ -156,11 +156,11 @@ def coupled(by: float) -> Any:
     """Bookkeeping on a device whose kernels round otherwise in a batch of several records, by this share."""
 
     def clipped_sum(model: Any, records: Sequence[Example], clip_norm: float, *, tokens: int, **_: Any) -> ClippedSum:
-        found = bookkeeping.clipped_sum(model, records, clip_norm, tokens=tokens, positions=False)
+        actual = bookkeeping.clipped_sum(model, records, clip_norm, tokens=tokens, positions=False)
         if len(records) > 1 and tokens > 1 and not in_fp64(model):
-            for part in found.gradient:
+            for part in actual.gradient:
                 part.mul_(1 + by)
-        return found
+        return actual
 
     return clipped_sum
 
@@ -179,26 +179,26 @@ def test_an_engine_says_what_a_batch_changes(
     monkeypatch: pytest.MonkeyPatch, by: float, precision: Precision, stated: float, alone: bool
 ) -> None:
     monkeypatch.setitem(selection._BATCHED, "bookkeeping", coupled(by))
-    told: list[Event] = []
+    reported: list[Event] = []
     model = build("Llama")
-    chosen = selection.select_engine(model, "bookkeeping", told.append, precision=precision)
+    chosen = selection.select_engine(model, "bookkeeping", reported.append, precision=precision)
     records = [record(9, seed=seed) for seed in range(3)]
-    found = chosen.run(model, records, C)
-    assert found.batch_effect == stated
-    assert bool(told) == alone
+    actual = chosen.run(model, records, C)
+    assert actual.batch_effect == stated
+    assert bool(reported) == alone
     if alone:
         one_by_one = in_precision(precision, partial(bookkeeping.clipped_sum, tokens=1, positions=False))
-        assert distance(found.gradient, one_by_one(model, records, C).gradient) == 0
+        assert distance(actual.gradient, one_by_one(model, records, C).gradient) == 0
 
 
 def test_a_device_that_never_gives_the_same_bits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(0)
 
     def restless(model: Any, records: Sequence[Example], clip_norm: float, *, tokens: int, **_: Any) -> ClippedSum:
-        found = bookkeeping.clipped_sum(model, records, clip_norm, tokens=tokens, positions=False)
-        for part in found.gradient:
+        actual = bookkeeping.clipped_sum(model, records, clip_norm, tokens=tokens, positions=False)
+        for part in actual.gradient:
             part.mul_(1 if in_fp64(model) else 1 - draw.uniform(1e-5, 9e-5))
-        return found
+        return actual
 
     monkeypatch.setitem(selection._BATCHED, "bookkeeping", restless)
     with pytest.raises(InputError, match="not the same twice"):

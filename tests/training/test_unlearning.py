@@ -62,11 +62,11 @@ RECORDS = (flagged(9, seed=0), flagged(6, 11, 4, seed=1), flagged(7, share=0.0, 
 
 def moved(model: Any, scale: float = 0.05) -> Any:
     """The model some steps later."""
-    found, draw = copy.deepcopy(model), torch.Generator().manual_seed(5)
+    actual, draw = copy.deepcopy(model), torch.Generator().manual_seed(5)
     with torch.no_grad():
-        for parameter in found.parameters():
+        for parameter in actual.parameters():
             parameter.add_(scale * torch.randn(parameter.shape, generator=draw))
-    return found
+    return actual
 
 
 def of_start(model: Any, objective: Unlearn) -> Unlearning:
@@ -125,12 +125,12 @@ def test_a_loss_is_that_of_its_paper(method: Method) -> None:
     """Of records that share a padded batch, with one window or several."""
     (model, start), objective = double(), SETTINGS[method]
     unlearning = of_start(start, objective)
-    found = unlearning_loss(model, RECORDS, collate(RECORDS, range(len(RECORDS))), unlearning)
+    actual = unlearning_loss(model, RECORDS, collate(RECORDS, range(len(RECORDS))), unlearning)
     expected = torch.stack([by_hand(model, start, one, objective, unlearning.control) for one in RECORDS]).sum()
-    assert found.dtype == torch.float64
-    assert found.item() == pytest.approx(expected.item(), rel=1e-12)
+    assert actual.dtype == torch.float64
+    assert actual.item() == pytest.approx(expected.item(), rel=1e-12)
     parameters = trainable(model)
-    mine, theirs = (torch.autograd.grad(loss, parameters, materialize_grads=True) for loss in (found, expected))
+    mine, theirs = (torch.autograd.grad(loss, parameters, materialize_grads=True) for loss in (actual, expected))
     assert relative(mine, theirs) < 1e-10
 
 
@@ -154,8 +154,8 @@ def test_a_record_without_flagged_tokens_has_its_cross_entropy(method: Method) -
     loss = unlearning_loss(model, [plain], collate([plain], [0]), unlearning)
     surprise = -torch.stack(log_probabilities(model, plain.windows[0].token_ids.tolist())).sum()
     assert loss.item() == pytest.approx(surprise.item(), rel=1e-12)
-    found = unlearning_sum(model, [plain], tokens=100, unlearning=unlearning)
-    assert relative(found, gradient_sum(model, [plain], tokens=100)) < 1e-10
+    actual = unlearning_sum(model, [plain], tokens=100, unlearning=unlearning)
+    assert relative(actual, gradient_sum(model, [plain], tokens=100)) < 1e-10
 
 
 def test_npo_tends_to_gradient_ascent() -> None:
@@ -205,7 +205,7 @@ def plan_of(recipe: Recipe, *, epochs: int = 20, rate: float = 1e-3, records: in
 @torch.no_grad()
 def surprises(model: Any, *, sensitive: bool) -> float:
     """The mean −log p of flagged or of other tokens."""
-    found = [
+    actual = [
         -float(value)
         for one in RECORDS
         for window in one.windows
@@ -214,7 +214,7 @@ def surprises(model: Any, *, sensitive: bool) -> float:
         )
         if flag is sensitive
     ]
-    return sum(found) / len(found)
+    return sum(actual) / len(actual)
 
 
 @pytest.mark.parametrize(("method", "strength"), [("gradient-difference", 1), ("npo", 1), ("simnpo", 10)])
@@ -224,7 +224,7 @@ def test_a_stage_forgets_what_is_flagged_and_keeps_the_rest(method: Method, stre
     run_plain(stage_run(model, plan_of(RECIPES["no-dp"], epochs=60, rate=1e-2), examples=RECORDS), seed=1)
     before = [surprises(model, sensitive=flag) for flag in (True, False)]
     assert max(before) < 0.5
-    recipe = told(method, f"{method}.strength={strength}")
+    recipe = reported(method, f"{method}.strength={strength}")
     run_plain(stage_run(model, plan_of(recipe), examples=RECORDS), seed=1)
     forgotten, retained = (surprises(model, sensitive=flag) for flag in (True, False))
     assert forgotten > before[0] + 1
@@ -310,21 +310,21 @@ def test_flagged_tokens_alone_have_weight() -> None:
 
 def test_a_method_has_its_own_settings() -> None:
     recipe = parse_recipe("simnpo+rmu+negated")
-    told = ["simnpo.beta=4", "simnpo.margin=0.5", "simnpo.strength=20", "rmu.layer=3", "rmu.steering=20"]
-    told += ["rmu.retain=10", "negated.beta=-0.5", "forget.epochs=2"]
-    found = apply_settings(recipe, [parse_setting(recipe, text) for text in told])
-    objectives = [stage.objective for stage in found if isinstance(stage, Train)]
+    reported = ["simnpo.beta=4", "simnpo.margin=0.5", "simnpo.strength=20", "rmu.layer=3", "rmu.steering=20"]
+    reported += ["rmu.retain=10", "negated.beta=-0.5", "forget.epochs=2"]
+    actual = apply_settings(recipe, [parse_setting(recipe, text) for text in reported])
+    objectives = [stage.objective for stage in actual if isinstance(stage, Train)]
     assert objectives[0] == Unlearn(method="simnpo", beta=4, margin=0.5, strength=20)
     assert objectives[1] == Unlearn(method="rmu", layer=3, steering=20, retain=10)
-    assert found[3] == Interpolate(name="negated", beta=-0.5)
+    assert actual[3] == Interpolate(name="negated", beta=-0.5)
     assert objectives[0].describe() == "unlearning by SimNPO, λ = 20, β = 4, γ = 0.5"
     assert objectives[1].describe() == "unlearning by RMU, λ = 1, c = 20, α = 10, layer 3"
     assert [Unlearn(method=method).inverse_temperature for method in ("npo", "simnpo")] == [0.1, 2.5]
 
 
-def told(recipe: str, setting: str) -> Recipe:
-    found = parse_recipe(recipe)
-    return apply_settings(found, [parse_setting(found, setting)])
+def reported(recipe: str, setting: str) -> Recipe:
+    actual = parse_recipe(recipe)
+    return apply_settings(actual, [parse_setting(actual, setting)])
 
 
 def planned(recipe: Recipe) -> Plan:
@@ -338,19 +338,19 @@ def stage_with(**settings: Any) -> Stage:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: told("npo", "npo.margin=1"), "margin is a setting of simnpo, not of npo."),
-        (lambda: told("rmu", "rmu.beta=1"), "beta is a setting of npo and simnpo, not of rmu."),
-        (lambda: told("npo", "npo.beta=0"), "Choose a number above 0."),
-        (lambda: told("simnpo", "simnpo.strength=-1"), "Choose a number above 0."),
-        (lambda: told("simnpo", "simnpo.margin=-1"), "Choose a number of at least 0."),
-        (lambda: told("negated", "negated.beta=-5"), "Choose a number of at least -4."),
-        (lambda: told("interpolate", "interpolate.beta=1.5"), "Choose a number of at most 1."),
+        (lambda: reported("npo", "npo.margin=1"), "margin is a setting of simnpo, not of npo."),
+        (lambda: reported("rmu", "rmu.beta=1"), "beta is a setting of npo and simnpo, not of rmu."),
+        (lambda: reported("npo", "npo.beta=0"), "Choose a number above 0."),
+        (lambda: reported("simnpo", "simnpo.strength=-1"), "Choose a number above 0."),
+        (lambda: reported("simnpo", "simnpo.margin=-1"), "Choose a number of at least 0."),
+        (lambda: reported("negated", "negated.beta=-5"), "Choose a number of at least -4."),
+        (lambda: reported("interpolate", "interpolate.beta=1.5"), "Choose a number of at most 1."),
         (lambda: Unlearn(method="forget"), "method"),  # type: ignore[arg-type]
         (lambda: stage_with(text=Text.DECOY), "stage npo unlearns, for which it has to read raw text without noise."),
         (lambda: stage_with(mechanism=RECIPES["dp-sgd"][0].mechanism), "Give it the text raw"),  # type: ignore[union-attr]
         (lambda: check_stage(build("T5"), RECIPES["npo"][0]), "not for encoder-decoder models"),  # type: ignore[arg-type]
         (
-            lambda: check_stage(build("GPT-2"), told("rmu", "rmu.layer=3")[0]),  # type: ignore[arg-type]
+            lambda: check_stage(build("GPT-2"), reported("rmu", "rmu.layer=3")[0]),  # type: ignore[arg-type]
             "layer is 3; the model has 2.",
         ),
         (lambda: planned(RECIPES["negated"]), "negates a task vector. Name its origin: --reference MODEL."),

@@ -70,8 +70,8 @@ def change(name: str, **members: Any) -> Make:
     """Set members of a file's JSON object."""
 
     def make(place: Path) -> None:
-        found = json.loads((place / name).read_text())
-        (place / name).write_text(json.dumps(found | members))
+        actual = json.loads((place / name).read_text())
+        (place / name).write_text(json.dumps(actual | members))
 
     return make
 
@@ -111,8 +111,8 @@ def tensor(name: str, change: Callable[[Any], Any] | None) -> Make:
 
         file = place / "model" / "model.safetensors"
         tensors = load_file(file)
-        found = tensors.pop(name)
-        kept = tensors if change is None else tensors | {name: change(found)}
+        actual = tensors.pop(name)
+        kept = tensors if change is None else tensors | {name: change(actual)}
         save_file({key: one.contiguous() for key, one in kept.items()}, file, metadata={"format": "pt"})
 
     return make

@@ -48,9 +48,9 @@ def nested(depth: int) -> str:
 def same_number(place: Path) -> None:
     """Two tokens of the vocabulary with one number."""
     file = place / "model" / "tokenizer.json"
-    found = json.loads(file.read_text())
-    found["model"]["vocab"]["5"] = found["model"]["vocab"]["6"]
-    file.write_text(json.dumps(found))
+    actual = json.loads(file.read_text())
+    actual["model"]["vocab"]["5"] = actual["model"]["vocab"]["6"]
+    file.write_text(json.dumps(actual))
 
 
 NO_JSON = "model/config.json is not valid JSON. Copy or save it again."

@@ -12,8 +12,8 @@ def ledger(**members: Any) -> Make:
     """A ledger beside no weights that is whole but for what is said."""
 
     def make(place: Any) -> None:
-        found = Ledger(unit="line", prior="public", records=100, delta=1e-6, grid=1e-3, events=(STEP,))
-        write_ledger(place / "ledger.json", found)
+        actual = Ledger(unit="line", prior="public", records=100, delta=1e-6, grid=1e-3, events=(STEP,))
+        write_ledger(place / "ledger.json", actual)
 
     return both(make, change("ledger.json", **members)) if members else make
 
@@ -22,10 +22,10 @@ def sealed(name: str) -> Make:
     """A whole ledger that seals a file of this name, beside the weights."""
 
     def make(place: Any) -> None:
-        found = Ledger(
+        actual = Ledger(
             unit="line", prior="public", records=100, delta=1e-6, grid=1e-3, events=(STEP,), seal={name: "0" * 64}
         )
-        write_ledger(place / "model" / "privacy_ledger.json", found)
+        write_ledger(place / "model" / "privacy_ledger.json", actual)
 
     return make
 

@@ -94,7 +94,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: Path, lin
     return folder
 
 
-def told(atdp: Atdp, command: tuple[str, ...], value: str) -> int:
+def reported(atdp: Atdp, command: tuple[str, ...], value: str) -> int:
     """How the command ended, having ended as a command should."""
     began = time.process_time()
     ended = atdp(*command)
@@ -128,7 +128,7 @@ def test_an_option_takes_or_refuses_every_number(
     if command == "harden" and name in BOTH:
         bases.append(BARE)
     for base, value in product(bases, VALUES):
-        code = told(atdp, (*base, f"{said}={value}"), value)
+        code = reported(atdp, (*base, f"{said}={value}"), value)
         if value in ("-1", "nan", "inf", "-inf") and name not in SIGNED:
             assert code == 2, value
     assert not list(place.glob("out*"))
@@ -141,5 +141,5 @@ def test_a_setting_of_a_stage_takes_or_refuses_every_number(
 ) -> None:
     monkeypatch.chdir(place)
     for value in VALUES:
-        told(atdp, (*HARDEN, "--set", f"atdp.{setting}={value}"), value)
+        reported(atdp, (*HARDEN, "--set", f"atdp.{setting}={value}"), value)
     assert not list(place.glob("out*"))

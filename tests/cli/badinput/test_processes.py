@@ -203,11 +203,11 @@ def check(case: Case, place: Path, files: Path, look: Callable[[Path], object]) 
     """Run the case, and hold it to its row."""
     case.make(place)
     before = look(place)
-    found = run_forked(case.command, place, files, memory=MEMORY, patience=PATIENCE)
-    assert_one_line(found.err, case)
-    assert found.code == case.code
-    assert found.out == ""
-    assert found.seconds < SECONDS
+    actual = run_forked(case.command, place, files, memory=MEMORY, patience=PATIENCE)
+    assert_one_line(actual.err, case)
+    assert actual.code == case.code
+    assert actual.out == ""
+    assert actual.seconds < SECONDS
     assert look(place) == before
 
 

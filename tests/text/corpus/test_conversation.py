@@ -165,12 +165,12 @@ def test_paragraphs_with_speakers_are_conversations(tmp_path: Path) -> None:
     assert first.turns == (Turn("assistant", 0, 22), Turn("user", 23, 23), Turn("assistant", 24, 39))
     assert (second.text, second.turns) == ("bye: SYS: x", (Turn("user", 0, 11),))
     selection = Selection(unit="paragraph", turns=TURNS)
-    rewrite_corpus(path, target, lambda found: (() for _ in found), selection)
+    rewrite_corpus(path, target, lambda actual: (() for _ in actual), selection)
     assert target.read_bytes() == CHAT
     name = Edit(24, 28, "[PERSON]")
     over_two_lines = Edit(3, 10, "[X]")
     count = rewrite_corpus(
-        path, target, lambda found: ([over_two_lines, name] if r.id == "3" else [] for r in found), selection
+        path, target, lambda actual: ([over_two_lines, name] if r.id == "3" else [] for r in actual), selection
     )
     assert count == 2
     assert target.read_bytes() == CHAT.replace(b"lo.\r\nHow", b"[X]").replace(b"Emma", b"[PERSON]")
@@ -183,8 +183,8 @@ def test_what_has_no_speaker_is_one_line(tmp_path: Path) -> None:
         list(read_records(path, unit="paragraph", turns=TURNS))
     assert "Quill" not in str(refused.value)
     kept: list[Exception] = []
-    found = list(read_records(path, unit="paragraph", turns=TURNS, on_error=kept.append))
-    assert ([record.text for record in found], len(kept)) == (["a", "b"], 1)
+    actual = list(read_records(path, unit="paragraph", turns=TURNS, on_error=kept.append))
+    assert ([record.text for record in actual], len(kept)) == (["a", "b"], 1)
     for unit, turns, said in (
         ("line", TURNS, "--turns reads paragraphs of plain text"),
         ("paragraph", "(SYS):", "--turns names no role"),
@@ -206,7 +206,9 @@ def test_parquet_has_the_same_conversations_and_gets_them_back(tmp_path: Path) -
     records = list(read_records(source, text_field="messages"))
     assert [record.text for record in records] == ["Emma\nHi", "\ntwo\nlines"]
     assert records[1].turns == (Turn("system", 0, 0), Turn("user", 1, 10))
-    rewrite_corpus(source, target, lambda found: ([Edit(0, 1, "[X]")] if r.id == "1" else [] for r in found), MESSAGES)
+    rewrite_corpus(
+        source, target, lambda actual: ([Edit(0, 1, "[X]")] if r.id == "1" else [] for r in actual), MESSAGES
+    )
     changed = pq.read_table(target)
     assert changed.schema == table.schema
     assert changed["n"].to_pylist() == [1, 2]

@@ -106,8 +106,8 @@ def test_everything_but_the_texts_stays(
 def test_the_codecs_stay(tmp_path: Path, codec: str | dict[str, str]) -> None:
     path = written(tmp_path, {"text": ["a"] * 9, "n": [1] * 9}, compression=codec)
     groups = [pq.ParquetFile(path).metadata.row_group(0), rewritten(path, nothing).metadata.row_group(0)]
-    kept, found = ([group.column(at).compression for at in range(2)] for group in groups)
-    assert found == kept
+    kept, actual = ([group.column(at).compression for at in range(2)] for group in groups)
+    assert actual == kept
 
 
 def test_no_statistics_of_the_old_text_are_left(tmp_path: Path) -> None:

@@ -96,14 +96,14 @@ def check_parts(content: bytes, name: str, parts: int, **options: Any) -> None:
             whole = read(path, None, **options)
         except InputError:  # without any record the whole is refused, and no part is
             assume(False)
-        found = [read(path, Shard(number, parts), **options) for number in range(1, parts + 1)]
-        joined = b"".join(part.content for part in found)
+        actual = [read(path, Shard(number, parts), **options) for number in range(1, parts + 1)]
+        joined = b"".join(part.content for part in actual)
         unpacked = UNPACKED.get(suffix, bytes)
         assert unpacked(joined) == unpacked(whole.content)
         assert suffix in (".gz", ".zst") or joined == whole.content
-        assert [record for part in found for record in part.records] == whole.records
-        assert [problem for part in found for problem in part.skipped] == whole.skipped
-        assert sum(part.counted for part in found) == whole.counted
+        assert [record for part in actual for record in part.records] == whole.records
+        assert [problem for part in actual for problem in part.skipped] == whole.skipped
+        assert sum(part.counted for part in actual) == whole.counted
 
 
 def contents(pieces: list[bytes]) -> st.SearchStrategy[bytes]:

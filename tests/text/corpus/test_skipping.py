@@ -42,7 +42,7 @@ CASES: list[tuple[str, str, bytes, bytes, list[str]]] = [
 
 
 @pytest.mark.parametrize(("name", "unit", "content", "kept", "numbers"), CASES)
-def test_what_is_skipped_is_told_and_left_out(
+def test_what_is_skipped_is_reported_and_left_out(
     tmp_path: Path, *, name: str, unit: str, content: bytes, kept: bytes, numbers: list[str]
 ) -> None:
     source, target = tmp_path / name, tmp_path / f"out.{name}"

@@ -96,7 +96,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "unit", "by", "said"), REFUSED)
-def test_groups_that_cannot_be_told_are_refused(tmp_path: Path, name: str, unit: str, by: str, said: str) -> None:
+def test_groups_that_are_not_declared_are_refused(tmp_path: Path, name: str, unit: str, by: str, said: str) -> None:
     path = tmp_path / name
     path.write_text('{"text": "a", "user": "b"}\n' * 3)
     with pytest.raises(UsageError) as refused:

@@ -42,7 +42,7 @@ def span(start: int, end: int, label: str = "PERSON", tier: Tier = Tier.LOW_ENTI
 
 
 def checked(
-    server: ChatServer, found: Sequence[Detection], *, folder: Path | None = None, masked: bool = True, **options: Any
+    server: ChatServer, actual: Sequence[Detection], *, folder: Path | None = None, masked: bool = True, **options: Any
 ) -> tuple[list[Detection], Counts]:
     """A whole cross-check against a server."""
     counts = Counts()
@@ -52,7 +52,7 @@ def checked(
         opened_server(known, masked=masked, patience=HASTY) as ask,
     ):
         tier = options.pop("tier", Tier.LOW_ENTITY)
-        return list(crosscheck(found, ask, answers, counts, tier=tier, masked=masked, **options)), counts
+        return list(crosscheck(actual, ask, answers, counts, tier=tier, masked=masked, **options)), counts
 
 
 def by_text(pattern: str) -> Answering:
@@ -76,11 +76,11 @@ def flagged(draw: st.DrawFn) -> tuple[Detection, Tier]:
 
 @given(flagged())
 def test_masked_nothing_of_a_span_is_sent_and_all_of_the_rest_is(case: tuple[Detection, Tier]) -> None:
-    found, tier = case
-    asked = list(questions(found, tier, masked=True))
+    actual, tier = case
+    asked = list(questions(actual, tier, masked=True))
     assert not re.search("[α-ω]", "".join(one.text for one in asked))
-    text = found.record.text
-    rest = "".join(text[start:end] for start, end in found.sentences)
+    text = actual.record.text
+    rest = "".join(text[start:end] for start, end in actual.sentences)
     assert rest == text
     for one in asked:
         sentence = text[slice(*one.place)]
@@ -91,9 +91,9 @@ def test_masked_nothing_of_a_span_is_sent_and_all_of_the_rest_is(case: tuple[Det
 
 
 def test_only_spans_of_the_tier_are_masked() -> None:
-    found = detection("Emma sings", span(0, 4), span(5, 10, "VERB", Tier.HIGH_CONTEXTUAL))
-    assert [one.text for one in questions(found, Tier.LOW_ENTITY, masked=True)] == ["[PERSON] sings"]
-    assert list(questions(found, Tier.HIGH_CONTEXTUAL, masked=True)) == []
+    actual = detection("Emma sings", span(0, 4), span(5, 10, "VERB", Tier.HIGH_CONTEXTUAL))
+    assert [one.text for one in questions(actual, Tier.LOW_ENTITY, masked=True)] == ["[PERSON] sings"]
+    assert list(questions(actual, Tier.HIGH_CONTEXTUAL, masked=True)) == []
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "[PERSON] … [EMAIL_3]!", "<DATE>, -- ?"])
@@ -103,9 +103,9 @@ def test_where_only_masks_and_punctuation_are_left_nothing_is_asked(text: str, m
 
 
 def test_what_people_allow_is_not_asked_about_where_nothing_else_is_left() -> None:
-    found = detection("Rex barks. Rex is a dog of Emma.", span(27, 31), cuts=[10])
+    actual = detection("Rex barks. Rex is a dog of Emma.", span(27, 31), cuts=[10])
     allow = (re.compile("Rex barks|dog"),)
-    asked = list(questions(found, Tier.LOW_ENTITY, masked=True, allow=allow))
+    asked = list(questions(actual, Tier.LOW_ENTITY, masked=True, allow=allow))
     assert [one.text for one in asked] == ["Rex is a dog of [PERSON]."]
 
 
@@ -113,11 +113,11 @@ def test_what_people_allow_is_not_asked_about_where_nothing_else_is_left() -> No
 def test_every_disputed_sentence_is_in_the_review_sample_and_stands_for_itself(
     kinds: list[tuple[bool, bool]], rate: float, draw: random.Random
 ) -> None:
-    found = [
+    actual = [
         replace(detection(" four words. "), spans=(span(1, 5),) if sensitive else (), disputed=((1, 12),) * disputed)
         for sensitive, disputed in kinds
     ]
-    drawn = list(sample_sentences(sentences_of(found, Tier.LOW_ENTITY), rate, draw))
+    drawn = list(sample_sentences(sentences_of(actual, Tier.LOW_ENTITY), rate, draw))
     disputed = [number for number, (_, so) in enumerate(kinds) if so]
     assert [one.sentence.position for one in drawn if one.sentence.disputed] == disputed
     assert all(one.stands_for == 1 for one in drawn if one.sentence.disputed)
@@ -127,8 +127,8 @@ def test_every_disputed_sentence_is_in_the_review_sample_and_stands_for_itself(
 
 def test_a_long_sentence_is_asked_about_in_parts_that_cut_no_mask_open() -> None:
     text = "x" * (LONGEST - 2) + "emma" + "y" * LONGEST
-    found = detection(text, span(LONGEST - 2, LONGEST + 2))
-    asked = list(questions(found, Tier.LOW_ENTITY, masked=True))
+    actual = detection(text, span(LONGEST - 2, LONGEST + 2))
+    asked = list(questions(actual, Tier.LOW_ENTITY, masked=True))
     assert len(asked) == 3
     assert not any(letter in one.text for one in asked for letter in "ema")
     assert [one.place for one in asked] == [(0, LONGEST), (LONGEST, 2 * LONGEST), (2 * LONGEST, len(text))]
@@ -142,9 +142,9 @@ def test_half_a_character_can_be_asked_about() -> None:
 
 def test_a_disagreement_flags_the_whole_sentence_at_every_tier() -> None:
     text = "Emma came. Her dog is called Rex. All is well. "
-    found = detection(text, span(0, 4), cuts=[10, 33])
+    actual = detection(text, span(0, 4), cuts=[10, 33])
     with chat_server(by_text("Rex")) as server:
-        (judged,), counts = checked(server, [found])
+        (judged,), counts = checked(server, [actual])
     assert set(server.texts) == {"[PERSON] came.", "Her dog is called Rex.", "All is well."}
     assert judged.spans == (span(0, 4), Span(11, 33, "CROSSCHECK", "crosscheck", Tier.LOW_ENTITY))
     assert counts == Counts(asked=3, known=0, disagreements=1, unusable=0)
@@ -161,9 +161,9 @@ def test_a_flagged_sentence_swallows_the_spans_in_it() -> None:
 
 def test_unmasked_the_sentence_is_sent_and_a_different_answer_is_a_disagreement() -> None:
     text = "Emma came. Rex barks. All is well. Omar left."
-    found = detection(text, span(0, 4), span(35, 39), cuts=[10, 21, 34])
+    actual = detection(text, span(0, 4), span(35, 39), cuts=[10, 21, 34])
     with chat_server(by_text("Emma|Rex")) as server:
-        (judged,), counts = checked(server, [found], masked=False)
+        (judged,), counts = checked(server, [actual], masked=False)
     assert set(server.texts) == {"Emma came.", "Rex barks.", "All is well.", "Omar left."}
     places = [(one.start, one.end) for one in judged.spans if one.label == "CROSSCHECK"]
     assert places == [(11, 21), (35, 45)]
@@ -171,59 +171,59 @@ def test_unmasked_the_sentence_is_sent_and_a_different_answer_is_a_disagreement(
 
 
 def test_disagreements_for_people_leave_the_spans_alone() -> None:
-    found = [detection("Rex barks. Fine.", cuts=[10]), detection("Rex sleeps.")]
+    actual = [detection("Rex barks. Fine.", cuts=[10]), detection("Rex sleeps.")]
     with chat_server(by_text("Rex")) as server:
-        judged, counts = checked(server, found, dispute=True)
-    assert judged == [replace(found[0], disputed=((0, 10),)), replace(found[1], disputed=((0, 11),))]
+        judged, counts = checked(server, actual, dispute=True)
+    assert judged == [replace(actual[0], disputed=((0, 10),)), replace(actual[1], disputed=((0, 11),))]
     assert counts.disagreements == 2
 
 
 def test_the_order_is_that_of_the_records_and_each_text_is_asked_about_once() -> None:
-    found = [detection(f"record {number % 40} here") for number in range(300)]
+    actual = [detection(f"record {number % 40} here") for number in range(300)]
 
     def slow_at_first(number: int, request: Request) -> Reply:
         return Reply(content=YES if request.text.endswith("7 here") else NO, delay=0.05 if number == 1 else 0.0)
 
     with chat_server(slow_at_first) as server:
-        judged, counts = checked(server, found)
-    assert [one.record for one in judged] == [one.record for one in found]
-    assert [bool(one.spans) for one in judged] == [one.record.text.endswith("7 here") for one in found]
+        judged, counts = checked(server, actual)
+    assert [one.record for one in judged] == [one.record for one in actual]
+    assert [bool(one.spans) for one in judged] == [one.record.text.endswith("7 here") for one in actual]
     assert len(server.texts) == len(set(server.texts)) == counts.asked == 40
     assert counts.known == 260
 
 
 def test_an_unusable_answer_is_asked_for_once_more_and_then_counts_as_a_disagreement() -> None:
-    found = [detection("one"), detection("two"), detection("two")]
+    actual = [detection("one"), detection("two"), detection("two")]
 
     def answering(number: int, request: Request) -> str:
         again = sum(text == request.text for text in server.texts) > 1
         return NO if request.text == "one" and again else "Well, well."
 
     with chat_server(answering) as server:
-        judged, counts = checked(server, found)
+        judged, counts = checked(server, actual)
     assert sorted(server.texts) == ["one", "one", "two", "two"]
     assert [bool(one.spans) for one in judged] == [False, True, True]
     assert counts == Counts(asked=2, known=1, disagreements=2, unusable=2)
 
 
 def test_a_run_that_ends_early_asks_only_the_rest_the_next_time(tmp_path: Path) -> None:
-    found = [detection(f"record number {number}") for number in range(20)]
+    actual = [detection(f"record number {number}") for number in range(20)]
     folder = tmp_path / "corpus.private"
     with (
         chat_server(lambda number, request: YES if number <= 9 else Reply(status=0)) as server,
         pytest.raises(RunError, match="cannot be reached"),
     ):
-        checked(server, found, folder=folder)
+        checked(server, actual, folder=folder)
     answered = {request.text for request in server.requests[:9]}
     with chat_server(always(YES)) as second:
-        judged, counts = checked(second, found, folder=folder)
-    assert {*second.texts} == {one.record.text for one in found} - answered
+        judged, counts = checked(second, actual, folder=folder)
+    assert {*second.texts} == {one.record.text for one in actual} - answered
     assert counts == Counts(asked=11, known=9, disagreements=20, unusable=0)
     assert all(one.spans for one in judged)
     with chat_server(always(NO)) as third:
-        assert checked(third, found, folder=folder)[0] == judged
+        assert checked(third, actual, folder=folder)[0] == judged
         assert third.requests == []
-        checked(third, found[:1], folder=folder, masked=False)
+        checked(third, actual[:1], folder=folder, masked=False)
         assert len(third.requests) == 1
 
 
@@ -269,8 +269,8 @@ def test_leaving_early_waits_for_nobody() -> None:
                 raise
         return False
 
-    found = [detection("first"), detection("second")]
-    run = crosscheck(found, ask, Answers(), Counts(), tier=Tier.LOW_ENTITY)
+    actual = [detection("first"), detection("second")]
+    run = crosscheck(actual, ask, Answers(), Counts(), tier=Tier.LOW_ENTITY)
     started = time.monotonic()
     assert next(run).record.text == "first"
     run.close()  # type: ignore[attr-defined]
@@ -278,7 +278,7 @@ def test_leaving_early_waits_for_nobody() -> None:
     assert gone.wait(1)
 
 
-def test_the_first_failure_is_told_whoever_waits() -> None:
+def test_the_first_failure_is_reported_whoever_waits() -> None:
     def fail(wait: Wait) -> Answer:
         raise RunError("first", "")
 
@@ -299,10 +299,10 @@ def test_the_first_failure_is_told_whoever_waits() -> None:
 def test_what_the_detector_flags_is_masked_on_the_way(pipeline: Any) -> None:
     texts = ["Mail emma.clarke@example.org. The weather is nice.", "Omar Haddad lives at 12 Main Street in Berlin."]
     records = [Record(str(number), text) for number, text in enumerate(texts)]
-    found = list(detect_records(records, pipeline=pipeline))
+    actual = list(detect_records(records, pipeline=pipeline))
     with chat_server(always(NO)) as server:
-        judged, _ = checked(server, found)
-    assert judged == found
+        judged, _ = checked(server, actual)
+    assert judged == actual
     sent = b"".join(request.body for request in server.requests)
     for secret in (b"emma", b"example.org", b"Omar", b"Haddad", b"12 Main", b"Berlin"):
         assert secret not in sent

@@ -39,9 +39,9 @@ def plain_long_numbers(text: str) -> list[str]:
 @pytest.mark.parametrize("look", [plain_emails, plain_phones, plain_long_numbers])
 def test_what_a_plain_look_finds_is_flagged_and_redacted(detections: list[Detection], look: Any) -> None:
     seen = 0
-    for found in detections:
-        text = found.record.text
-        spans = at_tier(found.spans, Tier.LOW_ENTITY)
+    for actual in detections:
+        text = actual.record.text
+        spans = at_tier(actual.spans, Tier.LOW_ENTITY)
         mask = sensitive_characters(spans, len(text))
         for secret in look(text):
             seen += 1
@@ -53,4 +53,4 @@ def test_what_a_plain_look_finds_is_flagged_and_redacted(detections: list[Detect
 
 def test_the_ids_are_the_line_numbers_of_the_file(detections: list[Detection], shared_data: Path) -> None:
     lines = (shared_data / "abcd" / "valid.txt").read_text("utf-8").split("\n")
-    assert [lines[int(found.record.id) - 1] for found in detections] == [found.record.text for found in detections]
+    assert [lines[int(actual.record.id) - 1] for actual in detections] == [actual.record.text for actual in detections]

@@ -34,15 +34,15 @@ def records(lines: Sequence[str], count: int, draw: random.Random) -> list[Recor
 def depending(detect: Detect, pool: Sequence[Record], batches: int, draw: random.Random) -> list[str]:
     """The ids of records whose detection in one of so many random batches is not what it is alone."""
     alone: dict[str, Detection] = {}
-    found = []
+    actual = []
     for _ in range(batches):
         batch = draw.sample(pool, draw.choice((2, 3, 5, 7, 16, 40)))
         for record, together in zip(batch, detect(batch), strict=True):
             if record.id not in alone:
                 [alone[record.id]] = detect([record])
             if together != alone[record.id]:
-                found.append(record.id)
-    return found
+                actual.append(record.id)
+    return actual
 
 
 def with_random_weights() -> Any:
@@ -101,9 +101,9 @@ def test_a_detector_that_remembers_is_noticed(lines: list[str], pipeline: Any) -
     words: set[str] = set()
 
     def remembers(text: str) -> Iterator[IdentifierMatch]:
-        found = [match for match in re.finditer(r"\w{4,}", text) if match[0] in words]
+        actual = [match for match in re.finditer(r"\w{4,}", text) if match[0] in words]
         words.update(re.findall(r"\w{4,}", text))
-        return ((*match.span(), "PERSON") for match in found)
+        return ((*match.span(), "PERSON") for match in actual)
 
     def detect(batch: Sequence[Record]) -> list[Detection]:
         words.clear()

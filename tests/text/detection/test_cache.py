@@ -72,7 +72,7 @@ class Counting:
         return self._pipeline.pipe(counted(), **options)
 
 
-def found(text: str, number: int = 1) -> Finding:
+def actual(text: str, number: int = 1) -> Finding:
     return Finding(Record(str(number), text), (Span(0, 1, "PERSON", "ner", Tier.LOW_ENTITY),), ((0, 1),), ((0, 1),))
 
 
@@ -123,7 +123,7 @@ def test_the_folder_is_private_and_holds_no_text(small: Any, tmp_path: Path) -> 
     folder = tmp_path / "mail.txt.private"
     secret = "The account of Emma Clarke is 48213377."
     with opened_store(folder, small) as store:
-        store.put(found(secret))
+        store.put(actual(secret))
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {file.name for file in folder.iterdir()} == {".gitignore", SPANS.database, SPANS.key}
     assert (folder / ".gitignore").read_text() == "*\n"
@@ -136,7 +136,7 @@ def test_the_folder_is_private_and_holds_no_text(small: Any, tmp_path: Path) -> 
     (tmp_path / "twin.private" / SPANS.database).unlink()
     (tmp_path / "twin.private" / SPANS.key).unlink()
     with opened_store(tmp_path / "twin.private", small) as store:
-        store.put(found(secret))
+        store.put(actual(secret))
     with sqlite3.connect(tmp_path / "twin.private" / SPANS.database) as database:
         assert database.execute("SELECT key FROM findings").fetchone() != (key,)
 
@@ -177,13 +177,13 @@ def test_the_identity_changes_with_every_part(small: Any, tmp_path: Path, monkey
 def test_a_finding_of_another_detector_is_not_found(small: Any, tmp_path: Path) -> None:
     folder = tmp_path / "a.private"
     with opened_store(folder, small) as store:
-        store.put(found("Maria"))
+        store.put(actual("Maria"))
     (small.path / "weights").write_bytes(b"2")
     with opened_store(folder, small) as store:
         assert store.get(Record("1", "Maria")) is None
     (small.path / "weights").write_bytes(b"1")
     with opened_store(folder, small) as store:
-        assert store.get(Record("1", "Maria")) == found("Maria")
+        assert store.get(Record("1", "Maria")) == actual("Maria")
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -244,7 +244,7 @@ def test_much_is_written_before_the_end(small: Any, tmp_path: Path) -> None:
     folder = tmp_path / "a.private"
     with opened_store(folder, small) as store:
         for number in range(600):
-            store.put(found(f"{number}"))
+            store.put(actual(f"{number}"))
         with opened_store(folder, small) as beside:
             assert sum(beside.get(Record("1", f"{number}")) is not None for number in range(600)) >= 500
 
@@ -257,7 +257,7 @@ def test_two_at_once_both_keep_what_they_found(small: Any, tmp_path: Path) -> No
         start.wait()
         with opened_store(folder, small, heard.append) as store:
             for number in range(first, first + 2_000):
-                finding = found(f"{number}")
+                finding = actual(f"{number}")
                 assert store.get(finding.record) in (None, finding)
                 store.put(finding)
 
@@ -268,7 +268,7 @@ def test_two_at_once_both_keep_what_they_found(small: Any, tmp_path: Path) -> No
         thread.join()
     assert heard == []
     with opened_store(folder, small) as store:
-        assert all(store.get(Record("1", f"{number}")) == found(f"{number}") for number in range(3_000))
+        assert all(store.get(Record("1", f"{number}")) == actual(f"{number}") for number in range(3_000))
 
 
 @settings(parent=many, max_examples=60)
@@ -277,7 +277,7 @@ def test_a_damaged_database_never_gives_wrong_spans(
     small: Any, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("store") / "a.private"
-    kept = [found(f"{number}") for number in range(40)]
+    kept = [actual(f"{number}") for number in range(40)]
     with opened_store(folder, small) as store:
         for finding in kept:
             store.put(finding)
@@ -328,14 +328,14 @@ def _no_database(folder: Path) -> None:
 def test_a_store_that_does_not_fit_is_started_afresh(small: Any, tmp_path: Path, break_it: Any, why: str) -> None:
     folder, heard = tmp_path / "a.private", list[Event]()
     with opened_store(folder, small, heard.append) as store:
-        store.put(found("Maria"))
+        store.put(actual("Maria"))
     break_it(folder)
     with opened_store(folder, small, heard.append) as store:
         assert store.get(Record("1", "Maria")) is None
-        store.put(found("Tom"))
+        store.put(actual("Tom"))
     assert reasons(heard) == [f"{folder} {why}"]
     with opened_store(folder, small, heard.append) as store:
-        assert store.get(Record("1", "Tom")) == found("Tom")
+        assert store.get(Record("1", "Tom")) == actual("Tom")
     assert len(heard) == 1
 
 
@@ -343,17 +343,17 @@ def test_a_folder_that_cannot_be_used_is_done_without(small: Any, tmp_path: Path
     folder, heard = tmp_path / "a.private", list[Event]()
     folder.write_text("a file")
     with opened_store(folder, small, heard.append) as store:
-        store.put(found("Maria"))
+        store.put(actual("Maria"))
         assert store.get(Record("1", "Maria")) is None
     assert [reason.endswith("so the rest is read without it and not kept") for reason in reasons(heard)] == [True]
 
 
-def test_trouble_in_the_middle_is_told_once(small: Any, tmp_path: Path) -> None:
+def test_trouble_in_the_middle_is_reported_once(small: Any, tmp_path: Path) -> None:
     folder, heard = tmp_path / "a.private", list[Event]()
     store = SpanStore(folder, small, heard.append)
     (folder / SPANS.database).write_bytes(b"nothing" * 3_000)
     for number in range(600):
-        store.put(found(f"{number}"))
-        assert store.get(Record("1", f"{number}")) in (None, found(f"{number}"))
+        store.put(actual(f"{number}"))
+        assert store.get(Record("1", f"{number}")) in (None, actual(f"{number}"))
     store.close()
     assert len(heard) == 1

@@ -33,19 +33,19 @@ def words(detection: Detection, tier: Tier) -> dict[str, str]:
 
 
 def test_the_four_tiers_of_a_sentence(pipeline: Any) -> None:
-    found = one("In 1999 Maria Garcia paid 40 dollars to the bank in Berlin, and she told him a story.", pipeline)
+    actual = one("In 1999 Maria Garcia paid 40 dollars to the bank in Berlin, and she told him a story.", pipeline)
     low = {"1999": "DATE", "Maria Garcia": "PERSON", "Berlin": "GPE"}
     high = low | {"40 dollars": "MONEY"}
     contextual = high | {"bank": "OBJ", "she": "PRON", "him": "PRON", "story": "OBJ"}
-    assert words(found, Tier.LOW_ENTITY) == low
-    assert words(found, Tier.HIGH_ENTITY) == high
-    assert words(found, Tier.LOW_CONTEXTUAL) == contextual
-    assert words(found, Tier.HIGH_CONTEXTUAL) == contextual | {"paid": "VERB", "told": "VERB"}
+    assert words(actual, Tier.LOW_ENTITY) == low
+    assert words(actual, Tier.HIGH_ENTITY) == high
+    assert words(actual, Tier.LOW_CONTEXTUAL) == contextual
+    assert words(actual, Tier.HIGH_CONTEXTUAL) == contextual | {"paid": "VERB", "told": "VERB"}
 
 
 def test_an_entity_is_flagged_without_what_the_sentence_puts_around_it(pipeline: Any) -> None:
-    found = words(one("Maria Garcia's brother left the United States in the 1990s.", pipeline), Tier.LOW_ENTITY)
-    assert found == {"Maria Garcia": "PERSON", "United States": "GPE", "1990s": "DATE"}
+    actual = words(one("Maria Garcia's brother left the United States in the 1990s.", pipeline), Tier.LOW_ENTITY)
+    assert actual == {"Maria Garcia": "PERSON", "United States": "GPE", "1990s": "DATE"}
 
 
 def test_a_proper_noun_without_a_label_is_taken_for_a_name(pipeline: Any) -> None:
@@ -91,18 +91,18 @@ def test_punctuation_is_no_proper_noun(pipeline: Any) -> None:
 
 
 def test_subjects_are_words_and_auxiliaries_are_not_verbs(pipeline: Any) -> None:
-    found = one("The old dog of the house was sleeping and has been fed.", pipeline)
-    assert words(found, Tier.HIGH_CONTEXTUAL) == {"dog": "SUBJ", "house": "OBJ", "sleeping": "VERB", "fed": "VERB"}
+    actual = one("The old dog of the house was sleeping and has been fed.", pipeline)
+    assert words(actual, Tier.HIGH_CONTEXTUAL) == {"dog": "SUBJ", "house": "OBJ", "sleeping": "VERB", "fed": "VERB"}
 
 
 def test_an_indirect_object_is_flagged_without_its_preposition(pipeline: Any) -> None:
-    found = words(one("The teacher gave the prize to the girl.", pipeline), Tier.LOW_CONTEXTUAL)
-    assert found == {"teacher": "SUBJ", "prize": "OBJ", "girl": "OBJ"}
+    actual = words(one("The teacher gave the prize to the girl.", pipeline), Tier.LOW_CONTEXTUAL)
+    assert actual == {"teacher": "SUBJ", "prize": "OBJ", "girl": "OBJ"}
 
 
 def test_sources(pipeline: Any) -> None:
-    found = one("Maria wrote to jo@x.com about cats.", pipeline, deny=[literal("cats")])
-    sources = {(found.record.text[s.start : s.end], s.source, s.tier) for s in found.spans}
+    actual = one("Maria wrote to jo@x.com about cats.", pipeline, deny=[literal("cats")])
+    sources = {(actual.record.text[s.start : s.end], s.source, s.tier) for s in actual.spans}
     assert {
         ("Maria", "ner", Tier.LOW_ENTITY),
         ("Maria", "pos", Tier.LOW_CONTEXTUAL),
@@ -115,9 +115,9 @@ def test_sources(pipeline: Any) -> None:
 
 def test_only_known_placeholders_are_left_alone(pipeline: Any) -> None:
     text = "[PERSON] met [MARIA GARCIA] in <GPE>."
-    found = words(one(text, pipeline, deny=[literal("met")]), Tier.HIGH_CONTEXTUAL)
-    assert any("MARIA" in word for word in found)
-    assert not any("PERSON" in word or "GPE" in word for word in found)
+    actual = words(one(text, pipeline, deny=[literal("met")]), Tier.HIGH_CONTEXTUAL)
+    assert any("MARIA" in word for word in actual)
+    assert not any("PERSON" in word or "GPE" in word for word in actual)
 
 
 @pytest.mark.parametrize("style", Style)
@@ -149,9 +149,9 @@ def test_long_texts_are_cut_at_white_space_and_offsets_shifted(
     monkeypatch.setattr(scan, "PIECE", piece)
     sentence = "Maria Garcia went to Berlin. "
     text = sentence * (piece // len(sentence) + 40)
-    found = one(text, pipeline)
-    assert len(found.tokens) == len(pipeline.make_doc(text))
-    places = [s.start for s in at_tier(found.spans, Tier.LOW_ENTITY) if text[s.start : s.end] == "Berlin"]
+    actual = one(text, pipeline)
+    assert len(actual.tokens) == len(pipeline.make_doc(text))
+    places = [s.start for s in at_tier(actual.spans, Tier.LOW_ENTITY) if text[s.start : s.end] == "Berlin"]
     expected = [match.start() for match in re.finditer("Berlin", text)]
     assert len(set(expected) & set(places)) > 0.98 * len(expected)
     assert {place % len(sentence) for place in places} == {sentence.index("Berlin")}
@@ -161,17 +161,17 @@ def test_long_texts_are_cut_at_white_space_and_offsets_shifted(
 def test_an_identifier_across_a_cut_is_found(pipeline: Any) -> None:
     text = "x" * (LONGEST_WORD - 4) + " " + "a" * (LONGEST_WORD - 3) + ".b@example.com"
     text += " " * (PIECE - len(text) - 4) + "212 456 7890"
-    found = {text[s.start : s.end] for s in one(text, pipeline).spans if s.source == "pattern"}
-    assert "212 456 7890" in found
+    actual = {text[s.start : s.end] for s in one(text, pipeline).spans if s.source == "pattern"}
+    assert "212 456 7890" in actual
 
 
 @pytest.mark.parametrize("length", [3_000, pytest.param(8_000, marks=pytest.mark.ci)])
 @pytest.mark.parametrize("seed", ["(", "'", "a", "é", " ", "a-", "\u2028"])
 def test_words_without_end_do_not_hang(pipeline: Any, seed: str, length: int) -> None:
     text = (seed * length)[:length]
-    found = one(text, pipeline)
-    assert len(found.tokens) <= len(text)
-    assert all(span.end <= len(text) for span in found.spans)
+    actual = one(text, pipeline)
+    assert len(actual.tokens) <= len(text)
+    assert all(span.end <= len(text) for span in actual.spans)
 
 
 @pytest.mark.parametrize("length", [0, 1, LONGEST_WORD, LONGEST_WORD + 1, PIECE, PIECE + 1])
@@ -193,7 +193,7 @@ def test_order_is_kept_and_processes_do_not_change_the_result(pipeline: Any, mon
     monkeypatch.setattr(scan, "PIECE", 300)
     records = [*RECORDS[:70], Record("long", "Anna went home. " * 50), *RECORDS[70:], Record("", "")]
     alone = list(detect_records(records, pipeline=pipeline))
-    assert [found.record for found in alone] == records
+    assert [actual.record for actual in alone] == records
     assert list(detect_records(records, pipeline=pipeline, engine=processes(2))) == alone
 
 
@@ -205,9 +205,9 @@ def test_memory_is_bounded_by_a_few_batches(pipeline: Any) -> None:
         for taken in itertools.count(1):
             yield Record(str(taken), "Maria sang.")
 
-    found = detect_records(endless(), pipeline=pipeline)
+    actual = detect_records(endless(), pipeline=pipeline)
     for number in range(1, 3 * BATCH):
-        assert next(found).record.id == str(number)
+        assert next(actual).record.id == str(number)
         assert taken - number <= 2 * BATCH
 
 

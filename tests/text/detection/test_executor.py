@@ -100,7 +100,7 @@ def test_what_matches_is_as_dense_in_digits(data: st.DataObject) -> None:
 def test_all_as_one_find_what_each_finds(text: list[str]) -> None:
     whole = "".join(text)
     assert sorted(Recognisers(RECOGNISERS)(whole)) == sorted(
-        found for recognise in RECOGNISERS for found in recognise(whole)
+        actual for recognise in RECOGNISERS for actual in recognise(whole)
     )
 
 
@@ -122,5 +122,5 @@ def test_digits_must_stand_close_together(text: str) -> None:
     expressions = [r"\d{3}", r"\d[ -]?\d", r"(?<!0)\d{2}-\d{2}(?!1)", r"[a3]\d{0,2}1", r"\d{2}[^-]{3,5}\d"]
     recognisers = [pattern(expression, expression.replace(" ", r"\ ")) for expression in expressions]
     assert sorted(Recognisers(recognisers)(text)) == sorted(
-        found for recognise in recognisers for found in recognise(text)
+        actual for recognise in recognisers for actual in recognise(text)
     )

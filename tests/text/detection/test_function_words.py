@@ -38,9 +38,9 @@ def test_whole_words_in_any_case(text: str, expected: list[str]) -> None:
 @given(st.lists(st.sampled_from(["the", "of", "Cat", "don't", "x1", ".", " ", "\n", "é", "'", "_"])))
 def test_ranges_are_sorted_disjoint_and_of_the_list(pieces: list[str]) -> None:
     text = "".join(pieces)
-    found = function_word_characters(text)
-    assert all(left[1] <= right[0] for left, right in itertools.pairwise(found))
-    for start, end in found:
+    actual = function_word_characters(text)
+    assert all(left[1] <= right[0] for left, right in itertools.pairwise(actual))
+    for start, end in actual:
         assert text[start:end].lower() in function_words()
         assert not (text[:start][-1:].isalnum())
         assert not (text[end:][:1].isalnum())

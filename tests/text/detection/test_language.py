@@ -73,7 +73,7 @@ LOGS = "\n".join(
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_text_in_another_language_is_told_from_english(name: str) -> None:
+def test_a_text_in_another_language_is_distinguished_from_english(name: str) -> None:
     language = other_language(TEXTS[name], "en")
     assert language is not None
     assert language.name == name
@@ -85,7 +85,7 @@ def test_a_text_in_the_language_of_the_pipeline_is_right(name: str) -> None:
     assert other_language(TEXTS[name], codes[name]) is None
 
 
-def test_english_is_told_from_a_german_pipeline() -> None:
+def test_english_is_noticed_by_a_german_pipeline() -> None:
     assert other_language(ENGLISH, "de") == LANGUAGES["en"]
 
 

@@ -112,8 +112,8 @@ SENTENCES = [
 
 @pytest.mark.parametrize(("text", "labels"), SENTENCES)
 def test_sentences(pipeline: Any, text: str, labels: set[str]) -> None:
-    [found] = detect_records([Record("1", text)], pipeline=pipeline)
-    assert {span.label for span in merge(at_tier(found.spans, Tier.LOW_ENTITY))} == labels
+    [actual] = detect_records([Record("1", text)], pipeline=pipeline)
+    assert {span.label for span in merge(at_tier(actual.spans, Tier.LOW_ENTITY))} == labels
 
 
 def test_the_lists_are_what_they_say() -> None:

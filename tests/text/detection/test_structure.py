@@ -148,18 +148,18 @@ def test_it_is_linear(unit: str) -> None:
 
 def test_real_names_after_labels_stay(pipeline: Any) -> None:
     texts = ["USR:David Williams", "AGENT: Hello, David Williams is calling.", "Name: David Williams"]
-    for found in detect_records([Record(text, text) for text in texts], pipeline=pipeline):
-        flagged = merge(at_tier(found.spans, Tier.LOW_ENTITY))
-        assert "David Williams" in [found.record.text[span.start : span.end] for span in flagged]
+    for actual in detect_records([Record(text, text) for text in texts], pipeline=pipeline):
+        flagged = merge(at_tier(actual.spans, Tier.LOW_ENTITY))
+        assert "David Williams" in [actual.record.text[span.start : span.end] for span in flagged]
 
 
 def test_hardly_any_flag_of_real_chats_is_structure(shared_data: Path, pipeline: Any) -> None:
     """Before there were rules, 467 of 717 spans were the labels."""
     lines = islice(read_records(shared_data / "abcd" / "valid.txt"), 500)
     flagged = [
-        found.record.text[span.start : span.end]
-        for found in detect_records(lines, pipeline=pipeline)
-        for span in merge(at_tier(found.spans, Tier.LOW_ENTITY))
+        actual.record.text[span.start : span.end]
+        for actual in detect_records(lines, pipeline=pipeline)
+        for span in merge(at_tier(actual.spans, Tier.LOW_ENTITY))
     ]
     labels = [text for text in flagged if text.split(":")[0].strip() in ("USR", "SYS", "ACT")]
     assert len(flagged) >= 60

@@ -47,8 +47,8 @@ def test_two_sentences_at_the_four_tiers(pipeline: Any, text: str, redacted: lis
     Its table leaves "Berlin" and "Emma" as they are at the low-entity tier, against its own definition of that
     tier (person, organisation, date, location); the definition is followed here.
     """
-    [found] = detect_records([Record("1", text)], pipeline=pipeline)
-    assert [redact_text(text, at_tier(found.spans, tier)).text for tier in Tier] == redacted
+    [actual] = detect_records([Record("1", text)], pipeline=pipeline)
+    assert [redact_text(text, at_tier(actual.spans, tier)).text for tier in Tier] == redacted
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_two_sentences_at_the_four_tiers(pipeline: Any, text: str, redacted: lis
 def test_a_sentence_for_each_dependency(pipeline: Any, dependency: str, text: str, word: str, label: str) -> None:
     """The parser gives this dependency, and the word is flagged for it from the low-contextual tier on."""
     assert [token.dep_ for token in pipeline(text) if token.text == word] == [dependency]
-    [found] = detect_records([Record("1", text)], pipeline=pipeline)
-    places = {(s.start, s.end, s.label, s.tier) for s in found.spans if s.source == "dep"}
+    [actual] = detect_records([Record("1", text)], pipeline=pipeline)
+    places = {(s.start, s.end, s.label, s.tier) for s in actual.spans if s.source == "dep"}
     assert (text.index(word), text.index(word) + len(word), label, LOW_CONTEXTUAL) in places
 
 
@@ -87,13 +87,13 @@ def flagged(**annotations: Sequence[str]) -> dict[Tier, str | None]:
     plain = {"pos": ["ADV", "NOUN", "ADV"], "deps": ["ROOT", "dep", "advmod"], "ents": ["O", "O", "O"]}
     by_hand = blank()
     by_hand.tokenizer = lambda text: Doc(by_hand.vocab, words=text.split(), heads=[0, 0, 0], **plain | annotations)
-    [found] = detect_records([Record("1", "here zworp now")], pipeline=by_hand)
-    assert {(span.start, span.end) for span in found.spans} <= {(5, 10)}
-    return {tier: _label(found, tier) for tier in Tier}
+    [actual] = detect_records([Record("1", "here zworp now")], pipeline=by_hand)
+    assert {(span.start, span.end) for span in actual.spans} <= {(5, 10)}
+    return {tier: _label(actual, tier) for tier in Tier}
 
 
-def _label(found: Detection, tier: Tier) -> str | None:
-    text = redact_text(found.record.text, at_tier(found.spans, tier)).text
+def _label(actual: Detection, tier: Tier) -> str | None:
+    text = redact_text(actual.record.text, at_tier(actual.spans, tier)).text
     middle = text.removeprefix("here ").removesuffix(" now")
     return None if middle == "zworp" else middle.strip("[]")
 
@@ -156,5 +156,5 @@ def test_the_preposition_of_an_indirect_object_is_no_object() -> None:
 
 def test_an_entity_takes_precedence_over_what_the_word_is_in_the_sentence() -> None:
     """At the tiers that flag both, the label is that of the earliest tier."""
-    found = flagged(pos=["ADV", "PRON", "ADV"], deps=["ROOT", "nsubj", "advmod"], ents=["O", "B-MONEY", "O"])
-    assert found == from_tier(HIGH, "MONEY")
+    actual = flagged(pos=["ADV", "PRON", "ADV"], deps=["ROOT", "nsubj", "advmod"], ents=["O", "B-MONEY", "O"])
+    assert actual == from_tier(HIGH, "MONEY")

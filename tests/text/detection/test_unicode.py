@@ -41,9 +41,9 @@ texts = st.lists(st.one_of(st.sampled_from(PIECES), st.text(st.characters(), max
 
 def check_any_text(pipeline: Any, text: str, tier: Tier, masking: Masking) -> None:
     """Every law of this file for one text."""
-    found = _detected(text, pipeline)
-    _check_spans(found, pipeline)
-    spans = at_tier(found.spans, tier)
+    actual = _detected(text, pipeline)
+    _check_spans(actual, pipeline)
+    spans = at_tier(actual.spans, tier)
     redacted = redact_text(text, spans, masking)
     pieces, kept_to = [], 0
     for (start, end), span in zip(redacted.places, merge(spans), strict=True):
@@ -58,23 +58,23 @@ def _detected(text: str, pipeline: Any) -> Detection:
     return detection
 
 
-def _check_spans(found: Detection, pipeline: Any) -> None:
+def _check_spans(actual: Detection, pipeline: Any) -> None:
     """Spans lie in the text and are sorted, disjoint once merged, tiers nest, and counts agree with the spans."""
-    text = found.record.text
-    assert list(found.spans) == sorted(set(found.spans))
-    assert all(0 <= span.start < span.end <= len(text) for span in found.spans)
-    assert "".join(text[start:end] for start, end in found.sentences) == text
+    text = actual.record.text
+    assert list(actual.spans) == sorted(set(actual.spans))
+    assert all(0 <= span.start < span.end <= len(text) for span in actual.spans)
+    assert "".join(text[start:end] for start, end in actual.sentences) == text
     shares = []
     for tier in Tier:
-        merged = merge(at_tier(found.spans, tier))
+        merged = merge(at_tier(actual.spans, tier))
         assert all(before.end <= after.start for before, after in itertools.pairwise(merged))
         shares.append({at for span in merged for at in range(span.start, span.end)})
     assert all(earlier <= later for earlier, later in itertools.pairwise(shares))
     tokens = [token for token in pipeline.make_doc(re.sub("[\ud800-\udfff]", "\ufffd", text)) if not token.is_space]
-    assert len(found.tokens) == len(tokens)
+    assert len(actual.tokens) == len(tokens)
     for tier, share in zip(Tier, shares, strict=True):
         flagged = sum(any(at in share for at in range(t.idx, t.idx + len(t))) for t in tokens)
-        assert found.sensitive_tokens(tier) == flagged
+        assert actual.sensitive_tokens(tier) == flagged
 
 
 def _check_passes(pipeline: Any, text: str, tier: Tier, masking: Masking) -> None:

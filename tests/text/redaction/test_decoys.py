@@ -66,9 +66,9 @@ def test_an_example_of_each_shape(label: str, surface: str, expected: str) -> No
 
 def test_the_places_are_those_of_the_decoys_and_overlapping_spans_are_one() -> None:
     text = "Emma Clarke is 42, Emma."
-    found = decoy(text, [span(0, 4, "PERSON"), span(2, 11, "GPE"), span(15, 17, "NUMBER"), span(19, 23, "ORG")], first)
-    assert found.text == "Aarhus Aarhus is 00, Academy."
-    assert [found.text[start:end] for start, end in found.places] == ["Aarhus Aarhus", "00", "Academy"]
+    actual = decoy(text, [span(0, 4, "PERSON"), span(2, 11, "GPE"), span(15, 17, "NUMBER"), span(19, 23, "ORG")], first)
+    assert actual.text == "Aarhus Aarhus is 00, Academy."
+    assert [actual.text[start:end] for start, end in actual.places] == ["Aarhus Aarhus", "00", "Academy"]
 
 
 @given(flagged_texts(), SEEDS)
@@ -76,13 +76,13 @@ def test_what_is_not_flagged_stays_and_what_is_marked_is_what_was_replaced(
     case: tuple[str, list[Span]], seed: int
 ) -> None:
     text, spans = case
-    found = decoy(text, spans, at_random(random.Random(seed)))
+    actual = decoy(text, spans, at_random(random.Random(seed)))
     merged = merge(spans)
     restored, kept_to = "", 0
-    for (start, end), one in zip(found.places, merged, strict=True):
-        restored += found.text[kept_to:start] + text[one.start : one.end]
+    for (start, end), one in zip(actual.places, merged, strict=True):
+        restored += actual.text[kept_to:start] + text[one.start : one.end]
         kept_to = end
-    assert restored + found.text[kept_to:] == text
+    assert restored + actual.text[kept_to:] == text
 
 
 def other(character: str, draw: random.Random) -> str:
@@ -160,21 +160,21 @@ def drawn(character: str) -> bool:
 
 @given(st.sampled_from(LETTERWISE), st.text(max_size=20), SEEDS)
 def test_without_a_list_length_case_and_punctuation_stay(label: str, surface: str, seed: int) -> None:
-    found = whole(surface, label, at_random(random.Random(seed)))
-    assert len(found) == len(surface)
+    actual = whole(surface, label, at_random(random.Random(seed)))
+    assert len(actual) == len(surface)
     tests: tuple[Callable[[str], bool], ...] = (str.isdecimal, str.islower, str.isupper)
-    for ours, theirs in zip(found, surface, strict=True):
+    for ours, theirs in zip(actual, surface, strict=True):
         if theirs.isascii():
             assert [test(ours) for test in tests] == [test(theirs) for test in tests]
 
 
 def test_digits_are_uniform() -> None:
     """Uniform draws are digits one to one."""
-    found = set()
+    actual = set()
     for draws in itertools.product(range(10), repeat=3):
         given_out = iter(draws)
-        found.add(whole("4-21", "NUMBER", uniformly(lambda n, source=given_out: next(source))))  # type: ignore[misc]
-    assert found == {f"{a}-{b}{c}" for a, b, c in itertools.product(string.digits, repeat=3)}
+        actual.add(whole("4-21", "NUMBER", uniformly(lambda n, source=given_out: next(source))))  # type: ignore[misc]
+    assert actual == {f"{a}-{b}{c}" for a, b, c in itertools.product(string.digits, repeat=3)}
 
 
 def test_a_word_is_any_of_its_list_once() -> None:

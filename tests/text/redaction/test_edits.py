@@ -52,7 +52,7 @@ def test_every_placeholder_is_recognised_at_its_place(case: tuple[str, list[Span
         assert redacted.text[start + 1 : end - 1].split("_")[0] == span.label
 
 
-def told(text: str, spans: list[Span]) -> list[tuple[str, str]]:
+def reported(text: str, spans: list[Span]) -> list[tuple[str, str]]:
     """What pseudonyms may depend on: label and text without case and amounts of white space."""
     return [(span.label, " ".join(text[span.start : span.end].casefold().split())) for span in merge(spans)]
 
@@ -90,7 +90,7 @@ def test_linking_styles_tell_which_flagged_texts_are_equal_and_no_more(
     text, spans = case
     redacted = redact_text(text, spans, masking)
     shown = [redacted.text[start:end] for start, end in redacted.places]
-    values = told(text, spans)
+    values = reported(text, spans)
     if masking.style.links:
         assert pattern([(one, "") for one in shown]) == pattern(values)
     # Other texts, equal where these were equal: numbers stay, and pseudonyms are as equal as before.

@@ -34,8 +34,8 @@ def flag(*parts: tuple[str, str]) -> tuple[str, list[Span]]:
 
 def shown(*parts: tuple[str, str], choose: Choose) -> list[str]:
     """What stands for each surface."""
-    [found] = equal_decoys([flag(*parts)], choose)
-    return [found.text[start:end] for start, end in found.places]
+    [actual] = equal_decoys([flag(*parts)], choose)
+    return [actual.text[start:end] for start, end in actual.places]
 
 
 def at_random(seed: int) -> Choose:
@@ -68,8 +68,8 @@ def test_equal_words_and_numbers_have_equal_decoys_each_in_its_own_case(seed: in
 
 
 def test_values_that_differ_are_drawn_apart() -> None:
-    found = [shown(("4930", "NUMBER"), ("4931", "NUMBER"), choose=at_random(seed)) for seed in range(200)]
-    assert sum(one == other for one, other in found) <= 1, "a chance of 1 in 10,000 each"
+    actual = [shown(("4930", "NUMBER"), ("4931", "NUMBER"), choose=at_random(seed)) for seed in range(200)]
+    assert sum(one == other for one, other in actual) <= 1, "a chance of 1 in 10,000 each"
     names = [shown(("Emma", "PERSON"), ("Omar", "PERSON"), choose=at_random(seed)) for seed in range(200)]
     assert sum(one == other for one, other in names) <= 6, "a chance of 1 in 259 each"
 
@@ -82,15 +82,15 @@ def test_a_whole_number_alone_is_a_value() -> None:
 def test_a_name_that_is_given_and_family_is_of_both_lists() -> None:
     both = {word.casefold() for word in (*lists()["given"].common, *lists()["given"].more)}
     both &= {word.casefold() for word in (*lists()["family"].common, *lists()["family"].more)}
-    found = {shown(("Emma Clarke", "PERSON"), ("clarke", "PERSON"), choose=at_random(seed))[1] for seed in range(300)}
-    assert len(found) > 60
-    assert found <= both
+    actual = {shown(("Emma Clarke", "PERSON"), ("clarke", "PERSON"), choose=at_random(seed))[1] for seed in range(300)}
+    assert len(actual) > 60
+    assert actual <= both
 
 
 def test_lists_that_share_too_little_are_drawn_apart() -> None:
     """April is a name and a month; a list of few names would show which."""
-    found = [shown(("April", "PERSON"), ("April", "DATE"), choose=at_random(seed)) for seed in range(50)]
-    assert any(one != other for one, other in found)
+    actual = [shown(("April", "PERSON"), ("April", "DATE"), choose=at_random(seed)) for seed in range(50)]
+    assert any(one != other for one, other in actual)
     together = [
         shown(("April", "PERSON"), ("April", "DATE"), ("APRIL", "PERSON"), choose=at_random(s)) for s in range(50)
     ]
@@ -119,15 +119,15 @@ def test_values_are_equal_in_all_texts_of_a_record_and_in_no_other() -> None:
 @given(flagged_texts(), SEEDS)
 def test_what_is_not_flagged_stays_and_shapes_are_kept(case: tuple[str, list[Span]], seed: int) -> None:
     text, spans = case
-    [found] = equal_decoys([case], at_random(seed))
+    [actual] = equal_decoys([case], at_random(seed))
     merged, kept, end = merge(spans), "", 0
-    assert len(found.places) == len(merged)
-    for (start, stop), span in zip(found.places, merged, strict=True):
-        kept += found.text[end:start] + text[span.start : span.end]
+    assert len(actual.places) == len(merged)
+    for (start, stop), span in zip(actual.places, merged, strict=True):
+        kept += actual.text[end:start] + text[span.start : span.end]
         end = stop
         for slot in (one for one in shape(span.label, text[span.start : span.end]) if len(one.choices) == 1):
-            assert slot.choices[0] in found.text[start:stop]
-    assert kept + found.text[end:] == text
+            assert slot.choices[0] in actual.text[start:stop]
+    assert kept + actual.text[end:] == text
 
 
 @given(flagged_texts(), SEEDS)
@@ -199,8 +199,8 @@ def test_a_class_is_drawn_by_its_table(parts: tuple[tuple[str, str], ...]) -> No
     ]
     seen: Counter[str] = Counter()
     for _ in range(draws):
-        found = shown(*parts, choose=choose)
-        [one] = {found[place].split()[position].casefold() for place, position in at}
+        actual = shown(*parts, choose=choose)
+        [one] = {actual[place].split()[position].casefold() for place, position in at}
         seen[one] += 1
     law = expected(parts, word, shares)
     assert seen.keys() <= law.keys()

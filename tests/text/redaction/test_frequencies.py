@@ -135,8 +135,8 @@ def test_fitted_decoys_have_the_same_shape(case: tuple[str, list[Span]], seed: i
     """Words in the case of the word, digits where digits were, and nothing else moves."""
     text, spans = case
     dice = random.Random(seed)
-    found = frequencies({name: [dice.random() for _ in range(one.size)] for name, one in tables().items()})
-    changed = decoy(text, spans, by_frequency(dice.randrange, found))
+    actual = frequencies({name: [dice.random() for _ in range(one.size)] for name, one in tables().items()})
+    changed = decoy(text, spans, by_frequency(dice.randrange, actual))
     assert sum(c in string.digits for c in changed.text) >= sum(c in string.digits for c in text)
     kept = [c for c in text if not c.isalnum() and c not in "'’"]
     assert Counter(c for c in changed.text if c in ",;:/()") == Counter(c for c in kept if c in ",;:/()")

@@ -43,8 +43,8 @@ def test_other_words_have_other_surrogates() -> None:
 
 def test_a_surrogate_needs_its_key_and_its_label() -> None:
     one, other = bytes(KEY_BYTES), bytes([1]) * KEY_BYTES
-    found = {surrogate(one, "PERSON", "Paris"), surrogate(one, "GPE", "Paris"), surrogate(other, "PERSON", "Paris")}
-    assert len(found) == 3
+    actual = {surrogate(one, "PERSON", "Paris"), surrogate(one, "GPE", "Paris"), surrogate(other, "PERSON", "Paris")}
+    assert len(actual) == 3
 
 
 @pytest.mark.parametrize("style", Style)

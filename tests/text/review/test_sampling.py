@@ -35,14 +35,14 @@ rates = st.floats(0.001, 1, exclude_min=True)
 
 @given(st.lists(st.booleans(), max_size=300), rates, st.integers(0, 99))
 def test_the_sample_has_the_asked_size_and_stands_for_the_corpus(flags: list[bool], rate: float, seed: int) -> None:
-    found = drawn(flags, rate, seed)
-    assert abs(len(found) - rate * len(flags)) <= 2
-    places = [one.sentence.position for one in found]
+    actual = drawn(flags, rate, seed)
+    assert abs(len(actual) - rate * len(flags)) <= 2
+    places = [one.sentence.position for one in actual]
     assert places == sorted(set(places))
     for stratum in (True, False):
-        weights = [one.stands_for for one in found if bool(one.sentence.spans) is stratum]
+        weights = [one.stands_for for one in actual if bool(one.sentence.spans) is stratum]
         assert math.isclose(sum(weights), flags.count(stratum))
-    assert all(one.stands_for >= 1 for one in found)
+    assert all(one.stands_for >= 1 for one in actual)
 
 
 @given(st.integers(1, 200), rates, st.integers(0, 99))
@@ -105,12 +105,12 @@ def test_a_sentence_is_flagged_where_a_span_of_the_tier_touches_it(
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(text) - 1))))) if len(text) > 1 else []
     ranges = tuple(itertools.pairwise([0, *cuts, len(text)])) if text else ()
     detection = Detection(Record("1", text), tuple(sorted(spans)), (), ranges)
-    found = list(sentences_of([detection], tier))
-    seen = {at for one in found for at in range(*one.place)}
+    actual = list(sentences_of([detection], tier))
+    seen = {at for one in actual for at in range(*one.place)}
     assert {at for at, character in enumerate(text) if character.isalnum()} <= seen
     within = [span for span in spans if list(Tier).index(span.tier) <= list(Tier).index(tier)]
     flagged = {at for span in within for at in range(span.start, span.end)}
-    for one in found:
+    for one in actual:
         piece = text[slice(*one.place)]
         assert piece == piece.strip()
         assert any(map(str.isalnum, piece))
@@ -119,8 +119,8 @@ def test_a_sentence_is_flagged_where_a_span_of_the_tier_touches_it(
 
 def test_sentences_of_real_detections(pipeline: Any) -> None:
     records = [Record("1", "Emma Clarke called. Nothing was wrong. -- "), Record("2", "It was in Berlin.")]
-    found = list(sentences_of(detect_records(records, pipeline=pipeline), Tier.LOW_ENTITY))
-    told = [(one.position, one.record.text[slice(*one.place)], bool(one.spans)) for one in found]
-    assert told[0] == (0, "Emma Clarke called.", True)
-    assert told[1][:1] + told[1][2:] == (0, False)
-    assert told[-1] == (1, "It was in Berlin.", True)
+    actual = list(sentences_of(detect_records(records, pipeline=pipeline), Tier.LOW_ENTITY))
+    reported = [(one.position, one.record.text[slice(*one.place)], bool(one.spans)) for one in actual]
+    assert reported[0] == (0, "Emma Clarke called.", True)
+    assert reported[1][:1] + reported[1][2:] == (0, False)
+    assert reported[-1] == (1, "It was in Berlin.", True)

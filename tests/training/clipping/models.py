@@ -166,9 +166,9 @@ def targets(model: nn.Module, target: Target) -> list[str]:
     # T5 has its table in three places, and only the two that are not at the top are called.
     embedding = [name for name in embeddings if name != "shared" and "head" not in name and name != "embed_out"]
     mlp = [name for name in names if name not in attention and "embed" not in name and "mixer.out" not in name]
-    found = {"full": [], "attention": attention, "mlp": mlp, "embedding": embedding}
-    found["all"] = [*attention, *mlp, *embedding]
-    return found[target]
+    actual = {"full": [], "attention": attention, "mlp": mlp, "embedding": embedding}
+    actual["all"] = [*attention, *mlp, *embedding]
+    return actual[target]
 
 
 def adapted(model: Any, target: Target, **settings: Any) -> Any:
@@ -184,13 +184,13 @@ def adapted(model: Any, target: Target, **settings: Any) -> Any:
     with warnings.catch_warnings():
         # About tied embeddings, which matter to merging alone, and about names that change in transformers 6.
         warnings.simplefilter("ignore")
-        found = peft.get_peft_model(model, config)
+        actual = peft.get_peft_model(model, config)
     draw = torch.Generator().manual_seed(2)
     with torch.no_grad():
-        for parameter in found.parameters():
+        for parameter in actual.parameters():
             if parameter.requires_grad:
                 parameter.copy_(0.1 * torch.randn(parameter.shape, generator=draw))
-    return found
+    return actual
 
 
 def record(
@@ -225,8 +225,8 @@ def record(
     return Example(tuple(windows), tuple(weights))
 
 
-def relative(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
-    return distance(found, expected) / norm(expected)
+def relative(actual: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
+    return distance(actual, expected) / norm(expected)
 
 
 def oracle(model: Any, records: Sequence[Example], clip_norm: float) -> ClippedSum:
@@ -234,9 +234,9 @@ def oracle(model: Any, records: Sequence[Example], clip_norm: float) -> ClippedS
     return loop(copy.deepcopy(model).double(), records, clip_norm)
 
 
-def norm_error(found: ClippedSum, expected: ClippedSum) -> float:
+def norm_error(actual: ClippedSum, expected: ClippedSum) -> float:
     finite = torch.isfinite(expected.norms) & (expected.norms > 0)
-    return float(((found.norms - expected.norms).abs() / expected.norms)[finite].max())
+    return float(((actual.norms - expected.norms).abs() / expected.norms)[finite].max())
 
 
 @contextmanager

@@ -39,12 +39,12 @@ PULLS = {
 
 def reference_of(model: Any, *, scale: float = 0.3) -> Any:
     """A model with the same vocabulary that says something else."""
-    found = copy.deepcopy(model)
+    actual = copy.deepcopy(model)
     draw = torch.Generator().manual_seed(3)
     with torch.no_grad():
-        for parameter in found.parameters():
+        for parameter in actual.parameters():
             parameter.add_(scale * torch.randn(parameter.shape, generator=draw))
-    return found.requires_grad_(False)
+    return actual.requires_grad_(False)
 
 
 def anchored(
@@ -74,8 +74,8 @@ def probabilities(model: Any, window: Window) -> torch.Tensor:
     with_encoder = {} if window.source is None else {"input_ids": torch.from_numpy(window.source)[None]}
     given = {**with_encoder, "decoder_input_ids": ids} if with_encoder else {"input_ids": ids}
     raised = model(**given).logits[0, :-1].exp()
-    found: torch.Tensor = raised / raised.sum(-1, keepdim=True)
-    return found
+    actual: torch.Tensor = raised / raised.sum(-1, keepdim=True)
+    return actual
 
 
 def loss_by_hand(model: Any, one: Example) -> torch.Tensor:
@@ -96,10 +96,10 @@ def loss_by_hand(model: Any, one: Example) -> torch.Tensor:
 
 def target_by_hand(reference: torch.Tensor, true: int, one: Example) -> torch.Tensor:
     """The reference's probabilities, sharpened and renormalised, perhaps after one of them was set to 0."""
-    found = reference ** (1 / one.temperature)
+    actual = reference ** (1 / one.temperature)
     if one.target == "without-true":
-        found[true] = 0
-    return found / found.sum()
+        actual[true] = 0
+    return actual / actual.sum()
 
 
 def in_double(one: Example) -> Example:
@@ -116,8 +116,8 @@ def test_the_gradient_is_that_of_the_divergence(architecture: str, share: float,
     one = anchored(record(9, 7, seed=2, architecture=architecture), reference, PULLS[pull], share=share)
     double = copy.deepcopy(model).double()
     expected = torch.autograd.grad(loss_by_hand(double, one), trainable(double), materialize_grads=True)
-    found = record_gradient(double, in_double(one), trainable(double))
-    assert relative(found, expected) <= 1e-9
+    actual = record_gradient(double, in_double(one), trainable(double))
+    assert relative(actual, expected) <= 1e-9
     assert relative(record_gradient(model, one, trainable(model)), expected) <= TOLERANCE
 
 
@@ -165,9 +165,9 @@ def test_the_engines_agree_with_the_loop(architecture: str, tied: bool, tokens: 
         expected = oracle(model, records, clip_norm)
         for engine in engines:
             with untouched(model), untouched(reference):
-                found = engine(model, records, clip_norm, tokens=tokens, positions=positions)
-            assert norm_error(found, expected) <= TOLERANCE
-            assert relative(found.gradient, expected.gradient) <= TOLERANCE
+                actual = engine(model, records, clip_norm, tokens=tokens, positions=positions)
+            assert norm_error(actual, expected) <= TOLERANCE
+            assert relative(actual.gradient, expected.gradient) <= TOLERANCE
 
 
 LLAMA = build("Llama", tied=False)
@@ -193,9 +193,9 @@ def test_any_mixture_of_records_agrees_with_the_loop(
     ]
     expected = oracle(LLAMA, records, CLIP)
     for engine in (bookkeeping, opacus):
-        found = engine.clipped_sum(LLAMA, records, CLIP, tokens=tokens, positions=False)
-        assert norm_error(found, expected) <= TOLERANCE
-        assert relative(found.gradient, expected.gradient) <= TOLERANCE
+        actual = engine.clipped_sum(LLAMA, records, CLIP, tokens=tokens, positions=False)
+        assert norm_error(actual, expected) <= TOLERANCE
+        assert relative(actual.gradient, expected.gradient) <= TOLERANCE
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -205,12 +205,12 @@ def test_a_model_that_is_its_reference_has_nothing_to_unlearn(architecture: str)
     usual = norm(record_gradient(model, plain, trainable(model)))
     own = copy.deepcopy(model).requires_grad_(False)
     all_anchored = [anchored(plain, own, share=1.0)]
-    for found in (
+    for actual in (
         loop(model, all_anchored, 1e30),
         bookkeeping.clipped_sum(model, all_anchored, 1e30, tokens=4096, positions=architecture == "GPT-2"),
     ):
-        assert norm(found.gradient) <= 1e-5 * usual
-        assert float(found.norms[0]) <= 1e-5 * usual
+        assert norm(actual.gradient) <= 1e-5 * usual
+        assert float(actual.norms[0]) <= 1e-5 * usual
 
 
 def test_what_stands_at_an_anchored_token_is_not_learnt() -> None:
@@ -232,11 +232,11 @@ def test_what_stands_at_an_anchored_token_is_not_learnt() -> None:
 def windows_of(*lengths: int, share: float, seed: int = 0) -> tuple[Window, ...]:
     """A record's windows with this share of its tokens sensitive, and some function words and placeholders."""
     draw = np.random.default_rng(seed)
-    found = []
+    actual = []
     for length in lengths:
         sensitive, function, ignored = (draw.random(length) < part for part in (share, 0.3, 0.1))
-        found.append(Window(0, draw.integers(0, 60, length), sensitive, function, ignored))
-    return tuple(found)
+        actual.append(Window(0, draw.integers(0, 60, length), sensitive, function, ignored))
+    return tuple(actual)
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.2, 1.0])
@@ -259,10 +259,10 @@ def test_the_targets_that_are_sensitive_are_anchored_with_that_strength(strength
     model = build("GPT-2")
     windows = windows_of(9, 7, share=0.5, seed=3)
     pull = Anchored(weight=0.2, strength=strength, temperature=3.0, target="without-true")
-    found = make_example(windows, pull, reference=model)
-    assert found.anchored is not None
-    assert (found.temperature, found.target) == (3.0, "without-true")
-    for window, weights, mask in zip(windows, found.weights, found.anchored, strict=True):
+    actual = make_example(windows, pull, reference=model)
+    assert actual.anchored is not None
+    assert (actual.temperature, actual.target) == (3.0, "without-true")
+    for window, weights, mask in zip(windows, actual.weights, actual.anchored, strict=True):
         assert mask.tolist() == (window.sensitive & window.targets).tolist()
         assert mask.any()
         assert (weights[mask] == strength).all()
@@ -277,9 +277,9 @@ ENDING = 5
 
 def with_bias(reference: Any, bias: torch.Tensor) -> Any:
     """The reference with something added to its logits."""
-    found = copy.deepcopy(reference)
-    found.lm_head.register_forward_hook(lambda _layer, _inputs, logits: logits + bias.to(logits))
-    return found
+    actual = copy.deepcopy(reference)
+    actual.lm_head.register_forward_hook(lambda _layer, _inputs, logits: logits + bias.to(logits))
+    return actual
 
 
 def ending(reference: Any, pull: Anchored) -> tuple[Example, int]:
@@ -292,9 +292,9 @@ def ending(reference: Any, pull: Anchored) -> tuple[Example, int]:
 
 def gradients(model: Any, one: Example) -> list[Sequence[torch.Tensor]]:
     """By the loop, in fp64 and in fp32, and by the engines."""
-    found = [oracle(model, [one], 1e30).gradient, record_gradient(model, one, trainable(model))]
+    actual = [oracle(model, [one], 1e30).gradient, record_gradient(model, one, trainable(model))]
     engines = (bookkeeping, opacus)
-    return found + [engine.clipped_sum(model, [one], 1e30, tokens=99, positions=False).gradient for engine in engines]
+    return actual + [engine.clipped_sum(model, [one], 1e30, tokens=99, positions=False).gradient for engine in engines]
 
 
 def expected_gradient(model: Any, one: Example, target: torch.Tensor) -> Sequence[torch.Tensor]:
@@ -317,8 +317,8 @@ def test_without_the_true_token_what_the_reference_thinks_of_it_does_not_matter(
     target = probabilities(reference_of(LLAMA).double(), one.windows[0])[-1].log() / temperature
     target[true] = -torch.inf
     expected = expected_gradient(LLAMA, one, target.softmax(-1))
-    for found in gradients(LLAMA, replace(one, reference=with_bias(one.reference, bias))):
-        assert relative(found, expected) <= (TOLERANCE if temperature == 1 else 1e-3)
+    for actual in gradients(LLAMA, replace(one, reference=with_bias(one.reference, bias))):
+        assert relative(actual, expected) <= (TOLERANCE if temperature == 1 else 1e-3)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 1e-3, 50.0])
@@ -335,9 +335,9 @@ def test_a_reference_sure_of_the_true_token_says_nothing_of_the_others(temperatu
         if pull.target == "without-true":
             wanted = (1 - wanted) / (VOCABULARY - 1)
         expected = expected_gradient(LLAMA, one, wanted)
-        for found in gradients(LLAMA, replace(one, reference=with_bias(one.reference, sure))):
-            assert all(bool(torch.isfinite(part).all()) for part in found)
-            assert relative(found, expected) <= TOLERANCE
+        for actual in gradients(LLAMA, replace(one, reference=with_bias(one.reference, sure))):
+            assert all(bool(torch.isfinite(part).all()) for part in actual)
+            assert relative(actual, expected) <= TOLERANCE
 
 
 def test_a_reference_that_says_no_number_is_not_taken_for_one_that_says_nothing() -> None:
@@ -345,9 +345,9 @@ def test_a_reference_that_says_no_number_is_not_taken_for_one_that_says_nothing(
         one, _ = ending(reference_of(LLAMA), pull)
         broken = replace(one, reference=with_bias(one.reference, torch.full((VOCABULARY,), torch.nan)))
         for engine in (bookkeeping, opacus):
-            found = engine.clipped_sum(LLAMA, [broken], CLIP, tokens=99, positions=False)
-            assert not torch.isfinite(found.norms).any()
-            assert norm(found.gradient) == 0
+            actual = engine.clipped_sum(LLAMA, [broken], CLIP, tokens=99, positions=False)
+            assert not torch.isfinite(actual.norms).any()
+            assert norm(actual.gradient) == 0
         assert not torch.isfinite(loop(LLAMA, [broken], CLIP).norms).any()
 
 
@@ -373,9 +373,9 @@ def test_a_record_whose_gradient_is_not_finite_adds_nothing() -> None:
     reference = reference_of(model)
     records = [anchored(record(9, seed=1), reference), anchored(record(9, seed=2, scale=math.inf), reference)]
     for engine in (bookkeeping, opacus):
-        found = engine.clipped_sum(model, records, CLIP, tokens=4096, positions=False)
-        assert torch.isfinite(found.norms).tolist() == [True, False]
-        assert relative(found.gradient, oracle(model, records[:1], CLIP).gradient) <= TOLERANCE
+        actual = engine.clipped_sum(model, records, CLIP, tokens=4096, positions=False)
+        assert torch.isfinite(actual.norms).tolist() == [True, False]
+        assert relative(actual.gradient, oracle(model, records[:1], CLIP).gradient) <= TOLERANCE
 
 
 def test_anchors_and_their_reference_go_together() -> None:

@@ -126,10 +126,10 @@ def test_the_order_of_the_sample_changes_no_sum() -> None:
     model = build("Llama")
     sample = [record(*lengths, seed=seed) for seed, lengths in enumerate([(7,), (5, 3), (12,), (7, 7), (), (2,)])]
     order = [3, 5, 0, 4, 2, 1]
-    found = bookkeeping.clipped_sum(model, sample, 0.05, tokens=40, positions=False)
+    actual = bookkeeping.clipped_sum(model, sample, 0.05, tokens=40, positions=False)
     permuted = bookkeeping.clipped_sum(model, [sample[row] for row in order], 0.05, tokens=40, positions=False)
-    assert permuted.norms.tolist() == pytest.approx(found.norms[order].tolist(), rel=1e-6)
-    assert relative(permuted.gradient, found.gradient) <= 1e-6
+    assert permuted.norms.tolist() == pytest.approx(actual.norms[order].tolist(), rel=1e-6)
+    assert relative(permuted.gradient, actual.gradient) <= 1e-6
 
 
 @pytest.mark.parametrize("architecture", ["Llama", "Gemma-3", "OPT", "Bloom"])
@@ -157,10 +157,10 @@ def rolled(values: torch.Tensor) -> torch.Tensor:
 def gradients(model: Any, batch: PhysicalBatch) -> list[torch.Tensor]:
     """The gradient of each parameter of each record."""
     uses = capture(model, trained_layers(model), batch, positions=False)
-    found = []
+    actual = []
     for parameter, used in uses.items():
         for factors in torch.eye(len(batch.records), dtype=torch.float64):
             total = torch.zeros_like(parameter)
             add_weighted(used, factors, total)
-            found.append(total)
-    return found
+            actual.append(total)
+    return actual

@@ -73,10 +73,10 @@ def sample(case: dict[str, Any]) -> list[Example]:
     if not case["padding"]:
         lengths = [(8,) * len(one) for one in lengths]
     kinds = {axis: case[axis] for axis in ("repeated", "cancelling", "architecture")}
-    found = [record(*one, seed=seed, **kinds) for seed, one in enumerate(lengths)]
+    actual = [record(*one, seed=seed, **kinds) for seed, one in enumerate(lengths)]
     if case["not_finite"]:
-        found[1] = record(*lengths[1], seed=1, scale=math.inf, **kinds)
-    return found
+        actual[1] = record(*lengths[1], seed=1, scale=math.inf, **kinds)
+    return actual
 
 
 def model_of(case: dict[str, Any]) -> Any:
@@ -109,25 +109,25 @@ def check(case: dict[str, Any]) -> None:
     for clip_norm in (float(finite.min()) / 3, float(finite.median()), 1e30):
         expected = oracle(model, records, clip_norm)
         with models.untouched(model):
-            found = engine(records, clip_norm)
-        assert torch.equal(torch.isfinite(found.norms), torch.isfinite(expected.norms))
+            actual = engine(records, clip_norm)
+        assert torch.equal(torch.isfinite(actual.norms), torch.isfinite(expected.norms))
         if case["dtype"] == "float32":
-            assert norm_error(found, expected) <= TOLERANCE
-            assert relative(found.gradient, expected.gradient) <= TOLERANCE
+            assert norm_error(actual, expected) <= TOLERANCE
+            assert relative(actual.gradient, expected.gradient) <= TOLERANCE
         else:
             rounded = in_precision(precision, loop)(copy.deepcopy(model), records, clip_norm)
-            check_bf16(found, rounded, expected)
+            check_bf16(actual, rounded, expected)
     smallest = float(finite.min()) / 3
     for one in records:
         assert norm(engine([one], smallest).gradient) <= smallest
 
 
-def check_bf16(found: ClippedSum, rounded: ClippedSum, expected: ClippedSum) -> None:
+def check_bf16(actual: ClippedSum, rounded: ClippedSum, expected: ClippedSum) -> None:
     """The engine is as good as `loop` in the same numbers, whose outcome is `rounded`."""
-    assert {part.dtype for part in found.gradient} == {torch.float64}
-    assert norm_error(found, expected) <= 2 * norm_error(rounded, expected) + BF16
+    assert {part.dtype for part in actual.gradient} == {torch.float64}
+    assert norm_error(actual, expected) <= 2 * norm_error(rounded, expected) + BF16
     apart = relative(rounded.gradient, expected.gradient)
-    assert relative(found.gradient, expected.gradient) <= 2 * apart + BF16
+    assert relative(actual.gradient, expected.gradient) <= 2 * apart + BF16
 
 
 @pytest.mark.parametrize(("windows", "sizes"), [("one", [2, 3]), ("mixed", [3, 1, 2])])

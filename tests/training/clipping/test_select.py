@@ -57,9 +57,9 @@ def engine_of(architecture: str, tied: bool, target: Target) -> str:
         lengths = ((10,), (5, 11, 3), (11,), (4,), (11, 10, 11), (11,))
         records = [record(*one, seed=seed, architecture=architecture) for seed, one in enumerate(lengths)]
         expected = oracle(model, records, 0.05)
-        found = chosen.run(model, records, 0.05)
-    assert norm_error(found, expected) <= 1e-5
-    assert relative(found.gradient, expected.gradient) <= 1e-5
+        actual = chosen.run(model, records, 0.05)
+    assert norm_error(actual, expected) <= 1e-5
+    assert relative(actual.gradient, expected.gradient) <= 1e-5
     return chosen.name
 
 
@@ -97,27 +97,29 @@ def test_none_of_the_common_architectures_falls_back(architecture: str) -> None:
     assert {engine_of(architecture, tied, target) for _, tied, target in WAYS} == {"bookkeeping"}
 
 
-def test_a_fallback_is_told_with_its_reason() -> None:
-    told: list[Event] = []
-    chosen = select_engine(build("Mamba"), "auto", told.append)
+def test_a_fallback_is_reported_with_its_reason() -> None:
+    reported: list[Event] = []
+    chosen = select_engine(build("Mamba"), "auto", reported.append)
     assert chosen.name == "opacus"
     assert chosen.refused == ("bookkeeping: a layer of type MambaRMSNorm",)
-    assert told == [FellBack(what="engine", reason="opacus; refused were bookkeeping: a layer of type MambaRMSNorm")]
+    assert reported == [
+        FellBack(what="engine", reason="opacus; refused were bookkeeping: a layer of type MambaRMSNorm")
+    ]
 
 
 def test_experts_in_one_parameter_are_left_to_the_loop() -> None:
-    told: list[Event] = []
-    assert select_engine(build("Mixtral"), "auto", told.append).name == "loop"
-    assert isinstance(told[0], FellBack)
-    assert "bookkeeping: a layer of type MixtralTopKRouter; opacus: " in told[0].reason
+    reported: list[Event] = []
+    assert select_engine(build("Mixtral"), "auto", reported.append).name == "loop"
+    assert isinstance(reported[0], FellBack)
+    assert "bookkeeping: a layer of type MixtralTopKRouter; opacus: " in reported[0].reason
 
 
-def test_nothing_is_told_where_nothing_fell_back() -> None:
-    told: list[Event] = []
+def test_nothing_is_reported_where_nothing_fell_back() -> None:
+    reported: list[Event] = []
     for wanted in ("auto", "bookkeeping", "opacus", "loop"):
-        chosen = select_engine(build("Llama"), wanted, told.append)
+        chosen = select_engine(build("Llama"), wanted, reported.append)
         assert chosen.name == ("bookkeeping" if wanted == "auto" else wanted)
-    assert not told
+    assert not reported
 
 
 def test_an_engine_asked_for_that_does_not_fit_is_refused_in_one_line() -> None:
@@ -134,10 +136,10 @@ def test_opacus_is_exact_too(architecture: str, tokens: int) -> None:
     records = [record(10, seed=1), record(5, 11, 3, seed=2), record(11, seed=3), record(9, seed=4, scale=float("inf"))]
     expected = oracle(model, records, 0.05)
     with untouched(model):
-        found = opacus.clipped_sum(model, records, 0.05, tokens=tokens, positions=architecture == "GPT-2")
-    assert torch.isfinite(found.norms).tolist() == [True, True, True, False]
-    assert norm_error(found, expected) <= 1e-5
-    assert relative(found.gradient, expected.gradient) <= 1e-5
+        actual = opacus.clipped_sum(model, records, 0.05, tokens=tokens, positions=architecture == "GPT-2")
+    assert torch.isfinite(actual.norms).tolist() == [True, True, True, False]
+    assert norm_error(actual, expected) <= 1e-5
+    assert relative(actual.gradient, expected.gradient) <= 1e-5
 
 
 def test_the_probe_has_several_records_in_a_batch_and_padding() -> None:
@@ -152,16 +154,16 @@ def test_a_wrong_engine_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is off by a factor, in one record or in one parameter."""
 
     def wrong(model: Any, records: Any, clip_norm: float, **_: Any) -> ClippedSum:
-        found = loop.clipped_sum(model, records, clip_norm)
-        spoil(found)
-        return found
+        actual = loop.clipped_sum(model, records, clip_norm)
+        spoil(actual)
+        return actual
 
     model = build("Llama")
     spoiled: dict[str, Callable[[ClippedSum], object]] = {
-        "norm": lambda found: found.norms[2:3].mul_(1.001),
-        "sum": lambda found: found.gradient[1].mul_(1.1),
-        "not a number": lambda found: found.gradient[1].fill_(float("nan")),
-        "norm not a number": lambda found: found.norms[2:3].fill_(float("nan")),
+        "norm": lambda actual: actual.norms[2:3].mul_(1.001),
+        "sum": lambda actual: actual.gradient[1].mul_(1.1),
+        "not a number": lambda actual: actual.gradient[1].fill_(float("nan")),
+        "norm not a number": lambda actual: actual.norms[2:3].fill_(float("nan")),
     }
     for name, spoil in spoiled.items():  # noqa: B007 - used by `wrong`
         monkeypatch.setitem(selection._BATCHED, "bookkeeping", wrong)
@@ -185,17 +187,17 @@ def crowded() -> Any:
 def test_batches_shrink_when_memory_runs_out(crowded: Any) -> None:
     records = [record(7, seed=1), record(5, 3, seed=2), *(record(8, seed=seed) for seed in (3, 4, 5))]
     undisturbed = bookkeeping.clipped_sum(build("Llama"), records, 0.05, tokens=4096, positions=False)
-    told: list[Event] = []
-    chosen = select_engine(crowded, "auto", told.append, tokens=64)
-    assert chosen.name != "bookkeeping" or not told
-    run = selection.shrink_on_out_of_memory(partial(bookkeeping.clipped_sum, positions=False), 64, told.append)
-    told.clear()
+    reported: list[Event] = []
+    chosen = select_engine(crowded, "auto", reported.append, tokens=64)
+    assert chosen.name != "bookkeeping" or not reported
+    run = selection.shrink_on_out_of_memory(partial(bookkeeping.clipped_sum, positions=False), 64, reported.append)
+    reported.clear()
     for _ in range(2):
-        found = run(crowded, records, 0.05)
-        assert found.norms.tolist() == pytest.approx(undisturbed.norms.tolist(), rel=1e-6)
-        assert distance(found.gradient, undisturbed.gradient) <= 1e-6 * norm(undisturbed.gradient)
+        actual = run(crowded, records, 0.05)
+        assert actual.norms.tolist() == pytest.approx(undisturbed.norms.tolist(), rel=1e-6)
+        assert distance(actual.gradient, undisturbed.gradient) <= 1e-6 * norm(undisturbed.gradient)
     # The sample has 39 tokens, and half of them fit.
-    assert told == [FellBack(what="microbatch", reason="out of memory; going on with 19 tokens at a time")]
+    assert reported == [FellBack(what="microbatch", reason="out of memory; going on with 19 tokens at a time")]
 
 
 def test_a_single_record_that_memory_does_not_hold_is_an_error(crowded: Any) -> None:

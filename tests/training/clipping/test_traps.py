@@ -41,9 +41,9 @@ def engine(
 
 
 def same_as_loop(model: Any, records: Sequence[Example], **settings: Any) -> None:
-    expected, found = oracle(model, records, CLIP), engine(model, records, **settings)
-    assert norm_error(found, expected) <= TOLERANCE
-    assert relative(found.gradient, expected.gradient) <= TOLERANCE
+    expected, actual = oracle(model, records, CLIP), engine(model, records, **settings)
+    assert norm_error(actual, expected) <= TOLERANCE
+    assert relative(actual.gradient, expected.gradient) <= TOLERANCE
 
 
 def flat(batch: PhysicalBatch) -> dict[str, torch.Tensor]:
@@ -74,7 +74,7 @@ def test_opt_flattens_its_activations() -> None:
     model = build("OPT", target="mlp")
     one = record(12, seed=1)
     batch = collate([one], [0])
-    found: list[torch.Tensor] = []
+    actual: list[torch.Tensor] = []
     for layer in model.modules():
         layer.training = isinstance(layer, nn.Linear)
     with warnings.catch_warnings():
@@ -83,11 +83,11 @@ def test_opt_flattens_its_activations() -> None:
         logits = model(input_ids=batch.input_ids).logits
         losses = F.cross_entropy(logits[0, :-1], batch.input_ids[0, 1:], reduction="none")
         (losses @ batch.weights[0, 1:]).backward()  # type: ignore[no-untyped-call]
-        found = [parameter.grad_sample for parameter in trainable(model)]  # type: ignore[attr-defined]
+        actual = [parameter.grad_sample for parameter in trainable(model)]  # type: ignore[attr-defined]
         hooks.cleanup()
-    norms = torch.stack([part.flatten(1).norm(dim=1) for part in found]).norm(dim=0)
+    norms = torch.stack([part.flatten(1).norm(dim=1) for part in actual]).norm(dim=0)
     factors = clip_factors(norms, CLIP)
-    naive = norm([torch.tensordot(factors, part, dims=1) for part in found])
+    naive = norm([torch.tensordot(factors, part, dims=1) for part in actual])
     model.eval()
     model.zero_grad()
     assert naive > 1.5 * CLIP
@@ -173,12 +173,12 @@ def test_a_layer_that_is_skipped_leaves_no_norm_behind() -> None:
 def squares_by_name(model: Any, one: Example, names: dict[torch.Tensor, str]) -> dict[str, float]:
     uses = capture(model, trained_layers(model), collate([one], [0]), positions=False)
     total = torch.ones(1, dtype=torch.float64)
-    found = {}
+    actual = {}
     for parameter, used in uses.items():
         gradient = torch.zeros_like(parameter)
         add_weighted(used, total, gradient)
-        found[names[parameter]] = float(gradient.double().square().sum())
-    return found
+        actual[names[parameter]] = float(gradient.double().square().sum())
+    return actual
 
 
 def test_positions_that_are_shared_by_a_batch_are_refused() -> None:
@@ -197,8 +197,8 @@ def test_positions_that_are_shared_by_a_batch_are_refused() -> None:
 def gradient_of_positions(model: GPT2LMHeadModel, batch: PhysicalBatch) -> torch.Tensor:
     log_p = F.log_softmax(model(input_ids=batch.input_ids).logits[:, :-1], dim=-1)
     picked = log_p.gather(2, batch.input_ids[:, 1:, None])[..., 0]
-    [found] = torch.autograd.grad(-(picked * batch.weights[:, 1:]).sum(), [model.transformer.wpe.weight])
-    return found
+    [actual] = torch.autograd.grad(-(picked * batch.weights[:, 1:]).sum(), [model.transformer.wpe.weight])
+    return actual
 
 
 def test_positions_are_not_taken_for_as_many_windows() -> None:

@@ -28,23 +28,25 @@ def changed(text: str, places: range) -> list[str]:
 @pytest.mark.parametrize("name", CHECKED)
 def test_a_number_with_one_digit_changed_is_not_found(name: str) -> None:
     """Nearly never: where eleven remainders share ten digits, two numbers may both be right."""
-    recogniser, tried, found = CHECKED[name], 0, 0
+    recogniser, tried, actual = CHECKED[name], 0, 0
     for text, values in map(unmarked, POSITIVES[recogniser]):
         for value in values:
             start = text.index(value)
             for other in changed(text, range(start, start + len(value))):
                 tried += 1
-                found += any(begin < start + len(value) and start < end for begin, end, _ in recogniser(other))
+                actual += any(begin < start + len(value) and start < end for begin, end, _ in recogniser(other))
     assert tried >= 3 * 9 * 7
-    assert found <= (0.1 if name in LEFT_OUT else 0.05) * tried
+    assert actual <= (0.1 if name in LEFT_OUT else 0.05) * tried
 
 
 @pytest.mark.parametrize("row", national.ROWS, ids=lambda row: row.module)
 def test_a_number_in_a_row_with_words_needs_one_unless_its_spelling_tells(row: national.NationalId) -> None:
     for text in POSITIVES[national.NUMBERS[row.module]]:
         for value in unmarked(text)[1]:
-            told = not row.words or bool(row.telling and re.fullmatch(row.telling, value, re.VERBOSE | re.IGNORECASE))
-            assert bool(list(national.NUMBERS[row.module](f"was {value}, so"))) is told
+            reported = not row.words or bool(
+                row.telling and re.fullmatch(row.telling, value, re.VERBOSE | re.IGNORECASE)
+            )
+            assert bool(list(national.NUMBERS[row.module](f"was {value}, so"))) is reported
 
 
 @given(st.sampled_from(national.ROWS), st.data())

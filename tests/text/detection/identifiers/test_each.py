@@ -106,14 +106,14 @@ def test_every_recogniser_has_three_positives_and_twenty_near_misses_of_its_own(
     assert len(set(RECOGNISERS)) == len(RECOGNISERS)
     assert set(POSITIVES) == set(NEAR_MISSES) == set(RECOGNISERS)
     for place, recogniser in enumerate(RECOGNISERS):
-        found = {value for text in POSITIVES[recogniser] for value in unmarked(text)[1]}
-        assert len(found) >= 3, f"recogniser {place}: {found}"
+        actual = {value for text in POSITIVES[recogniser] for value in unmarked(text)[1]}
+        assert len(actual) >= 3, f"recogniser {place}: {actual}"
         assert len(set(NEAR_MISSES[recogniser])) >= 20, f"recogniser {place}: {NEAR_MISSES[recogniser][:3]}"
 
 
 def test_the_labels_are_those_that_are_found() -> None:
-    found = [recogniser(unmarked(text)[0]) for recogniser, texts in POSITIVES.items() for text in texts]
-    assert {label for matches in found for _, _, label in matches} == IDENTIFIER_LABELS
+    actual = [recogniser(unmarked(text)[0]) for recogniser, texts in POSITIVES.items() for text in texts]
+    assert {label for matches in actual for _, _, label in matches} == IDENTIFIER_LABELS
 
 
 PIECES = [unmarked(each)[0] for texts in POSITIVES.values() for each in texts]
