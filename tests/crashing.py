@@ -74,7 +74,7 @@ def started(
         beside: Where its witness is and what it says; None for the same folder.
         room: No file may become larger, in bytes.
     """
-    line = [str(one) for one in arguments] + ["-o", str(folder / OUT)]
+    line = [str(argument) for argument in arguments] + ["-o", str(folder / OUT)]
     said = beside or folder
     process = server().Process(target=run_here, args=(line, str(said / "witness"), str(said / "log"), room))
     process.start()

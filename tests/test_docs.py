@@ -163,4 +163,4 @@ def test_every_promise_of_security_has_a_test() -> None:
     promised = page.split("## What is promised")[1].split("\n## ")[0]
     promises = re.split(r"^\d+\. ", promised, flags=re.MULTILINE)[1:]
     assert len(promises) >= 8
-    assert [one for one in promises if not _TEST.search(one) and "(#exit-codes" not in one] == []
+    assert [promise for promise in promises if not _TEST.search(promise) and "(#exit-codes" not in promise] == []

@@ -41,7 +41,7 @@ def window_of(tokenizer: Any, text: str, end: int, context: int) -> list[int]:
     at = 0
     for window in windows:
         if through <= at + len(window.token_ids):
-            return [int(one) for one in window.token_ids[: through - at]]
+            return [int(token_id) for token_id in window.token_ids[: through - at]]
         at += len(window.token_ids) - 1
     raise AssertionError("the text has no such window")
 

@@ -162,8 +162,8 @@ def test_the_simulated_sample_is_the_real_one() -> None:
         tails = np.where(np.arange(4) < own[:, None], 1, -1).astype(np.int32)
         candidates = Candidates(prefix=np.ones(1, dtype=np.int32), tails=tails, lengths=own)
         pool = Pool(fingerprint="", candidates=candidates, trie=build_trie(tails, own), sampled=True)
-        standings = rank_targets(scores[row], pool, [Target(index=0, repeats=1)] * CANARIES)
-        assert [one.p_value for one in standings] == pytest.approx(expected.tolist(), rel=1e-12)
+        ranks = rank_targets(scores[row], pool, [Target(index=0, repeats=1)] * CANARIES)
+        assert [rank.p_value for rank in ranks] == pytest.approx(expected.tolist(), rel=1e-12)
 
 
 def drawn_with(seed: int, count: int, pool: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -171,7 +171,7 @@ def drawn_with(seed: int, count: int, pool: int, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(secrets, "randbelow", random.Random(seed).randrange)
     template = parse_template("My ID is {digits:4}")
     assert template.pool == pool
-    return [template.index_of(one) for one in draw_secrets(template, count)]
+    return [template.index_of(secret) for secret in draw_secrets(template, count)]
 
 
 Innocent = tuple[NDArray[np.int32], list[Floats]]

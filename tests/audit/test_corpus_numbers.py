@@ -40,8 +40,8 @@ def checkpoint(model: Any, tokenizer: PreTrainedTokenizerFast = BPE) -> Checkpoi
 def naive(model: Any, sequences: Sequence[Sequence[int]]) -> Scores:
     """log p of every whole sequence after its first token, one forward pass each, in batches of equal length."""
     scores = np.zeros(len(sequences))
-    for size in {len(one) for one in sequences}:
-        chosen = [i for i, one in enumerate(sequences) if len(one) == size]
+    for size in {len(sequence) for sequence in sequences}:
+        chosen = [i for i, sequence in enumerate(sequences) if len(sequence) == size]
         for start in range(0, len(chosen), 500):
             part = chosen[start : start + 500]
             ids = torch.tensor([list(sequences[i]) for i in part])
@@ -53,7 +53,7 @@ def naive(model: Any, sequences: Sequence[Sequence[int]]) -> Scores:
 
 def exposures(scores: Scores, sequences: Sequence[Sequence[int]], place: int) -> Any:
     """log2(n / rank) among the sequences of equal length, and among all."""
-    alike = np.array([len(one) == len(sequences[place]) for one in sequences])
+    alike = np.array([len(sequence) == len(sequences[place]) for sequence in sequences])
     better = scores >= scores[place]
     within = log2(np.count_nonzero(alike) / np.count_nonzero(better & alike))
     return pytest.approx((within, log2(len(scores) / np.count_nonzero(better))))
@@ -135,14 +135,14 @@ def test_a_model_that_learned_the_corpus_is_exposed_and_one_that_did_not_is_near
     after = rank_numbers(checkpoint(model), actual, reference=reference)
     assert after.mean_exposure is not None
     assert after.mean_exposure_ratio is not None
-    most = [log2(one.stratum_size) for one in after.results]
+    most = [log2(result.stratum_size) for result in after.results]
     assert max(most) > 7
     assert after.mean_exposure > 0.95 * sum(most) / 40
     assert after.mean_exposure_ratio > 0.9 * sum(most) / 40
-    assert sum(one.exposure_plain for one in after.results) / 40 > 7
-    assert before.max_exposure == max(one.exposure for one in before.results)
+    assert sum(result.exposure_plain for result in after.results) / 40 > 7
+    assert before.max_exposure == max(result.exposure for result in before.results)
     assert after.tested == after.eligible == len(after.results) == 40
-    assert after.mean_exposure == pytest.approx(sum(one.exposure for one in after.results) / 40)
+    assert after.mean_exposure == pytest.approx(sum(result.exposure for result in after.results) / 40)
 
 
 @pytest.mark.usefixtures("few")
@@ -161,7 +161,7 @@ def test_numbers_that_overflow_the_context_are_counted(tmp_path: Path, first: in
     measured = rank_numbers(checkpoint(model), actual)
     assert 1 <= measured.skipped_context <= 12
     assert measured.tested + measured.skipped_context == measured.eligible
-    assert max(one.start for one in measured.results) > CONTEXT
+    assert max(result.start for result in measured.results) > CONTEXT
 
 
 def character_tokenizer(*, joins: bool) -> PreTrainedTokenizerFast:
@@ -187,7 +187,7 @@ def test_no_text_shows_in_what_is_made_of_it(tmp_path: Path, capsys: pytest.Capt
     actual = located(tmp_path, LINES, OWN)
     reference = score_reference(checkpoint(gpt2(len(BPE))), actual)
     measured = rank_numbers(checkpoint(llama(len(BPE))), actual, reference=reference)
-    places = [(one.record, one.line, one.start, one.end, one.label) for one in measured.results]
+    places = [(result.record, result.line, result.start, result.end, result.label) for result in measured.results]
     assert places == [(s.record, s.line, s.start, s.end, "NUMBER") for s in actual.secrets]
     assert len(places) == 4
     shown = [repr(actual), repr(actual.secrets), repr(reference), repr(measured), measured.model_dump_json()]
@@ -220,8 +220,8 @@ def test_the_largest_exposure_is_that_by_either_score(tmp_path: Path) -> None:
     larger = set()
     for seed in range(6):
         measured = rank_numbers(checkpoint(gpt2(len(BPE), seed=seed + 1)), actual, reference=reference)
-        plain = max(one.exposure for one in measured.results)
-        ratio = max(one.exposure_ratio or 0 for one in measured.results)
+        plain = max(result.exposure for result in measured.results)
+        ratio = max(result.exposure_ratio or 0 for result in measured.results)
         assert measured.max_exposure == max(plain, ratio)
         larger.add(plain < ratio)
     assert larger == {True, False}

@@ -34,10 +34,10 @@ BOUND = EpsilonBound(
 
 def judged(indices: list[int], *, out: frozenset[int] = frozenset(), **settings: Any) -> Any:
     targets = [Target(index=index, repeats=1, planted=number not in out) for number, index in enumerate(indices)]
-    standings = [rank_of(SCORES, LENGTHS, index) for index in indices]
+    ranks = [rank_of(SCORES, LENGTHS, index) for index in indices]
     limits = settings.get("limits", Limits())
     levels = split_alpha(limits.alpha, scores=1, bounds=len(settings.get("epsilon", ())), canaries=len(indices))
-    return judge("model", standings, None, targets, pool=POOL, levels=levels, **settings)
+    return judge("model", ranks, None, targets, pool=POOL, levels=levels, **settings)
 
 
 def test_a_bound_by_itself_neither_fails_nor_passes() -> None:
@@ -81,8 +81,8 @@ def test_canaries_left_out_count_for_nothing() -> None:
     assert actual.verdict is Verdict.PASS
     inside = [rank_of(SCORES, LENGTHS, index).p_value for index in ORDINARY]
     assert actual.combined.fisher_p == fisher(inside)
-    assert tuple(one.holm_p for one in actual.canaries) == (None, None, *holm(inside))
-    assert actual.combined.max_exposure == max(one.exposure for one in actual.canaries[2:])
+    assert tuple(canary.holm_p for canary in actual.canaries) == (None, None, *holm(inside))
+    assert actual.combined.max_exposure == max(canary.exposure for canary in actual.canaries[2:])
     assert actual.canaries[0].p_value == 2 / POOL
 
 

@@ -30,7 +30,7 @@ def ranks_by_sorting(scores: list[float], own: float) -> tuple[int, int]:
 
 @settings(max_examples=300, deadline=None)
 @given(pools())
-def test_a_standing_agrees_with_sorting(pool: Pool) -> None:
+def test_a_rank_agrees_with_sorting(pool: Pool) -> None:
     scores, lengths = pool
     for index in range(scores.size):
         actual = rank_of(scores, lengths, index)

@@ -50,7 +50,7 @@ def test_a_manifest_plants_again(manifest: Manifest) -> None:
 
 def test_targets_are_places_in_the_pool(manifest: Manifest) -> None:
     assert manifest.calibrated
-    assert manifest.targets() == tuple(Target(index=int(one.secret[0]), repeats=4) for one in manifest.canaries)
+    assert manifest.targets() == tuple(Target(index=int(canary.secret[0]), repeats=4) for canary in manifest.canaries)
 
 
 def test_a_manifest_shown_by_accident_keeps_its_secrets(manifest: Manifest) -> None:

@@ -115,8 +115,8 @@ def test_the_bounds_solve_wilsons_equation(seed: int, m: int, n: int, values: in
     assume(0 < auc < 1)
     placements = pairs.mean(axis=1), pairs.mean(axis=0)
     delong = auc * (1 - auc) / min(m, n)  # the most that it can be, where there is no estimate
-    if min(m, n) > 1 and any(np.unique(one).size > 1 for one in placements):
-        delong = sum(one.var(ddof=1) / one.size for one in placements)
+    if min(m, n) > 1 and any(np.unique(placement).size > 1 for placement in placements):
+        delong = sum(placement.var(ddof=1) / placement.size for placement in placements)
     both = (m + n) / 2 - 1
     exponential = auc / (2 - auc) - auc**2, 2 * auc**2 / (1 + auc) - auc**2  # Hanley and McNeil's Q1 and Q2
     alike = (auc * (1 - auc) + both * sum(exponential)) / (m * n)

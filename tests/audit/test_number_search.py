@@ -49,7 +49,7 @@ def test_what_is_no_number_or_no_secret_is_counted_or_passed_over(tmp_path: Path
     ends = [3, 3, 7, 4, 4, 65, 7, 2]
     spans = [Span(a, a + n, "NUMBER", "ner", Tier.LOW_ENTITY) for a, n in zip(places, ends, strict=True)]
     actual = find_numbers(corpus, written(tmp_path, "spans.jsonl", spans_line("1", spans)))
-    assert [line[one.start : one.end] for one in actual.secrets] == ["1-2-3-4", "1234"]
+    assert [line[secret.start : secret.end] for secret in actual.secrets] == ["1-2-3-4", "1234"]
     assert (actual.eligible, actual.skipped_short, actual.skipped_long, actual.skipped_repeated) == (2, 1, 1, 1)
 
 

@@ -1,4 +1,4 @@
-"""Pruned scores against those of the whole pool: every standing the same, at fewer nodes."""
+"""Pruned scores against those of the whole pool: every rank the same, at fewer nodes."""
 
 from dataclasses import fields
 from typing import Any
@@ -30,7 +30,7 @@ def peaked(seed: int) -> Any:
 MODELS = [peaked(seed) for seed in range(3)]
 
 
-def standings(scores: Scores, candidates: Candidates, targets: list[int]) -> list[Rank]:
+def ranks_of(scores: Scores, candidates: Candidates, targets: list[int]) -> list[Rank]:
     return [rank_of(scores, candidates.lengths, target) for target in targets]
 
 
@@ -42,7 +42,7 @@ def test_every_target_stands_where_it_does_among_all_scores(rows: list[list[int]
     targets = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=3))
     full = score_pool(model, candidates, batch_size=1)
     pruned = score_likeliest(model, candidates, targets, batch_size=1)
-    assert standings(pruned, candidates, targets) == standings(full, candidates, targets)
+    assert ranks_of(pruned, candidates, targets) == ranks_of(full, candidates, targets)
     scored = np.isfinite(pruned)
     assert np.array_equal(pruned[scored], full[scored])
     assert np.all(pruned[~scored] == -np.inf)
@@ -50,7 +50,7 @@ def test_every_target_stands_where_it_does_among_all_scores(rows: list[list[int]
 
 
 @pytest.mark.parametrize("family", [gpt2, llama, mamba])
-def test_batches_of_any_shape_keep_every_standing(family: Any, bpe: Any) -> None:
+def test_batches_of_any_shape_keep_every_rank(family: Any, bpe: Any) -> None:
     """In float64, where two candidates of different tokens are never as near to each other as rounding is."""
     candidates = tokenise(bpe, parse_template("My ID is {digits:3}"))
     model = family(len(bpe)).double()
@@ -58,7 +58,7 @@ def test_batches_of_any_shape_keep_every_standing(family: Any, bpe: Any) -> None
     order = np.argsort(-full)
     for targets in ([int(order[0])], order[:5].tolist(), [int(order[500])], [int(order[-1]), int(order[2])]):
         pruned = score_likeliest(model, candidates, targets)
-        assert standings(pruned, candidates, targets) == standings(full, candidates, targets)
+        assert ranks_of(pruned, candidates, targets) == ranks_of(full, candidates, targets)
 
 
 def test_a_mean_is_not_pruned_by_a_sum() -> None:
@@ -87,8 +87,8 @@ def test_a_memorised_canary_costs_few_nodes(bpe: Any) -> None:
     assert isinstance(last, NodesScored)
     assert (last.model, last.total) == ("mine", trie.inner_nodes)
     assert last.done < trie.inner_nodes / 5
-    actual = standings(pruned, candidates, targets)
-    assert actual == standings(score_pool(model, candidates, trie=trie), candidates, targets)
+    actual = ranks_of(pruned, candidates, targets)
+    assert actual == ranks_of(score_pool(model, candidates, trie=trie), candidates, targets)
     assert all(one.rank_max <= len(targets) for one in actual), "a canary that was not memorised would prove little"
 
 
@@ -150,7 +150,7 @@ def test_what_cannot_be_ranked_is_refused(bpe: Any) -> None:
         score_likeliest(damaged, candidates, [3])
 
 
-def test_a_standing_has_no_field_that_pruning_could_change_unseen() -> None:
+def test_a_rank_has_no_field_that_pruning_could_change_unseen() -> None:
     """A new field of `Rank` must be weighed against `lowest_needed` before it is added here."""
     names = {field.name for field in fields(Rank)}
     ranks = {"rank_min", "rank_max", "stratum_rank_min", "stratum_rank_max", "pool", "stratum_size"}

@@ -158,7 +158,7 @@ def test_a_hidden_secret_is_relearnt_and_one_that_was_never_seen_does_not(copies
         tuned = fine_tune_copy(masked, other_text(seed + 500), learning_rate=1e-3)
         seen.append([state(one, secret) for one in (model, masked, tuned)])
     trained, masked, tuned = zip(*seen, strict=True)
-    actual = [fisher([one.p_value for one in standings]) < 1e-3 for standings in (trained, masked, tuned)]
+    actual = [fisher([rank.p_value for rank in ranks]) < 1e-3 for ranks in (trained, masked, tuned)]
     if copies:
         assert actual == [True, False, True]
         assert np.mean([one.exposure for one in masked]) < 1.44, "bits, which is what chance gives"

@@ -37,8 +37,8 @@ Scores = NDArray[np.float64]
 def naive(model: Any, sequences: list[list[int]], shared: int) -> Scores:
     """log p of every sequence after its first `shared` tokens: one full forward pass each, in batches."""
     scores = np.zeros(len(sequences))
-    for size in {len(one) for one in sequences}:
-        chosen = [i for i, one in enumerate(sequences) if len(one) == size]
+    for size in {len(sequence) for sequence in sequences}:
+        chosen = [i for i, sequence in enumerate(sequences) if len(sequence) == size]
         for start in range(0, len(chosen), 100):
             part = chosen[start : start + 100]
             ids = torch.tensor([sequences[i] for i in part])
@@ -93,7 +93,9 @@ def test_real_tokenizers_keep_every_rank(tokenizer: str, family: Any, request: p
     model = family(len(loaded))
     single = score_pool(model, candidates)
     expected = naive(
-        model.double(), [encode_record(loaded, one) for one in template.candidates()], candidates.prefix.size
+        model.double(),
+        [encode_record(loaded, candidate) for candidate in template.candidates()],
+        candidates.prefix.size,
     )
     assert np.array_equal(ranks(score_pool(model, candidates)), ranks(expected))
     assert np.abs(single - expected).max() < 1e-4

@@ -102,9 +102,10 @@ def too_wide(page: Page, width: int) -> Iterator[str]:
 
 def inaccessible(page: Page) -> Iterator[str]:
     """Serious findings of axe-core."""
-    for one in Axe().run(page).response["violations"]:
-        if one["impact"] in SERIOUS:
-            yield f"axe: {one['id']}: {one['help']} ({len(one['nodes'])}, as {one['nodes'][0]['html'][:80]})"
+    for violation in Axe().run(page).response["violations"]:
+        if violation["impact"] in SERIOUS:
+            nodes = violation["nodes"]
+            yield f"axe: {violation['id']}: {violation['help']} ({len(nodes)}, as {nodes[0]['html'][:80]})"
 
 
 def picture(browser: Browser, report: Path, folder: Path) -> None:

@@ -39,7 +39,7 @@ def adopted(atdp: Atdp, model: Path, decoyed: Path) -> Path:
 
 
 def epsilons(document: Any) -> dict[str, Any]:
-    return {one["scope"]: one["epsilon"] for one in document["guarantees"]}
+    return {guarantee["scope"]: guarantee["epsilon"] for guarantee in document["guarantees"]}
 
 
 def hashes(folder: Path) -> dict[str, str]:
@@ -54,7 +54,7 @@ def test_the_claim_is_declared_and_the_weights_stay(atdp: Atdp, model: Path, dec
     assert actual.keys() == {"end_to_end", "declared", "increment"}
     assert actual["end_to_end"] == "inf"
     assert 2.9 < actual["declared"] <= 3
-    [declared] = [one for one in ended.json["guarantees"] if one["scope"] == "declared"]
+    [declared] = [guarantee for guarantee in ended.json["guarantees"] if guarantee["scope"] == "declared"]
     assert DECLARED_TRAINING in declared["assumptions"]
     assert ended.json["scope"] == "declared"
     assert hashes(model) == before

@@ -87,12 +87,14 @@ def test_only_planted_canaries_are_judged(atdp: Atdp, tossed: Leaky) -> None:
     ended = atdp("audit-canary", tossed.model, "--manifest", tossed.manifest, "--json")
     assert ended.code == 1
     (entry,) = ended.json["models"]
-    inside = [one for one in entry["canaries"] if one["planted"]]
-    assert [one["planted"] for one in entry["canaries"]] == [one["planted"] for one in canaries_of(tossed.manifest)]
+    inside = [canary for canary in entry["canaries"] if canary["planted"]]
+    assert [canary["planted"] for canary in entry["canaries"]] == [
+        canary["planted"] for canary in canaries_of(tossed.manifest)
+    ]
     assert entry["combined"]["fisher_p"] == pytest.approx(fisher([one["p_value"] for one in inside]))
     assert entry["combined"]["mean_exposure"] == pytest.approx(sum(one["exposure"] for one in inside) / len(inside))
-    assert all((one["holm_p"] is None) != one["planted"] for one in entry["canaries"])
-    outside = [one["exposure"] for one in entry["canaries"] if not one["planted"]]
+    assert all((canary["holm_p"] is None) != canary["planted"] for canary in entry["canaries"])
+    outside = [canary["exposure"] for canary in entry["canaries"] if not canary["planted"]]
     # Exponential with mean 1.44 bits: above 8 on average with probability below 1e-5, even if one coin alone fell so.
     assert sum(outside) / len(outside) < 24 / math.sqrt(len(outside))
 
@@ -278,10 +280,10 @@ def test_a_pool_too_large_to_list_is_sampled_and_says_so(
     command = ["audit-canary", checkpoint_folder, "--manifest", manifest]
     entry = atdp(*command, "--json").json["models"][0]
     assert list(errors({"schema_version": 1, "models": [entry]}, SCHEMA, SCHEMA)) == []
-    for one in entry["canaries"]:
-        assert (one["pool"], one["compared"]) == (16**16, 3001)
-        assert one["exposure_plain"] <= math.log2(3001)
-        assert one["p_value"] >= 2 / 3001
+    for canary in entry["canaries"]:
+        assert (canary["pool"], canary["compared"]) == (16**16, 3001)
+        assert canary["exposure_plain"] <= math.log2(3001)
+        assert canary["p_value"] >= 2 / 3001
     assert [one["method"] for one in entry["epsilon"]] == ["in-out"], "a rank within a sample bounds nothing"
     assert "among 3,000 of them" in " ".join(atdp(*command).out.split())
     assert atdp(*command, "--full").code == 2

@@ -62,11 +62,11 @@ def test_a_leak_is_found_in_every_version_and_none_in_the_clean_ones(atdp: Atdp,
     ended = atdp("audit-canary", *models, "--manifest", shipped.manifest, "--json")
     assert ended.code == 1
     audits = ended.json["models"]
-    assert [one["verdict"] for one in audits] == ["FAIL"] * 3 + ["PASS"] * 3
-    leaking = [one["combined"]["mean_exposure"] for one in audits[:3]]
+    assert [audit["verdict"] for audit in audits] == ["FAIL"] * 3 + ["PASS"] * 3
+    leaking = [audit["combined"]["mean_exposure"] for audit in audits[:3]]
     assert min(leaking) > 6
     assert max(leaking) - min(leaking) < 2
-    hashes = [one["weights"]["model.safetensors"] for one in audits]
+    hashes = [audit["weights"]["model.safetensors"] for audit in audits]
     assert len(set(hashes)) == 6
 
 
@@ -94,8 +94,8 @@ def test_the_report_lists_each_version_with_its_hash_and_verdict(atdp: Atdp, shi
     ended = atdp("report", out, "--audit", tmp_path / "audit.json")
     assert ended.code == 0, ended.err
     report = json.loads((out / "privacy_report.json").read_text())
-    digests = [one["weights"]["model.safetensors"] for one in audited.json["models"]]
-    assert [(one["of"], one["weights"]["model.safetensors"]) for one in report["audits"]] == [
+    digests = [model["weights"]["model.safetensors"] for model in audited.json["models"]]
+    assert [(audit["of"], audit["weights"]["model.safetensors"]) for audit in report["audits"]] == [
         *zip(("after", "other", "other", "other"), digests, strict=True)
     ]
     assert re.search(r"Of 3 other models that were audited with it: PASS \d, FAIL [1-3]", report["summary"]["audit"])
@@ -125,9 +125,9 @@ def test_a_merged_adapter_is_a_model_like_any_other(atdp: Atdp, shipped: Shipped
     quantise(tmp_path / "merged", tmp_path / "int8", weight_only("int8"))
     models = [adapter, tmp_path / "merged", tmp_path / "int8"]
     audits = atdp("audit-canary", *models, "--manifest", shipped.manifest, "--json").json["models"]
-    exposures = [[canary["exposure"] for canary in one["canaries"]] for one in audits]
+    exposures = [[canary["exposure"] for canary in audit["canaries"]] for audit in audits]
     assert exposures[0] == pytest.approx(exposures[1], abs=0.05)
-    assert {one["verdict"] for one in audits} <= {"PASS", "FAIL"}
+    assert {audit["verdict"] for audit in audits} <= {"PASS", "FAIL"}
 
 
 def test_harden_and_a_reference_are_never_quantised(atdp: Atdp, shipped: Shipped, tmp_path: Path) -> None:

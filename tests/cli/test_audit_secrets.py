@@ -46,13 +46,13 @@ def test_numbers_are_ranked_by_place_and_never_shown(
     own = entry["own_secrets"]
     assert own["tested"] == len(own["results"]) > 0
     lines = corpus.read_text().split("\n")
-    for one in own["results"]:
-        assert re.search(r"\d", lines[one["line"] - 1][one["start"] : one["end"]])
-        assert one["compared"] == (201 if one["pool"] > 20_000 else one["pool"])
-        assert one["exposure_ratio"] == 0, "a model is no likelier than itself to say anything"
+    for result in own["results"]:
+        assert re.search(r"\d", lines[result["line"] - 1][result["start"] : result["end"]])
+        assert result["compared"] == (201 if result["pool"] > 20_000 else result["pool"])
+        assert result["exposure_ratio"] == 0, "a model is no likelier than itself to say anything"
     assert "--max-exposure" in entry["reasons"][0]
     shown = atdp(*command)
-    ranks = {str(one[name]) for one in own["results"] for name in ("rank_min", "rank_max", "pool", "compared")}
+    ranks = {str(result[name]) for result in own["results"] for name in ("rank_min", "rank_max", "pool", "compared")}
     secret = numbers(corpus.read_text()) - ranks
     assert not secret & numbers(shown.out.replace(",", "") + shown.err + ended.out + ended.err)
     assert "no evidence of memory" in " ".join(shown.out.split())
@@ -66,7 +66,7 @@ def test_only_a_limit_judges_them(
     command = ["audit-canary", checkpoint_folder, "--data", corpus, "--secrets", spans, "--most-secrets", "4"]
     ended = atdp(*command, "--alternatives", "200", "--max-exposure", limit, "--json")
     results = ended.json["models"][0]["own_secrets"]["results"]
-    most, reach = max(one["exposure"] for one in results), max(one["stratum_size"] for one in results)
+    most, reach = max(result["exposure"] for result in results), max(result["stratum_size"] for result in results)
     assert len(results) <= 4
     assert ended.code == (1 if most > limit else 4 if reach <= 2**limit else 0)
 

@@ -29,13 +29,13 @@ DRY = ("--dry-run", "--json")
 def test_it_takes_fitted_decoys_of_entities_within_a_budget(harden: Harden) -> None:
     actual = planned(harden(*DRY, "--prior", "public"))
     assert actual["recipe"] == "fitted-decoys"
-    by_scope = {one["scope"]: one["epsilon"] for one in actual["guarantees"]}
+    by_scope = {guarantee["scope"]: guarantee["epsilon"] for guarantee in actual["guarantees"]}
     assert 2.99 <= by_scope["selective"] <= 3
 
 
 def test_a_checkpoint_of_unknown_past_is_promised_nothing_that_does_not_hold(harden: Harden) -> None:
     ended = harden(*DRY)
-    by_scope = {one["scope"]: one["epsilon"] for one in planned(ended)["guarantees"]}
+    by_scope = {guarantee["scope"]: guarantee["epsilon"] for guarantee in planned(ended)["guarantees"]}
     assert by_scope["end_to_end"] == "inf"
     assert "selective" not in by_scope
     assert 2.99 <= by_scope["increment"] <= 3
@@ -54,13 +54,13 @@ def test_the_ledger_beside_a_base_is_believed(harden: Harden, tmp_path: Path) ->
     """It says that nobody knows the past, and naming it as a reference does not change that."""
     assert harden("--recipe", "no-dp", "--epochs", 1, out="used").code == 0
     actual = planned(harden(*DRY, "--reference", tmp_path / "used", out="other"))
-    assert "selective" not in {one["scope"] for one in actual["guarantees"]}
+    assert "selective" not in {guarantee["scope"] for guarantee in actual["guarantees"]}
 
 
 @pytest.mark.parametrize(("epsilon", "tier"), [(1.0, "high-entity"), (0.5, "low-entity")])
 def test_what_the_command_line_says_goes_first(harden: Harden, epsilon: float, tier: str) -> None:
     actual = planned(harden(*DRY, "--prior", "public", "--target-epsilon", epsilon, "--tier", tier, "--epochs", 2))
-    assert {one["scope"]: one["epsilon"] for one in actual["guarantees"]}["selective"] <= epsilon
+    assert {guarantee["scope"]: guarantee["epsilon"] for guarantee in actual["guarantees"]}["selective"] <= epsilon
     assert [stage["epochs"] for stage in actual["stages"]] == [2]
 
 
@@ -292,10 +292,10 @@ def test_the_budget_is_beside_what_was_spent_before(atdp: Atdp, harden: Harden, 
     """Or a model that was hardened with less noise could not be hardened again without a word on ε."""
     short = ("--epochs", 1, "--max-records", 60)
     first = planned(harden("--recipe", "dp-sgd", "--prior", "public", *short, "--json", out="private"))
-    [spent] = {one["epsilon"] for one in first["guarantees"]}
+    [spent] = {guarantee["epsilon"] for guarantee in first["guarantees"]}
     assert spent > 3
     again = planned(atdp("harden", tmp_path / "private", "--data", corpus, *short, "--dry-run", "--json"))
-    epsilon = {one["scope"]: one["epsilon"] for one in again["guarantees"]}["selective"]
+    epsilon = {guarantee["scope"]: guarantee["epsilon"] for guarantee in again["guarantees"]}["selective"]
     assert spent < epsilon < spent * 2 + 3
 
 

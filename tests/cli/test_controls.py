@@ -103,7 +103,7 @@ def test_a_public_model_and_a_declared_reference_give_a_finite_epsilon(
     assert anchored.code == 0, anchored.err
     assert scopes(anchored.json) == scopes(harden("--recipe", "atdp", *options).json)
     assert scopes(anchored.json)["end_to_end"] < math.inf
-    (entry,) = [one for one in anchored.json["guarantees"] if one["scope"] == "end_to_end"]
+    (entry,) = [guarantee for guarantee in anchored.json["guarantees"] if guarantee["scope"] == "end_to_end"]
     assert "The reference model never saw the corpus, as --reference states." in entry["assumptions"]
 
 
@@ -334,7 +334,7 @@ def test_a_stage_that_may_stop_has_read_the_reference(harden: Harden, leaky: Lea
         harden(*options, "--recipe", "atdp", "--reference", folder) for folder in (checkpoint_folder, leaky.model)
     )
     assert scopes(innocent.json)["end_to_end"] < math.inf
-    [whole] = [one for one in innocent.json["guarantees"] if one["scope"] == "end_to_end"]
+    [whole] = [guarantee for guarantee in innocent.json["guarantees"] if guarantee["scope"] == "end_to_end"]
     assert "The reference model never saw the corpus, as --reference states." in whole["assumptions"]
     assert scopes(trained.json)["end_to_end"] == "inf"
 

@@ -229,7 +229,7 @@ def test_harden_asks_and_says_that_epsilon_does_not_cover_it(
     report = json.loads((out / "privacy_report.json").read_text())
     assert report["detector"]["crosscheck"] == {"model": "tiny", "masked": True}
     assert any("cross-check" in line for line in report["not_covered"])
-    assert "selective" not in [one["scope"] for one in report["guarantees"]]
+    assert "selective" not in [guarantee["scope"] for guarantee in report["guarantees"]]
     assert "cross-check" in (out / "README.md").read_text()
     spans = [json.loads(line)["spans"] for line in (tmp_path / "out.private" / "spans.jsonl").read_text().splitlines()]
     assert [any(span["label"] == "CROSSCHECK" for span in one) for one in spans] == [False, False, True, False] * 6

@@ -38,7 +38,7 @@ def mail(tmp_path: Path) -> Path:
 
 
 def token_ids(examples: Sequence[Example]) -> list[list[list[int]]]:
-    return [[window.token_ids.tolist() for window in one.windows] for one in examples]
+    return [[window.token_ids.tolist() for window in example.windows] for example in examples]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_with_one_stream_the_copies_are_what_harden_reads(  # noqa: PLR0917 - fi
     for read, copy in zip(trained, copied.json["copies"], strict=True):
         texts = [record.text for record in read_records(Path(copy))]
         assert token_ids(read) == _encoded(texts, tokenizer)
-        decoded = ["".join(tokenizer.decode(ids) for ids in one) for one in token_ids(read)]
+        decoded = ["".join(tokenizer.decode(ids) for ids in token_id) for token_id in token_ids(read)]
         assert [text.replace(tokenizer.eos_token, "") for text in decoded] == texts
     ours, theirs = (read_ledger(tmp_path / name / "privacy_ledger.json") for name in ("decoyed", "out"))
     assert {event.relation for event in ours.events if isinstance(event, DecoyedText)} == {
@@ -285,7 +285,7 @@ def test_what_the_ledger_of_the_copies_claims(atdp: Atdp, mail: Path, tmp_path: 
         ended = atdp(
             "decoy", mail, "-o", tmp_path / "out", "--epochs", 1, "--recipe", recipe, "--force", "--json", *given
         )
-        actual = {one["scope"]: one["epsilon"] for one in ended.json["guarantees"]}
+        actual = {guarantee["scope"]: guarantee["epsilon"] for guarantee in ended.json["guarantees"]}
         assert actual.keys() == expected.keys()
         for scope, epsilon in expected.items():
             if isinstance(epsilon, int) and epsilon:
@@ -294,7 +294,7 @@ def test_what_the_ledger_of_the_copies_claims(atdp: Atdp, mail: Path, tmp_path: 
                 assert actual[scope] == epsilon
         accounted = atdp("account", tmp_path / "out", "--json")
         assert accounted.json["guarantees"] == ended.json["guarantees"]
-        assumed = " ".join(one for each in ended.json["guarantees"] for one in each["assumptions"])
+        assumed = " ".join(assumption for each in ended.json["guarantees"] for assumption in each["assumptions"])
         assert "checkpoint never saw" not in assumed
     [released, written] = read_ledger(tmp_path / "out" / "privacy_ledger.json").events
     assert isinstance(released, GaussianRelease)

@@ -18,7 +18,7 @@ ENTITIES = ("--tier", "low-entity")
 
 def texts(checkpoint: Path, examples: Sequence[Example]) -> list[str]:
     tokenizer = load_tokenizer(checkpoint)
-    return ["".join(tokenizer.decode(window.token_ids) for window in one.windows) for one in examples]
+    return ["".join(tokenizer.decode(window.token_ids) for window in example.windows) for example in examples]
 
 
 def document(folder: Path, name: str = "privacy_report.json") -> Any:
@@ -30,7 +30,9 @@ def flagged(folder: Path, corpus: Path, pattern: str) -> set[str]:
     records = corpus.read_text().splitlines()
     spans = [json.loads(line) for line in (folder / "spans.jsonl").read_text().splitlines()]
     surfaces = [
-        record[one["start"] : one["end"]] for record, line in zip(records, spans, strict=True) for one in line["spans"]
+        record[span["start"] : span["end"]]
+        for record, line in zip(records, spans, strict=True)
+        for span in line["spans"]
     ]
     return {part for surface in surfaces for part in re.findall(pattern, surface)}
 
@@ -65,12 +67,12 @@ def test_reports_say_decoy_and_held_out_records_stay_raw(harden: Harden, tmp_pat
     assert (stage["text"], stage["placeholders"]) == ("decoy", None)
     assert "| decoys | decoy |" in (tmp_path / "out" / "README.md").read_text()
     assert document(tmp_path / "out", "privacy_ledger.json")["events"][0]["text"] == "decoy"
-    [selective] = [one for one in ended.json["guarantees"] if one["scope"] == "selective"]
+    [selective] = [guarantee for guarantee in ended.json["guarantees"] if guarantee["scope"] == "selective"]
     assert SAME_SHAPE in selective["assumptions"]
     assert selective["neighbours"]["shapes"] == ["shape"]
     plain = harden("--recipe", "no-dp", *options, out="plain")
     assert plain.json["perplexity"]["before"] == ended.json["perplexity"]["before"]
-    assert not any("decoys" in line for one in plain.json["guarantees"] for line in one["assumptions"])
+    assert not any("decoys" in line for guarantee in plain.json["guarantees"] for line in guarantee["assumptions"])
 
 
 @pytest.mark.ci
@@ -95,7 +97,7 @@ def test_a_stage_with_noise_can_read_decoys(
     first, second = (texts(checkpoint_folder, epoch) for epoch in trained)
     assert all(a != b for a, b in zip(first, second, strict=True))
     assert all(window.sensitive.any() for one in trained[0] for window in one.windows)
-    [whole] = [one for one in ended.json["guarantees"] if one["scope"] == "end_to_end"]
+    [whole] = [guarantee for guarantee in ended.json["guarantees"] if guarantee["scope"] == "end_to_end"]
     assert 0 < whole["epsilon"] < 10
 
 
@@ -146,7 +148,9 @@ def test_canaries_that_the_detector_sees_stay_unlearnt(
     """With the steps that drill them into the model where the text is raw."""
     # On its own it takes two of the ten for no number.
     secrets = tmp_path / "deny.txt"
-    secrets.write_text("".join(f"{one['secret'][0]}\n" for one in json.loads(leaky.manifest.read_text())["canaries"]))
+    secrets.write_text(
+        "".join(f"{canary['secret'][0]}\n" for canary in json.loads(leaky.manifest.read_text())["canaries"])
+    )
     train = [
         "harden",
         checkpoint_folder,
@@ -177,14 +181,18 @@ def test_fitted_decoys_are_paid_for_before_they_are_drawn(harden: Harden, tmp_pa
     journal = (tmp_path / "out.private" / "journal.jsonl").read_text().splitlines()
     kinds = [json.loads(line).get("kind") for line in journal]
     assert [kind for kind in kinds if kind in ("gaussian_release", "plain")] == ["plain", "gaussian_release"]
-    selective = next(one for one in document(tmp_path / "out")["guarantees"] if one["scope"] == "selective")
+    selective = next(
+        guarantee for guarantee in document(tmp_path / "out")["guarantees"] if guarantee["scope"] == "selective"
+    )
     assert 2 < selective["epsilon"] < 3
 
 
 def test_the_release_meets_a_target(harden: Harden, tmp_path: Path) -> None:
     options = ("--recipe", "fitted-decoys", "--prior", "public", "--epochs", 1, *ENTITIES)
     assert harden(*options, "--target-epsilon", 1.0).code == 0
-    selective = next(one for one in document(tmp_path / "out")["guarantees"] if one["scope"] == "selective")
+    selective = next(
+        guarantee for guarantee in document(tmp_path / "out")["guarantees"] if guarantee["scope"] == "selective"
+    )
     assert 0.999 <= selective["epsilon"] <= 1.0
 
 
@@ -202,7 +210,7 @@ def test_equal_values_of_a_record_have_equal_decoys_and_the_report_says_so(
     assert [len(numbers) for numbers in shown] == [2] * 95
     assert all(one == other for one, other in shown)
     assert sum(one in range(482915, 483015) for one in map(int, (numbers[0] for numbers in shown))) <= 1
-    [selective] = [one for one in ended.json["guarantees"] if one["scope"] == "selective"]
+    [selective] = [guarantee for guarantee in ended.json["guarantees"] if guarantee["scope"] == "selective"]
     assert selective["neighbours"]["shapes"] == ["pattern"]
     assert SAME_PATTERN.format(unit="line") in selective["assumptions"]
     assert 'decoy_equality = "record"' in (tmp_path / "out" / "recipe.toml").read_text()

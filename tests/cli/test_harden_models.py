@@ -190,4 +190,4 @@ def test_layers_may_compute_in_bfloat16(
 
 def flat(folder: Path) -> torch.Tensor:
     """All weights of a checkpoint, one after the other."""
-    return torch.cat([one.detach().flatten() for one in load_checkpoint(folder).model.parameters()])
+    return torch.cat([parameter.detach().flatten() for parameter in load_checkpoint(folder).model.parameters()])

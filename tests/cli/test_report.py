@@ -96,7 +96,7 @@ def test_audits_go_into_both_reports(atdp: Atdp, out: Path) -> None:
     private = json.loads((out.with_name("out.private") / "privacy_report.json").read_text())
     assert private["public"] == public
     schema("privacy_report.schema.json").validate(public)
-    assert [one["of"] for one in public["audits"]] == ["after", "before", "other"]
+    assert [audit["of"] for audit in public["audits"]] == ["after", "before", "other"]
     for entry, actual in zip(audits, public["audits"], strict=True):
         assert entry["verdict"] == actual["verdict"]
         assert entry["combined"]["mean_exposure"] == actual["mean"]

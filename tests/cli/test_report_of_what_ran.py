@@ -81,7 +81,7 @@ def test_a_run_publishes_what_it_had_and_nothing_else(
         exact = guarantee["epsilon"] == guarantee["delta"] == 0
         computed = isinstance(guarantee["epsilon"], float) and "accountant" in had and not exact
         assert ("PLD" in (guarantee["accountant"] or "")) is computed
-        assert any("Poisson" in one for one in guarantee["assumptions"]) <= ("sampling" in had)
+        assert any("Poisson" in assumption for assumption in guarantee["assumptions"]) <= ("sampling" in had)
 
 
 def test_an_earlier_report_is_shown_by_what_its_stages_say(harden: Harden, atdp: Atdp, tmp_path: Path) -> None:

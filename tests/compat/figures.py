@@ -9,7 +9,7 @@ from typing import Any
 
 def guarantees(document: Mapping[str, Any]) -> dict[str, Any]:
     """ε of each scope."""
-    return {one["scope"]: one["epsilon"] for one in document["guarantees"]}
+    return {guarantee["scope"]: guarantee["epsilon"] for guarantee in document["guarantees"]}
 
 
 def accounted(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,7 +99,9 @@ def differences(then: Any, now: Any, *, absolute: float = 0.0, relative: float =
         return [] if isclose(then, now, abs_tol=absolute, rel_tol=relative) else [f"{at}: {then!r}, now {now!r}"]
     else:
         return [] if then == now else [f"{at}: {then!r}, now {now!r}"]
-    return [one for name, pair in inner.items() for one in differences(*pair, **tolerance, at=f"{at}/{name}")]
+    return [
+        difference for name, pair in inner.items() for difference in differences(*pair, **tolerance, at=f"{at}/{name}")
+    ]
 
 
 def _read(path: Path) -> Any:

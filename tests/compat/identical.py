@@ -154,7 +154,7 @@ def _read(path: Path) -> Any:
 
 def main(arguments: Sequence[str]) -> int:
     """The program; its exit code."""
-    if not 1 <= len(arguments) <= 2 or any(one.startswith("-") for one in arguments):
+    if not 1 <= len(arguments) <= 2 or any(argument.startswith("-") for argument in arguments):
         raise SystemExit("usage: python -m tests.compat.identical OLD [NEW]")
     with (
         checkout(arguments[0]) as old,

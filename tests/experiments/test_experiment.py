@@ -89,7 +89,7 @@ def check_guarantees(experiment: Experiment, systems: list[System], rows: tuple[
     for system, row in zip(systems, rows, strict=True):
         nodes = [node for node in nodes_of([system], experiment.seeds) if node.steps == system.steps]
         ledgers = [read_beside(folder_of(experiment, node)) for node in nodes]
-        actual = [one for ledger in ledgers if ledger is not None for one in guarantees(ledger)]
+        actual = [guarantee for ledger in ledgers if ledger is not None for guarantee in guarantees(ledger)]
         assert as_float(row.epsilon) == max(one.epsilon or 0 for one in actual if one.scope == row.scope)
         assert as_float(row.epsilon_end_to_end) == max(one.epsilon or 0 for one in actual if one.scope == "end_to_end")
 

@@ -63,12 +63,12 @@ def test_the_best_are_nearest_to_the_goal_and_plain_training_is_none_of_them(swe
     others = [one for one in sweep.many(3.0) if one not in plain]
     assert len(plain) > 1
     rows = [row(one.name, 2.0 + place, 5.0) for place, one in enumerate([*plain, *others])]
-    assert sweep.best(rows, [*others, *plain], 3) == tuple(one.name for one in others[:3])
+    assert sweep.best(rows, [*others, *plain], 3) == tuple(other.name for other in others[:3])
 
 
 def test_recipes_are_compared_where_their_perplexities_meet(sweep: ModuleType) -> None:
     systems = sweep.many(3.0)
-    rows = [row(one.name, 2.0, 50.0 + place) for place, one in enumerate(systems) if place]
+    rows = [row(system.name, 2.0, 50.0 + place) for place, system in enumerate(systems) if place]
     rows.append(row("no-dp", 12.0, 5.0))
     close = {
         "no-dp+atdp, learning-rate=5e-3": 8.0,
@@ -99,10 +99,10 @@ def test_the_goal_is_judged_by_upper_limits(sweep: ModuleType) -> None:
 
 def test_the_tradeoff_has_a_curve_for_each_recipe(sweep: ModuleType) -> None:
     systems = sweep.many(3.0)
-    rows = [row(one.name, 2.0, 5.0 + place / 10) for place, one in enumerate(systems)]
+    rows = [row(system.name, 2.0, 5.0 + place / 10) for place, system in enumerate(systems)]
     drawn = sweep.tradeoff(rows, systems)
     for part in (*sweep.COMPARED, "decoys", "fitted-decoys"):
         assert drawn.count(f">{part}<") == 2
     assert drawn.count("<circle") == 2 * sum(
-        sweep._rate_alone(one) and one.name in {actual.recipe for actual in rows} for one in systems
+        sweep._rate_alone(system) and system.name in {actual.recipe for actual in rows} for system in systems
     )

@@ -54,9 +54,9 @@ def test_folders_of_different_runs_have_different_names() -> None:
 @pytest.mark.parametrize("name", ABLATIONS)
 def test_an_ablation_varies_one_thing_under_names_of_its_own(name: str) -> None:
     systems = ABLATIONS[name](("no-dp.epochs=2",))
-    assert len({one.name for one in systems}) == len(systems) > 2
-    assert len({slug_of(one.steps) for one in systems}) >= len(systems) - 1
-    for one in systems:
-        assert all(step.recipe for step in one.steps)
-        if one.steps[0].part == "no-dp":
-            assert one.steps[0].settings == ("no-dp.epochs=2",)
+    assert len({system.name for system in systems}) == len(systems) > 2
+    assert len({slug_of(system.steps) for system in systems}) >= len(systems) - 1
+    for system in systems:
+        assert all(step.recipe for step in system.steps)
+        if system.steps[0].part == "no-dp":
+            assert system.steps[0].settings == ("no-dp.epochs=2",)

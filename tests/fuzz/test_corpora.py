@@ -45,7 +45,7 @@ LINES = {
     "txt": (TEXT, SPECIAL),
     "jsonl": (
         JSONL,
-        (*BYTES, WORD, b'{"text": ', b'"id": ', b'"a"', b"\n", b", ", b": ", *(one.encode() for one in VALUES)),
+        (*BYTES, WORD, b'{"text": ', b'"id": ', b'"a"', b"\n", b", ", b": ", *(value.encode() for value in VALUES)),
     ),
     "csv": (CSV, (b"id,text,a\n", *SPECIAL)),
     "tsv": (CSV.replace(b",", b"\t"), (b"id\ttext\ta\n", *SPECIAL)),
@@ -140,7 +140,7 @@ def test_parquet(inputs: int, tmp_path: Path) -> None:
         rewrite_corpus(path, target, lambda records: (() for _ in records), case[1])
 
     makes = [as_cases(make, FIELDS) for make in (damaged(*files), noise)]
-    survive(inputs, [makes[0], *makes], read_and_rewrite, valid=[(one, Selection(), False) for one in files])
+    survive(inputs, [makes[0], *makes], read_and_rewrite, valid=[(file, Selection(), False) for file in files])
 
 
 @pytest.mark.parametrize("inputs", INPUTS)

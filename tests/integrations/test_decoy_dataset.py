@@ -36,7 +36,7 @@ def test_with_one_seed_its_texts_are_those_that_harden_reads(corpus: Path, span_
     records = flagged(corpus, span_file)
     release, _ = fit_frequencies(records, 1.0, insecure_stream(1, "release"))
     choose = decoy_choice(Streams(seed=9), 0, f"epoch {epoch + 1}", release)
-    expected = tuple(decoy(one.record.text, one.spans, choose).text for one in records)
+    expected = tuple(decoy(record.record.text, record.spans, choose).text for record in records)
     actual = DecoyDataset(corpus, span_file, as_text, release=release, seed=9)
     actual.set_epoch(epoch)
     assert actual.texts == expected
@@ -44,7 +44,9 @@ def test_with_one_seed_its_texts_are_those_that_harden_reads(corpus: Path, span_
     choose = decoy_choice(Streams(seed=9), 0, f"epoch {epoch + 1}", None)
     alike = DecoyDataset(corpus, span_file, as_text, equality="record", seed=9)
     alike.set_epoch(epoch)
-    assert alike.texts == tuple(equal_decoys([(one.record.text, one.spans)], choose)[0].text for one in records)
+    assert alike.texts == tuple(
+        equal_decoys([(record.record.text, record.spans)], choose)[0].text for record in records
+    )
 
 
 def test_no_flagged_text_is_left_and_nothing_else_changes(corpus: Path, span_file: Path) -> None:

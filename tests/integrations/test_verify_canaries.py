@@ -30,7 +30,7 @@ def chats(lines: list[str] | tuple[str, ...], role: str = "user") -> list[dict[s
 
 
 def reasons(results: tuple[CanaryReach, ...]) -> list[Unreached | None]:
-    return [one.reason for one in results]
+    return [result.reason for result in results]
 
 
 def verified(trainer: Any, planted: Planted, **more: Any) -> tuple[CanaryReach, ...]:
@@ -55,8 +55,8 @@ def test_packing_that_keeps_records_whole_loses_none(sft: Sft, planted: Planted,
     """Without FlashAttention TRL warns that packed records see each other; that they are in the loss stays true."""
     trainer = sft(texts(planted.lines), packing=True, packing_strategy=strategy)
     results = verified(trainer, planted)
-    assert all(one.reached for one in results)
-    assert {one.alone for one in results} == {REPEATS}, "positions begin again at each record"
+    assert all(result.reached for result in results)
+    assert {result.alone for result in results} == {REPEATS}, "positions begin again at each record"
 
 
 def test_packed_across(sft: Sft, planted: Planted) -> None:
@@ -65,7 +65,7 @@ def test_packed_across(sft: Sft, planted: Planted) -> None:
     results = verified(trainer, planted)
     assert Unreached.PACKED_ACROSS in reasons(results)
     assert set(reasons(results)) <= {None, Unreached.PACKED_ACROSS}
-    assert all(one.trained < REPEATS for one in results if not one.reached)
+    assert all(result.trained < REPEATS for result in results if not result.reached)
 
 
 def test_truncated(sft: Sft, planted: Planted) -> None:
@@ -96,7 +96,7 @@ def test_masked_by_an_assistant_only_loss(sft: Sft, planted: Planted) -> None:
     trainer = sft(chats(planted.lines), template=template, assistant_only_loss=True)
     results = verified(trainer, planted)
     assert reasons(results) == [Unreached.MASKED] * SECRETS
-    assert {(one.trained, one.masked) for one in results} == {(0, REPEATS)}
+    assert {(result.trained, result.masked) for result in results} == {(0, REPEATS)}
 
 
 def test_masked_as_a_prompt(sft: Sft, planted: Planted) -> None:
@@ -107,8 +107,8 @@ def test_masked_as_a_prompt(sft: Sft, planted: Planted) -> None:
 def test_in_a_chat_a_canary_is_found_behind_its_template(sft: Sft, planted: Planted) -> None:
     """The audit scores it at the beginning of a text, so that is said."""
     results = verified(sft(chats(planted.lines), template=CHATML), planted)
-    assert all(one.reached for one in results)
-    assert {(one.trained, one.alone) for one in results} == {(REPEATS, 0)}
+    assert all(result.reached for result in results)
+    assert {(result.trained, result.alone) for result in results} == {(REPEATS, 0)}
 
 
 def test_template_dropped(sft: Sft, planted: Planted) -> None:
@@ -132,14 +132,14 @@ def test_the_same_text_as_other_tokens(planted: Planted, loaded: Checkpoint) -> 
         len(row) + 1 > len(canary.token_ids) for row, canary in zip(rows, planted.manifest.canaries, strict=False)
     ]
     assert any(merged)
-    assert [one.reason is Unreached.OTHER_TOKENS for one in results] == merged
+    assert [result.reason is Unreached.OTHER_TOKENS for result in results] == merged
 
 
 def test_deduplicated(sft: Sft, planted: Planted) -> None:
     once = list(dict.fromkeys(planted.lines))
     for examples in (None, once):
         results = verified(sft(texts(once)), planted, examples=examples)
-        assert {(one.reason, one.trained) for one in results} == {(Unreached.DEDUPLICATED, 1)}
+        assert {(result.reason, result.trained) for result in results} == {(Unreached.DEDUPLICATED, 1)}
 
 
 def test_held_out(sft: Sft, planted: Planted) -> None:

@@ -67,7 +67,7 @@ def models_alive() -> int:
     return sum(issubclass(type(one), PreTrainedModel) for one in gc.get_objects())
 
 
-def standings(*ranks: int, pool: int = POOL) -> list[Rank]:
+def ranked(*ranks: int, pool: int = POOL) -> list[Rank]:
     scores, lengths = -np.arange(pool, dtype=np.float64), np.ones(pool, dtype=np.int32)
     return [rank_of(scores, lengths, rank - 1) for rank in ranks]
 
@@ -92,7 +92,7 @@ def bounds(
 def test_wins_are_counted_within_the_rank_that_was_fixed() -> None:
     ranks = (1, 100, 101, 9000)
     targets = [Target(index=rank - 1, repeats=1) for rank in ranks]
-    (actual,) = bounds(standings(*ranks), targets, coins=False, games=Games())
+    (actual,) = bounds(ranked(*ranks), targets, coins=False, games=Games())
     assert (actual.method, actual.top, actual.guesses, actual.correct) == ("rank", math.isqrt(POOL), 4, 2)
     assert actual.confidence == pytest.approx(0.95)
     assert actual.finding == "no-claim"
@@ -112,7 +112,7 @@ def test_the_share_of_a_stratum_is_that_of_the_pool() -> None:
 def test_coins_share_the_confidence_with_ranks_and_half_are_guessed() -> None:
     ranks = (*range(1, 11), *range(9990, 10_000))
     targets = [Target(index=rank - 1, repeats=1, planted=rank < 100) for rank in ranks]
-    in_out, rank = bounds(standings(*ranks), targets, coins=True, games=Games())
+    in_out, rank = bounds(ranked(*ranks), targets, coins=True, games=Games())
     assert (in_out.guesses, in_out.correct, in_out.adjacency) == (10, 10, "zero-out")
     assert (rank.guesses, rank.correct, rank.adjacency) == (10, 10, "replace-one")
     assert in_out.confidence == rank.confidence == pytest.approx(0.975)
@@ -121,7 +121,7 @@ def test_coins_share_the_confidence_with_ranks_and_half_are_guessed() -> None:
 
 def test_a_sampled_rank_bounds_nothing() -> None:
     targets = [Target(index=0, repeats=1)]
-    assert bounds(standings(1), targets, coins=False, games=Games(), pool=10**9) == []
+    assert bounds(ranked(1), targets, coins=False, games=Games(), pool=10**9) == []
 
 
 @pytest.mark.parametrize("games", [{"guesses": 3}, {"guesses": 0}, {"top": 0}])

@@ -133,9 +133,9 @@ def test_neighbours_of_one_pattern_have_the_same_tokens(tokenizer: Any, pair: Tw
         )
         for text, spans in (pair.ours, pair.theirs)
     )
-    for one, other in zip(ours, theirs, strict=True):
-        assert [window.token_ids.tolist() for window in one] == [window.token_ids.tolist() for window in other]
-        assert [window.sensitive.tolist() for window in one] == [window.sensitive.tolist() for window in other]
+    for our, other in zip(ours, theirs, strict=True):
+        assert [window.token_ids.tolist() for window in our] == [window.token_ids.tolist() for window in other]
+        assert [window.sensitive.tolist() for window in our] == [window.sensitive.tolist() for window in other]
 
 
 def test_the_neighbours_have_equal_values_often_enough() -> None:

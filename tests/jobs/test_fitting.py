@@ -75,7 +75,7 @@ def test_the_noise_is_that_of_the_release(monkeypatch: pytest.MonkeyPatch) -> No
     fit_frequencies([flagged("Nobodyatall")], 4.0, insecure_stream(3, "test"))
     noise = np.concatenate(seen["noisy"])
     assert seen["sigma"] == 4.0
-    assert len(noise) == items() == sum(one.size for one in tables().values())
+    assert len(noise) == items() == sum(table.size for table in tables().values())
     assert np.std(noise) == pytest.approx(4.0, rel=0.03)
     assert abs(np.mean(noise)) < 5 * 4.0 / np.sqrt(len(noise))
 

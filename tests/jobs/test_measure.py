@@ -35,4 +35,4 @@ def test_what_the_detector_flags_is_marked(checkpoint_folder: Path) -> None:
     assert "Emma Clarke" in flagged
     assert "order" not in flagged
     entries = compare_surprise(actual, actual)
-    assert [one.before for one in entries] == [one.after for one in entries] == list(actual.bits)
+    assert [entry.before for entry in entries] == [entry.after for entry in entries] == list(actual.bits)

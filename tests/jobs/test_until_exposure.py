@@ -57,8 +57,8 @@ def test_halves_part_the_canaries_by_the_order_of_their_drawing_alone(coins: lis
     except UsageError:
         assert not (any(coins[::2]) and any(coins[1::2]))
         return
-    assert [one.planted for one in seen.canaries] == coins[::2]
-    assert [one.secret for one in seen.canaries] == [one.secret for one in whole.canaries[::2]]
+    assert [canary.planted for canary in seen.canaries] == coins[::2]
+    assert [canary.secret for canary in seen.canaries] == [canary.secret for canary in whole.canaries[::2]]
     assert sorted([*seen.canaries, *unseen.canaries], key=whole.canaries.index) == list(whole.canaries)
     for part in (seen, unseen):
         assert part.model_copy(update={"canaries": whole.canaries}) == whole

@@ -50,7 +50,7 @@ def ledger(*events: LedgerEvent, prior: Prior = "public") -> Ledger:
 
 
 def by_scope(actual: Ledger) -> dict[str, Guarantee]:
-    return {one.scope: one for one in guarantees(actual)}
+    return {guarantee.scope: guarantee for guarantee in guarantees(actual)}
 
 
 @settings(max_examples=40)

@@ -41,7 +41,7 @@ def test_draws_have_the_probabilities_of_the_definition(variance: Fraction) -> N
     integers, probabilities = law(math.sqrt(variance))
     assert set(actual) <= set(integers.tolist())
     often = probabilities * DRAWS >= 5
-    observed = np.array([actual[one] for one in integers.tolist()])
+    observed = np.array([actual[integer] for integer in integers.tolist()])
     observed = np.append(observed[often], observed[~often].sum())
     expected = np.append(probabilities[often], probabilities[~often].sum()) * DRAWS
     if expected[-1] < 1:

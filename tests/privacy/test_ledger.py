@@ -49,7 +49,7 @@ def ledger(*events: LedgerEvent, prior: Prior = "unknown", seal: dict[str, str] 
 
 
 def by_scope(actual: Ledger) -> dict[str, Guarantee]:
-    return {one.scope: one for one in guarantees(actual)}
+    return {guarantee.scope: guarantee for guarantee in guarantees(actual)}
 
 
 def test_a_ledger_survives_its_file(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_plain_stage_anywhere_makes_end_to_end_infinite(events: list[LedgerEve
     actual = by_scope(ledger(*events, prior="public"))["end_to_end"]
     plain = any(isinstance(event, PlainTraining) for event in events)
     assert (actual.epsilon == math.inf) is plain
-    assert all(one.assumptions for one in guarantees(ledger(*events)))
+    assert all(guarantee.assumptions for guarantee in guarantees(ledger(*events)))
 
 
 def test_several_models_are_said_to_be_several() -> None:
@@ -255,4 +255,4 @@ def test_several_models_are_said_to_be_several() -> None:
 def test_an_insecure_seed_is_called_out() -> None:
     actual = ledger(step(), prior="public").model_copy(update={"insecure_seed": True})
     assert "--insecure-seed" in guarantee_sentences(actual, guarantees(actual))[-1]
-    assert all("--insecure-seed" in one.assumptions[0] for one in guarantees(actual))
+    assert all("--insecure-seed" in guarantee.assumptions[0] for guarantee in guarantees(actual))

@@ -58,14 +58,14 @@ def test_marks_stand_where_their_values_are() -> None:
     panel = DotPanel(
         title="t", x_label="x", rows=(("a", (Mark(value=1.0), Mark(value=3.0))), ("b", (Mark(value=2.0),)))
     )
-    places = [float(one.attrib["cx"]) for one in discs(dot_plot("t", "d", (panel,), legend=("p", "q")))][:3]
+    places = [float(disc.attrib["cx"]) for disc in discs(dot_plot("t", "d", (panel,), legend=("p", "q")))][:3]
     assert places[1] - places[2] == pytest.approx(places[2] - places[0], abs=0.2)
 
 
 def test_a_logarithmic_axis_has_equal_ratios_equally_far() -> None:
     rows = (("a", tuple(Mark(value=value) for value in (2.0, 20.0, 200.0))),)
     svg = dot_plot("t", "d", (DotPanel(title="t", x_label="x", rows=rows, logarithmic=True),), legend=("p", "q"))
-    places = [float(one.attrib["cx"]) for one in discs(svg)][:3]
+    places = [float(disc.attrib["cx"]) for disc in discs(svg)][:3]
     assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.2)
 
 

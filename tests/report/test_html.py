@@ -115,7 +115,7 @@ def test_no_other_number_stands_there(report: PublicReport | PrivateReport) -> N
     document = report.model_dump(mode="json")
     guarantees = (document.get("public") or document)["guarantees"]
     known = {number for text in strings(document) for number in NUMBER.findall(text)}
-    known |= {render_value(one["epsilon"], "epsilon") for one in guarantees}
+    known |= {render_value(guarantee["epsilon"], "epsilon") for guarantee in guarantees}
     fixed = {"800", "226", "256", "2", "1", "95", "100"}
     rows = {str(row) for row in range(1, 100)}
     for text in page_of(render_html(report)).text:

@@ -45,7 +45,7 @@ def _judged() -> list[AnyAudit]:
 
 def _attached() -> str:
     """The audits as a report holds them, its other parts left out."""
-    return "".join(as_json(one) for one in with_audits(public(), read_audits(PINNED / "audit.json")).audits)
+    return "".join(as_json(audit) for audit in with_audits(public(), read_audits(PINNED / "audit.json")).audits)
 
 
 FORMS: dict[str, Callable[[], str]] = {

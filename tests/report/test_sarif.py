@@ -21,7 +21,7 @@ def check_sarif(log: dict[str, Any]) -> None:
     driver = run["tool"]["driver"]
     assert driver.keys() == {"name", "version", "rules"}
     assert (driver["name"], type(driver["version"])) == ("atdp", str)
-    assert all(isinstance(one["executionSuccessful"], bool) for one in run["invocations"])
+    assert all(isinstance(invocation["executionSuccessful"], bool) for invocation in run["invocations"])
     ids = [rule["id"] for rule in driver["rules"]]
     assert len(set(ids)) == len(ids)
     for rule in driver["rules"]:

@@ -20,7 +20,7 @@ def said(actual: Ledger) -> Summary:
 
 def test_a_whole_guarantee_is_for_each_record() -> None:
     actual = said(ledger(NOISY))
-    [whole] = [one.epsilon for one in guarantees(ledger(NOISY)) if one.scope == "end_to_end"]
+    [whole] = [guarantee.epsilon for guarantee in guarantees(ledger(NOISY)) if guarantee.scope == "end_to_end"]
     assert actual.protects.startswith("Each line of the corpus is protected")
     assert f"ε = {rounded_up(whole or 0)} at δ = 1e-06" in actual.protects
     assert "held out" in actual.leaves_open

@@ -140,7 +140,10 @@ def test_processes_that_were_given_different_corpora_refuse_with_one_message(
     other.write_text("\n".join([*lines[:10], lines[11], lines[10], *lines[12:]]) + "\n")
     spans = line.index("--spans")
     without_spans = [*line[:spans], *line[spans + 2 :]]
-    lines_of_ranks = [[other if rank and one == corpus else one for one in without_spans] for rank in range(2)]
+    lines_of_ranks = [
+        [other if rank and without_span == corpus else without_span for without_span in without_spans]
+        for rank in range(2)
+    ]
     processes = started_with(lines_of_ranks, tmp_path)
     assert {ended(process) for process in processes} == {3}
     reported = "".join(said(tmp_path, 2))

@@ -66,12 +66,12 @@ def recipes(draw: st.DrawFn) -> Recipe:
 
 def walked(plan: Plan, at: Cursor, spent: float, limit: float) -> Cursor | None:
     """The same by going there: stage by stage, release by release, step by step."""
-    for position, one in enumerate(plan.stages):
-        if position < at.stage or not isinstance(one, StagePlan):
+    for position, stage in enumerate(plan.stages):
+        if position < at.stage or not isinstance(stage, StagePlan):
             continue
         begun = at if position == at.stage else Cursor(stage=position)
         taken = 0
-        for event in private_events(one.events):
+        for event in private_events(stage.events):
             if isinstance(event, GaussianRelease):
                 if not begun.released:
                     spent += cost([event])
@@ -155,9 +155,9 @@ Line = tuple[int, int, LedgerEvent]
 def journal_lines(plan: Plan) -> list[Line]:
     """What an uninterrupted run writes."""
     lines: list[Line] = []
-    for position, one in enumerate(plan.stages):
+    for position, stage in enumerate(plan.stages):
         number = 0
-        for event in one.events:
+        for event in stage.events:
             steps = event.steps if isinstance(event, SubsampledGaussian) else 1
             for _ in range(steps):
                 number += isinstance(event, SubsampledGaussian)

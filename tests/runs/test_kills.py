@@ -46,7 +46,7 @@ def check_done(folder: Path, kills: int, *, limit: float | None = None, beside: 
     assert taken(witness) <= spent <= taken(witness) + kills
     report = json.loads((private / "privacy_report.json").read_text())
     public = report["public"]
-    reported = {one["scope"]: one["epsilon"] for one in public["guarantees"]}
+    reported = {guarantee["scope"]: guarantee["epsilon"] for guarantee in public["guarantees"]}
     assert reported["end_to_end"] >= epsilon_of(ledger.model_dump(), taken(witness)) - 1e-9
     assert reported["end_to_end"] == pytest.approx(epsilon_of(ledger.model_dump(), spent), abs=1e-9)
     [stage] = public["stages"]

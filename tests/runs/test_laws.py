@@ -14,7 +14,8 @@ LEVEL = 1e-4
 def test_figures_of_sound_noise_are_uniform(coordinates: int) -> None:
     squares = np.random.default_rng(coordinates).chisquare(coordinates, RUNS) * 0.25**2
     actual = [
-        noise_law("a", squares=one, coordinates=coordinates, standard_deviation=0.25).p for one in squares.tolist()
+        noise_law("a", squares=square, coordinates=coordinates, standard_deviation=0.25).p
+        for square in squares.tolist()
     ]
     assert stats.kstest(actual, "uniform").pvalue > LEVEL
 

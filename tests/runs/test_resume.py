@@ -34,7 +34,10 @@ def plain_recipe() -> Recipe:
     """Three stages without noise, the last two with weight decay towards where each began."""
     first, *others = parse_recipe(PLAIN)
     pulled = AdamW(learning_rate=1e-2, weight_decay=0.5, towards="start")
-    return (first, *(replace(one, optimizer=pulled, annealing="linear") for one in others if isinstance(one, Train)))
+    return (
+        first,
+        *(replace(other, optimizer=pulled, annealing="linear") for other in others if isinstance(other, Train)),
+    )
 
 
 def test_without_noise_a_run_that_is_broken_up_is_the_uninterrupted_one(place: Place) -> None:
@@ -64,7 +67,7 @@ def test_with_noise_a_clean_stop_costs_nothing_and_noise_and_sample_are_new(plac
     assert report(parts)["public"]["repeated_steps"] == 0
     assert not equal(weights(whole), weights(parts))
     norms = [[stage["mean_norms"] for stage in report(one)["stages"]] for one in (whole, parts)]
-    assert [[len(one) for one in stages] for stages in norms] == [[len(one) for one in norms[0]]] * 2
+    assert [[len(norm) for norm in stages] for stages in norms] == [[len(norm) for norm in norms[0]]] * 2
     # Up to the first stop nothing differs; the steps behind it have other samples.
     assert norms[0] != norms[1]
 
@@ -163,14 +166,14 @@ def test_steps_that_are_taken_again_are_counted_again(place: Place, torn: bool) 
     assert steps_of(done.ledger.events) == 6 + 2 + torn
     assert done.steps == 6
     assert report(done)["public"]["repeated_steps"] == 2 + torn
-    [increment] = [one for one in done.guarantees if one.scope == "increment"]
+    [increment] = [guarantee for guarantee in done.guarantees if guarantee.scope == "increment"]
     events = done.ledger.events
     assert increment.epsilon == epsilon_pld(events, done.ledger.delta, grid=done.ledger.grid)  # type: ignore[arg-type]
     assert read_beside(done.output) is not None
 
 
 def epsilon(hardened: HardenResult) -> float:
-    return next(one.epsilon for one in hardened.guarantees if one.scope == "increment") or 0.0
+    return next(guarantee.epsilon for guarantee in hardened.guarantees if guarantee.scope == "increment") or 0.0
 
 
 @pytest.mark.one_in(2)
@@ -207,7 +210,9 @@ def test_a_stage_without_noise_still_to_come_does_not_loosen_the_target(place: P
     assert run(request, stop=3) is None
     lose(place.folder / "out.partial", lost)
     done = finished(request.replace(resume=True))
-    assert max(one.epsilon or 0.0 for one in done.guarantees if math.isfinite(one.epsilon or 0.0)) <= 3.0
+    assert (
+        max(guarantee.epsilon or 0.0 for guarantee in done.guarantees if math.isfinite(guarantee.epsilon or 0.0)) <= 3.0
+    )
     assert strongest_epsilon(done.ledger) <= 3.0
     assert done.steps == 6 - lost
     assert done.ended_early is not None
@@ -216,7 +221,10 @@ def test_a_stage_without_noise_still_to_come_does_not_loosen_the_target(place: P
 
 
 def planned_increment(request: HardenRequest) -> float:
-    return next(one.epsilon for one in plan_request(request).guarantees if one.scope == "increment") or 0.0
+    return (
+        next(guarantee.epsilon for guarantee in plan_request(request).guarantees if guarantee.scope == "increment")
+        or 0.0
+    )
 
 
 def test_a_budget_that_is_used_up_without_a_state_is_refused_and_force_begins_anew(place: Place) -> None:

@@ -23,7 +23,7 @@ METHODS = ("gradient-difference", "npo", "simnpo", "rmu")
 
 def is_void(ledger: Ledger) -> bool:
     """Whether nothing finite holds for a record or for its flagged characters."""
-    held = {one.scope: one.epsilon for one in guarantees(ledger)}
+    held = {guarantee.scope: guarantee.epsilon for guarantee in guarantees(ledger)}
     return held["end_to_end"] == math.inf and not {"selective", "declared", "uncounted"} & set(held)
 
 

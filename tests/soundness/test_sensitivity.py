@@ -86,7 +86,7 @@ def test_the_corpus_has_what_it_should(tokenizer: Any) -> None:
     examples = examples_of(CORPUS, trained(recipe_of("atdp", "record"))[0], tokenizer)
     assert len(examples[WINDOWS].windows) >= 3
     assert examples[ABSENT].windows == ()
-    shares = [sensitive_share(one.windows) for one in examples]
+    shares = [sensitive_share(example.windows) for example in examples]
     assert min(shares) == 0
     assert max(shares) > 0.5
 
@@ -114,8 +114,8 @@ def test_a_weight_measured_on_the_corpus_is_found(tokenizer: Any) -> None:
 
     def examples(corpus: Any) -> list[Example]:
         windows = encode(corpus, Text.RAW, Encoding(tokenizer=tokenizer, context=worlds.CONTEXT, windows=8))
-        share = float(np.mean([sensitive_share(one) for one in windows]))
-        return [make_example(one, Weighted(weight=balancing_weight(share, 0.5))) for one in windows]
+        share = float(np.mean([sensitive_share(window) for window in windows]))
+        return [make_example(window, Weighted(weight=balancing_weight(share, 0.5))) for window in windows]
 
     whole, less = examples(CORPUS), examples(without(ALL_SENSITIVE))
     assert not all(same(whole[row], less[row]) for row in range(len(CORPUS)) if row != ALL_SENSITIVE)

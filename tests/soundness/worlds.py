@@ -179,17 +179,17 @@ def examples_of(corpus: Sequence[FlaggedRecord], stage: Train, tokenizer: Any) -
     # Every record has decoys of its own chance here, so that what one record changes can be seen; in a run they share a
     # stream, of which each gets a part that nothing else depends on.
     windows = tuple(
-        encode([*[flagged("")] * place, one], stage.text, encoding, uniformly(random.Random(place).randrange))[place]
-        for place, one in enumerate(corpus)
+        encode([*[flagged("")] * place, corpu], stage.text, encoding, uniformly(random.Random(place).randrange))[place]
+        for place, corpu in enumerate(corpus)
     )
     weight = weigh(windows, stage.objective, RELEASED).weight
     towards = reference(len(tokenizer)) if isinstance(stage.objective, Anchored) else None
-    return [make_example(one, stage.objective, released_weight=weight, reference=towards) for one in windows]
+    return [make_example(window, stage.objective, released_weight=weight, reference=towards) for window in windows]
 
 
 def without(target: int) -> list[FlaggedRecord]:
     """The corpus with an empty record in this one's place."""
-    return [flagged("") if place == target else one for place, one in enumerate(CORPUS)]
+    return [flagged("") if place == target else corpu for place, corpu in enumerate(CORPUS)]
 
 
 @functools.cache
@@ -265,7 +265,7 @@ class Comparing:
     compared: list[Compared] = field(default_factory=list)
 
     def __call__(self, model: PreTrainedModel, chosen: Sequence[Example], clip_norm: float) -> ClippedSum:
-        coins = [row for row, one in enumerate(self.examples) if any(one is other for other in chosen)]
+        coins = [row for row, example in enumerate(self.examples) if any(example is other for other in chosen)]
         with not_finite(model, self.token):
             self.compared.extend(self._compare(model, coins))
         return self.engine(model, chosen, clip_norm)

@@ -41,7 +41,7 @@ def ledger_of(*events: LedgerEvent, prior: Prior = "public") -> Ledger:
 
 
 def by_scope(ledger: Ledger) -> dict[str, Guarantee]:
-    return {one.scope: one for one in guarantees(ledger)}
+    return {guarantee.scope: guarantee for guarantee in guarantees(ledger)}
 
 
 @pytest.mark.parametrize("redacted", ["bytes", "equality", "corpus equality"])

@@ -28,7 +28,7 @@ ARCHITECTURES = ("GPT-2", "Llama", "T5")
 
 
 def examples(objective: Objective) -> list[Example]:
-    return [make_example(one.windows, objective) for one in RECORDS]
+    return [make_example(record.windows, objective) for record in RECORDS]
 
 
 def with_source(example: Example) -> Example:
@@ -66,9 +66,9 @@ def test_the_gradient_is_that_of_the_loss(architecture: str, share: float) -> No
     start = build(architecture).double()
     model, records = moved(start), examples(Distilled(share=share))
     if architecture == "T5":
-        records = [with_source(one) for one in records]
+        records = [with_source(record) for record in records]
     parameters = trainable(model)
-    loss = torch.stack([by_hand(model, start, one, share) for one in records]).sum()
+    loss = torch.stack([by_hand(model, start, record, share) for record in records]).sum()
     expected = torch.autograd.grad(loss, parameters, materialize_grads=True)
     before = [parameter.detach().clone() for parameter in trainable(start)]
     values = copy.deepcopy(model.state_dict())
@@ -99,8 +99,8 @@ def divergence(model: Any, start: Any) -> float:
         functional.kl_div(now.log_softmax(-1), before.log_softmax(-1), log_target=True, reduction="none").sum(-1)[
             torch.from_numpy(~window.sensitive[1:])
         ]
-        for one in RECORDS
-        for window in one.windows
+        for record in RECORDS
+        for window in record.windows
         for now, before in ((logits(model, window), logits(start, window)),)
     ]
     return float(torch.cat(actual).mean())
@@ -113,8 +113,8 @@ def surprise(model: Any) -> float:
         functional.cross_entropy(logits(model, window), torch.from_numpy(window.token_ids[1:]), reduction="none")[
             torch.from_numpy(window.sensitive[1:])
         ]
-        for one in RECORDS
-        for window in one.windows
+        for record in RECORDS
+        for window in record.windows
     ]
     return float(torch.cat(actual).mean())
 

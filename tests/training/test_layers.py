@@ -55,7 +55,7 @@ CASES = [(architecture, name) for architecture, subsets in SUBSETS.items() for n
 
 def records_for(architecture: str) -> list[Any]:
     lengths = [(11,), (6, 6, 4), (12,), (9, 3), (8, 8)]
-    return [record(*one, seed=seed, architecture=architecture) for seed, one in enumerate(lengths)]
+    return [record(*length, seed=seed, architecture=architecture) for seed, length in enumerate(lengths)]
 
 
 @pytest.mark.one_in(5)
@@ -129,7 +129,7 @@ def test_what_is_selected_is_what_a_name_matches_and_nested_selections_intersect
         else:
             with pytest.raises(UsageError):
                 selected(model, second)
-    assert all(one.requires_grad for one in model.parameters())
+    assert all(parameter.requires_grad for parameter in model.parameters())
 
 
 def test_a_matrix_that_layers_share_counts_once_under_its_first_name() -> None:
@@ -146,7 +146,9 @@ def test_the_others_are_trainable_again_whatever_happens(tmp_path: Path) -> None
     explosive = only(private_recipe(sigma=1e4, optimizer=SGD(learning_rate=1e38)), r"h\.0\.")
     with pytest.raises(RunError, match="finite"):
         run(model, [example(5)] * 10, explosive, tmp_path / "journal")
-    assert [one is frozen for one in model.parameters()] == [not one.requires_grad for one in model.parameters()]
+    assert [parameter is frozen for parameter in model.parameters()] == [
+        not parameter.requires_grad for parameter in model.parameters()
+    ]
 
 
 def only(recipe: Recipe, pattern: str) -> Recipe:

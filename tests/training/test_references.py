@@ -48,7 +48,7 @@ def planned(recipe: Recipe, *, reference: Reference | None = DECLARED, inherited
 
 
 def by_scope(ledger: Ledger) -> dict[str, Guarantee]:
-    return {one.scope: one for one in guarantees(ledger)}
+    return {guarantee.scope: guarantee for guarantee in guarantees(ledger)}
 
 
 def end_to_end(ledger: Ledger) -> Guarantee:

@@ -85,7 +85,7 @@ def test_removing_one_record_of_any_batch(name: str, precision: Precision) -> No
     engine = in_precision(precision, ENGINES[name])
     for seed in range(6):
         lengths = [tuple(draw.choices(range(2, 32), k=draw.choice((1, 1, 2)))) for _ in range(draw.randint(2, 30))]
-        records = [record(*one, seed=100 * seed + row, scale=100) for row, one in enumerate(lengths)]
+        records = [record(*length, seed=100 * seed + row, scale=100) for row, length in enumerate(lengths)]
         check_removals(engine, records, draw.sample(range(len(records)), 2), model)
 
 

@@ -126,7 +126,7 @@ def test_a_loss_is_that_of_its_paper(method: Method) -> None:
     (model, start), objective = double(), SETTINGS[method]
     unlearning = of_start(start, objective)
     actual = unlearning_loss(model, RECORDS, collate(RECORDS, range(len(RECORDS))), unlearning)
-    expected = torch.stack([by_hand(model, start, one, objective, unlearning.control) for one in RECORDS]).sum()
+    expected = torch.stack([by_hand(model, start, record, objective, unlearning.control) for record in RECORDS]).sum()
     assert actual.dtype == torch.float64
     assert actual.item() == pytest.approx(expected.item(), rel=1e-12)
     parameters = trainable(model)
@@ -207,8 +207,8 @@ def surprises(model: Any, *, sensitive: bool) -> float:
     """The mean −log p of flagged or of other tokens."""
     actual = [
         -float(value)
-        for one in RECORDS
-        for window in one.windows
+        for record in RECORDS
+        for window in record.windows
         for value, flag in zip(
             log_probabilities(model, window.token_ids.tolist()), window.sensitive[1:].tolist(), strict=True
         )
@@ -242,7 +242,7 @@ def test_rmu_moves_flagged_states_to_the_control_vector_and_keeps_the_others() -
     assert control is not None
     assert float(control.norm()) == pytest.approx(4.0, rel=1e-6)
     distances: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
-    for window in [window for one in RECORDS for window in one.windows]:
+    for window in [window for example in RECORDS for window in example.windows]:
         ids = torch.from_numpy(window.token_ids)[None]
         now, then = (each(input_ids=ids, output_hidden_states=True).hidden_states[1][0] for each in (model, start))
         for place in range(1, len(window.token_ids)):

@@ -24,7 +24,7 @@ BASELINE = {"schema_version": 1, "kind": "atdp-audit-baseline", "models": {}}
 
 def manifest(*canaries: dict[str, Any], **members: Any) -> Make:
     """A manifest that is right but for what is said."""
-    return write("m.json", json.dumps(MANIFEST | {"canaries": [CANARY | one for one in canaries]} | members))
+    return write("m.json", json.dumps(MANIFEST | {"canaries": [CANARY | canary for canary in canaries]} | members))
 
 
 AUDIT = line("audit-canary model --manifest m.json")

@@ -92,7 +92,7 @@ def test_masked_nothing_of_a_span_is_sent_and_all_of_the_rest_is(case: tuple[Det
 
 def test_only_spans_of_the_tier_are_masked() -> None:
     actual = detection("Emma sings", span(0, 4), span(5, 10, "VERB", Tier.HIGH_CONTEXTUAL))
-    assert [one.text for one in questions(actual, Tier.LOW_ENTITY, masked=True)] == ["[PERSON] sings"]
+    assert [question.text for question in questions(actual, Tier.LOW_ENTITY, masked=True)] == ["[PERSON] sings"]
     assert list(questions(actual, Tier.HIGH_CONTEXTUAL, masked=True)) == []
 
 

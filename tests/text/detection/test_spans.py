@@ -30,7 +30,7 @@ def test_each_merged_span_is_connected_by_overlaps(spans: list[Span]) -> None:
     """Spans that only touch stay apart: between neighbouring characters of a merged span runs an original."""
     for each in merge(spans):
         for at in range(each.start, each.end - 1):
-            assert any(one.start <= at and at + 1 < one.end for one in spans)
+            assert any(span.start <= at and at + 1 < span.end for span in spans)
 
 
 @given(spans_within(LENGTH))
@@ -43,9 +43,9 @@ def test_merging_is_idempotent_and_ignores_order_and_repeats(spans: list[Span]) 
 @given(spans_within(LENGTH))
 def test_a_merged_span_takes_label_source_and_tier_from_one_of_its_parts(spans: list[Span]) -> None:
     for each in merge(spans):
-        parts = [one for one in spans if one.start < each.end and one.end > each.start]
-        assert (each.label, each.source, each.tier) in [(one.label, one.source, one.tier) for one in parts]
-        assert all(at_tier([one], each.tier) == () or one.tier == each.tier for one in parts)
+        parts = [span for span in spans if span.start < each.end and span.end > each.start]
+        assert (each.label, each.source, each.tier) in [(part.label, part.source, part.tier) for part in parts]
+        assert all(at_tier([part], each.tier) == () or part.tier == each.tier for part in parts)
 
 
 def test_the_label_is_of_the_earliest_tier_then_the_longest_part() -> None:

@@ -97,7 +97,7 @@ def other(character: str, draw: random.Random) -> str:
 def test_texts_of_one_shape_have_the_same_decoys(case: tuple[str, list[Span]], seed: int, twin: int) -> None:
     """Each flagged digit and letter is another: with the same randomness nobody sees a difference."""
     text, spans = case
-    flagged = {place for one in spans for place in range(one.start, one.end)}
+    flagged = {place for span in spans for place in range(span.start, span.end)}
     chosen = random.Random(twin)
     changed = "".join(other(c, chosen) if place in flagged else c for place, c in enumerate(text))
     assert decoy(text, spans, at_random(random.Random(seed))) == decoy(changed, spans, at_random(random.Random(seed)))

@@ -78,13 +78,13 @@ def test_nothing_but_public_items_at_their_places_votes(case: tuple[str, list[Sp
     """Every letter and digit that has no table may be another without a change."""
     text, spans = case
     assert all(0 <= one < items() and count > 0 for one, count in votes(text, spans).items())
-    letterwise = [Span(one.start, one.end, "NUMBER", one.source, one.tier) for one in spans]
+    letterwise = [Span(span.start, span.end, "NUMBER", span.source, span.tier) for span in spans]
     assert votes(text, letterwise) == {}
 
 
 def test_the_tables_share_no_item_and_leave_none_out() -> None:
     places = sorted(tables().values())
-    assert [one.start for one in places[1:]] == [one.start + one.size for one in places[:-1]]
+    assert [place.start for place in places[1:]] == [place.start + place.size for place in places[:-1]]
     assert places[-1].start + places[-1].size == items()
     digits = len(FITTED_DIGITS) * MOST_DIGITS * (MOST_DIGITS + 1) // 2
     assert len(places) == len(lists()) + MOST_CAPITALS + digits

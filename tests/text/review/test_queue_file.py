@@ -99,7 +99,7 @@ def test_a_queue_is_private_and_comes_back(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     queue = read_queue(path)
     assert queue.header == HEADER
-    assert [one.record for one in queue.entries] == list(range(40))
+    assert [entry.record for entry in queue.entries] == list(range(40))
     decision = Decision(verdict="reviewed", drop=(QueuePosition(start=0, end=4),), mark=("heré",))
     changed = Queue(
         header=queue.header, entries=(queue.entries[0].model_copy(update={"decision": decision}), *queue.entries[1:])

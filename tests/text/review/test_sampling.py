@@ -27,7 +27,7 @@ def sentence(position: int, flagged: bool, text: str = "a") -> Sentence:
 
 
 def drawn(flags: list[bool], rate: float, seed: int) -> list[Drawn]:
-    return list(sample_sentences((sentence(at, one) for at, one in enumerate(flags)), rate, random.Random(seed)))
+    return list(sample_sentences((sentence(at, flag) for at, flag in enumerate(flags)), rate, random.Random(seed)))
 
 
 rates = st.floats(0.001, 1, exclude_min=True)

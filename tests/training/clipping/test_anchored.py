@@ -250,7 +250,7 @@ def test_a_record_without_sensitive_tokens_is_weighed_as_ever(weight: float) -> 
     assert norm(gradients[0]) > 0
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
     records = [[one, one] for one in (pulled, weighed)]
-    sums = [bookkeeping.clipped_sum(model, one, CLIP, tokens=4096, positions=True) for one in records]
+    sums = [bookkeeping.clipped_sum(model, record, CLIP, tokens=4096, positions=True) for record in records]
     assert all(torch.equal(a, b) for a, b in zip(sums[0].gradient, sums[1].gradient, strict=True))
 
 

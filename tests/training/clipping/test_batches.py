@@ -116,7 +116,7 @@ def test_batches_by_length_are_fewer(shared: Path) -> None:
 def test_batches_by_length_have_the_sums_of_single_records(architecture: str) -> None:
     model = build(architecture).double()
     lengths = [(7,), (5, 3), (12,), (7, 7), (), (2,)]
-    sample = [record(*one, seed=seed, architecture=architecture) for seed, one in enumerate(lengths)]
+    sample = [record(*length, seed=seed, architecture=architecture) for seed, length in enumerate(lengths)]
     single = [gradient_sum(model, [one], tokens=40) for one in sample if one.windows]
     expected = tuple(sum(parts) for parts in zip(*single, strict=True))
     assert relative(gradient_sum(model, sample, tokens=80), expected) <= 1e-6

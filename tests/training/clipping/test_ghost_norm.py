@@ -42,9 +42,9 @@ def values(*shape: int, draw: torch.Generator) -> torch.Tensor:
 def dense(uses: list[Use], m: int, n: int) -> torch.Tensor:
     """Each record's gradient, shape [R, m, n], added up entry by entry."""
     total = torch.zeros(RECORDS, m, n, dtype=torch.float64)
-    for one in uses:
+    for use in uses:
         for record in range(RECORDS):
-            match one:
+            match use:
                 case InstantiatedUse(gradient):
                     total[record] += gradient[record].double()
                 case LinearUse(left, right):

@@ -71,9 +71,9 @@ def sample(case: dict[str, Any]) -> list[Example]:
     if case["windows"] == "mixed":
         lengths = [(11,), (6, 6, 4), (12,), (9, 3), (10,), (5, 5, 5)]
     if not case["padding"]:
-        lengths = [(8,) * len(one) for one in lengths]
+        lengths = [(8,) * len(length) for length in lengths]
     kinds = {axis: case[axis] for axis in ("repeated", "cancelling", "architecture")}
-    actual = [record(*one, seed=seed, **kinds) for seed, one in enumerate(lengths)]
+    actual = [record(*length, seed=seed, **kinds) for seed, length in enumerate(lengths)]
     if case["not_finite"]:
         actual[1] = record(*lengths[1], seed=1, scale=math.inf, **kinds)
     return actual
@@ -118,8 +118,8 @@ def check(case: dict[str, Any]) -> None:
             rounded = in_precision(precision, loop)(copy.deepcopy(model), records, clip_norm)
             check_bf16(actual, rounded, expected)
     smallest = float(finite.min()) / 3
-    for one in records:
-        assert norm(engine([one], smallest).gradient) <= smallest
+    for example in records:
+        assert norm(engine([example], smallest).gradient) <= smallest
 
 
 def check_bf16(actual: ClippedSum, rounded: ClippedSum, expected: ClippedSum) -> None:

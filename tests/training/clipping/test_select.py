@@ -55,7 +55,7 @@ def engine_of(architecture: str, tied: bool, target: Target) -> str:
     with untouched(model):
         chosen = select_engine(model, "auto", ignore)
         lengths = ((10,), (5, 11, 3), (11,), (4,), (11, 10, 11), (11,))
-        records = [record(*one, seed=seed, architecture=architecture) for seed, one in enumerate(lengths)]
+        records = [record(*length, seed=seed, architecture=architecture) for seed, length in enumerate(lengths)]
         expected = oracle(model, records, 0.05)
         actual = chosen.run(model, records, 0.05)
     assert norm_error(actual, expected) <= 1e-5
