@@ -71,6 +71,7 @@ def test_files_for_ci_are_written_and_nothing_is_printed(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.ci
 def test_a_map_is_that_of_the_command(  # noqa: PLR0917 - fixtures
     leaky: Leaky, remembering: Any, loaded: Any, atdp: Atdp, tmp_path: Path, lines: list[str]
 ) -> None:

@@ -31,6 +31,7 @@ def written(folder: Path) -> dict[str, Any]:
     return {name: value for name, value in report.items() if name not in ("command", "created", "seconds", "version")}
 
 
+@pytest.mark.ci
 def test_weights_ledger_and_report_are_those_of_the_command(  # noqa: PLR0917 - fixtures
     checkpoint_folder: Path, corpus: Path, lines: list[str], loaded: Any, atdp: Atdp, tmp_path: Path, temporary: Path
 ) -> None:
@@ -65,6 +66,7 @@ def test_weights_ledger_and_report_are_those_of_the_command(  # noqa: PLR0917 - 
     assert not named, "nothing that is written names the temporary folder"
 
 
+@pytest.mark.ci
 def test_a_plan_is_what_a_dry_run_prints(  # noqa: PLR0917 - fixtures
     checkpoint_folder: Path, corpus: Path, lines: list[str], loaded: Any, atdp: Atdp, tmp_path: Path
 ) -> None:
@@ -164,6 +166,7 @@ def test_a_merged_adapter_of_a_model_in_memory(loaded: Any, lines: list[str], tm
     assert (Path(made.output) / "model.safetensors").exists()
 
 
+@pytest.mark.ci
 def test_a_run_that_fails_halfway_leaves_no_temporary_file(loaded: Any, lines: list[str], tmp_path: Path) -> None:
     class StopError(Exception):
         pass

@@ -12,6 +12,7 @@ from tests.api.page import BLOCKS, shown
 from tests.conftest import ROOT
 
 
+@pytest.mark.ci
 def test_the_examples_run_in_order_and_print_what_they_say(  # noqa: PLR0917 - fixtures
     tmp_path: Path,
     checkpoint_folder: Path,

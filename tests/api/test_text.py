@@ -44,6 +44,7 @@ def json_lines(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
     return path
 
 
+@pytest.mark.ci
 def test_spans_and_summary_are_those_of_the_command(lines: list[str], corpus: Path, atdp: Atdp, tmp_path: Path) -> None:
     spans = tmp_path / "spans.jsonl"
     reported = atdp("detect", corpus, "--json", "-o", spans, "--tier", "high-entity", "--no-store")

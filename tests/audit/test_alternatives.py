@@ -46,6 +46,7 @@ def window_of(tokenizer: Any, text: str, end: int, context: int) -> list[int]:
     raise AssertionError("the text has no such window")
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("tokenizer", [BPE, NO_START], ids=["start", "no start"])
 @pytest.mark.parametrize("word", [" a", " é🙂."])
@@ -93,6 +94,7 @@ def metaspace() -> PreTrainedTokenizerFast:
 METASPACE = metaspace()
 
 
+@pytest.mark.ci
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), tokenizer=st.sampled_from([BPE, METASPACE]))
 def test_long_text_before_a_number_changes_no_token(data: st.DataObject, tokenizer: Any) -> None:

@@ -133,6 +133,7 @@ def test_many_canaries_that_share_one_small_sample_keep_the_size(sets: int) -> N
     check_size(np.concatenate(failed), alpha)
 
 
+@pytest.mark.ci
 def test_the_simulated_judgement_is_the_real_one() -> None:
     """On sets where memory is common, the shortcuts and the functions that judge a model agree."""
     lengths, scores, ratio = pool_of(2)

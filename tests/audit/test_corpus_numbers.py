@@ -59,6 +59,7 @@ def exposures(scores: Scores, sequences: Sequence[Sequence[int]], place: int) ->
     return pytest.approx((within, log2(len(scores) / np.count_nonzero(better))))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("family", "line", "own", "written_as"),
     [
@@ -114,6 +115,7 @@ def phone_book(count: int, digits: int) -> tuple[list[str], list[str]]:
     return [f"{names[i // 7]} {names[i % 7]}: {number}" for i, number in enumerate(numbers)], numbers
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("few")
 def test_a_model_that_learned_the_corpus_is_exposed_and_one_that_did_not_is_near_chance(tmp_path: Path) -> None:
     lines, numbers = phone_book(40, 4)

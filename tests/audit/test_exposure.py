@@ -47,6 +47,7 @@ def test_a_rank_agrees_with_sorting(pool: Pool) -> None:
         assert actual.p_value == min(1.0, 2 * min(actual.stratum_rank_max, last) / len(stratum))
 
 
+@pytest.mark.ci
 @settings(max_examples=300, deadline=None)
 @given(pools())
 def test_no_threshold_is_met_too_often_under_a_uniform_secret(pool: Pool) -> None:

@@ -175,6 +175,7 @@ def test_as_many_queries_are_enough_and_one_fewer_is_not(log_p: float, chance: f
     assert queries == 1 or not enough(log_p, chance, int(queries) - 1)
 
 
+@pytest.mark.ci
 @settings(max_examples=100, deadline=None)
 @given(log_p=st.floats(-708, -34), chance=st.sampled_from([0.5, 0.9]))
 def test_more_queries_than_a_float_can_count_are_the_nearest_float(log_p: float, chance: float) -> None:

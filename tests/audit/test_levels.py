@@ -44,6 +44,7 @@ def too_often(audits: list[Audit]) -> bool:
     return failed > ALPHA + 3 * sqrt(ALPHA * (1 - ALPHA) / len(audits))
 
 
+@pytest.mark.ci
 @ALL_KINDS
 def test_a_model_that_learnt_nothing_fails_with_probability_alpha_at_most(
     audits: int, coins: bool, scores: int

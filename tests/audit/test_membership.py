@@ -202,6 +202,7 @@ def test_the_attacks_are_named_and_the_reference_is_subtracted() -> None:
     assert [(one.attack, one.auc) for one in actual] == [("loss", 0.25), ("reference", 1.0), ("min-k++", 1.0)]
 
 
+@pytest.mark.ci
 def test_members_that_a_model_memorised_are_distinguished_from_others() -> None:
     """By every score: near 1 after training, and by none before, whatever the model."""
     records = records_of(3, 40, shortest=7)
@@ -224,6 +225,7 @@ def test_members_that_a_model_memorised_are_distinguished_from_others() -> None:
         assert one.auc_low > 0.5
 
 
+@pytest.mark.ci
 def test_an_untrained_model_tells_no_members_apart() -> None:
     covered = dict.fromkeys(("loss", "reference", "min-k++"), 0)
     seeds = 60

@@ -48,6 +48,7 @@ def scored(checkpoint: Checkpoint, texts: Sequence[str]) -> list[TokenScores]:
     return score_tokens(checkpoint, texts, name="model", notify=ignore)
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("with_reference", [False, True])

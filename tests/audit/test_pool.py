@@ -111,6 +111,7 @@ def test_a_damaged_cache_file_is_written_anew(damage: str, bpe: Any, tmp_path: P
     assert_same(load_candidates(bpe, template, cache=tmp_path), right)
 
 
+@pytest.mark.ci
 def test_no_flipped_bit_gets_through(bpe: Any, tmp_path: Path) -> None:
     template = parse_template("My ID is {digits:2}")
     right = load_candidates(bpe, template, cache=tmp_path)

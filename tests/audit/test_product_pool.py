@@ -114,6 +114,7 @@ def test_a_merge_of_two_characters_in_the_midst_is_noticed() -> None:
     assert product_pool(merging, parse_template("My ID {digits:9}")) is None
 
 
+@pytest.mark.ci
 def test_exact_ranks_are_those_of_the_whole_pool(by_character: Any) -> None:
     """On a pool that can be listed the branch and bound counts what listing counts, for likely and unlikely secrets."""
     template = parse_template("ID {digits:2}-{letters:1}.")
@@ -133,6 +134,7 @@ def test_exact_ranks_are_those_of_the_whole_pool(by_character: Any) -> None:
         assert actual.p_value == sampled.p_value
 
 
+@pytest.mark.ci
 def test_in_a_huge_pool_a_memorised_secret_alone_gets_its_exact_rank(
     by_character: Any,
 ) -> None:

@@ -34,6 +34,7 @@ def ranks_of(scores: Scores, candidates: Candidates, targets: list[int]) -> list
     return [rank_of(scores, candidates.lengths, target) for target in targets]
 
 
+@pytest.mark.ci
 @settings(max_examples=200, deadline=None)
 @given(rows=token_rows(), model=st.sampled_from(MODELS), data=st.data())
 def test_every_target_stands_where_it_does_among_all_scores(rows: list[list[int]], model: Any, data: Any) -> None:

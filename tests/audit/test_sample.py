@@ -44,6 +44,7 @@ def test_the_law_of_the_statistic_is_that_of_all_orders(n: int, m: int) -> None:
         assert abs(given_p - exact) <= 5 * sqrt(exact * (1 - exact) / DRAWS) + 1 / DRAWS
 
 
+@pytest.mark.ci
 @given(st.lists(st.tuples(st.integers(1, 3), st.floats(1e-6, 1)), min_size=1, max_size=6))
 def test_it_takes_secrets_of_several_lengths_in_any_order(secrets: list[tuple[int, float]]) -> None:
     strata = [Stratum(tokens=tokens, size=10 * tokens) for tokens, _ in secrets]

@@ -82,6 +82,7 @@ def test_every_rank_and_score_is_that_of_naive_scoring(family: Any, text: str, b
     assert expected.std() > 0.5, "a flat model would prove little"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("tokenizer", "family"),
     [pytest.param("gpt2_tokenizer", gpt2, marks=pytest.mark.ci), ("stories_tokenizer", llama)],
@@ -164,6 +165,7 @@ def test_duplicates_and_candidates_that_begin_others_are_scored(rows: list[list[
         assert row or actual[i] == 0
 
 
+@pytest.mark.ci
 @settings(max_examples=80, deadline=None)
 @given(rows=token_rows(), data=st.data())
 def test_a_floor_leaves_out_what_scores_below_it_and_changes_nothing_else(rows: list[list[int]], data: Any) -> None:

@@ -28,6 +28,7 @@ def test_hypothetical_parameters(atdp: Atdp) -> None:
     assert [entry["scope"] for entry in answer["guarantees"]] == ["increment"]
 
 
+@pytest.mark.ci
 def test_a_folder_a_ledger_and_the_run_say_the_same(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
@@ -55,6 +56,7 @@ def test_the_table_names_the_scope(atdp: Atdp, leaky: Leaky) -> None:
 HYPOTHETICAL = ["--sample-rate", "0.05", "--noise-multiplier", "1.5", "--steps", "200"]
 
 
+@pytest.mark.ci
 def test_torch_is_never_loaded() -> None:
     code = """
 import sys
@@ -267,6 +269,7 @@ def test_contradictions_are_refused_in_one_line(atdp: Atdp, arguments: list[str]
     assert ended.err.count("\n") == 1
 
 
+@pytest.mark.ci
 def test_the_private_report_has_the_share_of_the_weight_and_the_card_the_unamplified_figure(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
@@ -282,6 +285,7 @@ def test_the_private_report_has_the_share_of_the_weight_and_the_card_the_unampli
     assert "an observer who knows which records each step drew" in card
 
 
+@pytest.mark.ci
 def test_the_lines_that_check_an_epsilon_by_hand(atdp: Atdp, tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "accounting.md").read_text(encoding="utf-8")
     snippet = page.split("```python\n")[1].split("```")[0]

@@ -103,6 +103,7 @@ def test_other_weights_do_not_fit(atdp: Atdp, adopted: Path) -> None:
     assert "model.safetensors is not what it sealed" in ended.err
 
 
+@pytest.mark.ci
 def test_a_run_from_there_inherits_what_was_declared(atdp: Atdp, adopted: Path, corpus: Path, tmp_path: Path) -> None:
     run = ("harden", adopted, "--data", corpus, "-o", tmp_path / "out", "--no-store", "--epochs", 1)
     private = (*run, "--recipe", "dp-sgd", "--dry-run", "--max-epsilon", 50)

@@ -39,6 +39,7 @@ def flagged(private: Path) -> list[list[tuple[int, int, str]]]:
     return [[(span["start"], span["end"], span["label"]) for span in row["spans"]] for row in rows]
 
 
+@pytest.mark.ci
 def test_the_places_are_flagged_and_nothing_else_changes(
     harden: Harden, mapped: Path, lines: list[str], tmp_path: Path
 ) -> None:
@@ -55,6 +56,7 @@ def test_the_places_are_flagged_and_nothing_else_changes(
     assert set(before[1]) == set(after[1]) - {(start, start + 4, "MEMORISED")}
 
 
+@pytest.mark.ci
 def test_a_place_is_one_that_the_model_remembers_whatever_a_detector_calls_it(
     harden: Harden, mapped: Path, tmp_path: Path
 ) -> None:
@@ -64,6 +66,7 @@ def test_a_place_is_one_that_the_model_remembers_whatever_a_detector_calls_it(
     assert "MEMORISED" in {label for _, _, label in flagged(tmp_path / "out.private")[1]}
 
 
+@pytest.mark.ci
 def test_the_report_says_that_no_guarantee_for_flagged_characters_is_left(harden: Harden, mapped: Path) -> None:
     def scopes(*options: object) -> set[str]:
         done = harden("--recipe", "decoys", "--prior", "public", "--dry-run", "--json", *options)
@@ -74,6 +77,7 @@ def test_the_report_says_that_no_guarantee_for_flagged_characters_is_left(harden
     assert "selective" not in scopes("--also", mapped)
 
 
+@pytest.mark.ci
 def test_records_of_a_validation_file_stay_as_they_are(
     harden: Harden, mapped: Path, lines: list[str], tmp_path: Path
 ) -> None:

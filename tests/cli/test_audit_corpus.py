@@ -97,6 +97,7 @@ def test_what_a_map_names_can_be_redacted(
     assert "771204" not in lines[21]
 
 
+@pytest.mark.ci
 def test_the_screen_shows_text_only_where_it_is_wanted(
     atdp: Atdp, arguments: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +199,7 @@ def test_what_cannot_be_answered_is_refused_in_one_line(
     assert not done.out
 
 
+@pytest.mark.ci
 def test_ci_reads_what_fails_and_no_text(
     atdp: Atdp, trained: Path, arguments: tuple[object, ...], tmp_path: Path
 ) -> None:
@@ -231,6 +233,7 @@ def test_ci_reads_what_fails_and_no_text(
     assert json.loads(sarif.read_text())["runs"][0]["results"] == []
 
 
+@pytest.mark.ci
 def test_a_baseline_lets_pass_what_is_no_worse(
     atdp: Atdp, arguments: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,6 +99,7 @@ def test_only_planted_canaries_are_judged(atdp: Atdp, tossed: Leaky) -> None:
     assert sum(outside) / len(outside) < 24 / math.sqrt(len(outside))
 
 
+@pytest.mark.ci
 def test_every_attack_and_bound_has_its_place_in_the_schema_and_names_no_secret(
     atdp: Atdp, tossed: Leaky, corpus: Path, checkpoint_folder: Path
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_limit_on_the_bound_fails_is_passed_or_cannot_be_tested(
     assert not any("limit" in reason for reason in entry["reasons"])
 
 
+@pytest.mark.ci
 def test_the_ledger_makes_the_claim_that_is_tested(
     atdp: Atdp, tossed: Leaky, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
@@ -180,6 +182,7 @@ def test_the_ledger_makes_the_claim_that_is_tested(
     assert [(one["records"], one["epsilon"]) for one in entry["group_epsilon"]] == [(repeats, None)]
 
 
+@pytest.mark.ci
 def test_canaries_of_one_shape_test_the_selective_claim(
     atdp: Atdp, corpus: Path, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
@@ -269,6 +272,7 @@ def test_a_file_of_choices_must_hold_choices(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["names.txt"]
 
 
+@pytest.mark.ci
 def test_a_pool_too_large_to_list_is_sampled_and_says_so(
     atdp: Atdp, corpus: Path, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,7 @@ def numbers(text: str) -> set[str]:
     return set(re.findall(r"\d{3}-\d{4}|\b\d{4}\b", text))
 
 
+@pytest.mark.ci
 def test_numbers_are_ranked_by_place_and_never_shown(
     atdp: Atdp, detected: tuple[Path, Path], checkpoint_folder: Path
 ) -> None:

@@ -41,6 +41,7 @@ def test_a_checkpoint_of_unknown_past_is_promised_nothing_that_does_not_hold(har
     assert 2.99 <= by_scope["increment"] <= 3
 
 
+@pytest.mark.ci
 def test_with_a_public_base_it_starts_there(harden: Harden, checkpoint_folder: Path, tmp_path: Path) -> None:
     assert harden("--recipe", "no-dp", "--epochs", 1, out="leaky").code == 0
     ended = harden("--auto", "--epochs", 1, "--reference", checkpoint_folder, out="safe")
@@ -50,6 +51,7 @@ def test_with_a_public_base_it_starts_there(harden: Harden, checkpoint_folder: P
     assert [event["stage"] for event in ledger["events"]] == ["fitted-decoys"] * 2
 
 
+@pytest.mark.ci
 def test_the_ledger_beside_a_base_is_believed(harden: Harden, tmp_path: Path) -> None:
     """It says that nobody knows the past, and naming it as a reference does not change that."""
     assert harden("--recipe", "no-dp", "--epochs", 1, out="used").code == 0
@@ -84,6 +86,7 @@ def test_wider_models_never_get_a_higher_rate(one: int, other: int) -> None:
     assert LEAST_RATE <= learning_rate(wide) <= learning_rate(narrow) <= RATE
 
 
+@pytest.mark.ci
 def test_a_budget_of_minutes_takes_epochs(harden: Harden) -> None:
     """The estimate is of this machine, so the budget is taken from it: of thirty epochs, about nine."""
     many = (*DRY, "--epochs", 30)
@@ -197,6 +200,7 @@ def test_what_stays_memorised_is_said_before_the_plan(
     assert (advice in after) == removes.startswith(STAYS)
 
 
+@pytest.mark.ci
 def test_a_ledger_that_tells_of_raw_training_is_an_unprotected_past(
     atdp: Atdp, harden: Harden, corpus: Path, tmp_path: Path
 ) -> None:
@@ -209,6 +213,7 @@ def test_a_ledger_that_tells_of_raw_training_is_an_unprotected_past(
         assert ("no ε bounds that" if not more else f"{STAYS} {tmp_path / 'leaky'} may have memorised") in reported
 
 
+@pytest.mark.ci
 def test_nothing_is_advised_when_all_is_over(harden: Harden) -> None:
     ended = harden("--recipe", "atdp", "--epochs", 1, "--max-records", 40)
     assert said(ended).startswith("Recipe: atdp, as asked. It does not remove")
@@ -228,6 +233,7 @@ def test_the_bare_command_is_auto(harden: Harden, tmp_path: Path) -> None:
     assert 'name = "fitted-decoys"' in (tmp_path / "bare" / "recipe.toml").read_text()
 
 
+@pytest.mark.ci
 def test_a_run_of_the_default_is_resumed_by_the_same_command(harden: Harden, tmp_path: Path) -> None:
     """Here one that is over; it says nothing of what it would do, and under its name it is the same run."""
     short = ("--epochs", 1, "--max-records", 40, "--json")
@@ -241,6 +247,7 @@ def test_a_run_of_the_default_is_resumed_by_the_same_command(harden: Harden, tmp
         assert file_sha256(tmp_path / "out" / "model.safetensors") == weights
 
 
+@pytest.mark.ci
 def test_a_run_that_an_earlier_version_began_by_its_default_is_resumed(harden: Harden, tmp_path: Path) -> None:
     """It was `atdp`, with the options of a DP stage."""
     short = ("--epochs", 1, "--max-records", 40, "--noise-multiplier", 2, "--json")
@@ -288,6 +295,7 @@ def test_an_option_of_a_dp_stage_needs_a_recipe_that_has_one(harden: Harden, nam
     assert ended.err.count("\n") == 1
 
 
+@pytest.mark.ci
 def test_the_budget_is_beside_what_was_spent_before(atdp: Atdp, harden: Harden, corpus: Path, tmp_path: Path) -> None:
     """Or a model that was hardened with less noise could not be hardened again without a word on ε."""
     short = ("--epochs", 1, "--max-records", 60)

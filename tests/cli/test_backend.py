@@ -73,6 +73,7 @@ def test_spans_lie_in_the_text_on_the_borders_of_words(name: str, tagger_folder:
     assert actual > 20
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_record_s_spans_do_not_depend_on_its_batch(name: str, tagger_folder: Path) -> None:
@@ -161,6 +162,7 @@ def test_redact_masks_what_it_finds(atdp: Atdp, corpus_file: Path, tmp_path: Pat
     assert after.count("[PHONE]") >= 0.9 * len(re.findall("tel-", before))
 
 
+@pytest.mark.ci
 def test_the_store_gives_the_same_back_and_knows_the_backend(
     atdp: Atdp, corpus_file: Path, tmp_path: Path, tagger_folder: Path
 ) -> None:
@@ -184,6 +186,7 @@ def test_the_store_gives_the_same_back_and_knows_the_backend(
     assert '"ANIMAL"' in spans("--backend", f"hf:{folder}", *store, "--tier", "high-entity")
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_several_processes_find_the_same(name: str, corpus_file: Path, tagger_folder: Path) -> None:
@@ -230,6 +233,7 @@ def test_presidio_s_identity_is_another() -> None:
     assert len(set(flags)) == 2
 
 
+@pytest.mark.ci
 def test_harden_flags_by_it(harden: Harden, tagger_folder: Path, tmp_path: Path) -> None:
     options = ("--recipe", "redacted", "--tier", "low-entity", "--epochs", 1, "--no-store")
     ended = harden(*options, "--backend", f"hf:{tagger_folder}")

@@ -273,6 +273,7 @@ def test_heavy_libraries_stay_unloaded(command: list[str], unloaded: tuple[str, 
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.ci
 def test_what_is_refused_at_once_loads_no_torch(place: Path) -> None:
     code = "import sys; from atdp_cli.cli.app import run; sys.exit(run(sys.argv[1:]) != 2 or 'torch' in sys.modules)"
     command = ["harden", "model", "--data", "corpus.txt", "--store", "not-called-private"]

@@ -69,6 +69,7 @@ def test_canaries_are_said_trained_on_and_found(atdp: Atdp, chats: Path, chat_mo
     assert any("renders the canaries otherwise" in reason for reason in refused["reasons"])
 
 
+@pytest.mark.ci
 def test_canaries_are_planted_as_conversations(atdp: Atdp, chats: Path, chat_model: Path, tmp_path: Path) -> None:
     planted, manifest = plant(atdp, chats, chat_model, "--role", "assistant", "--count", 3, "--repeats", 2)
     lines = planted.read_text().splitlines()
@@ -109,6 +110,7 @@ def test_packed_canaries_are_scored_behind_an_end_token(atdp: Atdp, chats: Path,
     assert "--packed is about the conversations of a manifest" in " ".join(refused.err.split())
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("recipe", ["atdp", pytest.param("decoys", marks=pytest.mark.ci)])
 def test_conversations_are_hardened_on(atdp: Atdp, chats: Path, chat_model: Path, tmp_path: Path, recipe: str) -> None:
     run = ("--recipe", recipe, "--epochs", 1, "--insecure-seed", 1, "-q", "--threads", 1, "--json")
@@ -121,6 +123,7 @@ def test_conversations_are_hardened_on(atdp: Atdp, chats: Path, chat_model: Path
     assert before[0] != before[1]
 
 
+@pytest.mark.ci
 def test_what_the_user_says_is_not_learnt_unless_asked(atdp: Atdp, chats: Path, chat_model: Path) -> None:
     planted, manifest = plant(atdp, chats, chat_model, "--role", "user", "--count", 2, "--repeats", 10)
     run = ("harden", chat_model, "--data", planted, *FIELD, "--manifest", manifest, "-q", "--recipe", "base")
@@ -156,6 +159,7 @@ def test_users_are_held_out_whole(atdp: Atdp, chat_model: Path, tmp_path: Path) 
     assert (report["records"], report["held_out"]) == (76, 4)
 
 
+@pytest.mark.ci
 def test_a_map_speaks_of_what_is_said(atdp: Atdp, chat_model: Path, tmp_path: Path) -> None:
     """Its places are code points of the contents, and none is the template's."""
     data = write_conversations(tmp_path / "data.jsonl", small_conversations(30))
@@ -189,6 +193,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
+@pytest.mark.ci
 def test_what_does_not_go_together_is_one_line(
     atdp: Atdp, chat_model: Path, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +213,7 @@ def test_what_does_not_go_together_is_one_line(
     assert {path for path in tmp_path.iterdir() if not path.name.endswith(".private")} == before
 
 
+@pytest.mark.ci
 def test_paragraphs_with_speakers_are_hardened_on_as_conversations(
     atdp: Atdp, chat_model: Path, chats: Path, tmp_path: Path
 ) -> None:

@@ -76,6 +76,7 @@ def stranger(tmp_path: Path, checkpoint_folder: Path) -> Path:
     return tmp_path / "stranger"
 
 
+@pytest.mark.ci
 def test_what_was_read_is_in_ledger_report_and_card(harden: Harden, base: Path, tmp_path: Path) -> None:
     options = ["--recipe", "no-dp+anchored", "--set", "no-dp.epochs=1", "--reference", base, "--json"]
     planned = harden(*options, "--dry-run")
@@ -95,6 +96,7 @@ def test_what_was_read_is_in_ledger_report_and_card(harden: Harden, base: Path, 
     assert all(stage["seconds"] >= 0 for stage in private["stages"])
 
 
+@pytest.mark.ci
 def test_a_public_model_and_a_declared_reference_give_a_finite_epsilon(
     harden: Harden, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
@@ -143,6 +145,7 @@ def test_a_reference_that_reads_less_at_a_time_is_refused(
     refused(harden("--recipe", "anchored", "--reference", tmp_path / "short"), "reads 8 tokens at a time")
 
 
+@pytest.mark.ci
 def test_a_reference_of_another_shape_can_be_anchored_to_but_not_interpolated_with(
     harden: Harden, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
@@ -155,6 +158,7 @@ def test_a_reference_of_another_shape_can_be_anchored_to_but_not_interpolated_wi
     refused(ended, "different weights, between which nothing lies")
 
 
+@pytest.mark.ci
 def test_the_settings_of_a_stage_act_and_are_reported(harden: Harden, checkpoint_folder: Path, tmp_path: Path) -> None:
     """In the run, and in that of the recipe file which it leaves behind."""
     optimizer = ["optimizer=adambc", "learning-rate=0.01", "towards=start", "floor=0.5"]
@@ -193,6 +197,7 @@ def test_settings_that_do_not_fit_are_refused(harden: Harden) -> None:
     refused(harden(*recipe, "--set", "atdp.strength=2"), "Stage atdp has no strength")
 
 
+@pytest.mark.ci
 def test_an_adapter_can_be_anchored_but_not_interpolated(
     harden: Harden, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
@@ -254,6 +259,7 @@ def test_base_is_what_it_was(atdp: Atdp, checkpoint_folder: Path, corpus: Path, 
     refused(atdp("harden", checkpoint_folder, *options, "--recipe", "base", "--epochs", 1), "has no stage")
 
 
+@pytest.mark.ci
 def test_a_model_that_got_worse_than_allowed_is_put_aside(harden: Harden, tmp_path: Path) -> None:
     ended = harden(*DAMAGING, "--max-perplexity-increase", "0%", "--json")
     assert ended.code == 1
@@ -269,6 +275,7 @@ def test_a_model_that_got_worse_than_allowed_is_put_aside(harden: Harden, tmp_pa
     assert harden(*DAMAGING, "--max-perplexity-increase", "0%", "--force").code == 1
 
 
+@pytest.mark.ci
 def test_a_model_within_the_limit_is_where_it_belongs(harden: Harden, tmp_path: Path) -> None:
     ended = harden(*DAMAGING, "--max-perplexity-increase", "1e9%", "--json")
     assert ended.code == 0, ended.err
@@ -276,6 +283,7 @@ def test_a_model_within_the_limit_is_where_it_belongs(harden: Harden, tmp_path: 
     assert {path.name for path in tmp_path.iterdir()} == {"out", "out.private"}
 
 
+@pytest.mark.ci
 def test_without_a_limit_a_damaged_model_is_written(harden: Harden, tmp_path: Path) -> None:
     assert harden(*DAMAGING).code == 0
     assert {path.name for path in tmp_path.iterdir()} == {"out", "out.private"}
@@ -327,6 +335,7 @@ def test_a_stage_stops_where_its_canaries_are_clean_and_spends_all_the_same(
     assert len(audited.json["models"][0]["canaries"]) == 5
 
 
+@pytest.mark.ci
 def test_a_stage_that_may_stop_has_read_the_reference(harden: Harden, leaky: Leaky, checkpoint_folder: Path) -> None:
     """The end of the stage decides which weights come out, so the reference's past is that of the model, too."""
     options = ("--prior", "public", "--until-exposure", "30", "--manifest", leaky.manifest, "--dry-run", "--json")
@@ -339,6 +348,7 @@ def test_a_stage_that_may_stop_has_read_the_reference(harden: Harden, leaky: Lea
     assert scopes(trained.json)["end_to_end"] == "inf"
 
 
+@pytest.mark.ci
 def test_the_secrets_of_the_unseen_stay_private(watched: Harden, leaky: Leaky, tmp_path: Path) -> None:
     ended = watched("out", "--until-exposure", "30", "--epochs", 1)
     assert ended.code == 0, ended.err
@@ -375,6 +385,7 @@ def test_a_bar_is_a_number_above_0(harden: Harden, leaky: Leaky, checkpoint_fold
     refused(harden("--until-exposure", bits, *given), "until-exposure")
 
 
+@pytest.mark.ci
 def test_one_planted_canary_is_too_few(watched: Harden, leaky: Leaky, tmp_path: Path) -> None:
     known = json.loads(leaky.manifest.read_text())
     single = Path(shutil.copy(leaky.manifest, tmp_path / "one.json"))

@@ -81,6 +81,7 @@ def test_detect_counts_what_was_asked(atdp: Atdp, mail: Path) -> None:
     assert atdp("detect", mail, *LOW, "--json").json["crosscheck"] is None
 
 
+@pytest.mark.ci
 def test_a_server_that_dies_costs_nothing_but_the_rest(atdp: Atdp, tmp_path: Path) -> None:
     corpus = tmp_path / "many.txt"
     corpus.write_text(
@@ -212,6 +213,7 @@ def test_disagreements_can_go_to_the_review_queue(atdp: Atdp, mail: Path, tmp_pa
     assert disputed["stands_for"] == 1
 
 
+@pytest.mark.ci
 def test_harden_asks_and_says_that_epsilon_does_not_cover_it(
     atdp: Atdp, checkpoint_folder: Path, tmp_path: Path
 ) -> None:

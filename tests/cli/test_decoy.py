@@ -41,6 +41,7 @@ def token_ids(examples: Sequence[Example]) -> list[list[list[int]]]:
     return [[window.token_ids.tolist() for window in example.windows] for example in examples]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "decoys",
     [
@@ -244,6 +245,7 @@ def test_what_is_no_copies_is_never_replaced(atdp: Atdp, mail: Path, tmp_path: P
     assert (folder / "notes.txt").read_text() == "mine"
 
 
+@pytest.mark.ci
 def test_copies_are_replaced_whole_or_not_at_all(atdp: Atdp, mail: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert atdp("decoy", mail, "-o", out, "--epochs", 2, *UNIFORM).code == 0
@@ -273,6 +275,7 @@ def test_lines_that_cannot_be_read_are_in_no_copy_and_not_counted(atdp: Atdp, ma
     assert read_ledger(tmp_path / "out" / "privacy_ledger.json").records == 4
 
 
+@pytest.mark.ci
 def test_what_the_ledger_of_the_copies_claims(atdp: Atdp, mail: Path, tmp_path: Path) -> None:
     for recipe, spans, expected in (
         ("fitted-decoys", False, {"end_to_end": "inf", "selective": 3, "uncounted": 0, "increment": 3}),

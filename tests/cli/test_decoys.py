@@ -59,6 +59,7 @@ def test_no_real_value_is_trained_on_and_each_epoch_has_its_own(
     assert sum(line in " ".join(read[0]) for line in kept) >= 180, "what is not flagged is read as it is"
 
 
+@pytest.mark.ci
 def test_reports_say_decoy_and_held_out_records_stay_raw(harden: Harden, tmp_path: Path) -> None:
     options = (*ENTITIES, "--epochs", 1, "--max-records", 60, "--prior", "public", "--json")
     ended = harden("--recipe", "decoys", *options)
@@ -86,6 +87,7 @@ def test_a_seed_gives_the_same_decoys(
     assert first == second
 
 
+@pytest.mark.ci
 def test_a_stage_with_noise_can_read_decoys(
     harden: Harden, trained: list[Sequence[Example]], checkpoint_folder: Path, tmp_path: Path
 ) -> None:
@@ -101,6 +103,7 @@ def test_a_stage_with_noise_can_read_decoys(
     assert 0 < whole["epsilon"] < 10
 
 
+@pytest.mark.ci
 def test_decoys_follow_people_s_lists(
     harden: Harden, trained: list[Sequence[Example]], checkpoint_folder: Path, tmp_path: Path
 ) -> None:
@@ -131,6 +134,7 @@ def test_words_that_have_no_decoys_are_refused(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.ci
 def test_spans_from_a_file_have_decoys(
     harden: Harden, trained: list[Sequence[Example]], atdp: Atdp, corpus: Path, checkpoint_folder: Path
 ) -> None:
@@ -172,6 +176,7 @@ def test_canaries_that_the_detector_sees_stay_unlearnt(
     assert (hidden.code, plain.code) == (0, 1), hidden.err
 
 
+@pytest.mark.ci
 def test_fitted_decoys_are_paid_for_before_they_are_drawn(harden: Harden, tmp_path: Path) -> None:
     assert harden("--recipe", "fitted-decoys", "--prior", "public", "--epochs", 1, *ENTITIES).code == 0
     plain, release = document(tmp_path / "out", "privacy_ledger.json")["events"]
@@ -187,6 +192,7 @@ def test_fitted_decoys_are_paid_for_before_they_are_drawn(harden: Harden, tmp_pa
     assert 2 < selective["epsilon"] < 3
 
 
+@pytest.mark.ci
 def test_the_release_meets_a_target(harden: Harden, tmp_path: Path) -> None:
     options = ("--recipe", "fitted-decoys", "--prior", "public", "--epochs", 1, *ENTITIES)
     assert harden(*options, "--target-epsilon", 1.0).code == 0
@@ -196,6 +202,7 @@ def test_the_release_meets_a_target(harden: Harden, tmp_path: Path) -> None:
     assert 0.999 <= selective["epsilon"] <= 1.0
 
 
+@pytest.mark.ci
 def test_equal_values_of_a_record_have_equal_decoys_and_the_report_says_so(
     atdp: Atdp, trained: list[Sequence[Example]], checkpoint_folder: Path, tmp_path: Path
 ) -> None:

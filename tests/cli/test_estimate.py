@@ -74,6 +74,7 @@ def _spin(core: int, seconds: float) -> None:
         pass
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="this system does not say who waits")  # noqa: PTH110
 def test_a_busy_core_is_noticed() -> None:
     """On one core with another process that never sleeps, this one waits about half of the time."""

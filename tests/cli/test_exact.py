@@ -45,6 +45,7 @@ def test_what_needs_all_candidates_is_refused_in_a_sample(atdp: Atdp, leaky: Lea
     assert option[0] in ended.err
 
 
+@pytest.mark.ci
 def test_planting_says_where_an_audit_will_be_expensive(
     atdp: Atdp, corpus: Path, checkpoint_folder: Path, shared: Path, tmp_path: Path
 ) -> None:

@@ -46,6 +46,7 @@ def test_a_model_that_only_hides_fails_by_default_where_resurfacing_is_tried(
     assert atdp(*audit, "--attacks", "resurfacing", *relearning, "--fail-on", "ranks").code == 0
 
 
+@pytest.mark.ci
 def test_an_attack_that_is_named_as_a_gate_is_tried_and_may_be_the_only_one(
     atdp: Atdp, hiding: Path, leaky: Leaky, relearning: tuple[str | Path, ...]
 ) -> None:

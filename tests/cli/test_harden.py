@@ -122,6 +122,7 @@ def test_the_public_folder_tells_nothing_of_the_text(
     assert "Zaphodbeeble" not in ended.err
 
 
+@pytest.mark.ci
 def test_a_hardened_model_brings_its_ledger_along(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
@@ -148,6 +149,7 @@ def test_weights_that_are_not_what_the_ledger_sealed_are_refused(
         assert "model.safetensors" in ended.err
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("weight", ["record", "released"])
 def test_weights_from_the_record_and_from_a_release(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, weight: str
@@ -172,6 +174,7 @@ def test_weights_from_the_record_and_from_a_release(
     assert kinds == (["gaussian_release"] if weight == "released" else []) + ["subsampled_gaussian"]
 
 
+@pytest.mark.ci
 def test_redacted_text_with_stable_masks_gives_a_selective_guarantee(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
@@ -186,6 +189,7 @@ def test_redacted_text_with_stable_masks_gives_a_selective_guarantee(
     assert "selective" not in scopes(contextual)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("style", ["label", "angle", "numbered", "pseudonym"])
 def test_placeholders_that_link_narrow_or_void_the_selective_guarantee_and_it_says_so(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, style: str
@@ -201,6 +205,7 @@ def test_placeholders_that_link_narrow_or_void_the_selective_guarantee_and_it_sa
     assert ("other values, equal where those are equal, that the detector" in said) is (style == "numbered")
 
 
+@pytest.mark.ci
 def test_the_report_names_the_style_and_the_reason(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
@@ -245,6 +250,7 @@ def test_target_epsilon_is_met_and_never_passed(
     assert 1.998 <= scopes(ended.json)["increment"] <= 2
 
 
+@pytest.mark.ci
 def test_the_same_insecure_seed_gives_the_same_weights_and_is_stamped(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
@@ -258,6 +264,7 @@ def test_the_same_insecure_seed_gives_the_same_weights_and_is_stamped(
     assert "insecure" in report["noise_source"]
 
 
+@pytest.mark.ci
 def test_spans_from_detect_take_the_detectors_place(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
@@ -270,6 +277,7 @@ def test_spans_from_detect_take_the_detectors_place(
     assert json.loads((tmp_path / "o" / "privacy_report.json").read_text())["detector"]["pipeline"] is None
 
 
+@pytest.mark.ci
 def test_a_validation_file_replaces_the_held_out_records(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
@@ -281,6 +289,7 @@ def test_a_validation_file_replaces_the_held_out_records(
     assert (report["records"], report["held_out"]) == (200, 2)
 
 
+@pytest.mark.ci
 def test_all_records_of_a_user_are_one_privacy_unit(
     atdp: Atdp, checkpoint_folder: Path, lines: list[str], tmp_path: Path
 ) -> None:
@@ -298,6 +307,7 @@ def test_all_records_of_a_user_are_one_privacy_unit(
     assert "End to end, for each user: ε = " in ended.err
 
 
+@pytest.mark.ci
 def test_the_dtype_is_kept_by_default(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
     half = tmp_path / "half"
     model = AutoModelForCausalLM.from_pretrained(checkpoint_folder, dtype=torch.float16)
@@ -310,6 +320,7 @@ def test_the_dtype_is_kept_by_default(atdp: Atdp, checkpoint_folder: Path, corpu
         assert AutoModelForCausalLM.from_pretrained(tmp_path / name).dtype == dtype
 
 
+@pytest.mark.ci
 def test_a_manifest_whose_canaries_are_not_all_trained_on_is_refused(
     atdp: Atdp, checkpoint_folder: Path, leaky: Leaky, tmp_path: Path
 ) -> None:
@@ -326,6 +337,7 @@ def test_a_manifest_whose_canaries_are_not_all_trained_on_is_refused(
     assert f"{sum(planted)} of 100 repeats train" in whole.err
 
 
+@pytest.mark.ci
 def test_a_released_weight_is_recorded(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
     options = ["--data", corpus, "-o", tmp_path / "o", "--epochs", "1", "--recipe", "atdp", "--weight", "released"]
     ended = atdp("harden", checkpoint_folder, *options, "--set", "atdp.release-noise=1", "--target-share", "0.01")
@@ -336,6 +348,7 @@ def test_a_released_weight_is_recorded(atdp: Atdp, checkpoint_folder: Path, corp
     assert "all tokens weigh the same" in " ".join(ended.err.split())
 
 
+@pytest.mark.ci
 def test_a_run_that_diverges_is_not_published(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
@@ -348,6 +361,7 @@ def test_a_run_that_diverges_is_not_published(
     assert {path.name for path in tmp_path.iterdir()} <= {"o.partial"}
 
 
+@pytest.mark.ci
 def test_the_default_output_lies_beside_the_model(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -378,6 +392,7 @@ def test_a_model_that_looks_ahead_is_refused(atdp: Atdp, checkpoint_folder: Path
     assert "looks at later tokens" in ended.err
 
 
+@pytest.mark.ci
 def test_nothing_is_overwritten_without_force(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
@@ -406,6 +421,7 @@ def test_what_others_wrote_is_never_replaced(
     assert (tmp_path / name / "thesis.txt").read_text() == "kept"
 
 
+@pytest.mark.ci
 def test_what_an_interrupted_run_left_is_named(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:

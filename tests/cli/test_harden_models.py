@@ -89,6 +89,7 @@ def test_a_causal_model_has_no_use_for_a_source(
     assert "no encoder" in ended.err
 
 
+@pytest.mark.ci
 def test_an_adapter_is_trained_written_and_hardened_again(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
@@ -170,6 +171,7 @@ def test_every_engine_gives_the_same_model(atdp: Atdp, checkpoint_folder: Path, 
         assert torch.allclose(weights[0], other, atol=2e-5)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("recipe", [pytest.param("no-dp", marks=pytest.mark.ci), "dp-sgd"])
 def test_layers_may_compute_in_bfloat16(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, recipe: str

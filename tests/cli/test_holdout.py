@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Atdp
 
 
@@ -11,6 +13,7 @@ def perplexity(folder: Path) -> float:
     return float(report["perplexity"]["before"]["all"])
 
 
+@pytest.mark.ci
 def test_conversations_are_held_out_whole(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
     lines = [line for line in corpus.read_text().splitlines() if line.strip()][:90]
     chats = tmp_path / "chats.txt"

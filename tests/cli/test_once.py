@@ -63,6 +63,7 @@ def start(atdp: Atdp, checkpoint_folder: Path, corpus: Path, fixed_manifest: Pat
     return tmp_path
 
 
+@pytest.mark.ci
 def test_a_run_computes_each_once(
     atdp: Atdp, start: Path, checkpoint_folder: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -107,6 +108,7 @@ def test_the_pipeline_reads_a_record_once(
         assert {text: texts_read[text] for text in records} == dict.fromkeys(records, 1), name
 
 
+@pytest.mark.ci
 def test_a_name_that_is_taken_is_refused_before_torch_and_spacy_load(
     checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:

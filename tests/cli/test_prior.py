@@ -34,6 +34,7 @@ def again(atdp: Atdp, tmp_path: Path) -> Harden:
     return run
 
 
+@pytest.mark.ci
 def test_public_cannot_be_said_of_a_past_that_the_ledger_does_not_know(
     harden: Harden, again: Any, corpus: Path
 ) -> None:
@@ -59,6 +60,7 @@ def test_public_was_said_of_one_corpus_alone(harden: Harden, again: Any, corpus:
     assert len({event["relation"]["corpus"] for event in ledger(tmp_path / "said")["events"]}) == 2
 
 
+@pytest.mark.ci
 def test_without_the_key_nobody_knows_that_the_corpus_is_the_same(
     harden: Harden, again: Any, corpus: Path, tmp_path: Path
 ) -> None:
@@ -67,6 +69,7 @@ def test_without_the_key_nobody_knows_that_the_corpus_is_the_same(
     assert by_scope(again(corpus, *TRAIN))["end_to_end"]["epsilon"] == "inf"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("second", ["redacted", pytest.param("redacted+dp-sgd", marks=pytest.mark.ci)])
 def test_a_second_run_with_another_tier_has_no_selective_guarantee(
     harden: Harden, again: Any, corpus: Path, tmp_path: Path, second: str

@@ -46,6 +46,7 @@ def rows(lines: list[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
+@pytest.mark.ci
 @given(st.one_of(*(st.builds(kind) for kind in Event.__subclasses__())))
 def test_every_event_is_one_line_of_valid_json(event: Event) -> None:
     def never(constant: str) -> None:
@@ -71,6 +72,7 @@ def test_the_names_of_events() -> None:
     assert {kind.name for kind in Event.__subclasses__()} == NAMES
 
 
+@pytest.mark.ci
 def test_harden_tells_every_step_in_its_order(harden: Harden) -> None:
     asked = ("--recipe", "atdp", "--epochs", 2, "--json", *LOW)
     plain = harden(*asked, out="plain")

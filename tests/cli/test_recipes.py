@@ -35,6 +35,7 @@ def plan(ended: Ended) -> Any:
     return [ended.json[key] for key in ("recipe", "steps", "stages", "guarantees")]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "options",
     [
@@ -64,6 +65,7 @@ def test_a_run_from_the_file_that_a_run_wrote_is_the_same_run(
     assert [report["recipe"] for report in reports] == [options[0], options[0]]
 
 
+@pytest.mark.ci
 def test_the_file_has_everything_worked_out_and_nothing_private(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
@@ -101,6 +103,7 @@ def written(atdp: Atdp, model: Path, corpus: Path, out: Path, *options: object) 
     return read_recipe(out / "recipe.toml").run.given()
 
 
+@pytest.mark.ci
 def test_options_of_the_file_apply_where_the_command_line_is_silent(
     atdp: Atdp, checkpoint_folder: Path, lines: list[str], tmp_path: Path
 ) -> None:
@@ -118,6 +121,7 @@ def test_options_of_the_file_apply_where_the_command_line_is_silent(
     assert list(actual.values()) == ["high-contextual", "line", "label", 8, 0, 3, 1e-6]
 
 
+@pytest.mark.ci
 def test_settings_act_on_a_file_as_on_a_name(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
     options = ["--data", corpus, "-o", tmp_path / "o", "--dry-run", "--json", "--recipe", run_file(tmp_path, {})]
     ended = atdp("harden", checkpoint_folder, *options, "--epochs", "5", "--set", "mine.learning-rate=0.5")

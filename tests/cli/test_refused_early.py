@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.badinput.case import line
 
 HARDEN = "harden model --data corpus.txt"
@@ -145,6 +147,7 @@ WRONG = (
 )
 
 
+@pytest.mark.ci
 def test_nothing_is_loaded(tmp_path: Path, checkpoint_folder: Path) -> None:
     (tmp_path / "model").symlink_to(checkpoint_folder)
     (tmp_path / "there").mkdir()

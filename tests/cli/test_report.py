@@ -265,6 +265,7 @@ def test_without_a_display_or_a_page_nothing_is_opened(atdp: Atdp, out: Path, mo
     assert (ended.code, "has no privacy_report.html" in ended.err) == (2, True)
 
 
+@pytest.mark.ci
 def test_a_map_is_put_into_the_private_report_alone(
     atdp: Atdp, out: Path, leaky: Leaky, checkpoint_folder: Path
 ) -> None:

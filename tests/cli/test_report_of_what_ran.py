@@ -44,6 +44,7 @@ def reported(text: str) -> set[str]:
     return {name for name, words in WORDS.items() if re.search(words, text)}
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "recipe", [pytest.param(name, marks=pytest.mark.ci if name in SLOW else ()) for name in HAD], ids=str

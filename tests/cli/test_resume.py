@@ -21,6 +21,7 @@ def line(checkpoint_folder: Path, corpus: Path, span_file: Path) -> list[object]
     return [*command(checkpoint_folder, corpus, span_file), "--checkpoint-every", "0"]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("stop", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.ci)])
 def test_a_signal_ends_the_run_after_its_step_and_says_how_to_go_on(
     line: list[object], tmp_path: Path, stop: signal.Signals
@@ -55,6 +56,7 @@ def test_two_signals_end_it_at_once_and_it_can_be_resumed(line: list[object], tm
     check_done(tmp_path, 1)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("more", [[], *(pytest.param([one], marks=pytest.mark.ci) for one in ("--force", "--resume"))])
 def test_a_second_run_on_one_output_is_refused(atdp: Atdp, line: list[object], tmp_path: Path, more: list[str]) -> None:
     process = started(line, tmp_path)
@@ -69,6 +71,7 @@ def test_a_second_run_on_one_output_is_refused(atdp: Atdp, line: list[object], t
     check_done(tmp_path, 0)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "room", [100, *(pytest.param(room, marks=pytest.mark.ci) for room in (2_000, 60_000, 120_000, 400_000))]
 )

@@ -330,6 +330,7 @@ def test_files_that_are_no_queue_or_one_file(answer: Answer, queue: Path, tmp_pa
     assert "line 1" in answer(queue, "--deny", tmp_path / "bad.txt").err
 
 
+@pytest.mark.ci
 def test_a_killed_review_loses_only_the_sentence_at_hand(queue: Path) -> None:
     # Whoever runs the tests in the background may have them ignore the interrupt.
     code = (

@@ -65,6 +65,7 @@ def test_what_is_left_is_flagged_in_the_next_round(atdp: Atdp, trained: Path, tm
     assert not (maps / "map-2.jsonl").exists(), "a later --resume would take it for its own"
 
 
+@pytest.mark.ci
 def test_rounds_end_where_nothing_is_found(atdp: Atdp, trained: Path, tmp_path: Path) -> None:  # noqa: F811
     """The base never saw the records, and little training teaches it nothing."""
     done = rounds(atdp, trained, tmp_path / "out", "--rounds", 3, "--epochs", 1, "--learning-rate", 1e-7, "--json")

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Atdp, Harden
 
 
@@ -27,6 +29,7 @@ def test_what_is_no_label_is_refused_without_a_record(atdp: Atdp, tmp_path: Path
     assert "--speaker-labels has ''" in ended.err
 
 
+@pytest.mark.ci
 def test_a_run_keeps_its_selective_guarantee_and_names_another_detector(harden: Harden, tmp_path: Path) -> None:
     options = ["--recipe", "redacted", "--tier", "low-entity", "--epochs", 1, "--max-records", 20]
     detectors = set()

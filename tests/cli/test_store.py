@@ -47,6 +47,7 @@ def outputs(atdp: Atdp, corpus: Path, folder: Path, *options: object) -> Iterato
         yield output.read_bytes()
 
 
+@pytest.mark.ci
 def test_another_tier_and_redact_read_the_store(atdp: Atdp, corpus_file: Path, tmp_path: Path, read: list[Any]) -> None:
     stored = []
     for output in outputs(atdp, corpus_file, tmp_path / "with"):

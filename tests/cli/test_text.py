@@ -178,6 +178,7 @@ def test_the_four_styles_with_spans_in_every_format(atdp: Atdp, tmp_path: Path, 
     check_styles(redacted)
 
 
+@pytest.mark.ci
 def test_the_four_styles_with_the_detector_which_finds_nothing_more(atdp: Atdp, tmp_path: Path) -> None:
     def redacted(*style: object) -> list[str]:
         source = letters(tmp_path, "txt")

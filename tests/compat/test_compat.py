@@ -111,6 +111,7 @@ def test_a_changed_ledger_is_noticed(atdp: Atdp, place: Path) -> None:
     assert "digest" in refused.err
 
 
+@pytest.mark.ci
 def test_a_recipe_file_plans_the_same_run(atdp: Atdp, place: Path, expected: Any) -> None:
     actual = figures.planned(atdp(words(AGAIN, place)).json)
     assert not figures.differences(expected["plan"], actual, absolute=EXACT)

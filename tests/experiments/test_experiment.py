@@ -94,6 +94,7 @@ def check_guarantees(experiment: Experiment, systems: list[System], rows: tuple[
         assert as_float(row.epsilon_end_to_end) == max(one.epsilon or 0 for one in actual if one.scope == "end_to_end")
 
 
+@pytest.mark.ci
 def test_models_are_attacked_harder(experiment: Experiment, in_this_process: None) -> None:
     experiment = replace(experiment, seeds=1, attacked=True, attacked_harder=True)
     system = system_of(NO_DP, ["no-dp.epochs=3", "no-dp.learning-rate=0.01"])
@@ -123,6 +124,7 @@ def test_another_experiment_does_not_mix_with_this_one(experiment: Experiment) -
     assert len(set(drawn)) == 3, "every repetition has canaries of its own"
 
 
+@pytest.mark.ci
 def test_a_run_that_fails_is_named(experiment: Experiment, in_this_process: None) -> None:
     prepare(experiment)
     systems = [system_of(NO_DP, ["no-dp.epochs=1", "no-dp.learning-rate=1e30"])]
@@ -159,6 +161,7 @@ def test_the_detector_never_or_always_sees_the_canaries(
     assert covered == flagged
 
 
+@pytest.mark.ci
 def test_listed_terms_are_not_sensitive(experiment: Experiment, tmp_path: Path, in_this_process: None) -> None:
     name = "Emma Clarke"
     (tmp_path / "allow.txt").write_text(f"{name}\n", encoding="utf-8")

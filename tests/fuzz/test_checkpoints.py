@@ -79,6 +79,7 @@ def ways(valid: str) -> list[Make[bytes]]:
     return [json_of(valid), json_of(valid), damaged(valid.encode()), noise]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 @pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
 def test_configurations(name: str, inputs: int, folder: Path) -> None:
@@ -91,6 +92,7 @@ def test_configurations(name: str, inputs: int, folder: Path) -> None:
     survive(inputs, ways(valid), read, valid=[valid.encode()])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_weights(inputs: int, folder: Path) -> None:
     def read(content: bytes) -> None:
@@ -100,6 +102,7 @@ def test_weights(inputs: int, folder: Path) -> None:
     survive(inputs, [altered_header, altered_header, damaged(WEIGHTS), noise], read, valid=[WEIGHTS])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_indices(inputs: int, folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "a.safetensors")
@@ -112,6 +115,7 @@ def test_indices(inputs: int, folder: Path) -> None:
     survive(inputs, ways(INDEX), read, valid=[INDEX.encode()])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_adapters(inputs: int, folder: Path) -> None:
     (folder / "config.json").unlink()

@@ -74,6 +74,7 @@ def reading(path: Path) -> Callable[[Case], None]:
     return read
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 @pytest.mark.parametrize("kind", LINES)
 def test_lines(kind: str, inputs: int, tmp_path: Path) -> None:
@@ -89,6 +90,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 @pytest.mark.parametrize("compression", PACK)
 def test_compressed(compression: str, inputs: int, tmp_path: Path) -> None:
@@ -129,6 +131,7 @@ def parquet_files() -> list[bytes]:
     return files
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_parquet(inputs: int, tmp_path: Path) -> None:
     path, target = tmp_path / "corpus.parquet", tmp_path / "out.parquet"
@@ -143,6 +146,7 @@ def test_parquet(inputs: int, tmp_path: Path) -> None:
     survive(inputs, [makes[0], *makes], read_and_rewrite, valid=[(file, Selection(), False) for file in files])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_spans_files(inputs: int, tmp_path: Path) -> None:
     corpus, path = tmp_path / "corpus.txt", tmp_path / "spans.jsonl"
@@ -162,6 +166,7 @@ def test_spans_files(inputs: int, tmp_path: Path) -> None:
     survive(inputs, [one_altered(lines), one_altered(lines), damaged(whole), noise], read, valid=[whole])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_review_queues(inputs: int, tmp_path: Path) -> None:
     path = tmp_path / "queue.jsonl"

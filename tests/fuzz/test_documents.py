@@ -58,6 +58,7 @@ AUDITED = audit_of("models/one", 3, 40_001, 5, max_exposure=3.0).model_copy(
 AUDIT = json.dumps({"models": [AUDITED.model_dump(mode="json")]})
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_manifests(inputs: int, tmp_path: Path) -> None:
     path = tmp_path / "canaries.json"
@@ -74,6 +75,7 @@ def test_manifests(inputs: int, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_ledgers(inputs: int, tmp_path: Path) -> None:
     path = tmp_path / "privacy_ledger.json"
@@ -88,6 +90,7 @@ def test_ledgers(inputs: int, tmp_path: Path) -> None:
     survive(inputs, [json_of(written), json_of(written), damaged(written.encode()), noise], read, valid=[])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_journals(inputs: int, tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
@@ -107,6 +110,7 @@ def test_journals(inputs: int, tmp_path: Path) -> None:
     survive(inputs, [altered_lines, altered_lines, damaged(written), noise], read, valid=[written])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_reports(inputs: int, tmp_path: Path) -> None:
     path = tmp_path / "privacy_report.json"
@@ -126,6 +130,7 @@ def test_reports(inputs: int, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_audits(inputs: int, tmp_path: Path) -> None:
     path, report = tmp_path / "audit.json", public()
@@ -137,6 +142,7 @@ def test_audits(inputs: int, tmp_path: Path) -> None:
     survive(inputs, [json_of(AUDIT), json_of(AUDIT), damaged(AUDIT.encode()), noise], read, valid=[AUDIT.encode()])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_baselines(inputs: int, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"

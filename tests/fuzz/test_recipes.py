@@ -84,6 +84,7 @@ def toml(choices: Choices) -> bytes:
     return "\n".join(lines).encode("utf-8", "surrogatepass")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_recipe_files(inputs: int, tmp_path: Path) -> None:
     path = tmp_path / "recipe.toml"

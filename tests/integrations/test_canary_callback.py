@@ -76,6 +76,7 @@ def audited(model: Path, planted: Planted, reference: Path | None) -> Audit:
     return actual
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("with_reference", [False, True])
 def test_what_is_logged_is_what_an_audit_of_the_saved_model_finds(
     planted: Planted, checkpoint_folder: Path, tmp_path: Path, *, with_reference: bool
@@ -136,6 +137,7 @@ def test_means_are_over_planted_canaries() -> None:
     assert actual.mean == 2.0
 
 
+@pytest.mark.ci
 def test_an_sft_trainer_logs_it_too(sft: Sft, planted: Planted, checkpoint_folder: Path, tmp_path: Path) -> None:
     """TRL adds figures of its own to every log, and trains in checkpointed activations by default."""
     write_manifest(tmp_path / "canaries.json", planted.manifest)

@@ -75,6 +75,7 @@ def reading(loaded: Checkpoint, seen: list[tuple[int, ...]]) -> Callable[[str], 
     return example
 
 
+@pytest.mark.ci
 def test_a_trainer_reads_new_decoys_each_epoch(
     corpus: Path, span_file: Path, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
@@ -101,6 +102,7 @@ def assert_epochs(seen: list[tuple[int, ...]], dataset: DecoyDataset[Any], loade
         assert sorted(read[epoch * size : (epoch + 1) * size]) == expected
 
 
+@pytest.mark.ci
 def test_an_sft_trainer_reads_new_decoys_each_epoch(
     sft: Callable[..., Any], corpus: Path, span_file: Path, loaded: Checkpoint
 ) -> None:

@@ -102,6 +102,7 @@ def test_the_detector_of_the_run_looks_at_the_candidates(template: Template, unl
     assert (alike.unlike, alike.voted) == (unlike, voted)
 
 
+@pytest.mark.ci
 def test_candidates_that_repeat_a_number_or_not_are_unlike_after_equal_decoys() -> None:
     once, twice = parse_template("My ID is {digits:6}"), parse_template("My ID is {digits:3}-{digits:3}")
     assert alike_for(ledger("pattern"), once, []).unlike is None

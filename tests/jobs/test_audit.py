@@ -47,6 +47,7 @@ def test_models_of_one_tokenizer_are_tokenised_for_once(
     assert json.loads(manifest.read_text())["coins"] is False
 
 
+@pytest.mark.ci
 def test_a_model_is_out_of_memory_before_the_next_one_loads(checkpoint_folder: Path, tmp_path: Path) -> None:
     """Whether it was audited or refused."""
     broken = tmp_path / "broken"

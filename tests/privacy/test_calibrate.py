@@ -108,6 +108,7 @@ def test_each_parameter_can_be_solved_for(unknown: Unknown, target: float) -> No
     assert float(f"{actual.sample_rate:.6g}") == actual.sample_rate
 
 
+@pytest.mark.ci
 def test_a_target_out_of_reach_is_said_to_be() -> None:
     known = Parameters(sample_rate=1.0, noise_multiplier=1.0, steps=10)
     with pytest.raises(BudgetError, match="cannot be reached: with steps at 1"):

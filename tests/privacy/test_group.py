@@ -85,6 +85,7 @@ def test_no_other_replacement_is_worse(seed: int) -> None:
         assert hockey_stick(epsilon, q, sigma, before, after) <= delta
 
 
+@pytest.mark.ci
 def test_more_records_or_replacing_them_cost_more() -> None:
     events = [steps(128 / 1500, 1.0, 36), steps(0.02, 0.9, 10), steps(1.0, 40.0, 1)]
     zeroed, replaced = (

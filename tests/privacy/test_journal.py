@@ -37,6 +37,7 @@ def count(events: Sequence[LedgerEvent]) -> int:
     return sum(event.steps if isinstance(event, SubsampledGaussian) else 1 for event in private_events(events))
 
 
+@pytest.mark.ci
 @given(st.lists(st.sampled_from(PLANNED), min_size=1, max_size=6), st.data())
 def test_a_journal_cut_anywhere_has_each_whole_line_and_the_torn_one_as_what_it_was(
     events: list[LedgerEvent], data: st.DataObject

@@ -159,6 +159,7 @@ def test_a_ledger_of_decoys_drawn_apart_and_equal_says_both() -> None:
     assert SAME_PATTERN.format(unit="line") in both.assumptions
 
 
+@pytest.mark.ci
 @settings(deadline=None, max_examples=20)
 @given(st.floats(0.8, 4.0), st.integers(1, 8))
 def test_what_no_release_counts_costs_nothing(sigma: float, records: int) -> None:

@@ -29,6 +29,7 @@ from atdp_cli.training.recipe import AdamW, Train, parse_recipe
 from tests.runs.resumption import Place, equal, finished, report, run, weights
 
 
+@pytest.mark.ci
 def test_a_state_that_cannot_be_written_ends_no_run(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -53,6 +54,7 @@ def test_what_diverges_says_that_going_on_would_too(place: Place) -> None:
     assert checkpoint_numbers(place.folder / "out.partial")
 
 
+@pytest.mark.ci
 def test_memory_that_runs_out_leaves_what_can_be_resumed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     original, calls = mean_gradient, 0
 
@@ -74,6 +76,7 @@ def test_memory_that_runs_out_leaves_what_can_be_resumed(place: Place, monkeypat
     assert equal(weights(done), weights(finished(place.request("no-dp", out="whole"))))
 
 
+@pytest.mark.ci
 def test_a_microbatch_that_memory_does_not_hold_has_spent_its_step(place: Place) -> None:
     """Its line was on the disk before; the step is taken again, and counted again."""
     request = place.request(checkpoint_every=1e-9)
@@ -117,6 +120,7 @@ def poisoned(step: int) -> Iterator[None]:
         hook.remove()
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize(("recipe", "spent"), [("dp-sgd", 7), ("no-dp", 0), ("noise", 0)])
 @pytest.mark.parametrize("step", [2, 4, 6])
@@ -132,6 +136,7 @@ def test_a_parameter_that_is_no_number_after_some_step_is_in_no_state_and_no_mod
     assert all(bool(tensor.isfinite().all()) for tensor in weights(done).values())
 
 
+@pytest.mark.ci
 def test_jumps_of_the_clock_neither_save_states_nor_lengthen_a_run(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +157,7 @@ def test_jumps_of_the_clock_neither_save_states_nor_lengthen_a_run(
     assert [event.step for event in heard if isinstance(event, StateSaved)] == [0]
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(2)
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel answers a read of /proc/self/mem with EIO")
 @pytest.mark.parametrize("name", ["run.json", "journal.jsonl", "state.json", "tensors-000.safetensors"])
@@ -178,6 +184,7 @@ def test_a_file_whose_reading_fails_is_refused_or_the_state_before_it_is_taken(p
     assert steps_of(done.ledger.events) == 6
 
 
+@pytest.mark.ci
 def test_a_corpus_that_changes_under_a_run_changes_nothing_of_it_and_is_refused_afterwards(place: Place) -> None:
     """Records are read once, before the plan: what is trained is what the ledger is about."""
     whole = finished(place.request(out="whole"))
@@ -210,6 +217,7 @@ def test_a_run_that_fails_before_it_has_a_state_leaves_nothing(place: Place) -> 
     assert not list(place.folder.iterdir())
 
 
+@pytest.mark.ci
 def test_too_small_a_disk_is_refused_before_anything_is_trained(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=32 * 2**20 + 400_000))
     with pytest.raises(RunError, match="--checkpoint-every 0") as refused:
@@ -219,6 +227,7 @@ def test_too_small_a_disk_is_refused_before_anything_is_trained(place: Place, mo
     assert finished(place.request(checkpoint_every=0.0)).steps == 6
 
 
+@pytest.mark.ci
 def test_the_room_that_is_asked_for_is_what_states_take(place: Place) -> None:
     """The largest state of a run on disk, against the estimate; the difference is names and the journal."""
     pulled = AdamW(weight_decay=0.5, towards="start")
@@ -232,6 +241,7 @@ def test_the_room_that_is_asked_for_is_what_states_take(place: Place) -> None:
         assert 0.95 * taken < state_bytes(model, request.recipe) <= taken
 
 
+@pytest.mark.ci
 def test_states_are_numbered_and_two_stay(place: Place) -> None:
     request = place.request(checkpoint_every=1e-9)
     assert run(request, stop=4) is None

@@ -31,6 +31,7 @@ def jumping() -> Iterator[float]:
         yield from (1e9, 0.0, 2e9, -5.0)
 
 
+@pytest.mark.ci
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(
     st.lists(st.tuples(st.floats(0, 200), st.booleans()), max_size=12),

@@ -137,6 +137,7 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.mark.ci
 @settings(max_examples=60)
 @given(progresses, st.sampled_from([1, 60, states.SHARD_BYTES]))
 def test_what_was_saved_is_what_is_restored(progress: Progress, shard: int) -> None:
@@ -188,6 +189,7 @@ def files(root: Path) -> list[Path]:
     return sorted((root / "state-2").iterdir())
 
 
+@pytest.mark.ci
 @settings(max_examples=80)
 @given(st.data())
 def test_a_state_with_any_damage_is_not_taken_and_the_one_before_it_is(data: st.DataObject) -> None:

@@ -257,6 +257,7 @@ def test_a_release_that_is_not_what_was_paid_for_ends_the_run(place: Place, monk
 # --- What a sound run records
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("recipe", ["atdp", "fitted-decoys+dp-sgd", "dp-sgd+noise", "released weight"])
 def test_a_sound_run_says_what_it_used(place: Place, recipe: str) -> None:
@@ -278,6 +279,7 @@ def test_a_sound_run_says_what_it_used(place: Place, recipe: str) -> None:
 # --- Interruptions
 
 
+@pytest.mark.ci
 def test_an_interrupted_run_is_verified_in_all_its_sessions(place: Place) -> None:
     request = place.request(checkpoint_every=60.0)
     assert run(request, stop=3) is None
@@ -291,6 +293,7 @@ def test_an_interrupted_run_is_verified_in_all_its_sessions(place: Place) -> Non
     assert starts == [0, 57, 114]
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("lost", [0, 40])
 def test_a_line_of_a_killed_session_may_lack_its_use_and_its_end(place: Place, lost: int) -> None:
@@ -307,6 +310,7 @@ def test_a_line_of_a_killed_session_may_lack_its_use_and_its_end(place: Place, l
     assert [len(first.entries), len(second.entries)] == [3 - (lost > 0), 3]
 
 
+@pytest.mark.ci
 def test_a_mutation_before_an_interruption_is_found_after_it(place: Place, monkeypatch: Patch) -> None:
     request = place.request(checkpoint_every=60.0)
     with monkeypatch.context() as patch:

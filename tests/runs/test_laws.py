@@ -20,6 +20,7 @@ def test_figures_of_sound_noise_are_uniform(coordinates: int) -> None:
     assert stats.kstest(actual, "uniform").pvalue > LEVEL
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("draws", [10**4, 10**8])
 def test_figures_of_a_sound_sample_are_never_smaller_than_uniform(draws: int) -> None:

@@ -40,6 +40,7 @@ def plain_recipe() -> Recipe:
     )
 
 
+@pytest.mark.ci
 def test_without_noise_a_run_that_is_broken_up_is_the_uninterrupted_one(place: Place) -> None:
     """At every step but few: each session takes another one or two. Its order, dropout and decoys are the same."""
     whole = finished(place.request(plain_recipe(), out="whole"))
@@ -55,6 +56,7 @@ def test_without_noise_a_run_that_is_broken_up_is_the_uninterrupted_one(place: P
     assert {path.name for path in place.folder.iterdir()} == {"whole", "whole.private", "parts", "parts.private"}
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("recipe", ["atdp", "no-dp+dp-sgd", "dp-sgd+noise"])
 def test_with_noise_a_clean_stop_costs_nothing_and_noise_and_sample_are_new(place: Place, recipe: str) -> None:
@@ -72,6 +74,7 @@ def test_with_noise_a_clean_stop_costs_nothing_and_noise_and_sample_are_new(plac
     assert norms[0] != norms[1]
 
 
+@pytest.mark.ci
 def test_the_state_is_the_models_and_the_keys_are_nowhere(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """No key of a stream is in any file that a broken-off run leaves, and no two sessions share one."""
     drawn: list[bytes] = []
@@ -97,6 +100,7 @@ def test_the_state_is_the_models_and_the_keys_are_nowhere(place: Place, monkeypa
         assert path.stat().st_mode & 0o077 == 0, path
 
 
+@pytest.mark.ci
 def test_a_release_is_paid_once_and_never_made_again(place: Place) -> None:
     recipe = "fitted-decoys"
     request = place.request(recipe, checkpoint_every=1e-9)
@@ -114,6 +118,7 @@ def test_a_release_is_paid_once_and_never_made_again(place: Place) -> None:
     assert done.ledger.events == planned.events
 
 
+@pytest.mark.ci
 def test_lists_that_people_wrote_before_an_interruption_act_behind_it(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +181,7 @@ def epsilon(hardened: HardenResult) -> float:
     return next(guarantee.epsilon for guarantee in hardened.guarantees if guarantee.scope == "increment") or 0.0
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("option", ["target_epsilon", "max_epsilon"])
 @pytest.mark.parametrize("lost", [1, 2])
@@ -202,6 +208,7 @@ def test_a_run_ends_before_the_step_that_would_pass_its_epsilon(place: Place, op
     assert verify(done.output) == ()
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("lost", [1, 2])
 def test_a_stage_without_noise_still_to_come_does_not_loosen_the_target(place: Place, lost: int) -> None:
@@ -227,6 +234,7 @@ def planned_increment(request: HardenRequest) -> float:
     )
 
 
+@pytest.mark.ci
 def test_a_budget_that_is_used_up_without_a_state_is_refused_and_force_begins_anew(place: Place) -> None:
     request = place.request().replace(max_epsilon=planned_increment(place.request()))
     assert run(request, stop=1) is None
@@ -242,6 +250,7 @@ def test_a_budget_that_is_used_up_without_a_state_is_refused_and_force_begins_an
     assert (done.steps, epsilon(done)) == (6, request.max_epsilon)
 
 
+@pytest.mark.ci
 def test_stages_behind_the_end_do_not_run_and_an_end_is_remembered(place: Place) -> None:
     """Also where the run is broken off once more after it."""
     request = place.request("dp-sgd+dp-sgd")

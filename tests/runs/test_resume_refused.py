@@ -17,6 +17,7 @@ from tests.runs.resumption import Place, finished, report, run, weights
 from tests.small import write_checkpoint
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("change", "said"),
@@ -39,6 +40,7 @@ def test_another_run_is_refused_and_says_what_differs(place: Place, change: dict
     assert finished(request.replace(resume=True)).steps == 6
 
 
+@pytest.mark.ci
 def test_other_steps_are_another_run(place: Place) -> None:
     request = place.request()
     assert run(request, stop=2) is None
@@ -49,6 +51,7 @@ def test_other_steps_are_another_run(place: Place) -> None:
         run(request.replace(resume=True, recipe=(replace(stage, epochs=3),)))
 
 
+@pytest.mark.ci
 def test_what_only_changes_how_a_run_goes_may_change(place: Place) -> None:
     request = place.request()
     assert run(request, stop=2) is None
@@ -56,6 +59,7 @@ def test_what_only_changes_how_a_run_goes_may_change(place: Place) -> None:
     assert {tensor.dtype for tensor in weights(done).values()} == {torch.bfloat16}
 
 
+@pytest.mark.ci
 def test_a_corpus_that_has_changed_is_refused_and_not_quoted(place: Place, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_bytes(place.corpus.read_bytes())
@@ -71,6 +75,7 @@ def test_a_corpus_that_has_changed_is_refused_and_not_quoted(place: Place, tmp_p
     assert finished(request.replace(resume=True)).steps == 6
 
 
+@pytest.mark.ci
 def test_another_checkpoint_is_refused(place: Place, tmp_path: Path, lines: Sequence[str]) -> None:
     request = place.request()
     assert run(request, stop=2) is None
@@ -79,6 +84,7 @@ def test_another_checkpoint_is_refused(place: Place, tmp_path: Path, lines: Sequ
         run(request.replace(resume=True, model=other))
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("changed", ["start", "reference"])
 @pytest.mark.parametrize(
@@ -107,6 +113,7 @@ def test_other_settings_of_a_model_are_another_run(
     assert finished(request.replace(resume=True)).steps == 6
 
 
+@pytest.mark.ci
 def test_other_settings_of_an_adapter_or_its_base_are_another_run(place: Place, tmp_path: Path) -> None:
     base = tmp_path / "base"
     shutil.copytree(place.model, base)
@@ -122,6 +129,7 @@ def test_other_settings_of_an_adapter_or_its_base_are_another_run(place: Place, 
     assert finished(request.replace(resume=True)).steps == 6
 
 
+@pytest.mark.ci
 def test_a_journal_that_lost_lines_is_refused(place: Place) -> None:
     request = place.request()
     assert run(request, stop=3) is None
@@ -134,6 +142,7 @@ def test_a_journal_that_lost_lines_is_refused(place: Place) -> None:
         run(request.replace(resume=True))
 
 
+@pytest.mark.ci
 def test_without_resume_or_force_nothing_is_touched(place: Place) -> None:
     request = place.request()
     assert run(request, stop=2) is None
@@ -147,6 +156,7 @@ def test_without_resume_or_force_nothing_is_touched(place: Place) -> None:
     assert report(done)["interruptions"] == 0
 
 
+@pytest.mark.ci
 def test_resume_without_a_run_begins_one_and_after_one_says_that_it_is_over(place: Place) -> None:
     request = place.request().replace(resume=True)
     done = finished(request)

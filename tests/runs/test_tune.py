@@ -79,6 +79,7 @@ def test_trials_leave_no_other_trace_than_the_rate_that_they_chose(place: Place)
     assert equal(weights(whole), weights(again))
 
 
+@pytest.mark.ci
 def test_they_are_no_more_than_planned_and_take_no_more_than_their_share(place: Place) -> None:
     request, heard = tuned(place), list[Event]()
     [stage] = plan_request(request).plan.training
@@ -104,6 +105,7 @@ def test_the_loss_of_no_trial_is_public(place: Place) -> None:
     assert verify(done.output) == ()
 
 
+@pytest.mark.ci
 def test_the_ledger_says_on_what_the_rate_was_chosen_and_pays_for_one_release(place: Place) -> None:
     done = finished(tuned(place))
     events = done.ledger.events
@@ -146,6 +148,7 @@ def neighbour(place: Place, folder: Path, *, uncounted: bool) -> dict[str, Any]:
     return {"data": (corpus,), "spans": spans}
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(("name", "equality"), [("decoys", None), ("decoys", "record"), ("fitted-decoys", None)])
 def test_no_flagged_value_has_a_say_in_what_is_chosen(
@@ -197,6 +200,7 @@ def kept(place: Place) -> tuple[bool, bool]:
     return state.document.frequencies is not None, state.document.tuned is not None
 
 
+@pytest.mark.ci
 def test_a_search_that_the_ledger_does_not_tell_ends_the_run(place: Place) -> None:
     from atdp_cli.jobs.harden.run import run_plan
     from atdp_cli.jobs.harden.spec import open_run
@@ -223,6 +227,7 @@ def test_a_run_with_another_search_is_another_run(place: Place) -> None:
             run(tuned(place, resume=True, **other))
 
 
+@pytest.mark.ci
 def test_a_rate_that_is_given_is_not_searched(place: Place) -> None:
     request, heard = tuned(place, fixed_rate=True), list[Event]()
     done = run(request, notify=heard.append)
@@ -301,6 +306,7 @@ def test_no_record_is_in_two_samples_and_canaries_are_in_none(place: Place, leak
     assert {each.value.text for each in ranked.held_out} <= set(texts)
 
 
+@pytest.mark.ci
 def test_a_recipe_that_memorises_first_is_searched_for_a_rate_that_forgets(place: Place) -> None:
     """Though its start is public."""
     request = tuned(place).replace(recipe=(*parse_recipe("no-dp"), *recipe()))
@@ -313,6 +319,7 @@ def test_a_recipe_that_memorises_first_is_searched_for_a_rate_that_forgets(place
     assert report(done)["value_ranks"] is not None
 
 
+@pytest.mark.ci
 def test_a_range_test_that_is_interrupted_leaves_the_start_as_it_was(place: Place, leaky: Path) -> None:
     whole = finished(tuned(place, model=leaky, out="whole"))
     request = tuned(place, model=leaky, out="parts", checkpoint_every=1e-9)

@@ -39,6 +39,7 @@ def test_a_run_makes_a_model_that_promises_nothing(place: Place, method: str) ->
     assert "unlearning by" in str(report(done))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("recipe", ["no-dp+npo", "no-dp+rmu", "simnpo"])
 def test_an_interrupted_run_is_the_whole_one(place: Place, recipe: str) -> None:
     whole = finished(place.request(recipe, out="whole"))
@@ -48,6 +49,7 @@ def test_an_interrupted_run_is_the_whole_one(place: Place, recipe: str) -> None:
     assert equal(weights(parts), weights(whole))
 
 
+@pytest.mark.ci
 def test_a_task_vector_is_negated(place: Place) -> None:
     """θ_ref − α(θ − θ_ref), bit by bit up to the rounding of one product and two sums."""
     recipe = parse_recipe("negated")

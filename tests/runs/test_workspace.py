@@ -91,6 +91,7 @@ def dying(work: Callable[[], object], call: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("replaces", [False, True])
 def test_dead_at_every_change_and_published_all_the_same(tmp_path: Path, replaces: bool) -> None:

@@ -66,6 +66,7 @@ def folder(tmp_path: Path, checkpoint_folder: Path) -> Path:
     return shutil.copytree(checkpoint_folder, tmp_path / "model")
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", SLOW_PARTS)
 def test_a_slow_pattern_of_a_tokenizer_is_refused(name: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -156,6 +157,7 @@ SLOW_NAMES: dict[str, Json] = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(12)
 @pytest.mark.parametrize("name", SLOW_NAMES)
 def test_a_slow_pattern_of_an_adapter_is_refused(name: str, adapter_folder: Path, tmp_path: Path) -> None:

@@ -346,6 +346,7 @@ def test_no_command_loads_such_an_adapter(
     assert not (place.model.parent / "out").exists()
 
 
+@pytest.mark.ci
 def test_what_an_adapters_base_has_learnt_is_inherited(place: Place, corpus: Path, atdp: Atdp) -> None:
     """An adapter without a ledger, of a base with one: nobody knows what trained the adapter."""
     for path in place.adapter.glob("privacy_*"):

@@ -98,6 +98,7 @@ HANGING = (
 """Expressions with repeats inside repeats, each with a text on which Python's own engine would not end."""
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("expression", "text"), [HANGING[0], *(pytest.param(*case, marks=pytest.mark.ci) for case in HANGING[1:])]
 )
@@ -112,6 +113,7 @@ def test_a_users_expression_is_stopped(expression: str, text: str, tmp_path: Pat
         assert time.process_time() - began < SECONDS + 1
 
 
+@pytest.mark.ci
 def test_a_users_expression_for_layers_is_stopped() -> None:
     model = nn.Module()
     model.register_parameter("a" * 60, nn.Parameter())

@@ -253,6 +253,7 @@ def test_a_traceback_is_escaped(
     assert harmless(capsys.readouterr().err, payload)
 
 
+@pytest.mark.ci
 def test_data_goes_to_a_pipe_as_it_is_and_to_a_terminal_escaped(tmp_path: Path) -> None:
     """A redacted corpus is the user's own text: a pipe gets its bytes, a screen what can be shown of them."""
     import subprocess

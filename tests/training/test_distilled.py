@@ -119,6 +119,7 @@ def surprise(model: Any) -> float:
     return float(torch.cat(actual).mean())
 
 
+@pytest.mark.ci
 def test_a_stage_learns_what_is_flagged_and_keeps_what_it_said_elsewhere() -> None:
     """The more, the larger the share of the divergence."""
     kept_at: dict[float, float] = {}

@@ -216,6 +216,7 @@ def test_plain_training_learns_and_reports(tmp_path: Path) -> None:
     assert not model.training
 
 
+@pytest.mark.ci
 @settings(max_examples=25)
 @given(st.lists(st.sampled_from([1.0, 2.0, math.inf]), min_size=3, max_size=3), st.integers(0, 9))
 def test_a_stage_that_restores_the_best_epoch_has_its_weights(losses: list[float], stop: int) -> None:

@@ -217,6 +217,7 @@ def test_a_good_command_has_memory_enough(place: Path, files: Path) -> None:
     assert run_forked(good, place, files, memory=MEMORY, patience=PATIENCE).code == 0
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(8)
 @pytest.mark.parametrize("case", LARGE, ids=lambda case: case.name)
 def test_what_would_fill_the_memory_is_refused(case: Case, place: Path, files: Path) -> None:

@@ -104,6 +104,7 @@ def written(conversation: Sequence[tuple[str, str]], draw: st.DataObject) -> str
     return '{"a": "content", "messages" :[ ' + ",  ".join(messages) + ' ], "z": [1, {"content": "x"}]}'
 
 
+@pytest.mark.ci
 @given(st.lists(CONVERSATIONS, min_size=1, max_size=3), st.data())
 def test_only_what_is_said_is_rewritten(
     tmp_path_factory: pytest.TempPathFactory, conversations: list[list[tuple[str, str]]], data: st.DataObject

@@ -86,6 +86,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="
 FIELD = st.one_of(st.text(st.sampled_from('a",\n\r\té '), max_size=8), ANY_TEXT)
 
 
+@pytest.mark.ci
 @given(
     rows=st.lists(st.tuples(FIELD, FIELD, FIELD), min_size=1, max_size=6),
     # Where rows end with a line feed alone, the csv module leaves a carriage return without quotes.
@@ -180,6 +181,7 @@ def test_a_field_may_be_larger_than_the_csv_module_allows(tmp_path: Path) -> Non
     assert csv.field_size_limit() == limit
 
 
+@pytest.mark.ci
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     def peak(rows: int) -> int:
         path = written(tmp_path, f"{rows}.csv", "id,text\n" + '1,"some ""text"" of a row"\n' * rows)

@@ -73,6 +73,7 @@ VALUES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
 }
 
 
+@pytest.mark.ci
 @given(
     data=st.data(),
     texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), min_size=1, max_size=20),
@@ -124,6 +125,7 @@ def test_many_row_groups_and_the_target_as_source(tmp_path: Path) -> None:
     assert texts == [f"[{n + 1}]ext {n}" for n in range(20_000)]
 
 
+@pytest.mark.ci
 def test_memory_does_not_grow_with_the_row_groups(tmp_path: Path) -> None:
     def peak(groups: int) -> int:
         texts = [f"{n * 7919 % 10007:0200}" for n in range(groups * 500)]

@@ -91,6 +91,7 @@ def test_objects_that_share_a_field_are_one_record(tmp_path: Path) -> None:
     assert pairs(path, unit="user") == [("ann", "1\n3"), ("5", "2\n4"), ("bob", "5")]
 
 
+@pytest.mark.ci
 @given(
     st.lists(
         st.dictionaries(st.text(max_size=4), st.recursive(st.none() | st.floats() | st.text(), st.lists), max_size=4),

@@ -113,6 +113,7 @@ def contents(pieces: list[bytes]) -> st.SearchStrategy[bytes]:
     return st.tuples(st.sampled_from([b"", b"\xef\xbb\xbf"]), whole).map(b"".join)
 
 
+@pytest.mark.ci
 @few
 @given(
     content=contents(LINES),
@@ -124,12 +125,14 @@ def test_parts_of_plain_text_make_the_whole(content: bytes, parts: int, unit: st
     check_parts(content, f"c.txt{packed}", parts, unit=unit)
 
 
+@pytest.mark.ci
 @few
 @given(content=contents(OBJECTS), parts=shards_of, packed=st.sampled_from(sorted(PACKED)))
 def test_parts_of_json_lines_make_the_whole(content: bytes, parts: int, packed: str) -> None:
     check_parts(content, f"c.jsonl{packed}", parts)
 
 
+@pytest.mark.ci
 @few
 @given(content=contents(ROWS), parts=shards_of, packed=st.sampled_from(sorted(PACKED)), key=st.booleans())
 def test_parts_of_csv_make_the_whole_with_one_header(content: bytes, parts: int, packed: str, key: bool) -> None:
@@ -138,6 +141,7 @@ def test_parts_of_csv_make_the_whole_with_one_header(content: bytes, parts: int,
     check_parts(whole, f"c.csv{packed}", parts, id_field="n" if key else None)
 
 
+@pytest.mark.ci
 @few
 @given(
     texts=st.lists(st.text("ab\n", min_size=1, max_size=3), min_size=1, max_size=12), parts=shards_of, data=st.data()

@@ -98,6 +98,7 @@ def test_damaged_bytes_raise_value_error(finding: Finding, place: int, flip: int
         assert unpack(bytes(packed), finding.record) == finding
 
 
+@pytest.mark.ci
 @settings(parent=many, max_examples=30)
 @given(kept=st.lists(findings(), max_size=10, unique_by=lambda one: one.record.text), other=st.text(st.characters()))
 def test_what_was_put_comes_back_for_any_text(
@@ -186,6 +187,7 @@ def test_a_finding_of_another_detector_is_not_found(small: Any, tmp_path: Path) 
         assert store.get(Record("1", "Maria")) == actual("Maria")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_hits_and_misses_give_what_one_pass_gives(pipeline: Any, tmp_path: Path, jobs: int) -> None:
     folder = tmp_path / "a.private"
@@ -271,6 +273,7 @@ def test_two_at_once_both_keep_what_they_found(small: Any, tmp_path: Path) -> No
         assert all(store.get(Record("1", f"{number}")) == actual(f"{number}") for number in range(3_000))
 
 
+@pytest.mark.ci
 @settings(parent=many, max_examples=60)
 @given(data=st.data())
 def test_a_damaged_database_never_gives_wrong_spans(

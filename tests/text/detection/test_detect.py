@@ -189,6 +189,7 @@ def test_pieces_cover_the_text_and_keep_to_the_limits(length: int) -> None:
 RECORDS = [Record(str(n), f"{'' if n % 7 else 'x'}Maria {n} met Tom Jones on May {n % 28 + 1}.") for n in range(150)]
 
 
+@pytest.mark.ci
 def test_order_is_kept_and_processes_do_not_change_the_result(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "PIECE", 300)
     records = [*RECORDS[:70], Record("long", "Anna went home. " * 50), *RECORDS[70:], Record("", "")]

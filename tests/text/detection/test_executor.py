@@ -36,6 +36,7 @@ def test_a_process_that_ends_is_an_error_and_no_hang(pipeline: Any) -> None:
         list(detect_records(RECORDS, pipeline=pipeline, engine=processes(2), recognisers=[ends_its_process]))
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("recognisers", [RECOGNISERS, pytest.param((names_maria,), marks=pytest.mark.ci)])
 def test_processes_that_start_afresh_give_the_same(

@@ -135,6 +135,7 @@ def test_stop_words_are_those_that_spacy_gives_a_language(code: str) -> None:
     assert stop_words(code) == {word.casefold() for word in import_module(f"spacy.lang.{code}.stop_words").STOP_WORDS}
 
 
+@pytest.mark.ci
 def test_no_other_language_is_imported() -> None:
     """French's package compiles an expression for seconds when it is imported, in every process that reads a corpus."""
     program = (

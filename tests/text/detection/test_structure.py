@@ -153,6 +153,7 @@ def test_real_names_after_labels_stay(pipeline: Any) -> None:
         assert "David Williams" in [actual.record.text[span.start : span.end] for span in flagged]
 
 
+@pytest.mark.ci
 def test_hardly_any_flag_of_real_chats_is_structure(shared_data: Path, pipeline: Any) -> None:
     """Before there were rules, 467 of 717 spans were the labels."""
     lines = islice(read_records(shared_data / "abcd" / "valid.txt"), 500)

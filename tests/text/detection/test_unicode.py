@@ -4,6 +4,7 @@ import itertools
 import re
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -95,6 +96,7 @@ def _check_passes(pipeline: Any, text: str, tier: Tier, masking: Masking) -> Non
     raise AssertionError("redaction does not come to an end")
 
 
+@pytest.mark.ci
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=texts, tier=st.sampled_from(Tier), masking=maskings)
 def test_laws_for_any_text(pipeline: Any, text: str, tier: Tier, masking: Masking) -> None:

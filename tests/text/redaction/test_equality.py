@@ -227,6 +227,7 @@ def test_a_number_that_must_be_uniform_somewhere_is_uniform_everywhere() -> None
     assert chisquare([seen[each] for each in every]).pvalue > 1e-4
 
 
+@pytest.mark.ci
 def test_no_place_is_drawn_from_few_choices() -> None:
     """For every pair of labels, as words that are equal meet under them."""
     asked: list[DecoySlot] = []

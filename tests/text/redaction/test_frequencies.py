@@ -4,6 +4,7 @@ import random
 import string
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
@@ -130,6 +131,7 @@ def test_without_counts_a_table_is_drawn_uniformly_from_what_is_common() -> None
     assert asked == [2]
 
 
+@pytest.mark.ci
 @given(flagged_texts(), st.integers(0, 2**32))
 def test_fitted_decoys_have_the_same_shape(case: tuple[str, list[Span]], seed: int) -> None:
     """Words in the case of the word, digits where digits were, and nothing else moves."""

@@ -15,6 +15,7 @@ texts = st.text(st.characters(), max_size=12)
 terms = texts.filter(str.strip)
 
 
+@pytest.mark.ci
 @given(terms, texts)
 @example("# 12", "# 12")
 @example("/a/", "/a/ a")

@@ -181,6 +181,7 @@ SHAPES = st.lists(
 PULL = st.builds(Anchored, temperature=st.floats(0.05, 20), target=st.sampled_from(["reference", "without-true"]))
 
 
+@pytest.mark.ci
 @settings(max_examples=25, deadline=None)
 @given(SHAPES, st.integers(0, 1000), st.integers(1, 100), PULL)
 def test_any_mixture_of_records_agrees_with_the_loop(

@@ -75,6 +75,7 @@ def page() -> str:
     return "\n".join([*head, *map(row_of, (*ISSUE, *OTHERS))]) + "\n"
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("architecture", ["GPT-2", "T5", "Mamba", "Mixtral"])
 def test_the_page_says_which_engine_some_architectures_get(architecture: str) -> None:
@@ -89,6 +90,7 @@ def test_the_page_says_which_engine_each_architecture_gets() -> None:
     assert PAGE.read_text(encoding="utf-8").endswith("\n\n" + page()), "run with ATDP_WRITE_PAGES=1"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "architecture",
     [one if one in ("GPT-2", "Llama", "T5") else pytest.param(one, marks=pytest.mark.ci) for one in ISSUE],
@@ -97,6 +99,7 @@ def test_none_of_the_common_architectures_falls_back(architecture: str) -> None:
     assert {engine_of(architecture, tied, target) for _, tied, target in WAYS} == {"bookkeeping"}
 
 
+@pytest.mark.ci
 def test_a_fallback_is_reported_with_its_reason() -> None:
     reported: list[Event] = []
     chosen = select_engine(build("Mamba"), "auto", reported.append)
@@ -114,6 +117,7 @@ def test_experts_in_one_parameter_are_left_to_the_loop() -> None:
     assert "bookkeeping: a layer of type MixtralTopKRouter; opacus: " in reported[0].reason
 
 
+@pytest.mark.ci
 def test_nothing_is_reported_where_nothing_fell_back() -> None:
     reported: list[Event] = []
     for wanted in ("auto", "bookkeeping", "opacus", "loop"):
@@ -184,6 +188,7 @@ def crowded() -> Any:
     return model
 
 
+@pytest.mark.ci
 def test_batches_shrink_when_memory_runs_out(crowded: Any) -> None:
     records = [record(7, seed=1), record(5, 3, seed=2), *(record(8, seed=seed) for seed in (3, 4, 5))]
     undisturbed = bookkeeping.clipped_sum(build("Llama"), records, 0.05, tokens=4096, positions=False)

@@ -59,6 +59,7 @@ def test_in_fp64_casts_to_fewer_bits_are_none() -> None:
     assert 0 < abs(after - before) < 1e-9
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("architecture", shortened(ISSUE))

@@ -44,6 +44,7 @@ def test_no_text_makes_a_recogniser_slow(seed: str) -> None:
     ] == []
 
 
+@pytest.mark.ci
 def test_the_measure_tells_quadratic_from_linear() -> None:
     assert too_slow(lambda text: [end for end in range(len(text)) if text[:end].count("1 1")], repeated("a"))
     assert not too_slow(lambda text: [at for at in range(len(text)) if hash(text[at : at + 9])], repeated("a"))
