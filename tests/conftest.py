@@ -75,8 +75,8 @@ def one_pipeline() -> Iterator[None]:
     installed = cache(lambda name: load(name, exclude=["lemmatizer"]))
 
     def load_once(name: Any, **options: Any) -> Any:
-        actual = spacy.util.is_package(str(name)) or name == default
-        alike = options == {"exclude": ["lemmatizer"]} and actual
+        known = spacy.util.is_package(str(name)) or name == default
+        alike = options == {"exclude": ["lemmatizer"]} and known
         return installed(name) if alike else load(name, **options)
 
     with pytest.MonkeyPatch.context() as patch:

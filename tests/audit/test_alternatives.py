@@ -47,7 +47,6 @@ def window_of(tokenizer: Any, text: str, end: int, context: int) -> list[int]:
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("tokenizer", [BPE, NO_START], ids=["start", "no start"])
 @pytest.mark.parametrize("word", [" a", " é🙂."])
 def test_a_number_is_scored_in_the_window_that_training_sees_it_in(word: str, tokenizer: Any) -> None:

@@ -49,7 +49,6 @@ def scored(checkpoint: Checkpoint, texts: Sequence[str]) -> list[TokenScores]:
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("with_reference", [False, True])
 def test_a_model_that_never_read_them_has_findings_no_more_often_than_the_rate(

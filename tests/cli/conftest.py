@@ -114,25 +114,21 @@ def fixed_manifest(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: 
     return path
 
 
+def make_leaky(folder: Path, corpus: Path, checkpoint_folder: Path, *planting: object) -> Leaky:
+    """The small checkpoint, fine-tuned without protection on the corpus with the canaries that `planting` asks for."""
+    leaky = Leaky(corpus=folder / "planted.txt", manifest=folder / "canaries.json", model=folder / "model")
+    manifest = ["--manifest", leaky.manifest, "-q"]
+    plant = ["plant-canary", corpus, "-o", leaky.corpus, "--tokenizer", checkpoint_folder, *planting]
+    train = ["harden", checkpoint_folder, "--data", leaky.corpus, "-o", leaky.model, "--recipe", "no-dp"]
+    train += ["--epochs", "12", "--learning-rate", "5e-3", "--tier", "low-entity", "--insecure-seed", "3"]
+    for command in (plant, train):
+        assert run([str(part) for part in [*command, *manifest]]) == 0
+    return leaky
+
+
 @pytest.fixture(scope="session")
 def leaky(
     tmp_path_factory: pytest.TempPathFactory, corpus: Path, checkpoint_folder: Path, fixed_manifest: Path
 ) -> Leaky:
     """The canaries drilled into the small checkpoint."""
-    folder = tmp_path_factory.mktemp("leaky")
-    actual = Leaky(corpus=folder / "planted.txt", manifest=folder / "canaries.json", model=folder / "model")
-    plant = [
-        "plant-canary",
-        corpus,
-        "-o",
-        actual.corpus,
-        "--manifest",
-        actual.manifest,
-        "--tokenizer",
-        checkpoint_folder,
-    ]
-    train = ["harden", checkpoint_folder, "--data", actual.corpus, "-o", actual.model, "--recipe", "no-dp"]
-    options = ["--epochs", "12", "--learning-rate", "5e-3", "--tier", "low-entity", "--insecure-seed", "3"]
-    assert run([str(part) for part in [*plant, "--from", fixed_manifest, "-q"]]) == 0
-    assert run([str(part) for part in [*train, *options, "--manifest", actual.manifest, "-q"]]) == 0
-    return actual
+    return make_leaky(tmp_path_factory.mktemp("leaky"), corpus, checkpoint_folder, "--from", fixed_manifest)

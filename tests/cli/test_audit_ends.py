@@ -278,8 +278,8 @@ def test_without_enough_memory_there_is_the_right_verdict_or_none(leaky: Leaky) 
     ("signals", "code"),
     [
         ([signal.SIGINT], 130),
-        pytest.param([signal.SIGINT] * 3, 130, marks=pytest.mark.ci),
-        pytest.param([signal.SIGTERM], -signal.SIGTERM, marks=pytest.mark.ci),
+        ([signal.SIGINT] * 3, 130),
+        ([signal.SIGTERM], -signal.SIGTERM),
     ],
     ids=["interrupted", "interrupted three times", "terminated"],
 )

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from atdp_cli.audit.hypothesis_tests import fisher
-from atdp_cli.cli.app import run
-from tests.cli.conftest import Atdp, Leaky
+from tests.cli.conftest import Atdp, Leaky, make_leaky
 from tests.report.schema import errors
 
 SCHEMA = json.loads(
@@ -25,24 +24,8 @@ def tossed(tmp_path_factory: pytest.TempPathFactory, corpus: Path, checkpoint_fo
 
     The coins are the system's, so their fall, and by how much the model fails, differ from session to session.
     """
-    folder = tmp_path_factory.mktemp("tossed")
-    actual = Leaky(corpus=folder / "planted.txt", manifest=folder / "canaries.json", model=folder / "model")
-    plant = [
-        "plant-canary",
-        corpus,
-        "-o",
-        actual.corpus,
-        "--manifest",
-        actual.manifest,
-        "--tokenizer",
-        checkpoint_folder,
-    ]
-    drawn = ["--in-out", "--count", "30", "--template", "My ID is {digits:4}"]
-    train = ["harden", checkpoint_folder, "--data", actual.corpus, "-o", actual.model, "--recipe", "no-dp"]
-    options = ["--epochs", "12", "--learning-rate", "5e-3", "--tier", "low-entity", "--insecure-seed", "3"]
-    assert run([str(part) for part in [*plant, *drawn, "-q"]]) == 0
-    assert run([str(part) for part in [*train, *options, "--manifest", actual.manifest, "-q"]]) == 0
-    return actual
+    planting = ["--in-out", "--count", "30", "--template", "My ID is {digits:4}"]
+    return make_leaky(tmp_path_factory.mktemp("tossed"), corpus, checkpoint_folder, *planting)
 
 
 def canaries_of(manifest: Path) -> list[dict[str, Any]]:

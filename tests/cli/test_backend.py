@@ -74,7 +74,6 @@ def test_spans_lie_in_the_text_on_the_borders_of_words(name: str, tagger_folder:
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_record_s_spans_do_not_depend_on_its_batch(name: str, tagger_folder: Path) -> None:
     pipeline = with_entities(load_pipeline(), backend(name, tagger_folder))
@@ -187,7 +186,6 @@ def test_the_store_gives_the_same_back_and_knows_the_backend(
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_several_processes_find_the_same(name: str, corpus_file: Path, tagger_folder: Path) -> None:
     corpus_file.write_text("".join(f"{line}\n" for line in lines(200)))

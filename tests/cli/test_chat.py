@@ -111,7 +111,7 @@ def test_packed_canaries_are_scored_behind_an_end_token(atdp: Atdp, chats: Path,
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("recipe", ["atdp", pytest.param("decoys", marks=pytest.mark.ci)])
+@pytest.mark.parametrize("recipe", ["atdp", "decoys"])
 def test_conversations_are_hardened_on(atdp: Atdp, chats: Path, chat_model: Path, tmp_path: Path, recipe: str) -> None:
     run = ("--recipe", recipe, "--epochs", 1, "--insecure-seed", 1, "-q", "--threads", 1, "--json")
     ended = atdp("harden", chat_model, "--data", chats, *FIELD, "-o", tmp_path / "out", *run)

@@ -46,8 +46,8 @@ def token_ids(examples: Sequence[Example]) -> list[list[list[int]]]:
     "decoys",
     [
         ("fitted-decoys", ("--target-epsilon", 3)),
-        pytest.param(("fitted-decoys", ("--decoy-equality", "record")), marks=pytest.mark.ci),
-        pytest.param(("decoys", ()), marks=pytest.mark.ci),
+        ("fitted-decoys", ("--decoy-equality", "record")),
+        ("decoys", ()),
     ],
 )
 def test_with_one_stream_the_copies_are_what_harden_reads(  # noqa: PLR0917 - fixtures

@@ -40,10 +40,7 @@ def plan(ended: Ended) -> Any:
     "options",
     [
         ["redacted+atdp", "--target-epsilon", "3", "--weight", "released", "--set", "redacted.optimizer=sgd"],
-        pytest.param(
-            ["atdp+noise", "--sigma-max", "2.5", "--jitter-seed", "4", "--set", "atdp.jitter=0.7,1.4"],
-            marks=pytest.mark.ci,
-        ),
+        ["atdp+noise", "--sigma-max", "2.5", "--jitter-seed", "4", "--set", "atdp.jitter=0.7,1.4"],
     ],
     ids=lambda options: options[0],
 )

@@ -31,8 +31,6 @@ HAD = {
     "redacted+dp-sgd": set(WORDS),
 }
 
-SLOW = ("base", "no-dp", "noise", "decoys", "redacted+dp-sgd")
-
 
 def prose(html: str) -> str:
     """A page's words without its table heads and captions, which name columns and not what happened."""
@@ -45,10 +43,7 @@ def reported(text: str) -> set[str]:
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize(
-    "recipe", [pytest.param(name, marks=pytest.mark.ci if name in SLOW else ()) for name in HAD], ids=str
-)
+@pytest.mark.parametrize("recipe", HAD)
 def test_a_run_publishes_what_it_had_and_nothing_else(
     atdp: Atdp, harden: Harden, checkpoint_folder: Path, tmp_path: Path, recipe: str
 ) -> None:

@@ -121,7 +121,6 @@ def poisoned(step: int) -> Iterator[None]:
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("recipe", "spent"), [("dp-sgd", 7), ("no-dp", 0), ("noise", 0)])
 @pytest.mark.parametrize("step", [2, 4, 6])
 def test_a_parameter_that_is_no_number_after_some_step_is_in_no_state_and_no_model(
@@ -158,7 +157,6 @@ def test_jumps_of_the_clock_neither_save_states_nor_lengthen_a_run(
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(2)
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel answers a read of /proc/self/mem with EIO")
 @pytest.mark.parametrize("name", ["run.json", "journal.jsonl", "state.json", "tensors-000.safetensors"])
 def test_a_file_whose_reading_fails_is_refused_or_the_state_before_it_is_taken(place: Place, name: str) -> None:

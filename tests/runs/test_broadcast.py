@@ -103,7 +103,7 @@ def test_two_processes_write_the_model_of_one(
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("size_after", [1, pytest.param(3, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("size_after", [1, 3])
 def test_a_dead_process_ends_the_run_with_one_message_and_others_go_on(
     started: Started, line: list[object], tmp_path: Path, size_after: int
 ) -> None:

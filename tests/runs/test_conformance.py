@@ -258,7 +258,6 @@ def test_a_release_that_is_not_what_was_paid_for_ends_the_run(place: Place, monk
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("recipe", ["atdp", "fitted-decoys+dp-sgd", "dp-sgd+noise", "released weight"])
 def test_a_sound_run_says_what_it_used(place: Place, recipe: str) -> None:
     """By the law of what it drew, and not only by its journal."""
@@ -294,7 +293,6 @@ def test_an_interrupted_run_is_verified_in_all_its_sessions(place: Place) -> Non
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("lost", [0, 40])
 def test_a_line_of_a_killed_session_may_lack_its_use_and_its_end(place: Place, lost: int) -> None:
     """What SIGKILL leaves: a line of the journal that nothing used, and a line of the trace that is cut off."""

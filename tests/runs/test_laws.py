@@ -21,7 +21,6 @@ def test_figures_of_sound_noise_are_uniform(coordinates: int) -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("draws", [10**4, 10**8])
 def test_figures_of_a_sound_sample_are_never_smaller_than_uniform(draws: int) -> None:
     drawn = np.random.default_rng(draws).binomial(draws, 0.1, RUNS)

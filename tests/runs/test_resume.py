@@ -57,7 +57,6 @@ def test_without_noise_a_run_that_is_broken_up_is_the_uninterrupted_one(place: P
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("recipe", ["atdp", "no-dp+dp-sgd", "dp-sgd+noise"])
 def test_with_noise_a_clean_stop_costs_nothing_and_noise_and_sample_are_new(place: Place, recipe: str) -> None:
     whole = finished(place.request(recipe, out="whole"))
@@ -182,7 +181,6 @@ def epsilon(hardened: HardenResult) -> float:
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("option", ["target_epsilon", "max_epsilon"])
 @pytest.mark.parametrize("lost", [1, 2])
 def test_a_run_ends_before_the_step_that_would_pass_its_epsilon(place: Place, option: str, lost: int) -> None:
@@ -209,7 +207,6 @@ def test_a_run_ends_before_the_step_that_would_pass_its_epsilon(place: Place, op
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("lost", [1, 2])
 def test_a_stage_without_noise_still_to_come_does_not_loosen_the_target(place: Place, lost: int) -> None:
     """With it the target is the selective ε, of replacing a record; before it the ledger has that of removing one."""

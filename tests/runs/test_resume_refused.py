@@ -18,7 +18,6 @@ from tests.small import write_checkpoint
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -85,7 +84,6 @@ def test_another_checkpoint_is_refused(place: Place, tmp_path: Path, lines: Sequ
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("changed", ["start", "reference"])
 @pytest.mark.parametrize(
     ("file", "more"),

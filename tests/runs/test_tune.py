@@ -149,7 +149,6 @@ def neighbour(place: Place, folder: Path, *, uncounted: bool) -> dict[str, Any]:
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("name", "equality"), [("decoys", None), ("decoys", "record"), ("fitted-decoys", None)])
 def test_no_flagged_value_has_a_say_in_what_is_chosen(
     place: Place, tmp_path: Path, name: str, equality: DecoyEquality | None

@@ -92,7 +92,6 @@ def dying(work: Callable[[], object], call: int) -> int:
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("replaces", [False, True])
 def test_dead_at_every_change_and_published_all_the_same(tmp_path: Path, replaces: bool) -> None:
     """At each moment OUT is the old model, whole, or the new one, whole, or not there."""

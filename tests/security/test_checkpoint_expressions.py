@@ -67,7 +67,6 @@ def folder(tmp_path: Path, checkpoint_folder: Path) -> Path:
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", SLOW_PARTS)
 def test_a_slow_pattern_of_a_tokenizer_is_refused(name: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with_parts(folder, **SLOW_PARTS[name])
@@ -158,7 +157,6 @@ SLOW_NAMES: dict[str, Json] = {
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(12)
 @pytest.mark.parametrize("name", SLOW_NAMES)
 def test_a_slow_pattern_of_an_adapter_is_refused(name: str, adapter_folder: Path, tmp_path: Path) -> None:
     place = shutil.copytree(adapter_folder, tmp_path / "place")

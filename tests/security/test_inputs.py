@@ -353,7 +353,6 @@ PACKED: dict[str, tuple[str, Callable[[], bytes]]] = {
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", PACKED)
 def test_what_unpacks_without_end_is_refused(name: str, tmp_path: Path) -> None:
     suffix, packed = PACKED[name]

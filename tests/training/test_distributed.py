@@ -67,9 +67,7 @@ SOME = [("private", "tied", False), ("rare", "tied", False), ("private", "untied
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize(
-    ("size", "runs"), [(2, SOME), *(pytest.param(size, [*WHOLE, *PARTED], marks=pytest.mark.ci) for size in (2, 4))]
-)
+@pytest.mark.parametrize(("size", "runs"), [(2, SOME), *((size, [*WHOLE, *PARTED]) for size in (2, 4))])
 def test_several_processes_leave_the_weights_of_one(
     tmp_path: Path, size: int, runs: list[tuple[str, str, bool]]
 ) -> None:

@@ -218,7 +218,6 @@ def test_a_good_command_has_memory_enough(place: Path, files: Path) -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(8)
 @pytest.mark.parametrize("case", LARGE, ids=lambda case: case.name)
 def test_what_would_fill_the_memory_is_refused(case: Case, place: Path, files: Path) -> None:
     check(case, place, files, names_and_sizes)

@@ -37,8 +37,7 @@ def test_a_process_that_ends_is_an_error_and_no_hang(pipeline: Any) -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("recognisers", [RECOGNISERS, pytest.param((names_maria,), marks=pytest.mark.ci)])
+@pytest.mark.parametrize("recognisers", [RECOGNISERS, (names_maria,)])
 def test_processes_that_start_afresh_give_the_same(
     pipeline: Any, recognisers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,7 +60,6 @@ def test_in_fp64_casts_to_fewer_bits_are_none() -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("architecture", shortened(ISSUE))
 def test_a_fault_in_any_rule_for_any_parameter_is_refused(
