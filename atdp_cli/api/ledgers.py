@@ -81,12 +81,12 @@ def report(
 
     path = Path(folder)
     with scratch() as place:
-        report = (
+        privacy_report = (
             read_report(path) if audit is None else attach_audits(path, _document(place.folder / "audit.json", audit))
         )
         if map is not None:
             attach_maps(path, read_maps(_document(place.folder / "map.json", map)))
-        return report
+        return privacy_report
 
 
 def _document(path: Path, document: "PathLike | BaseModel") -> Path:

@@ -169,7 +169,7 @@ def run_detector(
     """
 
     def lookup(record: Record) -> Finding | None:
-        finding = None if findings is None else findings.get(record.text)
+        finding = (findings or {}).get(record.text)
         return None if finding is None else replace(finding, record=record)
 
     allow = [term for file in detector.allow for term in read_terms(file)]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +42,14 @@ class LoadedModel:
     Attributes:
         reference: The public model that some stages read, or that canaries are compared with; frozen, in eval mode.
         pipeline: What the detector reads with; None where spans come from a file and nothing else is to be read.
-        findings: What the pipeline found already, by the text of the record.
+        findings: What the pipeline found already, by the text of the record; None for nothing.
     """
 
     checkpoint: Checkpoint
     engine: SelectedEngine
     reference: PreTrainedModel | None = None
     pipeline: Any = None
-    findings: Mapping[str, Finding] = field(default_factory=dict)
+    findings: Mapping[str, Finding] | None = None
 
 
 def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
