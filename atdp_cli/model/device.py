@@ -10,6 +10,9 @@ ONE_THREAD_BELOW = 10_000_000
 
 MOST_THREADS = 1024
 
+GPU_BLOCK = 1 << 24
+"""Numbers that a GPU handles at a time: starting an operation there takes as long as a million numbers."""
+
 DEVICES = ("auto", "cpu", "cuda")
 """Without Apple's GPUs, which lack the double precision of norms and noise."""
 
@@ -28,6 +31,11 @@ def find_device(name: str) -> torch.device:
     if name == "cuda" and not cuda:
         raise UsageError("torch sees no GPU here.", "Leave --device out.")
     return torch.device(name)
+
+
+def block_size(device: torch.device, in_cache: int) -> int:
+    """How many numbers to handle at a time: on a CPU those that its cache holds, elsewhere at least `GPU_BLOCK`."""
+    return in_cache if device.type == "cpu" else max(in_cache, GPU_BLOCK)
 
 
 def training_threads(parameters: int) -> int | None:

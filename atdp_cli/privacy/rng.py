@@ -33,7 +33,11 @@ class KeyStream:
     def uniforms(self, count: int) -> Floats:
         """`count` draws on (0, 1], 53 bits each, shape [count]; 1 is what the largest rounds to."""
         # The half step keeps 0 out, where the logarithm of Box-Muller has its pole.
-        return ((self.words(count) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        return (self.integers(count).astype(np.float64) + 0.5) * 2.0**-53
+
+    def integers(self, count: int) -> npt.NDArray[np.int64]:
+        """`count` draws of 53 bits, shape [count], of which `uniforms` are made."""
+        return (self.words(count) >> np.uint64(11)).view(np.int64)
 
     def words(self, count: int) -> npt.NDArray[np.uint64]:
         """`count` draws of 64 bits, shape [count]."""

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 
 import torch
 
+from atdp_cli.model.device import block_size
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.privacy.trace import Noised
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 
 BLOCK = 1 << 15
-"""Normals drawn at a time: a block fits in the processor's cache, which makes drawing seven times as fast."""
+"""Normals drawn at a time on a CPU, whose cache holds them, which makes drawing seven times as fast."""
+
+COPIED_AT_ONCE = 1 << 17
+"""Draws of the key stream that are copied to another device at a time: what the processor's cache holds."""
 
 
 def normals(stream: KeyStream, count: int, device: torch.device | None = None) -> torch.Tensor:
@@ -21,10 +25,20 @@ def normals(stream: KeyStream, count: int, device: torch.device | None = None) -
     floating-point Gaussians' rounding (Mironov 2012) is not solved here.
     """
     pairs = _uniforms_for(count) // 2
-    uniforms = torch.from_numpy(stream.uniforms(2 * pairs)).to(device)
+    uniforms = _uniforms(stream, 2 * pairs, device)
     radius = uniforms[:pairs].log_().mul_(-2).sqrt_()
     angle = uniforms[pairs:].mul_(2 * math.pi)
     return torch.cat((torch.cos(angle).mul_(radius), angle.sin_().mul_(radius)))[:count]
+
+
+def _uniforms(stream: KeyStream, count: int, device: torch.device | None) -> torch.Tensor:
+    """The next uniforms of the stream, fp64, shape [count]: the same numbers on every device."""
+    if device is None or device.type == "cpu":
+        return torch.from_numpy(stream.uniforms(count))
+    integers = torch.empty(count, dtype=torch.int64, device=device)
+    for part in torch.split(integers, COPIED_AT_ONCE):
+        part.copy_(torch.from_numpy(stream.integers(len(part))))
+    return integers.double().add_(0.5).mul_(2.0**-53)
 
 
 def _uniforms_for(count: int) -> int:
@@ -76,7 +90,7 @@ def add_noise(
     coordinate's noise once, as with one process. What was added is measured: the sum after less the sum before.
     """
     start, drawn_in = stream.position, set[torch.dtype]()
-    blocks = [block for part in gradient_sum for block in torch.split(part.view(-1), BLOCK)]
+    blocks = [block for part in gradient_sum for block in torch.split(part.view(-1), block_size(part.device, BLOCK))]
     coordinates, squares = 0, []
     for index, block in enumerate(blocks):
         if index % ranks.size == ranks.rank:

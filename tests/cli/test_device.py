@@ -1,5 +1,7 @@
 """Audits on a GPU find what they find on the processor."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -25,6 +27,16 @@ def test_a_map_has_the_same_places(atdp: Atdp, arguments: tuple[object, ...]) ->
     here, there = (atdp(*arguments, "--device", name, "--json") for name in ("cpu", "cuda"))
     [one], [other] = here.json["models"], there.json["models"]
     assert [place["record"] for place in one["places"]] == [place["record"] for place in other["places"]]
+
+
+@without_gpu
+def test_nothing_is_hardened_on_a_gpu_that_is_not_there(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
+) -> None:
+    ended = atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "out", "--device", "cuda", "-q")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "atdp: torch sees no GPU here. Leave --device out.\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 @without_gpu

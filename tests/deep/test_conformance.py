@@ -103,15 +103,15 @@ MUTATIONS = (
     Mutation(
         name="noise on half of the coordinates",
         file=NOISE,
-        old="torch.split(part.view(-1), BLOCK)]",
-        new="torch.split(part.view(-1)[::2], BLOCK)]",
+        old="torch.split(part.view(-1), block_size(part.device, BLOCK))]",
+        new="torch.split(part.view(-1)[::2], block_size(part.device, BLOCK))]",
         said="the number of coordinates with noise was",
     ),
     Mutation(
         name="one noise for all blocks and steps",
         file=NOISE,
-        old="stream.uniforms(2 * pairs)",
-        new="KeyStream(bytes(32)).uniforms(2 * pairs)",
+        old="_uniforms(stream, 2 * pairs, device)",
+        new="_uniforms(KeyStream(bytes(32)), 2 * pairs, device)",
         said="the draws of the noise's stream was 0",
     ),
     Mutation(

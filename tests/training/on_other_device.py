@@ -5,14 +5,20 @@ process computes its first gradient, and torch cannot forget it, so `test_device
 own.
 """
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from atdp_cli.jobs.harden import model as harden_model
 from atdp_cli.model.checkpoint import load_checkpoint, save_checkpoint
+from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.training import loop, noise
+from atdp_cli.training.clipping import bookkeeping
+from atdp_cli.training.clipping.batch_effect import random_record
+from atdp_cli.training.noise import COPIED_AT_ONCE, normals
 from tests.otherdevice import DeviceTensor, counted, register
 from tests.runs.conftest import place
 from tests.runs.resumption import Place, broken_up, equal, finished, weights
@@ -41,6 +47,30 @@ def settings(place: Place, recipe: str) -> dict[str, Any]:
             parameter.mul_(0.9)
     save_checkpoint(base.model, base.tokenizer, place.folder / "base", dtype="float32")
     return {"reference": place.folder / "base"}
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, COPIED_AT_ONCE + 3])
+def test_normals_elsewhere_are_those_of_the_cpu(count: int) -> None:
+    here = normals(insecure_stream(1, "test"), count)
+    there = normals(insecure_stream(1, "test"), count, DEVICE)
+    assert there.device == DEVICE
+    assert torch.equal(there.cpu(), here)
+
+
+@pytest.mark.parametrize("formed_bytes", [1, bookkeeping.FORMED_BYTES])
+def test_a_clipped_sum_elsewhere_is_that_of_the_cpu(
+    checkpoint_folder: Path, monkeypatch: pytest.MonkeyPatch, formed_bytes: int
+) -> None:
+    monkeypatch.setattr(bookkeeping, "FORMED_BYTES", formed_bytes)
+    model, draw = load_checkpoint(checkpoint_folder).model, np.random.default_rng(0)
+    lengths = [[5], [5], [5], [9, 4], [30], [30], [30], [30], [30]]
+    records = [random_record(model, draw, shape, weighted=row != 1) for row, shape in enumerate(lengths)]
+    clip_norm = float(np.median(bookkeeping.clipped_sum(model, records, 1.0, tokens=512, positions=True).norms))
+    here = bookkeeping.clipped_sum(model, records, clip_norm, tokens=512, positions=True)
+    there = bookkeeping.clipped_sum(model.to(DEVICE), records, clip_norm, tokens=512, positions=True)
+    assert there.norms.tolist() == pytest.approx(here.norms.tolist(), rel=1e-5)
+    for ours, theirs in zip(here.gradient, there.gradient, strict=True):
+        assert torch.allclose(theirs.cpu(), ours, rtol=1e-4, atol=1e-6 * clip_norm)
 
 
 @pytest.mark.parametrize("engine", ["bookkeeping", "loop"])

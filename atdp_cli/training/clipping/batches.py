@@ -21,6 +21,8 @@ MOST_PADDING = 0.25
 
 LOGIT_BYTES = 256 * 2**20
 MAX_TOKENS = 4096
+GPU_BATCH = 4
+"""How many times as many tokens a GPU computes at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -50,9 +52,10 @@ class PhysicalBatch(Batch):
 
 
 def default_tokens(model: PreTrainedModel) -> int:
-    """The tokens whose fp32 logits take 256 MiB, at most 4,096."""
+    """The tokens whose fp32 logits take 256 MiB, at most 4,096; four times as many on a GPU."""
     vocabulary = model.get_input_embeddings().weight.shape[0]
-    return int(min(MAX_TOKENS, max(1, LOGIT_BYTES // (4 * vocabulary))))
+    tokens = int(min(MAX_TOKENS, max(1, LOGIT_BYTES // (4 * vocabulary))))
+    return tokens if model.device.type == "cpu" else GPU_BATCH * tokens
 
 
 class Shape(NamedTuple):

@@ -23,11 +23,12 @@ from atdp_cli.training.clipping.engine import (
     zeros_of,
 )
 from atdp_cli.training.clipping.ghost_norm import (
+    Use,
     add_weighted,
-    instantiate_gradient,
+    formed_norms,
+    instantiate_gradients,
     magnitudes,
     must_instantiate,
-    squared_norm,
     squared_norms,
 )
 from atdp_cli.training.clipping.hooks import Uses, capture
@@ -37,7 +38,10 @@ from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.objective import Example
 
 FORMED_AT_ONCE = 2
-"""Records whose formed gradients are held until they are added: adding two at a time takes half as long."""
+"""Records whose formed gradients are held until they are added: on a CPU two at a time take half as long."""
+
+FORMED_BYTES = 4 * 2**30
+"""Of formed gradients that are held on a GPU, which waits for the CPU each time that they are added."""
 
 
 def clipped_sum(
@@ -66,7 +70,7 @@ def clipped_sum(
     total: dict[torch.Tensor, torch.Tensor] = dict(zip(parameters, zeros_of(model), strict=True))
     norms = torch.zeros(len(records), dtype=torch.float64)
     layers = trained_layers(model)
-    buffers: dict[torch.Tensor, list[torch.Tensor]] = {}
+    buffers: dict[torch.Tensor, torch.Tensor] = {}
     batches = list(split(records, tokens, context_length(model)))
     rounds = all_reduce_max(ranks, len(batches)) if ranks.sharded else len(batches)
     for batch in batches:
@@ -82,45 +86,84 @@ def _clip(
     batch: PhysicalBatch,
     clip_norm: float,
     total: Mapping[torch.Tensor, torch.Tensor],
-    buffers: dict[torch.Tensor, list[torch.Tensor]],
+    buffers: dict[torch.Tensor, torch.Tensor],
 ) -> torch.Tensor:
     """Add the batch's clipped gradients to `total` and return its records' norms."""
     count = len(batch.records)
-    ghosts = {parameter: squared_norms(used).cpu() for parameter, used in uses.items() if not must_instantiate(used)}
+    unformed = [parameter for parameter, used in uses.items() if not must_instantiate(used)]
+    ghosts = _on_cpu({parameter: squared_norms(uses[parameter]) for parameter in unformed})
     limit = _total(ghosts, count).sqrt() * (MAX_CANCELLATION / math.sqrt(max(1, len(ghosts))))
     # Gradients whose terms nearly cancel are formed, so that the norm is that of the very numbers that are added up.
-    cancelling = {parameter: magnitudes(uses[parameter]).cpu() > limit for parameter in ghosts}
+    sizes = _on_cpu({parameter: magnitudes(uses[parameter]) for parameter in unformed})
+    cancelling = {parameter: size > limit for parameter, size in sizes.items()}
     squares = sum((ghosts[parameter].where(~cancelling[parameter], 0.0) for parameter in ghosts), _total({}, count))
+    formed = {parameter: cancelling.get(parameter, torch.ones(count)).nonzero()[:, 0].tolist() for parameter in uses}
     factors = torch.zeros_like(squares)
-    pending: dict[torch.Tensor, list[tuple[torch.Tensor, int]]] = {}
-    for row in range(count):
-        formed = [parameter for parameter in uses if parameter not in ghosts or cancelling[parameter][row]]
-        for parameter in formed:
-            buffer = _buffer(buffers, parameter, row % FORMED_AT_ONCE)
-            instantiate_gradient(uses[parameter], row, buffer)
-            squares[row] += squared_norm(buffer)
-            pending.setdefault(parameter, []).append((buffer, row))
-        norm = math.sqrt(float(squares[row]))
-        factors[row] = clip_factor(norm, clip_norm) if math.isfinite(norm) else 0.0
-        if (row + 1) % FORMED_AT_ONCE == 0 or row + 1 == count:
-            for parameter, waiting in pending.items():
-                scaled = [(buffer, float(factors[owner])) for buffer, owner in waiting if factors[owner] > 0]
-                if scaled:
-                    add_scaled(total[parameter], *scaled)
-            pending.clear()
+    at_once = _formed_at_once(total)
+    for first in range(0, count, at_once):
+        last = min(first + at_once, count)
+        gradients = {
+            parameter: (rows, _form(uses[parameter], rows, parameter, buffers))
+            for parameter, every in formed.items()
+            if (rows := [row for row in every if first <= row < last])
+        }
+        squares[first:last] = _with_formed(squares[first:last], first, gradients)
+        for row in range(first, last):
+            norm = math.sqrt(float(squares[row]))
+            factors[row] = clip_factor(norm, clip_norm) if math.isfinite(norm) else 0.0
+        for parameter, (rows, each) in gradients.items():
+            pairs = zip(each, factors[rows].tolist(), strict=True)
+            if scaled := [(gradient, factor) for gradient, factor in pairs if factor > 0]:
+                add_scaled(total[parameter], *scaled)
     for parameter in ghosts:
         kept = factors.where(~cancelling[parameter], 0.0)
         add_weighted(uses[parameter], kept.to(total[parameter].device), total[parameter])
     return squares.sqrt()
 
 
-def _buffer(buffers: dict[torch.Tensor, list[torch.Tensor]], parameter: torch.Tensor, place: int) -> torch.Tensor:
-    """A tensor for a record's gradient of the parameter, the same for each `place`."""
-    held = buffers.setdefault(parameter, [])
-    while len(held) <= place:
+def _formed_at_once(total: Mapping[torch.Tensor, torch.Tensor]) -> int:
+    """How many records' gradients are formed before they are added."""
+    if all(part.device.type == "cpu" for part in total.values()):
+        return FORMED_AT_ONCE
+    return max(FORMED_AT_ONCE, FORMED_BYTES // (4 * sum(part.numel() for part in total.values())))
+
+
+def _form(
+    used: Sequence[Use], rows: Sequence[int], parameter: torch.Tensor, buffers: dict[torch.Tensor, torch.Tensor]
+) -> torch.Tensor:
+    """These records' gradients of a parameter, in a buffer that the next ones overwrite."""
+    buffer = buffers.get(parameter)
+    if buffer is None or len(buffer) < len(rows):
         dtype = torch.promote_types(parameter.dtype, torch.float32)
-        held.append(torch.empty(parameter.shape, dtype=dtype, device=parameter.device))
-    return held[place]
+        buffer = torch.empty((len(rows), *parameter.shape), dtype=dtype, device=parameter.device)
+        buffers[parameter] = buffer
+    instantiate_gradients(used, rows, buffer[: len(rows)])
+    return buffer[: len(rows)]
+
+
+def _with_formed(
+    squares: torch.Tensor, first: int, gradients: Mapping[torch.Tensor, tuple[Sequence[int], torch.Tensor]]
+) -> torch.Tensor:
+    """The squared norms of some records, those of their formed gradients added.
+
+    Args:
+        squares: Of the parameters whose gradients were not formed, fp64, shape [records].
+        first: The row of the first of these records.
+        gradients: Of each other parameter: the rows of some of these records, and their gradients.
+    """
+    if not gradients:
+        return squares
+    sums = squares.to(next(iter(gradients)).device, copy=True)
+    for rows, formed in gradients.values():
+        places = slice(None) if len(rows) == len(squares) else [row - first for row in rows]
+        sums[places] += formed_norms(formed)
+    return sums.cpu()
+
+
+def _on_cpu(values: Mapping[torch.Tensor, torch.Tensor]) -> dict[torch.Tensor, torch.Tensor]:
+    """Each parameter's numbers, one for each record, in one transfer."""
+    together = torch.stack(list(values.values())).cpu() if values else ()
+    return dict(zip(values, together, strict=True))
 
 
 def _total(squares: Mapping[torch.Tensor, torch.Tensor], records: int) -> torch.Tensor:

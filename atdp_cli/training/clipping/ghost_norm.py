@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 
 import torch
 
+from atdp_cli.model.device import block_size
 from atdp_cli.training.clipping.engine import MAX_TERMS
 
 
@@ -100,7 +101,7 @@ def squared_norms(uses: Sequence[Use]) -> torch.Tensor:
         case None:
             raise ValueError("these uses of a parameter need each record's gradient")
     [linear] = _only(LinearUse, uses)
-    squares = torch.stack([_gram(left, right) for left, right in zip(linear.left, linear.right, strict=True)])
+    squares = _grams(linear.left, linear.right)
     for embedding in embeddings:
         squares += _row_norms([embedding])
         for record in range(len(squares)):
@@ -126,9 +127,18 @@ def _only(use_type: type[UseType], uses: Sequence[Use]) -> list[UseType]:
     return [use for use in uses if isinstance(use, use_type)]
 
 
+def _grams(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Of each record, shape [R]. A CPU's cache holds one record; a GPU is idle unless many are computed together."""
+    if left.device.type == "cpu":
+        return torch.stack([_gram(*record) for record in zip(left, right, strict=True)])
+    count = max(1, block_size(left.device, 1) // (left[0].numel() + right[0].numel()))
+    parts = zip(torch.split(left, count), torch.split(right, count), strict=True)
+    return torch.cat([_gram(*records) for records in parts])
+
+
 def _gram(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     left, right = left.double(), right.double()
-    return ((left @ left.T) * (right @ right.T)).sum()
+    return ((left @ left.mT) * (right @ right.mT)).sum((-2, -1))
 
 
 def _tied(linear: LinearUse, embedding: EmbeddingUse, record: int) -> torch.Tensor:
@@ -178,35 +188,69 @@ def _lengths(values: torch.Tensor) -> torch.Tensor:
     return lengths.double()
 
 
-def instantiate_gradient(uses: Sequence[Use], record: int, out: torch.Tensor) -> None:
-    """Write one record's gradient of the parameter into `out`."""
-    linear = _only(LinearUse, uses)
-    if linear:
-        torch.mm(linear[0].left[record].T.to(out.dtype), linear[0].right[record].to(out.dtype), out=out)
+def instantiate_gradients(uses: Sequence[Use], records: Sequence[int], out: torch.Tensor) -> None:
+    """Write the gradients of the parameter of these records into `out`.
+
+    Args:
+        out: Shape [len(records), *parameter], contiguous.
+    """
+    if out.device.type == "cpu":
+        for record, gradient in zip(records, out, strict=True):
+            _instantiate(uses, slice(record, record + 1), gradient[None])
+    elif records[-1] - records[0] == len(records) - 1:
+        _instantiate(uses, slice(records[0], records[-1] + 1), out)
     else:
+        for index, record in enumerate(records):
+            _instantiate(uses, slice(record, record + 1), out[index : index + 1])
+
+
+def _instantiate(uses: Sequence[Use], records: slice, out: torch.Tensor) -> None:
+    linear = _only(LinearUse, uses)
+    if not linear:
         out.zero_()
-    for use in linear[1:]:
-        out.addmm_(use.left[record].T.to(out.dtype), use.right[record].to(out.dtype))
+    for use in linear:
+        left, right = use.left[records].mT.to(out.dtype), use.right[records].to(out.dtype)
+        kept = 0 if use is linear[0] else 1
+        if len(out) == 1:
+            out[0].addmm_(left[0], right[0], beta=kept)
+        else:
+            out.baddbmm_(left, right, beta=kept)
     for other in uses:
         if isinstance(other, EmbeddingUse):
-            _add_rows(out, other.rows[record], other.vectors[record], transposed=other.transposed)
+            for rows, vectors, gradient in zip(other.rows[records], other.vectors[records], out, strict=True):
+                _add_rows(gradient, rows, vectors, transposed=other.transposed)
         elif isinstance(other, InstantiatedUse):
-            out.add_(other.gradient[record])
+            out.add_(other.gradient[records])
 
 
-def squared_norm(gradient: torch.Tensor) -> float:
-    """The squared L2 norm of a contiguous tensor: short fp32 sums of squares, added up in fp64.
+def formed_norms(gradients: torch.Tensor) -> torch.Tensor:
+    """The squared L2 norm of each gradient.
 
-    A sum over everything in fp32 would lose digits with the size of the tensor; in fp64 it takes ten times as
+    Args:
+        gradients: Shape [records, *parameter], contiguous.
+
+    Returns:
+        fp64, shape [records].
+    """
+    flat = gradients.view(len(gradients), gradients[0].numel())
+    if flat.device.type != "cpu":
+        norms: torch.Tensor = torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64)
+        return norms.square()
+    return torch.stack([_squared_norm(gradient) for gradient in flat])
+
+
+def _squared_norm(gradient: torch.Tensor) -> torch.Tensor:
+    """Short fp32 sums of squares, added up in fp64.
+
+    A sum over everything in fp32 would lose digits with the size of the tensor; in fp64 it takes a CPU ten times as
     long. What overflows fp32 is computed again in fp64.
     """
-    flat = gradient.reshape(-1)
     if gradient.dtype == torch.float64:
-        return float(flat.dot(flat))
-    body = len(flat) - len(flat) % SUMMED_IN_FP32
-    parts = torch.linalg.vector_norm(flat[:body].view(-1, SUMMED_IN_FP32), dim=1).double()
-    square = float(parts.dot(parts)) + float(flat[body:].double().square().sum())
-    return square if square < float("inf") else float(flat.double().square().sum())
+        return gradient.square().sum()
+    body = len(gradient) - len(gradient) % SUMMED_IN_FP32
+    parts = torch.linalg.vector_norm(gradient[:body].view(-1, SUMMED_IN_FP32), dim=1).double()
+    square = parts.dot(parts) + gradient[body:].double().square().sum()
+    return square if float(square) < torch.inf else gradient.double().square().sum()
 
 
 SUMMED_IN_FP32 = 256
@@ -236,13 +280,13 @@ def add_weighted(uses: Sequence[Use], factors: torch.Tensor, total: torch.Tensor
 def _add_product(total: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> None:
     """total += Σ_{r,t} left[r, t] ⊗ right[r, t], some rows at a time: `left` may be as large as the logits."""
     left, right = left.flatten(0, 1), right.flatten(0, 1)
-    count = max(1, CONVERTED_AT_ONCE // max(1, len(left)))
+    count = max(1, block_size(total.device, CONVERTED_AT_ONCE) // max(1, len(left)))
     for part, columns in zip(torch.split(total, count), torch.split(left, count, dim=1), strict=True):
         part.addmm_(columns.to(total.dtype).T, right)
 
 
 CONVERTED_AT_ONCE = 1 << 20
-"""Numbers that are converted to fp64 at a time."""
+"""Numbers that are converted to fp64 at a time on a CPU."""
 
 
 def _add_rows(table: torch.Tensor, rows: torch.Tensor, vectors: torch.Tensor, *, transposed: bool) -> None:

@@ -143,11 +143,6 @@ CASES = (
         "--manifest canaries.json --reference BASE.",
     ),
     Case(
-        name="device that is not there",
-        command=(*HARDEN, "--device", "cuda", "-q"),
-        said="torch sees no GPU here. Leave --device out.",
-    ),
-    Case(
         name="device unknown",
         command=(*HARDEN, "--device", "abacus"),
         said="Invalid value for '--device': 'abacus' is not one of 'auto', 'cpu', 'cuda'. See atdp harden --help.",
