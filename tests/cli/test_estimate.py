@@ -14,6 +14,12 @@ from atdp_cli.cli.terminal.estimate import FIRST_STEPS, StageEstimate, Usage, ti
 RUNS = 2000
 
 
+@pytest.fixture
+def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests of this process may have left something on a GPU."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+
 def reads(seconds: Iterable[float], waiting: float = 0.0, faults: int = 0) -> Iterator[Usage]:
     """What the process has used after each step."""
     total, steps = 0.0, 0
@@ -39,6 +45,7 @@ def test_the_time_that_is_left_is_in_the_range_nineteen_times_in_twenty(left: in
     assert abs(inside - 0.95) < 3 * np.sqrt(0.95 * 0.05 / RUNS)
 
 
+@pytest.mark.usefixtures("without_gpu")
 def test_it_is_said_once_and_where_it_is_worth_it() -> None:
     assert said(StageEstimate(iter(reads([3.0] * 50)).__next__), 51) == [
         f"About 2.0 min left by its first 10 steps. Limit: the processor, {torch.get_num_threads()} thread (--threads)."
@@ -62,6 +69,7 @@ def test_a_range_where_steps_differ() -> None:
         (0.35, 3, "memory, parts of which are read from disk (swap)"),
     ],
 )
+@pytest.mark.usefixtures("without_gpu")
 def test_what_limits_it(waiting: float, faults: int, limit: str) -> None:
     [text] = said(StageEstimate(iter(reads([3.0] * 50, waiting, faults)).__next__), 51)
     assert f"Limit: {limit}" in text

@@ -120,6 +120,18 @@ def split(sample: Sequence[Example], tokens: int, longest: int) -> Iterator[Phys
             yield collate(sample, rows[first : first + count], shape)
 
 
+def must_run_alone(batches: Sequence[PhysicalBatch], norms: torch.Tensor) -> bool:
+    """Whether a record's gradient is not finite and was computed beside others, which some kernels spoil as well.
+
+    T5's in bf16 did, on a CPU with matrix instructions: the neighbours' gradients became NaN and added nothing, so one
+    record changed what another added.
+
+    Args:
+        norms: Of all records of the sample, shape [records].
+    """
+    return any(len(batch.records) > 1 and not bool(norms[list(batch.records)].isfinite().all()) for batch in batches)
+
+
 def split_by_length(sample: Sequence[Example], tokens: int) -> Iterator[PhysicalBatch]:
     """Cut a sample into batches of records of similar length, each of at most `tokens` tokens or of one record.
 

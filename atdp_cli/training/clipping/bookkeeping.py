@@ -13,7 +13,7 @@ import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.model.checkpoint import context_length
-from atdp_cli.training.clipping.batches import PhysicalBatch, idle, split
+from atdp_cli.training.clipping.batches import PhysicalBatch, idle, must_run_alone, split
 from atdp_cli.training.clipping.engine import (
     MAX_CANCELLATION,
     ClippedSum,
@@ -78,6 +78,9 @@ def clipped_sum(
         norms[list(batch.records)] = _clip(uses, batch, clip_norm, total, buffers)
     for _ in range(rounds - len(batches)):
         capture(model, layers, idle(model), positions=positions)
+    again = must_run_alone(batches, norms)
+    if all_reduce_max(ranks, int(again)) if ranks.sharded else again:
+        return clipped_sum(model, records, clip_norm, tokens=1, positions=positions, ranks=ranks)
     return ClippedSum(tuple(total[parameter] for parameter in parameters), norms, engine="bookkeeping")
 
 

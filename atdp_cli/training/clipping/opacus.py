@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from atdp_cli.model.checkpoint import context_length
 from atdp_cli.model.forward import logits_of
-from atdp_cli.training.clipping.batches import PhysicalBatch, split
+from atdp_cli.training.clipping.batches import PhysicalBatch, must_run_alone, split
 from atdp_cli.training.clipping.engine import ClippedSum, add_scaled, clip_factors, trainable, zeros_of
 from atdp_cli.training.clipping.forward import loss_gradient
 from atdp_cli.training.clipping.layer_rules import UnknownLayerError
@@ -31,7 +31,8 @@ def clipped_sum(
     parameters = trainable(model)
     total = zeros_of(model)
     norms = torch.zeros(len(records), dtype=torch.float64)
-    for batch in split(records, tokens, context_length(model)):
+    batches = list(split(records, tokens, context_length(model)))
+    for batch in batches:
         gradients = _record_gradients(model, parameters, batch, positions=positions)
         squares = torch.stack([_squared_norms(gradient) for gradient in gradients]).sum(0)
         norms[list(batch.records)] = squares.sqrt().cpu()
@@ -40,6 +41,8 @@ def clipped_sum(
             kept = [(added, factor) for added, factor in zip(gradient, factors, strict=True) if factor]
             if kept:
                 add_scaled(part, *kept)
+    if must_run_alone(batches, norms):
+        return clipped_sum(model, records, clip_norm, tokens=1, positions=positions)
     return ClippedSum(total, norms, engine="opacus")
 
 

@@ -18,10 +18,11 @@ from transformers import GPT2LMHeadModel
 from transformers.models.gemma3.modeling_gemma3 import Gemma3TextScaledWordEmbedding
 
 from atdp_cli.privacy.rng import secure_stream
-from atdp_cli.training.clipping import bookkeeping, loop
+from atdp_cli.training.clipping import bookkeeping, hooks, loop, opacus
 from atdp_cli.training.clipping import layer_rules as layers
 from atdp_cli.training.clipping.batches import PhysicalBatch, collate
 from atdp_cli.training.clipping.engine import ClippedSum, clip_factors, trainable
+from atdp_cli.training.clipping.forward import loss_gradient
 from atdp_cli.training.clipping.ghost_norm import LinearUse, Use, add_weighted, must_instantiate, squared_norms
 from atdp_cli.training.clipping.hooks import capture
 from atdp_cli.training.clipping.layer_rules import Call, UnknownLayerError, rule_for, trained_layers
@@ -242,6 +243,24 @@ def test_a_seed_reproduces_the_noise_of_torch_and_not_ours() -> None:
         add_noise([ours[-1]], 1.0, secure_stream())
     assert torch.equal(*naive)
     assert not torch.equal(*ours)
+
+
+@pytest.mark.parametrize("module", [hooks, opacus], ids=["bookkeeping", "opacus"])
+def test_a_record_that_is_not_finite_spoils_no_other(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a kernel that multiplies the padding of a batch by a neighbour's NaN."""
+
+    def spoilt(logits: torch.Tensor, batch: PhysicalBatch) -> torch.Tensor:
+        gradient = loss_gradient(logits, batch)
+        return gradient if bool(gradient.isfinite().all()) else torch.full_like(gradient, math.nan)
+
+    model = build("GPT-2")
+    records = [record(8, seed=seed, scale=math.inf if seed == 1 else 1.0) for seed in range(4)]
+    expected = oracle(model, records, CLIP)
+    monkeypatch.setattr(module, "loss_gradient", spoilt)
+    run = bookkeeping.clipped_sum if module is hooks else opacus.clipped_sum
+    actual = run(model, records, CLIP, tokens=4096, positions=True)
+    assert torch.isfinite(actual.norms).tolist() == [True, False, True, True]
+    assert relative(actual.gradient, expected.gradient) <= TOLERANCE
 
 
 def test_some_parameters_may_be_frozen() -> None:
