@@ -23,13 +23,14 @@ SHARED = ROOT.parent / "shared"
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What CI runs of the deep suite is of the deep suite; of a test with `one_in(n)` all other cases are CI's."""
+    """What CI runs of the deep suite is of the deep suite; of a test with `one_in(n)` half of the others are CI's."""
     cases: Counter[str] = Counter()
     for item in items:
         if (one_in := item.get_closest_marker("one_in")) is not None:
             name = item.nodeid.partition("[")[0]
-            if cases[name] % one_in.args[0]:
-                item.add_marker("ci")
+            place, every = cases[name], one_in.args[0]
+            if place % every:
+                item.add_marker("deep" if (place - place // every) % 2 == 0 else "ci")
             cases[name] += 1
         if item.get_closest_marker("ci"):
             item.add_marker("deep")
