@@ -1,7 +1,7 @@
 """The rows of a table of systems, from what their runs and audits left on disk."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,11 +160,15 @@ def _planted(audit: dict[str, Any]) -> list[int]:
 
 
 def rows_of(experiment: Experiment, systems: Sequence[System]) -> tuple[Row, ...]:
-    """A row for each system, over all repetitions; the cost is over that of `no-dp`, where it is among them."""
+    """A row for each system, over all repetitions."""
     seeds = range(1, experiment.seeds + 1)
-    found = {system.name: [measured(experiment, system, seed) for seed in seeds] for system in systems}
-    plain = [one.seconds for one in found.get(NO_DP, ())]
-    return tuple(row_of(name, runs, plain=float(np.mean(plain)) if plain else None) for name, runs in found.items())
+    return rows_from({system.name: [measured(experiment, system, seed) for seed in seeds] for system in systems})
+
+
+def rows_from(runs: Mapping[str, Sequence[Measured]]) -> tuple[Row, ...]:
+    """A row for each system; the cost is over that of `no-dp`, where it is among them."""
+    plain = [run.seconds for run in runs.get(NO_DP, ())]
+    return tuple(row_of(name, own, plain=float(np.mean(plain)) if plain else None) for name, own in runs.items())
 
 
 def row_of(name: str, runs: Sequence[Measured], *, plain: float | None) -> Row:

@@ -7,26 +7,36 @@ seed, with canaries of its own: `no-dp` with --rate, the default from M, and the
 what somebody gets who has the leaking checkpoint alone. The default finds its own learning rate. --parts has in place
 of them the default with one part changed: equal decoys for equal values of a record, and frequencies that are nearly
 exact, which tell the price of ε from the price of decoys. Every model is attacked too. Shares are over `no-dp` in the
-same seed. What was found: results.json and table.md. A run that was interrupted goes on where it stopped.
+same seed. What was found: results.json, with every seed's measurements, and table.md. --pool adds the seeds of earlier
+results.json, whose canaries are others. A run that was interrupted goes on where it stopped.
 """
 
 import argparse
+import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 # The experiments are beside this folder, and other distributions have a package of that name.
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from atdp_cli.audit.exposure import bootstrap
+from atdp_cli.errors import UsageError
 from examples.experiments.experiment import Experiment
 from examples.experiments.figures import Row, markdown, results
 from examples.experiments.script import exit_code, parser_for, progress, write_results
 from examples.experiments.shares import perplexity_share, share, with_interval
 from examples.experiments.systems import Step, System, default_step, tuned_no_dp
-from examples.experiments.table import Measured, measure, measured
+from examples.experiments.table import Measured, measure, measured, rows_from
+
+Seed = dict[str, Measured]
+"""What one repetition measured, by the name of the system."""
+
+SEEDS = TypeAdapter(list[Seed])
 
 NO_DP, DEFAULT, AFTER = "no-dp", "the default", "no-dp, then the default"
 EXACT = "release-noise=0.05"
@@ -46,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--repeats", type=int, default=10, help="records of each canary")
     options.add_argument("--parts", action="store_true", help="the default with one part changed, and as it is")
     options.add_argument("--only-base", action="store_true", help="not the default after no-dp")
+    options.add_argument("--pool", type=Path, nargs="*", default=(), help="results.json of earlier seeds")
     return options
 
 
@@ -79,12 +90,41 @@ def compare(arguments: argparse.Namespace) -> None:
         attacked=True,
     )
     compared = systems(arguments)
-    rows = measure(experiment, compared, workers=arguments.jobs, say=progress())
-    runs = {each.name: [measured(experiment, each, seed + 1) for seed in range(arguments.seeds)] for each in compared}
-    reached = [over(row, runs[row.recipe], runs[NO_DP]) for row in rows]
-    settings = {name: getattr(arguments, name) for name in ("rate", "records", "seeds", "canaries", "repeats")}
-    document = results(rows, goal=GOAL, settings=settings, reached=reached)
-    write_results(arguments.out, document, f"{markdown(rows)}\n{table(reached)}")
+    settings = {name: getattr(arguments, name) for name in ("rate", "records", "canaries", "repeats")}
+    seeds = [seed for file in arguments.pool for seed in earlier(file, settings)]
+    measure(experiment, compared, workers=arguments.jobs, say=progress())
+    for seed in range(1, arguments.seeds + 1):
+        seeds.append({each.name: measured(experiment, each, seed) for each in compared})
+    write_results(arguments.out, *tables(seeds, settings))
+
+
+def earlier(file: Path, settings: dict[str, Any]) -> list[Seed]:
+    """The seeds of a results.json.
+
+    Raises:
+        UsageError: They were measured with other settings.
+    """
+    document = json.loads(file.read_text(encoding="utf-8"))
+    if {name: document["settings"][name] for name in settings} != settings:
+        raise UsageError(f"{file} was measured with other settings.", "Pool runs with the same settings.")
+    return SEEDS.validate_python(document["measured"])
+
+
+def tables(seeds: Sequence[Seed], settings: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """results.json and table.md over all seeds; a system is beside `no-dp` in the seeds that have it."""
+    names = dict.fromkeys(name for seed in seeds for name in seed)
+    runs = {name: [seed[name] for seed in seeds if name in seed] for name in names}
+    plain = {name: [seed[NO_DP] for seed in seeds if name in seed] for name in names}
+    rows = rows_from(runs)
+    reached = [over(row, runs[row.recipe], plain[row.recipe]) for row in rows]
+    document = results(
+        rows,
+        goal=GOAL,
+        settings={**settings, "seeds": len(seeds)},
+        reached=reached,
+        measured=SEEDS.dump_python(list(seeds), mode="json"),
+    )
+    return document, f"{markdown(rows)}\n{table(reached)}"
 
 
 def over(row: Row, runs: list[Measured], plain: list[Measured]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The comparison of the default with no-dp: its corpora share no chat, and its shares are those of the seeds."""
 
+import json
 import math
 import subprocess
 import sys
@@ -8,7 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from atdp_cli.errors import UsageError
+from examples.experiments.figures import Tokens
 from examples.experiments.shares import share, with_interval
+from examples.experiments.table import Measured
+from examples.sweep.default import AFTER, DEFAULT, NO_DP, earlier, tables
 
 SWEEP = Path(__file__).parents[2] / "examples" / "sweep"
 
@@ -25,6 +30,41 @@ def test_no_chat_is_in_two_parts(tmp_path: Path, conversations: bool) -> None:
     numbers = [{line.split()[1] for line in lines} for lines in parts]
     assert numbers[0].isdisjoint(numbers[1] | numbers[2])
     assert numbers[1].isdisjoint(numbers[2])
+
+
+def measured(seed: int) -> Measured:
+    draw = np.random.default_rng(seed)
+    bits = tuple(draw.exponential(1.44, 5))
+    increment = {"scope": "increment", "epsilon": 3.0, "delta": 1e-6, "assumptions": ["one"]}
+    return Measured(
+        exposures=bits,
+        ratios=bits,
+        p_values=(0.5,) * 5,
+        p_ratios=(0.5,) * 5,
+        perplexity=Tokens(all=draw.uniform(5, 6), sensitive=None, other=draw.uniform(4, 5)),
+        sentence=Tokens(all=2.0, sensitive=None, other=2.0),
+        seconds=draw.uniform(50, 60),
+        guarantees=(increment | {"scope": "end_to_end", "epsilon": "inf"}, increment),
+        verdict="PASS",
+        resurfaced=bits,
+        resurfaced_ratios=bits,
+    )
+
+
+def test_seeds_of_an_earlier_run_are_pooled(tmp_path: Path) -> None:
+    seeds = [{name: measured(seed) for seed, name in enumerate((NO_DP, DEFAULT), 2 * first)} for first in range(4)]
+    seeds[3][AFTER] = measured(9)
+    settings = {"rate": "1e-4", "records": None, "canaries": 5, "repeats": 10}
+    first, _ = tables(seeds[:2], settings)
+    (tmp_path / "results.json").write_text(json.dumps(first), encoding="utf-8")
+    pooled, text = tables([*earlier(tmp_path / "results.json", settings), *seeds[2:]], settings)
+    whole, same = tables(seeds, settings)
+    assert (json.dumps(pooled), text) == (json.dumps(whole), same)
+    assert [(row["recipe"], row["seeds"]) for row in pooled["reached"]] == [(NO_DP, 4), (DEFAULT, 4), (AFTER, 1)]
+    share_of = seeds[3][AFTER].seconds / seeds[3][NO_DP].seconds
+    assert pooled["reached"][2]["seconds"] == {"mean": pytest.approx(share_of, abs=1e-4)}
+    with pytest.raises(UsageError, match="other settings"):
+        earlier(tmp_path / "results.json", settings | {"canaries": 17})
 
 
 def test_shares_are_of_the_same_seed_and_intervals_cover_their_mean() -> None:
