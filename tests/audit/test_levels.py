@@ -28,8 +28,7 @@ ALL_KINDS = pytest.mark.parametrize(
     ("audits", "coins", "scores"),
     [
         (400, False, 1),
-        pytest.param(800, False, 1, marks=pytest.mark.ci),
-        pytest.param(800, True, 2, marks=pytest.mark.ci),
+        (400, True, 2),
         *(
             pytest.param(4000, coins, scores, marks=pytest.mark.deep)
             for coins, scores in ((False, 1), (True, 1), (True, 2))
