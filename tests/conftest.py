@@ -32,8 +32,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if place % every:
                 item.add_marker("deep" if (place - place // every) % 2 == 0 else "ci")
             cases[name] += 1
-        if item.get_closest_marker("deep"):
-            # A case that is deep stays so where its test is marked ci.
+        # A case's own marker comes after that of its test, and holds.
+        if [marker.name for marker in item.own_markers if marker.name in ("ci", "deep")][-1:] == ["deep"]:
             item.own_markers = [marker for marker in item.own_markers if marker.name != "ci"]
         elif item.get_closest_marker("ci"):
             item.add_marker("deep")

@@ -33,13 +33,13 @@ def test_records_of_many_windows_are_no_exception(tmp_path: Path) -> None:
     check_sound("dp-sgd", audit("dp-sgd", 0, tmp_path, windows=WINDOWS))
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_clipping_window_by_window_is_found(tmp_path: Path) -> None:
     engine = window_by_window(right_engine())
     assert audit("dp-sgd", 0, tmp_path, windows=WINDOWS, engine=engine).drift > TARGET
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_taking_everyone_in_every_step_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the loop, which refuses so large a sample, and by the harness where the loop does not look."""
     with pytest.raises(RunError, match="above the 203 that the noise covers"):
