@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.noise --json
 
-Drawn as the engine draws them, a block at a time. With --device cuda the normals are made there, and counted once they
-are.
+Drawn as the engine draws them, a block at a time. With --device cuda the normals are made there, in its larger blocks,
+and counted once they are.
 """
 
 import argparse
@@ -15,10 +15,12 @@ from collections.abc import Callable
 
 import torch
 
+from atdp_cli.model.device import block_size
 from atdp_cli.privacy.rng import secure_stream
 from atdp_cli.training.noise import BLOCK, normals
 
-BLOCKS = 512
+NUMBERS = 1 << 24
+"""In a round."""
 
 
 def main() -> None:
@@ -31,23 +33,25 @@ def main() -> None:
     stream, device = secure_stream(), torch.device(arguments.device)
     answer = {
         "device": device.type,
-        "uniforms_per_second": round(pace(lambda: stream.uniforms(BLOCK), device, arguments.rounds)),
-        "normals_per_second": round(pace(lambda: normals(stream, BLOCK, device), device, arguments.rounds)),
+        "uniforms_per_second": round(pace(stream.uniforms, BLOCK, device, arguments.rounds)),
+        "normals_per_second": round(
+            pace(lambda count: normals(stream, count, device), block_size(device, BLOCK), device, arguments.rounds)
+        ),
     }
     sys.stdout.write(json.dumps(answer) + "\n" if arguments.json else f"{answer}\n")
 
 
-def pace(draw: Callable[[], object], device: torch.device, rounds: int) -> float:
+def pace(draw: Callable[[int], object], block: int, device: torch.device, rounds: int) -> float:
     """The median over the rounds, after one that does not count."""
     found = []
     for number in range(rounds + 1):
         started = time.perf_counter()
-        for _ in range(BLOCKS):
-            draw()
+        for _ in range(NUMBERS // block):
+            draw(block)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         if number:
-            found.append(BLOCKS * BLOCK / (time.perf_counter() - started))
+            found.append(NUMBERS / (time.perf_counter() - started))
     return statistics.median(found)
 
 

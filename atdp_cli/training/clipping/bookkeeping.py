@@ -97,8 +97,8 @@ def _clip(
     ghosts = _on_cpu({parameter: squared_norms(uses[parameter]) for parameter in unformed})
     limit = _total(ghosts, count).sqrt() * (MAX_CANCELLATION / math.sqrt(max(1, len(ghosts))))
     # Gradients whose terms nearly cancel are formed, so that the norm is that of the very numbers that are added up.
-    sizes = _on_cpu({parameter: magnitudes(uses[parameter]) for parameter in unformed})
-    cancelling = {parameter: size > limit for parameter, size in sizes.items()}
+    terms = _on_cpu({parameter: magnitudes(uses[parameter]) for parameter in unformed})
+    cancelling = {parameter: size > limit for parameter, size in terms.items()}
     squares = sum((ghosts[parameter].where(~cancelling[parameter], 0.0) for parameter in ghosts), _total({}, count))
     formed = {parameter: cancelling.get(parameter, torch.ones(count)).nonzero()[:, 0].tolist() for parameter in uses}
     factors = torch.zeros_like(squares)

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 
 import torch
 
-from atdp_cli.model.device import block_size
+from atdp_cli.model.device import GPU_BLOCK, block_size
 from atdp_cli.training.clipping.engine import MAX_TERMS
 
 
@@ -131,7 +131,7 @@ def _grams(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """Of each record, shape [R]. A CPU's cache holds one record; a GPU is idle unless many are computed together."""
     if left.device.type == "cpu":
         return torch.stack([_gram(*record) for record in zip(left, right, strict=True)])
-    count = max(1, block_size(left.device, 1) // (left[0].numel() + right[0].numel()))
+    count = max(1, GPU_BLOCK // (left[0].numel() + right[0].numel()))
     parts = zip(torch.split(left, count), torch.split(right, count), strict=True)
     return torch.cat([_gram(*records) for records in parts])
 
