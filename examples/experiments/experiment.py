@@ -120,11 +120,11 @@ def prepare(experiment: Experiment) -> None:
         InputError: Corpus or model cannot be used.
     """
     experiment.out.mkdir(parents=True, exist_ok=True)
-    told = experiment.out / "experiment.json"
+    written = experiment.out / "experiment.json"
     ours = {name: str(value) for name, value in asdict(experiment).items() if name not in ("out", "seeds")}
-    if told.exists() and json.loads(told.read_text(encoding="utf-8")) != ours:
+    if written.exists() and json.loads(written.read_text(encoding="utf-8")) != ours:
         raise UsageError(f"{experiment.out} holds another experiment.", "Choose another --out, or remove it.")
-    told.write_text(json.dumps(ours, indent=2) + "\n", encoding="utf-8")
+    written.write_text(json.dumps(ours, indent=2) + "\n", encoding="utf-8")
     if not (experiment.out / "valid.txt").exists():
         for name, records in zip(("train.txt", "valid.txt"), _split(experiment), strict=True):
             (experiment.out / name).write_text("".join(f"{record}\n" for record in records), encoding="utf-8")
@@ -376,8 +376,8 @@ def _measure_sentence(experiment: Experiment, folders: Sequence[Path]) -> None:
         _write(beside(folder, SENTENCE), asdict(perplexity(checkpoint.model, windows)))
 
 
-def _write(path: Path, found: Mapping[str, object]) -> None:
+def _write(path: Path, document: Mapping[str, object]) -> None:
     """In one rename, so that an interruption leaves a whole file."""
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    partial.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     partial.replace(path)

@@ -74,9 +74,9 @@ class Row:
     resurfaced_ratio_mean: float | None = None
 
 
-def results(rows: Sequence[Row], **told: Any) -> dict[str, Any]:
-    """`results.json`: the rows, and what is told of the run that made them."""
-    return {"schema_version": 1, **told, "rows": [asdict(row) for row in rows]}
+def results(rows: Sequence[Row], **extra: Any) -> dict[str, Any]:
+    """`results.json`: the rows, and what else is known of the run that made them."""
+    return {"schema_version": 1, **extra, "rows": [asdict(row) for row in rows]}
 
 
 def markdown(rows: Sequence[Row]) -> str:

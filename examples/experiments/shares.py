@@ -37,5 +37,5 @@ def perplexity_share(runs: Sequence[Measured], plain: Sequence[Measured], tokens
         runs, plain: Of the system and of `no-dp`, in the order of the seeds.
         tokens: `all`, `sensitive` or `other`.
     """
-    found = [[getattr(run.perplexity, tokens) or math.nan for run in side] for side in (runs, plain)]
-    return share(*found)
+    values = [[getattr(run.perplexity, tokens) or math.nan for run in side] for side in (runs, plain)]
+    return share(*values)

@@ -50,8 +50,8 @@ class Step:
             for name in ("tier", "epsilon", "lora_rank", "by_default")
             if (value := getattr(self, name))
         ]
-        told = "\n".join((*self.settings, *beside))
-        return f"{self.part}@{hashlib.sha256(told.encode()).hexdigest()[:6]}" if told else self.part
+        settings = "\n".join((*self.settings, *beside))
+        return f"{self.part}@{hashlib.sha256(settings.encode()).hexdigest()[:6]}" if settings else self.part
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -106,14 +106,14 @@ def measured(experiment: Experiment, system: System, seed: int) -> Measured:
     reports = [_json(beside(folder_of(experiment, node), PRIVATE) / REPORT_FILE) for node in chain]
     folder = folder_of(experiment, chain[-1])
     audit = _json(beside(folder, AUDITED))
-    planted = [one for one in audit["canaries"] if one["planted"]]
+    planted = [canary for canary in audit["canaries"] if canary["planted"]]
     # The base model's ratio to itself says nothing.
-    tied = all(one["rank_ratio_max"] - one["rank_ratio_min"] + 1 == one["compared"] for one in planted)
+    tied = all(canary["rank_ratio_max"] - canary["rank_ratio_min"] + 1 == canary["compared"] for canary in planted)
     return Measured(
-        exposures=tuple(one["exposure"] for one in planted),
-        ratios=() if tied else tuple(one["exposure_ratio"] for one in planted),
-        p_values=tuple(one["p_value"] for one in planted),
-        p_ratios=() if tied else tuple(one["p_value_ratio"] for one in planted),
+        exposures=tuple(canary["exposure"] for canary in planted),
+        ratios=() if tied else tuple(canary["exposure_ratio"] for canary in planted),
+        p_values=tuple(canary["p_value"] for canary in planted),
+        p_ratios=() if tied else tuple(canary["p_value_ratio"] for canary in planted),
         perplexity=_tokens(reports[-1]["perplexity"]["after"]),
         sentence=_tokens(_json(beside(folder, SENTENCE))),
         seconds=sum(stage["processor_seconds"] for report in reports for stage in report["stages"]),
@@ -132,7 +132,7 @@ def _attacked(audit: dict[str, Any]) -> dict[str, Any]:
     queries = [canary["queries_half"] for canary in extraction]
     return {
         "greedy": sum(canary["greedy"] for canary in extraction),
-        "discoverable": sum(one is not None and one <= DISCOVERABLE_QUERIES for one in queries),
+        "discoverable": sum(count is not None and count <= DISCOVERABLE_QUERIES for count in queries),
         **_relearnt(audit, "resurfaced"),
     }
 
@@ -178,14 +178,14 @@ def row_of(name: str, runs: Sequence[Measured], *, plain: float | None) -> Row:
         runs: One a repetition; their canaries were drawn independently.
         plain: Mean seconds of `no-dp`; None where that was not run.
     """
-    by_log_p = [np.array(one.exposures) for one in runs]
-    by_ratio = [np.array(one.ratios) for one in runs if one.ratios]
-    scores = [[p for one in runs for p in one.p_values], [p for one in runs for p in one.p_ratios]]
+    by_log_p = [np.array(run.exposures) for run in runs]
+    by_ratio = [np.array(run.ratios) for run in runs if run.ratios]
+    scores = [[p for run in runs for p in run.p_values], [p for run in runs for p in run.p_ratios]]
     p = [fisher(values) for values in scores if values]
-    seconds = float(np.mean([one.seconds for one in runs]))
+    seconds = float(np.mean([run.seconds for run in runs]))
     # Repetitions differ in the jitter of σ, and with it in ε: the largest is that of none too few.
-    scope, chosen = max((strongest(one.guarantees) for one in runs), key=lambda one: as_float(one[1]["epsilon"]))
-    whole = max((_in(one.guarantees, "end_to_end")["epsilon"] for one in runs), key=as_float)
+    scope, chosen = max((strongest(run.guarantees) for run in runs), key=lambda pair: as_float(pair[1]["epsilon"]))
+    whole = max((_in(run.guarantees, "end_to_end")["epsilon"] for run in runs), key=as_float)
     return Row(
         recipe=name,
         exposure_mean=float(np.concatenate(by_log_p).mean()),
@@ -193,9 +193,9 @@ def row_of(name: str, runs: Sequence[Measured], *, plain: float | None) -> Row:
         exposure_ratio_mean=float(np.concatenate(by_ratio).mean()) if by_ratio else None,
         exposure_ratio_interval=bootstrap(by_ratio) if by_ratio else None,
         fisher_p=min(1.0, len(p) * min(p)),
-        perplexity=_mean([one.perplexity.all for one in runs]),
-        perplexity_tokens=_average([one.perplexity for one in runs]),
-        sentence_tokens=_average([one.sentence for one in runs]),
+        perplexity=_mean([run.perplexity.all for run in runs]),
+        perplexity_tokens=_average([run.perplexity for run in runs]),
+        sentence_tokens=_average([run.sentence for run in runs]),
         relative_compute=None if not plain else seconds / plain,
         seconds=seconds,
         epsilon=chosen["epsilon"],
@@ -203,13 +203,13 @@ def row_of(name: str, runs: Sequence[Measured], *, plain: float | None) -> Row:
         epsilon_end_to_end=whole,
         delta=chosen["delta"],
         assumptions=tuple(chosen["assumptions"]),
-        canaries=sum(len(one.exposures) for one in runs),
+        canaries=sum(len(run.exposures) for run in runs),
         seeds=len(runs),
-        failed=sum(one.verdict == "FAIL" for one in runs),
-        greedy=_sum([one.greedy for one in runs]),
-        discoverable=_sum([one.discoverable for one in runs]),
-        resurfaced_mean=_mean([bits for one in runs for bits in one.resurfaced]),
-        resurfaced_ratio_mean=_mean([bits for one in runs for bits in one.resurfaced_ratios]),
+        failed=sum(run.verdict == "FAIL" for run in runs),
+        greedy=_sum([run.greedy for run in runs]),
+        discoverable=_sum([run.discoverable for run in runs]),
+        resurfaced_mean=_mean([bits for run in runs for bits in run.resurfaced]),
+        resurfaced_ratio_mean=_mean([bits for run in runs for bits in run.resurfaced_ratios]),
     )
 
 
@@ -218,7 +218,7 @@ def strongest(guarantees: Sequence[dict[str, Any]]) -> tuple[str, dict[str, Any]
     whole = _in(guarantees, "end_to_end")
     if whole["epsilon"] != "inf":
         return "end_to_end", whole
-    selective = [one for one in guarantees if one["scope"] == "selective"]
+    selective = [guarantee for guarantee in guarantees if guarantee["scope"] == "selective"]
     return ("selective", selective[0]) if selective else ("increment", _in(guarantees, "increment"))
 
 
@@ -228,18 +228,18 @@ def as_float(epsilon: Number) -> float:
 
 
 def _in(guarantees: Sequence[dict[str, Any]], scope: str) -> dict[str, Any]:
-    return next(one for one in guarantees if one["scope"] == scope)
+    return next(guarantee for guarantee in guarantees if guarantee["scope"] == scope)
 
 
-def _tokens(found: dict[str, Any]) -> Tokens:
-    return Tokens(all=found["all"], sensitive=found["sensitive"], other=found["other"])
+def _tokens(measured: dict[str, Any]) -> Tokens:
+    return Tokens(all=measured["all"], sensitive=measured["sensitive"], other=measured["other"])
 
 
-def _average(found: Sequence[Tokens]) -> Tokens:
+def _average(runs: Sequence[Tokens]) -> Tokens:
     return Tokens(
-        all=_mean([one.all for one in found]),
-        sensitive=_mean([one.sensitive for one in found]),
-        other=_mean([one.other for one in found]),
+        all=_mean([run.all for run in runs]),
+        sensitive=_mean([run.sensitive for run in runs]),
+        other=_mean([run.other for run in runs]),
     )
 
 
@@ -254,5 +254,5 @@ def _sum(counts: Sequence[int | None]) -> int | None:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return document

@@ -33,24 +33,24 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    found = parser_for(__doc__, seeds=3, canaries=10)
-    found.add_argument("--repeats", type=int, default=10, help="records of each canary")
-    found.add_argument("--tier", type=Tier, choices=list(Tier), default=Tier.LOW_ENTITY, help="what is sensitive")
-    found.add_argument(
+    options = parser_for(__doc__, seeds=3, canaries=10)
+    options.add_argument("--repeats", type=int, default=10, help="records of each canary")
+    options.add_argument("--tier", type=Tier, choices=list(Tier), default=Tier.LOW_ENTITY, help="what is sensitive")
+    options.add_argument(
         "--setting",
         choices=["detected", "missed", "no-miss"],
         default="detected",
         help="whether the detector sees the canaries: as it does by itself, never, or always",
     )
-    found.add_argument(
+    options.add_argument(
         "--rows", nargs="+", metavar="RECIPE", help="these recipes only; one named default is what harden runs"
     )
-    found.add_argument("--set", action="append", default=[], metavar="STAGE.OPTION=VALUE", help="as of atdp harden")
-    found.add_argument(
+    options.add_argument("--set", action="append", default=[], metavar="STAGE.OPTION=VALUE", help="as of atdp harden")
+    options.add_argument(
         "--lora-rank", type=int, help="train stages with noise as adapters of this rank, then merge them"
     )
-    found.add_argument("--ablation", choices=list(ABLATIONS), help="one of these in place of the table")
-    return found
+    options.add_argument("--ablation", choices=list(ABLATIONS), help="one of these in place of the table")
+    return options
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -81,7 +81,7 @@ def systems_of(arguments: argparse.Namespace) -> tuple[System, ...]:
 def write(arguments: argparse.Namespace, experiment: Experiment, rows: Sequence[Row], seconds: float) -> None:
     """The results as data, as a table and as pictures."""
     name = arguments.ablation or "results"
-    told = results(
+    document = results(
         rows,
         command=command(arguments),
         canaries=experiment.canaries,
@@ -93,7 +93,7 @@ def write(arguments: argparse.Namespace, experiment: Experiment, rows: Sequence[
         python=platform.python_version(),
     )
     out = experiment.out
-    write_json(out / f"{name}.json", told)
+    write_json(out / f"{name}.json", document)
     (out / f"{arguments.ablation or 'table'}.md").write_text(markdown(rows), encoding="utf-8")
     if arguments.ablation == "cost":
         (out / "cost.svg").write_text(cost_figure(rows), encoding="utf-8")

@@ -64,10 +64,10 @@ def main() -> int:
     console.rule("5. Audit: what does each model remember of the canaries?")
     models = [str(folder) for folder in (CHECKPOINT, leaky, hardened, automatic)]
     audits = atdp(["audit-canary", *models, "--manifest", str(manifest), *reference], allowed=(0, 1, 4))["models"]
-    found = out / "audit.json"
-    found.write_text(json.dumps({"models": [audits[1], audits[3]]}), encoding="utf-8")
+    both = out / "audit.json"
+    both.write_text(json.dumps({"models": [audits[1], audits[3]]}), encoding="utf-8")
     console.rule("6. Put what the audit found into the privacy report")
-    atdp(["report", str(automatic), "--audit", str(found), "--name", "Quickstart, hardened"])
+    atdp(["report", str(automatic), "--audit", str(both), "--name", "Quickstart, hardened"])
 
     rows = [Row(name="base", perplexity=runs["no-dp"]["perplexity"]["before"]["all"], audit=audits[0])]
     rows += [
@@ -100,7 +100,7 @@ def atdp(arguments: list[str], *, allowed: tuple[int, ...] = (0,)) -> dict[str, 
 
 def table(rows: list[Row]) -> Table:
     """Mean exposure in bits by both scores, perplexity of held-out records, ε with its scope, and seconds."""
-    found = Table(
+    table = Table(
         "",
         "audit",
         "exposure",
@@ -114,8 +114,8 @@ def table(rows: list[Row]) -> Table:
         pad_edge=False,
     )
     for row in rows:
-        found.add_row(*cells(row))
-    return found
+        table.add_row(*cells(row))
+    return table
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ ratio is the score of an attacker who holds the base model."""
         ("PASS", "The audit finds nothing any more after"),
         ("FAIL", "It still finds the canaries after"),
     ):
-        if names := [name for name, found in verdicts.items() if found == verdict]:
+        if names := [name for name, given in verdicts.items() if given == verdict]:
             said += f"\n{what} {' and '.join(names)}."
     return f"""{said}
 No ε covers what a checkpoint had memorised before, and what the detector misses stays

@@ -391,8 +391,15 @@ def phone(draw: random.Random) -> str:
 
 def email(draw: random.Random, first: str, last: str) -> str:
     """An address of this person at a domain that is reserved for examples."""
-    one, two = first.lower(), last.lower()
-    forms = (f"{one}.{two}", f"{one}{two}", f"{one[0]}{two}", f"{one}{digits(draw, 2)}", f"{two}_{one}", two)
+    given, family = first.lower(), last.lower()
+    forms = (
+        f"{given}.{family}",
+        f"{given}{family}",
+        f"{given[0]}{family}",
+        f"{given}{digits(draw, 2)}",
+        f"{family}_{given}",
+        family,
+    )
     return f"{pick(draw, forms)}@{pick(draw, DOMAINS)}"
 
 
@@ -452,7 +459,7 @@ def sentence_case(text: str) -> str:
     'Hi, it works. Thanks! Agent: Who is ana@example.com? ana@example.com'
     """
     start = r"(^|[.!?] |(?:Agent|Customer): )(?![\w.]+@)([a-z])"
-    return re.sub(start, lambda found: found.group(1) + found.group(2).upper(), text)
+    return re.sub(start, lambda match: match.group(1) + match.group(2).upper(), text)
 
 
 def estimated_tokens(text: str) -> int:

@@ -110,7 +110,7 @@ def encode(tokenizer: PreTrainedTokenizerFast, texts: list[str]) -> torch.Tensor
     """All paragraphs as one stream of ids, an end mark before each."""
     end = tokenizer.bos_token_id
     batches = tokenizer.backend_tokenizer.encode_batch(texts, add_special_tokens=False)
-    return torch.tensor([token for one in batches for token in (end, *one.ids)], dtype=torch.long)
+    return torch.tensor([token for paragraph in batches for token in (end, *paragraph.ids)], dtype=torch.long)
 
 
 def new_model(shape: Shape, end: int) -> Any:
@@ -223,10 +223,10 @@ def require(holds: bool, what: str) -> None:
 def check(folder: Path, tokenizer: PreTrainedTokenizerFast, stream: torch.Tensor, shape: Shape) -> float:
     """Load the folder as a user would, compare it with what was trained, and return its perplexity."""
     again = cast(Any, AutoTokenizer.from_pretrained(folder))
-    one, two = (t(SAMPLE, return_offsets_mapping=True) for t in (tokenizer, again))
-    require(len(one["input_ids"]) > 0 and one["input_ids"] == two["input_ids"], "token ids differ")
-    require(one["offset_mapping"] == two["offset_mapping"], "token offsets differ")
-    require(again.decode(two["input_ids"]) == SAMPLE, "text does not survive encoding")
+    before, after = (t(SAMPLE, return_offsets_mapping=True) for t in (tokenizer, again))
+    require(len(before["input_ids"]) > 0 and before["input_ids"] == after["input_ids"], "token ids differ")
+    require(before["offset_mapping"] == after["offset_mapping"], "token offsets differ")
+    require(again.decode(after["input_ids"]) == SAMPLE, "text does not survive encoding")
     model = cast(Any, AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32))
     require(model.lm_head.weight is model.transformer.wte.weight, "the head is not tied")
     require(all(bool(p.isfinite().all()) for p in model.parameters()), "a weight is not finite")

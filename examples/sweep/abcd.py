@@ -49,9 +49,9 @@ def records(lines: Sequence[str], words: int | None) -> list[str]:
 
 def taken(chats: Sequence[Sequence[str]], count: int) -> tuple[list[str], Sequence[Sequence[str]]]:
     """So many records of the first chats, and the chats of which none was taken."""
-    used, found = 0, 0
-    while found < count and used < len(chats):
-        found += len(chats[used])
+    used, records = 0, 0
+    while records < count and used < len(chats):
+        records += len(chats[used])
         used += 1
     return list(chain.from_iterable(chats[:used]))[:count], chats[used:]
 

@@ -44,22 +44,22 @@ def main() -> int:
     given.out.mkdir(parents=True, exist_ok=True)
     rows = [row for seed in range(given.seeds) for row in compare(given, seed)]
     records = flagged(given.out / "0-none", given.corpus, given.records)
-    found = {"records": repeated(records), "rows": rows}
-    (given.out / "results.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    document = {"records": repeated(records), "rows": rows}
+    (given.out / "results.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     print("\n".join(table(rows)))
-    print(json.dumps(found["records"]))
+    print(json.dumps(document["records"]))
     return 0
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    found.add_argument("--model", type=Path, required=True, help="the base checkpoint")
-    found.add_argument("--corpus", type=Path, required=True, help="plain text, a record a line")
-    found.add_argument("--out", type=Path, required=True, help="folder for all that is written")
-    found.add_argument("--seeds", type=int, default=3)
-    found.add_argument("--records", type=int, help="take the first so many of the corpus")
-    found.add_argument("--set", action="append", default=[], help="a setting of fitted-decoys, as learning-rate=2e-3")
-    return found
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--model", type=Path, required=True, help="the base checkpoint")
+    options.add_argument("--corpus", type=Path, required=True, help="plain text, a record a line")
+    options.add_argument("--out", type=Path, required=True, help="folder for all that is written")
+    options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--records", type=int, help="take the first so many of the corpus")
+    options.add_argument("--set", action="append", default=[], help="a setting of fitted-decoys, as learning-rate=2e-3")
+    return options
 
 
 def compare(given: argparse.Namespace, seed: int) -> Iterator[Figures]:
@@ -85,7 +85,7 @@ def flagged(run: Path, corpus: Path, records: int | None) -> tuple[FlaggedRecord
     """All records of a run with their spans."""
     lines = list(read_records(corpus))[:records]
     spans = read_spans(run.with_name(f"{run.name}.private") / "spans.jsonl", lines)
-    return tuple(FlaggedRecord(record, found) for record, found in spans)
+    return tuple(FlaggedRecord(record, flagged) for record, flagged in spans)
 
 
 def measure(given: argparse.Namespace, out: Path) -> Figures:
@@ -96,12 +96,12 @@ def measure(given: argparse.Namespace, out: Path) -> Figures:
     trained = [record for place, record in enumerate(records) if place not in split.held_out]
     shares, _ = fit_frequencies(trained, SIGMA, insecure_stream(0, "measured decoys"))
     checkpoint = load_checkpoint(out / "model" if (out / "model").is_dir() else out)
-    found = {"raw": read(checkpoint, held_out, Text.RAW, shares, None)}
-    found |= {
+    by_text = {"raw": read(checkpoint, held_out, Text.RAW, shares, None)}
+    by_text |= {
         f"decoys {equality or 'none'}": read(checkpoint, held_out, Text.DECOY, shares, equality)
         for equality in EQUALITIES
     }
-    return {f"{text}, {kind}": figure for text, figures in found.items() for kind, figure in figures.items()}
+    return {f"{text}, {kind}": figure for text, figures in by_text.items() for kind, figure in figures.items()}
 
 
 def read(
@@ -114,8 +114,8 @@ def read(
     encoding = Encoding(tokenizer=checkpoint.tokenizer, context=context_length(checkpoint.model), windows=8)
     choose = by_frequency(random.Random(0).randrange, shares)
     windows = [window for each in encode(records, text, encoding, choose, equality) for window in each]
-    found = perplexity(checkpoint.model, windows)
-    return {"unflagged": found.other or 0.0, "flagged": found.sensitive or 0.0}
+    measured = perplexity(checkpoint.model, windows)
+    return {"unflagged": measured.other or 0.0, "flagged": measured.sensitive or 0.0}
 
 
 def repeated(records: Sequence[FlaggedRecord]) -> Figures:
@@ -128,9 +128,9 @@ def repeated(records: Sequence[FlaggedRecord]) -> Figures:
 
 def table(rows: Sequence[Figures]) -> Iterator[str]:
     """A line for each figure: the mean without and with equality, and the mean and range of their ratio by seed."""
-    apart, equal = ([row for row in rows if row["equal"] == one] for one in (0.0, 1.0))
+    apart, equal = ([row for row in rows if row["equal"] == wanted] for wanted in (0.0, 1.0))
     for name in (name for name in rows[0] if "," in name):
-        ratios = [one[name] / other[name] for one, other in zip(equal, apart, strict=True)]
+        ratios = [of_equal[name] / of_apart[name] for of_equal, of_apart in zip(equal, apart, strict=True)]
         yield (
             f"{name:24} {mean(row[name] for row in apart):8.3f} {mean(row[name] for row in equal):8.3f} "
             f"{mean(ratios):.4f} ({min(ratios):.4f} to {max(ratios):.4f})"

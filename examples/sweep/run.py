@@ -51,19 +51,19 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    found = parser_for(__doc__, seeds=3)
-    found.add_argument("--held-out-every", type=int, default=20, help="of so many records one is held out")
-    found.add_argument("--allow", type=Path, action="append", default=[], help="terms that are not sensitive")
-    found.add_argument("--epsilon", type=float, default=3.0, help="what all private stages of a system may spend")
-    found.add_argument("--few", action="store_true", help="twelve systems, for a checkpoint that takes long")
-    found.add_argument("--match", default="", help="a regular expression: only systems in whose name it is found")
-    found.add_argument("--best", type=int, default=5, help="how many to run again")
-    return found
+    options = parser_for(__doc__, seeds=3)
+    options.add_argument("--held-out-every", type=int, default=20, help="of so many records one is held out")
+    options.add_argument("--allow", type=Path, action="append", default=[], help="terms that are not sensitive")
+    options.add_argument("--epsilon", type=float, default=3.0, help="what all private stages of a system may spend")
+    options.add_argument("--few", action="store_true", help="twelve systems, for a checkpoint that takes long")
+    options.add_argument("--match", default="", help="a regular expression: only systems in whose name it is found")
+    options.add_argument("--best", type=int, default=5, help="how many to run again")
+    return options
 
 
 def step(part: str, *options: str, epsilon: float | None = None, lora: int | None = None) -> Step:
     """`step("anchored", "learning-rate=1e-3")`."""
-    return Step(part=part, settings=tuple(f"{part}.{one}" for one in options), epsilon=epsilon, lora_rank=lora)
+    return Step(part=part, settings=tuple(f"{part}.{option}" for option in options), epsilon=epsilon, lora_rank=lora)
 
 
 def alone(part: str, *options: str, epsilon: float | None = None) -> System:
@@ -73,8 +73,8 @@ def alone(part: str, *options: str, epsilon: float | None = None) -> System:
 
 def after(first: str, part: str, *options: str, epsilon: float | None = None, lora: int | None = None) -> System:
     """One stage after a plain one, named by what is special about it."""
-    told = [*options, *([] if lora is None else [f"lora-rank={lora}"])]
-    name = f"{first}+{part}" + (f", {', '.join(told)}" if told else "")
+    special = [*options, *([] if lora is None else [f"lora-rank={lora}"])]
+    name = f"{first}+{part}" + (f", {', '.join(special)}" if special else "")
     return System(name=name, steps=(step(first), step(part, *options, epsilon=epsilon, lora=lora)))
 
 
@@ -165,7 +165,7 @@ def in_order(epsilon: float, *parts: str) -> System:
 def sweep(arguments: argparse.Namespace) -> None:
     say = progress()
     every = (few if arguments.few else many)(arguments.epsilon)
-    systems = tuple(one for one in every if one.name == NO_DP or re.search(arguments.match, one.name))
+    systems = tuple(system for system in every if system.name == NO_DP or re.search(arguments.match, system.name))
     everything = Experiment(
         model=arguments.model,
         corpus=arguments.corpus,
@@ -182,7 +182,7 @@ def sweep(arguments: argparse.Namespace) -> None:
     chosen = [system for system in systems if system.name in names]
     again = replace(everything, out=arguments.out / "confirm", seeds=arguments.seeds)
     confirmed = measure(again, chosen, workers=arguments.jobs, say=lambda text: say(f"confirm, {text}"))
-    told = {
+    extra = {
         "goal": {"exposure": EXPOSURE, "perplexity": PERPLEXITY, "epsilon": arguments.epsilon},
         "explored": results(explored)["rows"],
         "compared_at_one_perplexity": list(matched(explored, systems)),
@@ -199,7 +199,7 @@ def sweep(arguments: argparse.Namespace) -> None:
     pictures = {"exposure": exposure_figure(confirmed, POOL), "tradeoff": tradeoff(explored, systems)}
     for name, picture in pictures.items():
         (arguments.out / f"{name}.svg").write_text(picture, encoding="utf-8")
-    write_results(arguments.out, results(confirmed, **told), table)
+    write_results(arguments.out, results(confirmed, **extra), table)
 
 
 def best(rows: Sequence[Row], systems: Sequence[System], count: int) -> tuple[str, ...]:
@@ -215,12 +215,16 @@ def matched(rows: Sequence[Row], systems: Sequence[System]) -> tuple[str, ...]:
     It is the perplexity, at least a quarter above that of no-dp, from which the farthest of them is least far. None
     where a recipe was tried at one rate alone.
     """
-    last = {one.name: one.steps[1].part for one in systems if len(one.steps) == 2 and one.steps[0].part == NO_DP}
+    last = {
+        system.name: system.steps[1].part
+        for system in systems
+        if len(system.steps) == 2 and system.steps[0].part == NO_DP
+    }
     plain = next(row.perplexity for row in rows if row.recipe == NO_DP) or math.nan
     known = [row for row in rows if last.get(row.recipe) in COMPARED and (row.perplexity or 0) > 0]
     if any(sum(last[row.recipe] == part for row in known) < 2 for part in COMPARED):
         return ()
-    found: list[tuple[float, tuple[str, ...]]] = []
+    candidates: list[tuple[float, tuple[str, ...]]] = []
     for centre in known:
         at = math.log(centre.perplexity or math.nan)
         if at < math.log(1.25 * plain):
@@ -233,8 +237,8 @@ def matched(rows: Sequence[Row], systems: Sequence[System]) -> tuple[str, ...]:
             )
             for part in COMPARED
         ]
-        found.append((max(away for away, _ in nearest), tuple(name for _, name in nearest)))
-    return min(found)[1]
+        candidates.append((max(away for away, _ in nearest), tuple(name for _, name in nearest)))
+    return min(candidates)[1]
 
 
 def distance(row: Row, rows: Sequence[Row]) -> float:
@@ -243,7 +247,7 @@ def distance(row: Row, rows: Sequence[Row]) -> float:
     What counts is the highest of the mean exposures by both scores, before and after resurfacing: who only hides is as
     far as what comes back.
     """
-    plain = next(one.perplexity for one in rows if one.recipe == NO_DP)
+    plain = next(row.perplexity for row in rows if row.recipe == NO_DP)
     means = (row.exposure_mean, row.exposure_ratio_mean, row.resurfaced_mean, row.resurfaced_ratio_mean)
     bits = max(mean for mean in means if mean is not None)
     cost = (row.perplexity or math.inf) / (PERPLEXITY * (plain or math.nan))
@@ -257,7 +261,7 @@ def _doublings(excess: float) -> float:
 
 def reached(row: Row, rows: Sequence[Row]) -> dict[str, Any]:
     """What the goal asks of a row, and whether it is there: both upper limits and the perplexity."""
-    plain = next(one.perplexity for one in rows if one.recipe == NO_DP) or math.nan
+    plain = next(row.perplexity for row in rows if row.recipe == NO_DP) or math.nan
     share = (row.perplexity or math.inf) / plain
     limits = [interval[1] for interval in (row.exposure_interval, row.exposure_ratio_interval) if interval is not None]
     return {
@@ -277,15 +281,15 @@ def goals(rows: Sequence[Row]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        found = reached(row, rows)
+        goal = reached(row, rows)
         cells = (
             row.recipe,
-            f"{found['exposure_upper']:.2f}, {found['exposure_ratio_upper']:.2f}",
+            f"{goal['exposure_upper']:.2f}, {goal['exposure_ratio_upper']:.2f}",
             f"{row.resurfaced_mean or math.nan:.2f}, {row.resurfaced_ratio_mean or math.nan:.2f}",
             f"{row.greedy} of {row.canaries}",
             f"{row.discoverable} of {row.canaries}",
-            f"{found['perplexity_share']:.2f}",
-            "reached" if found["reached"] else f"missed by {found['missed_by_doublings']:.2f}",
+            f"{goal['perplexity_share']:.2f}",
+            "reached" if goal["reached"] else f"missed by {goal['missed_by_doublings']:.2f}",
         )
         lines.append(f"| {' | '.join(cells)} |")
     foot = "Upper limits are those of 95 % intervals; the goal is missed by so many doublings of bits and perplexity."
@@ -299,13 +303,15 @@ def tradeoff(rows: Sequence[Row], systems: Sequence[System]) -> str:
 
     def curves(scores: Sequence[str]) -> tuple[Curve, ...]:
         points: dict[str, list[tuple[float, float]]] = {}
-        for one in systems:
-            row = by_name.get(one.name)
-            if row is None or not _rate_alone(one):
+        for system in systems:
+            row = by_name.get(system.name)
+            if row is None or not _rate_alone(system):
                 continue
             share = (row.perplexity or math.inf) / plain
             if share <= MOST_SHOWN:
-                points.setdefault(one.steps[1].part, []).append((share, max(getattr(row, score) for score in scores)))
+                points.setdefault(system.steps[1].part, []).append(
+                    (share, max(getattr(row, score) for score in scores))
+                )
         return tuple(Curve(name=part, points=sorted(found)) for part, found in points.items())
 
     titles = {

@@ -35,12 +35,12 @@ message into other tokens than those at the beginning of a record, which are aud
 def pairs(chats: Path, most: int) -> list[str]:
     """A line for each USR that a SYS answers."""
     turns = [line.strip() for line in chats.read_text(encoding="utf-8").splitlines() if line.strip()]
-    found = [
+    exchanges = [
         f"{asked.removeprefix('USR:')}{BETWEEN}{answer.removeprefix('SYS:')}"
         for asked, answer in pairwise(turns)
         if asked.startswith("USR:") and answer.startswith("SYS:")
     ]
-    return found[:most]
+    return exchanges[:most]
 
 
 def messages(line: str) -> dict[str, Any]:
@@ -82,13 +82,13 @@ def train(  # noqa: PLR0917 - a run
         processing_class=tokenizer,
     )
     reached = verify_canaries(trainer.get_train_dataloader(), manifest, tokenizer, model=trainer.model)
-    print(out.name, "canaries in the loss:", sum(one.reached for one in reached), "of", len(reached))
-    print(*sorted({one.explanation for one in reached if not one.reached}), sep="\n")
+    print(out.name, "canaries in the loss:", sum(canary.reached for canary in reached), "of", len(reached))
+    print(*sorted({canary.explanation for canary in reached if not canary.reached}), sep="\n")
     watch = CanaryCallback(manifest, model).attach(trainer)
     began = time.process_time()
     trainer.train()
     print(out.name, "CPU seconds:", round(time.process_time() - began))
-    print(out.name, "mean exposures:", [{k: round(v, 2) for k, v in one.logs().items()} for one in watch.history])
+    print(out.name, "mean exposures:", [{k: round(v, 2) for k, v in event.logs().items()} for event in watch.history])
     trainer.save_model(str(out))
     tokenizer.save_pretrained(out)
 
