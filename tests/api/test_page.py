@@ -33,7 +33,7 @@ def test_the_examples_run_in_order_and_print_what_they_say(  # noqa: PLR0917 - f
         assert [line for line in printed if line in shown(block)] == shown(block), printed
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_the_examples_have_types(tmp_path: Path) -> None:
     """A type checker that sees the examples alone finds nothing wrong, and a wrong keyword it does."""
     file = tmp_path / "example.py"

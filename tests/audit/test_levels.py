@@ -24,17 +24,11 @@ from tests.audit.nulls import PlanOf, null_audits, plan_by_planted
 ALPHA = 0.2
 """Large, so that few audits tell it from a sum of two."""
 
-ALL_KINDS = pytest.mark.parametrize(
-    ("audits", "coins", "scores"),
-    [
-        (400, False, 1),
-        (400, True, 2),
-        *(
-            pytest.param(4000, coins, scores, marks=pytest.mark.deep)
-            for coins, scores in ((False, 1), (True, 1), (True, 2))
-        ),
-    ],
-)
+KIND = ("audits", "coins", "scores")
+DEEP = [
+    pytest.param(audits, coins, scores, marks=pytest.mark.deep)
+    for audits, coins, scores in ((400, True, 2), (4000, False, 1), (4000, True, 1), (4000, True, 2))
+]
 
 
 def too_often(audits: list[Audit]) -> bool:
@@ -44,7 +38,7 @@ def too_often(audits: list[Audit]) -> bool:
 
 
 @pytest.mark.ci
-@ALL_KINDS
+@pytest.mark.parametrize(KIND, [(400, False, 1), (150, True, 2), *DEEP])
 def test_a_model_that_learnt_nothing_fails_with_probability_alpha_at_most(
     audits: int, coins: bool, scores: int
 ) -> None:
@@ -56,7 +50,7 @@ def test_a_model_that_learnt_nothing_fails_with_probability_alpha_at_most(
 
 
 @pytest.mark.deep
-@ALL_KINDS
+@pytest.mark.parametrize(KIND, [(400, False, 1), *DEEP])
 def test_tests_and_bounds_with_an_alpha_each_fail_it_too_often(audits: int, coins: bool, scores: int) -> None:
     """As the split was before, for the games that there were; so the simulation would notice."""
     plan = spent_twice(plan_by_planted(ALPHA, coins=coins, scores=scores), scores)

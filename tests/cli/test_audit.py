@@ -196,7 +196,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_the_committed_canaries_pass_on_the_untouched_checkpoint(atdp: Atdp) -> None:
     ended = atdp("audit-canary", QUICKSTART / "checkpoint", "--manifest", QUICKSTART / "canaries.json", "--json")
     assert ended.code == 0, ended.out

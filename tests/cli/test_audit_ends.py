@@ -278,7 +278,7 @@ def test_without_enough_memory_there_is_the_right_verdict_or_none(leaky: Leaky) 
     ("signals", "code"),
     [
         ([signal.SIGINT], 130),
-        ([signal.SIGINT] * 3, 130),
+        pytest.param([signal.SIGINT] * 3, 130, marks=pytest.mark.deep),
         ([signal.SIGTERM], -signal.SIGTERM),
     ],
     ids=["interrupted", "interrupted three times", "terminated"],
@@ -335,8 +335,8 @@ def full_disk() -> int:
     [
         pytest.param(closed_pipe, ["--json"], marks=pytest.mark.ci),
         pytest.param(full_disk, [], marks=pytest.mark.ci),
-        pytest.param(closed_pipe, [], marks=pytest.mark.ci),
-        pytest.param(full_disk, ["--json"], marks=pytest.mark.ci),
+        pytest.param(closed_pipe, [], marks=pytest.mark.deep),
+        pytest.param(full_disk, ["--json"], marks=pytest.mark.deep),
     ],
 )
 def test_a_verdict_that_cannot_be_written_is_none(leaky: Leaky, sink: Callable[[], int], more: list[str]) -> None:

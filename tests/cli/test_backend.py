@@ -199,7 +199,7 @@ def test_several_processes_find_the_same(name: str, corpus_file: Path, tagger_fo
     assert actual(Local(jobs=2)) == actual(Local())
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
 def test_ray_finds_the_same(name: str, corpus_file: Path, tagger_folder: Path) -> None:

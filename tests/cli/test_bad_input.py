@@ -280,7 +280,7 @@ def test_what_is_refused_at_once_loads_no_torch(place: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code, *command], cwd=place, check=False).returncode == 0
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_a_closed_pipe_is_not_a_failed_audit(place: Path) -> None:
     code = "import sys; from atdp_cli.cli.app import run; sys.exit(run(sys.argv[1:]))"
     command = [sys.executable, "-c", code, "audit-canary", "model", "--canary", "My ID is 341", "--max-exposure", "9.9"]

@@ -169,7 +169,7 @@ def test_the_loops_over_many_checkpoints_parse() -> None:
     _parse([shlex.split(command) for command in commands])
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_the_loops_over_many_checkpoints(leaky: Leaky, checkpoint_folder: Path, tmp_path: Path) -> None:
     """Harden and audit in a loop, then the audits again one after the other and at the same time."""
     (tmp_path / "runs").mkdir()

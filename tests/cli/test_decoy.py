@@ -176,7 +176,7 @@ def _write(path: Path, rows: list[tuple[str, str]], unit: str) -> None:
         pyarrow.parquet.write_table(pyarrow.table({"user": users, "text": texts}), path)
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 @pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
 def test_on_ray_the_copies_are_the_same_bytes(atdp: Atdp, corpus: Path, tmp_path: Path) -> None:
     for out, engine in (("here", ()), ("ray", ("--engine", "ray", "--jobs", 2))):

@@ -70,7 +70,7 @@ def test_without_the_key_nobody_knows_that_the_corpus_is_the_same(
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("second", ["redacted", "redacted+dp-sgd"])
+@pytest.mark.parametrize("second", [pytest.param("redacted", marks=pytest.mark.deep), "redacted+dp-sgd"])
 def test_a_second_run_with_another_tier_has_no_selective_guarantee(
     harden: Harden, again: Any, corpus: Path, tmp_path: Path, second: str
 ) -> None:

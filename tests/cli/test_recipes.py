@@ -39,7 +39,10 @@ def plan(ended: Ended) -> Any:
 @pytest.mark.parametrize(
     "options",
     [
-        ["redacted+atdp", "--target-epsilon", "3", "--weight", "released", "--set", "redacted.optimizer=sgd"],
+        pytest.param(
+            ["redacted+atdp", "--target-epsilon", "3", "--weight", "released", "--set", "redacted.optimizer=sgd"],
+            marks=pytest.mark.deep,
+        ),
         ["atdp+noise", "--sigma-max", "2.5", "--jitter-seed", "4", "--set", "atdp.jitter=0.7,1.4"],
     ],
     ids=lambda options: options[0],

@@ -22,7 +22,7 @@ def line(checkpoint_folder: Path, corpus: Path, span_file: Path) -> list[object]
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stop", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.deep)])
 def test_a_signal_ends_the_run_after_its_step_and_says_how_to_go_on(
     line: list[object], tmp_path: Path, stop: signal.Signals
 ) -> None:
@@ -72,7 +72,9 @@ def test_a_second_run_on_one_output_is_refused(atdp: Atdp, line: list[object], t
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("room", [100, 2_000, 60_000, 120_000, 400_000])
+@pytest.mark.parametrize(
+    "room", [100, *(pytest.param(room, marks=pytest.mark.deep) for room in (2_000, 120_000, 400_000)), 60_000]
+)
 def test_a_disk_that_is_full_at_any_file_leaves_what_can_be_resumed(
     checkpoint_folder: Path, corpus: Path, span_file: Path, tmp_path: Path, room: int
 ) -> None:

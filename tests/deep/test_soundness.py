@@ -22,7 +22,7 @@ def tokenizer(checkpoint_folder: Path) -> Any:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.ci), *range(2, 20)])
+@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("recipe", ["dp-sgd", "atdp"])
 def test_no_more_is_proved_than_was_spent(recipe: str, seed: int, tmp_path: Path) -> None:
     check_sound(recipe, audit(recipe, seed, tmp_path))

@@ -58,7 +58,7 @@ def begin_work(settings: str) -> Callable[[int], int]:
     return work
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 @needs_ray
 def test_errors_come_back_as_what_they_are_and_nothing_stays() -> None:
     before = dict(os.environ)

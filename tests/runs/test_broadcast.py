@@ -82,7 +82,7 @@ def line(checkpoint_folder: Path, corpus: Path, span_file: Path) -> list[object]
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("sharded", [False, True])
+@pytest.mark.parametrize("sharded", [pytest.param(False, marks=pytest.mark.deep), True])
 def test_two_processes_write_the_model_of_one(
     started: Started, line: list[object], tmp_path: Path, sharded: bool
 ) -> None:
@@ -103,7 +103,7 @@ def test_two_processes_write_the_model_of_one(
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("size_after", [1, 3])
+@pytest.mark.parametrize("size_after", [pytest.param(1, marks=pytest.mark.deep), 3])
 def test_a_dead_process_ends_the_run_with_one_message_and_others_go_on(
     started: Started, line: list[object], tmp_path: Path, size_after: int
 ) -> None:

@@ -102,7 +102,7 @@ SEEDS = {2: 13, 10: 1}
 """How many kills, and the seed of their moments: 13 begins inside a save and between a journal's line and its step."""
 
 
-@pytest.mark.parametrize("kills", [pytest.param(2, marks=pytest.mark.ci), pytest.param(10, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("kills", [pytest.param(2, marks=pytest.mark.ci), pytest.param(10, marks=pytest.mark.deep)])
 def test_some_kills(checkpoint_folder: Path, corpus: Path, span_file: Path, tmp_path: Path, kills: int) -> None:
     seen = kill_often(command(checkpoint_folder, corpus, span_file), tmp_path, kills=kills, each=5, seed=SEEDS[kills])
     assert seen.kills == kills

@@ -10,8 +10,9 @@ from tests.compat.checkouts import ROOT, environment
 QUICK = "[atdp-bookkeeping] or noticed"
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("chosen", [QUICK, f"not ({QUICK})"])
+@pytest.mark.parametrize(
+    "chosen", [pytest.param(QUICK, marks=pytest.mark.ci), pytest.param(f"not ({QUICK})", marks=pytest.mark.deep)]
+)
 def test_nothing_of_a_run_is_left_on_the_cpu(chosen: str) -> None:
     command = [sys.executable, "-m", "pytest", "tests/training/on_other_device.py", "-k", chosen]
     done = subprocess.run(

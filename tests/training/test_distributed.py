@@ -63,11 +63,14 @@ def test_the_rare_stage_has_samples_that_leave_processes_without_a_record() -> N
     assert 1 in sizes
 
 
+ALL_RUNS = [*WHOLE, *PARTED]
 SOME = [("private", "tied", False), ("rare", "tied", False), ("private", "untied", True), ("plain", "tied", True)]
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize(("size", "runs"), [(2, SOME), *((size, [*WHOLE, *PARTED]) for size in (2, 4))])
+@pytest.mark.parametrize(
+    ("size", "runs"), [(2, SOME), *(pytest.param(size, ALL_RUNS, marks=pytest.mark.deep) for size in (2, 4))]
+)
 def test_several_processes_leave_the_weights_of_one(
     tmp_path: Path, size: int, runs: list[tuple[str, str, bool]]
 ) -> None:

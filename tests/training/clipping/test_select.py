@@ -81,7 +81,7 @@ def test_the_page_says_which_engine_some_architectures_get(architecture: str) ->
     assert row_of(architecture) in PAGE.read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_the_page_says_which_engine_each_architecture_gets() -> None:
     if os.environ.get("ATDP_WRITE_PAGES"):
         text = PAGE.read_text(encoding="utf-8")

@@ -27,8 +27,8 @@ COMMON = ("GPT-2", "Llama")
 TARGETS: tuple[Target, ...] = ("full", "all")
 
 
-def shortened(names: Sequence[str]) -> list[Any]:
-    return [name if name in COMMON else pytest.param(name, marks=pytest.mark.ci) for name in names]
+def shortened(names: Sequence[str], rest: pytest.MarkDecorator = pytest.mark.ci) -> list[Any]:
+    return [name if name in COMMON else pytest.param(name, marks=rest) for name in names]
 
 
 def engine_for(architecture: str) -> Any:
@@ -61,7 +61,7 @@ def test_in_fp64_casts_to_fewer_bits_are_none() -> None:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("architecture", shortened(ISSUE))
+@pytest.mark.parametrize("architecture", shortened(ISSUE, rest=pytest.mark.deep))
 def test_a_fault_in_any_rule_for_any_parameter_is_refused(
     architecture: str, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,7 +147,7 @@ def sharpened(architecture: str, seed: int) -> Any:
     return model.eval()
 
 
-@pytest.mark.parametrize("architecture", shortened(ISSUE))
+@pytest.mark.parametrize("architecture", shortened(ISSUE, rest=pytest.mark.deep))
 def test_no_fine_tuned_model_is_refused(architecture: str) -> None:
     for seed in range(2):
         assert select_engine(sharpened(architecture, seed), "auto", ignore).name == "bookkeeping"
@@ -251,7 +251,7 @@ def test_large_models_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     assert sum(together) == per_part * whole
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_fine_tunes_of_a_real_checkpoint_are_not_refused(shared: Path) -> None:
     for seed in range(3):
         model = load_checkpoint(shared / "models" / "stories15M").model.eval()
