@@ -178,7 +178,7 @@ def make_plan(
     _check(delta, records, ledgers, corpus.unit)
     memorised = unprotected_past(prior, inherited) or any(_reads_unprotected(stage) for stage in recipe)
     if tune not in (None, "none") and recipe:
-        recipe = (*recipe[:-1], tuned_stage(recipe[-1], memorised=memorised, sharded=sharded))
+        recipe = (*recipe[:-1], tuned_stage(recipe[-1], memorised=memorised, sharded=sharded, fixed_rate=fixed_rate))
     stages = tuple(
         _plan_stage(stage, position, corpus, reference=reference, watched=watched, jitter_seed=jitter_seed)
         for position, stage in enumerate(recipe)

@@ -7,12 +7,14 @@ seed, with canaries of its own: `no-dp` with --rate, the default from M, and the
 what somebody gets who has the leaking checkpoint alone. The default finds its own learning rate. --parts has in place
 of them the default with one part changed: equal decoys for equal values of a record, and frequencies that are nearly
 exact, which tell the price of ε from the price of decoys. Every model is attacked too. Shares are over `no-dp` in the
-same seed. What was found: results.json, with every seed's measurements, and table.md. --pool adds the seeds of earlier
-results.json, whose canaries are others. A run that was interrupted goes on where it stopped.
+same seed. What was found: results.json, with every seed's measurements, and table.md. --match runs some rows only,
+--pool adds the seeds of earlier results.json, whose canaries are others. A run that was interrupted goes on where it
+stopped.
 """
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--rate", required=True, help="the learning rate of no-dp, best on other records")
     options.add_argument("--repeats", type=int, default=10, help="records of each canary")
     options.add_argument("--parts", action="store_true", help="the default with one part changed, and as it is")
-    options.add_argument("--only-base", action="store_true", help="not the default after no-dp")
+    options.add_argument("--match", default="", help="rows whose name has this regular expression")
     options.add_argument("--pool", type=Path, nargs="*", default=(), help="results.json of earlier seeds")
     return options
 
@@ -63,11 +65,13 @@ def parser() -> argparse.ArgumentParser:
 def systems(arguments: argparse.Namespace) -> tuple[System, ...]:
     """What is compared; `no-dp` first."""
     plain = tuned_no_dp(arguments.rate)
-    found = (System(name=NO_DP, steps=(plain,)), System(name=DEFAULT, steps=(bare(),)))
+    rows = [System(name=NO_DP, steps=(plain,)), System(name=DEFAULT, steps=(bare(),))]
     if arguments.parts:
-        equal = System(name=f"{DEFAULT}, equal values equal", steps=(bare("decoy-equality=record"),))
-        return (*found, equal, System(name=f"{DEFAULT}, exact frequencies", steps=(bare(EXACT),)))
-    return found if arguments.only_base else (*found, System(name=AFTER, steps=(plain, bare())))
+        rows.append(System(name=f"{DEFAULT}, equal values equal", steps=(bare("decoy-equality=record"),)))
+        rows.append(System(name=f"{DEFAULT}, exact frequencies", steps=(bare(EXACT),)))
+    else:
+        rows.append(System(name=AFTER, steps=(plain, bare())))
+    return tuple(row for row in rows if row.name == NO_DP or re.search(arguments.match, row.name))
 
 
 def bare(*options: str) -> Step:

@@ -9,8 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.training.tuning.range_test import AT_CHANCE, FACTORS, RangeTest, lowest_forgetting, plan_range_test
-from atdp_cli.training.tuning.search import LEAST_STEPS, SHARES
+from atdp_cli.privacy.ledger import Prior
+from atdp_cli.privacy.relation import hypothetical
+from atdp_cli.training.plan import Corpus, StagePlan, make_plan
+from atdp_cli.training.recipe import RECIPES
+from atdp_cli.training.tuning.range_test import (
+    AT_CHANCE,
+    FACTORS,
+    LEVEL_SHARES,
+    RangeTest,
+    lowest_forgetting,
+    plan_range_test,
+)
+from atdp_cli.training.tuning.search import LEAST_STEPS, Effort
+from atdp_cli.training.tuning.stage import FORGETTING
 
 efforts: st.SearchStrategy[Literal["quick", "full"]] = st.sampled_from(["quick", "full"])
 p_values = st.floats(0, 1)
@@ -46,14 +58,14 @@ def test_levels_take_no_more_than_their_share_of_the_steps(
 ) -> None:
     steps = steps_per_epoch * epochs
     test = plan_range_test(1e-3, steps=steps, steps_per_epoch=steps_per_epoch, effort=effort)
-    assert test.most_steps <= SHARES[effort] * steps
+    assert test.steps_per_trial <= LEVEL_SHARES[effort] * steps
     assert test.steps_per_trial == 0 or LEAST_STEPS <= test.steps_per_trial <= steps_per_epoch
 
 
-def test_levels_rise_evenly_from_the_rate_of_the_plan() -> None:
+def test_levels_rise_from_the_rate_of_the_plan() -> None:
     rates = range_test_of(4e-3).rates
     assert rates[0] == 4e-3
-    assert [after / before for before, after in pairwise(rates)] == pytest.approx([math.sqrt(2)] * 3, rel=5e-3)
+    assert [after / before for before, after in pairwise(rates)] == pytest.approx([math.sqrt(2)], rel=5e-3)
 
 
 @given(st.lists(st.tuples(p_values, p_values), min_size=len(FACTORS), max_size=len(FACTORS)))
@@ -73,11 +85,11 @@ def test_the_lowest_rate_at_which_both_samples_are_at_chance_is_taken(tests: lis
 
 def test_a_level_that_diverges_ends_the_test_and_is_not_taken() -> None:
     test, failing = range_test_of(), [(0.0, 0.0)] * len(FACTORS)
-    model = Model(failing, (1.0, 2.0, math.inf, 1.0))
+    model = Model(failing, (1.0, math.inf))
     tuned = lowest_forgetting(test, model.train, model.rank_tests)
     assert tuned is not None
-    assert tuned.learning_rate == test.rates[1]
-    assert len(model.trained) == 3
+    assert tuned.learning_rate == test.rates[0]
+    assert len(model.trained) == 2
     assert lowest_forgetting(test, Model(failing, (math.inf,)).train, model.rank_tests) is None
 
 
@@ -86,3 +98,20 @@ def test_a_stage_of_few_steps_has_none() -> None:
     assert (test.most_trials, test.most_steps) == (0, 0)
     assert lowest_forgetting(test, model.train, model.rank_tests) is None
     assert model.trained == []
+
+
+@pytest.mark.parametrize("records", [40, 4000], ids=["too few steps for levels", "enough"])
+def test_where_the_start_may_have_memorised_the_rate_is_higher_unless_it_is_given(records: int) -> None:
+    def planned(prior: Prior, *, tune: Effort | None = "quick", fixed_rate: bool = False) -> StagePlan:
+        corpus = Corpus(records=records, relation=hypothetical("line"))
+        recipe = RECIPES["fitted-decoys"]
+        return make_plan(recipe, corpus, delta=1e-6, prior=prior, tune=tune, fixed_rate=fixed_rate).training[-1]
+
+    usual = planned("public").stage.optimizer.learning_rate
+    higher = planned("unknown")
+    assert higher.stage.optimizer.learning_rate == FORGETTING * usual
+    assert isinstance(higher.search, RangeTest)
+    assert higher.search.rates[0] == FORGETTING * usual
+    assert (higher.search.most_trials > 0) is (records == 4000)
+    assert planned("unknown", fixed_rate=True).stage.optimizer.learning_rate == usual
+    assert planned("unknown", tune="none").stage.optimizer.learning_rate == usual

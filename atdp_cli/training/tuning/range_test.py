@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from atdp_cli.training.tuning.search import LEAST_STEPS, SHARES, Trial, Tuned
+from atdp_cli.training.tuning.search import LEAST_STEPS, Trial, Tuned
 
-FACTORS = tuple(2.0 ** (power / 2) for power in range(4))
-"""The η of its levels, over the one that the stage would have without a search. None is lower: at half of that one
-audits failed."""
+FACTORS = (1.0, 2.0**0.5)
+"""The η of its levels, over the one that the stage would have without a search."""
+
+LEVEL_SHARES = {"quick": 0.03, "full": 0.06}
+"""Of a stage's steps, those of a level."""
 
 AT_CHANCE = 0.1
 """The least p-value with which flagged values of training records count as ranked like those of held-out ones."""
@@ -58,7 +60,7 @@ def plan_range_test(
         steps: Of the stage.
         steps_per_epoch: Of it; no level is longer.
     """
-    each = min(int(SHARES[effort] * steps) // len(FACTORS), steps_per_epoch)
+    each = min(int(LEVEL_SHARES[effort] * steps), steps_per_epoch)
     rates = tuple(float(f"{learning_rate * factor:.3g}") for factor in FACTORS)
     return RangeTest(rates=rates, steps_per_trial=each if each >= LEAST_STEPS else 0)
 
