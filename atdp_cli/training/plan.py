@@ -163,8 +163,8 @@ def make_plan(
         reference: None where no stage reads one.
         watched: Whether private stages stop early by a criterion that reads the reference.
         tune: How the settings of the last stage are found, which has to be `tunable`; None where they are given. Where
-            its start may have memorised raw text, that is the lowest η at which it forgets, and what the start
-            predicts of unflagged text is kept.
+            its start may have memorised raw text, η is higher, the lowest at which the model forgets, and what the
+            start predicts of unflagged text is kept.
         fixed_rate: Its η is given all the same, and is not searched.
         sharded: Whether processes share one model, which then cannot be compared with its start.
 

@@ -3,9 +3,9 @@
     python -m tests.benchmarks.forgetting --json
 
 On the quickstart: for each seed, canaries are planted, `no-dp` memorises them, and the default, whose range test never
-looks at a canary, follows it; so does `fitted-decoys` at each η that the test may take. Each row has the mean exposures
-of the seeds by log p and by the ratio, the audits that failed, perplexities of held-out records, and the processor
-seconds over those of `no-dp`; that of the default also the η that were taken and the p-values of each level.
+looks at a canary, follows it; so does `fitted-decoys` at four fixed η. Each row has the mean exposures of the seeds by
+log p and by the ratio, the audits that failed, perplexities of held-out records, and the processor seconds over those
+of `no-dp`; that of the default also the η that were taken and the p-values of each level.
 """
 
 import argparse
@@ -19,14 +19,16 @@ from typing import Any
 
 from atdp_cli.files.private import PRIVATE, beside
 from atdp_cli.report.document import REPORT_FILE
-from atdp_cli.training.tuning.range_test import FACTORS
 from examples.experiments.experiment import Experiment, Node, folder_of
 from examples.experiments.systems import Step, System, default_step, tuned_no_dp
 from examples.experiments.table import measure, measured
 from tests.benchmarks.stages import QUICKSTART
 
 RATE = 4e-3
-"""Of `no-dp`, and by the width of the model that of the default without a range test."""
+"""Of `no-dp`, and by the width of the model that of the default from a public start."""
+
+FACTORS = tuple(2.0 ** (power / 2) for power in range(4))
+"""The fixed η over that one. The range test takes one of the last two."""
 
 NO_DP, DEFAULT = "no-dp", "the default"
 

@@ -69,13 +69,14 @@ def test_what_the_command_line_says_goes_first(harden: Harden, epsilon: float, t
 @pytest.mark.parametrize(
     ("options", "rate"),
     [
-        ((), "0.004"),
+        ((), "0.008"),
+        (("--prior", "public"), "0.004"),
         (("--learning-rate", "1e-3"), "0.001"),
         (("--set", "fitted-decoys.learning-rate=3e-3"), "0.003"),
     ],
 )
 def test_the_rate_suits_the_width_unless_one_is_given(harden: Harden, options: tuple[str, ...], rate: str) -> None:
-    """The small checkpoint is narrower than any that was measured."""
+    """The small checkpoint is narrower than any that was measured, and of unknown past."""
     [stage] = planned(harden(*DRY, *options))["stages"]
     assert f"learning rate {rate} falling to 0" in stage["optimizer"]
 
