@@ -33,7 +33,7 @@ def run_forked(command: Sequence[str], cwd: Path, files: Path, *, memory: int, p
 
     Args:
         files: An empty folder, for what it prints.
-        memory: Bytes of address space that it may take.
+        memory: Bytes of address space that it may take beyond what its libraries have.
         patience: Seconds by the clock after which it is taken to hang.
 
     Raises:
@@ -60,7 +60,10 @@ def _run(command: tuple[str, ...], cwd: str, files: str, memory: int) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.chdir(cwd)
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    # A GPU's driver maps far more than it uses.
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (held + memory, held + memory))
     sys.argv = ["atdp", *command]
     code: object = None
     try:

@@ -20,7 +20,7 @@ from atdp_cli.errors import InputError
 from atdp_cli.files.checkpoint_names import CONFIG, tokenizer_files
 from atdp_cli.model.adapter import load_adapter, no_warnings
 from atdp_cli.model.comparison import check_adapter, check_base
-from atdp_cli.model.device import find_device
+from atdp_cli.model.device import find_device, move_model
 from atdp_cli.model.folder import (
     DTYPES,
     base_of,
@@ -93,7 +93,7 @@ def load_checkpoint(folder: Path, device: str = "cpu", *, audited: bool = False)
             model.peft_config[model.active_adapter].base_model_name_or_path = str(base)
             _check_finite(folder, model)
     _probe(folder, model)
-    model.to(place_of_model)  # type: ignore[arg-type, unused-ignore]
+    move_model(model, place_of_model)
     return Checkpoint(model=model, tokenizer=tokenizer, stored_dtype="float32" if stored == "float64" else stored)
 
 

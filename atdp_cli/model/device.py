@@ -1,6 +1,7 @@
 """The threads and the device that compute."""
 
 import torch
+from torch import nn
 
 from atdp_cli.errors import UsageError
 from atdp_cli.ranges import require_at_least, require_at_most
@@ -31,6 +32,16 @@ def find_device(name: str) -> torch.device:
     if name == "cuda" and not cuda:
         raise UsageError("torch sees no GPU here.", "Leave --device out.")
     return torch.device(name)
+
+
+def move_model(model: nn.Module, device: torch.device) -> None:
+    """Move a model, in place, to a device where gradients can then be computed.
+
+    On a GPU torch computes them in a thread of its own, and warns where the first thing there is a matrix product.
+    """
+    if device.type == "cuda":
+        (2 * torch.ones((), device=device, requires_grad=True)).backward()  # type: ignore[no-untyped-call]
+    model.to(device)
 
 
 def block_size(device: torch.device, in_cache: int) -> int:

@@ -1,5 +1,6 @@
 """Sums over records: removing one moves what is computed by at most C(1 + β(n))."""
 
+import itertools
 import math
 import random
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from scipy.stats import binom
 from torch.nn.utils import parameters_to_vector
 
 from atdp_cli.errors import InputError, RunError
-from atdp_cli.events import Event, ignore
+from atdp_cli.events import Event, FellBack, ignore
 from atdp_cli.privacy.journal import open_journal, read_journal
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.privacy.sample_size import largest_sample, refuse_larger
@@ -194,18 +195,40 @@ def test_an_engine_says_what_a_batch_changes(
         assert distance(actual.gradient, one_by_one(model, records, C).gradient) == 0
 
 
-def test_a_device_that_never_gives_the_same_bits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    draw = random.Random(0)
+@pytest.mark.parametrize(
+    ("by", "stated"), [(2e-6, STATED_EFFECT), (1e-5, 2.0**-13), (3e-5, 2.0**-12), (1e-4, 2.0**-10), (2e-4, None)]
+)
+def test_where_bits_are_never_the_same_twice_the_noise_allows_for_it(
+    monkeypatch: pytest.MonkeyPatch, by: float, stated: float | None
+) -> None:
+    """A gradient and the next differ by the share `by`."""
+    share = itertools.cycle((0, by))
 
     def restless(model: Any, records: Sequence[Example], clip_norm: float, *, tokens: int, **_: Any) -> ClippedSum:
         actual = bookkeeping.clipped_sum(model, records, clip_norm, tokens=tokens, positions=False)
+        moved = 1 if in_fp64(model) else 1 - next(share)
         for part in actual.gradient:
-            part.mul_(1 if in_fp64(model) else 1 - draw.uniform(1e-5, 9e-5))
+            part.mul_(moved)
         return actual
 
     monkeypatch.setitem(selection._BATCHED, "bookkeeping", restless)
-    with pytest.raises(InputError, match="not the same twice"):
-        selection.select_engine(build("Llama"), "bookkeeping", ignore)
+    reported: list[Event] = []
+    if stated is None:
+        with pytest.raises(InputError, match="not the same twice"):
+            selection.select_engine(build("Llama"), "bookkeeping", ignore)
+        return
+    model = build("Llama")
+    chosen = selection.select_engine(model, "bookkeeping", reported.append)
+    assert chosen.run(model, [record(9, seed=0)], C).batch_effect == stated >= 8 * by
+    assert [event.what for event in reported if isinstance(event, FellBack)] == ["noise"] * (stated > STATED_EFFECT)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
+def test_a_gpu_gives_the_same_bits_twice_for_a_record_with_repeated_tokens() -> None:
+    model = gpt2().to("cuda")
+    many = [record(60, seed=seed, repeated=True) for seed in range(3)]
+    first, *others = (bookkeeping.clipped_sum(model, many, C, tokens=1, positions=True) for _ in range(5))
+    assert all(distance(other.gradient, first.gradient) == 0 for other in others)
 
 
 def test_the_noise_is_as_large_as_the_engine_says_that_a_record_reaches(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from atdp_cli.jobs.detector import detector_pipeline
 from atdp_cli.jobs.harden.request import HardenRequest
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint
-from atdp_cli.model.device import find_device
+from atdp_cli.model.device import find_device, move_model
 from atdp_cli.runs.broadcast import gather_tensors
 from atdp_cli.runs.checkpoint import load_tensors
 from atdp_cli.text.detection.scan import Finding, load_pipeline
@@ -67,7 +67,9 @@ def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
     device = find_device(request.device)
     check_precision(request.precision, device)
     # A model that is to be sharded may be too large for the device; its shards are moved.
-    model = checkpoint.model if request.ranks.sharded else checkpoint.model.to(device)
+    model = checkpoint.model
+    if not request.ranks.sharded:
+        move_model(model, device)
     reference = None if request.reference is None else _load_reference(request, request.reference, checkpoint)
     if request.lora_rank is not None:
         with _seeded(request.insecure_seed):
@@ -167,7 +169,8 @@ def _load_reference(request: HardenRequest, folder: Path, checkpoint: Checkpoint
                 f"{folder} and {request.model} have different weights, between which nothing lies.",
                 "Give the base model that was fine-tuned.",
             )
-    return reference.model.to(find_device(request.device)).requires_grad_(False)
+    move_model(reference.model, find_device(request.device))
+    return reference.model.requires_grad_(False)
 
 
 def _vocabulary(model: PreTrainedModel) -> int:

@@ -18,13 +18,27 @@ from atdp_cli.model.windows import Window
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
 from atdp_cli.training.objective import Example
 
-STATED_EFFECT = 2.0**-14
-"""η in fp32 where bits differ, 6.1e-5: accepted where an eighth of it or less was measured."""
+STATED_EFFECT, LARGEST_EFFECT = 2.0**-14, 2.0**-10
+"""η in fp32 where bits differ: 6.1e-5 wherever that is enough, and 9.8e-4 at most."""
 
 MEASURED_SHARE = 8
+"""So many times as large as what was measured η is at least."""
 
 PROBES = ((7, (5,)), (23, (12,)), (3, (20, 11)), (3, (60,)))
 """Rows of a batch, and the lengths of each record's windows: 584 tokens without padding."""
+
+LONG_PROBE = (2, (1024,))
+"""On a GPU as well: attention there may add up long windows in any order."""
+
+
+def stated_effect(measured: float) -> float | None:
+    """η for what was measured, a power of two; None where `LARGEST_EFFECT` is not enough."""
+    effect = STATED_EFFECT
+    while effect <= LARGEST_EFFECT:
+        if MEASURED_SHARE * measured <= effect:
+            return effect
+        effect *= 2
+    return None
 
 
 def batch_effect(model: PreTrainedModel, engine: ClippingEngine) -> float:
@@ -33,7 +47,7 @@ def batch_effect(model: PreTrainedModel, engine: ClippingEngine) -> float:
     The others have no weight, so their gradients are 0 and the sum is that one record's.
     """
     draw, longest, worst = np.random.default_rng(1), context_length(model), 0.0
-    for rows, shape in PROBES:
+    for rows, shape in PROBES if model.device.type == "cpu" else (*PROBES, LONG_PROBE):
         lengths = [min(length, longest) for length in shape]
         records = [random_record(model, draw, lengths, weighted=row == rows // 2) for row in range(rows)]
         alone = engine(model, [records[rows // 2]], math.inf)

@@ -292,4 +292,9 @@ CONVERTED_AT_ONCE = 1 << 20
 def _add_rows(table: torch.Tensor, rows: torch.Tensor, vectors: torch.Tensor, *, transposed: bool) -> None:
     used = rows >= 0
     target = table.T if transposed else table
-    target.index_add_(0, rows[used], vectors[used].to(table.dtype))
+    places, added = rows[used], vectors[used].to(table.dtype)
+    if table.device.type == "cpu":
+        target.index_add_(0, places, added)
+    else:
+        # A GPU's atomic additions come in any order; this sorts by row first.
+        target.index_put_((places,), added, accumulate=True)

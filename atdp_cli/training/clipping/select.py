@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.events import FellBack, Notify, ignore
 from atdp_cli.training.clipping import bookkeeping, loop, opacus
-from atdp_cli.training.clipping.batch_effect import MEASURED_SHARE, STATED_EFFECT, batch_effect
+from atdp_cli.training.clipping.batch_effect import STATED_EFFECT, batch_effect, stated_effect
 from atdp_cli.training.clipping.batches import default_tokens
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
 from atdp_cli.training.clipping.layer_rules import UnknownLayerError
@@ -64,7 +64,8 @@ def select_engine(
     """The engine that the user chose, or for `auto` the first that is right for this model.
 
     Each is run on random tokens and compared with `loop`; the outcome depends on no record. Where a record's
-    gradient differs beside others by more than `STATED_EFFECT` allows, each record is computed in a batch of its own.
+    gradient differs beside others by more than `STATED_EFFECT` allows, each record is computed in a batch of its own,
+    or, where that does not give the same bits twice either, the noise allows for more.
 
     Args:
         model: In eval mode.
@@ -77,7 +78,7 @@ def select_engine(
 
     Raises:
         InputError: The chosen engine does not fit the model, or none does that can shard parameters; or a record's
-            gradient is not the same twice.
+            gradient is so different twice that no noise can allow for it.
     """
     tokens = tokens or default_tokens(model)
     if ranks.sharded:
@@ -152,16 +153,22 @@ def _independent(
     effect = measured(tokens)
     if effect <= SAME_BITS:
         return tokens, 0.0
-    if precision == "float32" and effect * MEASURED_SHARE <= STATED_EFFECT:
-        return tokens, STATED_EFFECT
-    if measured(1) > SAME_BITS:
+    stated = stated_effect(effect) if precision == "float32" else None
+    if stated == STATED_EFFECT:
+        return tokens, stated
+    if measured(1) <= SAME_BITS:
+        reason = "this device rounds otherwise in larger batches; one record at a time"
+        notify(FellBack(what="microbatch", reason=reason))
+        return 1, 0.0
+    if stated is None:
         raise InputError(
             f"On this device a record's gradient in {precision} is not the same twice, so the noise that it needs is "
             "not known.",
             "Use another device" + (", or leave --precision out." if precision == "bfloat16" else "."),
         )
-    notify(FellBack(what="microbatch", reason="this device rounds otherwise in larger batches; one record at a time"))
-    return 1, 0.0
+    reason = f"this device does not round alike twice, so it is {stated:.1e} larger for each record of a step"
+    notify(FellBack(what="noise", reason=reason))
+    return tokens, stated
 
 
 class BatchedEngine(Protocol):

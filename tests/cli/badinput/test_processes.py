@@ -12,8 +12,8 @@ from tests.cli.badinput.case import SECRET, Case, Make, assert_one_line, line
 from tests.cli.badinput.test_table import CASES, listing
 from tests.forked import run_forked
 
-MEMORY = 3 << 30
-"""Bytes of address space that a command may take, its libraries and their threads' stacks included."""
+MEMORY = 2 << 30
+"""Bytes of address space that a command may take beyond its libraries, its threads' stacks included."""
 
 SECONDS = 10.0
 """Of processor time, without what starting takes, which the server has done."""
