@@ -45,7 +45,7 @@ def test_no_continuation_begins_with_more_candidates(tails: list[list[int]]) -> 
 
 
 @pytest.mark.ci
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=6)
 @given(st.integers(2, 60), st.integers(1, 6), st.integers(0, 60), st.booleans())
 def test_of_random_secrets_so_many_are_extracted_with_no_more_than_that_probability(
     pool: int, count: int, discoverable: int, sampled: bool
