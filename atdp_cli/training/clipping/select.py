@@ -166,7 +166,7 @@ def _independent(
             "not known.",
             "Use another device" + (", or leave --precision out." if precision == "bfloat16" else "."),
         )
-    reason = f"this device does not round alike twice, so it is {stated:.1e} larger for each record of a step"
+    reason = f"larger by {stated:.2%} for each record of a step, since this device does not round alike twice"
     notify(FellBack(what="noise", reason=reason))
     return tokens, stated
 
