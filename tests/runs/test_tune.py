@@ -33,7 +33,7 @@ from atdp_cli.training.plan import Corpus, make_plan
 from atdp_cli.training.recipe import DecoyEquality, Plain, Recipe, Train, parse_recipe
 from atdp_cli.training.recipe_file import RECIPE_FILE, read_recipe
 from atdp_cli.training.tuning.range_test import AT_CHANCE, RangeTest
-from atdp_cli.training.tuning.search import SHARES, WARMUP
+from atdp_cli.training.tuning.search import SHARE, WARMUP
 from tests.runs.resumption import Place, equal, finished, report, run, weights
 
 EPOCHS, BATCH = 8, 4
@@ -90,7 +90,7 @@ def test_they_are_no_more_than_planned_and_take_no_more_than_their_share(place: 
     assert [event.done for event in reported] == list(range(1, len(reported) + 1))
     entry = public_entry(done)
     assert entry["trials"] == len(reported) == len(losses(done)) <= stage.search.most_trials
-    assert 0 < entry["steps"] == len(reported) * stage.search.steps_per_trial <= SHARES["full"] * stage.steps
+    assert 0 < entry["steps"] == len(reported) * stage.search.steps_per_trial <= SHARE * stage.steps
     # The steps of the stage itself are those that were planned.
     assert done.steps == stage.steps
 

@@ -16,12 +16,13 @@ from atdp_cli.training.recipe import RECIPES
 from atdp_cli.training.tuning.range_test import (
     AT_CHANCE,
     FACTORS,
+    LEAST_LEVEL_STEPS,
     LEVEL_SHARES,
     RangeTest,
     lowest_forgetting,
     plan_range_test,
 )
-from atdp_cli.training.tuning.search import LEAST_STEPS, Effort
+from atdp_cli.training.tuning.search import Effort
 from atdp_cli.training.tuning.stage import FORGETTING
 
 efforts: st.SearchStrategy[Literal["quick", "full"]] = st.sampled_from(["quick", "full"])
@@ -59,7 +60,7 @@ def test_levels_take_no_more_than_their_share_of_the_steps(
     steps = steps_per_epoch * epochs
     test = plan_range_test(1e-3, steps=steps, steps_per_epoch=steps_per_epoch, effort=effort)
     assert test.steps_per_trial <= LEVEL_SHARES[effort] * steps
-    assert test.steps_per_trial == 0 or LEAST_STEPS <= test.steps_per_trial <= steps_per_epoch
+    assert test.steps_per_trial == 0 or LEAST_LEVEL_STEPS <= test.steps_per_trial <= steps_per_epoch
 
 
 def test_levels_rise_from_the_rate_of_the_plan() -> None:

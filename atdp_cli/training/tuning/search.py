@@ -9,21 +9,20 @@ from typing import Literal
 
 Effort = Literal["none", "quick", "full"]
 
-SHARES = {"quick": 0.12, "full": 0.25}
+SHARE = 0.25
 """Of a stage's steps, the most that all trials together take."""
 
-FACTORS = tuple(2.0 ** (power / 2) for power in range(-8, 5))
+FACTORS = tuple(2.0 ** (power / 2) for power in range(-6, 5))
 """The learning rates that may be tried, over the one that the stage would have without a search."""
 
 STRIDES: dict[str, tuple[int, ...]] = {"quick": (2,), "full": (2, 1)}
 """How far apart neighbours are in `FACTORS`, round by round."""
 
-TRIALS = {2: 5, 1: 2}
-"""Of a round, by its stride, the most: the middle, one to each side and two further ones; then one to each side."""
+TRIALS = {2: 4, 1: 2}
+"""Of a round, by its stride, the most: those that the lowest of a bowl takes; then one to each side."""
 
-LEAST_STEPS, MOST_STEPS = 4, 6
-"""Of a trial. Those of 11 and 22 chose no better: while trials are far shorter than the stage, more steps suit a higher
-η, and a stage of many steps a lower one again."""
+LEAST_STEPS, MOST_STEPS = 7, 10
+"""Of a trial. Of four and five steps the best on long records is at a quarter of the η that suits the stage."""
 
 WARMUP = 0.1
 """The share of a tuned stage's steps over which η rises."""
@@ -101,10 +100,11 @@ def plan_search(learning_rate: float, *, steps: int, steps_per_epoch: int, effor
     Args:
         steps: Of the stage.
         steps_per_epoch: Of it; no trial is longer, so that none reads a record twice.
+        effort: `full` has a second round where its trials, as long as those of the first, fit in `SHARE` as well.
     """
-    strides = STRIDES[effort]
-    each = int(SHARES[effort] * steps) // sum(TRIALS[stride] for stride in strides)
-    each = min(each, MOST_STEPS, steps_per_epoch)
+    budget, (first, *further) = int(SHARE * steps), STRIDES[effort]
+    each = min(budget // TRIALS[first], MOST_STEPS, steps_per_epoch)
+    strides = (first, *further) if each * sum(TRIALS[stride] for stride in (first, *further)) <= budget else (first,)
     rates = tuple(float(f"{learning_rate * factor:.3g}") for factor in FACTORS)
     return Search(rates=rates, strides=strides, steps_per_trial=each if each >= LEAST_STEPS else 0)
 
