@@ -30,6 +30,7 @@ from atdp_cli.model.folder import (
     model_files,
     stored_dtype,
     stored_dtypes,
+    stored_numbers,
     tokenizer_folder,
     weight_files,
 )
@@ -113,6 +114,9 @@ def _load_model(
     """The model of the files in `place`, which are those of `folder`."""
     try:
         kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        with no_warnings(), torch.device("meta"):
+            described = kind.from_config(config, trust_remote_code=False)
+        _check_size(folder, place, described)
         with no_warnings():
             model, info = kind.from_pretrained(
                 place,
@@ -122,6 +126,8 @@ def _load_model(
                 local_files_only=True,
                 output_loading_info=True,
             )
+    except InputError:
+        raise
     except Exception as error:  # many kinds here, too
         raise _unloadable(folder, error) from error
     model.name_or_path = model.config._name_or_path = str(folder)
@@ -129,6 +135,21 @@ def _load_model(
     check_base(folder, model, weight_files(place))
     loaded: PreTrainedModel = model.eval()
     return loaded
+
+
+def _check_size(folder: Path, place: Path, described: PreTrainedModel) -> None:
+    """Refuse a configuration of far more parameters than the files have, before memory is taken for them.
+
+    Args:
+        described: What the configuration describes, without memory for its parameters.
+    """
+    parameters, stored = sum(parameter.numel() for parameter in described.parameters()), stored_numbers(place)
+    # Which parameters are missing is said after loading.
+    if parameters > 2 * stored:
+        raise InputError(
+            f"{folder / CONFIG} describes a model of {parameters:,} parameters, and the weights have {stored:,}.",
+            "Copy or save the model again.",
+        )
 
 
 def _unloadable(folder: Path, error: Exception) -> InputError:

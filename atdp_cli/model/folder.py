@@ -287,6 +287,11 @@ def stored_dtypes(folder: Path) -> Iterator[tuple[str, str]]:
     return ((name, dtype) for name, (_, dtype) in _stored(folder))
 
 
+def stored_numbers(folder: Path) -> int:
+    """How many numbers all stored tensors have."""
+    return sum(size for _, (size, _) in _stored(folder))
+
+
 def _stored(folder: Path) -> Iterator[tuple[str, tuple[int, str]]]:
     """Each stored tensor's name, its size and its dtype."""
     import math

@@ -128,8 +128,8 @@ class TuneOptions(Options):
     tune: Annotated[Effort | None, Option(TRAINING, metavar="none|quick|full", fingerprint="recipe", public=True)] = (
         None
     )
-    """Tune a last stage on decoys, in recipes without DP stages: short trials find η in at most 25 % of its steps,
-    those of full in finer steps if the 25 % suffice. From a public start they look for the least loss on decoyed text, and the stage warms up and
+    """Tune a last stage on decoys, in recipes without DP stages: short trials find η in at most 25 % of its steps;
+    full adds trials in finer steps where that allows it. From a public start they look for the least loss on decoyed text, and the stage warms up and
     keeps its best epoch; else they start at twice η, and look for the lowest at which the model forgets. With
     --learning-rate no trials. Default: quick where the recipe is chosen, else none."""
 

@@ -183,7 +183,8 @@ CASES = (
         name="vocabulary of a billion",
         make=change("model/config.json", vocab_size=10**9),
         command=HARDEN,
-        said=NO_MODEL,
+        said="model/config.json describes a model of 32,000,027,520 parameters, and the weights have 40,320. Copy or "
+        "save the model again.",
     ),
     Case(name="context below zero", make=change("model/config.json", n_positions=-5), command=HARDEN, said=NO_MODEL),
     Case(
