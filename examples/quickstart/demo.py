@@ -55,12 +55,13 @@ def main() -> int:
     console.rule("2. Fine-tune without protection")
     leaky = out / "unprotected"
     runs = {"no-dp": atdp(["harden", str(CHECKPOINT), *data, "--recipe", "no-dp", "-o", str(leaky)])}
-    console.rule("3. Harden it by the paper's mechanism")
+    console.rule("3. Harden it by the paper's mechanism, while the next step runs")
     hardened = out / "hardened"
-    runs["+atdp"] = atdp(["harden", str(leaky), *data, "--recipe", "atdp", *short, "-o", str(hardened)])
-    console.rule("4. Harden it by the default: on decoys, fitted by one noisy release")
-    automatic = out / "automatic"
-    runs["+decoys"] = atdp(["harden", str(leaky), *data, "-o", str(automatic)])
+    with start(["harden", str(leaky), *data, "--recipe", "atdp", *short, "-o", str(hardened), "--quiet"]) as paper:
+        console.rule("4. Harden it by the default: on decoys, fitted by one noisy release")
+        automatic = out / "automatic"
+        default = atdp(["harden", str(leaky), *data, "-o", str(automatic)])
+        runs |= {"+atdp": finish(paper), "+decoys": default}
     console.rule("5. Audit: what does each model remember of the canaries?")
     models = [str(folder) for folder in (CHECKPOINT, leaky, hardened, automatic)]
     audits = atdp(["audit-canary", *models, "--manifest", str(manifest), *reference], allowed=(0, 1, 4))["models"]
@@ -87,14 +88,22 @@ def main() -> int:
 
 def atdp(arguments: list[str], *, allowed: tuple[int, ...] = (0,)) -> dict[str, Any]:
     """Run one command, its progress on the terminal, and return its JSON."""
+    return finish(start(arguments), allowed=allowed)
+
+
+def start(arguments: list[str]) -> subprocess.Popen[str]:
+    """Start one command, its progress on the terminal."""
     print(f"$ atdp {shlex.join(arguments)}", file=sys.stderr, flush=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "atdp_cli", *arguments, "--json"], stdout=subprocess.PIPE, text=True, check=False
-    )
-    print(f"exit code {done.returncode}\n", file=sys.stderr, flush=True)
-    if done.returncode not in allowed:
-        sys.exit(done.returncode)
-    answer: dict[str, Any] = json.loads(done.stdout)
+    return subprocess.Popen([sys.executable, "-m", "atdp_cli", *arguments, "--json"], stdout=subprocess.PIPE, text=True)
+
+
+def finish(command: subprocess.Popen[str], *, allowed: tuple[int, ...] = (0,)) -> dict[str, Any]:
+    """Wait for a command and return its JSON; without an exit code that is allowed, end with its own."""
+    printed, _ = command.communicate()
+    print(f"exit code {command.returncode}\n", file=sys.stderr, flush=True)
+    if command.returncode not in allowed:
+        sys.exit(command.returncode)
+    answer: dict[str, Any] = json.loads(printed)
     return answer
 
 
