@@ -73,5 +73,5 @@ def _run(command: tuple[str, ...], cwd: str, files: str, memory: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    Path(files, "took").write_text(str(sum(one.ru_utime + one.ru_stime for one in used)))
+    Path(files, "took").write_text(str(sum(usage.ru_utime + usage.ru_stime for usage in used)))
     os._exit(code if isinstance(code, int) else 70)

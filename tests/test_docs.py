@@ -40,7 +40,7 @@ def missing(page: Path, root: Path = ROOT) -> Iterator[str]:
     for name in _names(" ".join(blocks)):
         if name.split("/")[0] in OURS and not _there(name, root):
             yield name
-    for link in (one or other for one, other in _LINK.findall(_CODE.sub("`", prose))):
+    for link in (inline or other for inline, other in _LINK.findall(_CODE.sub("`", prose))):
         if not re.match(r"[a-z]+:", link) and not _linked(page, link):
             yield link
 
@@ -83,7 +83,11 @@ def test_what_a_page_names_is_there(page: Path) -> None:
 
 
 def test_the_readme_links_every_page() -> None:
-    linked = {(ROOT / one.partition("#")[0]).resolve() for one, _ in _LINK.findall(PAGES[0].read_text("utf-8")) if one}
+    linked = {
+        (ROOT / inline.partition("#")[0]).resolve()
+        for inline, _ in _LINK.findall(PAGES[0].read_text("utf-8"))
+        if inline
+    }
     assert not [page.name for page in PAGES if page.parent.name == "docs" and page not in linked]
 
 

@@ -73,7 +73,7 @@ def add_release_noise(total: GridSum, standard_deviation: float, stream: KeyStre
     unit = 1 << total.bits
     scale = Fraction(standard_deviation) * unit
     noise = discrete_gaussian(scale**2, len(total.counts), stream)
-    noisy = [count + one for count, one in zip(total.counts, noise.tolist(), strict=True)]
+    noisy = [count + drawn for count, drawn in zip(total.counts, noise.tolist(), strict=True)]
     squares = sum((after - before) ** 2 for after, before in zip(noisy, total.counts, strict=True))
     used = Released(
         standard_deviation=float(scale / unit),

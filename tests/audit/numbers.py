@@ -44,8 +44,10 @@ def spotted(folder: Path, corpus: Path, numbers: Sequence[Sequence[str]], **opti
     lines = []
     for record, own in zip(read_records(corpus, **options), numbers, strict=True):
         spans = [
-            Span(record.text.index(one), record.text.index(one) + len(one), "NUMBER", "pattern", Tier.LOW_ENTITY)
-            for one in own
+            Span(
+                record.text.index(number), record.text.index(number) + len(number), "NUMBER", "pattern", Tier.LOW_ENTITY
+            )
+            for number in own
         ]
         lines.append(spans_line(record.id, spans) + "\n")
     return written(folder, "spans.jsonl", "".join(lines))

@@ -57,7 +57,7 @@ def test_a_number_is_scored_in_the_window_that_training_sees_it_in(word: str, to
         before = word * length
         actual = tokenise_after(tokenizer, before, texts, place=3, context=CONTEXT)
         whole = [encode_record(tokenizer, before + text) for text in texts]
-        shared = max(n for n in range(min(map(len, whole))) if len({tuple(one[:n]) for one in whole}) == 1)
+        shared = max(n for n in range(min(map(len, whole))) if len({tuple(ids[:n]) for ids in whole}) == 1)
         # A token at place i, from 0, is a target in window (i - 1) // (context - 1).
         fits = shared > 0 and (shared - 1) // (CONTEXT - 1) == (max(map(len, whole)) - 2) // (CONTEXT - 1)
         assert (actual is not None) == fits
@@ -66,8 +66,8 @@ def test_a_number_is_scored_in_the_window_that_training_sees_it_in(word: str, to
             continue
         own = [*actual.prefix.tolist(), *actual.tails[3, : actual.lengths[3]].tolist()]
         assert own == window_of(tokenizer, before + texts[3] + ", and more", len(before + texts[3]), CONTEXT)
-        for row, size, one in zip(actual.tails, actual.lengths, whole, strict=True):
-            assert [*actual.prefix.tolist(), *row[:size].tolist()] == one[-size - actual.prefix.size :]
+        for row, size, ids in zip(actual.tails, actual.lengths, whole, strict=True):
+            assert [*actual.prefix.tolist(), *row[:size].tolist()] == ids[-size - actual.prefix.size :]
     assert 0 < sum(skipped) < len(skipped) / 3
 
 

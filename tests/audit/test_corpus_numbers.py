@@ -239,6 +239,6 @@ def test_a_corpus_without_numbers_has_no_mean(tmp_path: Path) -> None:
 def test_half_a_character_before_a_number_is_read_as_training_reads_it(tmp_path: Path) -> None:
     corpus = written(tmp_path, "corpus.jsonl", '{"text": "\\ud83d PIN 4711"}\n{"text": "\\ufffd PIN 4711"}\n')
     actual = find_numbers(corpus, spotted(tmp_path, corpus, [["4711"], ["4711"]]))
-    one, other = rank_numbers(checkpoint(gpt2(len(BPE))), actual).results
-    assert (one.start, one.end) == (other.start, other.end) == (6, 10)
-    assert one.rank_max == other.rank_max
+    halved, other = rank_numbers(checkpoint(gpt2(len(BPE))), actual).results
+    assert (halved.start, halved.end) == (other.start, other.end) == (6, 10)
+    assert halved.rank_max == other.rank_max

@@ -193,8 +193,8 @@ def test_no_canary_guessed_in_stands_below_one_that_is_not(drawn: tuple[list[flo
     assert len(coins) == guesses
     assert sum(coins.values()) == guesses // 2
     ranks = {index: 2 if coins.get(index) else 1 if index not in coins else 0 for index in range(len(exposures))}
-    for one, other in itertools.permutations(ranks, 2):
-        assert ranks[one] <= ranks[other] or exposures[one] >= exposures[other]
+    for canary, other in itertools.permutations(ranks, 2):
+        assert ranks[canary] <= ranks[other] or exposures[canary] >= exposures[other]
 
 
 def test_the_sharpest_private_answer_wins_as_often_as_the_lemma_allows() -> None:

@@ -66,7 +66,7 @@ def test_only_beginnings_of_the_greedy_path_are_extracted_greedily(family: Any) 
     rows = [path[:depth] for depth in range(5)]
     rows += [(*path[:depth], (path[depth] + 1) % 12, *path[depth + 1 :]) for depth in range(4)]
     actual = extract(model, candidates_of(rows), range(len(rows)), exact(model, rows), samples=1)
-    assert [one.greedy for one in actual] == [True] * 5 + [False] * 4
+    assert [target.greedy for target in actual] == [True] * 5 + [False] * 4
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -76,11 +76,14 @@ def test_sampled_frequencies_are_the_exact_probabilities(family: Any) -> None:
     rows = [(), *((i,) for i in range(8)), *((i, j) for i in range(8) for j in range(8))]
     log_p = exact(model, rows)
     actual = extract(model, candidates_of(rows), range(len(rows)), log_p, samples=5000, seed=3)
-    for one, own in zip(actual, log_p, strict=True):
-        assert one.log_p == own
-        assert binomtest(one.sampled, 5000, min(1.0, exp(own))).pvalue > 1e-6
+    for target, own in zip(actual, log_p, strict=True):
+        assert target.log_p == own
+        assert binomtest(target.sampled, 5000, min(1.0, exp(own))).pvalue > 1e-6
     assert (
-        actual[0].sampled == sum(one.sampled for one in actual[1:9]) == sum(one.sampled for one in actual[9:]) == 5000
+        actual[0].sampled
+        == sum(target.sampled for target in actual[1:9])
+        == sum(target.sampled for target in actual[9:])
+        == 5000
     )
 
 
@@ -107,7 +110,7 @@ def test_the_seed_decides_the_draws_and_nothing_global_does() -> None:
     rows: list[tuple[int, ...]] = [(i, j) for i in range(8) for j in range(8)]
     before = torch.get_rng_state()
     first, again, other = (
-        [one.sampled for one in extract(model, candidates_of(rows), range(64), exact(model, rows), seed=seed)]
+        [target.sampled for target in extract(model, candidates_of(rows), range(64), exact(model, rows), seed=seed)]
         for seed in (1, 1, 2)
     )
     assert first == again != other
@@ -120,8 +123,8 @@ def test_targets_are_looked_up_in_the_pool_and_may_be_none() -> None:
     rows = [tuple(reversed(path)), (path[0],), path]
     log_p = exact(model, rows)
     actual = extract(model, candidates_of(rows), [2, 1], log_p[[2, 1]])
-    assert [one.log_p for one in actual] == [log_p[2], log_p[1]]
-    assert [one.greedy for one in actual] == [True, True]
+    assert [target.log_p for target in actual] == [log_p[2], log_p[1]]
+    assert [target.greedy for target in actual] == [True, True]
     assert actual[0].sampled <= actual[1].sampled
     assert extract(model, candidates_of(rows), [], np.empty(0)) == ()
 

@@ -131,13 +131,13 @@ def test_the_bounds_solve_wilsons_equation(seed: int, m: int, n: int, values: in
 def test_swapping_members_and_others_mirrors_the_interval(drawn: list[tuple[bool, int]]) -> None:
     inside = np.array([coin for coin, _ in drawn], dtype=np.bool_)
     scores = np.array([score for _, score in drawn], dtype=np.float64)
-    one, other = membership("loss", scores, inside), membership("loss", scores, ~inside)
+    result, other = membership("loss", scores, inside), membership("loss", scores, ~inside)
     rescaled = membership("loss", np.exp(scores), inside)
-    if one.auc is not None:
+    if result.auc is not None:
         mirrored = (other.auc, other.auc_high, other.auc_low)
-        for mine, theirs in zip((one.auc, one.auc_low, one.auc_high), mirrored, strict=True):
+        for mine, theirs in zip((result.auc, result.auc_low, result.auc_high), mirrored, strict=True):
             assert mine == pytest.approx(1 - (theirs or 0.0), abs=1e-12)
-    assert rescaled == one, "only the order of scores counts"
+    assert rescaled == result, "only the order of scores counts"
 
 
 def shifted(by: float) -> Draw:
@@ -197,9 +197,12 @@ def test_the_attacks_are_named_and_the_reference_is_subtracted() -> None:
     inside = np.array([True, True, False, False])
     scores = RecordScores(log_p=np.array([-9.0, -2.0, -1.0, -5.0]), min_k=np.array([1.0, 2.0, 0.0, -1.0]))
     reference = RecordScores(log_p=np.array([-14.0, -8.0, -1.0, -5.0]), min_k=np.zeros(4))
-    assert [(one.attack, one.auc) for one in infer_membership(scores, inside)] == [("loss", 0.25), ("min-k++", 1.0)]
+    assert [(result.attack, result.auc) for result in infer_membership(scores, inside)] == [
+        ("loss", 0.25),
+        ("min-k++", 1.0),
+    ]
     actual = infer_membership(scores, inside, reference=reference)
-    assert [(one.attack, one.auc) for one in actual] == [("loss", 0.25), ("reference", 1.0), ("min-k++", 1.0)]
+    assert [(result.attack, result.auc) for result in actual] == [("loss", 0.25), ("reference", 1.0), ("min-k++", 1.0)]
 
 
 @pytest.mark.ci
@@ -217,12 +220,12 @@ def test_members_that_a_model_memorised_are_distinguished_from_others() -> None:
             (model(input_ids=ids, labels=ids).loss / inside.sum()).backward()
         optimizer.step()
     actual = infer_membership(score_records(model, records), inside, reference=base)
-    assert [one.attack for one in actual] == ["loss", "reference", "min-k++"]
-    for one in actual:
-        assert one.auc is not None
-        assert one.auc_low is not None
-        assert one.auc > 0.95
-        assert one.auc_low > 0.5
+    assert [result.attack for result in actual] == ["loss", "reference", "min-k++"]
+    for result in actual:
+        assert result.auc is not None
+        assert result.auc_low is not None
+        assert result.auc > 0.95
+        assert result.auc_low > 0.5
 
 
 @pytest.mark.ci
@@ -233,8 +236,8 @@ def test_an_untrained_model_tells_no_members_apart() -> None:
         records = records_of(seed, 60, shortest=5)
         inside = np.random.default_rng(1000 + seed).random(60) < 0.5
         scores, base = (score_records(gpt2(20, seed=number), records) for number in (seed, 999))
-        for one in infer_membership(scores, inside, reference=base):
-            covered[one.attack] += (one.auc_low or 0) <= 0.5 <= (one.auc_high or 0)
+        for result in infer_membership(scores, inside, reference=base):
+            covered[result.attack] += (result.auc_low or 0) <= 0.5 <= (result.auc_high or 0)
     for count in covered.values():
         assert binomtest(count, seeds, 0.95, alternative="less").pvalue > 1e-3
 

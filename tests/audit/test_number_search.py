@@ -45,7 +45,7 @@ def test_what_is_no_number_or_no_secret_is_counted_or_passed_over(tmp_path: Path
     line = "Ana has 123 and 1-2-3-4 and ٤٧١١ and 1234 or 1-2-3-4 again: " + "9" * 65
     corpus = written(tmp_path, "corpus.txt", line)
     again = line.rindex("1-2-3-4")
-    places = [line.index(one) for one in ("Ana", "123", "1-2-3-4", "٤٧١١", "1234", "9")] + [again, line.index("1234")]
+    places = [line.index(word) for word in ("Ana", "123", "1-2-3-4", "٤٧١١", "1234", "9")] + [again, line.index("1234")]
     ends = [3, 3, 7, 4, 4, 65, 7, 2]
     spans = [Span(a, a + n, "NUMBER", "ner", Tier.LOW_ENTITY) for a, n in zip(places, ends, strict=True)]
     actual = find_numbers(corpus, written(tmp_path, "spans.jsonl", spans_line("1", spans)))

@@ -142,7 +142,7 @@ def test_the_cache_folder_follows_the_desktop_standard(monkeypatch: pytest.Monke
         assert default_cache() == tmp_path / ".cache" / "atdp"
 
 
-def assert_same(one: Candidates, other: Candidates) -> None:
-    assert np.array_equal(one.prefix, other.prefix)
-    assert np.array_equal(one.tails, other.tails)
-    assert np.array_equal(one.lengths, other.lengths)
+def assert_same(candidates: Candidates, other: Candidates) -> None:
+    assert np.array_equal(candidates.prefix, other.prefix)
+    assert np.array_equal(candidates.tails, other.tails)
+    assert np.array_equal(candidates.lengths, other.lengths)

@@ -90,7 +90,7 @@ def test_a_memorised_canary_costs_few_nodes(bpe: Any) -> None:
     assert last.done < trie.inner_nodes / 5
     actual = ranks_of(pruned, candidates, targets)
     assert actual == ranks_of(score_pool(model, candidates, trie=trie), candidates, targets)
-    assert all(one.rank_max <= len(targets) for one in actual), "a canary that was not memorised would prove little"
+    assert all(rank.rank_max <= len(targets) for rank in actual), "a canary that was not memorised would prove little"
 
 
 def test_the_unlikeliest_target_leaves_nothing_out() -> None:

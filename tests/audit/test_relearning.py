@@ -41,8 +41,8 @@ def weights(model: Any) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in model.state_dict().items()}
 
 
-def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in one.items())
+def equal(tensors: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return tensors.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in tensors.items())
 
 
 @pytest.mark.parametrize("family", [gpt2, llama])
@@ -156,13 +156,13 @@ def test_a_hidden_secret_is_relearnt_and_one_that_was_never_seen_does_not(copies
         masked = hidden(model, secret)
         # A model of this size needs a higher rate than the default.
         tuned = fine_tune_copy(masked, other_text(seed + 500), learning_rate=1e-3)
-        seen.append([state(one, secret) for one in (model, masked, tuned)])
+        seen.append([state(audited, secret) for audited in (model, masked, tuned)])
     trained, masked, tuned = zip(*seen, strict=True)
     actual = [fisher([rank.p_value for rank in ranks]) < 1e-3 for ranks in (trained, masked, tuned)]
     if copies:
         assert actual == [True, False, True]
-        assert np.mean([one.exposure for one in masked]) < 1.44, "bits, which is what chance gives"
-        assert np.mean([one.exposure for one in tuned]) > 5
+        assert np.mean([rank.exposure for rank in masked]) < 1.44, "bits, which is what chance gives"
+        assert np.mean([rank.exposure for rank in tuned]) > 5
     else:
         assert not actual[0]
         assert not actual[2], "tuning makes up no memory"

@@ -40,12 +40,12 @@ def agreement(first: Sequence[Labelled], second: Sequence[Labelled]) -> dict[str
     characters = sum(len(record.text) for record in first)
     left, right, both = 0, 0, 0
     places = labels = spans = 0
-    for one, other in zip(first, second, strict=True):
-        mine, theirs = covered(one.labels), covered(other.labels)
+    for record, other in zip(first, second, strict=True):
+        mine, theirs = covered(record.labels), covered(other.labels)
         left, right, both = left + len(mine), right + len(theirs), both + len(mine & theirs)
-        spans += len(one.labels) + len(other.labels)
-        places += len({span[:2] for span in one.labels} & {span[:2] for span in other.labels})
-        labels += len(set(one.labels) & set(other.labels))
+        spans += len(record.labels) + len(other.labels)
+        places += len({span[:2] for span in record.labels} & {span[:2] for span in other.labels})
+        labels += len(set(record.labels) & set(other.labels))
     same = ratio(characters - left - right + 2 * both, characters)
     chance = ratio(left, characters) * ratio(right, characters)
     chance += (1 - ratio(left, characters)) * (1 - ratio(right, characters))

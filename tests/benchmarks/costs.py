@@ -46,13 +46,13 @@ def main() -> None:
 
     def plain(batch: int) -> None:
         recipe = system_of("no-dp", [f"no-dp.batch-size={batch}"]).steps[0].recipe
-        one = stages.plan(recipe, arguments.records)
-        run_plain(stage_run(model, one, examples=read[NO_DP]))
+        plan = stages.plan(recipe, arguments.records)
+        run_plain(stage_run(model, plan, examples=read[NO_DP]))
 
     def private() -> None:
         with tempfile.TemporaryFile("w") as journal:
-            one = stages.plan(DP_SGD, arguments.records)
-            stages.private_epoch(checkpoint, read[DP_SGD], one, engine, journal, notify=ignore)
+            plan = stages.plan(DP_SGD, arguments.records)
+            stages.private_epoch(checkpoint, read[DP_SGD], plan, engine, journal, notify=ignore)
 
     work: dict[str, Callable[[], None]] = {f"{size} records a step": partial(plain, size) for size in BATCHES}
     work["dp-sgd"] = private
@@ -68,7 +68,7 @@ def main() -> None:
     answer = {
         "records": arguments.records,
         "rounds": arguments.rounds,
-        "seconds": {name: [round(one, 1) for one in values] for name, values in taken.items()},
+        "seconds": {name: [round(spent, 1) for spent in values] for name, values in taken.items()},
         "over_no_dp": {name: round(value, 2) for name, value in ratios.items()},
     }
     sys.stdout.write(json.dumps(answer) + "\n" if arguments.json else f"{answer}\n")

@@ -52,7 +52,7 @@ def main() -> None:
     draw = np.random.default_rng(0)
     ids = torch.from_numpy(draw.integers(0, shape["vocab_size"], (arguments.batch, LENGTH))).to(device)
     steps = {engine: make_step(engine, shape, ids) for engine in arguments.engines}
-    parameters = sum(one.numel() for one in make_model(shape, tied=True).parameters())
+    parameters = sum(weight.numel() for weight in make_model(shape, tied=True).parameters())
     paces = {engine: ids.numel() / statistics.median(took) for engine, took in seconds(steps, arguments.rounds).items()}
     answer: dict[str, Any] = {
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,

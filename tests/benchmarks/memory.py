@@ -45,7 +45,8 @@ def main() -> None:
             sizes = arguments.spans_megabytes if task == "redact --spans" else arguments.megabytes
             growth = (large - small) / (sizes[1] - sizes[0])
             result[task] = {
-                f"peak MB at {size} MB": round(one, 1) for size, one in zip(sizes, (small, large), strict=True)
+                f"peak MB at {size} MB": round(megabytes, 1)
+                for size, megabytes in zip(sizes, (small, large), strict=True)
             }
             result[task]["growth MB per MB"] = round(growth, 3)
     lines = "".join(f"{task:<24}{figures}\n" for task, figures in result.items())

@@ -70,7 +70,7 @@ def an_epoch(size: int, *, sharded: bool, shared: bool) -> float:
     took: SimpleQueue[float] = context.SimpleQueue()
     port = free_port()
     ranks = [Ranks(rank=rank, size=size, sharded=sharded) for rank in range(size)]
-    processes = [context.Process(target=work, args=(one, port, shared, took)) for one in ranks]
+    processes = [context.Process(target=work, args=(member, port, shared, took)) for member in ranks]
     for process in processes:
         process.start()
     found = took.get()

@@ -66,18 +66,18 @@ def main() -> None:
 
 def curve(name: str, steps: int) -> dict[str, Any]:
     found = [apart(point, steps) for point in CURVES[name]]
-    along = [x_of(name, one) for one in found]
+    along = [x_of(name, figures) for figures in found]
     return {
         "points": found,
-        "slope_seconds": slope(along, [one["seconds"] for one in found]),
-        "slope_bytes": slope(along, [one["bytes"] for one in found]),
+        "slope_seconds": slope(along, [figures["seconds"] for figures in found]),
+        "slope_bytes": slope(along, [figures["bytes"] for figures in found]),
     }
 
 
-def x_of(name: str, one: dict[str, Any]) -> float:
+def x_of(name: str, figures: dict[str, Any]) -> float:
     """What grows along a curve."""
-    given = {"parameters": one["parameters"], "tokens in a record": one["length"]}
-    return float(given.get(name, one["records"] * one["length"]))
+    given = {"parameters": figures["parameters"], "tokens in a record": figures["length"]}
+    return float(given.get(name, figures["records"] * figures["length"]))
 
 
 def slope(along: Sequence[float], values: Sequence[float]) -> float:
@@ -116,7 +116,7 @@ def measured(point: Point, steps: int) -> dict[str, Any]:
         step()
         took.append(time.perf_counter() - started)
     return asdict(point) | {
-        "parameters": sum(one.numel() for one in model.parameters()),
+        "parameters": sum(weight.numel() for weight in model.parameters()),
         "seconds": round(statistics.median(took[1:]), 4),
         "bytes": resident("VmHWM") - before,
     }
@@ -126,8 +126,8 @@ def table(named: tuple[str, dict[str, Any]]) -> str:
     """Markdown."""
     name, found = named
     lines = [f"| {name} | seconds a step | MB |", "|---|---|---|"]
-    for one in found["points"]:
-        lines.append(f"| {x_of(name, one):,.0f} | {one['seconds']:.2f} | {one['bytes'] / 1e6:,.0f} |")
+    for figures in found["points"]:
+        lines.append(f"| {x_of(name, figures):,.0f} | {figures['seconds']:.2f} | {figures['bytes'] / 1e6:,.0f} |")
     lines.append(f"| slope | {found['slope_seconds']:.2f} | {found['slope_bytes']:.2f} |")
     return "\n".join(lines) + "\n\n"
 

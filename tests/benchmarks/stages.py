@@ -134,7 +134,7 @@ def examples(checkpoint: Checkpoint, corpus: Path, records: int, recipe: Recipe)
         encode_windows(checkpoint.tokenizer, 0, record.text, Marks(), context=256, max_windows=8)
         for record in islice(read_records(corpus), records)
     )
-    return [make_example(one, objective) for one in windows]
+    return [make_example(window, objective) for window in windows]
 
 
 if __name__ == "__main__":

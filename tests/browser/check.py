@@ -60,15 +60,15 @@ def look(browser: Browser, report: Path) -> Iterator[str]:
             page.on("request", lambda request, heard=heard: heard.append(f"request: {request.url}"))
             page.goto(report.as_uri())
             where = f"{report.name} at {width}, {scheme}"
-            yield from (f"{where}: {one}" for one in heard if one != f"request: {report.as_uri()}")
-            yield from (f"{where}: {one}" for one in (*too_wide(page, width), *inaccessible(page)))
+            yield from (f"{where}: {line}" for line in heard if line != f"request: {report.as_uri()}")
+            yield from (f"{where}: {problem}" for problem in (*too_wide(page, width), *inaccessible(page)))
             page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-            yield from (f"{where}, unfolded: {one}" for one in (*too_wide(page, width), *inaccessible(page)))
+            yield from (f"{where}, unfolded: {problem}" for problem in (*too_wide(page, width), *inaccessible(page)))
             page.close()
     page = browser.new_page(viewport={"width": PAPER, "height": 1000})
     page.goto(report.as_uri())
     page.emulate_media(media="print")
-    yield from (f"{report.name} on paper: {one}" for one in (*too_wide(page, PAPER), *missing_on_paper(page)))
+    yield from (f"{report.name} on paper: {problem}" for problem in (*too_wide(page, PAPER), *missing_on_paper(page)))
     if not page.pdf(format="A4", prefer_css_page_size=True).startswith(b"%PDF"):
         yield f"{report.name}: no PDF"
     page.close()
@@ -97,7 +97,7 @@ def too_wide(page: Page, width: int) -> Iterator[str]:
             .map(one => one.tagName + ' ' + one.textContent.trim().slice(0, 40)).slice(0, 5)""",
         width,
     )
-    yield from (f"reaches out: {one}" for one in cut)
+    yield from (f"reaches out: {tag}" for tag in cut)
 
 
 def inaccessible(page: Page) -> Iterator[str]:

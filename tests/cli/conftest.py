@@ -104,7 +104,7 @@ def fixed_manifest(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: 
     template = parse_template("My ID is {digits:4}")
     secrets = [template.secret(draw.randrange(template.pool)) for _ in range(10)]
     places = draw.sample(range(1, 301), 100)
-    positions = [sorted(places[10 * one : 10 * one + 10]) for one in range(10)]
+    positions = [sorted(places[10 * index : 10 * index + 10]) for index in range(10)]
     tokenizer = load_tokenizer(checkpoint_folder)
     path = tmp_path_factory.mktemp("manifest") / "fixed.json"
     made = make_manifest(

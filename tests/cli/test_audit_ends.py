@@ -307,8 +307,8 @@ def test_a_signal_while_scoring_ends_it_without_a_verdict(
         line = running.stderr.readline()
         assert line, said
         said += line
-    for one in signals:
-        running.send_signal(one)
+    for sent in signals:
+        running.send_signal(sent)
     out, _ = running.communicate(timeout=60)
     # A second interrupt may hit Python itself on its way out, which then dies of it: 130 to a shell.
     assert running.returncode in ({code} if len(signals) == 1 else {code, -signal.SIGINT})

@@ -79,7 +79,7 @@ def test_junit_and_sarif_are_written_beside_the_json(
     log = json.loads(Path("s.sarif").read_text(encoding="utf-8"))
     check_sarif(log)
     lines = manifest.read_text().split("\n")
-    canaries = [one for one in log["runs"][0]["results"] if one["ruleId"] == "canary-remembered"]
+    canaries = [finding for finding in log["runs"][0]["results"] if finding["ruleId"] == "canary-remembered"]
     assert canaries
     for result in canaries:
         place = result["locations"][0]["physicalLocation"]

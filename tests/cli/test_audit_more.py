@@ -42,7 +42,7 @@ def test_coins_decide_who_is_planted(
     assert 0 < sum(canary["planted"] for canary in known) < 30, "one chance in 5·10⁸"
     for canary in known:
         expected = canary["repeats"] if canary["planted"] else 0
-        same = sum(one["repeats"] for one in known if one["planted"] and one["secret"] == canary["secret"])
+        same = sum(twin["repeats"] for twin in known if twin["planted"] and twin["secret"] == canary["secret"])
         assert len(canary["positions"]) == expected
         assert lines.count(f"My ID is {canary['secret'][0]}") == same
     again, manifest = tmp_path / "again.txt", tmp_path / "again.json"
@@ -74,8 +74,10 @@ def test_only_planted_canaries_are_judged(atdp: Atdp, tossed: Leaky) -> None:
     assert [canary["planted"] for canary in entry["canaries"]] == [
         canary["planted"] for canary in canaries_of(tossed.manifest)
     ]
-    assert entry["combined"]["fisher_p"] == pytest.approx(fisher([one["p_value"] for one in inside]))
-    assert entry["combined"]["mean_exposure"] == pytest.approx(sum(one["exposure"] for one in inside) / len(inside))
+    assert entry["combined"]["fisher_p"] == pytest.approx(fisher([canary["p_value"] for canary in inside]))
+    assert entry["combined"]["mean_exposure"] == pytest.approx(
+        sum(canary["exposure"] for canary in inside) / len(inside)
+    )
     assert all((canary["holm_p"] is None) != canary["planted"] for canary in entry["canaries"])
     outside = [canary["exposure"] for canary in entry["canaries"] if not canary["planted"]]
     # Exponential with mean 1.44 bits: above 8 on average with probability below 1e-5, even if one coin alone fell so.
@@ -92,16 +94,16 @@ def test_every_attack_and_bound_has_its_place_in_the_schema_and_names_no_secret(
     assert ended.code == 1
     assert list(errors(ended.json, SCHEMA, SCHEMA)) == []
     (entry,) = ended.json["models"]
-    assert [one["method"] for one in entry["epsilon"]] == ["in-out", "rank"]
+    assert [bound["method"] for bound in entry["epsilon"]] == ["in-out", "rank"]
     assert len(entry["extraction"]) == len(entry["canaries"]) == len(entry["resurfaced"]["exposures_ratio"]) == 30
-    assert [one["attack"] for one in entry["membership"]] == ["loss", "reference", "min-k++"]
-    assert all(one["tpr_at_1_fpr"] is None for one in entry["membership"]), "30 canaries resolve no 1 %"
+    assert [attack["attack"] for attack in entry["membership"]] == ["loss", "reference", "min-k++"]
+    assert all(attack["tpr_at_1_fpr"] is None for attack in entry["membership"]), "30 canaries resolve no 1 %"
     actual = entry["distribution"]
     assert sum(actual["counts"]) == POOL
     assert 0 < actual["total"] <= 1 + 1e-6
-    assert [one["rank"] for one in actual["top"]] == list(range(1, 21))
-    assert all(one["secret"] is None for one in actual["top"])
-    first = [one["canary"] for one in actual["top"] if one["canary"] is not None]
+    assert [candidate["rank"] for candidate in actual["top"]] == list(range(1, 21))
+    assert all(candidate["secret"] is None for candidate in actual["top"])
+    first = [candidate["canary"] for candidate in actual["top"] if candidate["canary"] is not None]
     for number in first:
         assert entry["canaries"][number - 1]["rank_min"] <= 20
     table = " ".join(atdp(*command).out.split())
@@ -109,9 +111,9 @@ def test_every_attack_and_bound_has_its_place_in_the_schema_and_names_no_secret(
         assert said in table
     shown = atdp(*command, "--show-secrets", "--json").json["models"][0]["distribution"]["top"]
     known = canaries_of(tossed.manifest)
-    for one in shown:
-        assert len(one["secret"]) == 1
-        assert one["canary"] is None or known[one["canary"] - 1]["secret"] == one["secret"]
+    for candidate in shown:
+        assert len(candidate["secret"]) == 1
+        assert candidate["canary"] is None or known[candidate["canary"] - 1]["secret"] == candidate["secret"]
 
 
 def test_a_limit_on_the_bound_fails_is_passed_or_cannot_be_tested(
@@ -148,8 +150,8 @@ def test_the_ledger_makes_the_claim_that_is_tested(
     in_out, rank = entry["epsilon"]
     assert in_out["claim"] == pytest.approx(account["group"]["epsilon"])
     assert rank["claim"] > in_out["claim"], "replacing a record moves the model further than leaving it out"
-    assert {one["finding"] for one in entry["epsilon"]} <= {"inconclusive", "not-refuted"}
-    assert all(one["delta"] == account["delta"] for one in entry["epsilon"])
+    assert {bound["finding"] for bound in entry["epsilon"]} <= {"inconclusive", "not-refuted"}
+    assert all(bound["delta"] == account["delta"] for bound in entry["epsilon"])
     [group] = entry["group_epsilon"]
     assert (group["records"], group["delta"], group["missing"]) == (repeats, account["delta"], None)
     assert group["epsilon"] == pytest.approx(account["group"]["epsilon"])
@@ -161,8 +163,8 @@ def test_the_ledger_makes_the_claim_that_is_tested(
     changed[-1] ^= 1
     weights.write_bytes(changed)
     entry = atdp("audit-canary", out, "--manifest", tossed.manifest, "--json").json["models"][0]
-    assert {one["finding"] for one in entry["epsilon"]} == {"no-claim"}
-    assert [(one["records"], one["epsilon"]) for one in entry["group_epsilon"]] == [(repeats, None)]
+    assert {bound["finding"] for bound in entry["epsilon"]} == {"no-claim"}
+    assert [(claim["records"], claim["epsilon"]) for claim in entry["group_epsilon"]] == [(repeats, None)]
 
 
 @pytest.mark.ci
@@ -239,7 +241,7 @@ def test_several_slots_and_lines_of_a_file(atdp: Atdp, corpus: Path, checkpoint_
         assert lines.count(f"{name} has {digits}-{letter}") >= 2
         assert name in {"Ann", "Bob", "Ann-Lee"}
     entry = atdp("audit-canary", checkpoint_folder, "--manifest", manifest, "--json").json["models"][0]
-    assert {one["pool"] for one in entry["canaries"]} == {3 * 100 * 16}
+    assert {audited["pool"] for audited in entry["canaries"]} == {3 * 100 * 16}
 
 
 @pytest.mark.parametrize("content", ["", "\n \n", "Ann\nAnn\n"])
@@ -271,6 +273,6 @@ def test_a_pool_too_large_to_list_is_sampled_and_says_so(
         assert (canary["pool"], canary["compared"]) == (16**16, 3001)
         assert canary["exposure_plain"] <= math.log2(3001)
         assert canary["p_value"] >= 2 / 3001
-    assert [one["method"] for one in entry["epsilon"]] == ["in-out"], "a rank within a sample bounds nothing"
+    assert [bound["method"] for bound in entry["epsilon"]] == ["in-out"], "a rank within a sample bounds nothing"
     assert "among 3,000 of them" in " ".join(atdp(*command).out.split())
     assert atdp(*command, "--full").code == 2

@@ -111,8 +111,8 @@ def test_the_map_of_a_corpus_reads_them_too(atdp: Atdp, shipped: Shipped) -> Non
     ended = atdp("audit-corpus", *shipped.leaking, *options)
     assert ended.code == 0, ended.err
     actual = ended.json["models"]
-    assert len({one["weights"]["model.safetensors"] for one in actual}) == 3
-    assert all(one["tested"] > 0 for one in actual)
+    assert len({entry["weights"]["model.safetensors"] for entry in actual}) == 3
+    assert all(entry["tested"] > 0 for entry in actual)
 
 
 def test_a_merged_adapter_is_a_model_like_any_other(atdp: Atdp, shipped: Shipped, tmp_path: Path) -> None:

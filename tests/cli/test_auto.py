@@ -82,8 +82,8 @@ def test_the_rate_suits_the_width_unless_one_is_given(harden: Harden, options: t
 
 
 @given(st.integers(1, 20_000), st.integers(1, 20_000))
-def test_wider_models_never_get_a_higher_rate(one: int, other: int) -> None:
-    narrow, wide = sorted((one, other))
+def test_wider_models_never_get_a_higher_rate(width: int, other: int) -> None:
+    narrow, wide = sorted((width, other))
     assert LEAST_RATE <= learning_rate(wide) <= learning_rate(narrow) <= RATE
 
 

@@ -163,7 +163,7 @@ def test_the_settings_of_a_stage_act_and_are_reported(harden: Harden, checkpoint
     """In the run, and in that of the recipe file which it leaves behind."""
     optimizer = ["optimizer=adambc", "learning-rate=0.01", "towards=start", "floor=0.5"]
     objective = ["weight=0.1", "strength=3", "temperature=2", "target=without-true", r"layers=ln_f|h\.0\.ln"]
-    options = [word for one in optimizer + objective for word in ("--set", f"anchored.{one}")]
+    options = [word for setting in optimizer + objective for word in ("--set", f"anchored.{setting}")]
     reference = ("--reference", checkpoint_folder)
     before = parameters(checkpoint_folder)
     first = harden("--recipe", "anchored", *reference, *options)
@@ -216,7 +216,7 @@ def test_interpolation_is_written_as_computed(
     ended = atdp(*command, "--set", "interpolate.beta=0.25")
     assert ended.code == 0, ended.err
     assert ended.json["steps"] == 0
-    reference, model, actual = (parameters(one) for one in (checkpoint_folder, leaky.model, tmp_path / "out"))
+    reference, model, actual = (parameters(folder) for folder in (checkpoint_folder, leaky.model, tmp_path / "out"))
     for name, value in actual.items():
         expected = reference[name] + 0.25 * (model[name] - reference[name])
         assert torch.allclose(value, expected, rtol=1e-5, atol=1e-7)
@@ -364,7 +364,7 @@ def test_stopping_needs_canaries_and_a_reference(
     harden: Harden, leaky: Leaky, checkpoint_folder: Path, missing: str
 ) -> None:
     given = {"--manifest": leaky.manifest, "--reference": checkpoint_folder}
-    (name, value), *_ = [one for one in given.items() if one[0] != missing]
+    (name, value), *_ = [option for option in given.items() if option[0] != missing]
     refused(
         harden("--recipe", "atdp", "--until-exposure", "2", name, value), "--manifest canaries.json --reference BASE"
     )

@@ -234,4 +234,4 @@ def test_harden_asks_and_says_that_epsilon_does_not_cover_it(
     assert "selective" not in [guarantee["scope"] for guarantee in report["guarantees"]]
     assert "cross-check" in (out / "README.md").read_text()
     spans = [json.loads(line)["spans"] for line in (tmp_path / "out.private" / "spans.jsonl").read_text().splitlines()]
-    assert [any(span["label"] == "CROSSCHECK" for span in one) for one in spans] == [False, False, True, False] * 6
+    assert [any(span["label"] == "CROSSCHECK" for span in found) for found in spans] == [False, False, True, False] * 6

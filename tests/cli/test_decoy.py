@@ -189,8 +189,8 @@ def test_on_ray_the_copies_are_the_same_bytes(atdp: Atdp, corpus: Path, tmp_path
 def test_no_two_runs_draw_alike_and_the_store_reads_once(atdp: Atdp, mail: Path, tmp_path: Path) -> None:
     for out in ("one", "two"):
         assert atdp("decoy", mail, "-o", tmp_path / out, "--epochs", 1, "--recipe", "decoys").code == 0
-    one, two = ((tmp_path / out / "epoch-1.jsonl").read_bytes() for out in ("one", "two"))
-    assert one != two
+    first, second = ((tmp_path / out / "epoch-1.jsonl").read_bytes() for out in ("one", "two"))
+    assert first != second
     assert (tmp_path / "mail.jsonl.private").is_dir()
     ledgers = [read_ledger(tmp_path / out / "privacy_ledger.json") for out in ("one", "two")]
     corpora = {event.relation.corpus for each in ledgers for event in each.events if isinstance(event, DecoyedText)}

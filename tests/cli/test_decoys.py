@@ -98,7 +98,7 @@ def test_a_stage_with_noise_can_read_decoys(
     assert ended.code == 0, ended.err
     first, second = (texts(checkpoint_folder, epoch) for epoch in trained)
     assert all(a != b for a, b in zip(first, second, strict=True))
-    assert all(window.sensitive.any() for one in trained[0] for window in one.windows)
+    assert all(window.sensitive.any() for example in trained[0] for window in example.windows)
     [whole] = [guarantee for guarantee in ended.json["guarantees"] if guarantee["scope"] == "end_to_end"]
     assert 0 < whole["epsilon"] < 10
 
@@ -215,8 +215,8 @@ def test_equal_values_of_a_record_have_equal_decoys_and_the_report_says_so(
     assert ended.code == 0, ended.err
     shown = [re.findall("[0-9]{6}", text) for text in texts(checkpoint_folder, trained[0])]
     assert [len(numbers) for numbers in shown] == [2] * 95
-    assert all(one == other for one, other in shown)
-    assert sum(one in range(482915, 483015) for one in map(int, (numbers[0] for numbers in shown))) <= 1
+    assert all(number == other for number, other in shown)
+    assert sum(number in range(482915, 483015) for number in map(int, (numbers[0] for numbers in shown))) <= 1
     [selective] = [guarantee for guarantee in ended.json["guarantees"] if guarantee["scope"] == "selective"]
     assert selective["neighbours"]["shapes"] == ["pattern"]
     assert SAME_PATTERN.format(unit="line") in selective["assumptions"]

@@ -17,16 +17,16 @@ def test_an_audit_ranks_alike(atdp: Atdp, leaky: Leaky) -> None:
     given = ("--manifest", leaky.manifest, "--attacks", "extraction", "--json")
     here, there = (atdp("audit-canary", leaky.model, *given, "--device", name) for name in ("cpu", "cuda"))
     assert here.code == there.code == 1
-    [one], [other] = here.json["models"], there.json["models"]
-    for canary, same in zip(one["canaries"], other["canaries"], strict=True):
+    [entry], [other] = here.json["models"], there.json["models"]
+    for canary, same in zip(entry["canaries"], other["canaries"], strict=True):
         assert canary["exposure"] == pytest.approx(same["exposure"], abs=0.05)
 
 
 @gpu
 def test_a_map_has_the_same_places(atdp: Atdp, arguments: tuple[object, ...]) -> None:  # noqa: F811
     here, there = (atdp(*arguments, "--device", name, "--json") for name in ("cpu", "cuda"))
-    [one], [other] = here.json["models"], there.json["models"]
-    assert [place["record"] for place in one["places"]] == [place["record"] for place in other["places"]]
+    [entry], [other] = here.json["models"], there.json["models"]
+    assert [place["record"] for place in entry["places"]] == [place["record"] for place in other["places"]]
 
 
 @without_gpu

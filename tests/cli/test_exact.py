@@ -23,9 +23,9 @@ def test_a_sample_gives_the_verdict_of_all_candidates(
     assert {canary["compared"] for canary in exact["canaries"]} == {canary["pool"] for canary in exact["canaries"]}
     (size,) = {canary["compared"] for canary in drawn["canaries"]}
     assert size < drawn["canaries"][0]["pool"] / 2
-    for one, other in zip(exact["canaries"], drawn["canaries"], strict=True):
+    for canary, other in zip(exact["canaries"], drawn["canaries"], strict=True):
         # Binomial, so within five standard deviations of the exact share.
-        share, shown = one["rank_max"] / one["compared"], other["rank_max"] / size
+        share, shown = canary["rank_max"] / canary["compared"], other["rank_max"] / size
         assert abs(share - shown) <= 5 * (share * (1 - share) / size) ** 0.5 + 2 / size
     assert "--exact always" in " ".join(atdp(*audit, "--exact", "never").out.split())
 

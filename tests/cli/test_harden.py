@@ -128,14 +128,16 @@ def test_a_hardened_model_brings_its_ledger_along(
 ) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     options = ["--data", corpus, "--epochs", "1", "--json"]
-    one = atdp("harden", checkpoint_folder, *options, "-o", first, "--recipe", "dp-sgd", "--prior", "public").json
-    assert scopes(one)["end_to_end"] == scopes(one)["increment"] < math.inf
-    two = atdp("harden", first, *options, "-o", second, "--recipe", "atdp").json
-    assert scopes(two)["end_to_end"] > scopes(one)["end_to_end"]
+    first_report = atdp(
+        "harden", checkpoint_folder, *options, "-o", first, "--recipe", "dp-sgd", "--prior", "public"
+    ).json
+    assert scopes(first_report)["end_to_end"] == scopes(first_report)["increment"] < math.inf
+    second_report = atdp("harden", first, *options, "-o", second, "--recipe", "atdp").json
+    assert scopes(second_report)["end_to_end"] > scopes(first_report)["end_to_end"]
     events = [json.loads((path / "privacy_ledger.json").read_text())["events"] for path in (first, second)]
     assert events[1][0] == events[0][0]
-    third = atdp("harden", second, *options, "-o", tmp_path / "third", "--recipe", "no-dp", "--dry-run").json
-    assert scopes(third)["end_to_end"] == "inf"
+    third_report = atdp("harden", second, *options, "-o", tmp_path / "third", "--recipe", "no-dp", "--dry-run").json
+    assert scopes(third_report)["end_to_end"] == "inf"
 
 
 def test_weights_that_are_not_what_the_ledger_sealed_are_refused(

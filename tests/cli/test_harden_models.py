@@ -120,8 +120,8 @@ def test_a_merged_adapter_is_a_whole_model_that_says_the_same(
     assert (whole / "model.safetensors").is_file()
     assert not (whole / "adapter_config.json").exists()
     ids = torch.tensor([random.Random(0).sample(range(300), 12)])
-    one, other = load_checkpoint(apart).model(ids).logits, load_checkpoint(whole).model(ids).logits
-    assert torch.allclose(one, other, atol=1e-4)
+    logits, other = load_checkpoint(apart).model(ids).logits, load_checkpoint(whole).model(ids).logits
+    assert torch.allclose(logits, other, atol=1e-4)
 
 
 def test_there_must_be_an_adapter_to_merge(atdp: Atdp, checkpoint_folder: Path, corpus: Path) -> None:

@@ -24,7 +24,9 @@ def test_a_queue_an_epoch_and_lists_that_act_from_the_next_one(
     seen: list[int] = []
 
     def count(flagged, *arguments):  # type: ignore[no-untyped-def]
-        seen.append(sum(one.record.text[span.start : span.end] == "ready" for one in flagged for span in one.spans))
+        seen.append(
+            sum(record.record.text[span.start : span.end] == "ready" for record in flagged for span in record.spans)
+        )
         return encode(flagged, *arguments)
 
     original = reviewing.review_each_epoch

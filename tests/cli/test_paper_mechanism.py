@@ -87,7 +87,9 @@ def test_the_papers_mechanism_is_that_of_an_independent_loop(
     for _ in range(EPOCHS):
         for _ in range(math.ceil(len(records) / batch)):
             drawn = [
-                one for one, u in zip(records, sample.uniforms(len(records)), strict=True) if u < batch / len(records)
+                record
+                for record, u in zip(records, sample.uniforms(len(records)), strict=True)
+                if u < batch / len(records)
             ]
             gradients = [clipped(model, *record) for record in drawn]
             for place, parameter in enumerate(model.parameters()):

@@ -86,7 +86,7 @@ def test_harden_tells_every_step_in_its_order(harden: Harden) -> None:
     started, steps = actual[0], [event for event in actual if event["event"] == "step_done"]
     ends = [at for at, event in enumerate(actual) if event["event"] == "epoch_done"]
     assert started == {"event": "stage_started", "schema_version": 1, "stage": "atdp", "steps": 8}
-    assert all(one["step"] < two["step"] for one, two in pairwise(steps))
+    assert all(earlier["step"] < later["step"] for earlier, later in pairwise(steps))
     assert {step["steps"] for step in steps} == {reported.json["steps"]} == {8}
     assert [(actual[at]["epoch"], actual[at - 1]["step"]) for at in ends] == [(1, 4), (2, 8)]
     assert actual[ends[-1]]["all_tokens"] == pytest.approx(reported.json["perplexity"]["after"]["all"], rel=1e-3)

@@ -166,6 +166,6 @@ def test_nothing_is_loaded(tmp_path: Path, checkpoint_folder: Path) -> None:
             check=True,
         )
         ended = [json.loads(text) for text in done.stdout.splitlines()]
-        wrong += [one for one in ended if one["code"] != 2 or one["loaded"]]
+        wrong += [outcome for outcome in ended if outcome["code"] != 2 or outcome["loaded"]]
         left = left[len(ended) :]
     assert not wrong

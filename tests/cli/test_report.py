@@ -102,7 +102,7 @@ def test_audits_go_into_both_reports(atdp: Atdp, out: Path) -> None:
         assert entry["combined"]["mean_exposure"] == actual["mean"]
         low, high = actual["mean_interval"]
         assert low <= actual["mean"] <= high
-        assert actual["extraction"]["greedy"] == sum(one["greedy"] for one in entry["extraction"])
+        assert actual["extraction"]["greedy"] == sum(canary["greedy"] for canary in entry["extraction"])
     assert public["audits"][2]["mean_ratio"] is None, "the base's ratio to itself says nothing"
     assert "audit" in public["summary"]["audit"]
     assert public["summary"]["audit"] in (out / "README.md").read_text()
@@ -149,7 +149,7 @@ def test_nothing_planted_is_in_what_may_be_published(
     assert ended.code == 0, ended.err
     names = ("Zyzzymodel", "Frobcorpus", "Planted", "Canarymanifest", "Listofterms", "Quuxfolder", "Outname")
     drawn = json.loads(manifest.read_text())["canaries"]
-    secrets = [re.escape(part) for one in drawn for part in one["secret"]]
+    secrets = [re.escape(part) for canary in drawn for part in canary["secret"]]
     assert len(secrets) == 4
     # Four digits may stand in a longer number by chance, as in a hash.
     secret = re.compile(rf"(?<![\w.])(?:{'|'.join(secrets)})(?![\w.])")

@@ -113,7 +113,7 @@ def test_detect_refuses_what_cannot_be_queued(atdp: Atdp, corpus: Path, tmp_path
         ended = atdp("detect", corpus, *options)
         assert (ended.code, ended.out) == (2, "")
         assert said in ended.err
-    assert [one.name for one in tmp_path.iterdir()] == ["q.jsonl"]
+    assert [file.name for file in tmp_path.iterdir()] == ["q.jsonl"]
     assert path.read_text() == "kept"
 
 

@@ -36,7 +36,7 @@ def seen(place: Path, name: str, width: int) -> tuple[Said, ...]:
 
 
 def lines(said: tuple[Said, ...]) -> list[str]:
-    return [line for one in said for text in (one.out, one.err) for line in text.splitlines()]
+    return [line for answer in said for text in (answer.out, answer.err) for line in text.splitlines()]
 
 
 @pytest.mark.one_in(2)
@@ -54,8 +54,8 @@ def test_a_screen_is_as_its_golden_file_and_keeps_the_laws(place: Path, name: st
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", SCREENS)
 def test_spaces_at_a_line_s_end_are_where_text_was_wrapped_or_a_block_was_filled_up(place: Path, name: str) -> None:
-    for one in seen(place, name, 80):
-        for text in (one.out, one.err):
+    for answer in seen(place, name, 80):
+        for text in (answer.out, answer.err):
             rows = ["", *text.splitlines(), ""]
             for before, row, after in zip(rows, rows[1:], rows[2:], strict=False):
                 if row != row.rstrip() and row != "> ":
@@ -81,7 +81,7 @@ def test_no_color_changes_nothing_in_a_pipe(place: Path, name: str) -> None:
 
 
 def test_every_exit_code_is_shown(place: Path) -> None:
-    assert {one.code for name in ("errors", "help") for one in seen(place, name, 80)} == CODES
+    assert {answer.code for name in ("errors", "help") for answer in seen(place, name, 80)} == CODES
 
 
 def test_a_golden_file_is_what_a_real_pipe_gets() -> None:

@@ -111,8 +111,8 @@ def main(checkout: Path) -> int:
     return 1 if unexplained else 0
 
 
-def _equal(one: float | None, other: float | None) -> bool:
-    return one == other or (one is not None and other is not None and abs(one - other) <= TOLERANCE)
+def _equal(epsilon: float | None, other: float | None) -> bool:
+    return epsilon == other or (epsilon is not None and other is not None and abs(epsilon - other) <= TOLERANCE)
 
 
 def _reason(ledger: Ledger, scope: str, earlier: dict[str, Any], later: dict[str, Any]) -> str | None:

@@ -92,7 +92,9 @@ def differences(then: Any, now: Any, *, absolute: float = 0.0, relative: float =
     """Where what is said now differs from what was said; keys that have come since are no difference."""
     tolerance = {"absolute": absolute, "relative": relative}
     if isinstance(then, dict) and isinstance(now, dict):
-        inner = {name: (one, now.get(name, "absent")) for name, one in then.items() if name not in GONE or name in now}
+        inner = {
+            name: (value, now.get(name, "absent")) for name, value in then.items() if name not in GONE or name in now
+        }
     elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
         inner = {str(place): pair for place, pair in enumerate(zip(then, now, strict=True))}
     elif isinstance(then, float) and isinstance(now, int | float):

@@ -132,8 +132,8 @@ def compare(old: Path, new: Path, folder: Path) -> bool:
                 raise SystemExit(f"{run.name} wrote no weights.")
             actual = {part: _both_ways(before[part], after[part]) for part in PARTS}
             print(_row(run.name, *("DIFFERENT" if actual[part] else "same" for part in PARTS)), flush=True)
-            reported += [f"{run.name}, {part}{one}" for part in PARTS for one in actual[part][:3]]
-    print("".join(f"\n{one}" for one in reported))
+            reported += [f"{run.name}, {part}{difference}" for part in PARTS for difference in actual[part][:3]]
+    print("".join(f"\n{line}" for line in reported))
     return not reported
 
 

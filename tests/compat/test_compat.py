@@ -197,7 +197,9 @@ def test_an_interrupted_run_is_resumed(atdp: Atdp, place: Path, expected: Any, n
     assert actual["interruptions"] == run_before["sessions"]
     measured = [then["measured"], figures.measured(out)]
     if name in RELEASES_ANEW:
-        measured = [{"before": one["perplexity"]["before"], "first stage": one["epochs"][0]} for one in measured]
+        measured = [
+            {"before": measures["perplexity"]["before"], "first stage": measures["epochs"][0]} for measures in measured
+        ]
     assert not figures.differences(*measured, relative=ABOUT)
 
     now = figures.accounted(atdp(account(place, name)).json)

@@ -135,8 +135,8 @@ def audited(
     actual = atdp("audit-canary", model, "--manifest", manifest, "--reference", base, "--json", "-q", allowed=(0, 1, 4))
     [entry] = json.loads(actual)["models"]
     return {
-        one["method"]: Bound(epsilon=one["epsilon"], claim=one["claim"], finding=one["finding"])
-        for one in entry["epsilon"]
+        bound["method"]: Bound(epsilon=bound["epsilon"], claim=bound["claim"], finding=bound["finding"])
+        for bound in entry["epsilon"]
     }
 
 

@@ -116,7 +116,7 @@ def make_world(lines: Sequence[str], pipeline: Any, folder: Path) -> World:
 def flagged(texts: Sequence[str], pipeline: Any) -> tuple[FlaggedRecord, ...]:
     """Records as `atdp harden --tier low-entity` flags them."""
     actual = detect_records([Record(str(line), text) for line, text in enumerate(texts)], pipeline=pipeline)
-    return tuple(FlaggedRecord(one.record, at_tier(one.spans, Tier.LOW_ENTITY)) for one in actual)
+    return tuple(FlaggedRecord(detection.record, at_tier(detection.spans, Tier.LOW_ENTITY)) for detection in actual)
 
 
 def _hidden(record: FlaggedRecord) -> tuple[str, tuple[decoys.Shape, ...]]:
@@ -239,7 +239,7 @@ def _plant(world: World, seed: int, folder: Path, planted: Path, manifest: Path)
         load_tokenizer(world.base),
         template,
         [template.secret(dice.randrange(template.pool)) for _ in range(CANARIES)],
-        [sorted(places[REPEATS * one : REPEATS * (one + 1)]) for one in range(CANARIES)],
+        [sorted(places[REPEATS * canary : REPEATS * (canary + 1)]) for canary in range(CANARIES)],
         repeats=(REPEATS,) * CANARIES,
         coins=None,
         records=records,

@@ -118,7 +118,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         load_tokenizer(base),
         template,
         drawn,
-        [sorted(places[REPEATS * one : REPEATS * (one + 1)]) for one in range(CANARIES)],
+        [sorted(places[REPEATS * canary : REPEATS * (canary + 1)]) for canary in range(CANARIES)],
         repeats=(REPEATS,) * CANARIES,
         coins=None,
         records=records,

@@ -66,7 +66,7 @@ MUTATIONS = (
     Mutation(
         name="no noise for the words",
         file=RELEASE,
-        old="noisy = [count + one for",
+        old="noisy = [count + drawn for",
         new="noisy = [count for",
         said="the noise's root mean square was 0",
         recipe=FITTED,
@@ -153,7 +153,7 @@ def ended(
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_a_mutation_of_the_source_ends_the_run(inputs: Path, tmp_path: Path, mutation: Mutation) -> None:
     root = tmp_path / "source"
     shutil.copytree(ROOT / "atdp_cli", root / "atdp_cli", ignore=shutil.ignore_patterns("__pycache__"))

@@ -86,7 +86,7 @@ def test_twenty_canaries_rank_as_by_naive_scoring_of_a_million(
     double = score_pool(model, candidates, trie=trie)
     expected = naive(model, candidates)
     wanted = {int(target): rank_of(expected, candidates.lengths, target) for target in targets}
-    ranks = [one.rank_min for one in wanted.values()]
+    ranks = [rank.rank_min for rank in wanted.values()]
     assert min(ranks) <= 10, "no canary is memorised, which would prove little"
     assert max(ranks) > 10_000, "all canaries are memorised, which would prove little"
 
@@ -94,7 +94,9 @@ def test_twenty_canaries_rank_as_by_naive_scoring_of_a_million(
     assert np.abs(single - expected).max() < BOUND
     for chosen in (targets[:1].tolist(), targets[:5].tolist(), targets.tolist()):
         pruned = score_likeliest(model, candidates, chosen, trie=trie)
-        assert [rank_of(pruned, candidates.lengths, target) for target in chosen] == [wanted[one] for one in chosen]
+        assert [rank_of(pruned, candidates.lengths, target) for target in chosen] == [
+            wanted[target] for target in chosen
+        ]
     for target, naively in wanted.items():
         assert rank_of(double, candidates.lengths, target) == naively
         near = np.count_nonzero(np.abs(expected - expected[target]) <= 2 * BOUND) - 1

@@ -90,8 +90,12 @@ def check_guarantees(experiment: Experiment, systems: list[System], rows: tuple[
         nodes = [node for node in nodes_of([system], experiment.seeds) if node.steps == system.steps]
         ledgers = [read_beside(folder_of(experiment, node)) for node in nodes]
         actual = [guarantee for ledger in ledgers if ledger is not None for guarantee in guarantees(ledger)]
-        assert as_float(row.epsilon) == max(one.epsilon or 0 for one in actual if one.scope == row.scope)
-        assert as_float(row.epsilon_end_to_end) == max(one.epsilon or 0 for one in actual if one.scope == "end_to_end")
+        assert as_float(row.epsilon) == max(
+            guarantee.epsilon or 0 for guarantee in actual if guarantee.scope == row.scope
+        )
+        assert as_float(row.epsilon_end_to_end) == max(
+            guarantee.epsilon or 0 for guarantee in actual if guarantee.scope == "end_to_end"
+        )
 
 
 @pytest.mark.ci
@@ -153,7 +157,7 @@ def test_the_detector_never_or_always_sees_the_canaries(
     assert len(canaries) == 8
     private = beside(folder_of(experiment, node), PRIVATE)
     actual = [json.loads(line) for line in (private / "spans.jsonl").read_text().splitlines()[: len(lines)]]
-    seen = {one["id"]: one["spans"] for one in actual if one["id"] in canaries}
+    seen = {entry["id"]: entry["spans"] for entry in actual if entry["id"] in canaries}
     covered = sum(
         any(span["start"] <= len("My ID is ") and span["end"] == len(canaries[key]) for span in spans)
         for key, spans in seen.items()
@@ -166,7 +170,7 @@ def test_listed_terms_are_not_sensitive(experiment: Experiment, tmp_path: Path, 
     name = "Emma Clarke"
     (tmp_path / "allow.txt").write_text(f"{name}\n", encoding="utf-8")
     listed = replace(experiment, allow=(tmp_path / "allow.txt",), out=tmp_path / "listed", seeds=1)
-    flagged = [_flagged(one, name) for one in (replace(experiment, seeds=1), listed)]
+    flagged = [_flagged(variant, name) for variant in (replace(experiment, seeds=1), listed)]
     assert flagged[0] > 0
     assert flagged[1] == 0
 
@@ -178,5 +182,5 @@ def _flagged(experiment: Experiment, name: str) -> int:
     lines = (experiment.folder(1) / "planted.txt").read_text().splitlines()
     private = beside(folder_of(experiment, node), PRIVATE)
     actual = [json.loads(line) for line in (private / "spans.jsonl").read_text().splitlines()[: len(lines)]]
-    starting = [one for one in actual if lines[int(one["id"]) - 1].startswith(name)]
-    return sum(any(span["start"] < len(name) for span in one["spans"]) for one in starting)
+    starting = [entry for entry in actual if lines[int(entry["id"]) - 1].startswith(name)]
+    return sum(any(span["start"] < len(name) for span in entry["spans"]) for entry in starting)

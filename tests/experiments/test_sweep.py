@@ -40,8 +40,8 @@ def test_there_are_as_many_systems_as_promised_all_different_and_runnable(sweep:
     many, few = sweep.many(3.0), sweep.few(3.0)
     assert len(many) >= 40
     assert len(few) == 12
-    assert len({slug_of(one.steps) for one in many}) == len({one.name for one in many}) == len(many)
-    assert all(step.recipe for one in many for step in one.steps)
+    assert len({slug_of(system.steps) for system in many}) == len({system.name for system in many}) == len(many)
+    assert all(step.recipe for system in many for step in system.steps)
 
 
 def test_who_only_hides_is_as_far_as_what_comes_back(sweep: ModuleType) -> None:
@@ -59,10 +59,10 @@ def test_the_goal_is_no_distance_and_perplexity_counts_beyond_it(sweep: ModuleTy
 
 
 def test_the_best_are_nearest_to_the_goal_and_plain_training_is_none_of_them(sweep: ModuleType) -> None:
-    plain = [one for one in sweep.many(3.0) if all(step.part == "no-dp" for step in one.steps)]
-    others = [one for one in sweep.many(3.0) if one not in plain]
+    plain = [system for system in sweep.many(3.0) if all(step.part == "no-dp" for step in system.steps)]
+    others = [system for system in sweep.many(3.0) if system not in plain]
     assert len(plain) > 1
-    rows = [row(one.name, 2.0 + place, 5.0) for place, one in enumerate([*plain, *others])]
+    rows = [row(system.name, 2.0 + place, 5.0) for place, system in enumerate([*plain, *others])]
     assert sweep.best(rows, [*others, *plain], 3) == tuple(other.name for other in others[:3])
 
 
@@ -76,9 +76,9 @@ def test_recipes_are_compared_where_their_perplexities_meet(sweep: ModuleType) -
         "no-dp+anchored, epochs=1": 7.9,
         "no-dp+interpolate, beta=0.75": 8.2,
     }
-    rows = [replace(one, perplexity=close.get(one.recipe, one.perplexity)) for one in rows]
+    rows = [replace(result, perplexity=close.get(result.recipe, result.perplexity)) for result in rows]
     assert set(sweep.matched(rows, systems)) == set(close)
-    unchanged = [replace(one, perplexity=5.1 if one.recipe in close else one.perplexity) for one in rows]
+    unchanged = [replace(result, perplexity=5.1 if result.recipe in close else result.perplexity) for result in rows]
     assert not set(sweep.matched(unchanged, systems)) & set(close)
 
 

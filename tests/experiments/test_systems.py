@@ -23,7 +23,7 @@ def test_each_run_is_made_once_and_after_what_it_goes_on_from() -> None:
     assert len(set(nodes)) == len(nodes) == 3 * len(ALL), "every beginning of a system is a system too"
     for place, node in enumerate(nodes):
         assert node.parent is None or node.parent in nodes[:place]
-    assert {(node.seed, node.steps) for node in nodes} == {(seed, one.steps) for seed in (1, 2, 3) for one in ALL}
+    assert {(node.seed, node.steps) for node in nodes} == {(seed, system.steps) for seed in (1, 2, 3) for system in ALL}
 
 
 def test_a_setting_reaches_its_stage_in_every_system_and_no_other() -> None:

@@ -41,7 +41,7 @@ def test_a_row_is_over_all_canaries_of_all_repetitions() -> None:
     assert (row.canaries, row.seeds, row.failed) == (4, 2, 1)
     assert (row.seconds, row.relative_compute) == (25.0, 2.5)
     by_score = [
-        stats.combine_pvalues([p for one in runs for p in getattr(one, kind)]).pvalue
+        stats.combine_pvalues([p for repetition in runs for p in getattr(repetition, kind)]).pvalue
         for kind in ("p_values", "p_ratios")
     ]
     assert row.fisher_p == pytest.approx(2 * min(by_score))
@@ -77,8 +77,8 @@ def test_epsilon_is_the_largest_of_the_repetitions() -> None:
 def test_the_strongest_scope_with_a_finite_epsilon(
     found: list[tuple[str, Any]], scope: str, epsilon: float | None
 ) -> None:
-    assert strongest([guarantee(*one) for one in found])[0] == scope
-    assert strongest([guarantee(*one) for one in found])[1]["epsilon"] == epsilon
+    assert strongest([guarantee(*fields) for fields in found])[0] == scope
+    assert strongest([guarantee(*fields) for fields in found])[1]["epsilon"] == epsilon
 
 
 def test_the_bootstrap_covers_the_mean() -> None:

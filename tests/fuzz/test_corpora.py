@@ -102,7 +102,7 @@ def test_compressed(compression: str, inputs: int, tmp_path: Path) -> None:
         inputs,
         makes,
         reading(tmp_path / f"corpus.txt.{compression}"),
-        valid=[(one, Selection(), True) for one in whole[:2]],
+        valid=[(packed, Selection(), True) for packed in whole[:2]],
     )
 
 

@@ -114,7 +114,7 @@ def test_journals(inputs: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_reports(inputs: int, tmp_path: Path) -> None:
     path = tmp_path / "privacy_report.json"
-    written = [as_json(one) for one in (public(), private())]
+    written = [as_json(report) for report in (public(), private())]
 
     def read(content: bytes) -> None:
         path.write_bytes(content)

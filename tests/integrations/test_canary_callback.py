@@ -93,11 +93,11 @@ def test_what_is_logged_is_what_an_audit_of_the_saved_model_finds(
     if with_reference:
         assert last.ratio == tuple(canary.exposure_ratio for canary in audit.canaries)
     logged = [heard for heard in logger.heard if "canary_exposure_mean" in heard]
-    assert [one["canary_exposure_mean"] for one in logged] == [
-        sum(one.plain) / len(one.plain) for one in callback.history
+    assert [entry["canary_exposure_mean"] for entry in logged] == [
+        sum(exposures.plain) / len(exposures.plain) for exposures in callback.history
     ]
     assert logged[-1]["canary_exposure_mean"] == pytest.approx(audit.combined.mean_exposure)
-    assert [one.step for one in callback.history] == [14, 28, 42]
+    assert [exposures.step for exposures in callback.history] == [14, 28, 42]
     # The trainer's own figures, due at the same steps, are not lost.
     assert [entry["step"] for entry in trainer.state.log_history if "loss" in entry] == [14, 28, 42]
     assert [entry["step"] for entry in trainer.state.log_history if "canary_exposure_mean" in entry] == [14, 28, 42]
@@ -123,7 +123,7 @@ def test_training_stops_once_the_mean_passes_the_limit(
     trainer.train()
     assert trainer.state.global_step == callback.history[-1].step < 40 * 14
     assert callback.history[-1].mean > 2.5
-    assert all(one.mean <= 2.5 for one in callback.history[:-1])
+    assert all(exposures.mean <= 2.5 for exposures in callback.history[:-1])
 
 
 def test_means_are_over_planted_canaries() -> None:

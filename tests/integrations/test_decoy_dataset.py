@@ -58,10 +58,10 @@ def test_no_flagged_text_is_left_and_nothing_else_changes(corpus: Path, span_fil
     assert len(set(seen)) == 3
     assert first.texts is first.texts, "drawn once an epoch"
     for texts in seen:
-        for text, one in zip(texts, flagged(corpus, span_file), strict=True):
-            before = one.record.text[: one.spans[0].start] if one.spans else one.record.text
+        for text, record in zip(texts, flagged(corpus, span_file), strict=True):
+            before = record.record.text[: record.spans[0].start] if record.spans else record.record.text
             assert text.startswith(before)
-    numbers = {one.record.text.split()[-1] for one in flagged(corpus, span_file)}
+    numbers = {record.record.text.split()[-1] for record in flagged(corpus, span_file)}
     drawn = {text.split()[-1] for text in seen[0]}
     assert len(numbers & drawn) < len(numbers) / 10
 

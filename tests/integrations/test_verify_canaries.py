@@ -169,7 +169,7 @@ def test_an_adapter_gets_a_gradient_unless_it_is_frozen(sft: Sft, planted: Plant
     lora = LoraConfig(r=2, target_modules=["c_attn"], fan_in_fan_out=True, task_type="CAUSAL_LM")
     trainer = sft(texts(planted.lines), peft_config=lora)
     modes = {name: module.training for name, module in trainer.model.named_modules()}
-    assert all(one.reached for one in verified(trainer, planted, model=trainer.model))
+    assert all(result.reached for result in verified(trainer, planted, model=trainer.model))
     assert modes == {name: module.training for name, module in trainer.model.named_modules()}
     for parameter in trainer.model.parameters():
         parameter.requires_grad = False

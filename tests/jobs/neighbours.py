@@ -123,8 +123,8 @@ def _covers_record(claim: Claim, before: str, after: str) -> bool:
     ):
         return False
     pairs = [
-        (one.label, before[one.start : one.end], after[other.start : other.end])
-        for one, other in zip(here, there, strict=True)
+        (span.label, before[span.start : span.end], after[other.start : other.end])
+        for span, other in zip(here, there, strict=True)
     ]
     if claim.same_shapes and not all(_profile(label, old) == _profile(label, new) for label, old, new in pairs):
         return False

@@ -42,7 +42,10 @@ def test_digits_without_votes_and_words_with_votes() -> None:
 
 
 def test_candidates_are_unlike_where_the_pattern_counts_and_differs() -> None:
-    twice = [flag(f"{one} {two}!", (one, "NUMBER"), (two, "NUMBER")) for one, two in (("123", "456"), ("908", "070"))]
+    twice = [
+        flag(f"{first} {second}!", (first, "NUMBER"), (second, "NUMBER"))
+        for first, second in (("123", "456"), ("908", "070"))
+    ]
     equal = (f"{'777'} {'777'}!", tuple(Span(at, at + 3, "NUMBER", "ner", Tier.LOW_ENTITY) for at in (0, 4)))
     assert compare_flagged(twice, pattern=True).unlike is None
     assert compare_flagged([*twice, equal]).unlike is None

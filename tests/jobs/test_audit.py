@@ -65,7 +65,7 @@ def test_a_model_is_out_of_memory_before_the_next_one_loads(checkpoint_folder: P
 
 def models_alive() -> int:
     gc.collect()
-    return sum(issubclass(type(one), PreTrainedModel) for one in gc.get_objects())
+    return sum(issubclass(type(alive), PreTrainedModel) for alive in gc.get_objects())
 
 
 def ranked(*ranks: int, pool: int = POOL) -> list[Rank]:

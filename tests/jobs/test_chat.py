@@ -102,7 +102,7 @@ def test_a_record_has_the_same_windows_and_gradient_beside_any_others(named: tup
         assert [w.token_ids.tolist() for w in alone] == [w.token_ids.tolist() for w in together[place]]
         both = [make_example(windows, Weighted(weight=0.2)) for windows in (alone, together[place])]
         first, second = (record_gradient(model, each, trainable(model)) for each in both)
-        assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
+        assert all(torch.equal(gradient, other) for gradient, other in zip(first, second, strict=True))
 
 
 def test_the_gradient_is_that_of_the_whole_turns(named: tuple[str, Checkpoint]) -> None:

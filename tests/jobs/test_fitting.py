@@ -23,9 +23,9 @@ def flagged(name: str) -> FlaggedRecord:
 
 
 def drawn(actual: Any, count: int = 4000) -> list[str]:
-    one = flagged("Aaron")
+    record = flagged("Aaron")
     choose = by_frequency(random.Random(1).randrange, actual)
-    return [decoy(one.record.text, one.spans, choose).text.split()[2] for _ in range(count)]
+    return [decoy(record.record.text, record.spans, choose).text.split()[2] for _ in range(count)]
 
 
 def known() -> list[str]:
@@ -83,6 +83,6 @@ def test_the_noise_is_that_of_the_release(monkeypatch: pytest.MonkeyPatch) -> No
 def test_source_and_target_of_a_pair_are_one_record() -> None:
     from atdp_cli.jobs.harden.releases import _votes
 
-    one = flagged(known()[0])
-    pair = FlaggedRecord(one.record, one.spans, source=one)
-    assert _votes(pair) == {item: 2 * count for item, count in _votes(one).items()}
+    record = flagged(known()[0])
+    pair = FlaggedRecord(record.record, record.spans, source=record)
+    assert _votes(pair) == {item: 2 * count for item, count in _votes(record).items()}

@@ -87,7 +87,7 @@ def test_enough_is_when_each_watched_canary_is_below_the_bar_by_both_scores(bpe:
         model, reference = (gpt2(len(bpe), seed=seed, bos_token_id=0, eos_token_id=1) for seed in seeds)
         watch = watch_canaries(manifest, 1.0, bpe, reference, ignore)
         scores = all_scores(model, watch.pool, "the model", ignore)
-        actual = [max(exposures(one, watch)) for one in (scores, scores - watch.base)]
+        actual = [max(exposures(score, watch)) for score in (scores, scores - watch.base)]
         deciding.add(actual[0] > actual[1])
         assert below_exposure(model, watch_canaries(manifest, max(actual) + 1e-6, bpe, reference, ignore), ignore)
         assert not below_exposure(model, watch_canaries(manifest, max(actual), bpe, reference, ignore), ignore)

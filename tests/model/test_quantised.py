@@ -50,7 +50,9 @@ def test_what_is_loaded_computes_what_the_quantised_model_does(version: Version,
     loaded = load_checkpoint(version.folder, audited=True)
     ids = torch.randint(0, 400, (4, 60), generator=torch.Generator().manual_seed(1))
     with torch.inference_mode():
-        ours, theirs, before = (one(ids).logits for one in (loaded.model, version.model, load_checkpoint(llama).model))
+        ours, theirs, before = (
+            model(ids).logits for model in (loaded.model, version.model, load_checkpoint(llama).model)
+        )
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     assert (before - theirs).abs().max() > 1e-3
     assert loaded.stored_dtype == "float32"

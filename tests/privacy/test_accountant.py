@@ -172,10 +172,10 @@ def check_moments(first: int, second: int, points: int) -> None:
     actual = moments(events, 1e-6, grid=1e-3, points=points)
     assert len(actual) <= points
     assert actual[-1].step == first + second
-    for one in actual:
-        until = [events[0].model_copy(update={"steps": min(first, one.step)})]
-        if one.step > first:
-            until.append(events[1].model_copy(update={"steps": one.step - first}))
-        assert one.pld == pytest.approx(epsilon_pld(until, 1e-6, grid=1e-3), rel=1e-3)
-        assert one.rdp == pytest.approx(epsilon_rdp(until, 1e-6))
-        assert one.paper == pytest.approx(epsilon_paper(until, 1e-6))
+    for moment in actual:
+        until = [events[0].model_copy(update={"steps": min(first, moment.step)})]
+        if moment.step > first:
+            until.append(events[1].model_copy(update={"steps": moment.step - first}))
+        assert moment.pld == pytest.approx(epsilon_pld(until, 1e-6, grid=1e-3), rel=1e-3)
+        assert moment.rdp == pytest.approx(epsilon_rdp(until, 1e-6))
+        assert moment.paper == pytest.approx(epsilon_paper(until, 1e-6))

@@ -33,13 +33,13 @@ def written(folder: Path, name: str, *parents: Ledger, spent: SubsampledGaussian
 
 def test_siblings_count_their_parent_once(tmp_path: Path) -> None:
     parent = written(tmp_path, "parent", spent=steps(0.1, 1.0, 30))
-    one = written(tmp_path, "one", parent, spent=steps(0.1, 2.0, 10))
-    two = written(tmp_path, "two", parent, spent=steps(0.1, 3.0, 10))
-    both = compose_ledgers([one, two])
+    sibling = written(tmp_path, "sibling", parent, spent=steps(0.1, 2.0, 10))
+    other = written(tmp_path, "other", parent, spent=steps(0.1, 3.0, 10))
+    both = compose_ledgers([sibling, other])
     assert sum(event.steps for event in both.events if isinstance(event, SubsampledGaussian)) == 50
-    assert epsilon(compose_ledgers([parent, one])) == pytest.approx(epsilon(one), abs=1e-9)
-    assert max(epsilon(one), epsilon(two)) < epsilon(both) < epsilon(one) + epsilon(two)
-    assert epsilon(compose_ledgers([two, one])) == epsilon(both)
+    assert epsilon(compose_ledgers([parent, sibling])) == pytest.approx(epsilon(sibling), abs=1e-9)
+    assert max(epsilon(sibling), epsilon(other)) < epsilon(both) < epsilon(sibling) + epsilon(other)
+    assert epsilon(compose_ledgers([other, sibling])) == epsilon(both)
 
 
 def test_a_run_that_repeats_its_parents_parameters_is_a_run_of_its_own(tmp_path: Path) -> None:
@@ -51,21 +51,23 @@ def test_a_run_that_repeats_its_parents_parameters_is_a_run_of_its_own(tmp_path:
 
 
 def test_equal_runs_of_different_names_both_count() -> None:
-    one, two = (ledger(steps(0.1, 1.0, 30).model_copy(update={"run": name}), run=name) for name in ("first", "second"))
-    assert epsilon(compose_ledgers([one, two])) > epsilon(one)
+    first, second = (
+        ledger(steps(0.1, 1.0, 30).model_copy(update={"run": name}), run=name) for name in ("first", "second")
+    )
+    assert epsilon(compose_ledgers([first, second])) > epsilon(first)
     unnamed = ledger(steps(0.1, 1.0, 30))
     assert epsilon(compose_ledgers([unnamed, unnamed])) > epsilon(unnamed)
 
 
 def test_the_weaker_side_wins() -> None:
-    one = ledger(steps(0.1, 1.0, 30), records=500)
-    other = one.model_copy(
+    stronger = ledger(steps(0.1, 1.0, 30), records=500)
+    other = stronger.model_copy(
         update={"prior": "unknown", "delta": 1e-8, "insecure_seed": True, "records": 90, "seal": {"a": "b"}}
     )
-    both = compose_ledgers([one, other])
+    both = compose_ledgers([stronger, other])
     assert (both.prior, both.delta, both.insecure_seed, both.records) == ("unknown", 1e-8, True, 500)
     assert both.seal == {}
-    assert compose_ledgers([one]) is one
+    assert compose_ledgers([stronger]) is stronger
 
 
 def test_a_plain_stage_of_any_ledger_is_kept() -> None:
@@ -80,6 +82,6 @@ def test_different_units_do_not_compose() -> None:
 
 
 def test_two_stories_of_one_run_are_refused() -> None:
-    one, other = (ledger(steps(0.1, 1.0, count).model_copy(update={"run": "same"}), run="same") for count in (30, 31))
+    story, other = (ledger(steps(0.1, 1.0, count).model_copy(update={"run": "same"}), run="same") for count in (30, 31))
     with pytest.raises(InputError, match="the same run, same"):
-        compose_ledgers([one, other])
+        compose_ledgers([story, other])

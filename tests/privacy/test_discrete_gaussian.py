@@ -72,8 +72,8 @@ def test_other_variances_are_refused(variance: Fraction) -> None:
 
 def test_none_and_the_same_stream_twice() -> None:
     assert discrete_gaussian(Fraction(4), 0, insecure_stream(0, "none")).shape == (0,)
-    one, other = (discrete_gaussian(Fraction(2) ** 80, 100, insecure_stream(5, "same")) for _ in range(2))
-    assert (one == other).all()
+    noise, other = (discrete_gaussian(Fraction(2) ** 80, 100, insecure_stream(5, "same")) for _ in range(2))
+    assert (noise == other).all()
 
 
 class Given(KeyStream):
@@ -111,8 +111,8 @@ def test_what_58_bits_decide_is_what_the_exact_comparison_would(
 ) -> None:
     denominator = data.draw(st.integers(1, 2**100))
     near = [word * shares * denominator >> 58 for word in words]
-    numerators = [min(data.draw(st.sampled_from([one, one + 1, denominator])), denominator) for one in near]
-    floors = np.array([(one << 58) // denominator for one in numerators], dtype=np.uint64)
+    numerators = [min(data.draw(st.sampled_from([close, close + 1, denominator])), denominator) for close in near]
+    floors = np.array([(numerator << 58) // denominator for numerator in numerators], dtype=np.uint64)
     below, unsure = sampler._compared(np.array(words, dtype=np.uint64), floors, shares)
     for word, numerator, heads, open_ in zip(words, numerators, below, unsure, strict=True):
         probability = Fraction(numerator, denominator * shares)

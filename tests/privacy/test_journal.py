@@ -112,4 +112,4 @@ def test_a_mended_journal_is_its_owners_alone(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"{")
     mend_journal(path, PLANNED, DELTA)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert [one.name for one in tmp_path.iterdir()] == ["journal.jsonl"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["journal.jsonl"]

@@ -26,15 +26,15 @@ def test_one_record_moves_the_sum_by_its_sensitivity_at_most(
     others: list[dict[int, float]], ours: dict[int, float], theirs: dict[int, float], bits: int
 ) -> None:
     """Exactly: no rounding makes it more."""
-    there, gone, other = (clipped_votes([*others, one], ITEMS, bits).counts for one in (ours, {}, theirs))
+    there, gone, other = (clipped_votes([*others, votes], ITEMS, bits).counts for votes in (ours, {}, theirs))
     assert moved(there, gone) <= 4**bits
     assert moved(there, other) <= 2 * 4**bits
     assert (SENSITIVITY, REPLACED) == (1.0, 2**0.5)
 
 
-def moved(one: Sequence[int], other: Sequence[int]) -> int:
+def moved(counts: Sequence[int], other: Sequence[int]) -> int:
     """The square of the distance, in widths of the grid."""
-    return sum((a - b) ** 2 for a, b in zip(one, other, strict=True))
+    return sum((a - b) ** 2 for a, b in zip(counts, other, strict=True))
 
 
 @given(st.lists(RECORD, max_size=5))
@@ -48,7 +48,7 @@ def test_on_a_fine_grid_they_are_the_clipped_votes(records: list[dict[int, float
 
 
 def test_the_bounds_are_reached() -> None:
-    there, gone, other = (clipped_votes([one], ITEMS, 50).counts for one in ({0: 7.0}, {}, {1: 7.0}))
+    there, gone, other = (clipped_votes([votes], ITEMS, 50).counts for votes in ({0: 7.0}, {}, {1: 7.0}))
     assert moved(there, gone) == 4**50
     assert moved(there, other) == 2 * 4**50
 
@@ -85,8 +85,8 @@ def test_replacing_a_record_costs_what_the_gaussian_mechanism_says(sigma: float,
 
 
 def test_zeroing_out_does_not_look_at_it() -> None:
-    one, two = (epsilon_pld([release(1.5, moved)], 1e-6, grid=1e-4) for moved in (1.0, 2.0))
-    assert one == two
+    epsilon, epsilon_of_two = (epsilon_pld([release(1.5, moved)], 1e-6, grid=1e-4) for moved in (1.0, 2.0))
+    assert epsilon == epsilon_of_two
 
 
 @settings(deadline=None, max_examples=20)

@@ -28,7 +28,7 @@ def test_a_record_without_flags_still_trains(alpha: float, share: float) -> None
 def test_emptying_a_record_moves_the_sum_by_at_most_one(alphas: list[float], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(alphas) - 1))
     emptied = [0.0 if here == place else alpha for here, alpha in enumerate(alphas)]
-    [there], [gone] = (share_sum(one, 60).counts for one in (alphas, emptied))
+    [there], [gone] = (share_sum(shares, 60).counts for shares in (alphas, emptied))
     assert 0 <= there - gone <= 2**60
     assert there / 2**60 == pytest.approx(math.fsum(alphas))
 

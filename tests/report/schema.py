@@ -52,4 +52,6 @@ def errors(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "
 
 def _is(value: Any, types: str | list[str]) -> bool:
     wanted = [types] if isinstance(types, str) else types
-    return any(isinstance(value, _TYPES[one]) and (one == "boolean" or not isinstance(value, bool)) for one in wanted)
+    return any(
+        isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool)) for kind in wanted
+    )

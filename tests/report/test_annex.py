@@ -34,7 +34,7 @@ def test_what_was_not_tested_is_said_not_to_be() -> None:
 
 def test_an_audit_of_the_start_tests_nothing_here() -> None:
     only = public().audits[1:]
-    assert [one.of for one in only] == ["before"]
+    assert [audit.of for audit in only] == ["before"]
     assert rows(public(audits=only))["Correctness"].status == "not tested"
 
 

@@ -74,9 +74,9 @@ def test_nothing_is_drawn_outside_and_odd_names_and_infinities_do_no_harm() -> N
     svg = dot_plot("a<b", "c&d", (DotPanel(title="t", x_label="x", rows=rows),), legend=("p", "q"))
     root = parsed(svg)
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
-    for one in root.iter():
+    for node in root.iter():
         for name, most in (("cx", width), ("x1", width), ("x2", width), ("cy", height), ("y1", height)):
-            assert 0 <= float(one.attrib.get(name, 0)) <= most
+            assert 0 <= float(node.attrib.get(name, 0)) <= most
     assert "<&>" in "".join(root.itertext())
 
 

@@ -67,18 +67,20 @@ def at(document: Any, path: str) -> Any:
 
 def strings(value: Any) -> list[str]:
     if isinstance(value, dict):
-        return [*map(str, value), *(text for one in value.values() for text in strings(one))]
+        return [*map(str, value), *(text for child in value.values() for text in strings(child))]
     if isinstance(value, list):
-        return [text for one in value for text in strings(one)]
+        return [text for child in value for text in strings(child)]
     return [value] if isinstance(value, str) else []
 
 
 def leaves(value: Any, path: str = "") -> dict[str, float]:
     """Every number of a document by its path."""
     if isinstance(value, dict):
-        return {k: v for key, one in value.items() for k, v in leaves(one, f"{path}.{key}" if path else key).items()}
+        return {
+            k: v for key, child in value.items() for k, v in leaves(child, f"{path}.{key}" if path else key).items()
+        }
     if isinstance(value, list):
-        return {k: v for key, one in enumerate(value) for k, v in leaves(one, f"{path}.{key}").items()}
+        return {k: v for key, child in enumerate(value) for k, v in leaves(child, f"{path}.{key}").items()}
     return {path: value} if isinstance(value, int | float) and not isinstance(value, bool) else {}
 
 

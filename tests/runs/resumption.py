@@ -107,9 +107,9 @@ def weights(hardened: HardenResult) -> dict[str, torch.Tensor]:
     return load_file(hardened.output / "model.safetensors")
 
 
-def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+def equal(tensors: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
     """Whether both are the same, bit by bit."""
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+    return tensors.keys() == other.keys() and all(torch.equal(tensors[name], other[name]) for name in tensors)
 
 
 def report(hardened: HardenResult) -> Any:

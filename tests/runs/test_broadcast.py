@@ -86,20 +86,27 @@ def line(checkpoint_folder: Path, corpus: Path, span_file: Path) -> list[object]
 def test_two_processes_write_the_model_of_one(
     started: Started, line: list[object], tmp_path: Path, sharded: bool
 ) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    one.mkdir()
-    two.mkdir()
+    alone, sharing = tmp_path / "one", tmp_path / "two"
+    alone.mkdir()
+    sharing.mkdir()
     more: list[object] = ["--shard-model"] if sharded else []
-    assert [ended(process) for process in started(1, line, one)] == [0]
-    assert [ended(process) for process in started(2, [*line, *more], two)] == [0, 0], said(two, 2)
-    for name, expected in weights(one).items():
-        torch.testing.assert_close(weights(two)[name], expected, rtol=1e-5, atol=1e-5)
-    assert {path.name for path in (two / f"{OUT}.private").iterdir()} == PRIVATE_FILES
-    assert spent(two) == spent(one)
-    first, second = said(two, 2)
-    assert first.strip() == str(two / OUT)
+    assert [ended(process) for process in started(1, line, alone)] == [0]
+    assert [ended(process) for process in started(2, [*line, *more], sharing)] == [0, 0], said(sharing, 2)
+    for name, expected in weights(alone).items():
+        torch.testing.assert_close(weights(sharing)[name], expected, rtol=1e-5, atol=1e-5)
+    assert {path.name for path in (sharing / f"{OUT}.private").iterdir()} == PRIVATE_FILES
+    assert spent(sharing) == spent(alone)
+    first, second = said(sharing, 2)
+    assert first.strip() == str(sharing / OUT)
     assert second == ""
-    assert {path.name for path in two.iterdir()} == {OUT, f"{OUT}.private", "log-0", "log-1", "witness-0", "witness-1"}
+    assert {path.name for path in sharing.iterdir()} == {
+        OUT,
+        f"{OUT}.private",
+        "log-0",
+        "log-1",
+        "witness-0",
+        "witness-1",
+    }
 
 
 @pytest.mark.ci
@@ -107,7 +114,7 @@ def test_two_processes_write_the_model_of_one(
 def test_a_dead_process_ends_the_run_with_one_message_and_others_go_on(
     started: Started, line: list[object], tmp_path: Path, size_after: int
 ) -> None:
-    private = [one for one in line if one not in ("--insecure-seed", 1)]
+    private = [argument for argument in line if argument not in ("--insecure-seed", 1)]
     processes = started(2, private, tmp_path)
     root = tmp_path / f"{OUT}.partial"
     wait_for(lambda: lines_of(root) > 5 or not processes[0].is_alive())

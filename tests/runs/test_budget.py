@@ -91,8 +91,8 @@ def walked(plan: Plan, at: Cursor, spent: float, limit: float) -> Cursor | None:
 def test_it_is_where_walking_ends(recipe: Recipe, data: st.DataObject) -> None:
     plan = plan_of(recipe)
     position = data.draw(st.integers(0, len(plan.stages) - 1))
-    one = plan.stages[position]
-    step = data.draw(st.integers(0, one.steps)) if isinstance(one, StagePlan) else 0
+    planned = plan.stages[position]
+    step = data.draw(st.integers(0, planned.steps)) if isinstance(planned, StagePlan) else 0
     at = Cursor(stage=position, step=step, released=step > 0 or data.draw(st.booleans()))
     possible = one_step_events(plan)
     again = data.draw(st.lists(st.sampled_from(possible), max_size=4)) if possible else []
@@ -189,8 +189,8 @@ def test_the_ledger_that_a_resumed_run_leaves_keeps_the_target_and_one_more_step
         lines = journal_lines(plan)
         ends = [
             Cursor(stage=position, step=step)
-            for position, one in enumerate(plan.training)
-            for step in range((one.steps if one.sampling_rate is not None else 0) + 1)
+            for position, planned in enumerate(plan.training)
+            for step in range((planned.steps if planned.sampling_rate is not None else 0) + 1)
         ]
         at = data.draw(st.sampled_from(ends))
         written = until(lines, at)

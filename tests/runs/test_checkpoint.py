@@ -109,25 +109,25 @@ def tied(seed: int) -> Any:
 TRAINED = ("one.weight", "one.bias", "two.bias")
 
 
-def same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.dtype == other.dtype and one.shape == other.shape and torch.equal(one, other)
+def same(tensor: torch.Tensor, other: torch.Tensor) -> bool:
+    return tensor.dtype == other.dtype and tensor.shape == other.shape and torch.equal(tensor, other)
 
 
-def same_underway(one: StageState | None, other: StageState | None) -> bool:
-    if one is None or other is None:
-        return one is other
+def same_underway(state: StageState | None, other: StageState | None) -> bool:
+    if state is None or other is None:
+        return state is other
     mappings = all(
         mine.keys() == theirs.keys() and all(same(mine[name], theirs[name]) for name in mine)
-        for mine, theirs in ((one.optimizer, other.optimizer), (one.generators, other.generators))
+        for mine, theirs in ((state.optimizer, other.optimizer), (state.generators, other.generators))
     )
-    starts = len(one.start) == len(other.start) and all(map(same, one.start, other.start))
-    if one.best is None or other.best is None:
-        bests_same = one.best is other.best
+    starts = len(state.start) == len(other.start) and all(map(same, state.start, other.start))
+    if state.best is None or other.best is None:
+        bests_same = state.best is other.best
     else:
-        mine, theirs = one.best, other.best
+        mine, theirs = state.best, other.best
         bests_same = (mine.epoch, mine.loss) == (theirs.epoch, theirs.loss)
         bests_same &= all(same(*pair) for pair in zip(mine.parameters, theirs.parameters, strict=True))
-    plain = (one.step, one.result, one.seed) == (other.step, other.result, other.seed)
+    plain = (state.step, state.result, state.seed) == (other.step, other.result, other.seed)
     return mappings and starts and bests_same and plain
 
 

@@ -24,7 +24,7 @@ def test_figures_of_sound_noise_are_uniform(coordinates: int) -> None:
 @pytest.mark.parametrize("draws", [10**4, 10**8])
 def test_figures_of_a_sound_sample_are_never_smaller_than_uniform(draws: int) -> None:
     drawn = np.random.default_rng(draws).binomial(draws, 0.1, RUNS)
-    actual = np.array([sample_law("a", drawn=one, draws=draws, sampling_rate=0.1).p for one in drawn.tolist()])
+    actual = np.array([sample_law("a", drawn=count, draws=draws, sampling_rate=0.1).p for count in drawn.tolist()])
     for level in (0.5, 0.1, 0.01, 0.001):
         assert (actual <= level).mean() <= level + 5 * (level / RUNS) ** 0.5
         assert (actual <= level).mean() >= 0.8 * level - 5 * (level / RUNS) ** 0.5

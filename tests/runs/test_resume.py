@@ -67,7 +67,7 @@ def test_with_noise_a_clean_stop_costs_nothing_and_noise_and_sample_are_new(plac
     assert parts.steps == whole.steps
     assert report(parts)["public"]["repeated_steps"] == 0
     assert not equal(weights(whole), weights(parts))
-    norms = [[stage["mean_norms"] for stage in report(one)["stages"]] for one in (whole, parts)]
+    norms = [[stage["mean_norms"] for stage in report(hardened)["stages"]] for hardened in (whole, parts)]
     assert [[len(norm) for norm in stages] for stages in norms] == [[len(norm) for norm in norms[0]]] * 2
     # Up to the first stop nothing differs; the steps behind it have other samples.
     assert norms[0] != norms[1]

@@ -104,7 +104,7 @@ def test_the_bound_is_within_15_per_cent_of_epsilon(engine: ClippingEngineName) 
     fired_with, fired_without, bound = measure(engine)
     expected = firing_rates(Q, SIGMA, np.array([THRESHOLD]))
     assert 0.85 * epsilon() <= bound <= epsilon()
-    for actual, rate in zip((fired_with, fired_without), (float(one[0]) for one in expected), strict=True):
+    for actual, rate in zip((fired_with, fired_without), (float(rates[0]) for rates in expected), strict=True):
         assert abs(actual - rate) < 4 * (rate * (1 - rate) / REPETITIONS) ** 0.5
 
 
@@ -127,7 +127,7 @@ def test_the_threshold_test_proves_the_accountants_epsilon() -> None:
 def test_the_canary_is_orthogonal_to_the_others() -> None:
     records = worlds()[0]
     engine = select_engine(model(), "loop", ignore).run
-    whole, others, alone = (engine(model(), one, CLIP) for one in (records, records[:-1], records[-1:]))
+    whole, others, alone = (engine(model(), batch, CLIP) for batch in (records, records[:-1], records[-1:]))
     assert len(trainable(model())) == 1
     assert float((others.gradient[0] * alone.gradient[0]).abs().max()) == 0
     assert torch.equal(whole.gradient[0], others.gradient[0] + alone.gradient[0])

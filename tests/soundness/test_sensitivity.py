@@ -77,7 +77,9 @@ def same(first: Example, second: Example) -> bool:
         for a, b in zip(first.windows, second.windows, strict=True)
         for field in ("token_ids", "sensitive", "function", "ignored")
     ]
-    pulled = [one.anchored is not None and [mask.tolist() for mask in one.anchored] for one in (first, second)]
+    pulled = [
+        example.anchored is not None and [mask.tolist() for mask in example.anchored] for example in (first, second)
+    ]
     weighed = all(np.array_equal(a, b) for a, b in zip(first.weights, second.weights, strict=True))
     return all(windows) and weighed and pulled[0] == pulled[1] and first.reference is second.reference
 
@@ -97,7 +99,7 @@ def test_the_released_sum_moves_by_at_most_its_sensitivity(tokenizer: Any) -> No
     allowed = release_event(stage.name, stage.objective, relation()).sensitivity
 
     def total(corpus: Any) -> float:
-        return math.fsum(sensitive_share(one.windows) for one in examples_of(corpus, stage, tokenizer))
+        return math.fsum(sensitive_share(example.windows) for example in examples_of(corpus, stage, tokenizer))
 
     assert all(abs(total(CORPUS) - total(without(target))) <= allowed for target in TARGETS)
 
@@ -106,7 +108,7 @@ def test_clipping_window_by_window_is_found(tokenizer: Any, tmp_path: Path) -> N
     current = worlds.model(len(tokenizer), adapter=False)
     engine = window_by_window(engine_of("bookkeeping", len(tokenizer), False))
     actual = visit(recipe_of("atdp", 0.2), current, tokenizer, engine, tmp_path)
-    assert min(one.among for one in actual if one.target == WINDOWS) > 1
+    assert min(compared.among for compared in actual if compared.target == WINDOWS) > 1
 
 
 def test_a_weight_measured_on_the_corpus_is_found(tokenizer: Any) -> None:

@@ -67,8 +67,8 @@ def plan_of(name: str) -> Plan:
     mechanism = replace(stage.mechanism, clip_norm=CLIP, expected_batch=BATCH)
     recipe = (replace(stage, epochs=EPOCHS, mechanism=mechanism, optimizer=SGD(learning_rate=LEARNING_RATE)),)
 
-    def planned(one: Recipe) -> Plan:
-        return make_plan(one, Corpus(records=RECORDS, relation=hypothetical("line")), delta=DELTA, prior="public")
+    def planned(candidate: Recipe) -> Plan:
+        return make_plan(candidate, Corpus(records=RECORDS, relation=hypothetical("line")), delta=DELTA, prior="public")
 
     return planned(solve_noise(recipe, TARGET, planned))
 
@@ -92,7 +92,7 @@ def directions() -> torch.Tensor:
     A record's weights and number of windows change none of it: it has one target, weighed alike in all of them.
     """
     model = llama(VOCABULARY, WIDTH)
-    rows = [_flat(record_gradient(model, one, trainable(model))) for one in records_of("dp-sgd")]
+    rows = [_flat(record_gradient(model, example, trainable(model))) for example in records_of("dp-sgd")]
     actual = torch.stack([row / row.norm() for row in rows])
     return actual - actual.mean(0)
 
@@ -123,7 +123,7 @@ def audit(
             visited.append(_flat(trainable(model)))
 
     with open_journal(folder / f"journal-{seed}") as journal:
-        records = [one if coin else EMPTY for one, coin in zip(records_of(name, windows), coins, strict=True)]
+        records = [example if coin else EMPTY for example, coin in zip(records_of(name, windows), coins, strict=True)]
         run_private(
             stage_run(model, stage, examples=records, notify=watch),
             engine=engine or right_engine(),

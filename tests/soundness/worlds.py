@@ -117,7 +117,7 @@ def clips(stage: Stage) -> bool:
 
 def private_recipes() -> list[str]:
     """Each recipe with a DP stage, alone and after every other recipe."""
-    private = [name for name, recipe in RECIPES.items() if any(clips(one) for one in recipe)]
+    private = [name for name, recipe in RECIPES.items() if any(clips(stage) for stage in recipe)]
     return [*private, *(f"{first}+{last}" for first in RECIPES if first != "base" for last in private if first != last)]
 
 
@@ -131,11 +131,11 @@ def all_cases() -> list[Case]:
     """Every recipe, rule and engine, full and adapted; an adapter cannot be interpolated with a whole model."""
     ruled = [(name, rule) for name in private_recipes() for rule in rules_of(name)]
     return [
-        Case(*one, engine, adapter)
-        for one in ruled
+        Case(*pair, engine, adapter)
+        for pair in ruled
         for engine in ENGINES
         for adapter in (False, True)
-        if not (adapter and any(name in one[0] for name in ("interpolate", "negated")))
+        if not (adapter and any(name in pair[0] for name in ("interpolate", "negated")))
     ]
 
 
@@ -204,17 +204,17 @@ def check(case: Case, tokenizer: Any, folder: Path) -> None:
     current = model(len(tokenizer), adapter=case.adapter)
     actual = visit(recipe, current, tokenizer, engine_of(case.engine, len(tokenizer), case.adapter), folder)
     assert len(actual) == 3 * len(TARGETS) * sum(clips(stage) for stage in recipe)
-    assert max(max(one.among, one.alone) for one in actual) <= 1
-    for one in actual:
-        if one.target == ABSENT:
-            assert one.among == one.alone == one.norm == 0
-        elif one.target == NOT_FINITE:
-            assert math.isnan(one.norm)
-            assert one.alone == 0
-            assert one.among < 1e-5
+    assert max(max(compared.among, compared.alone) for compared in actual) <= 1
+    for compared in actual:
+        if compared.target == ABSENT:
+            assert compared.among == compared.alone == compared.norm == 0
+        elif compared.target == NOT_FINITE:
+            assert math.isnan(compared.norm)
+            assert compared.alone == 0
+            assert compared.among < 1e-5
         else:
-            assert one.norm > CLIP
-            assert min(one.among, one.alone) > 0.9999
+            assert compared.norm > CLIP
+            assert min(compared.among, compared.alone) > 0.9999
 
 
 def visit(recipe: Recipe, current: Any, tokenizer: Any, engine: ClippingEngine, folder: Path) -> list[Compared]:

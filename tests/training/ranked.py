@@ -135,7 +135,7 @@ def trained(stage: str, model: str, ranks: Ranks, journal: Path) -> tuple[dict[s
     if ranks.sharded:
         shard_model(made, ranks, torch.device("cpu"))
     result = STAGES[stage](made, ranks, chosen.run, journal)
-    return {name: full_tensor(one.detach()).clone() for name, one in made.named_parameters()}, result
+    return {name: full_tensor(parameter.detach()).clone() for name, parameter in made.named_parameters()}, result
 
 
 def run_rank(rank: int, size: int, port: int, folder: str, runs: list[tuple[str, str, bool]]) -> None:

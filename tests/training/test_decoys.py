@@ -100,7 +100,7 @@ def test_selective_holds_where_every_plain_stage_hid_what_was_flagged(events: li
     assert (
         ("selective" in actual) is (selective_void(ledger) is None) is (bool(stages) and hidden and prior == "public")
     )
-    narrower = {scope for scope, one in actual.items() if SAME_SHAPE in one.assumptions}
+    narrower = {scope for scope, guarantee in actual.items() if SAME_SHAPE in guarantee.assumptions}
     decoys = any(event.text == "decoy" for event in stages)
     assert narrower == ({"selective"} if "selective" in actual and decoys else set())
     reported = " ".join(guarantee_sentences(ledger, guarantees(ledger)))
@@ -116,7 +116,7 @@ def test_a_raw_stage_before_decoys_voids_what_they_hide() -> None:
 
 
 def test_decoys_and_placeholders_go_together() -> None:
-    actual, before = (by_scope(plan((*two, *ATDP)).ledger) for two in (REDACTED + DECOYS, REDACTED * 2))
+    actual, before = (by_scope(plan((*recipe, *ATDP)).ledger) for recipe in (REDACTED + DECOYS, REDACTED * 2))
     assert actual["selective"].epsilon == before["selective"].epsilon
     assert SAME_SHAPE not in before["selective"].assumptions
     assert SAME_SHAPE in actual["selective"].assumptions

@@ -47,10 +47,10 @@ def logits(model: Any, window: Any) -> torch.Tensor:
     return model(input_ids=source, decoder_input_ids=ids).logits[0, :-1]  # type: ignore[no-any-return]
 
 
-def by_hand(model: Any, start: Any, one: Example, share: float) -> torch.Tensor:
+def by_hand(model: Any, start: Any, example: Example, share: float) -> torch.Tensor:
     """The loss of a record, token by token."""
     loss = torch.zeros((), dtype=torch.float64)
-    for window in one.windows:
+    for window in example.windows:
         ours, theirs = logits(model, window), logits(start, window).detach()
         for place, (now, before) in enumerate(zip(ours, theirs, strict=True), start=1):
             surprise = -now.log_softmax(0)[window.token_ids[place]]

@@ -25,7 +25,7 @@ TOLERANCE = 1e-5
 @given(st.integers(1, 9), st.lists(st.integers()))
 def test_every_item_belongs_to_one_process(size: int, items: list[int]) -> None:
     shares = [local_items(Ranks(rank=rank, size=size), items) for rank in range(size)]
-    assert sorted(one for own in shares for one in own) == sorted(items)
+    assert sorted(number for own in shares for number in own) == sorted(items)
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
@@ -81,7 +81,7 @@ def test_several_processes_leave_the_weights_of_one(
         weights, result = by_one[stage, model]
         norms = torch.tensor([-1.0 if norm is None else norm for norm in result.mean_norms])
         for name, expected in (weights | {"norms": norms}).items():
-            assert all(torch.equal(one[name], actual[0][name]) for one in actual), (stage, model, sharded, name)
+            assert all(torch.equal(loaded[name], actual[0][name]) for loaded in actual), (stage, model, sharded, name)
             torch.testing.assert_close(
                 actual[0][name], expected, rtol=TOLERANCE, atol=TOLERANCE, msg=f"{stage} {model} {sharded} {name}"
             )

@@ -86,7 +86,7 @@ def test_of_an_adapter_too(architecture: str, pattern: str, target: Any) -> None
     model = build(architecture, target=target)
     records = records_for(architecture)
     with untouched(model), training_only(model, pattern):
-        names = [name for name, one in model.named_parameters() if one.requires_grad]
+        names = [name for name, tensor in model.named_parameters() if tensor.requires_grad]
         assert all("lora_" in name and re.search(pattern, name) for name in names)
         clip_norm = float(oracle(model, records, 1e30).norms.median())
         expected = oracle(model, records, clip_norm)
@@ -97,13 +97,13 @@ def test_of_an_adapter_too(architecture: str, pattern: str, target: Any) -> None
 
 @pytest.mark.parametrize("architecture", SUBSETS)
 def test_the_gradient_of_some_parameters_is_a_part_of_that_of_all(architecture: str) -> None:
-    model, one = build(architecture), record(9, 6, seed=3, architecture=architecture)
+    model, two_windows = build(architecture), record(9, 6, seed=3, architecture=architecture)
     named = dict(model.named_parameters())
-    whole = dict(zip(named, record_gradient(model, one, trainable(model)), strict=True))
+    whole = dict(zip(named, record_gradient(model, two_windows, trainable(model)), strict=True))
     for pattern in SUBSETS[architecture].values():
         expected = [part for name, part in whole.items() if re.search(pattern, name)]
         with training_only(model, pattern):
-            actual = record_gradient(model, one, trainable(model))
+            actual = record_gradient(model, two_windows, trainable(model))
         assert len(actual) == len(expected) > 0
         assert relative(actual, expected) <= TOLERANCE
 
@@ -115,17 +115,19 @@ PATTERNS = st.sampled_from(["all", ".", "h", r"h\.1\.", "ln_f", "bias$", "wte", 
 @given(PATTERNS, PATTERNS)
 def test_what_is_selected_is_what_a_name_matches_and_nested_selections_intersect(first: str, second: str) -> None:
     model = gpt2()
-    names = {id(one): name for name, one in model.named_parameters()}
+    names = {id(tensor): name for name, tensor in model.named_parameters()}
 
     def means(pattern: str, name: str) -> bool:
         return pattern == "all" or re.search(pattern, name) is not None
 
-    assert [names[id(one)] for one in selected(model, first)] == [name for name in names.values() if means(first, name)]
+    assert [names[id(tensor)] for tensor in selected(model, first)] == [
+        name for name in names.values() if means(first, name)
+    ]
     both = [name for name in names.values() if means(first, name) and means(second, name)]
     with training_only(model, first):
         if both:
             with training_only(model, second):
-                assert [name for name, one in model.named_parameters() if one.requires_grad] == both
+                assert [name for name, tensor in model.named_parameters() if tensor.requires_grad] == both
         else:
             with pytest.raises(UsageError):
                 selected(model, second)

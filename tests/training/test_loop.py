@@ -204,11 +204,11 @@ def test_plain_training_learns_and_reports(tmp_path: Path) -> None:
     examples = [example(8, seed=seed % 3) for seed in range(30)]
     stage = plan_for(NO_DP, 30).training[0]
     heard: list[Event] = []
-    windows = [window for one in examples for window in one.windows]
+    windows = [window for record in examples for window in record.windows]
     measured = partial(perplexity, model, windows)
     watched = stage_run(model, stage, examples=examples, held_out=measured, notify=heard.append)
     result = run_plain(watched, seed=1)
-    actual = [one.all for one in result.perplexities]
+    actual = [epoch_perplexity.all for epoch_perplexity in result.perplexities]
     assert actual == [event.all_tokens for event in heard if isinstance(event, EpochDone)]
     assert len(actual) == 3
     assert (actual[2] or 0) < (actual[0] or 0) < VOCABULARY

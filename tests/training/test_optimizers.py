@@ -81,7 +81,14 @@ def test_it_goes_where_the_sums_say_while_the_noise_changes(
     optimizer = DPAdamBC([parameter], learning_rate=rate, weight_decay=decay, floor=floor)
     for gradient, variance in zip(gradients, variances, strict=True):
         stepped(optimizer, parameter, gradient, variance)
-    expected = walk(start.numpy(), [one.numpy() for one in gradients], variances, rate=rate, decay=decay, floor=floor)
+    expected = walk(
+        start.numpy(),
+        [step_gradient.numpy() for step_gradient in gradients],
+        variances,
+        rate=rate,
+        decay=decay,
+        floor=floor,
+    )
     assert np.abs(parameter.detach().numpy() - expected).max() <= 1e-9
 
 
@@ -134,10 +141,10 @@ def test_no_step_is_longer_than_the_floor_allows_and_none_depends_on_the_scale(
         optimizer = DPAdamBC([parameter], learning_rate=1.0, weight_decay=0.0, floor=floor)
         adam = torch.optim.AdamW([usual], lr=1.0, weight_decay=0.0)
         for gradient, variance in zip(gradients, variances, strict=True):
-            before = [one.detach().clone() for one in (parameter, usual)]
+            before = [weights.detach().clone() for weights in (parameter, usual)]
             stepped(optimizer, parameter, factor * gradient, factor**2 * variance)
             stepped(adam, usual, factor * gradient)
-            ours, theirs = ((one - old).abs() for one, old in zip((parameter, usual), before, strict=True))
+            ours, theirs = ((weights - old).abs() for weights, old in zip((parameter, usual), before, strict=True))
             assert (ours <= theirs * math.sqrt(1 + 1 / floor) * 1.001 + 1e-12).all()
         steps.append(parameter.detach())
     torch.testing.assert_close(steps[0], steps[1], rtol=1e-3, atol=5e-3)
@@ -173,7 +180,7 @@ def test_a_stage_sets_the_noise_of_each_step(tmp_path: Path) -> None:
     for step, total in enumerate(gradients):
         sigma = plan.noise_multipliers[step // plan.steps_per_epoch]
         poisson_sample(8, 0.5, randomness.sample)
-        noise = [whole_noise(randomness.noise, one.numel()) for one in trainable(twin)]
+        noise = [whole_noise(randomness.noise, parameter.numel()) for parameter in trainable(twin)]
         gradients[step] = (total + sigma * CLIP * torch.cat(noise).numpy()) / 4
         variances.append((sigma * CLIP / 4) ** 2)
     expected = walk(flat(trainable(twin)), gradients, variances, rate=1e-3, decay=0.1, floor=0.3)
@@ -190,7 +197,7 @@ def test_noise_alone_sets_it_too() -> None:
     gradients, variances = [], []
     for sigma in plan.noise_multipliers:
         for _ in range(plan.steps_per_epoch):
-            drawn = [whole_noise(noise, one.numel()) for one in trainable(twin)]
+            drawn = [whole_noise(noise, parameter.numel()) for parameter in trainable(twin)]
             gradients.append(sigma * CLIP * torch.cat(drawn).numpy() / 4)
             variances.append((sigma * CLIP / 4) ** 2)
     expected = walk(flat(trainable(twin)), gradients, variances, rate=1e-3, decay=0.01, floor=0.1)

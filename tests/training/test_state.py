@@ -227,8 +227,8 @@ def test_an_optimizer_that_was_restored_steps_as_the_other(name: str, before: in
 
     def step(*pairs: tuple[Any, torch.optim.Optimizer]) -> None:
         gradients = [torch.randn(part.shape, generator=generator) for part in trainable(pairs[0][0])]
-        for one, its in pairs:
-            for parameter, gradient in zip(trainable(one), gradients, strict=True):
+        for network, its in pairs:
+            for parameter, gradient in zip(trainable(network), gradients, strict=True):
                 parameter.grad = gradient.clone()
             if isinstance(its, DPAdamBC):
                 its.set_noise_variance(0.01)

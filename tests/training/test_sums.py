@@ -54,7 +54,7 @@ def check_removals(engine: ClippingEngine, records: list[Example], rows: list[in
     for row in rows:
         less, alone = engine(model, records[:row] + records[row + 1 :], C), engine(model, [records[row]], C)
         assert distance(whole.gradient, less.gradient) <= sensitivity(C, n, 0.0)
-        moved = [one - other for one, other in zip(whole.gradient, less.gradient, strict=True)]
+        moved = [part - other for part, other in zip(whole.gradient, less.gradient, strict=True)]
         assert distance(moved, alone.gradient) <= n * SAME_BITS * C
 
 
@@ -99,10 +99,10 @@ def test_a_record_adds_the_same_beside_any_others(precision: Precision) -> None:
     model, draw = build("GPT-2"), random.Random(7)
     engine = in_precision(precision, partial(bookkeeping.clipped_sum, tokens=4096, positions=True))
     for seed in range(12):
-        one = record(*draw.choices(range(2, 32), k=draw.choice((1, 3))), seed=seed)
+        example = record(*draw.choices(range(2, 32), k=draw.choice((1, 3))), seed=seed)
         others = [record(draw.randint(2, 31), seed=100 + row, scale=0.0) for row in range(draw.randint(1, 40))]
         place = draw.randint(0, len(others))
-        alone, beside = engine(model, [one], C), engine(model, [*others[:place], one, *others[place:]], C)
+        alone, beside = engine(model, [example], C), engine(model, [*others[:place], example, *others[place:]], C)
         assert distance(alone.gradient, beside.gradient) <= 2.0**-40 * C
         assert beside.norms[place] == pytest.approx(float(alone.norms[0]), rel=2.0**-40)
 
@@ -117,7 +117,7 @@ def test_removing_one_record_that_moves_the_others_to_other_processes(size: int)
         shares = [local_items(Ranks(rank=rank, size=size), records) for rank in range(size)]
         parts = [ENGINES["bookkeeping"](model, share, clip_norm) for share in shares]
         assert {part.dtype for part in parts[0].gradient} == {torch.float64}
-        sums = [torch.stack(part).sum(0) for part in zip(*(one.gradient for one in parts), strict=True)]
+        sums = [torch.stack(part).sum(0) for part in zip(*(clipped.gradient for clipped in parts), strict=True)]
         return ClippedSum(tuple(sums), parts[0].norms)
 
     check_removals(engine, records, [0, 7, 30], model)

@@ -87,12 +87,12 @@ def log_probabilities(model: Any, ids: Sequence[int]) -> list[torch.Tensor]:
     return [(raised[place - 1][token] / raised[place - 1].sum()).log() for place, token in enumerate(ids) if place]
 
 
-def by_hand(model: Any, start: Any, one: Example, objective: Unlearn, control: torch.Tensor | None) -> torch.Tensor:
+def by_hand(model: Any, start: Any, example: Example, objective: Unlearn, control: torch.Tensor | None) -> torch.Tensor:
     """The loss of one record, token by token, as the papers write it."""
     forget: list[tuple[torch.Tensor, torch.Tensor]] = []
     loss = torch.zeros((), dtype=torch.float64)
     strength = objective.strength
-    for window in one.windows:
+    for window in example.windows:
         ids = window.token_ids.tolist()
         ours, theirs = log_probabilities(model, ids), log_probabilities(start, ids)
         states, before = (
@@ -178,7 +178,7 @@ def test_npo_tends_to_gradient_ascent() -> None:
 def test_npo_stops_where_ascent_goes_on() -> None:
     """A record that was forgotten long ago has hardly a gradient left."""
     start = build("GPT-2").double()
-    one = RECORDS[3]
+    example = RECORDS[3]
     twin = copy.deepcopy(start)
     with torch.no_grad():
         twin.lm_head.weight.mul_(20)
@@ -186,7 +186,7 @@ def test_npo_stops_where_ascent_goes_on() -> None:
         math.sqrt(
             sum(
                 float((part**2).sum())
-                for part in unlearning_sum(twin, [one], tokens=100, unlearning=of_start(start, objective))
+                for part in unlearning_sum(twin, [example], tokens=100, unlearning=of_start(start, objective))
             )
         )
         for objective in (Unlearn(method="npo", beta=1.0), Unlearn(method="gradient-difference"))

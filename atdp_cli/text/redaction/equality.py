@@ -62,7 +62,7 @@ def equal_decoys(texts: Sequence[Flagged], choose: Choose) -> tuple[EditedText, 
         group, shared = next(groups)
         if group not in drawn:
             drawn[group] = tuple(choose(slot).casefold() for slot in shared)
-        return "".join(_spellings(slot)[one] for slot, one in zip(value.slots, drawn[group], strict=True))
+        return "".join(_spellings(slot)[choice] for slot, choice in zip(value.slots, drawn[group], strict=True))
 
     edited = []
     for (text, _), merged, of_text in zip(texts, spans, values, strict=True):

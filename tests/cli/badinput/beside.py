@@ -54,7 +54,7 @@ ENTRY = {
 
 def queue(*lines: object, **members: object) -> Make:
     """A review queue."""
-    return write("q.jsonl", "".join(json.dumps(one) + "\n" for one in (HEADER | members, *lines)))
+    return write("q.jsonl", "".join(json.dumps(entry) + "\n" for entry in (HEADER | members, *lines)))
 
 
 REVIEW = line("review q.jsonl")

@@ -113,7 +113,7 @@ def tensor(name: str, change: Callable[[Any], Any] | None) -> Make:
         tensors = load_file(file)
         actual = tensors.pop(name)
         kept = tensors if change is None else tensors | {name: change(actual)}
-        save_file({key: one.contiguous() for key, one in kept.items()}, file, metadata={"format": "pt"})
+        save_file({key: weight.contiguous() for key, weight in kept.items()}, file, metadata={"format": "pt"})
 
     return make
 

@@ -207,13 +207,15 @@ CASES = (
     ),
     Case(
         name="tokenizer larger than the embedding",
-        make=tensor("transformer.wte.weight", lambda one: one[:100]),
+        make=tensor("transformer.wte.weight", lambda weight: weight[:100]),
         command=HARDEN,
         said=NO_MODEL,
     ),
     Case(
         name="tokenizer larger than embedding and configuration",
-        make=both(tensor("transformer.wte.weight", lambda one: one[:100]), change("model/config.json", vocab_size=100)),
+        make=both(
+            tensor("transformer.wte.weight", lambda weight: weight[:100]), change("model/config.json", vocab_size=100)
+        ),
         command=HARDEN,
         said="model: the tokenizer has 400 tokens, the model embeds 100. Save the tokenizer that belongs to this "
         "model.",

@@ -76,7 +76,9 @@ def options() -> Iterator[tuple[str, str, str]]:
         for parameter in inspect.signature(generate_options(load_command(command))).parameters.values():
             kind, *about = get_args(parameter.annotation) or (parameter.annotation,)
             if numeric(kind) or parameter.name in NUMBERS_AS_TEXT:
-                named = [name for one in about if isinstance(one, OptionInfo) for name in one.param_decls or ()]
+                named = [
+                    name for option in about if isinstance(option, OptionInfo) for name in option.param_decls or ()
+                ]
                 yield command, parameter.name, next(iter(named), "--" + parameter.name.replace("_", "-"))
 
 

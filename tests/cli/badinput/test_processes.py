@@ -45,8 +45,8 @@ def gzipped(name: str, block: bytes, size: int) -> Make:
 
     def make(place: Path) -> None:
         with gzip.open(place / name, "wb", compresslevel=9) as stream:
-            for one in blocks(block, size):
-                stream.write(one)
+            for chunk in blocks(block, size):
+                stream.write(chunk)
 
     return make
 
@@ -56,8 +56,8 @@ def packed(name: str, block: bytes, size: int) -> Make:
 
     def make(place: Path) -> None:
         with (place / name).open("wb") as stream, zstandard.ZstdCompressor(level=3).stream_writer(stream) as packing:
-            for one in blocks(block, size):
-                packing.write(one)
+            for chunk in blocks(block, size):
+                packing.write(chunk)
 
     return make
 

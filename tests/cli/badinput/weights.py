@@ -102,25 +102,25 @@ CASES = (
     ),
     Case(
         name="embedding of whole numbers",
-        make=tensor("transformer.wte.weight", lambda one: one.long()),
+        make=tensor("transformer.wte.weight", lambda weight: weight.long()),
         command=HARDEN,
         said="model stores its weights as I64. Save them as float32, float16 or bfloat16.",
     ),
     Case(
         name="bias of whole numbers",
-        make=tensor("transformer.h.0.ln_1.bias", lambda one: one.int()),
+        make=tensor("transformer.h.0.ln_1.bias", lambda bias: bias.int()),
         command=HARDEN,
         said="model stores transformer.h.0.ln_1.bias as I32. Save it as float32, float16 or bfloat16.",
     ),
     Case(
         name="bias of truth values",
-        make=tensor("transformer.ln_f.bias", lambda one: one.bool()),
+        make=tensor("transformer.ln_f.bias", lambda bias: bias.bool()),
         command=AUDIT,
         said="model stores transformer.ln_f.bias as BOOL. Save it as float32, float16 or bfloat16.",
     ),
     Case(
         name="embedding of another width",
-        make=tensor("transformer.wte.weight", lambda one: one[:, :16]),
+        make=tensor("transformer.wte.weight", lambda weight: weight[:, :16]),
         command=HARDEN,
         said="model cannot be loaded as a language model (RuntimeError). Check that transformers loads it: "
         "AutoModelForCausalLM.from_pretrained, or AutoModelForSeq2SeqLM.",
@@ -134,19 +134,19 @@ CASES = (
     ),
     Case(
         name="weights not a number",
-        make=tensor("transformer.ln_f.weight", lambda one: one * math.nan),
+        make=tensor("transformer.ln_f.weight", lambda weight: weight * math.nan),
         command=HARDEN,
         said="model: the weights of transformer.ln_f.weight are not finite numbers. Give an undamaged checkpoint.",
     ),
     Case(
         name="weights infinite",
-        make=tensor("transformer.wpe.weight", lambda one: one + math.inf),
+        make=tensor("transformer.wpe.weight", lambda weight: weight + math.inf),
         command=AUDIT,
         said="model: the weights of transformer.wpe.weight are not finite numbers. Give an undamaged checkpoint.",
     ),
     Case(
         name="weights so large that logits overflow",
-        make=tensor("transformer.wte.weight", lambda one: one * 1e38),
+        make=tensor("transformer.wte.weight", lambda weight: weight * 1e38),
         command=AUDIT,
         said="model: the model's logits are not finite numbers. Give an undamaged checkpoint.",
     ),

@@ -78,15 +78,15 @@ def flagged(draw: st.DrawFn) -> tuple[Detection, Tier]:
 def test_masked_nothing_of_a_span_is_sent_and_all_of_the_rest_is(case: tuple[Detection, Tier]) -> None:
     actual, tier = case
     asked = list(questions(actual, tier, masked=True))
-    assert not re.search("[α-ω]", "".join(one.text for one in asked))
+    assert not re.search("[α-ω]", "".join(question.text for question in asked))
     text = actual.record.text
     rest = "".join(text[start:end] for start, end in actual.sentences)
     assert rest == text
-    for one in asked:
-        sentence = text[slice(*one.place)]
+    for question in asked:
+        sentence = text[slice(*question.place)]
         assert sentence == sentence.strip()
-        assert re.sub(r"\[(PERSON|PER|VERB)\]|\s", "", one.text) == re.sub(r"[α-ω]|\s", "", sentence)
-    places = {place for one in asked for place in range(*one.place)}
+        assert re.sub(r"\[(PERSON|PER|VERB)\]|\s", "", question.text) == re.sub(r"[α-ω]|\s", "", sentence)
+    places = {place for question in asked for place in range(*question.place)}
     assert all(at in places for at, character in enumerate(text) if character in "ab7")
 
 
@@ -106,7 +106,7 @@ def test_what_people_allow_is_not_asked_about_where_nothing_else_is_left() -> No
     actual = detection("Rex barks. Rex is a dog of Emma.", span(27, 31), cuts=[10])
     allow = (re.compile("Rex barks|dog"),)
     asked = list(questions(actual, Tier.LOW_ENTITY, masked=True, allow=allow))
-    assert [one.text for one in asked] == ["Rex is a dog of [PERSON]."]
+    assert [question.text for question in asked] == ["Rex is a dog of [PERSON]."]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=40), st.floats(0.01, 1), st.randoms())
@@ -119,10 +119,10 @@ def test_every_disputed_sentence_is_in_the_review_sample_and_stands_for_itself(
     ]
     drawn = list(sample_sentences(sentences_of(actual, Tier.LOW_ENTITY), rate, draw))
     disputed = [number for number, (_, so) in enumerate(kinds) if so]
-    assert [one.sentence.position for one in drawn if one.sentence.disputed] == disputed
-    assert all(one.stands_for == 1 for one in drawn if one.sentence.disputed)
-    assert sum(one.stands_for for one in drawn) == pytest.approx(len(kinds))
-    assert [one.sentence.position for one in drawn] == sorted(one.sentence.position for one in drawn)
+    assert [sampled.sentence.position for sampled in drawn if sampled.sentence.disputed] == disputed
+    assert all(sampled.stands_for == 1 for sampled in drawn if sampled.sentence.disputed)
+    assert sum(sampled.stands_for for sampled in drawn) == pytest.approx(len(kinds))
+    assert [sampled.sentence.position for sampled in drawn] == sorted(sampled.sentence.position for sampled in drawn)
 
 
 def test_a_long_sentence_is_asked_about_in_parts_that_cut_no_mask_open() -> None:
@@ -130,8 +130,8 @@ def test_a_long_sentence_is_asked_about_in_parts_that_cut_no_mask_open() -> None
     actual = detection(text, span(LONGEST - 2, LONGEST + 2))
     asked = list(questions(actual, Tier.LOW_ENTITY, masked=True))
     assert len(asked) == 3
-    assert not any(letter in one.text for one in asked for letter in "ema")
-    assert [one.place for one in asked] == [(0, LONGEST), (LONGEST, 2 * LONGEST), (2 * LONGEST, len(text))]
+    assert not any(letter in question.text for question in asked for letter in "ema")
+    assert [question.place for question in asked] == [(0, LONGEST), (LONGEST, 2 * LONGEST), (2 * LONGEST, len(text))]
 
 
 def test_half_a_character_can_be_asked_about() -> None:
@@ -165,7 +165,7 @@ def test_unmasked_the_sentence_is_sent_and_a_different_answer_is_a_disagreement(
     with chat_server(by_text("Emma|Rex")) as server:
         (judged,), counts = checked(server, [actual], masked=False)
     assert set(server.texts) == {"Emma came.", "Rex barks.", "All is well.", "Omar left."}
-    places = [(one.start, one.end) for one in judged.spans if one.label == "CROSSCHECK"]
+    places = [(found.start, found.end) for found in judged.spans if found.label == "CROSSCHECK"]
     assert places == [(11, 21), (35, 45)]
     assert counts.disagreements == 2
 
@@ -186,8 +186,10 @@ def test_the_order_is_that_of_the_records_and_each_text_is_asked_about_once() ->
 
     with chat_server(slow_at_first) as server:
         judged, counts = checked(server, actual)
-    assert [one.record for one in judged] == [one.record for one in actual]
-    assert [bool(one.spans) for one in judged] == [one.record.text.endswith("7 here") for one in actual]
+    assert [detected.record for detected in judged] == [detected.record for detected in actual]
+    assert [bool(detected.spans) for detected in judged] == [
+        detected.record.text.endswith("7 here") for detected in actual
+    ]
     assert len(server.texts) == len(set(server.texts)) == counts.asked == 40
     assert counts.known == 260
 
@@ -202,7 +204,7 @@ def test_an_unusable_answer_is_asked_for_once_more_and_then_counts_as_a_disagree
     with chat_server(answering) as server:
         judged, counts = checked(server, actual)
     assert sorted(server.texts) == ["one", "one", "two", "two"]
-    assert [bool(one.spans) for one in judged] == [False, True, True]
+    assert [bool(detected.spans) for detected in judged] == [False, True, True]
     assert counts == Counts(asked=2, known=1, disagreements=2, unusable=2)
 
 
@@ -217,9 +219,9 @@ def test_a_run_that_ends_early_asks_only_the_rest_the_next_time(tmp_path: Path) 
     answered = {request.text for request in server.requests[:9]}
     with chat_server(always(YES)) as second:
         judged, counts = checked(second, actual, folder=folder)
-    assert {*second.texts} == {one.record.text for one in actual} - answered
+    assert {*second.texts} == {detected.record.text for detected in actual} - answered
     assert counts == Counts(asked=11, known=9, disagreements=20, unusable=0)
-    assert all(one.spans for one in judged)
+    assert all(detected.spans for detected in judged)
     with chat_server(always(NO)) as third:
         assert checked(third, actual, folder=folder)[0] == judged
         assert third.requests == []

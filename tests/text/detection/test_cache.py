@@ -100,7 +100,9 @@ def test_damaged_bytes_raise_value_error(finding: Finding, place: int, flip: int
 
 @pytest.mark.ci
 @settings(parent=many, max_examples=30)
-@given(kept=st.lists(findings(), max_size=10, unique_by=lambda one: one.record.text), other=st.text(st.characters()))
+@given(
+    kept=st.lists(findings(), max_size=10, unique_by=lambda found: found.record.text), other=st.text(st.characters())
+)
 def test_what_was_put_comes_back_for_any_text(
     small: Any, tmp_path_factory: pytest.TempPathFactory, kept: list[Finding], other: str
 ) -> None:
@@ -237,7 +239,7 @@ def test_a_run_that_ends_early_is_kept(pipeline: Any, tmp_path: Path) -> None:
     early = list(itertools.islice(running, 70))
     running.close()  # type: ignore[attr-defined]
     with opened_store(folder, pipeline) as store:
-        assert [one.tokens for one in early] == [
+        assert [detection.tokens for detection in early] == [
             kept.tokens for record in RECORDS if (kept := store.get(record)) is not None
         ]
 

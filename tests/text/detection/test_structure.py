@@ -98,7 +98,7 @@ KEYWORDS = [
 @pytest.mark.parametrize(("text", "left"), KEYWORDS)
 def test_keywords_at_the_ends_go(text: str, left: list[str]) -> None:
     span = Span(0, len(text), "ORG", "ner", Tier.LOW_ENTITY)
-    assert [text[one.start : one.end] for one in refined(text, [span])] == left
+    assert [text[kept.start : kept.end] for kept in refined(text, [span])] == left
 
 
 def test_a_state_after_a_comma_is_no_keyword() -> None:

@@ -79,8 +79,8 @@ def test_what_is_not_flagged_stays_and_what_is_marked_is_what_was_replaced(
     actual = decoy(text, spans, at_random(random.Random(seed)))
     merged = merge(spans)
     restored, kept_to = "", 0
-    for (start, end), one in zip(actual.places, merged, strict=True):
-        restored += actual.text[kept_to:start] + text[one.start : one.end]
+    for (start, end), merged_span in zip(actual.places, merged, strict=True):
+        restored += actual.text[kept_to:start] + text[merged_span.start : merged_span.end]
         kept_to = end
     assert restored + actual.text[kept_to:] == text
 
@@ -135,9 +135,9 @@ def twins(draw: st.DrawFn) -> tuple[str, str, str]:
 @given(twins(), SEEDS)
 def test_words_of_one_case_have_the_same_decoys(case: tuple[str, str, str], seed: int) -> None:
     label, ours, theirs = case
-    one, two = random.Random(seed), random.Random(seed)
-    assert whole(ours, label, at_random(one)) == whole(theirs, label, at_random(two))
-    assert one.random() == two.random(), "the records behind must not tell, either"
+    our_dice, their_dice = random.Random(seed), random.Random(seed)
+    assert whole(ours, label, at_random(our_dice)) == whole(theirs, label, at_random(their_dice))
+    assert our_dice.random() == their_dice.random(), "the records behind must not tell, either"
 
 
 @given(st.sampled_from([*WORDS, *LETTERWISE]), st.text(max_size=20))

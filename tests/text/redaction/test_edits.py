@@ -92,7 +92,7 @@ def test_linking_styles_tell_which_flagged_texts_are_equal_and_no_more(
     shown = [redacted.text[start:end] for start, end in redacted.places]
     values = reported(text, spans)
     if masking.style.links:
-        assert pattern([(one, "") for one in shown]) == pattern(values)
+        assert pattern([(placeholder, "") for placeholder in shown]) == pattern(values)
     # Other texts, equal where these were equal: numbers stay, and pseudonyms are as equal as before.
     fresh = data.draw(st.permutations(["q", "Qu", "ß", "é", "7", "#", "\ud800", "зима"]))
     renamed = [fresh[at % len(fresh)] + str(at) for at in pattern(values)]
@@ -107,7 +107,9 @@ def test_linking_styles_tell_which_flagged_texts_are_equal_and_no_more(
 def test_numbers_count_from_one_for_each_label(case: tuple[str, list[Span]]) -> None:
     redacted = redact_text(*case, Masking(Style.NUMBERED))
     shown = dict.fromkeys(redacted.text[start + 1 : end - 1] for start, end in redacted.places)
-    for label, group in itertools.groupby(sorted(one.rsplit("_", 1) for one in shown), key=lambda pair: pair[0]):
+    for label, group in itertools.groupby(
+        sorted(numbered.rsplit("_", 1) for numbered in shown), key=lambda pair: pair[0]
+    ):
         numbers = [int(number) for _, number in group]
         assert sorted(numbers) == list(range(1, len(numbers) + 1)), label
 

@@ -69,9 +69,9 @@ def test_equal_words_and_numbers_have_equal_decoys_each_in_its_own_case(seed: in
 
 def test_values_that_differ_are_drawn_apart() -> None:
     actual = [shown(("4930", "NUMBER"), ("4931", "NUMBER"), choose=at_random(seed)) for seed in range(200)]
-    assert sum(one == other for one, other in actual) <= 1, "a chance of 1 in 10,000 each"
+    assert sum(number == other for number, other in actual) <= 1, "a chance of 1 in 10,000 each"
     names = [shown(("Emma", "PERSON"), ("Omar", "PERSON"), choose=at_random(seed)) for seed in range(200)]
-    assert sum(one == other for one, other in names) <= 6, "a chance of 1 in 259 each"
+    assert sum(name == other for name, other in names) <= 6, "a chance of 1 in 259 each"
 
 
 def test_a_whole_number_alone_is_a_value() -> None:
@@ -90,11 +90,11 @@ def test_a_name_that_is_given_and_family_is_of_both_lists() -> None:
 def test_lists_that_share_too_little_are_drawn_apart() -> None:
     """April is a name and a month; a list of few names would show which."""
     actual = [shown(("April", "PERSON"), ("April", "DATE"), choose=at_random(seed)) for seed in range(50)]
-    assert any(one != other for one, other in actual)
+    assert any(name != other for name, other in actual)
     together = [
         shown(("April", "PERSON"), ("April", "DATE"), ("APRIL", "PERSON"), choose=at_random(s)) for s in range(50)
     ]
-    assert all(one.upper() == other for one, _, other in together)
+    assert all(name.upper() == other for name, _, other in together)
 
 
 def test_words_and_letters_are_drawn_apart() -> None:
@@ -107,12 +107,12 @@ def test_words_and_letters_are_drawn_apart() -> None:
 
 
 def test_values_are_equal_in_all_texts_of_a_record_and_in_no_other() -> None:
-    one, other = flag(("Emma", "PERSON")), flag(("EMMA", "PERSON"), ("7341", "NUMBER"))
+    flagged, other = flag(("Emma", "PERSON")), flag(("EMMA", "PERSON"), ("7341", "NUMBER"))
     choose = at_random(4)
-    source, target = equal_decoys([one, other], choose)
+    source, target = equal_decoys([flagged, other], choose)
     assert target.text.split()[1] == source.text.split()[1].upper()
-    assert equality_pattern([one, other]) == (0, 0, 2)
-    [again] = equal_decoys([one], choose)
+    assert equality_pattern([flagged, other]) == (0, 0, 2)
+    [again] = equal_decoys([flagged], choose)
     assert again != source, "the next record has draws of its own"
 
 
@@ -125,7 +125,7 @@ def test_what_is_not_flagged_stays_and_shapes_are_kept(case: tuple[str, list[Spa
     for (start, stop), span in zip(actual.places, merged, strict=True):
         kept += actual.text[end:start] + text[span.start : span.end]
         end = stop
-        for slot in (one for one in shape(span.label, text[span.start : span.end]) if len(one.choices) == 1):
+        for slot in (place for place in shape(span.label, text[span.start : span.end]) if len(place.choices) == 1):
             assert slot.choices[0] in actual.text[start:stop]
     assert kept + actual.text[end:] == text
 
@@ -143,21 +143,24 @@ def test_where_all_values_differ_decoys_are_drawn_as_without_equality(case: tupl
 @given(twins(), SEEDS, st.booleans())
 def test_neighbours_of_one_pattern_have_the_same_decoys(pair: Twins, seed: int, fitted: bool) -> None:
     """Texts that differ in flagged characters, with the shapes and the pattern of each other, under one stream."""
-    one, two = random.Random(seed), random.Random(seed)
-    chooses = [by_frequency(dice.randrange, counted()) if fitted else uniformly(dice.randrange) for dice in (one, two)]
+    our_dice, their_dice = random.Random(seed), random.Random(seed)
+    chooses = [
+        by_frequency(dice.randrange, counted()) if fitted else uniformly(dice.randrange)
+        for dice in (our_dice, their_dice)
+    ]
     assert equality_pattern([pair.ours]) == equality_pattern([pair.theirs])
     ours, theirs = (
         equal_decoys([case], choose) for case, choose in zip((pair.ours, pair.theirs), chooses, strict=True)
     )
     assert ours == theirs
-    assert one.random() == two.random(), "the records behind must not tell, either"
+    assert our_dice.random() == their_dice.random(), "the records behind must not tell, either"
 
 
 def test_the_pattern_is_what_shapes_leave_open() -> None:
     """Without it two texts of the same shapes have decoys that tell them apart."""
     ours, theirs = (flag(("4930", "NUMBER"), (twice, "NUMBER")) for twice in ("4930", "7777"))
-    [[one], [two]] = (equal_decoys([case], at_random(1)) for case in (ours, theirs))
-    assert one != two
+    [[our_text], [their_text]] = (equal_decoys([case], at_random(1)) for case in (ours, theirs))
+    assert our_text != their_text
     assert equality_pattern([ours]) != equality_pattern([theirs])
 
 
@@ -200,8 +203,8 @@ def test_a_class_is_drawn_by_its_table(parts: tuple[tuple[str, str], ...]) -> No
     seen: Counter[str] = Counter()
     for _ in range(draws):
         actual = shown(*parts, choose=choose)
-        [one] = {actual[place].split()[position].casefold() for place, position in at}
-        seen[one] += 1
+        [drawn] = {actual[place].split()[position].casefold() for place, position in at}
+        seen[drawn] += 1
     law = expected(parts, word, shares)
     assert seen.keys() <= law.keys()
     # A test of χ² wants five of each: the rare ones are one.
@@ -221,8 +224,8 @@ def test_a_number_that_must_be_uniform_somewhere_is_uniform_everywhere() -> None
     dates = [shown(("42", "DATE"), ("42", "DATE"), choose=choose)[0] for _ in range(200)]
     assert dates.count("77") > 200 * (1 - 3 * UNIFORM_SHARE)
     pairs = [shown(("42", "DATE"), ("42", "NUMBER"), choose=choose) for _ in range(4000)]
-    assert all(one == other for one, other in pairs)
-    seen = Counter(one for one, _ in pairs)
+    assert all(date == other for date, other in pairs)
+    seen = Counter(date for date, _ in pairs)
     every = ["".join(digits) for digits in product(string.digits, repeat=2)]
     assert chisquare([seen[each] for each in every]).pvalue > 1e-4
 
@@ -236,9 +239,9 @@ def test_no_place_is_drawn_from_few_choices() -> None:
         asked.append(slot)
         return slot.choices[0]
 
-    for one, other in product(sorted(WORDS), repeat=2):
+    for label, other in product(sorted(WORDS), repeat=2):
         for word in ("Word", "word Word", "WD", "w"):
-            shown((word, one), (word, other), choose=choose)
+            shown((word, label), (word, other), choose=choose)
     assert min(slot.common for slot in asked) >= FEWEST
     assert all(slot.choices[: slot.common] for slot in asked)
     assert not any(slot.within and len(slot.within) != len(slot.choices) for slot in asked)

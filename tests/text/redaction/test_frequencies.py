@@ -70,15 +70,15 @@ def test_abbreviations_vote_whatever_kind_of_name_they_are() -> None:
 
 def test_spans_that_overlap_vote_once() -> None:
     text = "in Boston"
-    one = span(text, "Boston", "GPE")
-    assert votes(text, [one, one]) == votes(text, [one]) == {item("places", "Boston"): 1.0}
+    city = span(text, "Boston", "GPE")
+    assert votes(text, [city, city]) == votes(text, [city]) == {item("places", "Boston"): 1.0}
 
 
 @given(flagged_texts(), st.integers(0, 2**32))
 def test_nothing_but_public_items_at_their_places_votes(case: tuple[str, list[Span]], seed: int) -> None:
     """Every letter and digit that has no table may be another without a change."""
     text, spans = case
-    assert all(0 <= one < items() and count > 0 for one, count in votes(text, spans).items())
+    assert all(0 <= index < items() and count > 0 for index, count in votes(text, spans).items())
     letterwise = [Span(span.start, span.end, "NUMBER", span.source, span.tier) for span in spans]
     assert votes(text, letterwise) == {}
 
@@ -137,7 +137,7 @@ def test_fitted_decoys_have_the_same_shape(case: tuple[str, list[Span]], seed: i
     """Words in the case of the word, digits where digits were, and nothing else moves."""
     text, spans = case
     dice = random.Random(seed)
-    actual = frequencies({name: [dice.random() for _ in range(one.size)] for name, one in tables().items()})
+    actual = frequencies({name: [dice.random() for _ in range(table.size)] for name, table in tables().items()})
     changed = decoy(text, spans, by_frequency(dice.randrange, actual))
     assert sum(c in string.digits for c in changed.text) >= sum(c in string.digits for c in text)
     kept = [c for c in text if not c.isalnum() and c not in "'’"]

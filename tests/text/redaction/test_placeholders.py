@@ -42,15 +42,15 @@ def test_other_words_have_other_surrogates() -> None:
 
 
 def test_a_surrogate_needs_its_key_and_its_label() -> None:
-    one, other = bytes(KEY_BYTES), bytes([1]) * KEY_BYTES
-    actual = {surrogate(one, "PERSON", "Paris"), surrogate(one, "GPE", "Paris"), surrogate(other, "PERSON", "Paris")}
+    key, other = bytes(KEY_BYTES), bytes([1]) * KEY_BYTES
+    actual = {surrogate(key, "PERSON", "Paris"), surrogate(key, "GPE", "Paris"), surrogate(other, "PERSON", "Paris")}
     assert len(actual) == 3
 
 
 @pytest.mark.parametrize("style", Style)
 def test_every_label_is_recognised_in_every_style(style: Style) -> None:
     spans = {label: [Span(0, 4, label, "ner", Tier.LOW_ENTITY)] for label in sorted(LABELS)}
-    masked = {label: placeholders("Emma", one, fresh_masking(style)) for label, one in spans.items()}
+    masked = {label: placeholders("Emma", label_spans, fresh_masking(style)) for label, label_spans in spans.items()}
     assert {label: len(texts) for label, texts in masked.items()} == dict.fromkeys(masked, 1)
     assert [label for label, [text] in masked.items() if not PLACEHOLDERS.fullmatch(text)] == []
 

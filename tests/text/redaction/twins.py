@@ -41,21 +41,21 @@ def twins(draw: st.DrawFn) -> Twins:
     their_spans: list[Span] = []
     for _ in range(draw(st.integers(1, 6))):
         label = draw(st.sampled_from(LABELS))
-        one, two = "", ""
+        our_value, their_value = "", ""
         for _ in range(draw(st.integers(1, 3))):
             a, b = draw(st.sampled_from([*words, *numbers]))
             chosen.append(a)
             case = draw(st.sampled_from(CASES))
             between = draw(st.sampled_from((" ", "-", ". ", "/")))
-            one, two = one + _spelled(a, case) + between, two + _spelled(b, case) + between
+            our_value, their_value = our_value + _spelled(a, case) + between, their_value + _spelled(b, case) + between
         if label == "EMAIL":
             a, b = draw(st.sampled_from(words))
             chosen.append(f"{a}.org")
-            one, two = f"{one}@{a}.org", f"{two}@{b}.org"
+            our_value, their_value = f"{our_value}@{a}.org", f"{their_value}@{b}.org"
         ours, theirs = f"{ours}, so ", f"{theirs}, so "
-        our_spans.append(Span(len(ours), len(ours) + len(one), label, "ner", Tier.LOW_ENTITY))
-        their_spans.append(Span(len(theirs), len(theirs) + len(two), label, "ner", Tier.LOW_ENTITY))
-        ours, theirs = ours + one, theirs + two
+        our_spans.append(Span(len(ours), len(ours) + len(our_value), label, "ner", Tier.LOW_ENTITY))
+        their_spans.append(Span(len(theirs), len(theirs) + len(their_value), label, "ner", Tier.LOW_ENTITY))
+        ours, theirs = ours + our_value, theirs + their_value
     return Twins((ours, our_spans), (theirs, their_spans), len(set(chosen)) < len(chosen))
 
 

@@ -39,7 +39,7 @@ def entries(text: str, spans: list[Span], cuts: set[int]) -> list[QueueEntry]:
     inner = sorted(cut for cut in cuts if 0 < cut < len(text))
     ranges = tuple(itertools.pairwise([0, *inner, len(text)])) if text else ()
     detection = Detection(Record("1", text), tuple(sorted(spans)), (), ranges)
-    return [entry_of(Drawn(one, 1.0)) for one in sentences_of([detection], Tier.HIGH_CONTEXTUAL)]
+    return [entry_of(Drawn(sentence, 1.0)) for sentence in sentences_of([detection], Tier.HIGH_CONTEXTUAL)]
 
 
 @given(flagged_texts(), st.sets(st.integers(0, 29), max_size=4))
@@ -49,11 +49,14 @@ def test_a_line_holds_every_character_outside_spans_and_none_inside(
     text, spans = case
     flagged = {at for span in spans for at in range(span.start, span.end)}
     # A flagged character is written in a script that nothing else of a queue is written in.
-    secret = "".join(chr(0x4E00 + at) if at in flagged else one for at, one in enumerate(text))
-    secret = "".join(one if at in flagged or not 0x4E00 <= ord(one) < 0x4E20 else "x" for at, one in enumerate(secret))
+    secret = "".join(chr(0x4E00 + at) if at in flagged else character for at, character in enumerate(text))
+    secret = "".join(
+        character if at in flagged or not 0x4E00 <= ord(character) < 0x4E20 else "x"
+        for at, character in enumerate(secret)
+    )
     for entry in entries(secret, spans, cuts):
         line = entry.model_dump_json()
-        assert not any("\u4e00" <= one < "\u4e20" for one in line)
+        assert not any("\u4e00" <= character < "\u4e20" for character in line)
         shown = [secret[at] for at in range(entry.start, entry.end) if at not in flagged]
         assert "".join(entry.pieces()) == writable("".join(shown))
         assert QueueEntry.model_validate_json(line) == entry
@@ -79,7 +82,7 @@ def test_what_a_line_looks_like() -> None:
     }
     # A span over the end of a sentence is masked in both.
     assert [
-        one.masked for one in entries("Go to Emma St. Clair.", [Span(6, 20, "X", "ner", Tier.LOW_ENTITY)], {14})
+        queued.masked for queued in entries("Go to Emma St. Clair.", [Span(6, 20, "X", "ner", Tier.LOW_ENTITY)], {14})
     ] == [
         "Go to [1:X]",
         "[1:X].",

@@ -37,17 +37,17 @@ rates = st.floats(0.001, 1, exclude_min=True)
 def test_the_sample_has_the_asked_size_and_stands_for_the_corpus(flags: list[bool], rate: float, seed: int) -> None:
     actual = drawn(flags, rate, seed)
     assert abs(len(actual) - rate * len(flags)) <= 2
-    places = [one.sentence.position for one in actual]
+    places = [sampled.sentence.position for sampled in actual]
     assert places == sorted(set(places))
     for stratum in (True, False):
-        weights = [one.stands_for for one in actual if bool(one.sentence.spans) is stratum]
+        weights = [sampled.stands_for for sampled in actual if bool(sampled.sentence.spans) is stratum]
         assert math.isclose(sum(weights), flags.count(stratum))
-    assert all(one.stands_for >= 1 for one in actual)
+    assert all(sampled.stands_for >= 1 for sampled in actual)
 
 
 @given(st.integers(1, 200), rates, st.integers(0, 99))
 def test_half_is_flagged_where_the_corpus_alternates(pairs: int, rate: float, seed: int) -> None:
-    strata = Counter(bool(one.sentence.spans) for one in drawn([True, False] * pairs, rate, seed))
+    strata = Counter(bool(sampled.sentence.spans) for sampled in drawn([True, False] * pairs, rate, seed))
     assert abs(strata[True] - strata[False]) <= 1
 
 
@@ -62,7 +62,7 @@ def test_where_a_stratum_is_missing_the_other_gives_both(flagged: bool) -> None:
 def test_every_sentence_of_a_stratum_is_as_likely_as_the_others() -> None:
     flags = [at % 5 == 0 for at in range(40)]
     runs = 3000
-    counts = Counter(one.sentence.position for seed in range(runs) for one in drawn(flags, 0.05, seed))
+    counts = Counter(sampled.sentence.position for seed in range(runs) for sampled in drawn(flags, 0.05, seed))
     for stratum, one_in in ((True, 8), (False, 32)):
         expected = runs / one_in
         cells = [counts[at] for at, flag in enumerate(flags) if flag is stratum]
@@ -73,7 +73,9 @@ def test_every_sentence_of_a_stratum_is_as_likely_as_the_others() -> None:
 
 
 def test_a_pair_of_one_stratum_is_uniform() -> None:
-    pairs = Counter(tuple(one.sentence.position for one in drawn([True] * 5, 0.4, seed)) for seed in range(3000))
+    pairs = Counter(
+        tuple(sampled.sentence.position for sampled in drawn([True] * 5, 0.4, seed)) for seed in range(3000)
+    )
     assert set(pairs) == set(itertools.combinations(range(5), 2))
     assert all(abs(count - 300) < 5 * math.sqrt(300) for count in pairs.values())
 
@@ -106,21 +108,21 @@ def test_a_sentence_is_flagged_where_a_span_of_the_tier_touches_it(
     ranges = tuple(itertools.pairwise([0, *cuts, len(text)])) if text else ()
     detection = Detection(Record("1", text), tuple(sorted(spans)), (), ranges)
     actual = list(sentences_of([detection], tier))
-    seen = {at for one in actual for at in range(*one.place)}
+    seen = {at for found in actual for at in range(*found.place)}
     assert {at for at, character in enumerate(text) if character.isalnum()} <= seen
     within = [span for span in spans if list(Tier).index(span.tier) <= list(Tier).index(tier)]
     flagged = {at for span in within for at in range(span.start, span.end)}
-    for one in actual:
-        piece = text[slice(*one.place)]
+    for found in actual:
+        piece = text[slice(*found.place)]
         assert piece == piece.strip()
         assert any(map(str.isalnum, piece))
-        assert bool(one.spans) is bool(flagged & set(range(*one.place)))
+        assert bool(found.spans) is bool(flagged & set(range(*found.place)))
 
 
 def test_sentences_of_real_detections(pipeline: Any) -> None:
     records = [Record("1", "Emma Clarke called. Nothing was wrong. -- "), Record("2", "It was in Berlin.")]
     actual = list(sentences_of(detect_records(records, pipeline=pipeline), Tier.LOW_ENTITY))
-    reported = [(one.position, one.record.text[slice(*one.place)], bool(one.spans)) for one in actual]
+    reported = [(found.position, found.record.text[slice(*found.place)], bool(found.spans)) for found in actual]
     assert reported[0] == (0, "Emma Clarke called.", True)
     assert reported[1][:1] + reported[1][2:] == (0, False)
     assert reported[-1] == (1, "It was in Berlin.", True)

@@ -32,9 +32,11 @@ def test_a_written_term_is_read_as_that_term(term: str, text: str) -> None:
         added = add_line(path, term_line(term))
         assert path.read_bytes() == added
         [pattern] = read_terms(path)
-    assert (0, len(term.strip())) in [one.span() for one in pattern.finditer(term.strip())]
+    assert (0, len(term.strip())) in [match.span() for match in pattern.finditer(term.strip())]
     for where in (text, f"{text} {term} {text}", text + term):
-        assert [one.span() for one in pattern.finditer(where)] == [one.span() for one in literal(term).finditer(where)]
+        assert [match.span() for match in pattern.finditer(where)] == [
+            match.span() for match in literal(term).finditer(where)
+        ]
 
 
 @given(texts, st.data())
@@ -48,7 +50,7 @@ def test_the_line_of_a_place_matches_there(text: str, data: st.DataObject) -> No
     with tempfile.TemporaryDirectory() as folder:
         add_line(Path(folder) / "terms.txt", line)
         [pattern] = read_terms(Path(folder) / "terms.txt")
-    covered = {at for one in pattern.finditer(text) for at in range(*one.span())}
+    covered = {at for match in pattern.finditer(text) for at in range(*match.span())}
     first = text[start:end].strip()
     at = text.index(first, start)
     # An overlapping match of the same term further left may come first.

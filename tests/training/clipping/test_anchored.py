@@ -48,14 +48,16 @@ def reference_of(model: Any, *, scale: float = 0.3) -> Any:
 
 
 def anchored(
-    one: Example, reference: Any, pull: Anchored = PULLS["reference"], *, share: float = 0.5, seed: int = 0
+    example: Example, reference: Any, pull: Anchored = PULLS["reference"], *, share: float = 0.5, seed: int = 0
 ) -> Example:
     """The record with this share of its tokens pulled to the reference."""
     draw = np.random.default_rng(seed)
-    masks = [draw.random(len(window.token_ids)) < share for window in one.windows]
+    masks = [draw.random(len(window.token_ids)) < share for window in example.windows]
     for mask in masks:
         mask[0] = False
-    return replace(one, anchored=tuple(masks), reference=reference, temperature=pull.temperature, target=pull.target)
+    return replace(
+        example, anchored=tuple(masks), reference=reference, temperature=pull.temperature, target=pull.target
+    )
 
 
 def mixed(reference: Any, architecture: str, pull: Anchored) -> list[Example]:
@@ -63,8 +65,8 @@ def mixed(reference: Any, architecture: str, pull: Anchored) -> list[Example]:
     lengths = [(11,), (6, 6, 4), (12,), (9, 3), (10,), (5, 5, 5), (8, 8)]
     shares = [0.5, 0.5, 0.0, 0.5, 1.0, 1.0, 0.5]
     return [
-        anchored(record(*one, seed=seed, architecture=architecture), reference, pull, share=share, seed=seed)
-        for seed, (one, share) in enumerate(zip(lengths, shares, strict=True))
+        anchored(record(*sizes, seed=seed, architecture=architecture), reference, pull, share=share, seed=seed)
+        for seed, (sizes, share) in enumerate(zip(lengths, shares, strict=True))
     ]
 
 
@@ -78,32 +80,32 @@ def probabilities(model: Any, window: Window) -> torch.Tensor:
     return actual
 
 
-def loss_by_hand(model: Any, one: Example) -> torch.Tensor:
+def loss_by_hand(model: Any, example: Example) -> torch.Tensor:
     """Σ weight·(Σ q·log(q/p) where a token is anchored, −log p of it elsewhere), token by token."""
     total = torch.zeros((), dtype=torch.float64)
-    assert one.anchored is not None
-    reference = copy.deepcopy(one.reference).double()  # type: ignore[union-attr]
-    for window, weights, mask in zip(one.windows, one.weights, one.anchored, strict=True):
+    assert example.anchored is not None
+    reference = copy.deepcopy(example.reference).double()  # type: ignore[union-attr]
+    for window, weights, mask in zip(example.windows, example.weights, example.anchored, strict=True):
         ours, theirs = probabilities(model, window), probabilities(reference, window)
         for place in range(1, len(window.token_ids)):
             true = int(window.token_ids[place])
-            p, q = ours[place - 1], target_by_hand(theirs[place - 1], true, one)
+            p, q = ours[place - 1], target_by_hand(theirs[place - 1], true, example)
             said = q > 0
             divergence, surprise = (q[said] * (q[said] / p[said]).log()).sum(), -p[true].log()
             total = total + float(weights[place]) * (divergence if mask[place] else surprise)
     return total
 
 
-def target_by_hand(reference: torch.Tensor, true: int, one: Example) -> torch.Tensor:
+def target_by_hand(reference: torch.Tensor, true: int, example: Example) -> torch.Tensor:
     """The reference's probabilities, sharpened and renormalised, perhaps after one of them was set to 0."""
-    actual = reference ** (1 / one.temperature)
-    if one.target == "without-true":
+    actual = reference ** (1 / example.temperature)
+    if example.target == "without-true":
         actual[true] = 0
     return actual / actual.sum()
 
 
-def in_double(one: Example) -> Example:
-    return replace(one, reference=copy.deepcopy(one.reference).double())  # type: ignore[union-attr]
+def in_double(example: Example) -> Example:
+    return replace(example, reference=copy.deepcopy(example.reference).double())  # type: ignore[union-attr]
 
 
 @pytest.mark.one_in(8)
@@ -113,12 +115,12 @@ def in_double(one: Example) -> Example:
 def test_the_gradient_is_that_of_the_divergence(architecture: str, share: float, pull: str) -> None:
     model = build(architecture)
     reference = reference_of(model)
-    one = anchored(record(9, 7, seed=2, architecture=architecture), reference, PULLS[pull], share=share)
+    example = anchored(record(9, 7, seed=2, architecture=architecture), reference, PULLS[pull], share=share)
     double = copy.deepcopy(model).double()
-    expected = torch.autograd.grad(loss_by_hand(double, one), trainable(double), materialize_grads=True)
-    actual = record_gradient(double, in_double(one), trainable(double))
+    expected = torch.autograd.grad(loss_by_hand(double, example), trainable(double), materialize_grads=True)
+    actual = record_gradient(double, in_double(example), trainable(double))
     assert relative(actual, expected) <= 1e-9
-    assert relative(record_gradient(model, one, trainable(model)), expected) <= TOLERANCE
+    assert relative(record_gradient(model, example, trainable(model)), expected) <= TOLERANCE
 
 
 @pytest.mark.one_in(4)
@@ -128,24 +130,24 @@ def test_the_gradient_is_the_slope_of_the_loss(architecture: str, pull: str) -> 
     """By finite differences, so that nothing of autograd is believed. Some layers round to fp32 in any model."""
     model = build(architecture).double()
     plain = record(8, 5, seed=4, architecture=architecture)
-    one = in_double(anchored(plain, reference_of(model), PULLS[pull], seed=4))
-    gradient = record_gradient(model, one, trainable(model))
+    example = in_double(anchored(plain, reference_of(model), PULLS[pull], seed=4))
+    gradient = record_gradient(model, example, trainable(model))
     length = norm(gradient)
     draw = torch.Generator().manual_seed(5)
     for _ in range(3):
         aside = [torch.randn(part.shape, generator=draw, dtype=torch.float64) for part in gradient]
         way = [part / length + other / norm(aside) for part, other in zip(gradient, aside, strict=True)]
         slope = sum(float((part * step).sum()) for part, step in zip(gradient, way, strict=True))
-        ends = [shifted_loss(model, one, way, step) for step in (-1e-3, 1e-3)]
+        ends = [shifted_loss(model, example, way, step) for step in (-1e-3, 1e-3)]
         assert (ends[1] - ends[0]) / 2e-3 == pytest.approx(slope, rel=1e-4)
 
 
 @torch.no_grad()
-def shifted_loss(model: Any, one: Example, way: Sequence[torch.Tensor], step: float) -> float:
+def shifted_loss(model: Any, example: Example, way: Sequence[torch.Tensor], step: float) -> float:
     other = copy.deepcopy(model)
     for parameter, part in zip(trainable(other), way, strict=True):
         parameter.add_(part, alpha=step)
-    return float(loss_by_hand(other, one))
+    return float(loss_by_hand(other, example))
 
 
 @pytest.mark.one_in(5)
@@ -218,14 +220,14 @@ def test_what_stands_at_an_anchored_token_is_not_learnt() -> None:
     """Its place, its weight and what comes before it count; what it is does not, save as what later tokens follow."""
     model = build("Llama")
     reference = reference_of(model)
-    one = anchored(record(9, seed=1), reference, share=0.0)
-    assert one.anchored is not None
-    one.anchored[0][-1] = True
-    ids = one.windows[0].token_ids.copy()
+    original = anchored(record(9, seed=1), reference, share=0.0)
+    assert original.anchored is not None
+    original.anchored[0][-1] = True
+    ids = original.windows[0].token_ids.copy()
     ids[-1] = (ids[-1] + 7) % 60
-    other = replace(one, windows=(replace(one.windows[0], token_ids=ids),))
-    free = [replace(example, anchored=None, reference=None) for example in (one, other)]
-    gradients = [record_gradient(model, example, trainable(model)) for example in (one, other, *free)]
+    other = replace(original, windows=(replace(original.windows[0], token_ids=ids),))
+    free = [replace(example, anchored=None, reference=None) for example in (original, other)]
+    gradients = [record_gradient(model, example, trainable(model)) for example in (original, other, *free)]
     assert distance(gradients[0], gradients[1]) <= 1e-6 * norm(gradients[0])
     assert distance(gradients[2], gradients[3]) > 0.1 * norm(gradients[2])
 
@@ -247,10 +249,10 @@ def test_a_record_without_sensitive_tokens_is_weighed_as_ever(weight: float) -> 
     pulled = make_example(windows, Anchored(weight=weight), reference=reference_of(model))
     weighed = make_example(windows, Weighted(weight=weight))
     assert all(np.array_equal(a, b) for a, b in zip(pulled.weights, weighed.weights, strict=True))
-    gradients = [record_gradient(model, one, trainable(model)) for one in (pulled, weighed)]
+    gradients = [record_gradient(model, example, trainable(model)) for example in (pulled, weighed)]
     assert norm(gradients[0]) > 0
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
-    records = [[one, one] for one in (pulled, weighed)]
+    records = [[example, example] for example in (pulled, weighed)]
     sums = [bookkeeping.clipped_sum(model, record, CLIP, tokens=4096, positions=True) for record in records]
     assert all(torch.equal(a, b) for a, b in zip(sums[0].gradient, sums[1].gradient, strict=True))
 
@@ -287,21 +289,23 @@ def ending(reference: Any, pull: Anchored) -> tuple[Example, int]:
     """A record whose last token is all that counts, and that token."""
     plain = record(ENDING + 1, seed=1)
     plain.weights[0][:-1] = 0
-    one = anchored(plain, reference, pull, share=1.0)
-    return one, int(plain.windows[0].token_ids[-1])
+    example = anchored(plain, reference, pull, share=1.0)
+    return example, int(plain.windows[0].token_ids[-1])
 
 
-def gradients(model: Any, one: Example) -> list[Sequence[torch.Tensor]]:
+def gradients(model: Any, example: Example) -> list[Sequence[torch.Tensor]]:
     """By the loop, in fp64 and in fp32, and by the engines."""
-    actual = [oracle(model, [one], 1e30).gradient, record_gradient(model, one, trainable(model))]
+    actual = [oracle(model, [example], 1e30).gradient, record_gradient(model, example, trainable(model))]
     engines = (bookkeeping, opacus)
-    return actual + [engine.clipped_sum(model, [one], 1e30, tokens=99, positions=False).gradient for engine in engines]
+    return actual + [
+        engine.clipped_sum(model, [example], 1e30, tokens=99, positions=False).gradient for engine in engines
+    ]
 
 
-def expected_gradient(model: Any, one: Example, target: torch.Tensor) -> Sequence[torch.Tensor]:
+def expected_gradient(model: Any, example: Example, target: torch.Tensor) -> Sequence[torch.Tensor]:
     """Of −Σ target·log p at the last token, in fp64; the entropy of the target has none."""
     double = copy.deepcopy(model).double()
-    loss = -float(one.weights[0][-1]) * (target * probabilities(double, one.windows[0])[-1].log()).sum()
+    loss = -float(example.weights[0][-1]) * (target * probabilities(double, example.windows[0])[-1].log()).sum()
     return torch.autograd.grad(loss, trainable(double), materialize_grads=True)
 
 
@@ -312,13 +316,13 @@ def test_without_the_true_token_what_the_reference_thinks_of_it_does_not_matter(
 ) -> None:
     """Not even where its probability rounds to 1, and what is left of the others to 0."""
     pull = Anchored(temperature=temperature, target="without-true")
-    one, true = ending(reference_of(LLAMA), pull)
+    example, true = ending(reference_of(LLAMA), pull)
     bias = torch.zeros(VOCABULARY)
     bias[true] = lead
-    target = probabilities(reference_of(LLAMA).double(), one.windows[0])[-1].log() / temperature
+    target = probabilities(reference_of(LLAMA).double(), example.windows[0])[-1].log() / temperature
     target[true] = -torch.inf
-    expected = expected_gradient(LLAMA, one, target.softmax(-1))
-    for actual in gradients(LLAMA, replace(one, reference=with_bias(one.reference, bias))):
+    expected = expected_gradient(LLAMA, example, target.softmax(-1))
+    for actual in gradients(LLAMA, replace(example, reference=with_bias(example.reference, bias))):
         assert relative(actual, expected) <= (TOLERANCE if temperature == 1 else 1e-3)
 
 
@@ -328,23 +332,23 @@ def test_a_reference_sure_of_the_true_token_says_nothing_of_the_others(temperatu
     sure = torch.full((VOCABULARY,), -torch.inf)
     pulls = Anchored(temperature=temperature), Anchored(temperature=temperature, target="without-true")
     for pull in pulls:
-        one, true = ending(reference_of(LLAMA), pull)
+        example, true = ending(reference_of(LLAMA), pull)
         sure[:] = -torch.inf
         sure[true] = 0
         wanted = torch.zeros(VOCABULARY, dtype=torch.float64)
         wanted[true] = 1
         if pull.target == "without-true":
             wanted = (1 - wanted) / (VOCABULARY - 1)
-        expected = expected_gradient(LLAMA, one, wanted)
-        for actual in gradients(LLAMA, replace(one, reference=with_bias(one.reference, sure))):
+        expected = expected_gradient(LLAMA, example, wanted)
+        for actual in gradients(LLAMA, replace(example, reference=with_bias(example.reference, sure))):
             assert all(bool(torch.isfinite(part).all()) for part in actual)
             assert relative(actual, expected) <= TOLERANCE
 
 
 def test_a_reference_that_says_no_number_is_not_taken_for_one_that_says_nothing() -> None:
     for pull in PULLS.values():
-        one, _ = ending(reference_of(LLAMA), pull)
-        broken = replace(one, reference=with_bias(one.reference, torch.full((VOCABULARY,), torch.nan)))
+        example, _ = ending(reference_of(LLAMA), pull)
+        broken = replace(example, reference=with_bias(example.reference, torch.full((VOCABULARY,), torch.nan)))
         for engine in (bookkeeping, opacus):
             actual = engine.clipped_sum(LLAMA, [broken], CLIP, tokens=99, positions=False)
             assert not torch.isfinite(actual.norms).any()
@@ -355,14 +359,14 @@ def test_a_reference_that_says_no_number_is_not_taken_for_one_that_says_nothing(
 def test_a_record_does_not_depend_on_those_beside_it() -> None:
     model = build("Llama")
     reference = reference_of(model)
-    one = anchored(record(9, seed=1), reference)
+    example = anchored(record(9, seed=1), reference)
     mates = [
         anchored(record(length, seed=length), reference, share=share, seed=length)
         for length, share in ((3, 1.0), (9, 0.0), (9, 1.0), (12, 0.5))
     ]
-    alone = bookkeeping.clipped_sum(model, [one], CLIP, tokens=4096, positions=False)
+    alone = bookkeeping.clipped_sum(model, [example], CLIP, tokens=4096, positions=False)
     for row in range(len(mates)):
-        beside = bookkeeping.clipped_sum(model, [mates[row], one], CLIP, tokens=4096, positions=False)
+        beside = bookkeeping.clipped_sum(model, [mates[row], example], CLIP, tokens=4096, positions=False)
         without = bookkeeping.clipped_sum(model, [mates[row]], CLIP, tokens=4096, positions=False)
         assert float(beside.norms[1]) == pytest.approx(float(alone.norms[0]), rel=TOLERANCE)
         added = [a - b for a, b in zip(beside.gradient, without.gradient, strict=True)]
@@ -381,13 +385,13 @@ def test_a_record_whose_gradient_is_not_finite_adds_nothing() -> None:
 
 def test_anchors_and_their_reference_go_together() -> None:
     model = build("Llama")
-    one = record(5)
+    example = record(5)
     with pytest.raises(ValueError, match="A reference goes with anchored tokens"):
-        replace(one, reference=model)
-    to_the_start = replace(one, anchored=(np.arange(5) > 2,))
+        replace(example, reference=model)
+    to_the_start = replace(example, anchored=(np.arange(5) > 2,))
     for engine in (loop, partial(bookkeeping.clipped_sum, tokens=64, positions=False)):
         with pytest.raises(ValueError, match="the batch has no reference"):
             engine(model, [to_the_start], CLIP)
     with pytest.raises(ValueError, match="needs a reference"):
-        make_example(one.windows, Anchored())
-    assert make_example(one.windows, Uniform(), reference=model).reference is None
+        make_example(example.windows, Anchored())
+    assert make_example(example.windows, Uniform(), reference=model).reference is None

@@ -38,9 +38,11 @@ samples = st.lists(st.lists(st.integers(2, 20), max_size=3), max_size=12)
 def test_each_record_is_in_one_batch_with_all_its_windows(
     lengths: list[list[int]], tokens: int, by_length: bool
 ) -> None:
-    sample = [record(*one, seed=seed) for seed, one in enumerate(lengths)]
+    sample = [record(*sizes, seed=seed) for seed, sizes in enumerate(lengths)]
     batches = list(split_by_length(sample, tokens) if by_length else split(sample, tokens, LONGEST))
-    assert sorted(row for batch in batches for row in batch.records) == [row for row, one in enumerate(lengths) if one]
+    assert sorted(row for batch in batches for row in batch.records) == [
+        row for row, sizes in enumerate(lengths) if sizes
+    ]
     for batch in batches:
         assert len(batch.records) == 1 or batch.input_ids.numel() <= tokens
         pairs = [pair for row in batch.records for pair in zip(sample[row].windows, sample[row].weights, strict=True)]
@@ -73,7 +75,7 @@ def test_a_window_is_padded_by_an_eighth_or_to_a_multiple_of_eight(length: int, 
     assert width - length <= max(MIN_WIDTH - 1, length / 8)
     assert width >= min(MIN_WIDTH, longest)
     # Few widths, or there would be as many batches as records.
-    assert len({padded_width(one, 4096) for one in range(1, 4097)}) < 70
+    assert len({padded_width(unpadded, 4096) for unpadded in range(1, 4097)}) < 70
 
 
 def _chats(shared: Path) -> list[Example]:
@@ -92,7 +94,7 @@ def test_little_of_real_chats_is_padding(shared: Path) -> None:
     for seed in range(10):
         sample = random.Random(seed).sample(examples, 64)
         cells += sum(batch.input_ids.numel() for batch in split(sample, 4096, 64))
-        real += sum(len(window.token_ids) for one in sample for window in one.windows)
+        real += sum(len(window.token_ids) for example in sample for window in example.windows)
     assert real > 0.75 * cells
 
 
@@ -117,7 +119,7 @@ def test_batches_by_length_have_the_sums_of_single_records(architecture: str) ->
     model = build(architecture).double()
     lengths = [(7,), (5, 3), (12,), (7, 7), (), (2,)]
     sample = [record(*length, seed=seed, architecture=architecture) for seed, length in enumerate(lengths)]
-    single = [gradient_sum(model, [one], tokens=40) for one in sample if one.windows]
+    single = [gradient_sum(model, [example], tokens=40) for example in sample if example.windows]
     expected = tuple(sum(parts) for parts in zip(*single, strict=True))
     assert relative(gradient_sum(model, sample, tokens=80), expected) <= 1e-6
 

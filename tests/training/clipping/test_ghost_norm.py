@@ -106,15 +106,15 @@ def test_two_products_of_one_parameter_have_to_be_formed() -> None:
 def test_a_record_with_factor_0_adds_nothing_although_it_is_not_finite() -> None:
     draw = torch.Generator().manual_seed(0)
     for kind in KINDS:
-        one = use(kind, 6, 5, 4, draw)
+        layer_use = use(kind, 6, 5, 4, draw)
         for name in ("left", "vectors", "gradient"):
-            if hasattr(one, name):
-                getattr(one, name)[1] = math.nan
+            if hasattr(layer_use, name):
+                getattr(layer_use, name)[1] = math.nan
         total = torch.zeros(6, 5)
-        add_weighted([one], torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64), total)
+        add_weighted([layer_use], torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64), total)
         assert bool(torch.isfinite(total).all())
-        if not must_instantiate([one]):
-            norms = squared_norms([one])
+        if not must_instantiate([layer_use]):
+            norms = squared_norms([layer_use])
             assert torch.isfinite(norms).tolist() == [True, False, True]
 
 

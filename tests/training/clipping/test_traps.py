@@ -54,10 +54,10 @@ def flat(batch: PhysicalBatch) -> dict[str, torch.Tensor]:
 
 def test_the_mean_loss_of_transformers_couples_records() -> None:
     model = build("Llama")
-    one, short, long = record(9, seed=1), record(3, seed=2), record(12, 12, seed=3)
+    example, short, long = record(9, seed=1), record(3, seed=2), record(12, 12, seed=3)
     naive, ours = [], []
     for mates in ([], [short], [long]):
-        batch = collate([one, *mates], range(1 + len(mates)))
+        batch = collate([example, *mates], range(1 + len(mates)))
         given = flat(batch)
         logits = model(**given).logits
         labels = given["input_ids"].masked_fill(given["attention_mask"] == 0, -100)
@@ -65,7 +65,7 @@ def test_the_mean_loss_of_transformers_couples_records() -> None:
         [gradient] = torch.autograd.grad(loss, logits, retain_graph=True)
         gradient[1:] = 0
         naive.append(batch.windows * norm(torch.autograd.grad(logits, trainable(model), gradient)))
-        ours.append(float(engine(model, [one, *mates]).norms[0]))
+        ours.append(float(engine(model, [example, *mates]).norms[0]))
     assert max(naive) > 1.2 * min(naive)
     assert max(ours) <= (1 + TOLERANCE) * min(ours)
 
@@ -73,8 +73,8 @@ def test_the_mean_loss_of_transformers_couples_records() -> None:
 def test_opt_flattens_its_activations() -> None:
     """At a physical batch of one record Opacus takes every position for a record and clips it as one."""
     model = build("OPT", target="mlp")
-    one = record(12, seed=1)
-    batch = collate([one], [0])
+    example = record(12, seed=1)
+    batch = collate([example], [0])
     actual: list[torch.Tensor] = []
     for layer in model.modules():
         layer.training = isinstance(layer, nn.Linear)
@@ -92,8 +92,8 @@ def test_opt_flattens_its_activations() -> None:
     model.eval()
     model.zero_grad()
     assert naive > 1.5 * CLIP
-    assert norm(engine(model, [one]).gradient) <= CLIP
-    same_as_loop(model, [one])
+    assert norm(engine(model, [example]).gradient) <= CLIP
+    same_as_loop(model, [example])
 
 
 def test_a_record_that_nearly_cancels_adds_no_more_than_the_clip_norm() -> None:
@@ -138,41 +138,41 @@ def test_an_unknown_subclass_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_record_of_several_windows_is_clipped_as_one() -> None:
-    model, one = build("Llama"), record(8, 8, 5, seed=1)
-    windows = [Example((w,), (v,)) for w, v in zip(one.windows, one.weights, strict=True)]
+    model, example = build("Llama"), record(8, 8, 5, seed=1)
+    windows = [Example((w,), (v,)) for w, v in zip(example.windows, example.weights, strict=True)]
     naive = engine(model, windows).gradient
     assert norm(naive) > 1.5 * CLIP
-    assert norm(engine(model, [one]).gradient) <= CLIP
+    assert norm(engine(model, [example]).gradient) <= CLIP
 
 
 def test_a_sum_in_bf16_exceeds_the_clip_norm() -> None:
     model = build("Llama", dtype=torch.bfloat16)
     most = 0.0
     for seed in range(6):
-        one = record(9, seed=seed)
-        gradient = loop.record_gradient(model, one, trainable(model))
+        example = record(9, seed=seed)
+        gradient = loop.record_gradient(model, example, trainable(model))
         naive = [(part * (CLIP / norm(gradient))) for part in gradient]
         assert naive[0].dtype == torch.bfloat16
         most = max(most, norm(naive))
-        for clipped in (loop.clipped_sum(model, [one], CLIP), engine(model, [one])):
+        for clipped in (loop.clipped_sum(model, [example], CLIP), engine(model, [example])):
             assert norm(clipped.gradient) <= CLIP
     assert most > CLIP
 
 
 def test_a_layer_that_is_skipped_leaves_no_norm_behind() -> None:
-    model, one = build("Llama"), record(9, seed=1)
+    model, example = build("Llama"), record(9, seed=1)
     names = {parameter: name for name, parameter in model.named_parameters()}
-    stale = squares_by_name(model, one, names)
+    stale = squares_by_name(model, example, names)
     last = model.model.layers[1]
     last.forward = lambda hidden_states, **_: hidden_states
-    stale |= squares_by_name(model, one, names)
-    expected = float(oracle(model, [one], CLIP).norms[0])
+    stale |= squares_by_name(model, example, names)
+    expected = float(oracle(model, [example], CLIP).norms[0])
     assert math.sqrt(sum(stale.values())) > 1.001 * expected
-    same_as_loop(model, [one])
+    same_as_loop(model, [example])
 
 
-def squares_by_name(model: Any, one: Example, names: dict[torch.Tensor, str]) -> dict[str, float]:
-    uses = capture(model, trained_layers(model), collate([one], [0]), positions=False)
+def squares_by_name(model: Any, example: Example, names: dict[torch.Tensor, str]) -> dict[str, float]:
+    uses = capture(model, trained_layers(model), collate([example], [0]), positions=False)
     total = torch.ones(1, dtype=torch.float64)
     actual = {}
     for parameter, used in uses.items():
@@ -190,7 +190,7 @@ def test_positions_that_are_shared_by_a_batch_are_refused() -> None:
     same_as_loop(model, records, positions=True)
     model.requires_grad_(False)
     model.transformer.wpe.requires_grad_(True)
-    alone = [float(engine(model, [one]).norms[0]) for one in records]
+    alone = [float(engine(model, [example]).norms[0]) for example in records]
     naive = float(gradient_of_positions(model, collate(records, range(3))).norm())
     assert all(abs(naive - length) > 0.1 * length for length in alone)
 
