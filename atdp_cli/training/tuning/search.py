@@ -21,8 +21,9 @@ STRIDES: dict[str, tuple[int, ...]] = {"quick": (2,), "full": (2, 1)}
 TRIALS = {2: 4, 1: 2}
 """Of a round, by its stride, the most: those that the lowest of a bowl takes; then one to each side."""
 
-LEAST_STEPS, MOST_STEPS = 7, 10
-"""Of a trial. Of four and five steps the best on long records is at a quarter of the η that suits the stage."""
+LEAST_STEPS, MOST_STEPS = 7, 8
+"""Of a trial. Of four and five steps the best on long records is at a quarter of the η that suits the stage; of ten
+that on short ones at up to four times it."""
 
 WARMUP = 0.1
 """The share of a tuned stage's steps over which η rises."""
