@@ -112,11 +112,9 @@ def _load_model(
     folder: Path, place: Path, config: PretrainedConfig, tokenizer: PreTrainedTokenizerFast
 ) -> PreTrainedModel:
     """The model of the files in `place`, which are those of `folder`."""
+    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    _check_size(folder, place, kind, config)
     try:
-        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-        with no_warnings(), torch.device("meta"):
-            described = kind.from_config(config, trust_remote_code=False)
-        _check_size(folder, place, described)
         with no_warnings():
             model, info = kind.from_pretrained(
                 place,
@@ -126,8 +124,6 @@ def _load_model(
                 local_files_only=True,
                 output_loading_info=True,
             )
-    except InputError:
-        raise
     except Exception as error:  # many kinds here, too
         raise _unloadable(folder, error) from error
     model.name_or_path = model.config._name_or_path = str(folder)
@@ -137,12 +133,18 @@ def _load_model(
     return loaded
 
 
-def _check_size(folder: Path, place: Path, described: PreTrainedModel) -> None:
-    """Refuse a configuration of far more parameters than the files have, before memory is taken for them.
-
-    Args:
-        described: What the configuration describes, without memory for its parameters.
-    """
+def _check_size(
+    folder: Path,
+    place: Path,
+    kind: type[AutoModelForCausalLM] | type[AutoModelForSeq2SeqLM],
+    config: PretrainedConfig,
+) -> None:
+    """Refuse a configuration of far more parameters than the files have, before memory is taken for them."""
+    try:
+        with no_warnings(), torch.device("meta"):
+            described = kind.from_config(config, trust_remote_code=False)
+    except Exception as error:  # as when it is loaded
+        raise _unloadable(folder, error) from error
     parameters, stored = sum(parameter.numel() for parameter in described.parameters()), stored_numbers(place)
     # Which parameters are missing is said after loading.
     if parameters > 2 * stored:

@@ -84,7 +84,7 @@ def _result(check: Check, file: ResultFile | None, kind: Kind) -> dict[str, Any]
 
 
 def _rule(check: Check, kind: Kind) -> str:
-    single, verdict, *_ = _RULES[kind]
+    of_one, of_verdict, *_ = _RULES[kind]
     if check.number is not None:
-        return single
-    return {Outcome.INCONCLUSIVE: "inconclusive", Outcome.ERROR: "not-audited"}.get(check.outcome, verdict)
+        return of_one
+    return {Outcome.INCONCLUSIVE: "inconclusive", Outcome.ERROR: "not-audited"}.get(check.outcome, of_verdict)

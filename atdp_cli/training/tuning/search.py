@@ -103,9 +103,10 @@ def plan_search(learning_rate: float, *, steps: int, steps_per_epoch: int, effor
         steps_per_epoch: Of it; no trial is longer, so that none reads a record twice.
         effort: `full` has a second round where its trials, as long as those of the first, fit in `SHARE` as well.
     """
-    budget, (first, *further) = int(SHARE * steps), STRIDES[effort]
-    each = min(budget // TRIALS[first], MOST_STEPS, steps_per_epoch)
-    strides = (first, *further) if each * sum(TRIALS[stride] for stride in (first, *further)) <= budget else (first,)
+    budget, strides = int(SHARE * steps), STRIDES[effort]
+    each = min(budget // TRIALS[strides[0]], MOST_STEPS, steps_per_epoch)
+    if each * sum(TRIALS[stride] for stride in strides) > budget:
+        strides = strides[:1]
     rates = tuple(float(f"{learning_rate * factor:.3g}") for factor in FACTORS)
     return Search(rates=rates, strides=strides, steps_per_trial=each if each >= LEAST_STEPS else 0)
 
