@@ -18,6 +18,7 @@ def remembering(leaky: Leaky) -> Any:
     return AutoModelForCausalLM.from_pretrained(leaky.model)
 
 
+@pytest.mark.ci
 def test_a_model_in_memory_is_audited_as_its_folder(
     leaky: Leaky, remembering: Any, loaded: Any, checkpoint_folder: Path, atdp: Atdp
 ) -> None:

@@ -60,6 +60,7 @@ def test_spans_and_summary_are_those_of_the_command(lines: list[str], corpus: Pa
     assert detect(corpus, tier="high-entity", no_store=True) == actual
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("options", [{}, {"style": "numbered", "exclude": "GPE"}])
 def test_texts_are_those_of_the_command(
     options: dict[str, Any], corpus: Path, lines: list[str], atdp: Atdp, tmp_path: Path

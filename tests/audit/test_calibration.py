@@ -71,6 +71,7 @@ def null_p_values(request: pytest.FixtureRequest) -> Floats:
     return np.array([[rank_of(values, lengths, i).p_value for i in range(lengths.size)] for values in both])
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("alpha", [0.01, 0.05])
 @pytest.mark.parametrize("tested", [1, 2])
 def test_a_model_that_learnt_nothing_fails_at_most_alpha_of_the_time(

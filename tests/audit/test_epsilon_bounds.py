@@ -138,6 +138,7 @@ def test_epsilon_of_a_gaussian_mechanism(mu: float, delta: float) -> None:
     assert gaussian_epsilon(mu, delta) == pytest.approx(pld.get_epsilon_for_delta(delta), rel=1e-3)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("guesses", [50, 200])
 @pytest.mark.parametrize("mu", [0.3, 0.9])
 def test_a_gaussian_mechanism_is_not_accused_and_more_is_proved_of_it(mu: float, guesses: int) -> None:
@@ -154,6 +155,7 @@ def test_a_gaussian_mechanism_is_not_accused_and_more_is_proved_of_it(mu: float,
     assert np.mean([gaussian_epsilon(bounds[k], 1e-5) for k in right]) > np.mean([plain[k] for k in right])
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0, 4.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 def test_randomised_response_is_not_accused(epsilon: float, delta: float) -> None:

@@ -103,6 +103,7 @@ def learnt(checkpoint: Checkpoint) -> tuple[Checkpoint, MappedCorpus]:
     return checkpoint, MappedCorpus(training=tuple(records[:48]), held_out=tuple(records[48:]))
 
 
+@pytest.mark.ci
 def test_most_of_what_is_known_by_heart_is_found_where_it_is(
     learnt: tuple[Checkpoint, MappedCorpus], tmp_path: Path, lines: list[str]
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_number_known_by_heart_is_likelier_than_all_its_decoys(learnt: tuple[C
     assert np.mean([rank.likelier for rank in ranks]) < 0.02
 
 
+@pytest.mark.ci
 def test_too_few_held_out_records_give_an_uncalibrated_list(learnt: tuple[Checkpoint, MappedCorpus]) -> None:
     checkpoint, corpus = learnt
     few = MappedCorpus(training=corpus.training, held_out=corpus.held_out[:10])

@@ -69,6 +69,7 @@ def test_a_mean_is_not_pruned_by_a_sum() -> None:
     assert lowest_needed(np.array([0.0]), np.array([0], dtype=np.int32), 4) == 0
 
 
+@pytest.mark.ci
 def test_a_memorised_canary_costs_few_nodes(bpe: Any) -> None:
     template = parse_template("My ID is {digits:4}")
     candidates = tokenise(bpe, template)

@@ -54,6 +54,7 @@ def test_it_takes_secrets_of_several_lengths_in_any_order(secrets: list[tuple[in
     assert p == pytest.approx(fisher_in_sample(p_values[::-1], strata[::-1]))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("level", [0.01, 0.05, 0.2])
 def test_it_rejects_models_without_memory_as_often_as_it_says(level: float) -> None:
     """Of 4,000; that the secrets share their sample is no small thing here: half as many as are sampled."""

@@ -67,6 +67,7 @@ def ranks(scores: Scores) -> NDArray[np.intp]:
     return np.argsort(np.argsort(-scores, kind="stable"), kind="stable")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("family", [gpt2, llama])
 @pytest.mark.parametrize("text", ["My ID is {digits:4}", "My ID is {digits:3}.", "{hex:3}"])
 def test_every_rank_and_score_is_that_of_naive_scoring(family: Any, text: str, bpe: Any) -> None:
@@ -274,6 +275,7 @@ def test_random_canaries_of_a_model_that_never_saw_them(bpe: Any) -> None:
     assert np.mean(bits) == pytest.approx(1.44, abs=0.3)
 
 
+@pytest.mark.ci
 def test_canaries_that_a_model_was_trained_on_fail_and_trained_away_from_fail_too(bpe: Any) -> None:
     """Towards the secrets they become the likeliest candidates, away from them the least likely."""
     template = parse_template("My ID is {digits:4}")

@@ -256,6 +256,7 @@ def test_a_baseline_lets_pass_what_is_no_worse(
     assert (worse.code, worse.json["models"][0]["baseline"]) == (1, "worse")
 
 
+@pytest.mark.ci
 def test_the_page_is_its_owners_alone(atdp: Atdp, arguments: tuple[object, ...], trained: Path) -> None:
     page = trained / "corpus.txt.private" / "memory_map.html"
     done = atdp(*arguments, "--html")

@@ -221,6 +221,7 @@ ACCIDENTS: tuple[tuple[BaseException, int], ...] = (
 )
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("accident", "code"), ACCIDENTS, ids=[repr(accident) for accident, _ in ACCIDENTS])
 def test_whatever_is_raised_while_scoring_is_no_verdict(
     atdp: Atdp, leaky: Leaky, monkeypatch: pytest.MonkeyPatch, accident: BaseException, code: int

@@ -51,6 +51,7 @@ def test_coins_decide_who_is_planted(
     assert (again.read_bytes(), manifest.read_bytes()) == (tossed.corpus.read_bytes(), tossed.manifest.read_bytes())
 
 
+@pytest.mark.ci
 def test_a_manifest_whose_coins_fell_otherwise_does_not_fit_the_corpus(
     atdp: Atdp, tossed: Leaky, checkpoint_folder: Path, tmp_path: Path
 ) -> None:

@@ -66,6 +66,7 @@ def test_what_the_command_line_says_goes_first(harden: Harden, epsilon: float, t
     assert [stage["epochs"] for stage in actual["stages"]] == [2]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("options", "rate"),
     [
@@ -135,7 +136,7 @@ SITUATIONS = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("auto", [(), ("--auto",)], ids=["bare", "auto"])
 def test_the_first_line_says_what_is_chosen_and_why(
@@ -173,7 +174,7 @@ NOTHING = "There is nothing memorised to remove, as its start never saw the corp
 HID = "It trains MODEL on decoys, which hid what it memorised in most of our audits; no ε bounds that."
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     ("recipe", "prior", "removes"),
     [

@@ -55,6 +55,7 @@ def corpus_file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.ci
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_spans_lie_in_the_text_on_the_borders_of_words(name: str, tagger_folder: Path) -> None:

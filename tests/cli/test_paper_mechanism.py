@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 
@@ -61,6 +62,7 @@ def normal(stream: KeyStream, shape: torch.Size) -> torch.Tensor:
     return torch.from_numpy(both[: shape.numel()]).reshape(shape)
 
 
+@pytest.mark.ci
 def test_the_papers_mechanism_is_that_of_an_independent_loop(
     atdp: Atdp, checkpoint_folder: Path, lines: list[str], tmp_path: Path
 ) -> None:

@@ -90,6 +90,7 @@ NAMES = lists()["given"].common
 HER = parse_template("Her name is {choice:names}", {"names": NAMES})
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("template", "unlike", "voted"),
     [

@@ -78,6 +78,7 @@ def examples_of(checkpoint: Checkpoint, text: Text, records: Sequence[FlaggedRec
     return [make_example(windows, Weighted(weight=0.2)) for windows in windows_of(checkpoint, text, records)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("text", Text)
 def test_masked_conversations_are_clipped_as_by_the_loop(named: tuple[str, Checkpoint], text: Text) -> None:
     _, checkpoint = named

@@ -141,6 +141,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_template_that_hides_where_contents_stand_is_refused(checkpoint_folder: Path, case: str) -> None:
     template, said = REFUSED[case]

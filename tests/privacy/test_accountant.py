@@ -63,6 +63,7 @@ def test_the_papers_conversion_by_hand() -> None:
     assert epsilon_paper([steps(1.0, sigma, 1)], delta) == pytest.approx(exact, rel=1e-3)
 
 
+@pytest.mark.ci
 @settings(max_examples=6, deadline=None)
 @given(st.integers(0, 10**6))
 def test_laws_of_epsilon(seed: int) -> None:
@@ -144,6 +145,7 @@ def test_the_grid_is_a_tenth_of_a_steps_loss_within_its_ends(sigma: float, q: fl
     assert grid <= max(0.1 * q / sigma, 1.1e-5) * (1 + 1e-12)
 
 
+@pytest.mark.ci
 def test_the_grid_is_coarser_where_losses_are_large_beside_small_ones() -> None:
     events = [steps(1e-5, 300.0, 40), steps(0.05, 0.2, 300)]
     assert grid_for(events) > 1e-4

@@ -33,6 +33,7 @@ def law(deviation: float) -> tuple[npt.NDArray[np.int64], Floats]:
     return integers, weights / weights.sum()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "variance", [Fraction(1, 9), Fraction(1, 4), Fraction(1), Fraction(10, 3), Fraction(49), Fraction(123_457, 100)]
 )
@@ -50,6 +51,7 @@ def test_draws_have_the_probabilities_of_the_definition(variance: Fraction) -> N
     assert stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > LEVEL
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("deviation", [2**20 + 7, 2**52 + 1, LARGEST_DEVIATION])
 def test_draws_on_a_fine_grid_are_normal_and_independent(deviation: int) -> None:
     actual = discrete_gaussian(Fraction(deviation) ** 2, DRAWS, insecure_stream(1, "fine"))

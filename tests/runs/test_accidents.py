@@ -42,6 +42,7 @@ def test_a_state_that_cannot_be_written_ends_no_run(place: Place, monkeypatch: p
     assert not any(isinstance(event, StateSaved) for event in heard)
 
 
+@pytest.mark.ci
 def test_what_diverges_says_that_going_on_would_too(place: Place) -> None:
     [stage] = parse_recipe("dp-sgd")
     assert isinstance(stage, Train)

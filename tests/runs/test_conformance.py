@@ -184,7 +184,7 @@ STEPS: dict[str, tuple[Mutation, str]] = {
 QUICK = {"the first epoch's σ in every epoch", "no noise", "q halved", "C doubled", "no clip", "noise drawn once"}
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.ci) for name in STEPS])
 def test_a_step_that_is_not_what_was_paid_for_ends_the_run(place: Place, monkeypatch: Patch, name: str) -> None:
     mutate, said = STEPS[name]

@@ -85,6 +85,7 @@ def called(tree: ast.Module) -> list[tuple[str, dict[str, str]]]:
     ]
 
 
+@pytest.mark.ci
 def test_no_module_runs_what_it_reads() -> None:
     for name, tree in sources():
         roots = {module.split(".")[0] for module in imported(tree)}
@@ -101,6 +102,7 @@ def test_no_module_runs_what_it_reads() -> None:
             assert not (roots | imported(tree)) & CONNECTING, name
 
 
+@pytest.mark.ci
 def test_a_pickle_under_any_known_name_is_not_loaded(place: Path, trace: Path, atdp: Atdp) -> None:
     bait = pickle.dumps(Bait(trace))
     pickle.loads(bait)  # noqa: S301 - the bait works

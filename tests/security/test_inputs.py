@@ -155,6 +155,7 @@ def piped(place: Path, *command: str, given: str = "Anna met Omar.\n") -> "subpr
     )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"])
 def test_standard_input_is_read_whatever_files_there_are(name: str, place: Path) -> None:
     """A file called - lies there, and nothing is written beside the stream."""

@@ -77,6 +77,7 @@ def harden(model: Path, corpus: Path, out: Path, *options: str) -> int:
     return run(["harden", str(model), "--data", str(corpus), "-o", str(out), *quick, "-q", *options])
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", CANNOT_END)
 def test_a_checkpoint_that_cannot_be_written_is_refused_before_the_first_step(
     name: str, tmp_path: Path, checkpoint_folder: Path, corpus: Path, capfd: pytest.CaptureFixture[str]

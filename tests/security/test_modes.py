@@ -40,6 +40,7 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
+@pytest.mark.ci
 def test_files_with_secrets_are_their_owners_alone(place: Path, atdp: Atdp) -> None:
     for command in COMMAND_LINES:
         ended = atdp(*command)

@@ -243,7 +243,7 @@ def test_a_folder_as_it_was_written_is_verified(atdp: Atdp, folder: Path) -> Non
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_what_was_changed_is_named(atdp: Atdp, folder: Path, attack: str) -> None:
     change, named = ATTACKS[attack]

@@ -108,10 +108,12 @@ def test_the_bound_is_within_15_per_cent_of_epsilon(engine: ClippingEngineName) 
         assert abs(actual - rate) < 4 * (rate * (1 - rate) / REPETITIONS) ** 0.5
 
 
+@pytest.mark.ci
 def test_clipping_window_by_window_is_found() -> None:
     assert measure("bookkeeping", broken=True)[2] > epsilon()
 
 
+@pytest.mark.ci
 def test_taking_everyone_is_found() -> None:
     assert measure("bookkeeping", sample=Everyone())[2] > epsilon()
 

@@ -57,6 +57,7 @@ def test_a_record_moves_the_sum_by_at_most_c(case: Case, tokenizer: Any, tmp_pat
     check(case, tokenizer, tmp_path)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("name", "rule"), RULED, ids=str)
 def test_emptying_a_record_changes_no_other(name: str, rule: Rule, tokenizer: Any) -> None:
     for stage in recipe_of(name, rule):

@@ -128,7 +128,7 @@ def private(optimizer: Optimizer, folder: Path) -> Stage:
     return run
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("step", [1, 3, 5, 8, 9])
 def test_a_private_stage_goes_on_where_it_was(tmp_path: Path, name: str, step: int) -> None:

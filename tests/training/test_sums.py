@@ -93,6 +93,7 @@ def test_removing_one_record_of_any_batch(name: str, precision: Precision) -> No
         check_removals(engine, records, draw.sample(range(len(records)), 2), model)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_a_record_adds_the_same_beside_any_others(precision: Precision) -> None:
     """With and without a batch around it: what the others add is taken away exactly, as they have no weight."""
@@ -169,6 +170,7 @@ def coupled(by: float) -> Any:
     return clipped_sum
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("by", "precision", "stated", "alone"),
     [
@@ -195,6 +197,7 @@ def test_an_engine_says_what_a_batch_changes(
         assert distance(actual.gradient, one_by_one(model, records, C).gradient) == 0
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("by", "stated"), [(2e-6, STATED_EFFECT), (1e-5, 2.0**-13), (3e-5, 2.0**-12), (1e-4, 2.0**-10), (2e-4, None)]
 )

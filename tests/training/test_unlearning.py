@@ -217,6 +217,7 @@ def surprises(model: Any, *, sensitive: bool) -> float:
     return sum(actual) / len(actual)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("method", "strength"), [("gradient-difference", 1), ("npo", 1), ("simnpo", 10)])
 def test_a_stage_forgets_what_is_flagged_and_keeps_the_rest(method: Method, strength: float) -> None:
     """From a model that remembers: SimNPO leaves alone what is unlikely already."""

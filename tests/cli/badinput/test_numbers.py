@@ -119,7 +119,7 @@ def test_every_command_with_numbers_is_swept() -> None:
     assert {name for _, name, _ in OPTIONS} >= {"epochs", "delta", "alpha", "count", "jobs", "steps", *NUMBERS_AS_TEXT}
 
 
-@pytest.mark.one_in(7)
+@pytest.mark.one_in(14)
 @pytest.mark.parametrize("option", OPTIONS, ids=" ".join)
 def test_an_option_takes_or_refuses_every_number(
     option: tuple[str, str, str], place: Path, atdp: Atdp, monkeypatch: pytest.MonkeyPatch
@@ -136,7 +136,7 @@ def test_an_option_takes_or_refuses_every_number(
     assert not list(place.glob("out*"))
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_setting_of_a_stage_takes_or_refuses_every_number(
     setting: str, place: Path, atdp: Atdp, monkeypatch: pytest.MonkeyPatch

@@ -130,6 +130,7 @@ def test_every_pipeline_is_that_of_its_language() -> None:
         assert language.pipeline is None or Path(language.pipeline).name.startswith(f"{code}_core_")
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_stop_words_are_those_that_spacy_gives_a_language(code: str) -> None:
     assert stop_words(code) == {word.casefold() for word in import_module(f"spacy.lang.{code}.stop_words").STOP_WORDS}

@@ -150,7 +150,7 @@ def shifted_loss(model: Any, example: Example, way: Sequence[torch.Tensor], step
     return float(loss_by_hand(other, example))
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize(("tokens", "pull"), [(1, "warm without true"), *((4096, pull) for pull in PULLS)])
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

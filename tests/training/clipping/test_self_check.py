@@ -147,6 +147,7 @@ def sharpened(architecture: str, seed: int) -> Any:
     return model.eval()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("architecture", shortened(ISSUE, rest=pytest.mark.deep))
 def test_no_fine_tuned_model_is_refused(architecture: str) -> None:
     for seed in range(2):
@@ -197,6 +198,7 @@ def test_a_model_whose_gradients_round_badly_is_no_fault_of_the_engine() -> None
         assert select_engine(model, "bookkeeping", ignore).name == "bookkeeping"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("make", [partial(build, "Llama"), ill_conditioned], ids=["plain", "rounds badly"])
 @pytest.mark.parametrize(("share", "refused"), [(1e-4, True), (3e-5, True), (0.0, False)])
 def test_a_norm_that_is_underestimated_where_it_runs_is_refused(
