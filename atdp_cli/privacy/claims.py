@@ -48,8 +48,8 @@ SAME_PATTERN = (
     "case, in one where they are in the other."
 )
 SAME_VOTES = (
-    "The release counts words of public lists and abbreviations in names, places, dates and amounts, and digits in "
-    "dates, times and phone numbers: these are the same in both."
+    "The release counts words and abbreviations in names, places, dates and amounts, and digits in dates, times and "
+    "phone numbers: these are the same in both."
 )
 
 

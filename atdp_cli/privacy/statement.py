@@ -94,8 +94,8 @@ def uncounted_sentence(guarantee: Guarantee) -> str:
     )
     return (
         f"For the letters and digits flagged{tier} that the release does not count, as those of IDs, keys, card "
-        f"numbers and canaries, for any number of {unit}s, ε = 0 and δ = 0. It counts words of public lists, "
-        f"abbreviations, and the digits of dates, times and phone numbers.{left_open}"
+        f"numbers and canaries, for any number of {unit}s, ε = 0 and δ = 0. It counts words and abbreviations "
+        f"in names, places, dates and amounts, and digits in dates, times and phone numbers.{left_open}"
     )
 
 

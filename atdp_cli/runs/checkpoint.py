@@ -24,7 +24,7 @@ from atdp_cli.events import FellBack, Notify
 from atdp_cli.files.fsync import sync_folder
 from atdp_cli.runs.budget import Cursor
 from atdp_cli.runs.workspace import STATE, checkpoint_numbers
-from atdp_cli.text.redaction.frequencies import Frequencies
+from atdp_cli.text.redaction.frequencies import Frequencies, TableShares
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
 from atdp_cli.training.objective import Weighing
 from atdp_cli.training.state import BestEpoch, StageResult, StageState
@@ -86,6 +86,7 @@ class _StateDocument(BaseModel):
     underway: _StageDocument | None
     alpha: float | None
     frequencies: dict[str, tuple[int, ...]] | None
+    unlisted: dict[str, tuple[str, ...]] = {}
     tuned: Tuned | None = None
     seconds: float
     journal: int
@@ -192,7 +193,8 @@ def _document(progress: Progress, journal: int, files: Mapping[str, str]) -> _St
         alpha=progress.alpha,
         frequencies=None
         if progress.frequencies is None
-        else {name: tuple(counts) for name, counts in progress.frequencies.items()},
+        else {name: tuple(shares.cumulative) for name, shares in progress.frequencies.items()},
+        unlisted={name: shares.unlisted for name, shares in (progress.frequencies or {}).items() if shares.unlisted},
         tuned=progress.tuned,
         seconds=progress.seconds,
         journal=journal,
@@ -372,10 +374,16 @@ def _progress(document: _StateDocument, tensors: Mapping[str, torch.Tensor]) -> 
             generators=_with_prefix("generator.", tensors),
         ),
         alpha=document.alpha,
-        frequencies=document.frequencies,
+        frequencies=_frequencies(document),
         tuned=document.tuned,
         seconds=document.seconds,
     )
+
+
+def _frequencies(document: _StateDocument) -> Frequencies | None:
+    """What the stage released; states of earlier versions have no unlisted words."""
+    fitted, words = document.frequencies, document.unlisted
+    return None if fitted is None else {name: TableShares(fitted[name], words.get(name, ())) for name in fitted}
 
 
 def _best_epoch(epoch: int, loss: float, tensors: Mapping[str, torch.Tensor]) -> BestEpoch:

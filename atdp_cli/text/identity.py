@@ -17,7 +17,7 @@ _PARTS = {
     "atdp_cli.text.detection": (*SOURCES, "detect.py"),
     "atdp_cli.text.redaction": (
         *("placeholders.py", "edits.py", "decoys.py", "equality.py"),
-        *("decoy_words.txt", "frequencies.py"),
+        *("decoy_words.txt", "frequencies.py", "unlisted.py"),
     ),
 }
 

@@ -204,8 +204,7 @@ def _played(game: Game, correct: int) -> Played:
 
 def _shares(released: Frequencies) -> dict[str, int]:
     """How many outcomes of a draw give each given name."""
-    cumulative = released["given"]
-    assert len(cumulative) == tables()["given"].size
+    cumulative = released["given"].cumulative[: tables()["given"].size]
     ends = [0, *cumulative]
     return {name: high - low for name, (low, high) in zip(choices_of("given"), pairwise(ends), strict=True)}
 

@@ -6,14 +6,13 @@ made by the functions that training uses.
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import dp_accounting
-import numpy as np
 from dp_accounting.pld import PLDAccountant
 
 from atdp_cli.text.corpus.records import Record
@@ -23,7 +22,7 @@ from atdp_cli.text.detection.spans import Span, Tier, at_tier, merge
 from atdp_cli.text.redaction.decoys import shape
 from atdp_cli.text.redaction.edits import redact_text
 from atdp_cli.text.redaction.equality import equality_pattern
-from atdp_cli.text.redaction.frequencies import items, votes
+from atdp_cli.text.redaction.frequencies import Item, votes
 from atdp_cli.text.redaction.placeholders import Masking, Style, normalised
 from atdp_cli.training.objectives.kinds import Uniform
 from atdp_cli.training.plan import AnyPlan, StagePlan
@@ -80,8 +79,8 @@ _CLAIMS = {
     ],
     "uncounted": [
         rf"letters and digits flagged {_TIER} that the release does not count, .*for (?P<whose>any number of) lines, "
-        rf"ε = {_NUMBER} and δ = 0\. It counts words of public lists, abbreviations, and the digits of dates, times "
-        r"and phone numbers\.(?P<equal> Which flagged texts of a line are equal is left open\.)?"
+        rf"ε = {_NUMBER} and δ = 0\. It counts words and abbreviations in names, places, dates and amounts, and "
+        r"digits in dates, times and phone numbers\.(?P<equal> Which flagged texts of a line are equal is left open\.)?"
         r"(?P<pattern> Which words and numbers of a line are equal is left open\.)?"
     ],
 }
@@ -185,12 +184,6 @@ def _case(word: str) -> str:
     return "upper" if letters.isupper() else "capitalised" if letters[0].isupper() else "lower"
 
 
-@cache
-def _public_words() -> frozenset[str]:
-    text = files("atdp_cli.text.redaction").joinpath("decoy_words.txt").read_text(encoding="utf-8")
-    return frozenset(word.casefold() for line in text.splitlines() if line[:1] not in "[#" for word in line.split())
-
-
 def _uncounted(label: str, before: str, after: str) -> bool:
     """Whether two surfaces of one shape differ in what the release does not count alone."""
     digits = label in ("DATE", "DATE_OF_BIRTH", "TIME", "PHONE")
@@ -199,10 +192,7 @@ def _uncounted(label: str, before: str, after: str) -> bool:
     if label not in _WITH_WORDS:
         return True
     words = [re.findall(r"[A-Za-z]+(?:['’][A-Za-z]+)*", surface) for surface in (before, after)]
-    changed = [word for old, new in zip(*words, strict=False) if old != new for word in (old, new)]
-    return len(words[0]) == len(words[1]) and not any(
-        word.casefold() in _public_words() or (word.isupper() and len(word) <= 3) for word in changed
-    )
+    return words[0] == words[1]
 
 
 # What the stages tell.
@@ -224,7 +214,8 @@ def true_epsilon(
             assert isinstance(plan, StagePlan)
             here, there = (_read(plan, corpus, tier, style) for corpus in (before, after))
             if plan.stage.release_noise_multiplier is not None:
-                moved = float(np.linalg.norm(_votes(before, tier) - _votes(after, tier)))
+                here_votes, there_votes = _votes(before, tier), _votes(after, tier)
+                moved = math.hypot(*(here_votes[item] - there_votes[item] for item in {**here_votes, **there_votes}))
                 if moved > 1e-12:
                     spent.append((1.0, plan.stage.release_noise_multiplier / moved, 1))
             if here == there:
@@ -259,13 +250,12 @@ def _drawn_from(text: str, tier: Tier) -> object:
     return _between(text, spans), [shape(span.label, text[span.start : span.end]) for span in spans]
 
 
-def _votes(corpus: Corpus, tier: Tier) -> Any:
-    total = np.zeros(items())
+def _votes(corpus: Corpus, tier: Tier) -> dict[Item, float]:
+    total: dict[Item, float] = defaultdict(float)
     for text in corpus:
-        own = np.zeros(items())
-        for item, weight in votes(text, spans_of(text, tier)).items():
-            own[item] = weight
-        total += own / max(1.0, float(np.linalg.norm(own)))
+        own = votes(text, spans_of(text, tier))
+        for item, weight in own.items():
+            total[item] += weight / max(1.0, math.hypot(*own.values()))
     return total
 
 

@@ -9,10 +9,12 @@ import pytest
 from atdp_cli.jobs.harden.encoding import FlaggedRecord
 from atdp_cli.jobs.harden.releases import fit_frequencies
 from atdp_cli.privacy.rng import insecure_stream
+from atdp_cli.privacy.sparse_release import threshold
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.spans import Span, Tier
 from atdp_cli.text.redaction.decoys import decoy, lists
 from atdp_cli.text.redaction.frequencies import by_frequency, items, tables
+from atdp_cli.text.redaction.unlisted import Unlisted, unlisted_share
 
 NAMES = ("Emma", "Omar", "Ruth")
 
@@ -42,6 +44,18 @@ def test_a_large_corpus_is_drawn_as_often_as_it_has_its_names() -> None:
         assert actual.count(name) / len(actual) == pytest.approx((place + 1) / total, abs=0.06)
 
 
+def test_a_word_that_no_list_has_is_drawn_where_many_records_have_it_and_never_where_few_do() -> None:
+    assert (
+        drawn(fit_frequencies([flagged("Zubrowka")] * 400, 2.5, insecure_stream(1, "test"))[0]).count("Zubrowka") > 3000
+    )
+    least = threshold(unlisted_share(Unlisted("given", "Zubrowka")), 2.5)
+    assert 20 < least < 24
+    for seed in range(3):
+        few = [flagged("Zubrowka")] * int(least - 4 * 2.5)
+        released = fit_frequencies(few, 2.5, insecure_stream(seed, "test"))[0]
+        assert [word for shares in released.values() for word in shares.unlisted] == []
+
+
 @pytest.mark.parametrize("releases", [pytest.param(3, marks=pytest.mark.ci), pytest.param(12, marks=pytest.mark.ci)])
 def test_a_single_record_has_no_visible_part(releases: int) -> None:
     """Its vote of 1 drowns in noise of 2.5: over many releases its name is not drawn much more than any other."""
@@ -60,8 +74,8 @@ def test_a_single_record_has_no_visible_part(releases: int) -> None:
 
 def test_the_noise_is_that_of_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
     """What reaches the estimate is the clipped sum and N(0, σ²) on every item, also on those that nobody has."""
-    from atdp_cli.jobs.harden import releases as fitting
     from atdp_cli.privacy import release as histogram
+    from atdp_cli.runs import frequencies as fitting
 
     seen: dict[str, Any] = {}
     real = histogram.shrink_counts

@@ -27,6 +27,7 @@ from atdp_cli.runs.checkpoint import (
     save_state,
 )
 from atdp_cli.runs.workspace import checkpoint_numbers
+from atdp_cli.text.redaction.frequencies import TableShares
 from atdp_cli.training.objective import Weighing
 from atdp_cli.training.state import BestEpoch, StageResult, StageState
 from atdp_cli.training.tuning.search import Trial, Tuned
@@ -83,13 +84,18 @@ underways = st.builds(
     best=bests,
     generators=st.dictionaries(st.sampled_from(["cpu", "cuda:0"]), tensors()),
 )
+shares = st.builds(
+    TableShares,
+    st.lists(st.integers(0, 2**41)).map(tuple),
+    st.lists(st.text(max_size=5), max_size=3).map(tuple),
+)
 progresses = st.builds(
     Progress,
     stage=st.integers(0, 5),
     results=st.lists(st.tuples(results, weighings), max_size=3).map(tuple),
     stage_state=st.none() | underways,
     alpha=figures,
-    frequencies=st.none() | st.dictionaries(st.text(max_size=5), st.lists(st.integers(0, 2**41)).map(tuple)),
+    frequencies=st.none() | st.dictionaries(st.text(max_size=5), shares),
     tuned=searches,
     seconds=st.floats(0, 1e9),
 )

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 
 from atdp_cli.events import FellBack
 from atdp_cli.jobs.harden.context import StageContext, reference_of
@@ -11,21 +10,15 @@ from atdp_cli.jobs.harden.encoding import FlaggedRecord, Windows
 from atdp_cli.jobs.harden.ranked_values import rank_tests
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.journal import spend
-from atdp_cli.privacy.release import (
-    add_release_noise,
-    clipped_votes,
-    grid_bits,
-    released_share,
-    share_sum,
-    shrink_counts,
-)
-from atdp_cli.privacy.rng import Floats, KeyStream
+from atdp_cli.privacy.release import add_release_noise, grid_bits, released_share, share_sum
+from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.privacy.trace import Released, ReleaseTrace
 from atdp_cli.runs.books import StageBooks
 from atdp_cli.runs.checkpoint import Progress
+from atdp_cli.runs.frequencies import noisy_frequencies
 from atdp_cli.runs.streams import Streams, integer_draws, public_draws
 from atdp_cli.text.redaction.decoys import Choose
-from atdp_cli.text.redaction.frequencies import Frequencies, Table, by_frequency, frequencies, items, tables, votes
+from atdp_cli.text.redaction.frequencies import Frequencies, Item, by_frequency, votes
 from atdp_cli.training.objective import make_example, sensitive_share
 from atdp_cli.training.plan import StagePlan, frequencies_event, release_event
 from atdp_cli.training.recipe import reads_reference, released_objective
@@ -76,20 +69,11 @@ def decoy_choice(streams: Streams, position: int, of: str, released: Frequencies
 
 
 def fit_frequencies(records: Iterable[FlaggedRecord], sigma: float, noise: KeyStream) -> tuple[Frequencies, Released]:
-    """How often each public item stands in the flagged spans of the records, from one release with noise σ > 0."""
-    total = clipped_votes((_votes(record) for record in records), items(), grid_bits(sigma))
-    noisy, used = add_release_noise(total, sigma, noise)
-    return frequencies({name: _estimated(noisy, table, sigma) for name, table in tables().items()}), used
+    """How often each item stands in the flagged spans of the records, from one release with noise σ > 0."""
+    return noisy_frequencies(map(_votes, records), sigma, noise)
 
 
-def _estimated(noisy: Floats, table: Table, sigma: float) -> list[float]:
-    """Common words and the rest each have a prior of their own: far fewer of the rest occur."""
-    ends = (table.start, table.start + table.common, table.start + table.size)
-    groups = [noisy[start:end] for start, end in pairwise(ends) if end > start]
-    return [float(count) for group in groups for count in shrink_counts(group, sigma)]
-
-
-def _votes(flagged: FlaggedRecord) -> dict[int, float]:
+def _votes(flagged: FlaggedRecord) -> dict[Item, float]:
     """Of the record, together with its source."""
     counts = votes(flagged.record.text, flagged.spans)
     if flagged.source is not None:

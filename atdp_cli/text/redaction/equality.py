@@ -13,6 +13,7 @@ from typing import NamedTuple
 from atdp_cli.text.detection.spans import Span, merge
 from atdp_cli.text.redaction.decoys import DIGITS, DOMAINS, LOWER, UPPER, Choose, DecoySlot, places
 from atdp_cli.text.redaction.edits import Edit, EditedText, apply_edits
+from atdp_cli.text.redaction.unlisted import spelled_at
 
 Flagged = tuple[str, Iterable[Span]]
 """A text with its spans, as `decoy` takes them."""
@@ -61,8 +62,8 @@ def equal_decoys(texts: Sequence[Flagged], choose: Choose) -> tuple[EditedText, 
             return value.folded
         group, shared = next(groups)
         if group not in drawn:
-            drawn[group] = tuple(choose(slot).casefold() for slot in shared)
-        return "".join(_spellings(slot)[choice] for slot, choice in zip(value.slots, drawn[group], strict=True))
+            drawn[group] = tuple(map(choose, shared))
+        return "".join(_spelled(choice, slot) for slot, choice in zip(value.slots, drawn[group], strict=True))
 
     edited = []
     for (text, _), merged, of_text in zip(texts, spans, values, strict=True):
@@ -149,6 +150,11 @@ def _shared(slots: tuple[DecoySlot, ...]) -> DecoySlot | None:
         return first._replace(table=table)
     ordered = (*common, *(at for at in kept if at not in set(common)))
     return DecoySlot(tuple(first.choices[at] for at in ordered), len(common), table, ordered if table else ())
+
+
+def _spelled(choice: str, slot: DecoySlot) -> str:
+    """What was drawn, in the case of a place."""
+    return _spellings(slot).get(choice.casefold()) or spelled_at(slot, choice)
 
 
 @cache

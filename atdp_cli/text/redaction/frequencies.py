@@ -1,8 +1,9 @@
-"""How often the public words and digits that decoys are made of stand in flagged spans.
+"""How often the words and digits that decoys are made of stand in flagged spans.
 
-Each record has votes: one for a word of a public list at its place, a quarter for an abbreviation and for a digit of a
-date or a phone number. What is not public has no vote: no word beyond the lists, no letter or digit of any other label.
-All items that can have votes are known beforehand, so a noisy sum over all of them tells nothing by which items it has.
+Each record has votes: one for a word at a place for words of a public list, whether the list has it or not, a quarter
+for an abbreviation and for a digit of a date or a phone number. Nothing else has a vote: no letter or digit of any
+other label. All items that can have votes are known beforehand, those of the tables and the domain of
+text/redaction/unlisted.py, so a noisy sum over all of them tells nothing by which items it has.
 """
 
 from bisect import bisect_right
@@ -27,6 +28,7 @@ from atdp_cli.text.redaction.decoys import (
     lists,
     places,
 )
+from atdp_cli.text.redaction.unlisted import Unlisted, spelled_at, unlisted
 
 LIGHT_VOTE = 0.25
 """Of digits and abbreviations there are few kinds and many of each; words need a record's votes more."""
@@ -36,8 +38,25 @@ UNIFORM_SHARE = 0.03
 
 _RESOLUTION = 2**40
 
-Frequencies = Mapping[str, Sequence[int]]
-"""By table: for each choice of its places, how many of the last number's outcomes give it or one before it."""
+
+class TableShares(NamedTuple):
+    """What the places of a table are drawn by.
+
+    Attributes:
+        cumulative: For each choice of its places, then for each unlisted word, how many of the last number's outcomes
+            give it or one before it.
+        unlisted: The words beyond the table's own.
+    """
+
+    cumulative: Sequence[int]
+    unlisted: tuple[str, ...] = ()
+
+
+Frequencies = Mapping[str, TableShares]
+"""By table."""
+
+Item = int | Unlisted
+"""An item of the tables, or a word that its table does not have."""
 
 
 class Table(NamedTuple):
@@ -67,39 +86,64 @@ def items() -> int:
     return last.start + last.size
 
 
-def votes(text: str, spans: Iterable[Span]) -> dict[int, float]:
+def votes(text: str, spans: Iterable[Span]) -> dict[Item, float]:
     """A record's votes, by item."""
-    by_item: dict[int, float] = {}
+    by_item: dict[Item, float] = {}
     for span in merge(spans):
         for place, stands in places(span.label, text[span.start : span.end]):
-            if place.table and (at := _index(place.table).get(stands.casefold())) is not None:
-                item = tables()[place.table].start + at
+            if place.table and (item := _item(place.table, stands)) is not None:
                 by_item[item] = by_item.get(item, 0.0) + (1.0 if place.table in lists() else LIGHT_VOTE)
     return by_item
 
 
-def frequencies(counts: Mapping[str, Sequence[float]]) -> Frequencies:
-    """What places are drawn by, from estimated counts ≥ 0, one a choice for each table; 0 gives a table none."""
-    return {name: _cumulative(name, of_table) for name, of_table in counts.items() if sum(of_table) > 0}
+def _item(table: str, stands: str) -> Item | None:
+    if (at := _index(table).get(stands.casefold())) is not None:
+        return tables()[table].start + at
+    return unlisted(table, stands) if table in lists() else None
+
+
+def is_listed(item: Unlisted) -> bool:
+    """Whether the table has the word after all, so that it is none of the unlisted."""
+    return item.word.casefold() in _index(item.table)
+
+
+def frequencies(counts: Mapping[str, Sequence[float]], further: Mapping[Unlisted, float] | None = None) -> Frequencies:
+    """What places are drawn by; a table whose counts are all 0 has nothing.
+
+    Args:
+        counts: Estimates ≥ 0, one a choice for each table.
+        further: Those of unlisted words.
+    """
+    counted = {} if further is None else further
+    fitted = {}
+    for name, of_table in counts.items():
+        # In an order that the corpus has no part in: only the counts are released.
+        words = sorted(item for item in counted if item.table == name)
+        every = (*of_table, *(counted[item] for item in words))
+        if sum(every) > 0:
+            fitted[name] = TableShares(_cumulative(name, every), tuple(item.word for item in words))
+    return fitted
 
 
 def by_frequency(draw: Draw, shares: Frequencies) -> Choose:
     """Places are drawn by their table's frequencies; those without one uniformly from their common choices.
 
-    A place that may hold only some choices of its table has their frequencies among themselves.
+    A place that may hold only some choices of its table has their frequencies among themselves, and no unlisted words.
     """
-
     within: dict[DecoySlot, Sequence[int]] = {}
+    nothing = TableShares((0,))
 
     def choose(place: DecoySlot) -> str:
-        cumulative = shares.get(place.table)
-        if cumulative is not None and place.within:
+        fitted = shares.get(place.table, nothing)
+        cumulative = fitted.cumulative
+        if place.within and cumulative[-1]:
             if place not in within:
                 within[place] = _restricted(cumulative, place.within)
             cumulative = within[place]
-        if cumulative is None or not cumulative[-1]:
+        if not cumulative[-1]:
             return place.choices[draw(place.common)]
-        return place.choices[bisect_right(cumulative, draw(cumulative[-1]))]
+        at, listed = bisect_right(cumulative, draw(cumulative[-1])), len(place.choices)
+        return place.choices[at] if at < listed else spelled_at(place, fitted.unlisted[at - listed])
 
     return choose
 

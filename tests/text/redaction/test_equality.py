@@ -182,9 +182,10 @@ def expected(parts: Sequence[tuple[str, str]], word: str, shares: Frequencies) -
     ]
     held = [{each.casefold() for each in (*lists()[name].common, *lists()[name].more)} for name in named]
     first = [each.casefold() for each in (*lists()[named[0]].common, *lists()[named[0]].more)]
-    before = (0, *shares[named[0]])
+    cumulative = shares[named[0]].cumulative
+    before = (0, *cumulative)
     weights = {
-        each: shares[named[0]][at] - before[at] for at, each in enumerate(first) if all(each in names for names in held)
+        each: cumulative[at] - before[at] for at, each in enumerate(first) if all(each in names for names in held)
     }
     return {each: weight / sum(weights.values()) for each, weight in weights.items()}
 

@@ -23,13 +23,16 @@ from atdp_cli.text.redaction.decoys import (
 from atdp_cli.text.redaction.frequencies import (
     LIGHT_VOTE,
     UNIFORM_SHARE,
+    Item,
     by_frequency,
     choices_of,
     frequencies,
+    is_listed,
     items,
     tables,
     votes,
 )
+from atdp_cli.text.redaction.unlisted import Unlisted, unlisted
 from tests.text.strategies import flagged_texts
 
 
@@ -68,6 +71,43 @@ def test_abbreviations_vote_whatever_kind_of_name_they_are() -> None:
     assert votes(text, spans) == {item(table, word): LIGHT_VOTE for word, table in tables_of.items()}
 
 
+def test_words_that_no_list_has_vote_too_but_for_those_beyond_the_domain() -> None:
+    text = "ZUBROWKA Zubrowka of Zubrowka and Nuñez, Emma"
+    spans = [
+        span(text, "ZUBROWKA Zubrowka", "PERSON"),
+        span(text, "Nuñez", "GPE"),
+        span(text, "Emma", "PERSON"),
+    ]
+    expected: dict[Item, float] = {Unlisted("given", "Zubrowka"): 1.0, Unlisted("family", "Zubrowka"): 1.0}
+    if "Emma" in lists()["given"].more:
+        expected[item("given", "Emma")] = 1.0
+    assert votes(text, spans) == expected
+    assert votes(text, [Span(0, 8, "MEMORISED", "ner", Tier.LOW_ENTITY)]) == {}
+
+
+def test_they_are_drawn_as_often_in_the_case_of_their_place_and_only_at_places_of_their_table() -> None:
+    listed = {name: [0.0] * table.size for name, table in tables().items()}
+    listed["given"][0] = 6.0
+    shares = frequencies(listed, {Unlisted("given", "AcmeBrands"): 3.0, Unlisted("family", "Zubrowka"): 1.0})
+    choose = by_frequency(random.Random(4).randrange, shares)
+    text = "EMMA emma Emma"
+    shown = Counter(
+        word
+        for _ in range(2000)
+        for word in decoy(
+            text, [Span(at, at + 4, "PERSON", "ner", Tier.LOW_ENTITY) for at in (0, 5, 10)], choose
+        ).text.split()
+    )
+    drawn = sum(shown[word] for word in ("ACMEBRANDS", "acmebrands", "AcmeBrands"))
+    assert "Acmebrands" not in shown
+    assert min(shown[word] for word in ("ACMEBRANDS", "acmebrands", "AcmeBrands")) > 500
+    assert drawn / 6000 == pytest.approx((1 - UNIFORM_SHARE) * 3 / 9, abs=0.03)
+    both = {
+        decoy("Emma Clarke", [span("Emma Clarke", "Emma Clarke", "PERSON")], choose).text.split()[1] for _ in range(50)
+    }
+    assert "Zubrowka" in both
+
+
 def test_spans_that_overlap_vote_once() -> None:
     text = "in Boston"
     city = span(text, "Boston", "GPE")
@@ -78,7 +118,13 @@ def test_spans_that_overlap_vote_once() -> None:
 def test_nothing_but_public_items_at_their_places_votes(case: tuple[str, list[Span]], seed: int) -> None:
     """Every letter and digit that has no table may be another without a change."""
     text, spans = case
-    assert all(0 <= index < items() and count > 0 for index, count in votes(text, spans).items())
+    for voted, count in votes(text, spans).items():
+        assert count > 0
+        if isinstance(voted, int):
+            assert 0 <= voted < items()
+        else:
+            assert voted == unlisted(voted.table, voted.word)
+            assert not is_listed(voted)
     letterwise = [Span(span.start, span.end, "NUMBER", span.source, span.tier) for span in spans]
     assert votes(text, letterwise) == {}
 
