@@ -23,14 +23,14 @@ SHARED = ROOT.parent / "shared"
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What CI runs of the deep suite is of the deep suite; of the others of `one_in(n)` every twelfth is CI's."""
+    """What CI runs of the deep suite is of the deep suite; of the others of `one_in(n)` every 24th is CI's."""
     cases: Counter[str] = Counter()
     for item in items:
         if (one_in := item.get_closest_marker("one_in")) is not None:
             name = item.nodeid.partition("[")[0]
             place, every = cases[name], one_in.args[0]
             if place % every:
-                item.add_marker("ci" if (place - place // every) % 12 == 1 else "deep")
+                item.add_marker("ci" if (place - place // every) % 24 == 1 else "deep")
             cases[name] += 1
         # A case's own marker comes after that of its test, and holds.
         if [marker.name for marker in item.own_markers if marker.name in ("ci", "deep")][-1:] == ["deep"]:
