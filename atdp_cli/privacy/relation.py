@@ -19,7 +19,7 @@ Shape = Literal["none", "bytes", "equality", "corpus equality", "shape", "patter
 """What an event reads of flagged characters: `none`, nothing in their place, so they are read as they are; `bytes`,
 their placeholders by label; `equality`, placeholders that also tell which flagged texts of a record are equal, and
 `corpus equality` which of the corpus are; `shape`, the shapes that decoys are drawn from; `pattern`, these, and which
-of their words and numbers are equal within a record; `votes`, how often public words and digits stand there."""
+of their words and numbers are equal within a record; `votes`, how often words and digits stand there."""
 
 HumanInput = Literal["allow", "deny", "spans", "also", "review-each-epoch"]
 """The options by which people have a say in what is flagged."""

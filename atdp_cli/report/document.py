@@ -302,6 +302,8 @@ class StagePrivate(Frozen):
         trial_losses: Of each trial for the learning rate, in nats a token of decoyed held-out text, in order.
         trial_p_values: Of each level of a range test, in order: that the model ranks values of training records like
             those of held-out ones, by the sample that chose the level, and then by the one that confirmed it.
+        unlisted_words: The words that no public list has and that decoys had all the same, since the release found them
+            in many records.
         sensitive_weight: The paper's r(w) as it came out at the start of the stage: the share of all weight, over the
             training records, that sensitive tokens carried; null where no token had weight.
     """
@@ -316,6 +318,7 @@ class StagePrivate(Frozen):
     clamped: float | None
     trial_losses: tuple[Number, ...] = ()
     trial_p_values: tuple[tuple[float, ...], ...] = ()
+    unlisted_words: tuple[str, ...] = ()
     sensitive_weight: float | None
 
 

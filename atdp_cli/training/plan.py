@@ -354,7 +354,7 @@ def _spent(plan: StagePlan) -> tuple[LedgerEvent, ...]:
 
 
 def frequencies_event(stage: Train, relation: Relation) -> GaussianRelease:
-    """The ledger's event for releasing how often public words and digits occur in flagged spans, votes of norm ≤ 1.
+    """The ledger's event for releasing how often words and digits occur in flagged spans, votes of norm ≤ 1.
 
     Votes count the places of the true text, so equal decoys change neither them nor their sensitivity.
 
@@ -368,7 +368,7 @@ def frequencies_event(stage: Train, relation: Relation) -> GaussianRelease:
         raise ValueError("the stage fits no decoys")
     return GaussianRelease(
         stage=stage.name,
-        statistic="how often public words and digits stand in flagged spans",
+        statistic="how often words and digits stand in flagged spans",
         sensitivity=SENSITIVITY,
         noise_multiplier=stage.release_noise_multiplier,
         replaced=REPLACED,

@@ -144,7 +144,7 @@ class Train:
             keeps it.
         warmup: The share of the stage's steps over which η rises in equal parts, beside the annealing; None for none.
         restore_best: The stage ends with the weights of the epoch with the lowest loss on decoyed held-out text.
-        release_noise_multiplier: For decoys, σ of one release of how often public words and digits stand in flagged
+        release_noise_multiplier: For decoys, σ of one release of how often words and digits stand in flagged
             spans, which then are drawn as often; None draws them uniformly and takes nothing from the spans.
         decoy_equality: `record` gives equal words and numbers of a record equal decoys; None draws each by itself.
     """

@@ -22,6 +22,7 @@ class StageResult:
             stopped before it, the steps up to it are spent.
         tokens: Read by all steps.
         tuned: The learning rate that a search chose, and its trials; None without a search.
+        unlisted_words: The words that no public list has and that the stage's release had.
         restored_epoch: The epoch whose weights the stage has in the end; None where it does not go back to the best.
         seconds, processor_seconds: Wall-clock and CPU seconds without those of measuring.
     """
@@ -33,6 +34,7 @@ class StageResult:
     ended_after: int | None = None
     tokens: int = 0
     tuned: Tuned | None = None
+    unlisted_words: tuple[str, ...] = ()
     restored_epoch: int | None = None
     seconds: float = 0.0
     processor_seconds: float = 0.0

@@ -236,3 +236,23 @@ def test_the_noise_of_a_release_is_set_by_name(harden: Harden, tmp_path: Path) -
     refused = harden("--recipe", "decoys", "--set", "decoys.release-noise=7", *ENTITIES, out="other")
     assert refused.code == 2
     assert "has no release-noise" in refused.err
+
+
+def test_a_name_of_no_list_that_many_records_share_is_in_decoys_and_the_private_report_says_so(
+    atdp: Atdp, trained: list[Sequence[Example]], checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    corpus = tmp_path / "names.txt"
+    names = ["Zubrowka"] * 294 + ["Qwyllind"] * 6
+    corpus.write_text("".join(f"My name is {name} and my ID is {493021 + at}.\n" for at, name in enumerate(names)))
+    options = ("--data", corpus, "--recipe", "fitted-decoys", *ENTITIES, "--epochs", 1, "--threads", 1)
+    ended = atdp("harden", checkpoint_folder, *options, "--prior", "public", "-o", tmp_path / "out", "--json")
+    assert ended.code == 0, ended.err
+    shown = " ".join(texts(checkpoint_folder, trained[0]))
+    assert shown.count("Zubrowka") > 100
+    assert "Qwyllind" not in shown
+    [stage] = document(tmp_path / "out.private")["stages"]
+    assert stage["unlisted_words"] == ["Zubrowka"]
+    assert "no public list has" in (tmp_path / "out.private" / "privacy_report.html").read_text()
+    assert all(
+        "Zubrowka" not in path.read_text() for path in (tmp_path / "out").iterdir() if path.suffix != ".safetensors"
+    )

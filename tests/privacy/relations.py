@@ -52,7 +52,7 @@ def votes(sigma: float = 2.0, **flags: Any) -> LedgerEvent:
     """A release of word frequencies."""
     return GaussianRelease(
         stage="fitted-decoys",
-        statistic="how often public words and digits stand in flagged spans",
+        statistic="how often words and digits stand in flagged spans",
         sensitivity=1.0,
         noise_multiplier=sigma,
         replaced=2**0.5,

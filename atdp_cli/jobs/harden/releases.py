@@ -22,7 +22,6 @@ from atdp_cli.text.redaction.frequencies import Frequencies, Item, by_frequency,
 from atdp_cli.training.objective import make_example, sensitive_share
 from atdp_cli.training.plan import StagePlan, frequencies_event, release_event
 from atdp_cli.training.recipe import reads_reference, released_objective
-from atdp_cli.training.tuning.range_test import RangeTest
 from atdp_cli.training.tuning.search import Search, Tuned
 from atdp_cli.training.tuning.trials import SCORED_RECORDS, TrialRun, range_test_stage, search_stage
 
@@ -106,12 +105,15 @@ def tuned(plan: StagePlan, context: StageContext, progress: Progress) -> Progres
         notify=context.notify,
         after_trial=lambda: context.checkpointer(partial(replace, progress), between=False),
     )
-    chosen = replace(progress, tuned=_search(run, plan.search, context))
+    chosen = replace(progress, tuned=_search(run, context))
     context.checkpointer(partial(replace, chosen), between=True)
     return chosen
 
 
-def _search(run: TrialRun, search: Search | RangeTest, context: StageContext) -> Tuned | None:
+def _search(run: TrialRun, context: StageContext) -> Tuned | None:
+    search = run.plan.search
+    if search is None:
+        return None
     if isinstance(search, Search):
         return search_stage(run, search)
     ranked = context.data.yardstick.ranked

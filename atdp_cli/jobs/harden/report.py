@@ -131,6 +131,7 @@ def private_report(
                 clamped=weighing.clamped,
                 trial_losses=tuple(json_number(trial.loss) for trial in _trials(stage)),
                 trial_p_values=tuple(trial.p_values for trial in _trials(stage) if trial.p_values),
+                unlisted_words=stage.unlisted_words,
                 sensitive_weight=weighing.share,
             )
             for entry, (stage, weighing) in zip(public.stages, trained.stages, strict=True)

@@ -25,6 +25,7 @@ from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.runs.books import StageBooks, open_books
 from atdp_cli.runs.checkpoint import Progress
 from atdp_cli.runs.workspace import Workspace
+from atdp_cli.text.redaction.frequencies import unlisted_words
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
 from atdp_cli.training.loop import Randomness, StageRun, run_noise, run_plain, run_private
 from atdp_cli.training.objective import Example, Weighing, make_example, weigh
@@ -122,7 +123,7 @@ def _run_stage(
     )
     if reads_records(plan.stage):
         result, weighing = _train(run, context, progress, books, stopwatch)
-        result = replace(result, tuned=progress.tuned)
+        result = replace(result, tuned=progress.tuned, unlisted_words=unlisted_words(progress.frequencies or {}))
     else:
         result = run_noise(run, noise=context.streams.fresh_stream(progress.stage, "noise"))
         weighing = Weighing()

@@ -148,6 +148,11 @@ def by_frequency(draw: Draw, shares: Frequencies) -> Choose:
     return choose
 
 
+def unlisted_words(shares: Frequencies) -> tuple[str, ...]:
+    """The words that no list has and that are drawn all the same, in alphabetical order."""
+    return tuple(sorted({word for fitted in shares.values() for word in fitted.unlisted}))
+
+
 def _cumulative(name: str, counts: Sequence[float]) -> tuple[int, ...]:
     common, total = tables()[name].common, sum(counts)
     shares = (
