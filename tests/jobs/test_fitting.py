@@ -56,7 +56,7 @@ def test_a_word_that_no_list_has_is_drawn_where_many_records_have_it_and_never_w
         assert [word for shares in released.values() for word in shares.unlisted] == []
 
 
-@pytest.mark.parametrize("releases", [pytest.param(3, marks=pytest.mark.ci), pytest.param(12, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("releases", [pytest.param(3, marks=pytest.mark.ci), pytest.param(12, marks=pytest.mark.deep)])
 def test_a_single_record_has_no_visible_part(releases: int) -> None:
     """Its vote of 1 drowns in noise of 2.5: over many releases its name is not drawn much more than any other."""
     name = known()[0]
