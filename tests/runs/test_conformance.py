@@ -19,6 +19,7 @@ from atdp_cli.privacy.discrete_gaussian import discrete_gaussian
 from atdp_cli.privacy.journal import journal_lines
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.privacy.trace import Noised, Observe, Sampled, StepTrace, read_trace
+from atdp_cli.runs import frequencies
 from atdp_cli.training import loop, noise, step
 from atdp_cli.training.clipping import bookkeeping
 from atdp_cli.training.clipping import loop as reference_engine
@@ -66,9 +67,10 @@ def first_sigma() -> Mutation:
 
 
 def release_scaled(patch: Patch) -> None:
-    """σ/100 in the release of word frequencies."""
+    """σ/100 in the releases of word frequencies and of the weight."""
     right = release.add_release_noise
-    patch.setattr(releases, "add_release_noise", lambda total, sigma, *rest: right(total, sigma / 100, *rest))
+    for module in (releases, frequencies):
+        patch.setattr(module, "add_release_noise", lambda total, sigma, *rest: right(total, sigma / 100, *rest))
 
 
 def sampled_at(factor: float) -> Mutation:
