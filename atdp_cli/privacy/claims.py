@@ -47,10 +47,8 @@ SAME_PATTERN = (
     "Words and whole numbers in the flagged spans of a {unit}, and domains of e-mail addresses, are equal, in whatever "
     "case, in one where they are in the other."
 )
-SAME_VOTES = (
-    "The release counts words and abbreviations in names, places, dates and amounts, and digits in dates, times and "
-    "phone numbers: these are the same in both."
-)
+COUNTED = "words and abbreviations in names, places, dates and amounts, and digits in dates, times and phone numbers"
+SAME_VOTES = f"The release counts {COUNTED}: these are the same in both."
 
 
 def released_models(models: int) -> str:

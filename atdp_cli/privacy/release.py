@@ -14,8 +14,8 @@ of deviation s = σ2ᵏ is added to a vector x of d integers, and neighbours' ve
   Gaussian mechanism's output x + N(0, s²), rounded, so what is proved for the Gaussian holds for it. With φ the density
   of N(0, s²), Σφ(j) ≥ 1 by Poisson's formula, so P(j) ≤ φ(j); and R(j) = ∫φ(j+u)du over |u| ≤ ½, which is
   φ(j)·∫exp(−u²/2s²)cosh(ju/s²)du ≥ φ(j)(1 − 1/24s²). So P(j) − R(j) ≤ P(j)/24s² for all j, and the total variation
-  between P and R is at most 1/24s², and d/24s² for the d coordinates in which neighbours
-  differ; the noise of all others is the same in both. Hence
+  between P and R is at most 1/24s², and d/24s² for the d coordinates in which neighbours differ;
+  the noise of all others is the same in both. Hence
   δ(ε) ≤ δ_Gauss(ε) + (1 + e^ε)·d/24s², for this release and for whatever it is composed with.
 - The grid is chosen so that s lies in [2⁵², 2⁵³). For two records of half a million words each, d/24s² is below 10⁻²⁶,
   far less than the accountant's own grid rounds up.

@@ -26,7 +26,6 @@ Item = TypeVar("Item", bound=Hashable)
 MADE_UP = 0.01
 """λ: how many items without a vote a release has, in expectation."""
 
-
 STEP = 1 / 16
 """Released counts are multiples of so many standard deviations, rounded down."""
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from atdp_cli.privacy.claims import (
     CHOSEN_ON_RAW,
+    COUNTED,
     DECLARED,
     INCREMENT_ONLY,
     INSECURE,
@@ -94,8 +95,7 @@ def uncounted_sentence(guarantee: Guarantee) -> str:
     )
     return (
         f"For the letters and digits flagged{tier} that the release does not count, as those of IDs, keys, card "
-        f"numbers and canaries, for any number of {unit}s, ε = 0 and δ = 0. It counts words and abbreviations "
-        f"in names, places, dates and amounts, and digits in dates, times and phone numbers.{left_open}"
+        f"numbers and canaries, for any number of {unit}s, ε = 0 and δ = 0. It counts {COUNTED}.{left_open}"
     )
 
 

@@ -13,7 +13,7 @@ from atdp_cli.text.redaction.decoys import DecoySlot, Draw, lists
 
 FEWEST_LETTERS, MOST_LETTERS = 2, 16
 
-_WORD = re.compile(r"[A-Z][a-z]*(?P<further>[A-Z])?[a-z]*")
+_WORD = re.compile(r"[A-Z][a-z]*[A-Z]?[a-z]*")
 _LENGTHS = MOST_LETTERS - FEWEST_LETTERS + 1
 
 
