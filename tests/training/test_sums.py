@@ -18,6 +18,7 @@ from torch.nn.utils import parameters_to_vector
 
 from atdp_cli.errors import InputError, RunError
 from atdp_cli.events import Event, FellBack, ignore
+from atdp_cli.model.device import move_model
 from atdp_cli.privacy.journal import open_journal, read_journal
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.privacy.sample_size import largest_sample, refuse_larger
@@ -228,8 +229,9 @@ def test_where_bits_are_never_the_same_twice_the_noise_allows_for_it(
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
 def test_a_gpu_gives_the_same_bits_twice_for_a_record_with_repeated_tokens() -> None:
-    model = gpt2().to("cuda")
-    many = [record(60, seed=seed, repeated=True) for seed in range(3)]
+    model = build("Llama")
+    move_model(model, torch.device("cuda"))
+    many = [record(31, seed=seed, repeated=True) for seed in range(3)]
     first, *others = (bookkeeping.clipped_sum(model, many, C, tokens=1, positions=True) for _ in range(5))
     assert all(distance(other.gradient, first.gradient) == 0 for other in others)
 

@@ -1,6 +1,7 @@
 """The secret detector: one pass over the corpus and people's corrections give the spans of all four tiers."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,10 +87,11 @@ def detect_records(
         notify: Called with how many records are done.
         total: How many records there are, where that is known.
     """
-    findings = scan(records, pipeline=pipeline, engine=engine, recognisers=recognisers, lookup=lookup, store=store)
-    for done, finding in enumerate(findings, start=1):
-        yield correct(finding, allow, deny, speaker_labels, label_filter)
-        notify(RecordsRead(task="detect", done=done, total=total))
+    scanned = scan(records, pipeline=pipeline, engine=engine, recognisers=recognisers, lookup=lookup, store=store)
+    with closing(scanned) as findings:
+        for done, finding in enumerate(findings, start=1):
+            yield correct(finding, allow, deny, speaker_labels, label_filter)
+            notify(RecordsRead(task="detect", done=done, total=total))
 
 
 def correct(

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -138,7 +138,7 @@ def scan(
     recognisers: Sequence[Recogniser] = RECOGNISERS,
     lookup: LookupFinding = lambda _: None,
     store: StoreFinding = lambda _: None,
-) -> Iterator[Finding]:
+) -> Generator[Finding]:
     """What is in every record, in order, a few batches in memory at a time.
 
     Args:
