@@ -11,7 +11,8 @@ from transformers import PreTrainedModel
 from atdp_cli.errors import InterruptedRunError
 from atdp_cli.events import FellBack, Notify, StateSaved
 from atdp_cli.runs.broadcast import gather_tensors
-from atdp_cli.runs.checkpoint import Progress, save_state, state_tensors
+from atdp_cli.runs.checkpoint import save_state, state_tensors
+from atdp_cli.runs.progress import Progress
 from atdp_cli.runs.workspace import Workspace
 from atdp_cli.training.distributed.collectives import all_reduce_any
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks

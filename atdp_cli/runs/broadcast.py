@@ -11,17 +11,9 @@ from transformers import PreTrainedModel
 
 from atdp_cli.errors import RunError
 from atdp_cli.runs.budget import Cursor
-from atdp_cli.runs.checkpoint import (
-    Progress,
-    deserialize_progress,
-    is_model_tensor,
-    load_tensors,
-    progress_tensors,
-    read_state,
-    restore_state,
-    serialize_progress,
-)
+from atdp_cli.runs.checkpoint import is_model_tensor, load_tensors, read_state, restore_state
 from atdp_cli.runs.fingerprint import Fingerprint, first_difference
+from atdp_cli.runs.progress import Progress, deserialize_progress, progress_tensors, serialize_progress
 from atdp_cli.runs.resume import ResumePoint
 from atdp_cli.training.distributed.collectives import all_reduce_any, broadcast_, broadcast_bytes
 from atdp_cli.training.distributed.fsdp import full_tensor

@@ -11,10 +11,9 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from transformers import PreTrainedModel
@@ -23,74 +22,16 @@ from atdp_cli.errors import InputError
 from atdp_cli.events import FellBack, Notify
 from atdp_cli.files.fsync import sync_folder
 from atdp_cli.runs.budget import Cursor
+from atdp_cli.runs.progress import Progress, StateDocument, document_progress, progress_tensors, state_document
 from atdp_cli.runs.workspace import STATE, checkpoint_numbers
-from atdp_cli.text.redaction.frequencies import Frequencies, TableShares
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
-from atdp_cli.training.objective import Weighing
-from atdp_cli.training.state import BestEpoch, StageResult, StageState
-from atdp_cli.training.tuning.search import Tuned
+from atdp_cli.training.state import StageResult
 
 STATE_FILE = "state.json"
 DIGEST = "digest"
 
 SHARD_BYTES = 512 * 2**20
 """Of tensors in a file: so much is in memory a second time while it is written."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Progress:
-    """How far a run is, besides its model.
-
-    Attributes:
-        stage: The position of the stage that runs or comes next; the number of stages where all are done.
-        results: Of the stages before it.
-        stage_state: How far that stage is; None at its beginning.
-        alpha: The corpus' share of sensitive tokens as the stage released it; None where it did not.
-        frequencies: What the stage released to fit decoys; None where it did not.
-        tuned: What the search for the stage's learning rate found; None where there was none, or it is not over.
-        seconds: That the run had taken, by the clock.
-    """
-
-    stage: int = 0
-    results: tuple[tuple[StageResult, Weighing], ...] = ()
-    stage_state: StageState | None = None
-    alpha: float | None = None
-    frequencies: Frequencies | None = None
-    tuned: Tuned | None = None
-    seconds: float = 0.0
-
-    @property
-    def step(self) -> int:
-        """Steps that the stage has taken."""
-        return 0 if self.stage_state is None else self.stage_state.step
-
-
-class _StageDocument(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
-
-    step: int
-    result: StageResult
-    seed: int | None
-    best: tuple[int, float] | None = None
-
-
-class _StateDocument(BaseModel):
-    """The content of `state.json`. `journal` is the journal's size in bytes at the time."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
-
-    schema_version: Literal[1] = 1
-    kind: Literal["atdp-state"] = "atdp-state"
-    stage: int
-    results: tuple[tuple[StageResult, Weighing], ...]
-    underway: _StageDocument | None
-    alpha: float | None
-    frequencies: dict[str, tuple[int, ...]] | None
-    unlisted: dict[str, tuple[str, ...]] = {}
-    tuned: Tuned | None = None
-    seconds: float
-    journal: int
-    files: dict[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +43,7 @@ class SavedState:
     """
 
     folder: Path
-    document: _StateDocument
+    document: StateDocument
 
     @property
     def journal(self) -> int:
@@ -128,7 +69,7 @@ def newest_cursor(root: Path) -> Cursor | None:
     for number in checkpoint_numbers(root):
         folder = root / f"{STATE}{number}"
         document = _read_document(folder)
-        if isinstance(document, _StateDocument):
+        if isinstance(document, StateDocument):
             return SavedState(folder=folder, document=document).cursor
     return None
 
@@ -164,7 +105,7 @@ def save_state(
         for count, shard in enumerate(_shards(complete or state_tensors(progress, model, parameters))):
             name = f"tensors-{count:03}.safetensors"
             files[name] = _write(part / name, save(shard))
-        content = _document(progress, journal, files).model_dump_json()
+        content = state_document(progress, journal, files).model_dump_json()
         _write(part / STATE_FILE, json.dumps({DIGEST: _sha256(content.encode()), "said": content}).encode())
         sync_folder(part)
         part.rename(folder)
@@ -172,39 +113,6 @@ def save_state(
         shutil.rmtree(part, ignore_errors=True)
         raise
     sync_folder(root)
-
-
-def serialize_progress(progress: Progress) -> bytes:
-    """A run's progress as JSON, without the tensors."""
-    return _document(progress, 0, {}).model_dump_json().encode()
-
-
-def deserialize_progress(serialized: bytes, tensors: Mapping[str, torch.Tensor]) -> Progress:
-    """The progress from what `serialize_progress` and `progress_tensors` gave."""
-    return _progress(_StateDocument.model_validate_json(serialized), tensors)
-
-
-def _document(progress: Progress, journal: int, files: Mapping[str, str]) -> _StateDocument:
-    state = progress.stage_state
-    return _StateDocument(
-        stage=progress.stage,
-        results=progress.results,
-        underway=None if state is None else _stage_document(state),
-        alpha=progress.alpha,
-        frequencies=None
-        if progress.frequencies is None
-        else {name: tuple(shares.cumulative) for name, shares in progress.frequencies.items()},
-        unlisted={name: shares.unlisted for name, shares in (progress.frequencies or {}).items() if shares.unlisted},
-        tuned=progress.tuned,
-        seconds=progress.seconds,
-        journal=journal,
-        files=dict(files),
-    )
-
-
-def _stage_document(state: StageState) -> _StageDocument:
-    best = None if state.best is None else (state.best.epoch, state.best.loss)
-    return _StageDocument(step=state.step, result=state.result, seed=state.seed, best=best)
 
 
 def state_tensors(
@@ -215,17 +123,6 @@ def state_tensors(
     yield from ((f"model.{name}", parameter) for name, parameter in model.named_parameters() if name in wanted)
     yield from ((f"buffer.{name}", buffer.clone()) for name, buffer in model.named_buffers() if name in stored)
     yield from progress_tensors(progress).items()
-
-
-def progress_tensors(progress: Progress) -> dict[str, torch.Tensor]:
-    """The tensors of a run's progress, by name: of optimizer, start, best epoch, generators."""
-    if (state := progress.stage_state) is None:
-        return {}
-    tensors = {f"optimizer.{name}": tensor for name, tensor in state.optimizer.items()}
-    tensors |= {f"start.{position}": tensor for position, tensor in enumerate(state.start)}
-    if state.best is not None:
-        tensors |= {f"best.{position}": tensor for position, tensor in enumerate(state.best.parameters)}
-    return tensors | {f"generator.{name}": tensor for name, tensor in state.generators.items()}
 
 
 def _shards(tensors: Iterable[tuple[str, torch.Tensor]]) -> Iterator[dict[str, torch.Tensor]]:
@@ -264,7 +161,7 @@ def latest_state(root: Path, notify: Notify) -> SavedState | None:
         folder = root / f"{STATE}{number}"
         document = _read_document(folder)
         problem = document if isinstance(document, str) else _damage(folder, document)
-        if isinstance(document, _StateDocument) and problem is None:
+        if isinstance(document, StateDocument) and problem is None:
             return SavedState(folder=folder, document=document)
         notify(FellBack(what=folder.name, reason=f"{problem}; the one before it is tried"))
     if numbers:
@@ -274,21 +171,21 @@ def latest_state(root: Path, notify: Notify) -> SavedState | None:
     return None
 
 
-def _read_document(folder: Path) -> _StateDocument | str:
+def _read_document(folder: Path) -> StateDocument | str:
     """A checkpoint's `state.json`; else what is wrong with it."""
     try:
         envelope = json.loads((folder / STATE_FILE).read_bytes())
         content = str(envelope["said"])
         if envelope[DIGEST] != _sha256(content.encode()):
             return f"{STATE_FILE} is not what was written"
-        return _StateDocument.model_validate_json(content)
+        return StateDocument.model_validate_json(content)
     except OSError as error:
         return f"{STATE_FILE} cannot be read ({error.strerror})"
     except (ValueError, KeyError, TypeError, ValidationError):
         return f"{STATE_FILE} is damaged or of another version"
 
 
-def _damage(folder: Path, document: _StateDocument) -> str | None:
+def _damage(folder: Path, document: StateDocument) -> str | None:
     """What is wrong with a checkpoint's tensors; None where each file is what was written."""
     for name, digest in document.files.items():
         try:
@@ -311,7 +208,7 @@ def restore_state(state: SavedState, model: PreTrainedModel) -> Progress:
     for tensors in _read_tensors(state):
         load_tensors(model, {name: tensor for name, tensor in tensors.items() if is_model_tensor(name)})
         rest |= {name: tensor for name, tensor in tensors.items() if not is_model_tensor(name)}
-    return _progress(state.document, rest)
+    return document_progress(state.document, rest)
 
 
 def read_state(state: SavedState) -> tuple[Progress, dict[str, torch.Tensor]]:
@@ -321,7 +218,7 @@ def read_state(state: SavedState) -> tuple[Progress, dict[str, torch.Tensor]]:
         InputError: A file cannot be read any more.
     """
     tensors = {name: tensor for part in _read_tensors(state) for name, tensor in part.items()}
-    return _progress(state.document, tensors), {
+    return document_progress(state.document, tensors), {
         name: tensor for name, tensor in tensors.items() if is_model_tensor(name)
     }
 
@@ -355,46 +252,3 @@ def _read_tensors(state: SavedState) -> Iterator[dict[str, torch.Tensor]]:
             raise InputError(
                 f"{state.folder} cannot be read ({type(error).__name__}).", "Try again, or start again with --force."
             ) from error
-
-
-def _progress(document: _StateDocument, tensors: Mapping[str, torch.Tensor]) -> Progress:
-    stage = document.underway
-    return Progress(
-        stage=document.stage,
-        results=document.results,
-        stage_state=None
-        if stage is None
-        else StageState(
-            step=stage.step,
-            result=stage.result,
-            optimizer=_with_prefix("optimizer.", tensors),
-            start=_in_order("start.", tensors),
-            seed=stage.seed,
-            best=None if stage.best is None else _best_epoch(*stage.best, tensors),
-            generators=_with_prefix("generator.", tensors),
-        ),
-        alpha=document.alpha,
-        frequencies=_frequencies(document),
-        tuned=document.tuned,
-        seconds=document.seconds,
-    )
-
-
-def _frequencies(document: _StateDocument) -> Frequencies | None:
-    """What the stage released; states of earlier versions have no unlisted words."""
-    fitted, words = document.frequencies, document.unlisted
-    return None if fitted is None else {name: TableShares(fitted[name], words.get(name, ())) for name in fitted}
-
-
-def _best_epoch(epoch: int, loss: float, tensors: Mapping[str, torch.Tensor]) -> BestEpoch:
-    return BestEpoch(epoch=epoch, loss=loss, parameters=_in_order("best.", tensors))
-
-
-def _in_order(prefix: str, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """The tensors whose names are the prefix and a number."""
-    numbered = sorted(_with_prefix(prefix, tensors).items(), key=lambda item: int(item[0]))
-    return tuple(tensor for _, tensor in numbered)
-
-
-def _with_prefix(prefix: str, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

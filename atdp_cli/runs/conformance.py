@@ -30,9 +30,9 @@ from atdp_cli.privacy.trace import (
     read_trace,
 )
 from atdp_cli.runs.budget import Cursor
-from atdp_cli.runs.checkpoint import Progress
 from atdp_cli.runs.differences import Difference, PaidEntry, TrainedWith, declared_sensitivity, differences
 from atdp_cli.runs.laws import LawCheck, first_broken, noise_law, sample_law
+from atdp_cli.runs.progress import Progress
 from atdp_cli.runs.workspace import Workspace
 from atdp_cli.training.distributed.collectives import all_reduce_any
 from atdp_cli.training.distributed.ranks import Ranks

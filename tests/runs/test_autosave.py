@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from atdp_cli.errors import InterruptedRunError
 from atdp_cli.events import Event, StateSaved, ignore
 from atdp_cli.runs.autosave import autosave
-from atdp_cli.runs.checkpoint import Progress
+from atdp_cli.runs.progress import Progress
 from atdp_cli.runs.workspace import Workspace, checkpoint_numbers
 
 MODEL: Any = torch.nn.Linear(2, 2)

@@ -19,13 +19,8 @@ from atdp_cli.errors import InputError
 from atdp_cli.events import Event, FellBack, ignore
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.runs import checkpoint as states
-from atdp_cli.runs.checkpoint import (
-    Progress,
-    latest_state,
-    newest_cursor,
-    restore_state,
-    save_state,
-)
+from atdp_cli.runs.checkpoint import latest_state, newest_cursor, restore_state, save_state
+from atdp_cli.runs.progress import Progress
 from atdp_cli.runs.workspace import checkpoint_numbers
 from atdp_cli.text.redaction.frequencies import TableShares
 from atdp_cli.training.objective import Weighing

@@ -14,8 +14,8 @@ from atdp_cli.privacy.release import add_release_noise, grid_bits, released_shar
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.privacy.trace import Released, ReleaseTrace
 from atdp_cli.runs.books import StageBooks
-from atdp_cli.runs.checkpoint import Progress
 from atdp_cli.runs.frequencies import noisy_frequencies
+from atdp_cli.runs.progress import Progress
 from atdp_cli.runs.streams import Streams, integer_draws, public_draws
 from atdp_cli.text.redaction.decoys import Choose
 from atdp_cli.text.redaction.frequencies import Frequencies, Item, by_frequency, votes

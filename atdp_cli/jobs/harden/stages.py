@@ -23,7 +23,7 @@ from atdp_cli.jobs.harden.releases import (
 )
 from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.runs.books import StageBooks, open_books
-from atdp_cli.runs.checkpoint import Progress
+from atdp_cli.runs.progress import Progress
 from atdp_cli.runs.workspace import Workspace
 from atdp_cli.text.redaction.frequencies import unlisted_words
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
