@@ -15,7 +15,6 @@ from atdp_cli.training.tuning.search import (
     LEAST_STEPS,
     MOST_STEPS,
     SHARE,
-    TIE,
     Search,
     plan_search,
     search_rate,
@@ -80,13 +79,11 @@ def test_of_losses_that_fall_and_rise_it_finds_the_lowest(best: float, left: flo
     for search, rates in ((quick, quick.rates[::2]), (full, full.rates)):
         tuned = search_rate(search, loss)
         assert tuned is not None
-        lowest = min(loss(rate, 1) for rate in rates)
-        assert min(trial.loss for trial in tuned.trials) == lowest
-        assert lowest <= loss(tuned.learning_rate, 1) <= lowest * (1 + TIE)
+        assert loss(tuned.learning_rate, 1) == min(loss(rate, 1) for rate in rates)
 
 
 @given(efforts, st.randoms(use_true_random=False))
-def test_whatever_the_losses_it_takes_the_highest_of_the_lowest_and_keeps_to_the_plan(
+def test_whatever_the_losses_it_takes_the_lowest_and_keeps_to_the_plan(
     effort: Literal["quick", "full"], random: object
 ) -> None:
     search = search_of(effort)
@@ -94,26 +91,14 @@ def test_whatever_the_losses_it_takes_the_highest_of_the_lowest_and_keeps_to_the
 
     def score(rate: float, steps: int) -> float:
         assert steps == search.steps_per_trial
-        return losses.setdefault(rate, random.choice([1.0, 1.005, math.inf, random.random()]))  # type: ignore[attr-defined]
+        return losses.setdefault(rate, random.choice([1.0, 2.0, math.inf, random.random()]))  # type: ignore[attr-defined]
 
     tuned, again = search_rate(search, score), search_rate(search, score)
     assert tuned is not None
     assert tuned == again
     assert len({trial.learning_rate for trial in tuned.trials}) == len(tuned.trials) <= search.most_trials
     assert tuned.steps <= search.most_steps
-    lowest = min(trial.loss for trial in tuned.trials)
-    if lowest < math.inf:
-        assert tuned.learning_rate == max(t.learning_rate for t in tuned.trials if t.loss <= lowest * (1 + TIE))
-    else:
-        assert tuned.learning_rate == min(trial.learning_rate for trial in tuned.trials)
-
-
-def test_trials_favour_a_low_rate_so_of_losses_that_are_nearly_equal_the_higher_rate_wins() -> None:
-    """The trials of a seed on chats; the stage at 5e-4 had 0.95 times the perplexity of unflagged text at 2.5e-4."""
-    measured = {1e-3: 5.691, 5e-4: 4.925, 2.5e-4: 4.907, 1.25e-4: 5.259}
-    tuned = search_rate(search_of("quick"), lambda rate, steps: measured[rate])
-    assert tuned is not None
-    assert tuned.learning_rate == 5e-4
+    assert losses[tuned.learning_rate] == min(trial.loss for trial in tuned.trials)
 
 
 def test_where_trials_diverge_it_goes_down() -> None:

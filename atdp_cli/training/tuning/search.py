@@ -3,7 +3,6 @@
 Trials and their losses come from the caller; here are only public numbers. No torch.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -25,9 +24,6 @@ TRIALS = {2: 4, 1: 2}
 LEAST_STEPS, MOST_STEPS = 7, 8
 """Of a trial. Of four and five steps the best on long records is at a quarter of the η that suits the stage; of ten
 that on short ones at up to four times it."""
-
-TIE = 0.01
-"""A loss that is higher than the lowest by no more than this share of it is as good. So few steps favour a low η."""
 
 WARMUP = 0.1
 """The share of a tuned stage's steps over which η rises."""
@@ -119,8 +115,7 @@ def search_rate(search: Search, score: Score) -> Tuned | None:
     """Descend from the learning rate of the plan to the lower of its neighbours, until both have a higher loss.
 
     That finds the lowest of losses that fall and then rise with η, if trials suffice; a second round does the same
-    with nearer neighbours. Of the losses within `TIE` of the lowest the highest learning rate wins. None where there
-    are too few steps for trials.
+    with nearer neighbours. Of equal losses the lower learning rate wins. None where there are too few steps for trials.
     """
     if not search.steps_per_trial:
         return None
@@ -135,8 +130,7 @@ def search_rate(search: Search, score: Score) -> Tuned | None:
         Trial(learning_rate=search.rates[place], steps=search.steps_per_trial, loss=loss)
         for place, loss in losses.items()
     )
-    ties = [place for place, loss in losses.items() if loss <= losses[best] * (1 + TIE) < math.inf]
-    return Tuned(learning_rate=search.rates[max(ties, default=best)], trials=trials)
+    return Tuned(learning_rate=search.rates[best], trials=trials)
 
 
 def _untried(best: int, stride: int, losses: Mapping[int, float]) -> int | None:
