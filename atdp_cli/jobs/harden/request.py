@@ -144,6 +144,30 @@ def plan_request(request: HardenRequest) -> Planned:
         relation=Relation(unit=request.unit, corpus=corpus_commitment(key, split), shape="none", flags=flags),
         redacted=redacted_shape(request.style),
     )
+    _check_tune(request)
+    recipe, plan = _solved(request, corpus, prior=prior, inherited=inherited, reference=reference)
+    supported = guarantees(plan.ledger)
+    _check_budget(request, plan, supported)
+    return Planned(
+        request=request.replace(recipe=recipe),
+        split=split,
+        plan=plan,
+        inherited=inherited,
+        guarantees=supported,
+        manifest=manifest,
+        corpus_key=key,
+        sha256=sha256,
+    )
+
+
+def _solved(
+    request: HardenRequest, corpus: Corpus, *, prior: Prior, inherited: Ledger | None, reference: Reference | None
+) -> tuple[Recipe, Plan]:
+    """The recipe, with the noise that meets the target if there is one, and its plan.
+
+    Raises:
+        BudgetError: ε cannot be reached.
+    """
 
     def plan_with(recipe: Recipe) -> Plan:
         return make_plan(
@@ -160,25 +184,13 @@ def plan_request(request: HardenRequest) -> Planned:
             sharded=request.ranks.sharded,
         )
 
-    _check_tune(request)
     recipe = request.recipe
     if request.target_epsilon is not None:
         recipe = solve_noise(recipe, request.target_epsilon, plan_with)
     plan = plan_with(recipe)
     if request.insecure_seed is not None:
         plan = replace(plan, ledger=plan.ledger.model_copy(update={"insecure_seed": True}))
-    supported = guarantees(plan.ledger)
-    _check_budget(request, plan, supported)
-    return Planned(
-        request=request.replace(recipe=recipe),
-        split=split,
-        plan=plan,
-        inherited=inherited,
-        guarantees=supported,
-        manifest=manifest,
-        corpus_key=key,
-        sha256=sha256,
-    )
+    return recipe, plan
 
 
 def _reference(request: HardenRequest, split: Split, sha256: Callable[[Path], str], prior: Prior) -> Reference | None:
