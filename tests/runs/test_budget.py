@@ -176,7 +176,7 @@ def until(lines: Sequence[Line], end: Cursor) -> list[LedgerEvent]:
 
 
 @pytest.mark.parametrize(
-    "examples", [6, pytest.param(60, marks=pytest.mark.ci), pytest.param(400, marks=pytest.mark.deep)]
+    "examples", [*(pytest.param(n, marks=pytest.mark.ci) for n in (6, 60)), pytest.param(400, marks=pytest.mark.deep)]
 )
 def test_the_ledger_that_a_resumed_run_leaves_keeps_the_target_and_one_more_step_would_pass_it(examples: int) -> None:
     """Whatever else the recipe trains on before and after it; the ledger is put together by walking the journal."""

@@ -62,8 +62,7 @@ def check_removals(engine: ClippingEngine, records: list[Example], rows: list[in
 @pytest.mark.parametrize(
     ("name", "n"),
     [
-        ("bookkeeping", 1024),
-        pytest.param("opacus", 1024, marks=pytest.mark.ci),
+        *(pytest.param(name, 1024, marks=pytest.mark.ci) for name in ("bookkeeping", "opacus")),
         *(
             pytest.param(*case, marks=pytest.mark.deep)
             for case in (("loop", 1024), ("bookkeeping", 16384), ("opacus", 16384))

@@ -223,7 +223,7 @@ def test_what_would_fill_the_memory_is_refused(case: Case, place: Path, files: P
     check(case, place, files, names_and_sizes)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("case", [case for case in CASES if case.name in SOME], ids=lambda case: case.name)
 def test_a_row_of_the_table_in_a_process_of_its_own(case: Case, place: Path, files: Path) -> None:
     check(case, place, files, listing)
