@@ -54,7 +54,8 @@ def main() -> int:
     atdp([*corpus, "--tokenizer", str(CHECKPOINT), "--from", str(HERE / "canaries.json"), "--force"])
     console.rule("2. Fine-tune without protection")
     leaky = out / "unprotected"
-    runs = {"no-dp": atdp(["harden", str(CHECKPOINT), *data, "--recipe", "no-dp", "-o", str(leaky)])}
+    plain = ["harden", str(CHECKPOINT), *data, "--recipe", "no-dp", "--jobs", "2", "-o", str(leaky)]
+    runs = {"no-dp": atdp(plain)}
     console.rule("3. Harden it by the paper's mechanism, while the next step runs")
     hardened = out / "hardened"
     with start(["harden", str(leaky), *data, "--recipe", "atdp", *short, "-o", str(hardened), "--quiet"]) as paper:
