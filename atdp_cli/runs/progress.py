@@ -80,6 +80,12 @@ def deserialize_progress(serialized: bytes, tensors: Mapping[str, torch.Tensor])
 
 
 def state_document(progress: Progress, journal: int, files: Mapping[str, str]) -> StateDocument:
+    """What a checkpoint says of a run besides its tensors.
+
+    Args:
+        journal: The journal's size in bytes.
+        files: The SHA-256 of each file of tensors, by name.
+    """
     state = progress.stage_state
     return StateDocument(
         stage=progress.stage,
@@ -114,6 +120,7 @@ def progress_tensors(progress: Progress) -> dict[str, torch.Tensor]:
 
 
 def document_progress(document: StateDocument, tensors: Mapping[str, torch.Tensor]) -> Progress:
+    """The progress from its document and `progress_tensors`."""
     stage = document.underway
     return Progress(
         stage=document.stage,

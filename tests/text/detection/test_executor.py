@@ -49,7 +49,7 @@ def test_processes_that_start_afresh_give_the_same(
 
 
 def test_processes_end_with_the_reading(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where something still refers to the generator within, as a closed generator does in some Pythons."""
+    """Also where something still refers to the generator within."""
     scans = []
 
     def kept(*records: Any, **settings: Any) -> Iterator[Any]:
