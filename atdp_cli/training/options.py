@@ -129,9 +129,10 @@ class TuneOptions(Options):
         None
     )
     """Tune a last stage on decoys, in recipes without DP stages: short trials find η in at most 25 % of its steps;
-    full adds trials in finer steps where that allows it. From a public start they look for the least loss on decoyed
-    text, and the stage warms up and keeps its best epoch; else they start at twice η, and look for the lowest at which
-    the model forgets. With --learning-rate no trials. Default: quick where the recipe is chosen, else none."""
+    full adds trials in finer steps where that allows it, none has no trials. From a public start they look for the
+    least loss on decoyed text, and the stage warms up and keeps its best epoch; else they start at twice η, and look
+    for the lowest at which the model forgets. With --learning-rate no trials. Default: quick where the recipe is
+    chosen; with --recipe the stage is as the recipe says."""
 
 
 class AdapterOptions(Options):

@@ -38,6 +38,7 @@ from atdp_cli.training.recipe import (
     reads_records,
     reads_reference,
     released_objective,
+    tunable,
 )
 from atdp_cli.training.tuning.range_test import RangeTest, plan_range_test
 from atdp_cli.training.tuning.search import Effort, Search, plan_search
@@ -162,9 +163,10 @@ def make_plan(
         inherited: The ledger beside the starting checkpoint.
         reference: None where no stage reads one.
         watched: Whether private stages stop early by a criterion that reads the reference.
-        tune: How the settings of the last stage are found, which has to be `tunable`; None where they are given. Where
-            its start may have memorised raw text, η is higher, the lowest at which the model forgets, and what the
-            start predicts of unflagged text is kept.
+        tune: How the learning rate of the last stage is found, which has to be `tunable` unless it is `none`; its
+            other settings follow from its start. None where all are given. Where its start may have memorised raw
+            text, η is higher, the lowest at which the model forgets, and what the start predicts of unflagged text is
+            kept.
         fixed_rate: Its η is given all the same, and is not searched.
         sharded: Whether processes share one model, which then cannot be compared with its start.
 
@@ -177,7 +179,7 @@ def make_plan(
     records = max(corpus.records, *(ledger.records for ledger in ledgers.values()), 0)
     _check(delta, records, ledgers, corpus.unit)
     memorised = unprotected_past(prior, inherited) or any(_reads_unprotected(stage) for stage in recipe)
-    if tune not in (None, "none") and recipe:
+    if tune is not None and tunable(recipe):
         recipe = (*recipe[:-1], tuned_stage(recipe[-1], memorised=memorised, sharded=sharded, fixed_rate=fixed_rate))
     stages = tuple(
         _plan_stage(stage, position, corpus, reference=reference, watched=watched, jitter_seed=jitter_seed)

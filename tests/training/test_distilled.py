@@ -173,7 +173,8 @@ def test_it_is_chosen_where_a_tuned_stage_starts_from_what_may_have_memorised() 
     actual = last_stage("unknown", "quick")
     assert (actual.objective, actual.warmup, actual.restore_best) == (Distilled(), WARMUP, None)
     assert last_stage("public", "quick").objective == Uniform()
-    assert last_stage("unknown", "none").objective == Uniform()
+    assert last_stage("unknown", "none") == actual
+    assert last_stage("public", "none") == last_stage("public", "quick")
     assert last_stage("unknown", None).objective == Uniform()
 
 

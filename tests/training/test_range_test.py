@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.privacy.ledger import Prior
+from atdp_cli.privacy.ledger import PlainTraining, Prior
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.plan import Corpus, StagePlan, make_plan
 from atdp_cli.training.recipe import RECIPES
@@ -115,4 +115,8 @@ def test_where_the_start_may_have_memorised_the_rate_is_higher_unless_it_is_give
     assert higher.search.rates[0] == FORGETTING * usual
     assert (higher.search.most_trials > 0) is (records == 4000)
     assert planned("unknown", fixed_rate=True).stage.optimizer.learning_rate == usual
-    assert planned("unknown", tune="none").stage.optimizer.learning_rate == usual
+    without_trials = planned("unknown", tune="none")
+    assert without_trials.stage.optimizer.learning_rate == FORGETTING * usual
+    assert without_trials.search is None
+    assert {event.chosen_on for event in without_trials.events if isinstance(event, PlainTraining)} == {None}
+    assert planned("unknown", tune=None).stage.optimizer.learning_rate == usual

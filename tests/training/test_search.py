@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from atdp_cli.privacy.relation import hypothetical
+from atdp_cli.training.plan import Corpus, make_plan
 from atdp_cli.training.recipe import Recipe, parse_recipe, tunable
 from atdp_cli.training.tuning.search import (
     FACTORS,
@@ -130,3 +132,9 @@ def test_too_few_steps_have_no_trial() -> None:
 def test_only_a_last_stage_on_decoys_without_noise_is_tuned(name: str, tuned: bool) -> None:
     recipe: Recipe = parse_recipe(name)
     assert tunable(recipe) is tuned
+    corpus = Corpus(records=400, relation=hypothetical("line"))
+    as_given, without_trials = (
+        make_plan(recipe, corpus, delta=1e-6, prior="public", tune=tune).training for tune in (None, "none")
+    )
+    assert (without_trials != as_given) is tuned
+    assert all(plan.search is None for plan in without_trials)

@@ -51,7 +51,7 @@ def prepare(
         request = with_tune(request)
         if not sets_noise(options):
             request = with_budget(request)
-    tuned = request.tune not in (None, "none") and tunable(request.recipe)
+    tuned = request.tune is not None and tunable(request.recipe)
     if (chosen_by in ("default", "--auto") or tuned) and not request.fixed_rate:
         request = with_learning_rate(request)
     return Prepared(request, options, chosen_by)

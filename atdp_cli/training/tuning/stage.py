@@ -11,7 +11,7 @@ FORGETTING = 2.0
 
 
 def tuned_stage(stage: Stage, *, memorised: bool, sharded: bool, fixed_rate: bool) -> Stage:
-    """The stage with the settings that --tune does not search: a warm-up, and the best of its epochs.
+    """The stage with the settings that no trial searches: a warm-up, and the best of its epochs.
 
     Where the start may have memorised, η is higher, and the last epoch stays: what was memorised is forgotten to the
     last step. What the start has learnt of unflagged text need not be learnt again: it is kept.
