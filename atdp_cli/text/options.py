@@ -121,7 +121,8 @@ class FindingOptions(Options):
 
     speaker_labels: Annotated[str | None, Option(DETECTION, metavar="LABELS", fingerprint="recipe", public=True)] = None
     """Words, separated by commas, that before : or > at the start of a line only say who speaks, such as USR,SYS,ACT.
-    They are never flagged there. Usual ones are known. State what is public; do not read it off private records."""
+    They are never flagged there, nor further on in a line that begins with one. Usual ones are known. State what is
+    public; do not read it off private records."""
 
     allow: Annotated[tuple[Path, ...], Option(DETECTION)] = ()
     """Terms that are not sensitive, one a line; /…/ is a regular expression. Repeatable."""

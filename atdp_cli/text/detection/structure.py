@@ -26,6 +26,9 @@ _SPEAKER = re.compile(
     [*_>\])]{{0,2}} [ \t]? [:>] (?!//) (?(number)(?!\d))""",
     re.VERBOSE | re.MULTILINE,
 )
+_LATER_SPEAKER = re.compile(
+    rf"(?<=[ \t])(?P<label>(?P<words>{_WORD})(?P<number>[ _#-]{{0,2}}\d{{1,3}})?)[ \t]?:(?!//)(?(number)(?!\d))"
+)
 _BRACKETED_TIME = re.compile(rf"{_START}(?P<time>[\[(<]{_TIME}[\])>])", re.MULTILINE)
 _MONTH = r"(?i:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])"
 _MARKER = re.compile(
@@ -57,12 +60,13 @@ def structure(text: str, speaker_labels: Sequence[str] = ()) -> list[Range]:
 
     Args:
         text: A record's text.
-        speaker_labels: Words that are labels before `:` or `>` at the start of a line, whatever else they mean.
+        speaker_labels: Words that are labels before `:` or `>` at the start of a line, whatever else they mean, and
+            before `:` in a line that begins with a label.
 
     Returns:
         Places, sorted and disjoint. Speakers' names are not among them.
     """
-    places = {*_headings(text), *_fields(text), *_speakers(text), *_stated(text, tuple(speaker_labels))}
+    places = {*_headings(text), *_fields(text), *_speakers(text, tuple(speaker_labels))}
     for pattern, group in ((_BRACKETED_TIME, "time"), (_MARKER, "marker")):
         places.update(match.span(group) for match in pattern.finditer(text))
     return joined(places)
@@ -130,11 +134,24 @@ def _is_keyword(text: str, match: re.Match[str], start: int, end: int) -> bool:
     return not any(other.isupper() and other not in keywords for other in _LETTERS.findall(text, start, end))
 
 
-def _speakers(text: str) -> Iterator[Range]:
+def _speakers(text: str, stated: tuple[str, ...]) -> Iterator[Range]:
+    """Labels at the start of a line and the times before them; and those further on in a line that begins with one."""
+    first = list(_stated(text, stated))
     for match in _SPEAKER.finditer(text):
         if match["time"]:
             yield match.span("time")
         if _is_role(match["words"]) or (match["number"] is None and _is_label(match["words"])):
+            first.append(match.span("label"))
+    for start, end in first:
+        yield start, end
+        yield from _later_speakers(text, (start, end), stated)
+
+
+def _later_speakers(text: str, first: Range, stated: tuple[str, ...]) -> Iterator[Range]:
+    """Whole conversations stand in one line: roles, the line's first label again, and stated labels."""
+    known, line_end = {text[slice(*first)], *stated}, text.find("\n", first[1])
+    for match in _LATER_SPEAKER.finditer(text, first[1], len(text) if line_end < 0 else line_end):
+        if match["label"] in known or _is_role(match["words"]):
             yield match.span("label")
 
 

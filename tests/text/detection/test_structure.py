@@ -1,5 +1,6 @@
 """Structure is never flagged, at any tier; what stands beside it stays."""
 
+import re
 import time
 from itertools import islice
 from pathlib import Path
@@ -34,6 +35,10 @@ FOUND = [
     ("ORDER HISTORY\nshoes", ["ORDER HISTORY"]),
     ("PAYMENT DETAILS: cash", ["PAYMENT DETAILS"]),
     ("1) one\n- two\n* three\n2. four", ["1)", "-", "*", "2."]),
+    ("SYS:Your name? USR:Ann Lee ACT:Account of Ann Lee", ["SYS", "USR", "ACT"]),
+    ("Agent: Which one? Customer: the red one", ["Agent", "Customer"]),
+    ("User 1: hi User 2: hello at 10:30", ["User 1", "User 2"]),
+    ("QZX: hi XQZ: no QZX: yes", ["QZX", "QZX"]),
 ]
 
 NOT_FOUND = [
@@ -41,6 +46,7 @@ NOT_FOUND = [
     *("I met her in Paris: lovely", "JOHN SMITH\nhi", "GARCIA\nhi", "WIFE LEFT ME"),
     *("10:30 we met", "12. March is fine", "A. Smith said", "(555) 123-4567", "ROOM 12: quiet", "AT 10:30"),
     *("http://example.com", "Rose - 5", "Maria > Tom"),
+    *("I asked the Agent: no", "Maria: no, said the driver: no"),
 ]
 
 
@@ -115,6 +121,12 @@ def test_a_stated_label_is_never_flagged_and_is_one_only_before_its_mark() -> No
     assert refined(text, spans, ("MARIA", "tom")) == [spans[1], spans[2]]
 
 
+def test_a_stated_label_is_one_further_on_in_a_line_that_begins_with_a_label() -> None:
+    text = "MARIA: hi tom: no\nhi tom: no\nUSR: hi tom: MARIA"
+    stated = structure(text, ("MARIA", "tom"))
+    assert [(start, text[start:end]) for start, end in stated] == [(0, "MARIA"), (10, "tom"), (29, "USR"), (37, "tom")]
+
+
 def test_labels_are_read_in_any_order_and_each_once() -> None:
     assert parse_speaker_labels("USR, SYS,ACT,SYS") == ("ACT", "SYS", "USR")
     assert parse_speaker_labels("") == ()
@@ -164,5 +176,21 @@ def test_hardly_any_flag_of_real_chats_is_structure(shared_data: Path, pipeline:
     ]
     labels = [text for text in flagged if text.split(":")[0].strip() in ("USR", "SYS", "ACT")]
     assert len(flagged) >= 60
+    assert len(labels) < 0.01 * len(flagged)
+    assert "David Williams" in flagged
+
+
+@pytest.mark.ci
+def test_hardly_any_flag_of_whole_chats_in_a_line_is_structure(shared_data: Path, pipeline: Any) -> None:
+    """Before labels were seen further on in a line, 74 % of the spans had one."""
+    chats = (shared_data / "abcd" / "valid.txt").read_text(encoding="utf-8").split("<|endoftext|>")[:60]
+    lines = [Record(str(number), " ".join(chat.splitlines())) for number, chat in enumerate(chats)]
+    flagged = [
+        actual.record.text[span.start : span.end]
+        for actual in detect_records(lines, pipeline=pipeline)
+        for span in merge(at_tier(actual.spans, Tier.LOW_ENTITY))
+    ]
+    labels = [text for text in flagged if re.search(r"\b(?:USR|SYS|ACT)\b", text)]
+    assert len(flagged) >= 200
     assert len(labels) < 0.01 * len(flagged)
     assert "David Williams" in flagged
