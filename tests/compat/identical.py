@@ -2,14 +2,14 @@
 
     python -m tests.compat.identical OLD [NEW]
 
-OLD and NEW are commits; without NEW it is the working tree as it is. Each of six runs of `atdp harden --insecure-seed`
-is made by both, in a process of its own, on one thread of the CPU, with the same model, corpus and canaries. These are
-made once: the models by transformers, the canaries by OLD's plant-canary. A table tells what is the same, and the exit
-code is 1 where anything differs, 0 where nothing does.
+OLD and NEW are commits; without NEW it is the working tree as it is. Seven runs of `atdp harden --insecure-seed` are
+made by both, each in a process of its own, on one thread of the CPU, with the same model, corpus and canaries. These
+are made once: the models by transformers, the canaries by OLD's plant-canary, and by its detect the spans of the run
+that is given some. A table tells what is the same, and the exit code is 1 where anything differs, 0 where nothing does.
 
 Compared are:
 
-- weights: the SHA-256 of all safetensors files of OUT;
+- weights: the SHA-256 of all safetensors files of OUT. Where they differ it also says how far at most;
 - ledger: privacy_ledger.json without `created` (the time), `software` (versions), `run`, there and in each event (a
   name drawn at random for each run), and `digest` (of all of these). Its seal of the weights is compared;
 - audit: all that `audit-canary --json` says, and the held-out perplexities of OUT.private before, after and after each
@@ -25,6 +25,7 @@ are run here and now, and nothing is compared with a recorded hash. OLD compared
 
 import hashlib
 import json
+import math
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -32,6 +33,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from safetensors.torch import load_file
 
 from tests.compat.checkouts import atdp, check_imported, checkout, name_of
 from tests.compat.figures import differences
@@ -62,6 +65,7 @@ class Run:
 
 RUNS = (
     Run(name="atdp", options="--recipe atdp --prior public"),
+    Run(name="given-spans", options="--recipe atdp --prior public --spans ../inputs/spans.jsonl"),
     Run(name="fitted-decoys", options="--recipe fitted-decoys --tier high-entity"),
     Run(name="redacted+dp-sgd", options="--recipe redacted+dp-sgd --tier high-entity"),
     Run(name="lora", options="--recipe atdp --lora-rank 2 --learning-rate 1e-2"),
@@ -84,6 +88,7 @@ def write_inputs(folder: Path, root: Path) -> None:
     write_t5(folder / "t5", lines)
     plant = "plant-canary corpus.txt -o planted.txt --manifest canaries.json --tokenizer gpt2 --count 5 --repeats 6"
     atdp(root, [*plant.split(), "--template", "My code is {digits:3}"], folder)
+    atdp(root, ["detect", "planted.txt", "--tier", "high-contextual", "-o", "spans.jsonl"], folder)
 
 
 def results(run: Run, root: Path, place: Path) -> dict[str, Any]:
@@ -133,8 +138,23 @@ def compare(old: Path, new: Path, folder: Path) -> bool:
             actual = {part: _both_ways(before[part], after[part]) for part in PARTS}
             print(_row(run.name, *("DIFFERENT" if actual[part] else "same" for part in PARTS)), flush=True)
             reported += [f"{run.name}, {part}{difference}" for part in PARTS for difference in actual[part][:3]]
+            if actual["weights"]:
+                furthest = largest_difference(*(place / run.name for _, place in sides))
+                reported.append(f"{run.name}, weights: parameters differ by at most {furthest:.1e}")
     print("".join(f"\n{line}" for line in reported))
     return not reported
+
+
+def largest_difference(before: Path, after: Path) -> float:
+    """Of any parameter of two folders' safetensors files; infinite where they have other names or shapes."""
+    sides = [
+        {name: tensor for file in sorted(folder.glob("*.safetensors")) for name, tensor in load_file(file).items()}
+        for folder in (before, after)
+    ]
+    shapes = [{name: tensor.shape for name, tensor in tensors.items()} for tensors in sides]
+    if shapes[0] != shapes[1]:
+        return math.inf
+    return max(float((tensor.double() - sides[1][name].double()).abs().max()) for name, tensor in sides[0].items())
 
 
 def _both_ways(before: Any, after: Any) -> list[str]:
