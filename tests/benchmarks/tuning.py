@@ -5,8 +5,8 @@
 For each pair of a checkpoint and a corpus: one run of the default recipe with --tune, and one for each learning rate of
 a grid with all else alike: the warm-up, and the best epoch. Held-out perplexity is that of text with decoys, of
 unflagged tokens of the text as it is, and of all its tokens. `over_best` is that of the first run over the lowest of
-the grid; `by_width` that of the learning rate which the model's width alone gives, and `untuned` that of a run with
---tune none. Held out is every twentieth record.
+the grid; `by_width` that of the learning rate which the model's width alone gives, which is what --tune none takes.
+Held out is every twentieth record.
 """
 
 import argparse
@@ -93,7 +93,6 @@ def measure(model: str, corpus: str, arguments: argparse.Namespace) -> dict[str,
             rate = float(f"{by_width * factor:.3g}")
             fixed = [*common, "--tune", arguments.tune, "--learning-rate", str(rate)]
             grid[rate] = after(hardened(folder / f"grid-{rate:g}", fixed))
-        untuned = after(hardened(folder / "untuned", [*common, "--tune", "none"]))
     best = {kind: min(figures[kind] for figures in grid.values()) for kind in KINDS}
 
     def over_best(figures: dict[str, float]) -> dict[str, float]:
@@ -107,7 +106,6 @@ def measure(model: str, corpus: str, arguments: argparse.Namespace) -> dict[str,
         "grid": {f"{rate:g}": figures for rate, figures in grid.items()},
         "over_best": over_best(after(tuned)),
         "by_width": over_best(grid[by_width]),
-        "untuned": over_best(untuned),
         "seconds": {"tuned": round(tuned["seconds"], 1)},
     }
 
