@@ -49,10 +49,6 @@ def experiment(checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> Experim
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs in a thread, where a process would have to import everything first."""
-    use_threads(monkeypatch)
-
-
-def use_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "_pool", ThreadPoolExecutor)
 
 
@@ -65,13 +61,13 @@ def table(experiment: Experiment, systems: list[System]) -> tuple[Row, ...]:
 
 
 @pytest.mark.parametrize("seeds", [pytest.param(1, marks=pytest.mark.ci), pytest.param(2, marks=pytest.mark.deep)])
-def test_a_table_is_run_once_and_grows(experiment: Experiment, seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_run_once_and_grows(experiment: Experiment, seeds: int, request: pytest.FixtureRequest) -> None:
     """Its first rows in processes, as anyone runs them, and the others in threads."""
     experiment = replace(experiment, seeds=seeds)
     few = [system_of(recipe, SETTINGS) for recipe in ("base", NO_DP)]
     more = [*few, *(system_of(recipe, SETTINGS) for recipe in ("no-dp+noise", "redacted+atdp", "redacted"))]
     first = table(experiment, few)
-    use_threads(monkeypatch)
+    request.getfixturevalue("in_this_process")
     made = {path: path.stat().st_mtime_ns for path in experiment.out.rglob("*") if path.name == LEDGER_FILE}
     rows = table(experiment, more)
     assert rows[:2] == first

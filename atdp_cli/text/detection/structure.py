@@ -17,17 +17,18 @@ LONGEST_LABEL = 40
 _PLAIN = ("fields", "links", "roles")
 
 _WORD = r"[^\W\d_]{1,20}(?:['’-][^\W\d_]{1,20})?"
+_NUMBER = r"[ _#-]{0,2}\d{1,3}"
 _TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,3})?)?(?:\ ?[AaPp]\.?[Mm]\.?(?!\w))?"
 _START = r"^[ \t]{0,16}(?:>[ \t])?"
 
 _SPEAKER = re.compile(
     rf"""{_START} [*_]{{0,2}} (?:(?P<time>[\[(<]?{_TIME}[\])>]?)[ \t]{{0,2}}(?:[|,–—-][ \t]{{0,2}})?)?
-    [*_<\[(]{{0,2}} (?P<label>(?P<words>{_WORD}(?:[ _-]{_WORD}){{0,2}})(?P<number>[ _#-]{{0,2}}\d{{1,3}})?)
+    [*_<\[(]{{0,2}} (?P<label>(?P<words>{_WORD}(?:[ _-]{_WORD}){{0,2}})(?P<number>{_NUMBER})?)
     [*_>\])]{{0,2}} [ \t]? [:>] (?!//) (?(number)(?!\d))""",
     re.VERBOSE | re.MULTILINE,
 )
 _LATER_SPEAKER = re.compile(
-    rf"(?<=[ \t])(?P<label>(?P<words>{_WORD})(?P<number>[ _#-]{{0,2}}\d{{1,3}})?)[ \t]?:(?!//)(?(number)(?!\d))"
+    rf"(?<=[ \t])(?P<label>(?P<words>{_WORD})(?P<number>{_NUMBER})?)[ \t]?:(?!//)(?(number)(?!\d))"
 )
 _BRACKETED_TIME = re.compile(rf"{_START}(?P<time>[\[(<]{_TIME}[\])>])", re.MULTILINE)
 _MONTH = r"(?i:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])"
@@ -136,12 +137,12 @@ def _is_keyword(text: str, match: re.Match[str], start: int, end: int) -> bool:
 
 def _speakers(text: str, stated: tuple[str, ...]) -> Iterator[Range]:
     """Labels at the start of a line and the times before them; and those further on in a line that begins with one."""
-    first = list(_stated(text, stated))
+    first = set(_stated(text, stated))
     for match in _SPEAKER.finditer(text):
         if match["time"]:
             yield match.span("time")
         if _is_role(match["words"]) or (match["number"] is None and _is_label(match["words"])):
-            first.append(match.span("label"))
+            first.add(match.span("label"))
     for start, end in first:
         yield start, end
         yield from _later_speakers(text, (start, end), stated)

@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -158,22 +159,25 @@ def test_it_is_linear(unit: str) -> None:
     assert seconds(100_000) < 30 * seconds(10_000) + 0.02
 
 
+def flagged_texts(records: Iterable[Record], pipeline: Any) -> list[str]:
+    """What is flagged in all records, in their order."""
+    return [
+        actual.record.text[span.start : span.end]
+        for actual in detect_records(records, pipeline=pipeline)
+        for span in merge(at_tier(actual.spans, Tier.LOW_ENTITY))
+    ]
+
+
 def test_real_names_after_labels_stay(pipeline: Any) -> None:
     texts = ["USR:David Williams", "AGENT: Hello, David Williams is calling.", "Name: David Williams"]
-    for actual in detect_records([Record(text, text) for text in texts], pipeline=pipeline):
-        flagged = merge(at_tier(actual.spans, Tier.LOW_ENTITY))
-        assert "David Williams" in [actual.record.text[span.start : span.end] for span in flagged]
+    for text in texts:
+        assert "David Williams" in flagged_texts([Record(text, text)], pipeline)
 
 
 @pytest.mark.ci
 def test_hardly_any_flag_of_real_chats_is_structure(shared_data: Path, pipeline: Any) -> None:
     """Before there were rules, 467 of 717 spans were the labels."""
-    lines = islice(read_records(shared_data / "abcd" / "valid.txt"), 500)
-    flagged = [
-        actual.record.text[span.start : span.end]
-        for actual in detect_records(lines, pipeline=pipeline)
-        for span in merge(at_tier(actual.spans, Tier.LOW_ENTITY))
-    ]
+    flagged = flagged_texts(islice(read_records(shared_data / "abcd" / "valid.txt"), 500), pipeline)
     labels = [text for text in flagged if text.split(":")[0].strip() in ("USR", "SYS", "ACT")]
     assert len(flagged) >= 60
     assert len(labels) < 0.01 * len(flagged)
@@ -184,12 +188,8 @@ def test_hardly_any_flag_of_real_chats_is_structure(shared_data: Path, pipeline:
 def test_hardly_any_flag_of_whole_chats_in_a_line_is_structure(shared_data: Path, pipeline: Any) -> None:
     """Before labels were seen further on in a line, 74 % of the spans had one."""
     chats = (shared_data / "abcd" / "valid.txt").read_text(encoding="utf-8").split("<|endoftext|>")[:60]
-    lines = [Record(str(number), " ".join(chat.splitlines())) for number, chat in enumerate(chats)]
-    flagged = [
-        actual.record.text[span.start : span.end]
-        for actual in detect_records(lines, pipeline=pipeline)
-        for span in merge(at_tier(actual.spans, Tier.LOW_ENTITY))
-    ]
+    lines = (Record(str(number), " ".join(chat.splitlines())) for number, chat in enumerate(chats))
+    flagged = flagged_texts(lines, pipeline)
     labels = [text for text in flagged if re.search(r"\b(?:USR|SYS|ACT)\b", text)]
     assert len(flagged) >= 200
     assert len(labels) < 0.01 * len(flagged)
