@@ -126,33 +126,34 @@ def shrink_counts(noisy: Floats, sigma: float) -> Floats:
     """The posterior means of counts c ≥ 0, given c + N(0, σ²). Most items do not occur: theirs shrink towards 0.
 
     A share of the items occurs, with counts from an exponential distribution; the share and its mean are those of a
-    grid under which `noisy` is likeliest. This is post-processing: it costs no privacy.
+    grid under which the items are likeliest. This is post-processing: it costs no privacy.
     Source: Johnstone and Silverman 2004, "Needles and straw in haystacks", with an exponential slab on c ≥ 0.
 
     Args:
-        noisy: Shape [items], at least one.
+        noisy: Shape [..., items], at least one item; the share and the mean are those of a row.
         sigma: σ > 0.
 
     Returns:
-        Shape [items], none negative.
+        Shape [..., items], none negative.
     """
-    largest = max(float(noisy.max()), sigma)
+    largest = np.maximum(noisy.max(axis=-1, keepdims=True), sigma)
     spike = -0.5 * (noisy / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi))
-    absent = np.array([[math.log1p(-share)] for share in _SHARES]) + spike
-    best, means = -math.inf, np.zeros_like(noisy)
+    best, means = np.full_like(largest, -math.inf), np.zeros_like(noisy)
     for mean in np.geomspace(0.25 * sigma, largest, _MEANS):
-        slab, centre = _slab(noisy, sigma, float(mean))
-        occurs = np.array([[math.log(share)] for share in _SHARES]) + slab
-        either = np.logaddexp(occurs, absent)
-        evidence = either.sum(axis=1)
-        likeliest = int(evidence.argmax())
-        if evidence[likeliest] > best:
-            best, means = evidence[likeliest], np.exp(occurs[likeliest] - either[likeliest]) * centre
+        slab, centre = _slab(noisy, sigma, mean)
+        larger = np.maximum(slab, spike)
+        present, absent = np.exp(slab - larger), np.exp(spike - larger)
+        for share in _SHARES:
+            either = share * present + (1 - share) * absent
+            evidence = (larger + np.log(either)).sum(axis=-1, keepdims=True)
+            if (likelier := evidence > best).any():
+                means = np.where(likelier, share * present / either * centre, means)
+                best = np.maximum(best, evidence)
     return np.maximum(means, 0.0)
 
 
-def _slab(noisy: Floats, sigma: float, mean: float) -> tuple[Floats, Floats]:
-    """The log density of c + N(0, σ²) with c exponential of this mean, and the mean of c given the sum.
+def _slab(noisy: Floats, sigma: float, mean: Floats) -> tuple[Floats, Floats]:
+    """The log density of c + N(0, σ²) with c exponential of a row's mean, and the mean of c given the sum.
 
     Given the sum y, c is a normal around y − σ²/mean, truncated at 0.
     """
@@ -160,7 +161,7 @@ def _slab(noisy: Floats, sigma: float, mean: float) -> tuple[Floats, Floats]:
 
     shifted = (noisy - sigma**2 / mean) / sigma
     tail = log_ndtr(shifted)
-    density = sigma**2 / (2 * mean**2) - noisy / mean - math.log(mean) + tail
+    density = sigma**2 / (2 * mean**2) - noisy / mean - np.log(mean) + tail
     mills = np.exp(-0.5 * shifted**2 - 0.5 * math.log(2 * math.pi) - tail)
     return density, sigma * (shifted + mills)
 

@@ -1,14 +1,15 @@
 """The release that decoys are fitted by: votes of records, one noise for all items, and the frequencies it leaves."""
 
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
+
+import numpy as np
 
 from atdp_cli.privacy.release import add_release_noise, clipped_votes, grid_bits, shrink_counts
 from atdp_cli.privacy.rng import Floats, KeyStream
 from atdp_cli.privacy.sparse_release import released_items
 from atdp_cli.privacy.trace import Released
 from atdp_cli.runs.streams import integer_draws
-from atdp_cli.text.redaction.frequencies import Frequencies, Item, Table, frequencies, is_listed, items, tables
+from atdp_cli.text.redaction.frequencies import Frequencies, Item, frequencies, is_listed, items, tables
 from atdp_cli.text.redaction.unlisted import Unlisted, draw_unlisted, unlisted_share
 
 
@@ -36,11 +37,19 @@ def noisy_frequencies(
     words = released_items(
         of_words, sigma, unlisted_share, lambda: None if is_listed(word := draw_unlisted(draw)) else word, noise
     )
-    return frequencies({name: _estimated(noisy, table, sigma) for name, table in tables().items()}, words), used
+    counts = _estimated(noisy[: items()], sigma)
+    by_table = {name: counts[table.start : table.start + table.size].tolist() for name, table in tables().items()}
+    return frequencies(by_table, words), used
 
 
-def _estimated(noisy: Floats, table: Table, sigma: float) -> list[float]:
-    """Common words and the rest each have a prior of their own: far fewer of the rest occur."""
-    ends = (table.start, table.start + table.common, table.start + table.size)
-    groups = [noisy[start:end] for start, end in pairwise(ends) if end > start]
-    return [float(count) for group in groups for count in shrink_counts(group, sigma)]
+def _estimated(noisy: Floats, sigma: float) -> Floats:
+    """The counts of all items. Of a table common words and the rest each have a prior: far fewer of the rest occur."""
+    by_size: dict[int, list[range]] = {}
+    for start, size, common in tables().values():
+        for group in (range(start, start + common), range(start + common, start + size)):
+            by_size.setdefault(len(group), []).append(group)
+    counts = np.empty_like(noisy)
+    for groups in (groups for size, groups in by_size.items() if size):
+        places = np.array(groups)
+        counts[places] = shrink_counts(noisy[places], sigma)
+    return counts

@@ -100,6 +100,14 @@ def test_posterior_means_are_those_of_some_prior(seed: int, sigma: float) -> Non
     assert (actual <= np.maximum(noisy, 0) + 2 * sigma).all()
 
 
+@given(st.integers(0, 2**32), st.integers(1, 30), st.floats(0.5, 5))
+def test_each_row_has_a_prior_of_its_own(seed: int, items: int, sigma: float) -> None:
+    draw = np.random.default_rng(seed)
+    means = np.array([[0.1], [1.0], [10.0], [1000.0]])
+    rows = draw.normal(0, sigma, (4, items)) + means * draw.exponential(size=(4, items))
+    np.testing.assert_allclose(shrink_counts(rows, sigma), [shrink_counts(row, sigma) for row in rows], rtol=1e-9)
+
+
 def test_a_posterior_mean_is_the_integral_that_it_should_be() -> None:
     """Two items determine nothing but the prior, so the grid's own choice is found again by numerical integration."""
     noisy, sigma = np.array([9.0, 0.3]), 2.0
