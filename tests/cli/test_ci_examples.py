@@ -135,25 +135,26 @@ def _many_checkpoints() -> list[str]:
 
 
 @pytest.mark.ci
+@pytest.mark.parametrize(
+    "script", [0, pytest.param(1, marks=pytest.mark.deep)], ids=["one after the other", "four at a time"]
+)
 def test_the_readmes_loops_over_many_checkpoints(
-    checkpoint_folder: Path, leaky: Leaky, corpus: Path, tmp_path: Path
+    checkpoint_folder: Path, leaky: Leaky, corpus: Path, tmp_path: Path, script: int
 ) -> None:
-    one_by_one, at_once = _many_checkpoints()
-    for script in (one_by_one, at_once):
-        folder = tmp_path / str(len(script))
-        (folder / "models").mkdir(parents=True)
-        for name, model in (("models/a", checkpoint_folder), ("models/b", leaky.model), ("base", checkpoint_folder)):
-            (folder / name).symlink_to(model)
-        (folder / "canaries.json").symlink_to(leaky.manifest)
-        lines = corpus.read_text(encoding="utf-8").splitlines(keepends=True)
-        (folder / "corpus.txt").write_text("".join(lines[:40]), encoding="utf-8")
-        ended = _run(["bash", "-c", script], folder)
-        for name in ("a", "b"):
-            assert (folder / "hardened" / name / "privacy_report.json").exists(), ended.stderr
-        assert "ended with" not in ended.stdout
-        audited = "audit-canary" in script
-        assert bool(re.search("PASS|FAIL|INCONCLUSIVE", ended.stdout)) is audited
-        assert ended.returncode in ((0, 1, 4) if audited else (0,)), ended.stderr
+    loop = _many_checkpoints()[script]
+    (tmp_path / "models").mkdir()
+    for name, model in (("models/a", checkpoint_folder), ("models/b", leaky.model), ("base", checkpoint_folder)):
+        (tmp_path / name).symlink_to(model)
+    (tmp_path / "canaries.json").symlink_to(leaky.manifest)
+    lines = corpus.read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "corpus.txt").write_text("".join(lines[:40]), encoding="utf-8")
+    ended = _run(["bash", "-c", loop], tmp_path)
+    for name in ("a", "b"):
+        assert (tmp_path / "hardened" / name / "privacy_report.json").exists(), ended.stderr
+    assert "ended with" not in ended.stdout
+    audited = "audit-canary" in loop
+    assert bool(re.search("PASS|FAIL|INCONCLUSIVE", ended.stdout)) is audited
+    assert ended.returncode in ((0, 1, 4) if audited else (0,)), ended.stderr
 
 
 def _loops() -> list[str]:

@@ -158,7 +158,7 @@ def test_options_out_of_range(atdp: Atdp, checkpoint_folder: Path, corpus: Path,
     assert atdp("harden", checkpoint_folder, "--data", corpus, *options, "--dry-run").code == 2
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_every_engine_gives_the_same_model(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
     weights = []
     for engine, tokens in (("loop", "auto"), ("bookkeeping", "auto"), ("bookkeeping", "40"), ("opacus", "100")):

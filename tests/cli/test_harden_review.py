@@ -66,7 +66,7 @@ def test_a_queue_an_epoch_and_lists_that_act_from_the_next_one(
     assert report["detector"]["lists"] is True
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 def test_without_it_the_report_does_not_speak_of_review(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:

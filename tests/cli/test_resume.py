@@ -57,7 +57,9 @@ def test_two_signals_end_it_at_once_and_it_can_be_resumed(line: list[object], tm
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("more", [[], ["--force"], ["--resume"]])
+@pytest.mark.parametrize(
+    "more", [[], *(pytest.param([option], marks=pytest.mark.deep) for option in ("--force", "--resume"))]
+)
 def test_a_second_run_on_one_output_is_refused(atdp: Atdp, line: list[object], tmp_path: Path, more: list[str]) -> None:
     process = started(line, tmp_path)
     wait_for(lambda: lines_of(tmp_path / f"{OUT}.partial") >= 1)
@@ -73,7 +75,7 @@ def test_a_second_run_on_one_output_is_refused(atdp: Atdp, line: list[object], t
 
 @pytest.mark.ci
 @pytest.mark.parametrize(
-    "room", [100, *(pytest.param(room, marks=pytest.mark.deep) for room in (2_000, 120_000, 400_000)), 60_000]
+    "room", [*(pytest.param(room, marks=pytest.mark.deep) for room in (100, 2_000, 120_000, 400_000)), 60_000]
 )
 def test_a_disk_that_is_full_at_any_file_leaves_what_can_be_resumed(
     checkpoint_folder: Path, corpus: Path, span_file: Path, tmp_path: Path, room: int

@@ -166,7 +166,7 @@ def test_a_run_that_is_over_is_known_to_be(atdp: Atdp, place: Path, expected: An
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("name", [STOPPED, KILLED])
+@pytest.mark.parametrize("name", [pytest.param(STOPPED, marks=pytest.mark.deep), KILLED])
 def test_an_interrupted_run_is_resumed(atdp: Atdp, place: Path, expected: Any, name: str) -> None:
     then = expected["resumed"][name]
     partial, out = place / f"{name}.partial", place / name

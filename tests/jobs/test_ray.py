@@ -22,7 +22,7 @@ from tests.rayworkers import kill_a_busy_worker
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
 
 
-@pytest.mark.ci
+@pytest.mark.deep
 @needs_ray
 def test_a_killed_worker_costs_nothing_but_time(lines: list[str], tmp_path: Path) -> None:
     path = tmp_path / "corpus.txt"
