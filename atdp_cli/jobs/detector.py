@@ -1,6 +1,7 @@
 """The detector as a run asks for it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -240,7 +241,7 @@ def flagged_share(
 ) -> tuple[FlaggedShare, Mapping[str, Finding]]:
     """The share in `SCANNED` of the records, and what was found in them, by their text, for `run_detector`.
 
-    Nothing is written, and no language model asked.
+    What a store has is not read again; nothing is written, and no language model asked.
 
     Args:
         detector: How to look.
@@ -251,12 +252,23 @@ def flagged_share(
     chosen = [records[number * len(records) // count] for number in range(count)]
     begun = [replace(record, text=record.text[:MOST_CHARACTERS]) for record in chosen]
     alone = replace(detector, crosscheck=None, engine=THIS_PROCESS, store=None)
-    findings = {finding.record.text: finding for finding in scan(begun, pipeline=pipeline)}
+    with _lookup_in(detector.store, pipeline) as lookup:
+        findings = {finding.record.text: finding for finding in scan(begun, pipeline=pipeline, lookup=lookup)}
     characters, flagged = 0, 0
     for detection in run_detector(begun, alone, pipeline, _only_warnings(notify), findings=findings):
         characters += len(detection.record.text)
         flagged += sum(span.end - span.start for span in merge(at_tier(detection.spans, alone.tier)))
     return FlaggedShare(records=len(chosen), share=flagged / max(1, characters)), findings
+
+
+@contextmanager
+def _lookup_in(folder: Path | None, pipeline: Any) -> Iterator[LookupFinding]:
+    """Looks up what a store has; of None nothing."""
+    if folder is None:
+        yield lambda _: None
+        return
+    with opened_store(folder, pipeline, read_only=True) as store:
+        yield store.get
 
 
 def _only_warnings(notify: Notify) -> Notify:

@@ -106,6 +106,9 @@ def test_the_pipeline_reads_a_record_once(
         texts_read.clear()
         assert atdp("harden", checkpoint_folder, *options, *store, "-o", tmp_path / name).code == 0
         assert {text: texts_read[text] for text in records} == dict.fromkeys(records, 1), name
+    texts_read.clear()
+    assert atdp("harden", checkpoint_folder, *options, *store, "-o", tmp_path / "again").code == 0
+    assert not set(records) & set(texts_read), "the store has them"
 
 
 @pytest.mark.ci

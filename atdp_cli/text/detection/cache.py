@@ -42,9 +42,10 @@ class SpanStore:
         folder: A folder that only its owner may read; made where it is missing.
         pipeline: From `load_pipeline`. A finding of another pipeline, or of other rules, is not found.
         notify: Called where a store is started afresh or given up.
+        read_only: Nothing is written, not even where there is no store, or one of another version.
     """
 
-    def __init__(self, folder: Path, pipeline: Any, notify: Notify = ignore) -> None:
+    def __init__(self, folder: Path, pipeline: Any, notify: Notify = ignore, *, read_only: bool = False) -> None:
         def fall_back(reason: str) -> None:
             notify(FellBack(what="span store", reason=f"{folder} {reason}"))
 
@@ -65,6 +66,7 @@ class SpanStore:
             lambda key, text: hmac.digest(key, identity + text, "sha256")[:16],
             on_trouble=give_up,
             on_restart=lambda reason: fall_back(f"{reason}, so it is started afresh"),
+            read_only=read_only,
         )
 
     def get(self, record: Record) -> Finding | None:
@@ -87,9 +89,11 @@ class SpanStore:
 
 
 @contextlib.contextmanager
-def opened_store(folder: Path, pipeline: Any, notify: Notify = ignore) -> Iterator[SpanStore]:
+def opened_store(
+    folder: Path, pipeline: Any, notify: Notify = ignore, *, read_only: bool = False
+) -> Iterator[SpanStore]:
     """The `SpanStore` in a folder; several processes may use one at the same time."""
-    with contextlib.closing(SpanStore(folder, pipeline, notify)) as store:
+    with contextlib.closing(SpanStore(folder, pipeline, notify, read_only=read_only)) as store:
         yield store
 
 
