@@ -49,7 +49,8 @@ def _estimated(noisy: Floats, sigma: float) -> Floats:
         for group in (range(start, start + common), range(start + common, start + size)):
             by_size.setdefault(len(group), []).append(group)
     counts = np.empty_like(noisy)
-    for groups in (groups for size, groups in by_size.items() if size):
-        places = np.array(groups)
-        counts[places] = shrink_counts(noisy[places], sigma)
+    for size, groups in by_size.items():
+        if size:
+            places = np.array(groups)
+            counts[places] = shrink_counts(noisy[places], sigma)
     return counts

@@ -280,7 +280,7 @@ def test_without_enough_memory_there_is_the_right_verdict_or_none(leaky: Leaky) 
     [
         ([signal.SIGINT], 130),
         pytest.param([signal.SIGINT] * 3, 130, marks=pytest.mark.deep),
-        pytest.param([signal.SIGTERM], -signal.SIGTERM, marks=pytest.mark.deep),
+        ([signal.SIGTERM], -signal.SIGTERM),
     ],
     ids=["interrupted", "interrupted three times", "terminated"],
 )
@@ -334,7 +334,7 @@ def full_disk() -> int:
 @pytest.mark.parametrize(
     ("sink", "more"),
     [
-        pytest.param(closed_pipe, ["--json"], marks=pytest.mark.deep),
+        pytest.param(closed_pipe, ["--json"], marks=pytest.mark.ci),
         pytest.param(full_disk, [], marks=pytest.mark.ci),
         pytest.param(closed_pipe, [], marks=pytest.mark.deep),
         pytest.param(full_disk, ["--json"], marks=pytest.mark.deep),

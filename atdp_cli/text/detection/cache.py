@@ -54,6 +54,8 @@ class SpanStore:
 
         self._cache: SqliteCache | None = None
         try:
+            if read_only and not (folder / SPANS.database).exists():
+                return  # before the pipeline's files are hashed for nothing
             identity = detector_identity(pipeline)
         except OSError as error:
             give_up(folder, error.strerror or type(error).__name__)
