@@ -132,7 +132,7 @@ class TuneOptions(Options):
     full adds trials in finer steps where that allows it, none has no trials. From a public start they look for the
     least loss on decoyed text, and the stage warms up and keeps its best epoch; else they start at twice η, and look
     for the lowest at which the model forgets. With --learning-rate no trials. Default: quick where the recipe is
-    chosen; with --recipe the stage is as the recipe says."""
+    chosen, none with --review-each-epoch; with --recipe the stage is as the recipe says."""
 
 
 class AdapterOptions(Options):

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from atdp_cli.errors import UsageError
 from atdp_cli.files.provenance import file_sha256
 from atdp_cli.jobs.harden.auto import LEAST_RATE, RATE, RECIPE, learning_rate, missing_options
-from atdp_cli.training.recipe import DPSGD, mechanism_of, parse_recipe
+from atdp_cli.training.recipe import DPSGD, Train, mechanism_of, parse_recipe
+from atdp_cli.training.recipe_file import read_recipe
 from atdp_cli.training.settings import apply_settings, stage_options, stage_setting
+from atdp_cli.training.tuning.search import WARMUP
 from tests.cli.conftest import Atdp, Ended, Harden
 
 
@@ -74,6 +76,8 @@ def test_what_the_command_line_says_goes_first(harden: Harden, epsilon: float, t
         (("--prior", "public"), "0.004"),
         (("--learning-rate", "1e-3"), "0.001"),
         (("--set", "fitted-decoys.learning-rate=3e-3"), "0.003"),
+        (("--review-each-epoch",), "0.008"),
+        (("--review-each-epoch", "--prior", "public"), "0.004"),
     ],
 )
 def test_the_rate_suits_the_width_unless_one_is_given(harden: Harden, options: tuple[str, ...], rate: str) -> None:
@@ -233,6 +237,22 @@ def test_the_bare_command_is_auto(harden: Harden, tmp_path: Path) -> None:
     assert [report["recipe"] for report in reports] == ["fitted-decoys"] * 2
     assert reports[0]["guarantees"] == reports[1]["guarantees"]
     assert 'name = "fitted-decoys"' in (tmp_path / "bare" / "recipe.toml").read_text()
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("prior", "objective", "best"), [("unknown", "distilled", None), ("public", "uniform", True)])
+def test_where_people_review_nothing_is_searched_and_the_settings_are_the_same(
+    harden: Harden, tmp_path: Path, prior: str, objective: str, best: bool | None
+) -> None:
+    ended = harden("--review-each-epoch", "--prior", prior, "--epochs", 2, "--max-records", 60, "--json")
+    assert ended.code == 0, ended.err
+    [stage] = read_recipe(tmp_path / "out" / "recipe.toml").recipe
+    assert isinstance(stage, Train)
+    assert (stage.objective.kind, stage.warmup, stage.restore_best) == (objective, WARMUP, best)
+    [reported] = json.loads((tmp_path / "out.private" / "privacy_report.json").read_text())["stages"]
+    assert reported["trial_losses"] == reported["trial_p_values"] == []
+    events = json.loads((tmp_path / "out" / "privacy_ledger.json").read_text())["events"]
+    assert "raw" not in [event.get("chosen_on") for event in events]
 
 
 @pytest.mark.ci

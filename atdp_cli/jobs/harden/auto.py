@@ -79,17 +79,17 @@ def with_learning_rate(request: HardenRequest) -> HardenRequest:
 def with_tune(request: HardenRequest) -> HardenRequest:
     """The request with --tune as it is by default: as the run to resume began, else `TUNE`.
 
-    Where people review before each epoch nothing is tuned.
+    Where people review before each epoch there are no trials, which would read spans that nobody has reviewed.
 
     Raises:
         InputError: A ledger or the record of the run to resume cannot be read.
     """
-    if request.tune is not None or request.review is not None:
+    if request.tune is not None:
         return request
     begun = recipe_begun(request.output) if request.resume else None
     if begun is not None:
         return request.replace(tune=begun.run.tune)
-    return request.replace(tune=TUNE)
+    return request.replace(tune=TUNE if request.review is None else "none")
 
 
 def with_budget(request: HardenRequest) -> HardenRequest:
