@@ -16,8 +16,9 @@ demo: $(VENV)/installed
 test: $(VENV)/installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not deep" -n 2 --dist worksteal
 
+# One run of pytest: two would collect all tests twice and make every shared model twice.
 test-ci: $(VENV)/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m ci -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "ci or not deep" -n 2 --dist worksteal
 
 # torchao made the models of these tests. It is in a folder of its own, since transformers imports it wherever it finds it.
 test-quantised: $(VENV)/installed
