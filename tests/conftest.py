@@ -89,11 +89,13 @@ def one_pipeline() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def shared() -> Path:
-    """The shared corpora and models, or a skip that says what is missing."""
+def shared() -> Iterator[Path]:
+    """The shared corpora and models, or a skip that says what is missing. Tests leave nothing there."""
     if not SHARED.is_dir():
         pytest.skip("../shared is absent: the shared corpora and models")
-    return SHARED
+    before = set(SHARED.rglob("*"))
+    yield SHARED
+    assert set(SHARED.rglob("*")) == before
 
 
 @pytest.fixture(scope="session")

@@ -448,8 +448,8 @@ def test_held_out_records_are_every_twentieth_and_at_most_500() -> None:
 def test_a_real_checkpoint_and_real_chats(atdp: Atdp, shared: Path, tmp_path: Path) -> None:
     """stories15M on ABCD: nobody here wrote either."""
     out = tmp_path / "out"
-    options = ["--data", shared / "data" / "abcd" / "valid.txt", "-o", out, "--max-records", "60", "--epochs", "1"]
-    options += ["--recipe", "atdp"]
+    corpus = shutil.copy(shared / "data" / "abcd" / "valid.txt", tmp_path)
+    options = ["--data", corpus, "-o", out, "--max-records", "60", "--epochs", "1", "--recipe", "atdp"]
     ended = atdp("harden", shared / "models" / "stories15M", *options, "--json", "--tier", "low-entity")
     assert ended.code == 0, ended.err
     ledger = json.loads((out / "privacy_ledger.json").read_text())

@@ -1,6 +1,7 @@
 """A real checkpoint over real chats at the size that the README's reader would start with."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,20 +16,10 @@ __all__ = ["atdp"]
 
 @pytest.mark.deep
 def test_stories15m_over_300_chats(atdp: Atdp, shared: Path, tmp_path: Path) -> None:
-    model, corpus = shared / "models" / "stories15M", shared / "data" / "abcd" / "valid.txt"
-    options = [
-        "--data",
-        corpus,
-        "--max-records",
-        "300",
-        "--epochs",
-        "1",
-        "-o",
-        tmp_path / "o",
-        "--recipe",
-        "atdp",
-        "--json",
-    ]
+    model = shared / "models" / "stories15M"
+    corpus = shutil.copy(shared / "data" / "abcd" / "valid.txt", tmp_path)
+    options = ["--data", corpus, "--max-records", "300", "--epochs", "1", "-o", tmp_path / "o"]
+    options += ["--recipe", "atdp", "--json"]
     planned = atdp("harden", model, *options, "--dry-run").json
     ended = atdp("harden", model, *options)
     assert ended.code == 0, ended.err
