@@ -7,13 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.soundness.broken import Repeating, unclipped
+from tests.soundness.broken import Repeating, Silent, unclipped
 from tests.soundness.wholeloop import TARGET, audit, check_sound, right_engine
 
 
 @pytest.mark.ci
 def test_no_more_is_proved_than_was_spent(tmp_path: Path) -> None:
     check_sound("dp-sgd", audit("dp-sgd", 0, tmp_path))
+
+
+@pytest.mark.ci
+def test_noise_switched_off_is_found(tmp_path: Path) -> None:
+    assert audit("dp-sgd", 0, tmp_path, noise=Silent()).drift > TARGET
 
 
 @pytest.mark.ci
