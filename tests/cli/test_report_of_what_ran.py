@@ -98,3 +98,20 @@ def test_an_earlier_report_is_shown_by_what_its_stages_say(harden: Harden, atdp:
         shown = atdp("report", path, *(() if option == "-v" else (option,)))
         assert shown.code == 0, shown.err
         assert not reported(prose(shown.out)), option
+
+
+@pytest.mark.ci
+def test_the_json_lists_each_stage_as_it_was_trained_and_again_when_the_run_is_over(
+    harden: Harden, tmp_path: Path
+) -> None:
+    """Not as it was planned: trials and a limit on ε change a stage."""
+    settings = ("--epochs", 8, "--set", "fitted-decoys.batch-size=4", "--tune", "full")
+    asked = ("--prior", "public", "--tier", "low-entity", "--max-records", 60, *settings)
+    first = harden(*asked, "--json")
+    assert first.code == 0, first.err
+    published = json.loads((tmp_path / "out" / "privacy_report.json").read_text())["stages"]
+    assert published[0]["tuned"]["trials"] > 0
+    assert first.json["stages"] == published
+    again = harden(*asked, "--json", "--resume")
+    assert again.code == 0, again.err
+    assert again.json["stages"] == published

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from atdp_cli.cli.harden.words import duration, stage_entries
+from atdp_cli.cli.harden.words import duration
 from atdp_cli.cli.terminal.console import figure, write_json
 from atdp_cli.cli.terminal.escape import escaped
 
@@ -103,7 +103,7 @@ def result_summary(
         output=str(finished.output),
         recipe=planned.request.recipe_name,
         steps=finished.steps,
-        stages=stage_entries(planned),
+        stages=finished.stages,
         guarantees=guarantee_entries(finished.guarantees),
         insecure_seed=finished.ledger.insecure_seed,
         perplexity=_before_after(finished.before, finished.after),

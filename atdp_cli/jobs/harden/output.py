@@ -6,6 +6,7 @@ from pathlib import Path
 
 from atdp_cli.errors import DivergedError, InputError, RunError
 from atdp_cli.files.private import FAILED, beside
+from atdp_cli.jobs.harden.describe import trained_entry
 from atdp_cli.jobs.harden.encoding import FlaggedRecord
 from atdp_cli.jobs.harden.measure import measure
 from atdp_cli.jobs.harden.recipes import trained_recipe
@@ -45,6 +46,10 @@ def write_output(planned: Planned, spec: RunSpec, trained: TrainedRun, work: Wor
     failed = _failed(before.all, after.all, planned.request.max_increase)
     result = HardenResult(
         output=spec.output if failed is None else beside(spec.output, FAILED),
+        stages=tuple(
+            trained_entry(stage, planned.request.style, *stage_result)
+            for stage, stage_result in zip(planned.plan.stages, trained.stages, strict=True)
+        ),
         ledger=ledger,
         guarantees=guarantees(ledger),
         before=before,

@@ -5,12 +5,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
-from atdp_cli.jobs.harden.describe import (
-    detector_entry,
-    engine_statement,
-    not_covered,
-    trained_entry,
-)
+from atdp_cli.jobs.harden.describe import detector_entry, engine_statement, not_covered
 from atdp_cli.jobs.harden.measure import compare_surprise, surprise
 from atdp_cli.jobs.harden.request import HardenRequest, Planned
 from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
@@ -52,10 +47,7 @@ def public_report(
         folder: That it was loaded from.
     """
     request, plan, ledger = planned.request, planned.plan, result.ledger
-    stages = tuple(
-        trained_entry(stage, request.style, *stage_result)
-        for stage, stage_result in zip(plan.stages, trained.stages, strict=True)
-    )
+    stages = result.stages
     clips = clipped(stages)
     report = PublicReport(
         **fields_from_ledger(ledger, result.guarantees, stages),

@@ -18,7 +18,7 @@ from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.guarantee import Guarantee, guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, read_ledger
-from atdp_cli.report.document import PrivateReport
+from atdp_cli.report.document import PrivateReport, StageEntry
 from atdp_cli.report.measured import PerplexityEntry
 from atdp_cli.runs.fingerprint import check_same_fingerprint, first_difference
 from atdp_cli.runs.spec import RunSpec
@@ -66,12 +66,14 @@ class HardenResult:
 
     Attributes:
         output: Where the model is: OUT/, or OUT.failed/ where its perplexity rose above the limit.
+        stages: As they were trained, with the settings that were chosen.
         steps: Steps that were taken; repeated ones count once.
         failed: Why the model is in OUT.failed/, as a sentence.
         ended_early: Why the run took fewer steps than planned, as a sentence.
     """
 
     output: Path
+    stages: tuple[StageEntry, ...]
     ledger: Ledger
     guarantees: tuple[Guarantee, ...]
     before: Perplexity
@@ -118,6 +120,7 @@ def _read(folder: Path, finished: Finished) -> HardenResult:
     decoyed, ranks = report.decoyed_perplexity, report.value_ranks
     return HardenResult(
         output=folder,
+        stages=report.public.stages,
         ledger=ledger,
         guarantees=guarantees(ledger),
         before=_perplexity(report.perplexity.before),

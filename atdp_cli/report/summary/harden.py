@@ -72,6 +72,7 @@ class HardenSummary(Frozen):
     Attributes:
         output: Where the model is: OUT/, or OUT.failed/ where its perplexity rose above the limit.
         steps: That were taken; repeated ones count once.
+        stages: As they were trained, with the settings that were chosen.
         decoyed_perplexity: Of held-out text with decoys; None where nothing could be decoyed.
         value_ranks: Of flagged values among decoys; None where they tell nothing.
         failed: Why the model is in OUT.failed/, as a sentence.
