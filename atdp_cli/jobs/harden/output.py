@@ -6,11 +6,10 @@ from pathlib import Path
 
 from atdp_cli.errors import DivergedError, InputError, RunError
 from atdp_cli.files.private import FAILED, beside
-from atdp_cli.jobs.harden.describe import trained_entry
 from atdp_cli.jobs.harden.encoding import FlaggedRecord
 from atdp_cli.jobs.harden.measure import measure
 from atdp_cli.jobs.harden.recipes import trained_recipe
-from atdp_cli.jobs.harden.report import private_report, public_report
+from atdp_cli.jobs.harden.report import private_report, public_report, trained_stages
 from atdp_cli.jobs.harden.request import HardenRequest, Planned
 from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
 from atdp_cli.jobs.report import write_reports
@@ -46,10 +45,7 @@ def write_output(planned: Planned, spec: RunSpec, trained: TrainedRun, work: Wor
     failed = _failed(before.all, after.all, planned.request.max_increase)
     result = HardenResult(
         output=spec.output if failed is None else beside(spec.output, FAILED),
-        stages=tuple(
-            trained_entry(stage, planned.request.style, *stage_result)
-            for stage, stage_result in zip(planned.plan.stages, trained.stages, strict=True)
-        ),
+        stages=trained_stages(planned, trained),
         ledger=ledger,
         guarantees=guarantees(ledger),
         before=before,

@@ -1,11 +1,8 @@
 """The reports of a run, from its plan, its ledger and what was measured."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import BaseModel
-
-from atdp_cli.jobs.harden.describe import detector_entry, engine_statement, not_covered
+from atdp_cli.jobs.harden.describe import detector_entry, engine_statement, not_covered, trained_entry
 from atdp_cli.jobs.harden.measure import compare_surprise, surprise
 from atdp_cli.jobs.harden.request import HardenRequest, Planned
 from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
@@ -18,6 +15,7 @@ from atdp_cli.report.document import (
     VERIFIED,
     PrivateReport,
     PublicReport,
+    StageEntry,
     StagePrivate,
 )
 from atdp_cli.report.from_ledger import as_entry, fields_from_ledger
@@ -31,10 +29,13 @@ from atdp_cli.training.objective import sensitive_share
 from atdp_cli.training.state import StageResult
 from atdp_cli.training.tuning.search import Trial
 
-if TYPE_CHECKING:
-    pass
 
-Entry = TypeVar("Entry", bound=BaseModel)
+def trained_stages(planned: Planned, trained: TrainedRun) -> tuple[StageEntry, ...]:
+    """The stages as the reports list them, with the settings that were chosen."""
+    return tuple(
+        trained_entry(plan, planned.request.style, *stage_result)
+        for plan, stage_result in zip(planned.plan.stages, trained.stages, strict=True)
+    )
 
 
 def public_report(
