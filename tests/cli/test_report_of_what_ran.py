@@ -104,7 +104,7 @@ def test_an_earlier_report_is_shown_by_what_its_stages_say(harden: Harden, atdp:
 def test_the_json_lists_each_stage_as_it_was_trained_and_again_when_the_run_is_over(
     harden: Harden, tmp_path: Path
 ) -> None:
-    """Not as it was planned: trials and a limit on ε change a stage."""
+    """Not as it was planned: trials change its learning rate."""
     settings = ("--epochs", 8, "--set", "fitted-decoys.batch-size=4", "--tune", "full")
     asked = ("--prior", "public", "--tier", "low-entity", "--max-records", 60, *settings)
     first = harden(*asked, "--json")

@@ -200,7 +200,7 @@ def test_a_run_ends_before_the_step_that_would_pass_its_epsilon(place: Place, op
     assert f"after step {6 - lost} of 6 of stage dp-sgd" in done.ended_early
     public = report(done)["public"]
     assert public["ended_early"] == done.ended_early
-    assert public["stages"][0]["ended_after"] == 6 - lost
+    assert public["stages"][0]["ended_after"] == done.stages[0].ended_after == 6 - lost
     assert public["passes"] == pytest.approx((6 - lost) * 19 / 57)
     assert done.ended_early in (done.output / "README.md").read_text()
     assert verify(done.output) == ()
