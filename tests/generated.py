@@ -37,7 +37,8 @@ INTRODUCTION = """# Commands
 
 *Which options does each command have?*
 
-This page is what `atdp COMMAND --help-all` prints, or `--help` of a command with few; a test keeps the two the same.
+This page is what `atdp --help` and `atdp COMMAND --help-all` print, or `--help` of a command with few; a test keeps
+them the same.
 """
 
 
@@ -68,7 +69,7 @@ def completion(shell: str) -> str:
 
 def commands_page() -> str:
     """The help texts as Markdown."""
-    sections = [INTRODUCTION]
+    sections = [INTRODUCTION, f"```text\n{_atdp(['--help']).strip()}\n```\n"]
     for name in COMMANDS:
         asked = "--help-all" if has_short_help(load_command(name)) else "--help"
         sections.append(f"## atdp {name}\n\n```text\n{_atdp([name, asked]).strip()}\n```\n")

@@ -1,7 +1,6 @@
 """What the commands print for people: text files in tests/golden, which `make generated` writes."""
 
 import io
-import json
 import os
 import re
 import shlex
@@ -14,11 +13,10 @@ from pathlib import Path
 from unittest.mock import patch
 
 from atdp_cli.cli.app import run
-from atdp_cli.cli.commands import COMMANDS
 from tests.small import small_lines, write_checkpoint, write_corpus
 
 GOLDEN = Path(__file__).parent / "golden"
-WIDTHS = (80, 160)
+WIDTH = 80
 
 MAIL = """Mail emma.clarke@example.org about the parcel.
 Nothing here. The blue box is where it was.
@@ -31,8 +29,6 @@ HARDEN = "harden model --data corpus.txt --max-records 60"
 AUDIT = "audit-canary model --manifest canaries.json"
 
 SCREENS: dict[str, tuple[str, ...]] = {
-    "help": ("--help", "--version"),
-    **{f"help-{name}": (f"{name} --help",) for name in COMMANDS},
     "account": (
         "account ledger.json --group 10 --replace-one --floor",
         "account ledger.json plain.json",
@@ -71,38 +67,6 @@ SCREENS: dict[str, tuple[str, ...]] = {
         "audit-corpus model --data corpus.txt --harden-split --no-store --max-memorised 0",
     ),
     "report": ("report reports/out", "report reports/out.private", "report reports/out --compare reports/other"),
-    "help-all": ("detect --help-all",),
-    "mistakes": (
-        "harden absent --data corpus.txt",
-        "harden corpus.txt --data corpus.txt",
-        "harden pickled --data corpus.txt",
-        "harden untokenized --data corpus.txt",
-        "harden model",
-        "harden model --data absent.txt",
-        "harden model --data empty.txt",
-        "harden model --data latin1.txt",
-        "harden model --data mail.jsonl",
-        "harden model --data cut.jsonl",
-        "hardn model --data corpus.txt",
-        f"{HARDEN} --teir low-entity",
-        f"{HARDEN} --tier low-entitty",
-        f"{HARDEN} --recipe atpd",
-        f"{HARDEN} --epochs three",
-        f"{HARDEN} --set no-dp.epochs=5",
-        f"{HARDEN} --recipe redacted+atdp --set redcted.epochs=5",
-        f"{HARDEN} --noise-multiplier 2",
-        f"{HARDEN} -o base",
-        f"{HARDEN} --delta 0.1",
-        f"{HARDEN} --target-epsilon 0.0001",
-        f"{HARDEN} --spacy-pipeline en_core_web_lg",
-        f"{HARDEN} --entities PERSN",
-        "harden model --data corpus.txt --spans foreign.jsonl -q",
-        "harden model --data corpus.txt --manifest foreign.json -q",
-        "harden model --data corpus.txt --manifest canaries.json -q",
-        "audit-canary model",
-        "audit-canary model --manifest corpus.txt",
-        "audit-canary model --manifest foreign.json",
-    ),
     "errors": (
         "report absent",
         f"{AUDIT} --max-exposure 0.001",
@@ -161,20 +125,16 @@ class Said:
         return f"$ atdp {self.line}\n{self.out}{err}{end}"
 
 
-def golden_path(name: str, width: int) -> Path:
-    """Where a screen of this width is kept."""
-    return GOLDEN / f"{name}.{width}.txt"
+def golden_path(name: str) -> Path:
+    """Where a screen is kept."""
+    return GOLDEN / f"{name}.{WIDTH}.txt"
 
 
 def golden_files() -> dict[Path, str]:
     """Every golden file with the text that it must have."""
     with tempfile.TemporaryDirectory() as folder:
         make_place(Path(folder))
-        return {
-            golden_path(name, width): as_text(transcript(name, Path(folder), COLUMNS=str(width)))
-            for name in SCREENS
-            for width in WIDTHS
-        }
+        return {golden_path(name): as_text(transcript(name, Path(folder))) for name in SCREENS}
 
 
 def as_text(said: tuple[Said, ...]) -> str:
@@ -191,7 +151,7 @@ def transcript(name: str, place: Path, **settings: str) -> tuple[Said, ...]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory())).resolve() / "place"
         shutil.copytree(place, folder)
-        stack.enter_context(surroundings(XDG_CACHE_HOME=str(folder / "cache"), **settings))
+        stack.enter_context(surroundings(XDG_CACHE_HOME=str(folder / "cache"), COLUMNS=str(WIDTH), **settings))
         stack.enter_context(chdir(folder))
         return tuple(_said(line, folder) for line in SCREENS[name])
 
@@ -225,26 +185,7 @@ def make_place(folder: Path) -> None:
     write_ledger(folder / "plain.json", ledger(PlainTraining(stage="no-dp", text="raw"), records=10_000, run="2"))
     _write_manifest(folder, "canaries.json", None)
     _write_manifest(folder, "coins.json", [True, False, True, False, True, False])
-    _write_mistakes(folder)
     _write_reports(folder / "reports")
-
-
-def _write_mistakes(folder: Path) -> None:
-    """Files as people have them who are about to read an error."""
-    shutil.copytree(folder / "model", folder / "pickled")
-    (folder / "pickled" / "model.safetensors").rename(folder / "pickled" / "pytorch_model.bin")
-    shutil.copytree(folder / "model", folder / "untokenized")
-    for file in (folder / "untokenized").glob("token*"):
-        file.unlink()
-    (folder / "empty.txt").touch()
-    (folder / "latin1.txt").write_bytes("Nothing here.\nThe café is shut.\n".encode("latin-1"))
-    (folder / "mail.jsonl").write_text('{"body": "Nothing here."}\n' * 40, encoding="utf-8")
-    (folder / "cut.jsonl").write_text('{"text": "Nothing here."}\n' * 40 + '{"text": "No', encoding="utf-8")
-    (folder / "foreign.jsonl").write_text('{"id": "1", "spans": []}\n' * 3, encoding="utf-8")
-    manifest = json.loads((folder / "canaries.json").read_text(encoding="utf-8"))
-    for canary in manifest["canaries"]:
-        canary["token_ids"] = [number + 1 for number in canary["token_ids"]]  # as another tokenizer has them
-    (folder / "foreign.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
 def _write_reports(folder: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.compat.checkouts import ROOT, command, environment
-from tests.compat.inputs import made_up, write_corpus, write_gpt2
+from tests.fresh import ROOT, command, environment
+from tests.small import small_lines, write_checkpoint, write_corpus
 
 ATDP = ("--recipe", "atdp")
 FITTED = ("--recipe", "fitted-decoys")
@@ -128,9 +128,9 @@ MUTATIONS = (
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inputs")
-    lines = made_up(120)
+    lines = small_lines()[:120]
     write_corpus(folder / "corpus.txt", lines)
-    write_gpt2(folder / "gpt2", lines, width=16)
+    write_checkpoint(folder / "gpt2", lines)
     detect = ["detect", "corpus.txt", "--tier", "high-entity", "-o", "spans.jsonl", "-q", "--no-store"]
     subprocess.run(command(detect), cwd=folder, env=environment(ROOT), check=True)
     return folder

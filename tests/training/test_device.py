@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.compat.checkouts import ROOT, environment
+from tests.fresh import ROOT, environment
 
 QUICK = "[atdp-bookkeeping] or noticed"
 

@@ -1,6 +1,6 @@
 """Recipe files, and options that contradict each other."""
 
-from tests.cli.badinput.case import Case, Make, line, link, write
+from tests.cli.badinput.case import SECRET, Case, Make, both, line, link, write
 
 
 def recipe(text: str) -> Make:
@@ -12,139 +12,129 @@ HARDEN = line("harden model --data corpus.txt -o out")
 ATDP = (*HARDEN, "--recipe", "atdp")
 
 RECIPE = (*HARDEN, "--recipe", "r.toml")
+SPANS = '{"id": "1", "spans": [{"start": 0, "end": 1000000, "label": "X", "source": "ner"}]}\n'
+USER = '{"text": "a", "user": "u"}\n'
 
 
 CASES = (
+    Case("recipe file cut", RECIPE, "r.toml is not TOML: Invalid value (at end of document)", recipe("name = ")),
+    Case("recipe file not UTF-8", RECIPE, "r.toml is not TOML: UnicodeDecodeError", write("r.toml", b'a = "\xff"')),
+    Case("recipe file without end", (*HARDEN, "--recipe", "/dev/zero"), "recipe '/dev/zero' is not known"),
     Case(
-        name="recipe file cut",
-        make=recipe("name = "),
-        command=RECIPE,
-        said="r.toml is not TOML: Invalid value (at end of document). Correct the file, or let harden write one.",
+        "recipe file with an unknown member",
+        RECIPE,
+        "r.toml: the file: the key 'color' is not known",
+        recipe('name = "a"\nstage = []\ncolor = 1\n'),
+    ),
+    Case("recipe file of no stages", RECIPE, "r.toml: the file: the key 'stage' is missing", recipe('name = "a"\n')),
+    Case(
+        "recipe file with a number for its name",
+        RECIPE,
+        "r.toml: name: Input should be a valid string",
+        recipe("name = 7\nstage = []\n"),
+    ),
+    Case("recipe file nested deep", RECIPE, "r.toml is not TOML: RecursionError", recipe("a = " + "[" * 100_000)),
+    Case("expression for layers broken", (*ATDP, "--set", "atdp.layers=(("), "layers is '((', no regular expression"),
+    Case(
+        "expression for layers that looks for ever",
+        (*ATDP, "--set", r"atdp.layers=(\w|\w\w|\w{3}|\w{4}|\w{5}|\.)+\d\d$", "-q"),
+        "The regular expression layers takes more than 1 s on 34",
+    ),
+    Case("stage unknown", (*ATDP, "--set", "magic.epochs=1"), "--set magic.epochs=1: no stage is called magic"),
+    Case("setting unknown", (*ATDP, "--set", "atdp.blue=1"), "atdp.blue is not an option"),
+    Case(
+        "noise for the default, which has none",
+        (*HARDEN, "--clip-norm", "1"),
+        "--clip-norm needs a DP stage, and fitted-decoys, the",
     ),
     Case(
-        name="recipe file not UTF-8",
-        make=write("r.toml", b'a = "\xff"'),
-        command=RECIPE,
-        said="r.toml is not TOML: UnicodeDecodeError. Correct the file, or let harden write one.",
+        "noise for the automatic, which has none",
+        (*HARDEN, "--auto", "--jitter", "1,1"),
+        "--jitter needs a DP stage, and fitted-decoys, the",
     ),
     Case(
-        name="recipe file without end",
-        command=(*HARDEN, "--recipe", "/dev/zero"),
-        said="recipe '/dev/zero' is not known. Join any of base, no-dp, redacted, decoys, fitted-decoys, jft, "
-        "dp-sgd, atdp, anchored, noise, interpolate, gradient-difference, npo, simnpo, rmu, negated by +, as in "
-        "redacted+atdp.",
+        "minutes and a recipe",
+        (*HARDEN, "--minutes", "9", "--recipe", "no-dp"),
+        "--minutes goes with the recipe that is chosen",
     ),
     Case(
-        name="recipe file with an unknown member",
-        make=recipe('name = "a"\nstage = []\ncolor = 1\n'),
-        command=RECIPE,
-        said="r.toml: the file: the key 'color' is not known. Its keys are name, stage, run.",
+        "canaries that stop the default",
+        (*HARDEN, "--until-exposure", "3"),
+        "Recipe fitted-decoys has no DP stage that could stop",
     ),
     Case(
-        name="recipe file of no stages",
-        make=recipe('name = "a"\n'),
-        command=RECIPE,
-        said="r.toml: the file: the key 'stage' is missing. Add it.",
+        "automatic and a recipe",
+        (*HARDEN, "--auto", "--recipe", "dp-sgd"),
+        "--auto chooses the recipe that --recipe names",
+    ),
+    Case("silence and events", (*HARDEN, "-q", "--progress", "json"), "--quiet silences what --progress json writes"),
+    Case(
+        "spans and a review",
+        (*HARDEN, "--spans", "s.jsonl", "--review-each-epoch"),
+        "--spans takes the detector's place, so there is nothing",
+        write("s.jsonl", ""),
     ),
     Case(
-        name="recipe file with a number for its name",
-        make=recipe("name = 7\nstage = []\n"),
-        command=RECIPE,
-        said="r.toml: name: Input should be a valid string. Correct this key.",
+        "store and no store",
+        (*HARDEN, "--store", "a.private", "--no-store"),
+        "--store and --no-store contradict each other",
+    ),
+    Case("output a link to the model", (*HARDEN, "--force"), "The output is the model itself", link("out", "model")),
+    Case("output the root", line("harden model --data corpus.txt -o / --force"), "-o / names no new folder"),
+    Case(
+        "canaries that stop without a manifest",
+        (*ATDP, "--until-exposure", "3"),
+        "--until-exposure ranks the planted canaries by log p",
+    ),
+    Case("device unknown", (*HARDEN, "--device", "abacus"), "Invalid value for '--device': 'abacus' is not one of"),
+    Case("corpus missing", line("harden model --data nowhere.txt -o out"), "nowhere.txt does not exist"),
+    Case("corpus of one record", HARDEN, "corpus.txt holds a single record", write("corpus.txt", SECRET)),
+    Case("corpus twice", (*HARDEN, "--data", "./corpus.txt"), "is given twice"),
+    Case("standard input", line("harden model --data - -o out"), "read more than once"),
+    Case("spans beyond a record", (*HARDEN, "--spans", "s.jsonl", "-q"), "line 1, span 1", write("s.jsonl", SPANS)),
+    Case("output folder missing", line("harden model --data corpus.txt -o a/b/out"), "a/b is no folder"),
+    Case("batch too large", (*ATDP, "--batch-size", "1000"), "batch-size 1000"),
+    Case("delta too large", (*HARDEN, "--delta", "0.1"), "not below 1/N"),
+    Case("ceiling below the noise", (*ATDP, "--sigma-max", "0.5"), "below the noise multiplier"),
+    Case("jitter backwards", (*ATDP, "--jitter", "1.1,0.9"), "0 < LOW ≤ HIGH"),
+    Case("target out of reach", (*HARDEN, "--target-epsilon", "1e-9"), "cannot be reached"),
+    Case("target without a DP stage", (*HARDEN, *line("--recipe no-dp --target-epsilon 2")), "no DP stage"),
+    Case("target and noise", (*ATDP, *line("--target-epsilon 2 --noise-multiplier 1")), "--noise-multiplier sets"),
+    Case("target and ceiling", (*ATDP, *line("--target-epsilon 2 --sigma-max 9")), "contradict each other"),
+    Case("more than the budget", (*ATDP, "--max-epsilon", "0.1"), "above --max-epsilon 0.1"),
+    Case("budget without noise", (*HARDEN, *line("--recipe no-dp+atdp --max-epsilon 50")), "trains without noise"),
+    Case("budget of the default", (*HARDEN, "--max-epsilon", "9"), "as --recipe atdp"),
+    Case("noise that protects nothing", (*ATDP, "--noise-multiplier", "0.0001"), "it protects nothing"),
+    Case("a reference that nothing reads", (*ATDP, "--reference", "model"), "--reference"),
+    Case("dtype unknown", (*HARDEN, "--dtype", "int4"), "'int4' is not one of"),
+    Case("unknown option", (*HARDEN, "--frobnicate"), "No such option: --frobnicate"),
+    Case("unit without a field", (*HARDEN, "--unit", "user"), "unit"),
+    Case(
+        "users over two files",
+        line("harden model --data a.jsonl --data b.jsonl --unit user -o out"),
+        "goes with one --data file",
+        both(write("a.jsonl", USER), write("b.jsonl", USER)),
     ),
     Case(
-        name="recipe file nested deep",
-        make=recipe("a = " + "[" * 100_000),
-        command=RECIPE,
-        said="r.toml is not TOML: RecursionError. Correct the file, or let harden write one.",
+        "users on both sides",
+        line("harden model --data a.jsonl --valid b.jsonl --unit user -o out"),
+        "have values of user in common",
+        both(write("a.jsonl", USER * 2), write("b.jsonl", USER * 2)),
     ),
+    Case("pipeline missing", line("detect corpus.txt --spacy-pipeline xx_none"), "no spaCy pipeline xx_none"),
     Case(
-        name="expression for layers broken",
-        command=(*ATDP, "--set", "atdp.layers=(("),
-        said="layers is '((', no regular expression. Write one, as in h\\.4\\.|ln_f.",
+        "a term's expression broken", line("detect corpus.txt --deny d.txt"), "d.txt: line 1", write("d.txt", "/(/\n")
     ),
+    Case("nothing left to skip to", line("detect c.txt --skip-bad"), "holds no records", write("c.txt", b"\xff\n")),
+    Case("redact into another format", line("redact corpus.txt -o out.jsonl"), "out.jsonl would be JSON Lines"),
+    Case("audit without canaries", line("audit-canary model"), "plant-canary CORPUS"),
+    Case("canary without digits", line("audit-canary model --canary hello"), "no run of digits"),
+    Case("manifest and canary", line("audit-canary model --canary 49 --manifest corpus.txt"), "exclude each other"),
+    Case("account of nothing", line("account"), "--sample-rate"),
+    Case("account of a corpus", line("account corpus.txt"), "not a ledger"),
     Case(
-        name="expression for layers that looks for ever",
-        command=(*ATDP, "--set", r"atdp.layers=(\w|\w\w|\w{3}|\w{4}|\w{5}|\.)+\d\d$", "-q"),
-        said="The regular expression layers takes more than 1 s on 34 characters. Write it without a repeat "
-        "inside a repeat, as in (a+)+.",
-    ),
-    Case(
-        name="stage unknown",
-        command=(*ATDP, "--set", "magic.epochs=1"),
-        said="--set magic.epochs=1: no stage is called magic. Its only stage is atdp.",
-    ),
-    Case(
-        name="setting unknown",
-        command=(*ATDP, "--set", "atdp.blue=1"),
-        said="atdp.blue is not an option. Choose one of epochs, optimizer, layers, annealing, warmup, restore-best, "
-        "release-noise, decoy-equality, weight, target-share, batch-size, clip-norm, noise-multiplier, escalation, "
-        "jitter, sigma-max, learning-rate, weight-decay, towards.",
-    ),
-    Case(
-        name="noise for the default, which has none",
-        command=(*HARDEN, "--clip-norm", "1"),
-        said="--clip-norm needs a DP stage, and fitted-decoys, the default recipe, has none. Add --recipe atdp, or "
-        "another with a DP stage.",
-    ),
-    Case(
-        name="noise for the automatic, which has none",
-        command=(*HARDEN, "--auto", "--jitter", "1,1"),
-        said="--jitter needs a DP stage, and fitted-decoys, the default recipe, has none. Replace --auto by --recipe "
-        "atdp, or another with a DP stage.",
-    ),
-    Case(
-        name="minutes and a recipe",
-        command=(*HARDEN, "--minutes", "9", "--recipe", "no-dp"),
-        said="--minutes goes with the recipe that is chosen. Choose --epochs, or leave --recipe out.",
-    ),
-    Case(
-        name="canaries that stop the default",
-        command=(*HARDEN, "--until-exposure", "3"),
-        said="Recipe fitted-decoys has no DP stage that could stop. Leave --until-exposure out, or choose a recipe "
-        "with one, as --recipe atdp.",
-    ),
-    Case(
-        name="automatic and a recipe",
-        command=(*HARDEN, "--auto", "--recipe", "dp-sgd"),
-        said="--auto chooses the recipe that --recipe names. Leave one of them out.",
-    ),
-    Case(
-        name="silence and events",
-        command=(*HARDEN, "-q", "--progress", "json"),
-        said="--quiet silences what --progress json writes. Leave one of them out.",
-    ),
-    Case(
-        name="spans and a review",
-        make=write("s.jsonl", ""),
-        command=(*HARDEN, "--spans", "s.jsonl", "--review-each-epoch"),
-        said="--spans takes the detector's place, so there is nothing to review. Leave --review-each-epoch out.",
-    ),
-    Case(
-        name="store and no store",
-        command=(*HARDEN, "--store", "a.private", "--no-store"),
-        said="--store and --no-store contradict each other. Leave one of them out.",
-    ),
-    Case(
-        name="output a link to the model",
-        make=link("out", "model"),
-        command=(*HARDEN, "--force"),
-        said="The output is the model itself. Choose another folder with -o.",
-    ),
-    Case(
-        name="output the root",
-        command=line("harden model --data corpus.txt -o / --force"),
-        said="-o / names no new folder. Choose another folder with -o.",
-    ),
-    Case(
-        name="canaries that stop without a manifest",
-        command=(*ATDP, "--until-exposure", "3"),
-        said="--until-exposure ranks the planted canaries by log p and by its ratio to a public model. Name both: "
-        "--manifest canaries.json --reference BASE.",
-    ),
-    Case(
-        name="device unknown",
-        command=(*HARDEN, "--device", "abacus"),
-        said="Invalid value for '--device': 'abacus' is not one of 'auto', 'cpu', 'cuda'. See atdp harden --help.",
+        "manifest over the corpus",
+        line("plant-canary corpus.txt -o p.txt --manifest p.txt --tokenizer model"),
+        "would be one file",
     ),
 )

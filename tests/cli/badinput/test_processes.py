@@ -72,9 +72,6 @@ def sparse(name: str, size: int) -> Make:
     return make
 
 
-CUT = "Check that it is the right file, or split its lines."
-CLOSE = 'Check that its quotes are closed; write a quote inside a quoted field as "".'
-UNPACK = "unpacks to more than 200 times its size, which text does not. If that is intended, unpack it first."
 DETECT = ("detect", "--no-store")
 REDACT = line("redact -o o.txt --spans spans.jsonl")
 HARDEN = line("harden model -o out --no-store --data")
@@ -82,84 +79,68 @@ SHORT_LINES = (SECRET.encode() + b" is so.\n") * 1000
 
 LARGE = (
     Case(
-        name="a line of 200 MB",
-        make=plain("c.txt", MEBIBYTE, 200 << 20),
-        command=(*REDACT, "c.txt"),
-        said=f"c.txt: line 1 is longer than 64 MiB. {CUT}",
+        "a line of 200 MB",
+        (*REDACT, "c.txt"),
+        "c.txt: line 1 is longer than 64 MiB",
+        plain("c.txt", MEBIBYTE, 200 << 20),
     ),
     Case(
-        name="a line of 200 MB in JSON Lines",
-        make=plain("c.jsonl", MEBIBYTE, 200 << 20),
-        command=line("redact c.jsonl -o o.jsonl --spans spans.jsonl"),
-        said=f"c.jsonl: line 1 is longer than 64 MiB. {CUT}",
+        "a line of 200 MB in JSON Lines",
+        line("redact c.jsonl -o o.jsonl --spans spans.jsonl"),
+        "c.jsonl: line 1 is longer than 64 MiB",
+        plain("c.jsonl", MEBIBYTE, 200 << 20),
     ),
     Case(
-        name="a row of 200 MB whose quote stays open",
-        make=plain("c.csv", MEBIBYTE[:-1] + b"\n", 200 << 20, head=b'text\n"'),
-        command=line("redact c.csv -o o.csv --spans spans.jsonl"),
-        said=f"c.csv: the row that begins on line 2 is longer than 64 MiB. {CLOSE}",
+        "a row of 200 MB whose quote stays open",
+        line("redact c.csv -o o.csv --spans spans.jsonl"),
+        "c.csv: the row that begins on line 2 is longer than 64 MiB",
+        plain("c.csv", MEBIBYTE[:-1] + b"\n", 200 << 20, head=b'text\n"'),
     ),
     Case(
-        name="a row of many short lines whose quote stays open",
-        make=plain("c.csv", b"x\n" * (1 << 19), 200 << 20, head=b'text\n"'),
-        command=line("redact c.csv -o o.csv --spans spans.jsonl"),
-        said=f"c.csv: the row that begins on line 2 is longer than 1,000,000 lines. {CLOSE}",
+        "a row of many short lines whose quote stays open",
+        line("redact c.csv -o o.csv --spans spans.jsonl"),
+        "c.csv: the row that begins on line 2 is longer than 1,000,000 lines",
+        plain("c.csv", b"x\n" * (1 << 19), 200 << 20, head=b'text\n"'),
     ),
     Case(
-        name="gzip of a gigabyte in a line",
-        make=gzipped("c.txt.gz", b"\0" * (1 << 24), 1 << 30),
-        command=(*REDACT, "c.txt.gz"),
-        said=f"c.txt.gz: line 1 is longer than 64 MiB. {CUT}",
+        "gzip of a gigabyte in a line",
+        (*REDACT, "c.txt.gz"),
+        "c.txt.gz: line 1 is longer than 64 MiB",
+        gzipped("c.txt.gz", b"\0" * (1 << 24), 1 << 30),
     ),
     Case(
-        name="gzip of many short lines",
-        make=gzipped("c.txt.gz", SHORT_LINES * 500, 1 << 28),
-        command=(*HARDEN, "c.txt.gz"),
-        said=f"c.txt.gz {UNPACK}",
+        "gzip of many short lines",
+        (*HARDEN, "c.txt.gz"),
+        "c.txt.gz unpacks to more than 200 times its size",
+        gzipped("c.txt.gz", SHORT_LINES * 500, 1 << 28),
     ),
     Case(
-        name="zstd of two gigabytes in a line",
-        make=packed("c.txt.zst", b"\0" * (1 << 24), 2 << 30),
-        command=(*REDACT, "c.txt.zst"),
-        said=f"c.txt.zst: line 1 is longer than 64 MiB. {CUT}",
+        "zstd of two gigabytes in a line",
+        (*REDACT, "c.txt.zst"),
+        "c.txt.zst: line 1 is longer than 64 MiB",
+        packed("c.txt.zst", b"\0" * (1 << 24), 2 << 30),
     ),
     Case(
-        name="zstd of many short lines",
-        make=packed("c.txt.zst", SHORT_LINES * 500, 1 << 28),
-        command=line("plant-canary c.txt.zst -o o.txt.zst --manifest m.json --tokenizer model"),
-        said=f"c.txt.zst {UNPACK}",
+        "zstd of many short lines",
+        line("plant-canary c.txt.zst -o o.txt.zst --manifest m.json --tokenizer model"),
+        "c.txt.zst unpacks to more than 200 times its size",
+        packed("c.txt.zst", SHORT_LINES * 500, 1 << 28),
+    ),
+    Case("a corpus without end", (*REDACT, "/dev/zero"), "/dev/zero is not a regular file"),
+    Case("a list without end", (*DETECT, "corpus.txt", "--deny", "/dev/zero"), "/dev/zero is not a regular file"),
+    Case("spans without end", line("redact corpus.txt -o o.txt --spans /dev/zero"), "/dev/zero is not a regular file"),
+    Case("a queue without end", line("review /dev/zero"), "/dev/zero is not a regular file"),
+    Case(
+        "a configuration of ten gigabytes",
+        (*HARDEN, "corpus.txt"),
+        "model/config.json is not valid JSON",
+        sparse("model/config.json", 10 << 30),
     ),
     Case(
-        name="a corpus without end",
-        command=(*REDACT, "/dev/zero"),
-        said="/dev/zero is not a regular file. Name a regular file; only a corpus may come from a stream.",
-    ),
-    Case(
-        name="a list without end",
-        command=(*DETECT, "corpus.txt", "--deny", "/dev/zero"),
-        said="/dev/zero is not a regular file. Name a regular file; only a corpus may come from a stream.",
-    ),
-    Case(
-        name="spans without end",
-        command=line("redact corpus.txt -o o.txt --spans /dev/zero"),
-        said="/dev/zero is not a regular file. Name a regular file; only a corpus may come from a stream.",
-    ),
-    Case(
-        name="a queue without end",
-        command=line("review /dev/zero"),
-        said="/dev/zero is not a regular file. Name a regular file; only a corpus may come from a stream.",
-    ),
-    Case(
-        name="a configuration of ten gigabytes",
-        make=sparse("model/config.json", 10 << 30),
-        command=(*HARDEN, "corpus.txt"),
-        said="model/config.json is not valid JSON. Copy or save it again.",
-    ),
-    Case(
-        name="a ledger of ten gigabytes",
-        make=sparse("l.json", 10 << 30),
-        command=line("account l.json"),
-        said="l.json cannot be read as a ledger. Give a privacy_ledger.json or its folder.",
+        "a ledger of ten gigabytes",
+        line("account l.json"),
+        "l.json cannot be read as a ledger",
+        sparse("l.json", 10 << 30),
     ),
 )
 

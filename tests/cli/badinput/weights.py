@@ -2,19 +2,7 @@
 
 import math
 
-from tests.cli.badinput.case import (
-    Case,
-    Make,
-    both,
-    cut,
-    flip,
-    index,
-    line,
-    remove,
-    safetensors,
-    tensor,
-    write,
-)
+from tests.cli.badinput.case import Case, Make, both, cut, flip, index, line, remove, safetensors, tensor, write
 
 HARDEN = line("harden model --data corpus.txt -o out -q")
 
@@ -33,222 +21,156 @@ def pickled(name: str) -> Make:
 
 
 NOT_WHOLE = "model/model.safetensors is not a whole safetensors file. Copy or save it again."
-PICKLE = (
-    "model holds its weights as a pickle, which is never loaded. Save them as safetensors: "
-    "model.save_pretrained(folder) in a place where you trust the file."
-)
+PICKLE = "model holds its weights as a pickle, which is never loaded"
 
 CASES = (
-    Case(name="weights cut in the middle", make=cut(WEIGHTS), command=HARDEN, said=NOT_WHOLE),
-    Case(name="weights cut within the header", make=cut(WEIGHTS, 0.001), command=AUDIT, said=NOT_WHOLE),
-    Case(name="a bit of the header flipped", make=flip(WEIGHTS, 20), command=HARDEN, said=NOT_WHOLE),
-    Case(name="a bit of the header's length flipped", make=flip(WEIGHTS, 7), command=AUDIT, said=NOT_WHOLE),
-    Case(name="a bit of a name flipped", make=flip(WEIGHTS, 12), command=PLANT, said=NOT_WHOLE),
+    Case("weights cut in the middle", HARDEN, NOT_WHOLE, cut(WEIGHTS)),
+    Case("weights cut within the header", AUDIT, NOT_WHOLE, cut(WEIGHTS, 0.001)),
+    Case("a bit of the header flipped", HARDEN, NOT_WHOLE, flip(WEIGHTS, 20)),
+    Case("a bit of the header's length flipped", AUDIT, NOT_WHOLE, flip(WEIGHTS, 7)),
+    Case("a bit of a name flipped", PLANT, NOT_WHOLE, flip(WEIGHTS, 12)),
+    Case("header longer than the file", HARDEN, NOT_WHOLE, write(WEIGHTS, safetensors({}, length=10**9))),
+    Case("header of 2⁶³ bytes", HARDEN, NOT_WHOLE, write(WEIGHTS, safetensors({}, length=2**63))),
+    Case("header that is no JSON", AUDIT, NOT_WHOLE, write(WEIGHTS, safetensors("{{{{"))),
+    Case("header that is a list", HARDEN, NOT_WHOLE, write(WEIGHTS, safetensors([1, 2]))),
+    Case("tensor that ends beyond the file", HARDEN, NOT_WHOLE, write(WEIGHTS, safetensors({"a": ONE}))),
+    Case("tensors one on the other", HARDEN, NOT_WHOLE, write(WEIGHTS, safetensors({"a": ONE, "b": ONE}, b"\0" * 4))),
     Case(
-        name="header longer than the file",
-        make=write(WEIGHTS, safetensors({}, length=10**9)),
-        command=HARDEN,
-        said=NOT_WHOLE,
+        "tensor of a negative size",
+        HARDEN,
+        NOT_WHOLE,
+        write(WEIGHTS, safetensors({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [4, 0]}}, b"\0" * 4)),
     ),
     Case(
-        name="header of 2⁶³ bytes", make=write(WEIGHTS, safetensors({}, length=2**63)), command=HARDEN, said=NOT_WHOLE
-    ),
-    Case(name="header that is no JSON", make=write(WEIGHTS, safetensors("{{{{")), command=AUDIT, said=NOT_WHOLE),
-    Case(name="header that is a list", make=write(WEIGHTS, safetensors([1, 2])), command=HARDEN, said=NOT_WHOLE),
-    Case(
-        name="tensor that ends beyond the file",
-        make=write(WEIGHTS, safetensors({"a": ONE})),
-        command=HARDEN,
-        said=NOT_WHOLE,
+        "tensor of 2⁸⁰ numbers",
+        HARDEN,
+        NOT_WHOLE,
+        write(WEIGHTS, safetensors({"a": {"dtype": "F32", "shape": [2**40] * 2, "data_offsets": [0, 4]}}, b"\0" * 4)),
     ),
     Case(
-        name="tensors one on the other",
-        make=write(WEIGHTS, safetensors({"a": ONE, "b": ONE}, b"\0" * 4)),
-        command=HARDEN,
-        said=NOT_WHOLE,
+        "tensor of an unknown dtype",
+        AUDIT,
+        NOT_WHOLE,
+        write(WEIGHTS, safetensors({"a": ONE | {"dtype": "F31"}}, b"\0" * 4)),
     ),
     Case(
-        name="tensor of a negative size",
-        make=write(WEIGHTS, safetensors({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [4, 0]}}, b"\0" * 4)),
-        command=HARDEN,
-        said=NOT_WHOLE,
+        "weights without tensors",
+        HARDEN,
+        "model/model.safetensors holds no tensors",
+        write(WEIGHTS, safetensors({"__metadata__": {"format": "pt"}})),
+    ),
+    Case("weights of no bytes", HARDEN, NOT_WHOLE, write(WEIGHTS, b"")),
+    Case(
+        "weights that are a folder",
+        HARDEN,
+        "model has no model.safetensors",
+        both(remove(WEIGHTS), lambda place: (place / WEIGHTS).mkdir()),
     ),
     Case(
-        name="tensor of 2⁸⁰ numbers",
-        make=write(
-            WEIGHTS, safetensors({"a": {"dtype": "F32", "shape": [2**40] * 2, "data_offsets": [0, 4]}}, b"\0" * 4)
-        ),
-        command=HARDEN,
-        said=NOT_WHOLE,
+        "embedding of whole numbers",
+        HARDEN,
+        "model stores its weights as I64",
+        tensor("transformer.wte.weight", lambda weight: weight.long()),
     ),
     Case(
-        name="tensor of an unknown dtype",
-        make=write(WEIGHTS, safetensors({"a": ONE | {"dtype": "F31"}}, b"\0" * 4)),
-        command=AUDIT,
-        said=NOT_WHOLE,
+        "bias of whole numbers",
+        HARDEN,
+        "model stores transformer.h.0.ln_1.bias as I32",
+        tensor("transformer.h.0.ln_1.bias", lambda bias: bias.int()),
     ),
     Case(
-        name="weights without tensors",
-        make=write(WEIGHTS, safetensors({"__metadata__": {"format": "pt"}})),
-        command=HARDEN,
-        said="model/model.safetensors holds no tensors. Copy or save it again.",
-    ),
-    Case(name="weights of no bytes", make=write(WEIGHTS, b""), command=HARDEN, said=NOT_WHOLE),
-    Case(
-        name="weights that are a folder",
-        make=both(remove(WEIGHTS), lambda place: (place / WEIGHTS).mkdir()),
-        command=HARDEN,
-        said="model has no model.safetensors. Give a model folder as save_pretrained writes it.",
+        "bias of truth values",
+        AUDIT,
+        "model stores transformer.ln_f.bias as BOOL",
+        tensor("transformer.ln_f.bias", lambda bias: bias.bool()),
     ),
     Case(
-        name="embedding of whole numbers",
-        make=tensor("transformer.wte.weight", lambda weight: weight.long()),
-        command=HARDEN,
-        said="model stores its weights as I64. Save them as float32, float16 or bfloat16.",
+        "embedding of another width",
+        HARDEN,
+        "cannot be loaded as a language model (RuntimeError)",
+        tensor("transformer.wte.weight", lambda weight: weight[:, :16]),
     ),
     Case(
-        name="bias of whole numbers",
-        make=tensor("transformer.h.0.ln_1.bias", lambda bias: bias.int()),
-        command=HARDEN,
-        said="model stores transformer.h.0.ln_1.bias as I32. Save it as float32, float16 or bfloat16.",
+        "tensor missing", AUDIT, "model lacks 1 of the model's tensors", tensor("transformer.h.1.mlp.c_fc.weight", None)
     ),
     Case(
-        name="bias of truth values",
-        make=tensor("transformer.ln_f.bias", lambda bias: bias.bool()),
-        command=AUDIT,
-        said="model stores transformer.ln_f.bias as BOOL. Save it as float32, float16 or bfloat16.",
+        "weights not a number",
+        HARDEN,
+        "model: the weights of transformer.ln_f.weight are not",
+        tensor("transformer.ln_f.weight", lambda weight: weight * math.nan),
     ),
     Case(
-        name="embedding of another width",
-        make=tensor("transformer.wte.weight", lambda weight: weight[:, :16]),
-        command=HARDEN,
-        said="model cannot be loaded as a language model (RuntimeError). Check that transformers loads it: "
-        "AutoModelForCausalLM.from_pretrained, or AutoModelForSeq2SeqLM.",
+        "weights infinite",
+        AUDIT,
+        "model: the weights of transformer.wpe.weight are not",
+        tensor("transformer.wpe.weight", lambda weight: weight + math.inf),
     ),
     Case(
-        name="tensor missing",
-        make=tensor("transformer.h.1.mlp.c_fc.weight", None),
-        command=AUDIT,
-        said="model lacks 1 of the model's tensors, transformer.h.1.mlp.c_fc.weight among them. Give the whole "
-        "checkpoint; an adapter must be merged first.",
+        "weights so large that logits overflow",
+        AUDIT,
+        "model: the model's logits are not finite numbers",
+        tensor("transformer.wte.weight", lambda weight: weight * 1e38),
     ),
     Case(
-        name="weights not a number",
-        make=tensor("transformer.ln_f.weight", lambda weight: weight * math.nan),
-        command=HARDEN,
-        said="model: the weights of transformer.ln_f.weight are not finite numbers. Give an undamaged checkpoint.",
+        "index names a missing shard",
+        HARDEN,
+        "model/model.safetensors.index.json names",
+        index({"a": "model-00001-of-00002.safetensors"}),
+    ),
+    Case("index names a file above", HARDEN, "model/model.safetensors.index.json names", index({"a": "../corpus.txt"})),
+    Case(
+        "index names a whole path",
+        AUDIT,
+        "model/model.safetensors.index.json names '/etc/passwd'",
+        index({"a": "/etc/passwd"}),
     ),
     Case(
-        name="weights infinite",
-        make=tensor("transformer.wpe.weight", lambda weight: weight + math.inf),
-        command=AUDIT,
-        said="model: the weights of transformer.wpe.weight are not finite numbers. Give an undamaged checkpoint.",
+        "index names the folder above",
+        HARDEN,
+        "model/model.safetensors.index.json names '..', which is",
+        index({"a": ".."}),
+    ),
+    Case("index names nothing", HARDEN, "model/model.safetensors.index.json names '', which is", index({"a": ""})),
+    Case("index names a number", HARDEN, "model/model.safetensors.index.json names '7', which is", index({"a": 7})),
+    Case(
+        "index with a name of 5,000 letters",
+        HARDEN,
+        "model/model.safetensors.index.json names",
+        index({"a": "x" * 5000}),
     ),
     Case(
-        name="weights so large that logits overflow",
-        make=tensor("transformer.wte.weight", lambda weight: weight * 1e38),
-        command=AUDIT,
-        said="model: the model's logits are not finite numbers. Give an undamaged checkpoint.",
+        "index with a name of line feeds",
+        HARDEN,
+        "model/model.safetensors.index.json names 'a\\nb\\x1b[2J'",
+        index({"a": "a\nb\x1b[2J"}),
     ),
     Case(
-        name="index names a missing shard",
-        make=index({"a": "model-00001-of-00002.safetensors"}),
-        command=HARDEN,
-        said="model/model.safetensors.index.json names 'model-00001-of-00002.safetensors', which is not in the "
-        "folder. Restore the missing file.",
+        "index with NUL in a name", HARDEN, "model/model.safetensors.index.json names 'a\\x00b'", index({"a": "a\0b"})
     ),
     Case(
-        name="index names a file above",
-        make=index({"a": "../corpus.txt"}),
-        command=HARDEN,
-        said="model/model.safetensors.index.json names '../corpus.txt', which is not in the folder. Restore the "
-        "missing file.",
+        "index with half a character",
+        HARDEN,
+        "model/model.safetensors.index.json names 'a\\ud800'",
+        index({"a": "a\ud800"}),
     ),
     Case(
-        name="index names a whole path",
-        make=index({"a": "/etc/passwd"}),
-        command=AUDIT,
-        said="model/model.safetensors.index.json names '/etc/passwd', which is not in the folder. Restore the "
-        "missing file.",
+        "index of shards that is a list",
+        HARDEN,
+        "model/model.safetensors.index.json has no weight_map",
+        index(["model.safetensors"]),
     ),
+    Case("index of no shards", HARDEN, "model/model.safetensors.index.json has no weight_map", index({})),
+    Case("pickle pytorch_model.bin", HARDEN, PICKLE, pickled("pytorch_model.bin")),
+    Case("pickle model.pt", AUDIT, PICKLE, pickled("model.pt")),
+    Case("pickle model.pth", PLANT, PICKLE, pickled("model.pth")),
+    Case("pickle model.ckpt", HARDEN, PICKLE, pickled("model.ckpt")),
+    Case("pickle model.pkl", HARDEN, PICKLE, pickled("model.pkl")),
+    Case("pickle model.pickle", HARDEN, PICKLE, pickled("model.pickle")),
+    Case("pickle of TensorFlow", HARDEN, "model has no model.safetensors", pickled("tf_model.h5")),
     Case(
-        name="index names the folder above",
-        make=index({"a": ".."}),
-        command=HARDEN,
-        said="model/model.safetensors.index.json names '..', which is not in the folder. Restore the missing file.",
-    ),
-    Case(
-        name="index names nothing",
-        make=index({"a": ""}),
-        command=HARDEN,
-        said="model/model.safetensors.index.json names '', which is not in the folder. Restore the missing file.",
-    ),
-    Case(
-        name="index names a number",
-        make=index({"a": 7}),
-        command=HARDEN,
-        said="model/model.safetensors.index.json names '7', which is not in the folder. Restore the missing file.",
-    ),
-    Case(
-        name="index with a name of 5,000 letters",
-        make=index({"a": "x" * 5000}),
-        command=HARDEN,
-        said="model/model.safetensors.index.json names "
-        "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
-        "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
-        "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…', which is not in the folder. Restore the "
-        "missing file.",
-    ),
-    Case(
-        name="index with a name of line feeds",
-        make=index({"a": "a\nb\x1b[2J"}),
-        command=HARDEN,
-        said="model/model.safetensors.index.json names 'a\\nb\\x1b[2J', which is not in the folder. Restore the "
-        "missing file.",
-    ),
-    Case(
-        name="index with NUL in a name",
-        make=index({"a": "a\0b"}),
-        command=HARDEN,
-        said="model/model.safetensors.index.json names 'a\\x00b', which is not in the folder. Restore the missing "
-        "file.",
-    ),
-    Case(
-        name="index with half a character",
-        make=index({"a": "a\ud800"}),
-        command=HARDEN,
-        said="model/model.safetensors.index.json names 'a\\ud800', which is not in the folder. Restore the missing "
-        "file.",
-    ),
-    Case(
-        name="index of shards that is a list",
-        make=index(["model.safetensors"]),
-        command=HARDEN,
-        said="model/model.safetensors.index.json has no weight_map. Save the model again.",
-    ),
-    Case(
-        name="index of no shards",
-        make=index({}),
-        command=HARDEN,
-        said="model/model.safetensors.index.json has no weight_map. Save the model again.",
-    ),
-    Case(name="pickle pytorch_model.bin", make=pickled("pytorch_model.bin"), command=HARDEN, said=PICKLE),
-    Case(name="pickle model.pt", make=pickled("model.pt"), command=AUDIT, said=PICKLE),
-    Case(name="pickle model.pth", make=pickled("model.pth"), command=PLANT, said=PICKLE),
-    Case(name="pickle model.ckpt", make=pickled("model.ckpt"), command=HARDEN, said=PICKLE),
-    Case(name="pickle model.pkl", make=pickled("model.pkl"), command=HARDEN, said=PICKLE),
-    Case(name="pickle model.pickle", make=pickled("model.pickle"), command=HARDEN, said=PICKLE),
-    Case(
-        name="pickle of TensorFlow",
-        make=pickled("tf_model.h5"),
-        command=HARDEN,
-        said="model has no model.safetensors. Give a model folder as save_pretrained writes it.",
-    ),
-    Case(
-        name="a pickle for a model",
-        make=write("model.pt", b"\x80\x04."),
-        command=line("audit-canary model.pt --canary 493021"),
-        said="model.pt is a pickle, which is never loaded. Give a model folder as save_pretrained writes it; nothing "
-        "is downloaded by name.",
+        "a pickle for a model",
+        line("audit-canary model.pt --canary 493021"),
+        "model.pt is a pickle, which is never loaded",
+        write("model.pt", b"\x80\x04."),
     ),
 )

@@ -1,0 +1,82 @@
+"""How a command ends where it was not the user's mistake, and what it loads before it ends."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from atdp_cli.cli.app import run
+from tests.cli.badinput.case import SECRET
+from tests.cli.conftest import Atdp
+
+
+def test_a_defect_of_ours_never_looks_like_a_failed_audit(
+    atdp: Atdp, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever goes wrong inside, the exit code is 3 and no library's message, which may quote a record, is shown."""
+    from atdp_cli.jobs import detect as text
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError(SECRET)
+
+    monkeypatch.setattr(text, "detect_corpus", broken)
+    ended = atdp("detect", corpus)
+    assert ended.code == 3
+    assert "ZeroDivisionError" in ended.err
+    assert SECRET not in ended.err
+
+
+def test_an_interruption_ends_with_130(atdp: Atdp, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from atdp_cli.jobs import detect as text
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(text, "detect_corpus", interrupted)
+    assert atdp("detect", corpus).code == 130
+
+
+@pytest.mark.parametrize(
+    ("command", "unloaded"),
+    [
+        (["--help"], ("torch", "spacy", "transformers", "dp_accounting", "numpy")),  # options are models of pydantic
+        (["harden", "--help"], ("torch", "spacy", "transformers")),
+        (["account", "--sample-rate", "0.1", "--noise-multiplier", "1", "--steps", "2"], ("torch", "spacy", "opacus")),
+    ],
+)
+def test_heavy_libraries_stay_unloaded(command: list[str], unloaded: tuple[str, ...]) -> None:
+    code = (
+        "import sys; from atdp_cli.cli.app import run\n"
+        "if run(sys.argv[2:]): sys.exit('failed')\n"
+        "sys.exit(' '.join(name for name in sys.argv[1].split() if name in sys.modules) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, " ".join(unloaded), *command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.deep
+def test_a_closed_pipe_is_not_a_failed_audit(checkpoint_folder: Path) -> None:
+    code = "import sys; from atdp_cli.cli.app import run; sys.exit(run(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "audit-canary", ".", "--canary", "My ID is 341", "--max-exposure", "9.9"]
+    read, write_end = os.pipe()
+    os.close(read)
+    try:
+        closed = subprocess.run(
+            command, cwd=checkpoint_folder, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False
+        )
+    finally:
+        os.close(write_end)
+    open_pipe = subprocess.run(command, cwd=checkpoint_folder, capture_output=True, text=True, check=False)
+    assert (open_pipe.returncode, closed.returncode) == (0, 3), open_pipe.stderr + closed.stderr
+    assert "Traceback" not in closed.stderr
+
+
+def test_version(capfd: pytest.CaptureFixture[str]) -> None:
+    from atdp_cli import __version__
+
+    assert run(["--version"]) == 0
+    assert capfd.readouterr().out == f"atdp {__version__}\n"
