@@ -25,20 +25,15 @@ _HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
 _NAME = re.compile(r"[\w.*-]+/[\w./*-]*")
 
 
-def missing(page: Path, root: Path = ROOT) -> Iterator[str]:
-    """What a page names that is not there.
-
-    Args:
-        page: A Markdown file.
-        root: The repository's folder; names are looked up beside the page, in it and in its package.
-    """
+def missing(page: Path) -> Iterator[str]:
+    """What a Markdown page names that is not there: beside it, in the repository or in its package."""
     text = page.read_text(encoding="utf-8")
     blocks, prose = [block for _, block in _FENCE.findall(text)], _FENCE.sub("", text)
     for name in _names(" ".join(code for _, code in _CODE.findall(prose))):
-        if name.split("/")[0] not in READERS and not _there(name, page.parent, root, root / "atdp_cli"):
+        if name.split("/")[0] not in READERS and not _there(name, page.parent, ROOT, ROOT / "atdp_cli"):
             yield name
     for name in _names(" ".join(blocks)):
-        if name.split("/")[0] in OURS and not _there(name, root):
+        if name.split("/")[0] in OURS and not _there(name, ROOT):
             yield name
     for link in (inline or other for inline, other in _LINK.findall(_CODE.sub("`", prose))):
         if not re.match(r"[a-z]+:", link) and not _linked(page, link):
@@ -98,58 +93,6 @@ def test_a_page_opens_with_the_question_that_it_answers(page: Path) -> None:
 
 def test_the_readme_is_short() -> None:
     assert len(PAGES[0].read_text("utf-8").splitlines()) <= 150
-
-
-BROKEN = """# One `page`, and more
-
-See [a](gone.md), [b](there.md#gone), [c](#nowhere), ![d](gone.svg), `docs/gone.md`, `python tests/gone.py -q` and
-`there.md/`.
-
-```sh
-python examples/gone/run.py --out ./gone/of/the/reader --model gone/of/the/reader
-```
-"""
-
-WHOLE = """# One `page`, and more
-
-## Twice
-
-## Twice
-
-[a](there.md), [b](there.md#a-heading-its-own), [c](#one-page-and-more), [d](#twice-1), [e](https://example.org/gone),
-`OUT.private/review/`, `/B-\\d{3}/`, `./gone`, `q / σ`, `docs/*.md`, `text/`, [`folder/`](folder) and ``a ` folder/``.
-"""
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    """A few files to name."""
-    for folder in ("docs", "folder", "atdp_cli/text"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "there.md").write_text("## A heading, its *own*\n")
-    (tmp_path / "docs" / "a.md").touch()
-    return tmp_path
-
-
-def test_what_is_not_there_is_noticed(repository: Path) -> None:
-    page = repository / "page.md"
-    page.write_text(BROKEN)
-    assert list(missing(page, repository)) == [
-        "docs/gone.md",
-        "tests/gone.py",
-        "there.md/",
-        "examples/gone/run.py",
-        "gone.md",
-        "there.md#gone",
-        "#nowhere",
-        "gone.svg",
-    ]
-
-
-def test_what_is_there_passes(repository: Path) -> None:
-    page = repository / "page.md"
-    page.write_text(WHOLE)
-    assert not list(missing(page, repository))
 
 
 _TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
