@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from atdp_cli.epsilon_result import EpsilonBound, GroupEpsilon
-from atdp_cli.number_result import AuditPart, Count, NumberResults, Positive, later
+from atdp_cli.number_result import AuditPart, Count, NumberResults, Positive
 
 DISCOVERABLE_QUERIES = 1000
 """A canary is called discoverable where so many samples hold it with probability 1/2 or more (Hayes et al. 2024)."""
@@ -103,8 +103,6 @@ class Combined(AuditPart):
         mean_limit, mean_limit_ratio: Upper confidence limits for the mean exposure of secrets drawn and planted as
             these, bits; true together with probability `CONFIDENCE`, whatever the exposures' law.
     """
-
-    model_config = later("detectable", "mean_limit", "mean_limit_ratio")
 
     level: Annotated[float, Field(gt=0, le=1)]
     fisher_p: _Probability | None
@@ -256,13 +254,10 @@ class Audit(AuditPart):
         group_epsilon: One for each number of records that planted canaries have, the smallest first.
         gates: Which tests can fail the model.
         attack_tests: Of the attacks among them.
-        weights: SHA-256 of each file that was loaded, and of those of an adapter's base as `base/NAME`; of earlier
-            versions, of the weight files alone.
+        weights: SHA-256 of each file that was loaded, and of those of an adapter's base as `base/NAME`.
         max_exposure, max_epsilon_lower_bound: The limits that were set.
         gate: Decides the exit code: the verdict, or PASS where a failure is no worse than the baseline.
     """
-
-    model_config = later("group_epsilon", "gates", "attack_tests")
 
     model: str
     verdict: Conclusion

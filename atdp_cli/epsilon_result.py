@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from atdp_cli.number_result import AuditPart, Count, Positive, later
+from atdp_cli.number_result import AuditPart, Count, Positive
 
 _Epsilon = Annotated[float, Field(ge=0)]
 _Probability = Annotated[float, Field(ge=0, le=1)]
@@ -31,8 +31,6 @@ class EpsilonBound(AuditPart):
         gaussian: For `in-out`, the bound on ε at δ where the mechanism is Gaussian (μ-GDP; Mahloujifar et al. 2025), as
             noise in every step roughly is. It is no less than `epsilon`, and tests no claim.
     """
-
-    model_config = later("scope", "missing", "gaussian")
 
     method: Literal["in-out", "rank", "pair"]
     adjacency: Literal["zero-out", "replace-one"]

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from atdp_cli.number_result import AuditPart, Count, Positive, later
+from atdp_cli.number_result import AuditPart, Count, Positive
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -90,8 +90,6 @@ class MemoryMap(AuditPart):
         weights: SHA-256 of each file of the model that decides what it says.
         baseline: How a FAIL compares with the recorded state, if there is one: `known` is no worse.
     """
-
-    model_config = later("weights", "baseline")
 
     model: str
     reference: str | None

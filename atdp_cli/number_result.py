@@ -1,20 +1,11 @@
 """What an audit finds of the corpus's own numbers, and what all parts of an audit's result have in common."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
-
-
-def later(*fields: str) -> ConfigDict:
-    """Fields that earlier versions did not write: a schema does not require them."""
-
-    def leave_out(schema: dict[str, Any]) -> None:
-        schema["required"] = [name for name in schema["required"] if name not in fields]
-
-    return ConfigDict(json_schema_extra=leave_out)
 
 
 class AuditPart(BaseModel):

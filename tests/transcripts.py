@@ -13,6 +13,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from atdp_cli.cli.app import run
+from atdp_cli.privacy.relation import hypothetical
 from tests.small import small_lines, write_checkpoint, write_corpus
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -182,7 +183,10 @@ def make_place(folder: Path) -> None:
     (folder / "mail.txt").write_text(MAIL, encoding="utf-8")
     (folder / "bad.jsonl").write_text('{"text": "Ask Omar Haddad."}\n{"text": \n', encoding="utf-8")
     write_ledger(folder / "ledger.json", ledger(steps(0.05, 1.5, 200), release(20.0), records=10_000, run="1"))
-    write_ledger(folder / "plain.json", ledger(PlainTraining(stage="no-dp", text="raw"), records=10_000, run="2"))
+    write_ledger(
+        folder / "plain.json",
+        ledger(PlainTraining(stage="no-dp", text="raw", relation=hypothetical()), records=10_000, run="2"),
+    )
     _write_manifest(folder, "canaries.json", None)
     _write_manifest(folder, "coins.json", [True, False, True, False, True, False])
     _write_reports(folder / "reports")

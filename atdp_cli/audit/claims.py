@@ -117,7 +117,7 @@ def _selective(ledger: Ledger, repeats: int, alike: Alike) -> Claim:
 
 
 def _of_frequencies(event: PrivateEvent) -> bool:
-    return event.relation is not None and event.relation.shape == "votes"
+    return event.relation.shape == "votes"
 
 
 def _claim(

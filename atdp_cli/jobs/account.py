@@ -75,6 +75,7 @@ class Parameters:
             noise_multiplier=self.noise_multiplier,
             clip_norm=1.0,
             steps=self.steps,
+            relation=hypothetical(),
         )
         return Ledger(unit="record", prior="unknown", records=1, delta=delta, grid=grid_for([event]), events=(event,))
 

@@ -208,21 +208,6 @@ def read_audits(path: Path) -> tuple[Audit, ...]:
     return audits
 
 
-def same_model(audited: Mapping[str, str], hashes: Mapping[str, str]) -> bool:
-    """Whether the hashes of a model that was audited are these.
-
-    Reports and audits of earlier versions have the hashes of the weights alone; then these are compared.
-    """
-    whole = [set(named) for named in (audited, hashes) if any(name.endswith(".json") for name in named)]
-    if len(whole) == 2:
-        return audited == hashes
-    first, second = (
-        {name: digest for name, digest in named.items() if "/" not in name and name.endswith(".safetensors")}
-        for named in (audited, hashes)
-    )
-    return bool(first) and first == second
-
-
 def _entry(audit: Audit, report: PublicReport) -> AuditEntry:
     combined, planted = audit.combined, [canary for canary in audit.canaries if canary.planted]
     # The base model's ratio to itself is the same for all candidates, and says nothing.
@@ -264,9 +249,7 @@ def _entry(audit: Audit, report: PublicReport) -> AuditEntry:
 
 def _of(audited: Mapping[str, str], report: PublicReport) -> ScoreName:
     """Which of the report's models was audited."""
-    return (
-        "after" if same_model(audited, report.weights) else "before" if same_model(audited, report.start) else "other"
-    )
+    return "after" if audited == report.weights else "before" if audited == report.start else "other"
 
 
 def _memory(memory_map: MemoryMap, report: PublicReport) -> MemoryEntry:

@@ -33,7 +33,7 @@ def _base_files(folder: Path) -> dict[str, Path]:
 def ledger_beside(folder: Path, sha256: Callable[[Path], str] = file_sha256) -> Ledger | None:
     """The ledger of a checkpoint, its seal compared with all files that are loaded; None where there is none.
 
-    An adapter that does not seal its base has an unknown past: it has its own ledger's events, or its base's.
+    An adapter without a ledger has the events of its base's, and an unknown past.
 
     Raises:
         InputError: The ledger is malformed, or its seal does not fit the files.
@@ -55,13 +55,9 @@ def verified_ledger(path: Path, sha256: Callable[[Path], str] = file_sha256) -> 
     """
     ledger = read_verified(path, sha256)
     folder = path if path.is_dir() else path.parent
-    if not ledger.seal or not any(folder.glob("*.safetensors")):
+    if not any(folder.glob("*.safetensors")):
         return ledger
     check_folder(folder)
-    if not is_adapter(folder):
-        return ledger
     sealed = {name: digest for name, digest in ledger.seal.items() if name.startswith(BASE)}
-    if not sealed:
-        return ledger.model_copy(update={"prior": "unknown"})
     compare_seal(path, sealed, _base_files(folder), sha256)
     return ledger

@@ -22,12 +22,7 @@ COPIES = (
 POISSON = "Each step draws its records by Poisson sampling, and the sample stays secret."
 ONE_MODEL = "It covers the release of this one model; other models from the same records compose with it."
 MANY_MODELS = "It covers the release of these {models} models; further models from the same records compose with it."
-SEALS_WEIGHTS = "The ledger seals the weights alone: another configuration or tokenizer would not be noticed."
 INSECURE = "The run used --insecure-seed: its noise can be subtracted, so none of this protects anyone."
-UNSTATED = (
-    "An earlier version wrote part of the ledger: that part holds only if term lists, spans, reviews and cross-checks "
-    "flagged each record the same, whatever the other records say."
-)
 INCREMENT_ONLY = (
     "It bounds only what stages and releases with noise add; it says nothing about what the starting checkpoint "
     "already memorised, and is not a guarantee for any record."

@@ -21,7 +21,6 @@ from atdp_cli.privacy.claims import (
     UNFLAGGED_TEXT,
     UNKNOWN_PAST,
     UNKNOWN_REFERENCE,
-    UNSTATED,
     neighbour_sentences,
     released_models,
     say_sentence,
@@ -187,12 +186,9 @@ def selective_neighbours(ledger: Ledger) -> Neighbours | str:
         return "no stage was trained on redacted text or decoys"
     if reason := _unprotected(ledger) or _unknown(ledger):
         return reason
-    related = [(stage, relation) for stage, relation in _relations(ledger) if relation is not None]
-    if len(related) < len(_relations(ledger)):
-        return "an earlier version wrote part of the ledger, without what its stages took as sensitive"
-    if reason := detectors_disagree(related):
+    if reason := detectors_disagree(_relations(ledger)):
         return reason
-    return intersect([(event.stage, event.relation) for event in plain if event.relation is not None])
+    return intersect([(event.stage, event.relation) for event in plain])
 
 
 def _unprotected(ledger: Ledger) -> str | None:
@@ -207,13 +203,13 @@ def _uncounted_neighbours(ledger: Ledger) -> Neighbours | str:
     neighbours = selective_neighbours(ledger)
     if isinstance(neighbours, str):
         return neighbours
-    everything = intersect([(stage, relation) for stage, relation in _relations(ledger) if relation is not None])
+    everything = intersect(_relations(ledger))
     if isinstance(everything, str):
         return everything
     return everything if "votes" in everything.shapes else "nothing is counted"
 
 
-def _relations(ledger: Ledger) -> list[tuple[str, Relation | None]]:
+def _relations(ledger: Ledger) -> list[tuple[str, Relation]]:
     """The stage and the relation of each event that read records."""
     return [
         (event.stage, event.relation)
@@ -255,9 +251,8 @@ def _sampling(ledger: Ledger) -> tuple[str, ...]:
 def flag_assumptions(ledger: Ledger) -> tuple[str, ...]:
     """What ε takes for granted about the flags that events with noise read, a sentence each."""
     private: Sequence[PrivateEvent] = private_events(ledger.events)
-    flags = [event.relation.flags for event in private if event.relation and event.relation.flags]
-    said = dict.fromkeys(say_sentence(each, ledger.unit) for each in flags if not each.by_record)
-    return (*said, *((UNSTATED,) if any(event.relation is None for event in private) else ()))
+    flags = [event.relation.flags for event in private if event.relation.flags]
+    return tuple(dict.fromkeys(say_sentence(each, ledger.unit) for each in flags if not each.by_record))
 
 
 def _conditions(ledger: Ledger) -> tuple[str, ...]:

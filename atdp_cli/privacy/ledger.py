@@ -10,30 +10,19 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    model_serializer,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from atdp_cli.errors import InputError
 from atdp_cli.files.bounded_read import read_whole
-from atdp_cli.files.checkpoint_names import ADAPTER, CONFIG, checkpoint_files
+from atdp_cli.files.checkpoint_names import checkpoint_files
 from atdp_cli.files.json_text import RepeatedKeyError, parse_json
 from atdp_cli.files.provenance import file_sha256
 from atdp_cli.privacy.relation import Relation
 from atdp_cli.ranges import LEAST_DELTA
 
 LEDGER_FILE = "privacy_ledger.json"
-SCHEMA_VERSION = 3
-"""Since 2 events have a relation, since 3 there are decoyed text and declared training. Earlier versions are read, and
-a ledger without these two is written as version 2."""
-
 DIGEST = "digest"
 
 BASE = "base/"
@@ -44,7 +33,6 @@ WEIGHTS_SUFFIX = ".safetensors"
 LEAST_RATE, MOST_NOISE, MOST_STEPS, MOST_RECORDS, MOST_COPIES = 1e-12, 1e12, 10**9, 10**12, 10_000
 """Bounds for the figures of a ledger: beyond them the accountants leave the range of floats, or run out of memory."""
 
-Masks = Literal["stable", "movable", "linked"]
 Past = Literal["public", "declared", "unknown"]
 
 
@@ -52,24 +40,12 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class _Event(_Frozen):
-    @model_serializer(mode="wrap")
-    def _as_written(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without members of later versions that say nothing, so that what earlier ones wrote keeps its digest."""
-        written: dict[str, Any] = fields(self)
-        for name in ("relation", "chosen_on"):
-            if written.get(name, self) is None:
-                del written[name]
-        return written
-
-
-class PlainTraining(_Event):
+class PlainTraining(_Frozen):
     """Training without protection: nothing bounds what it learnt from the text that it read.
 
     Attributes:
         run: The name of the run that spent it; None until the ledger is written. See `Ledger.run`.
         text: In `decoy` text every flagged span is a random value of the same shape, made by text/redaction/decoys.py.
-        masks: Of ledgers of version 1, which have no relation.
         relation: Between which corpora it is stable: where it read the same text of both.
         chosen_on: The text on which the stage's settings were chosen: `decoy` by the loss of trials on held-out records
             with decoys of the same release, `raw` by how a model ranked true values of the records, which nothing
@@ -80,12 +56,11 @@ class PlainTraining(_Event):
     run: str | None = None
     stage: str
     text: Literal["raw", "redacted", "decoy"]
-    masks: Masks | None = None
-    relation: Relation | None = None
+    relation: Relation
     chosen_on: Literal["decoy", "raw"] | None = None
 
 
-class SubsampledGaussian(_Event):
+class SubsampledGaussian(_Frozen):
     """`steps` equal steps of the Poisson-subsampled Gaussian mechanism.
 
     Attributes:
@@ -103,10 +78,10 @@ class SubsampledGaussian(_Event):
     noise_multiplier: float = Field(gt=0, le=MOST_NOISE)
     clip_norm: float = Field(gt=0)
     steps: int = Field(ge=1, le=MOST_STEPS)
-    relation: Relation | None = None
+    relation: Relation
 
 
-class GaussianRelease(_Event):
+class GaussianRelease(_Frozen):
     """One Gaussian release of a statistic of all records, noise σ·sensitivity.
 
     Attributes:
@@ -123,7 +98,7 @@ class GaussianRelease(_Event):
     sensitivity: float = Field(gt=0)
     noise_multiplier: float = Field(gt=0, le=MOST_NOISE)
     replaced: float = Field(default=2.0, ge=1, le=2)
-    relation: Relation | None = None
+    relation: Relation
 
 
 class ReadModel(_Frozen):
@@ -198,11 +173,11 @@ class Ledger(_Frozen):
         events: In the order in which they happened.
         run: A random name of the run that writes the ledger. In the file its events carry that name, and those of the
             runs before it theirs; ledgers that share an ancestor count it once.
-        seal: SHA-256 of each file that the model is loaded from, and of those of an adapter's base as `base/NAME`. Of
-            older ledgers, of the weight files alone. It shows accidents, not forgery.
+        seal: SHA-256 of each file that the model is loaded from, and of those of an adapter's base as `base/NAME`. It
+            shows accidents, not forgery.
     """
 
-    schema_version: Literal[1, 2, 3] = 2
+    schema_version: Literal[1] = 1
     kind: Literal["atdp-ledger"] = "atdp-ledger"
     unit: str
     adjacency: Literal["zero-out"] = "zero-out"
@@ -258,9 +233,7 @@ def write_ledger(path: Path, ledger: Ledger) -> None:
 def ledger_text(ledger: Ledger) -> str:
     """`ledger` as indented JSON with its digest; events of its own run get the run's name."""
     events = tuple(event.model_copy(update={"run": event.run or ledger.run}) for event in ledger.events)
-    later = any(isinstance(event, DecoyedText | DeclaredTraining) for event in events)
-    version = SCHEMA_VERSION if later else ledger.schema_version
-    ledger = ledger.model_copy(update={"events": events, "schema_version": version})
+    ledger = ledger.model_copy(update={"events": events})
     document = ledger.model_dump(mode="json") | {DIGEST: digest_of(ledger)}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -304,8 +277,7 @@ def _parsed(path: Path, text: str) -> tuple[Ledger, object]:
     except (ValueError, RecursionError):
         where, what = "the file", "Invalid JSON"
     raise InputError(
-        f"{path} is not a ledger that this version reads: {where}: {what}.",
-        f"This version reads schema_version 1 to {SCHEMA_VERSION}; take the file as the tool wrote it.",
+        f"{path} is not a ledger that this version reads: {where}: {what}.", "Take the file as the tool wrote it."
     )
 
 
@@ -334,14 +306,8 @@ def read_verified(path: Path, sha256: Callable[[Path], str] = file_sha256) -> Le
     present = checkpoint_files(path.parent)
     if any(name.endswith(WEIGHTS_SUFFIX) for name in present):
         own = {name: digest for name, digest in ledger.seal.items() if not name.startswith(BASE)}
-        files = {name: file for name, file in present.items() if seals_all(ledger) or name.endswith(WEIGHTS_SUFFIX)}
-        compare_seal(path, own, files, sha256)
+        compare_seal(path, own, present, sha256)
     return ledger
-
-
-def seals_all(ledger: Ledger) -> bool:
-    """Whether the ledger seals configuration and tokenizer too, as those of earlier versions do not."""
-    return CONFIG in ledger.seal or ADAPTER in ledger.seal
 
 
 def compare_seal(

@@ -9,7 +9,6 @@ from atdp_cli.privacy.claims import (
     DECLARED,
     INCREMENT_ONLY,
     INSECURE,
-    SEALS_WEIGHTS,
     UNKNOWN_PAST,
     epsilon_delta,
     other_values,
@@ -23,7 +22,7 @@ from atdp_cli.privacy.guarantee import (
     no_end_to_end,
     selective_void,
 )
-from atdp_cli.privacy.ledger import DecoyedText, Ledger, PlainTraining, seals_all
+from atdp_cli.privacy.ledger import DecoyedText, Ledger, PlainTraining
 
 
 def guarantee_sentences(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple[str, ...]:
@@ -45,8 +44,6 @@ def guarantee_sentences(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple
         lines += _increment_sentence(ledger, increment)
     if ledger.insecure_seed:
         lines.append(INSECURE)
-    if ledger.seal and not seals_all(ledger):
-        lines.append(SEALS_WEIGHTS)
     return tuple(lines)
 
 

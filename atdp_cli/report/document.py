@@ -224,7 +224,7 @@ class PublicReport(Frozen):
 
     Attributes:
         name: As its owner gave it by `atdp report --name`; null where nobody did.
-        release: Whether it may be released; null in reports of earlier versions.
+        release: Whether it may be released; null in a report that is being made.
         summary: For people who know nothing of it; `verdict` is for those who do.
         start: SHA-256 of each weight file of the starting checkpoint.
         passes: How often each record is read by training stages, on average: three plain epochs are 3.
@@ -238,7 +238,7 @@ class PublicReport(Frozen):
         command: The options of the run; paths and free text are left out.
         sentence: The same for every model, and made up.
         audits: Of the model as written, of the starting checkpoint, and of others that its owner attached.
-        annex: The questions of NIST SP 800-226 in its order; empty in reports of earlier versions.
+        annex: The questions of NIST SP 800-226 in its order; empty in a report that is being made.
     """
 
     schema_version: Literal[1] = 1

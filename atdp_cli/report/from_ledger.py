@@ -180,4 +180,4 @@ def stated_flags(ledger: Ledger) -> tuple[Flags, ...]:
         for event in ledger.events
         if event.run == ledger.run and isinstance(event, PlainTraining | SubsampledGaussian | GaussianRelease)
     )
-    return tuple(dict.fromkeys(relation.flags for relation in relations if relation and relation.flags))
+    return tuple(dict.fromkeys(relation.flags for relation in relations if relation.flags))

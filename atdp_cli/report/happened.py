@@ -1,7 +1,6 @@
 """What a run did, by the stages of its report: whether something was clipped, drawn, released, given noise.
 
-What a report says of engines, noise and accountants goes by these. Reports of earlier versions named an engine and a
-source of noise for every run.
+What a report says of engines, noise and accountants goes by these.
 """
 
 from collections.abc import Iterable, Sequence

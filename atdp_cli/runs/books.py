@@ -33,19 +33,8 @@ def open_books(work: Workspace, ranks: Ranks) -> Iterator[Callable[[int, Sequenc
 
             def books_of(position: int, events: Sequence[LedgerEvent]) -> StageBooks:
                 for event in events:
-                    if isinstance(event, ReadModel | PlainTraining) and not _is_spent(event, spent):
+                    if isinstance(event, ReadModel | PlainTraining) and event not in spent:
                         spend(journal, event)
                 return StageBooks(journal=journal, trace=trace_of(position))
 
             yield books_of
-
-
-def _is_spent(event: LedgerEvent, spent: Sequence[LedgerEvent]) -> bool:
-    """Whether the journal has the event, or what an earlier version, which wrote no relations, wrote for it."""
-    return event in spent or any(
-        isinstance(event, PlainTraining)
-        and isinstance(earlier, PlainTraining)
-        and earlier.relation is None
-        and (earlier.stage, earlier.text) == (event.stage, event.text)
-        for earlier in spent
-    )

@@ -62,7 +62,7 @@ def check_conformance(
         device: The type of the model's device.
 
     Returns:
-        How many steps of the model were traced by no session: an earlier version took them, or their lines were lost.
+        How many steps of the model were traced by no session: their lines were lost.
         Only the first process knows the earlier sessions.
 
     Raises:

@@ -114,5 +114,5 @@ def _same_corpus(ledger: Ledger, folder: Path, split: Split) -> bool:
     """Whether the key beside a model shows that every event of its ledger is of this corpus."""
     key = _key_beside(folder)
     relations = [event.relation for event in ledger.events if not isinstance(event, ReadModel | DeclaredTraining)]
-    corpora = {None if relation is None else relation.corpus for relation in relations}
+    corpora = {relation.corpus for relation in relations}
     return key is not None and corpora == {corpus_commitment(key, split)}

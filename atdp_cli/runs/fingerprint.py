@@ -8,7 +8,7 @@ from atdp_cli.errors import UsageError
 RECORDS, START, RECIPE, PLAN = "records", "starting checkpoint", "recipe", "plan"
 
 SETTINGS = "settings of models"
-"""Configuration and tokenizer of all models that are read. Runs that an earlier version began do not have it."""
+"""Configuration and tokenizer of all models that are read."""
 
 NOT_GIVEN = "not given"
 
@@ -33,7 +33,7 @@ def first_difference(before: Fingerprint, now: Fingerprint) -> str | None:
     """The first thing in which two runs differ; None where they are the same."""
     for name in {**before, **now}:
         was, is_now = before.get(name, NOT_GIVEN), now.get(name, NOT_GIVEN)
-        if was != is_now and not (name == SETTINGS and was == NOT_GIVEN):
+        if was != is_now:
             return _describe(name, was, is_now)
     return None
 

@@ -144,7 +144,7 @@ def document_progress(document: StateDocument, tensors: Mapping[str, torch.Tenso
 
 
 def _frequencies(document: StateDocument) -> Frequencies | None:
-    """What the stage released; states of earlier versions have no unlisted words."""
+    """What the stage released."""
     fitted, words = document.frequencies, document.unlisted
     return None if fitted is None else {name: TableShares(fitted[name], words.get(name, ())) for name in fitted}
 

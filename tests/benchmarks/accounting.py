@@ -18,6 +18,7 @@ from pathlib import Path
 
 from atdp_cli.privacy.accountant import epsilons, grid_for
 from atdp_cli.privacy.ledger import Ledger, SubsampledGaussian, write_ledger
+from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import RiseReset, sigma_sequence
 
 DELTA = 1e-6
@@ -44,7 +45,14 @@ def events(sigmas: int, *, steps: int, noise: float = 1.0) -> tuple[SubsampledGa
     each = [sigma * (1 + 1e-6 * place) for place, sigma in enumerate(sequence)]
     counts = [steps // sigmas + (place < steps % sigmas) for place in range(sigmas)]
     return tuple(
-        SubsampledGaussian(stage="atdp", sampling_rate=0.01, noise_multiplier=sigma, clip_norm=0.1, steps=count)
+        SubsampledGaussian(
+            stage="atdp",
+            sampling_rate=0.01,
+            noise_multiplier=sigma,
+            clip_norm=0.1,
+            steps=count,
+            relation=hypothetical(),
+        )
         for sigma, count in zip(each, counts, strict=True)
     )
 

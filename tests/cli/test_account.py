@@ -11,6 +11,7 @@ import pytest
 from dp_accounting.pld import PLDAccountant
 
 from atdp_cli.privacy.ledger import PlainTraining, write_ledger
+from atdp_cli.privacy.relation import hypothetical
 from tests.cli.conftest import Atdp, Leaky
 from tests.privacy.ledgers import ledger, release, steps
 
@@ -61,6 +62,7 @@ def test_torch_is_never_loaded() -> None:
     code = """
 import sys
 from atdp_cli.cli.app import run
+from atdp_cli.privacy.relation import hypothetical
 assert run(sys.argv[1:]) == 0
 assert "torch" not in sys.modules, "torch"
 assert "spacy" not in sys.modules, "spacy"
@@ -217,7 +219,9 @@ def test_several_ledgers_compose_and_share_their_ancestor(atdp: Atdp, tmp_path: 
     assert [part["epsilon"] for part in both["ledgers"]] == [answer["epsilon"]["pld"] for answer in alone]
     assert max(part["epsilon"] for part in both["ledgers"]) < both["epsilon"]["pld"]
     assert both["epsilon"]["pld"] < sum(part["epsilon"] for part in both["ledgers"])
-    write_ledger(tmp_path / "plain.json", ledger(PlainTraining(stage="no-dp", text="raw"), run="three"))
+    write_ledger(
+        tmp_path / "plain.json", ledger(PlainTraining(stage="no-dp", text="raw", relation=hypothetical()), run="three")
+    )
     parts = atdp("account", tmp_path / "one.json", tmp_path / "plain.json", "--json").json["ledgers"]
     assert [part["epsilon"] for part in parts] == [alone[0]["epsilon"]["pld"], None]
     assert any("these 2 models" in text for text in both["guarantees"][0]["assumptions"])

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tests.cli.conftest import Atdp, Ended, Leaky
-from tests.report.schema import errors
 from tests.report.test_sarif import check_sarif
 
 SCHEMA = json.loads(
@@ -37,7 +37,7 @@ def broken(checkpoint_folder: Path, tmp_path: Path) -> Path:
 
 
 def _check_json(ended: Ended) -> list[dict[str, Any]]:
-    assert list(errors(ended.json, SCHEMA, SCHEMA)) == []
+    assert list(Draft202012Validator(SCHEMA).iter_errors(ended.json)) == []
     return list(ended.json["models"])
 
 
@@ -50,16 +50,6 @@ def test_the_json_has_the_shipped_schema(atdp: Atdp, leaky: Leaky, checkpoint_fo
     assert entry["canaries"][0]["exposure_ratio"] is not None
     ended = atdp("audit-canary", leaky.model, "--canary", "My ID is 1234", "--json")
     assert _check_json(ended)[0]["canaries"][0]["p_value"] is None
-
-
-def test_the_schema_notices_what_is_wrong(atdp: Atdp, leaky: Leaky) -> None:
-    good = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, "--json").json
-    assert list(errors(good, SCHEMA, SCHEMA)) == []
-    bad = json.loads(json.dumps(good))
-    entry = bad["models"][0]
-    entry["verdict"], entry["canaries"][0]["rank_min"], entry["secret"] = "GOOD", 0, "1"
-    del entry["gate"], entry["combined"]["power"]
-    assert len(list(errors(bad, SCHEMA, SCHEMA))) == 5
 
 
 def test_junit_and_sarif_are_written_beside_the_json(

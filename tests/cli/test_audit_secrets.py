@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from atdp_cli.cli.app import run
 from tests.cli.conftest import Atdp
-from tests.report.schema import errors
 
 SCHEMA = json.loads(
     (Path(__file__).parents[2] / "atdp_cli" / "report" / "schemas" / "audit.schema.json").read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def test_numbers_are_ranked_by_place_and_never_shown(
     command = ["audit-canary", checkpoint_folder, "--data", corpus, "--secrets", spans, "--alternatives", "200"]
     ended = atdp(*command, "--reference", checkpoint_folder, "--json")
     assert ended.code == 4, ended.err
-    assert list(errors(ended.json, SCHEMA, SCHEMA)) == []
+    assert list(Draft202012Validator(SCHEMA).iter_errors(ended.json)) == []
     entry: dict[str, Any] = ended.json["models"][0]
     own = entry["own_secrets"]
     assert own["tested"] == len(own["results"]) > 0

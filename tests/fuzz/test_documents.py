@@ -16,6 +16,7 @@ from atdp_cli.privacy.ledger import (
     read_verified,
     write_ledger,
 )
+from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.report.ci.baseline import make_baseline, new_failures, read_baseline
 from atdp_cli.report.comparison import public_of
 from atdp_cli.report.html import render_html
@@ -43,7 +44,7 @@ MANIFEST = Manifest(
 ).model_dump_json()
 
 EVENTS = (
-    PlainTraining(stage="redacted", text="redacted", masks="stable"),
+    PlainTraining(stage="redacted", text="redacted", relation=hypothetical()),
     ReadModel(stage="anchored", past="public", weights={"model.safetensors": "ab"}),
     steps(0.1, 1.5, 7),
     release(9.0),

@@ -1,4 +1,4 @@
-"""The fingerprint of a run: what earlier versions wrote into run.json, so that their runs can be resumed."""
+"""The fingerprint of a run: what has to be the same for it to be resumed."""
 
 import hashlib
 from collections.abc import Iterable

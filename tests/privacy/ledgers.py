@@ -8,16 +8,21 @@ from dp_accounting.pld import PLDAccountant
 
 from atdp_cli.privacy.adjacency import sampling_rate
 from atdp_cli.privacy.ledger import GaussianRelease, Ledger, LedgerEvent, PrivateEvent, SubsampledGaussian
+from atdp_cli.privacy.relation import hypothetical
 
 
 def steps(q: float, sigma: float, count: int) -> SubsampledGaussian:
     """`count` equal steps."""
-    return SubsampledGaussian(stage="a", sampling_rate=q, noise_multiplier=sigma, clip_norm=0.1, steps=count)
+    return SubsampledGaussian(
+        stage="a", sampling_rate=q, noise_multiplier=sigma, clip_norm=0.1, steps=count, relation=hypothetical()
+    )
 
 
 def release(sigma: float) -> GaussianRelease:
     """A release of a sum over all records."""
-    return GaussianRelease(stage="a", statistic="alpha", sensitivity=1.0, noise_multiplier=sigma)
+    return GaussianRelease(
+        stage="a", statistic="alpha", sensitivity=1.0, noise_multiplier=sigma, relation=hypothetical()
+    )
 
 
 def ledger(*events: LedgerEvent, records: int = 100, run: str | None = None) -> Ledger:

@@ -1,6 +1,5 @@
 """Relations for tests."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from atdp_cli.privacy.ledger import GaussianRelease, LedgerEvent, PlainTraining, SubsampledGaussian
@@ -58,8 +57,3 @@ def votes(sigma: float = 2.0, **flags: Any) -> LedgerEvent:
         replaced=2**0.5,
         relation=relation("votes", **flags),
     )
-
-
-def unrelated(events: Sequence[LedgerEvent]) -> list[LedgerEvent]:
-    """The events as version 1 wrote them."""
-    return [event.model_copy(update={"relation": None}) for event in events]

@@ -20,6 +20,7 @@ from atdp_cli.privacy.accountant import (
 from atdp_cli.privacy.ledger import PrivateEvent, SubsampledGaussian
 from atdp_cli.privacy.participation import epsilon_without_amplification
 from atdp_cli.privacy.rdp import epsilon_paper, epsilon_rdp
+from atdp_cli.privacy.relation import hypothetical
 from tests.privacy.ledgers import heterogeneous, release, steps
 
 
@@ -168,8 +169,12 @@ def test_moments_are_the_accountants_at_any_beginning(first: int, second: int, p
 def check_moments(first: int, second: int, points: int) -> None:
     """Each moment is what the accountants say of the events up to there, and the last is the whole."""
     events = [
-        SubsampledGaussian(stage="a", sampling_rate=0.05, noise_multiplier=1.1, clip_norm=1.0, steps=first),
-        SubsampledGaussian(stage="b", sampling_rate=0.02, noise_multiplier=0.9, clip_norm=1.0, steps=second),
+        SubsampledGaussian(
+            stage="a", sampling_rate=0.05, noise_multiplier=1.1, clip_norm=1.0, steps=first, relation=hypothetical()
+        ),
+        SubsampledGaussian(
+            stage="b", sampling_rate=0.02, noise_multiplier=0.9, clip_norm=1.0, steps=second, relation=hypothetical()
+        ),
     ]
     actual = moments(events, 1e-6, grid=1e-3, points=points)
     assert len(actual) <= points

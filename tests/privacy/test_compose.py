@@ -17,6 +17,7 @@ from atdp_cli.privacy.ledger import (
     read_ledger,
     write_ledger,
 )
+from atdp_cli.privacy.relation import hypothetical
 from tests.privacy.ledgers import ledger, steps
 
 
@@ -71,7 +72,7 @@ def test_the_weaker_side_wins() -> None:
 
 
 def test_a_plain_stage_of_any_ledger_is_kept() -> None:
-    plain = PlainTraining(stage="no-dp", text="raw", run="x")
+    plain = PlainTraining(stage="no-dp", text="raw", run="x", relation=hypothetical())
     assert plain in compose_ledgers([ledger(steps(0.1, 1.0, 3)), ledger(plain)]).events
 
 

@@ -17,6 +17,7 @@ from atdp_cli.privacy import discrete_gaussian as sampler
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.discrete_gaussian import LARGEST_DEVIATION, discrete_gaussian
 from atdp_cli.privacy.ledger import GaussianRelease
+from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.release import GridSum, add_release_noise, grid_bits
 from atdp_cli.privacy.rng import Floats, KeyStream, insecure_stream
 
@@ -165,7 +166,9 @@ def test_the_total_variation_from_the_rounded_gaussian_is_within_its_bound(devia
 @given(st.floats(0.6, 6), st.sampled_from([1e-9, 1e-6, 1e-4]), st.sampled_from(["zero-out", "replace-one"]))
 def test_the_accountant_covers_a_release(sigma: float, delta: float, adjacency: str) -> None:
     """On a grid of 2¹⁴ widths to a standard deviation, so that the definition can be summed; runs have 2⁵² or more."""
-    release = GaussianRelease(stage="a", statistic="b", sensitivity=1.0, noise_multiplier=sigma, replaced=2**0.5)
+    release = GaussianRelease(
+        stage="a", statistic="b", sensitivity=1.0, noise_multiplier=sigma, replaced=2**0.5, relation=hypothetical()
+    )
     epsilon = epsilon_pld([release], delta, grid=1e-3, adjacency=adjacency)  # type: ignore[arg-type]
     sensitivity = 1.0 if adjacency == "zero-out" else 2**0.5
     deviation = 2.0**14

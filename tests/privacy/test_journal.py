@@ -18,10 +18,11 @@ from atdp_cli.privacy.ledger import (
     compact,
     private_events,
 )
+from atdp_cli.privacy.relation import hypothetical
 from tests.privacy.ledgers import release, steps
 
 DELTA = 1e-6
-RAW = PlainTraining(stage="no-dp", text="raw")
+RAW = PlainTraining(stage="no-dp", text="raw", relation=hypothetical())
 PLANNED: tuple[LedgerEvent, ...] = (RAW, release(20.0), *(steps(0.05, sigma, 1) for sigma in (1.0, 1.25, 1.5)))
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.privacy.claims import SAME_PATTERN
-from atdp_cli.privacy.guarantee import Guarantee, guarantees, scope_epsilon, selective_void
+from atdp_cli.privacy.guarantee import Guarantee, guarantees, scope_epsilon
 from atdp_cli.privacy.ledger import Ledger, LedgerEvent, Prior
 from atdp_cli.privacy.relation import Neighbours, Relation, commitment, intersect
 from atdp_cli.privacy.statement import guarantee_sentences
@@ -102,14 +102,6 @@ def test_a_run_that_flags_otherwise_voids_what_the_one_before_hid(changed: str, 
 def test_what_a_corpus_is_does_not_matter_to_what_is_hidden() -> None:
     """Each event is stable between corpora that differ in a record of its own corpus, or in none."""
     assert "selective" in by_scope(ledger(plain("bytes"), plain("shape", corpus=OTHER_CORPUS)))
-
-
-def test_an_unstated_relation_gives_no_selective_scope_and_a_condition_end_to_end() -> None:
-    earlier = noisy(1.0, 10).model_copy(update={"relation": None})
-    actual = by_scope(ledger(earlier))["end_to_end"]
-    assert any("An earlier version wrote part of the ledger" in text for text in actual.assumptions)
-    assert actual.epsilon == by_scope(ledger(noisy(1.0, 10)))["end_to_end"].epsilon
-    assert "earlier version" in (selective_void(ledger(plain("bytes"), earlier)) or "")
 
 
 SAID: dict[str, dict[str, Any]] = {

@@ -12,6 +12,7 @@ from scipy.stats import norm
 
 from atdp_cli.privacy.accountant import epsilon_group, epsilon_pld
 from atdp_cli.privacy.ledger import GaussianRelease
+from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.release import REPLACED, SENSITIVITY, clipped_votes, shrink_counts
 
 ITEMS = 12
@@ -67,7 +68,9 @@ def test_votes_that_would_break_the_bound_are_refused(vote: float) -> None:
 
 
 def release(sigma: float, replaced: float) -> GaussianRelease:
-    return GaussianRelease(stage="a", statistic="b", sensitivity=1.0, noise_multiplier=sigma, replaced=replaced)
+    return GaussianRelease(
+        stage="a", statistic="b", sensitivity=1.0, noise_multiplier=sigma, replaced=replaced, relation=hypothetical()
+    )
 
 
 @pytest.mark.one_in(6)

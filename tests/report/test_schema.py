@@ -34,6 +34,12 @@ def test_an_audit_satisfies_its_schema() -> None:
         broken = json.loads(json.dumps(document))
         del broken["models"][0][field]
         assert list(validator.iter_errors(broken)), field
+    for changes in (
+        {"verdict": "GOOD"},
+        {"secret": "1"},
+        {"canaries": [document["models"][0]["canaries"][0] | {"rank_min": 0}]},
+    ):
+        assert list(validator.iter_errors(document | {"models": [document["models"][0] | changes]})), changes
 
 
 @pytest.mark.parametrize(("kind", "report"), REPORTS)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from atdp_cli.privacy.claims import rounded_up
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger, ReadModel, SubsampledGaussian
+from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.report.document import CardEntry, Summary
 from atdp_cli.report.wording import NO_AUDIT, audit_sentence, factor, lay_summary, model_title
 from tests.report.documents import NOISY, RAW, REDACTED, audit, ledger, public
@@ -55,7 +56,9 @@ def test_a_seed_protects_nobody() -> None:
 
 
 def test_a_weak_one_is_called_weak() -> None:
-    weak = SubsampledGaussian(stage="atdp", sampling_rate=0.9, noise_multiplier=0.6, clip_norm=1.0, steps=60)
+    weak = SubsampledGaussian(
+        stage="atdp", sampling_rate=0.9, noise_multiplier=0.6, clip_norm=1.0, steps=60, relation=hypothetical()
+    )
     assert "Nobody should rely on a protection this weak." in said(ledger(weak)).protects
     assert "rely on" not in said(ledger(NOISY)).protects
 

@@ -362,7 +362,7 @@ def test_what_an_adapters_base_has_learnt_is_inherited(place: Place, corpus: Pat
     assert refused.code == 2
 
 
-def test_a_ledger_from_before_bases_were_sealed_promises_nothing_from_the_beginning(place: Place, atdp: Atdp) -> None:
+def test_a_ledger_of_an_adapter_that_does_not_seal_its_base_is_refused(place: Place, atdp: Atdp) -> None:
     from atdp_cli.privacy.ledger import LEDGER_FILE, read_ledger, write_ledger
 
     path = place.adapter / LEDGER_FILE
@@ -370,9 +370,9 @@ def test_a_ledger_from_before_bases_were_sealed_promises_nothing_from_the_beginn
     assert atdp("account", place.adapter, "--json").json["scope"] == "increment"
     write_ledger(path, new.model_copy(update={"prior": "public"}))
     assert atdp("account", place.adapter, "--json").json["scope"] == "end_to_end"
-    old = {name: digest for name, digest in new.seal.items() if name == "adapter_model.safetensors"}
-    write_ledger(path, new.model_copy(update={"prior": "public", "seal": old}))
-    assert atdp("account", place.adapter, "--json").json["scope"] == "increment"
+    own = {name: digest for name, digest in new.seal.items() if not name.startswith("base/")}
+    write_ledger(path, new.model_copy(update={"prior": "public", "seal": own}))
+    assert atdp("account", place.adapter).code == 2
 
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "generation_config.json"])

@@ -15,6 +15,7 @@ from atdp_cli.errors import InputError
 from atdp_cli.jobs.report import as_json, read_report
 from atdp_cli.jobs.verify import UNVERIFIED, verify
 from atdp_cli.privacy.ledger import GaussianRelease, Ledger, LedgerEvent, SubsampledGaussian, read_ledger, write_ledger
+from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.report.comparison import public_of
 from atdp_cli.report.document import PublicReport
 from atdp_cli.report.html import render_html
@@ -230,7 +231,12 @@ def _with_steps(ledger: Ledger, more: int) -> tuple[LedgerEvent, ...]:
 
 def _release(ledger: Ledger) -> GaussianRelease:
     return GaussianRelease(
-        stage=ledger.events[-1].stage, run=ledger.run, statistic="x", sensitivity=1.0, noise_multiplier=2.0
+        stage=ledger.events[-1].stage,
+        run=ledger.run,
+        statistic="x",
+        sensitivity=1.0,
+        noise_multiplier=2.0,
+        relation=hypothetical(),
     )
 
 

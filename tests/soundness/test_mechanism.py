@@ -20,6 +20,7 @@ import torch
 from atdp_cli.events import ignore
 from atdp_cli.privacy.accountant import epsilon_pld, grid_for
 from atdp_cli.privacy.ledger import SubsampledGaussian
+from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.training.clipping.engine import ClippingEngine, trainable
 from atdp_cli.training.clipping.select import select_engine
@@ -44,7 +45,9 @@ THRESHOLD = best_threshold(Q, SIGMA, DELTA, REPETITIONS)
 @functools.cache
 def epsilon() -> float:
     """The accountant's ε of this one step."""
-    event = SubsampledGaussian(stage="one", sampling_rate=Q, noise_multiplier=SIGMA, clip_norm=CLIP, steps=1)
+    event = SubsampledGaussian(
+        stage="one", sampling_rate=Q, noise_multiplier=SIGMA, clip_norm=CLIP, steps=1, relation=hypothetical()
+    )
     return epsilon_pld([event], DELTA, grid=grid_for([event]))
 
 

@@ -64,7 +64,9 @@ def ledger_of(*events: LedgerEvent, prior: Prior = "public", run: str | None = N
 
 
 def spent(steps: int) -> SubsampledGaussian:
-    return SubsampledGaussian(stage="dp-sgd", sampling_rate=0.1, noise_multiplier=2.0, clip_norm=0.1, steps=steps)
+    return SubsampledGaussian(
+        stage="dp-sgd", sampling_rate=0.1, noise_multiplier=2.0, clip_norm=0.1, steps=steps, relation=hypothetical()
+    )
 
 
 @pytest.mark.parametrize("before", ["", "no-dp+", "atdp+", "noise+"])
@@ -153,7 +155,7 @@ def test_a_reference_whose_ledger_is_public_needs_no_declaration(name: str) -> N
 
 @pytest.mark.parametrize("name", READING)
 def test_a_reference_that_was_trained_on_the_corpus_voids_end_to_end(name: str) -> None:
-    trained = ledger_of(PlainTraining(stage="no-dp", text="raw"))
+    trained = ledger_of(PlainTraining(stage="no-dp", text="raw", relation=hypothetical()))
     actual = plan(name, reference=Reference(ledger=trained, weights=WEIGHTS, past="public")).ledger
     assert trained.events[0] in actual.events
     assert end_to_end(actual).epsilon == math.inf

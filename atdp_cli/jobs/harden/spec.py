@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from atdp_cli.files.private import FAILED, beside
 from atdp_cli.jobs.harden.recipes import resolved_recipe
@@ -13,8 +13,6 @@ from atdp_cli.jobs.harden.request import HardenRequest, Planned, options_of
 from atdp_cli.model.folder import base_of, is_adapter, tokenizer_folder, weight_files
 from atdp_cli.model.seal import seal_of
 from atdp_cli.options import declared, flags
-from atdp_cli.privacy.ledger import LedgerEvent, Masks, PlainTraining
-from atdp_cli.privacy.relation import STABLE_TIERS, Relation
 from atdp_cli.runs.fingerprint import NOT_GIVEN, PLAN, RECIPE, RECORDS, SETTINGS, START
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.runs.workspace import check_output
@@ -99,27 +97,9 @@ def fingerprint(planned: Planned) -> dict[str, str]:
 
 def _plan(planned: Planned) -> dict[str, str]:
     """The parts of the fingerprint that change with the plan."""
-    events = [_without_relation(event) for event in planned.plan.ledger.events]
+    events = [event.model_dump(mode="json", exclude={"run", "relation"}) for event in planned.plan.ledger.events]
     searches = [json.dumps(asdict(stage.search)) for stage in planned.plan.training if stage.search is not None]
     return {RECIPE: recipe_text(resolved_recipe(planned)), PLAN: _digest([json.dumps(events), *searches])}
-
-
-def _without_relation(event: LedgerEvent) -> dict[str, Any]:
-    """An event as ledgers of version 1 have it, so that a run that an earlier version began can be resumed.
-
-    What the relation states is in the fingerprint by the options and the records.
-    """
-    masks: dict[str, Masks] = {}
-    if isinstance(event, PlainTraining) and event.relation is not None and event.text != "raw":
-        masks["masks"] = _masks(event.relation)
-    return event.model_copy(update={"run": None, "relation": None, **masks}).model_dump(mode="json")
-
-
-def _masks(relation: Relation) -> Masks:
-    flags = relation.flags
-    if flags is None or flags.tier not in STABLE_TIERS or not flags.by_record:
-        return "movable"
-    return "linked" if relation.shape in ("equality", "corpus equality") else "stable"
 
 
 def _records(split: Split) -> str:

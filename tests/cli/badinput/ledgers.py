@@ -3,9 +3,12 @@
 from typing import Any
 
 from atdp_cli.privacy.ledger import Ledger, SubsampledGaussian, write_ledger
+from atdp_cli.privacy.relation import hypothetical
 from tests.cli.badinput.case import Case, Make, both, change, line, link, write
 
-STEP = SubsampledGaussian(stage="a", sampling_rate=0.1, noise_multiplier=1.0, clip_norm=0.1, steps=9)
+STEP = SubsampledGaussian(
+    stage="a", sampling_rate=0.1, noise_multiplier=1.0, clip_norm=0.1, steps=9, relation=hypothetical()
+)
 
 
 def ledger(**members: Any) -> Make:
@@ -83,7 +86,7 @@ CASES = (
     Case("ledger of half a step", ACCOUNT, "events.0.subsampled_gaussian.steps", ledger(**event(steps=0.5))),
     Case("ledger with an unknown event", ACCOUNT, "events.0", ledger(events=[{"kind": "magic"}])),
     Case("ledger with an unknown member", ACCOUNT, "color: Extra inputs are not permitted", ledger(color="red")),
-    Case("ledger of a later version", ACCOUNT, "schema_version: Input should be 1, 2 or 3", ledger(schema_version=4)),
+    Case("ledger of a later version", ACCOUNT, "schema_version: Input should be 1", ledger(schema_version=2)),
     Case(
         "ledger that seals a file above",
         line("account model"),
