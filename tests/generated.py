@@ -21,10 +21,12 @@ from atdp_cli.privacy.claims import other_values
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.report.document import PrivateReport, PublicReport
 from atdp_cli.training.recipe import parse_recipe
+from tests.house import HEAD, table
 from tests.keywords import keywords_module
 from tests.transcripts import golden_files
 
 ROOT = Path(__file__).parent.parent
+DESIGN = ROOT / "docs" / "design.md"
 COMPLETIONS = {"bash": "atdp.bash", "zsh": "_atdp", "fish": "atdp.fish"}
 SCHEMAS: dict[str, type[BaseModel]] = {
     "privacy_report.schema.json": PublicReport,
@@ -123,7 +125,14 @@ def _atdp(arguments: list[str], **settings: str) -> str:
     return done.stdout
 
 
+def design_page() -> str:
+    """The page of the design, with the table of the rooms as they are. `tests/test_house.py` keeps it."""
+    head, mark, rest = DESIGN.read_text(encoding="utf-8").partition(HEAD)
+    return head + (table(ROOT) if mark else "") + "\n" + rest.partition("\n\n")[2]
+
+
 if __name__ == "__main__":
-    for path, text in ({path: text() for path, text in generated().items()} | golden_files()).items():
+    made = {path: text() for path, text in generated().items()} | golden_files() | {DESIGN: design_page()}
+    for path, text in made.items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -2,9 +2,10 @@
 
     python -m tests.house [FOLDER]
 
-prints, for each room of the package in a checkout, how many files, lines, lines of code, floors and arrows it has. An
-arrow is an import of one module by another; a room's arrows begin in it. A module stands on the floor above all that
-it imports from its own room, so floors are the longest chain of imports within a room.
+prints, for each room of the package in a checkout, how many files, lines, lines of code, floors and arrows it has, as
+docs/design.md does. It also lists fragments, modules that may belong into the one module that imports them. An arrow
+is an import of one module by another; a room's arrows begin in it. A module stands on the floor above all that it
+imports from its own room, so floors are the longest chain of imports within a room.
 """
 
 import ast
@@ -106,12 +107,69 @@ def _row(
     )
 
 
+HEAD = "| room | files | lines | code | floors | arrows |\n|---|---|---|---|---|---|\n"
+
+
+def table(root: Path) -> str:
+    """The plan as Markdown."""
+    return HEAD + "".join(
+        f"| `{room}` | " + " | ".join(f"{figure:,}" for figure in figures) + " |\n" for room, *figures in plan(root)
+    )
+
+
+def read_table(text: str) -> dict[str, list[int]]:
+    """The figures of each room that a table in a page has."""
+    rows = text.partition(HEAD)[2].partition("\n\n")[0].splitlines()
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    return {room.strip("`"): [int(figure.replace(",", "")) for figure in figures] for room, *figures in cells}
+
+
+FRAGMENT = 60
+"""Lines of code under which a module that only one other imports is a fragment of that one."""
+
+
+def fragments(root: Path) -> dict[str, str]:
+    """Modules of less than `FRAGMENT` lines of code with one importer, which is given; data alone is no fragment."""
+    trees = modules(root)
+    importers: dict[str, list[str]] = {name: [] for name in trees}
+    for name, inner in imports(trees).items():
+        for target in inner:
+            importers[target].append(name)
+    return {
+        _name(path, root): importers[_name(path, root)][0]
+        for path in files(root)
+        if path.name != "__init__.py"
+        and len(importers[_name(path, root)]) == 1
+        and not _is_data(trees[_name(path, root)])
+        and code_lines(path.read_text(encoding="utf-8")) < FRAGMENT
+    }
+
+
+def _is_data(tree: ast.Module) -> bool:
+    """Whether a module defines neither functions nor classes."""
+    return not any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for node in ast.walk(tree))
+
+
+def functions(trees: Mapping[str, ast.Module]) -> dict[str, int]:
+    """The lines of every function without its docstring, by `module:function`."""
+    return {
+        f"{module}:{node.name}": (node.end_lineno or 0) - node.lineno + 1 - _docstring_lines(node)
+        for module, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
+def _docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = node.body[0]
+    return (first.end_lineno or 0) - first.lineno + 1 if ast.get_docstring(node) is not None else 0
+
+
 def main() -> None:
-    """Print the plan as a table."""
+    """Print the table and the fragments."""
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent
-    print("| room | files | lines | code | floors | arrows |\n|---|---|---|---|---|---|")
-    for room, *figures in plan(root):
-        print(f"| `{room}` | " + " | ".join(f"{figure:,}" for figure in figures) + " |")
+    print(table(root))
+    print("\n".join(f"{name}, imported by {importer} alone" for name, importer in fragments(root).items()))
 
 
 if __name__ == "__main__":

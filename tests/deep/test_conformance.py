@@ -152,15 +152,18 @@ def ended(
     )
 
 
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_every_mutation_has_its_place(mutation: Mutation) -> None:
+    assert (ROOT / "atdp_cli" / mutation.file).read_text(encoding="utf-8").count(mutation.old) == 1
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_a_mutation_of_the_source_ends_the_run(inputs: Path, tmp_path: Path, mutation: Mutation) -> None:
     root = tmp_path / "source"
     shutil.copytree(ROOT / "atdp_cli", root / "atdp_cli", ignore=shutil.ignore_patterns("__pycache__"))
     file = root / "atdp_cli" / mutation.file
-    source = file.read_text(encoding="utf-8")
-    assert source.count(mutation.old) == 1
-    file.write_text(source.replace(mutation.old, mutation.new), encoding="utf-8")
+    file.write_text(file.read_text(encoding="utf-8").replace(mutation.old, mutation.new), encoding="utf-8")
     done = ended(root, inputs, tmp_path / "out", mutation.recipe, mutation.processes)
     assert done.returncode != 0
     assert mutation.processes > 1 or done.returncode == 3
