@@ -24,7 +24,6 @@ from atdp_cli.jobs.backend import Local
 from atdp_cli.jobs.detector import Detector, run_detector
 from atdp_cli.text.corpus.records import read_records
 from atdp_cli.text.detection.identifiers import RECOGNISERS
-from atdp_cli.text.detection.identifiers.recogniser import Recognisers
 from atdp_cli.text.detection.scan import BATCH, PIPELINES, load_pipeline
 from atdp_cli.text.detection.span_file import spans_line
 from atdp_cli.text.detection.spans import at_tier, merge
@@ -100,10 +99,10 @@ def compare(corpus: Path, pipeline: Any, jobs: int, rounds: int, folder: Path) -
 def identifiers_share(corpus: Path, pipeline: Any, folder: Path) -> float:
     """The recognisers' share of the processor time of detection, without a store."""
     texts = [record.text for record in read_records(corpus)]
-    recognise = Recognisers(RECOGNISERS)
     started = time.process_time()
     for text in texts:
-        deque(recognise(text), maxlen=0)
+        for recognise in RECOGNISERS:
+            deque(recognise(text), maxlen=0)
     recognised = time.process_time()
     detect_once(corpus, pipeline, Detector(), folder / "spans.jsonl")
     return round((recognised - started) / (time.process_time() - recognised), 4)

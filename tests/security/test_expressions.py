@@ -55,8 +55,8 @@ OURS = ours()
 AT_THE_START = {
     "text.crosscheck.client._FIRST_WORD",
     "jobs.ray._HOST_PORT",
-    "text.detection.identifiers.access._NOT_A_USER",
-    "text.detection.identifiers.hosts._PRIVATE",
+    "text.detection.identifiers.accounts._NOT_A_USER",
+    "text.detection.identifiers.network._PRIVATE",
 }
 """Matched at the start of a text alone, and not looked for in it."""
 

@@ -19,10 +19,10 @@ from atdp_cli.model.windows import Marks, Window, encode_pair, encode_rendered, 
 from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.corpus.split import Split
 from atdp_cli.text.detection.detect import PLACEHOLDERS, Detection
-from atdp_cli.text.detection.function_words import function_word_characters
 from atdp_cli.text.detection.scan import Finding
 from atdp_cli.text.detection.span_file import read_spans
 from atdp_cli.text.detection.spans import Range, Span, Tier, at_tier
+from atdp_cli.text.detection.word_lists import function_word_characters
 from atdp_cli.text.redaction.decoys import Choose, decoy
 from atdp_cli.text.redaction.edits import BY_LABEL, EditedText, redact_text, turns_after, unedited
 from atdp_cli.text.redaction.equality import equal_decoys

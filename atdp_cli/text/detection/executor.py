@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from atdp_cli.errors import RunError
 from atdp_cli.ranges import require_at_least, require_at_most
-from atdp_cli.text.detection.identifiers import RECOGNISERS, Recogniser, Recognisers
+from atdp_cli.text.detection.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.text.detection.spacy_reader import Piece, Reading, read
 
 Item = TypeVar("Item")
@@ -73,8 +73,7 @@ def readings(batches: Iterable[TextBatch[Item]], executor: Executor) -> Iterator
 @contextlib.contextmanager
 def in_process(pipeline: Any, recognisers: Sequence[Recogniser]) -> Iterator[Executor]:
     """The `OpenExecutor` that reads in this process."""
-    recognise = Recognisers(recognisers)
-    yield Executor(lambda pieces: partial(read, pieces, pipeline, recognise), ahead=lambda: 0)
+    yield Executor(lambda pieces: partial(read, pieces, pipeline, recognisers), ahead=lambda: 0)
 
 
 def processes(jobs: int) -> OpenExecutor:
@@ -123,12 +122,12 @@ def picklable(recognisers: Sequence[Recogniser]) -> Sequence[Recogniser] | None:
     return None if recognisers is RECOGNISERS else recognisers
 
 
-def unpickled(recognisers: Sequence[Recogniser] | None) -> Recognisers:
+def unpickled(recognisers: Sequence[Recogniser] | None) -> Sequence[Recogniser]:
     """What `picklable` made, in the other process."""
-    return Recognisers(RECOGNISERS if recognisers is None else recognisers)
+    return RECOGNISERS if recognisers is None else recognisers
 
 
-_here: list[tuple[Any, Recognisers]] = []
+_here: list[tuple[Any, Sequence[Recogniser]]] = []
 
 
 def _start(pipeline: Any, recognisers: Sequence[Recogniser] | None) -> None:
@@ -138,5 +137,5 @@ def _start(pipeline: Any, recognisers: Sequence[Recogniser] | None) -> None:
 
 
 def _read_here(pieces: Sequence[Piece]) -> list[Reading]:
-    [(pipeline, recognise)] = _here
-    return read(pieces, pipeline, recognise)
+    [(pipeline, recognisers)] = _here
+    return read(pieces, pipeline, recognisers)

@@ -12,17 +12,8 @@ from unicodedata import unidata_version
 from atdp_cli.text.detection.entities import EntityPipeline
 
 SOURCES = (
-    "confidence.py",
-    *(
-        "scan.py",
-        "spacy_reader.py",
-        "entities.py",
-        "spans.py",
-        "function_words.py",
-        "function_words.txt",
-        "identifiers",
-    ),
-    *("entities.py", "refine.py", "structure.py", "public_words.py", "word_lists.py", "words"),
+    *("confidence.py", "scan.py", "spacy_reader.py", "entities.py", "spans.py", "identifiers"),
+    *("refine.py", "structure.py", "public_words.py", "word_lists.py", "words"),
 )
 """The files and folders of this package that make a finding, and put it right."""
 

@@ -2,11 +2,11 @@
 
 import re
 
-from atdp_cli.text.detection.function_words import function_words
 from atdp_cli.text.detection.word_lists import (
     all_names,
     common_words,
     commonest_words,
+    function_words,
     given_names,
     structure_words,
     surnames,

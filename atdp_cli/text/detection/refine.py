@@ -4,10 +4,10 @@ import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from atdp_cli.text.detection.function_words import function_words
 from atdp_cli.text.detection.public_words import is_public
 from atdp_cli.text.detection.spans import CATCH_ALL, Range, Span, Tier, by_place
 from atdp_cli.text.detection.structure import joined, keyword_ends, structure
+from atdp_cli.text.detection.word_lists import function_words
 
 _GUESSED = frozenset({"ner", "pos", "dep"})
 _SAME_KIND = {"DATE": ("DATE",), "ADDRESS": ("LOC", "GPE", "FAC")}

@@ -1,11 +1,11 @@
 """What spaCy and the recognisers see in a text: spans, tokens and the ends of sentences."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
 from atdp_cli.text.detection.entities import EntityMatch, EntityPipeline, entity_tier
-from atdp_cli.text.detection.identifiers.recogniser import IdentifierMatch
+from atdp_cli.text.detection.identifiers.recogniser import IdentifierMatch, Recogniser
 from atdp_cli.text.detection.spans import Range, Tier
 
 # PER is what pipelines of other languages call a person.
@@ -58,9 +58,7 @@ class Reading(NamedTuple):
     identifiers: list[IdentifierMatch]
 
 
-def read(
-    pieces: Sequence[Piece], pipeline: Any, recognise: Callable[[str], Iterable[IdentifierMatch]]
-) -> list[Reading]:
+def read(pieces: Sequence[Piece], pipeline: Any, recognisers: Sequence[Recogniser]) -> list[Reading]:
     """What is in each piece, in order.
 
     Args:
@@ -77,7 +75,7 @@ def read(
             docs = list(docs)
             recognised = find([(doc.text, [*_words(doc)]) for doc in docs])
         return [
-            _reading(doc, list(recognise(whole)), entities)
+            _reading(doc, [match for recognise in recognisers for match in recognise(whole)], entities)
             for doc, (_, whole), entities in zip(docs, pieces, recognised, strict=True)
         ]
 

@@ -1,8 +1,43 @@
-"""Lists of common English words and of people's names that ship with the detector: public, fixed, read once."""
+"""Lists of words that ship with the package: public, fixed, read once. None is derived from a corpus."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
+
+_WORDS = Path(__file__).parent / "words"
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+
+
+@cache
+def read_lists(path: Path, separator: str | None = None) -> Mapping[str, tuple[str, ...]]:
+    """The terms under each `[heading]` of a file; those before the first heading have the name `""`.
+
+    Args:
+        path: A UTF-8 file. Lines that begin with `#` are comments.
+        separator: What parts the terms of a line; None for white space.
+    """
+    sections: dict[str, list[str]] = {}
+    heading = ""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            heading = line[1:-1]
+        elif not line.startswith("#"):
+            terms = map(str.strip, line.split(separator))
+            sections.setdefault(heading, []).extend(term for term in terms if term)
+    return {heading: tuple(terms) for heading, terms in sections.items()}
+
+
+@cache
+def function_words() -> frozenset[str]:
+    """Frequent English function words, in lower case, with straight apostrophes."""
+    return frozenset(read_lists(_WORDS / "function_words.txt")[""])
+
+
+def function_word_characters(text: str) -> list[tuple[int, int]]:
+    """Where whole function words stand in `text`, in any case: (start, end), sorted and disjoint."""
+    words = function_words()
+    return [match.span() for match in _WORD.finditer(text) if match.group().lower().replace("’", "'") in words]
 
 
 @cache
@@ -14,7 +49,6 @@ def common_words() -> frozenset[str]:
     return frozenset().union(*_sections("common_words.txt").values())
 
 
-@cache
 def commonest_words() -> frozenset[str]:
     """Those 4,000 of `common_words` that are met in any text."""
     return _sections("common_words.txt")["commonest"]
@@ -51,25 +85,20 @@ def structure_words(section: str) -> frozenset[str]:
 @cache
 def place_names() -> frozenset[str]:
     """Countries, capitals and large cities, casefolded; some have several words."""
-    text = files("atdp_cli.text.detection").joinpath("words", "places.txt").read_text(encoding="utf-8")
-    return frozenset(line.casefold() for line in text.splitlines() if line and not line.startswith("#"))
+    return frozenset(map(str.casefold, read_lists(_WORDS / "places.txt", "\n")[""]))
 
 
 @cache
-def _sections(name: str) -> dict[str, frozenset[str]]:
-    text = files("atdp_cli.text.detection").joinpath("words", name).read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    headings = [number for number, line in enumerate(lines) if line.startswith("[")]
-    bounds = zip(headings, [*headings[1:], len(lines)], strict=True)
-    return {lines[start][1:-1]: frozenset(_words(lines[start + 1 : end])) for start, end in bounds}
+def _sections(name: str) -> Mapping[str, frozenset[str]]:
+    return {heading: frozenset(_inflected(terms)) for heading, terms in read_lists(_WORDS / name).items()}
 
 
-def _words(lines: list[str]) -> Iterator[str]:
+def _inflected(terms: tuple[str, ...]) -> Iterator[str]:
     """The words, where "-ed" after a word stands for that word with this ending."""
     stem = ""
-    for item in (item for line in lines for item in line.split()):
-        if item.startswith("-"):
-            yield stem + item[1:]
+    for term in terms:
+        if term.startswith("-"):
+            yield stem + term[1:]
         else:
-            stem = item
+            stem = term
             yield stem

@@ -11,12 +11,13 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from itertools import product
+from pathlib import Path
 from typing import NamedTuple
 
 from atdp_cli.memory_result import MEMORISED
 from atdp_cli.text.detection.spans import Span, merge
+from atdp_cli.text.detection.word_lists import read_lists
 from atdp_cli.text.redaction.edits import Edit, EditedText, apply_edits
 
 Draw = Callable[[int], int]
@@ -236,18 +237,12 @@ def _unfitted(place: DecoySlot) -> DecoySlot:
 @cache
 def lists() -> Mapping[str, WordList]:
     """The public lists that words are drawn from."""
-    sections: dict[str, list[str]] = {}
-    name = ""
-    for line in files("atdp_cli.text.redaction").joinpath("decoy_words.txt").read_text(encoding="utf-8").splitlines():
-        if line.startswith("["):
-            name = line.strip("[]")
-        elif line and not line.startswith("#"):
-            sections.setdefault(name, []).extend(line.split())
-    words = WordList(common=(), more=tuple(sections.pop(f"words{MORE}")))
+    sections = read_lists(Path(__file__).with_name("decoy_words.txt"))
+    words = WordList(common=(), more=sections[f"words{MORE}"])
     named = {
-        name: WordList(common=tuple(listed), more=tuple(sections.get(f"{name}{MORE}", ())))
+        name: WordList(common=listed, more=sections.get(f"{name}{MORE}", ()))
         for name, listed in sections.items()
-        if not name.endswith(MORE)
+        if name and not name.endswith(MORE)
     }
     names = [named[name] for name in NAMES]
     # What a detector calls an organisation, or just a proper noun, is often another name, or a line's first word.

@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from atdp_cli.text.detection.function_words import function_words
+from atdp_cli.text.detection.word_lists import function_words
 
 WORDS = Path(__file__).parents[3] / "atdp_cli" / "text" / "detection" / "words"
 

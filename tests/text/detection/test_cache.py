@@ -170,7 +170,8 @@ def test_the_identity_changes_with_every_part(small: Any, tmp_path: Path, monkey
     shutil.copytree(Path(packing.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(identity, "files", lambda package: copy)
     assert detector_identity(small) in seen
-    for name in ("scan.py", "spacy_reader.py", "identifiers/__init__.py", "identifiers/numbers.py"):
+    modules = ("scan.py", "spacy_reader.py", "word_lists.py", "identifiers/__init__.py", "identifiers/numbers.py")
+    for name in (*modules, "identifiers/words.txt", "identifiers/health_terms.txt", "words/names.txt"):
         (copy / name).write_text((copy / name).read_text() + "#")
         is_new()
     (copy / "identifiers" / "numbers.py").rename(copy / "identifiers" / "more.py")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.text.detection.function_words import function_word_characters, function_words
+from atdp_cli.text.detection.word_lists import function_word_characters, function_words
 from tests.growth import repeated, too_slow
 
 

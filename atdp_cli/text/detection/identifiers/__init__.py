@@ -5,26 +5,20 @@ docs/identifiers.md shows how. Where several find the same characters, `spans.me
 """
 
 from atdp_cli.text.detection.identifiers import (  # noqa: F401 - each registers its recognisers
-    access,
     accounts,
-    amounts,
     contact,
-    coordinates,
     crypto,
     dates,
     health,
-    hosts,
     money,
     names,
     national,
     network,
     numbers,
-    people,
     places,
     secrets,
-    vehicles,
 )
-from atdp_cli.text.detection.identifiers.recogniser import REGISTERED, Recogniser, Recognisers, pattern
+from atdp_cli.text.detection.identifiers.recogniser import REGISTERED, Recogniser, pattern
 
 RECOGNISERS: tuple[Recogniser, ...] = tuple(recognise for _, recognise in REGISTERED)
 """All recognisers of these modules."""
@@ -32,4 +26,4 @@ RECOGNISERS: tuple[Recogniser, ...] = tuple(recognise for _, recognise in REGIST
 IDENTIFIER_LABELS = frozenset(label for label, _ in REGISTERED)
 """Every label that they give."""
 
-__all__ = ["IDENTIFIER_LABELS", "RECOGNISERS", "Recogniser", "Recognisers", "pattern"]
+__all__ = ["IDENTIFIER_LABELS", "RECOGNISERS", "Recogniser", "pattern"]

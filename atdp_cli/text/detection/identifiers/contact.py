@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from atdp_cli.text.detection.function_words import function_words
-from atdp_cli.text.detection.identifiers.recogniser import pattern, recogniser
+from atdp_cli.text.detection.identifiers.recogniser import listed, pattern, recogniser
 from atdp_cli.text.detection.spans import Range
+from atdp_cli.text.detection.word_lists import (
+    function_words,
+)
 
 email = pattern(
     "EMAIL",
@@ -13,14 +15,10 @@ email = pattern(
     needs="@",
 )
 
-_NO_MAILBOX = frozenset(
-    {"look", "looking", "us", "me", "find", "found", "see", "click", "login", "shop", "order", "visit"}
-)
-
 
 def _names_a_mailbox(match: re.Match[str]) -> bool:
     name = match["name"].lower()
-    return match["word"] is None or name not in _NO_MAILBOX | function_words()
+    return match["word"] is None or name not in listed("not a mailbox") | function_words()
 
 
 # Written so that a program does not see it: jo [at] example [dot] com, jo dot smith 88 at example dot org.
@@ -35,7 +33,6 @@ email_spelled_out = pattern(
     (?: \sdot\s[a-z]{2}(?!\w) )? (?![\w-])""",
     flags=re.IGNORECASE,
     check=_names_a_mailbox,
-    words=("at",),
 )
 
 # With spaces, or an @ in brackets: anna . lopez @ gmail . com, jo [@] example.com.
@@ -59,7 +56,7 @@ _STRETCH = re.compile(rf"(?<!\w)[+(]{{0,2}}\d(?:{_SEPARATOR}|[+\d]){{5,58}}\d{_E
 _DECIMALS = re.compile(r"\d[.,]\Z")
 
 
-@recogniser("PHONE", within=_STRETCH)
+@recogniser("PHONE")
 def phone(text: str) -> Iterator[Range]:
     """Numbers that are valid in the United States or, with a country code, anywhere."""
     for stretch in _STRETCH.finditer(text):

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 
-from atdp_cli.text.detection.identifiers.recogniser import pattern, recogniser
+from atdp_cli.text.detection.identifiers.recogniser import either, pattern, recogniser
 from atdp_cli.text.detection.spans import Range
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -71,21 +71,15 @@ bech32_address = pattern(
 # Ethereum and what copies it: an address; or a private key or a transaction.
 hexadecimal_address = pattern("CRYPTO", r"(?<!\w) 0x[0-9A-Fa-f]{40} (?:[0-9A-Fa-f]{24})? (?!\w)", needs="0x")
 
-_COINS = (
-    *("bitcoin", "btc", "ethereum", "eth", "litecoin", "ltc", "monero", "xmr", "solana", "sol", "tron", "trx"),
-    *("dogecoin", "doge", "dash", "ripple", "xrp", "cardano", "ada", "usdt", "usdc", "crypto", "wallet", "phantom"),
-)
-
 # Where the text says so, an address without a checksum, such as Solana's, or with one that is wrong.
 crypto_in_context = pattern(
     "CRYPTO",
-    rf"""(?<!\w) (?:{"|".join(_COINS)}) (?!\w) (?:\s(?:wallet|deposit|public|private|receiving))?
+    rf"""(?<!\w) {either("coins")} (?!\w) (?:\s(?:wallet|deposit|public|private|receiving))?
     (?:\s(?:address|addr\.?|key|account|id))? [^\w\n]{{0,4}} (?:(?:is|to|at|was)[ :]{{1,2}})?
     (?P<value> (?-i: (?=[A-Za-z]{{0,40}}[0-9]) (?=[a-z0-9]{{0,40}}[A-Z]) (?=[A-Z0-9]{{0,40}}[a-z])
         [1-9A-HJ-NP-Za-km-z]{{25,110}} ) | (?:0x)?[0-9a-f]{{40}} | (?:bc|ltc|addr)1[02-9ac-hj-np-z]{{20,110}} )
           (?!\w)""",
     flags=re.IGNORECASE,
-    words=_COINS,
 )
 
 seed_phrase = pattern(
@@ -95,5 +89,4 @@ seed_phrase = pattern(
     (?P<value> (?:(?:\d{1,2}[.)][ ])?[a-z]{3,8}[, \n]{1,2}){11,23} (?:\d{1,2}[.)][ ])?[a-z]{3,8} ) (?![\w,-]
       |[ ][a-z])""",
     flags=re.IGNORECASE,
-    words=("seed", "recovery", "mnemonic", "backup", "secret"),
 )

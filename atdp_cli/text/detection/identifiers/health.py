@@ -2,26 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
+from pathlib import Path
 
-from atdp_cli.text.detection.identifiers.recogniser import pattern, recogniser
+from atdp_cli.text.detection.identifiers.recogniser import listed, pattern, recogniser
 from atdp_cli.text.detection.spans import Range
-
-
-def _listed() -> Mapping[str, tuple[str, ...]]:
-    """The terms of each section of the list, hyphens written as spaces."""
-    text = files("atdp_cli.text.detection.identifiers").joinpath("health_terms.txt").read_text(encoding="utf-8")
-    sections: dict[str, list[str]] = {}
-    name = ""
-    for line in text.splitlines():
-        if line.startswith("["):
-            name = line.strip("[]")
-        elif not line.startswith("#"):
-            sections.setdefault(name, []).extend(
-                term.strip().replace("-", " ") for term in line.split(",") if term.strip()
-            )
-    return {name: tuple(terms) for name, terms in sections.items()}
-
+from atdp_cli.text.detection.word_lists import (
+    read_lists,
+)
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -36,7 +23,7 @@ def _by_first_word(terms: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     return {word: tuple(sorted(spellings, key=len, reverse=True)) for word, spellings in index.items()}
 
 
-_LISTED = _listed()
+_LISTED = read_lists(Path(__file__).with_name("health_terms.txt"), ",")
 _MEDICINES = frozenset(_LISTED["medicines"])
 _TERMS = _by_first_word((*_LISTED["conditions"], *_LISTED["medicines"]))
 _EVERYDAY = _by_first_word(_LISTED["with context"])
@@ -72,7 +59,7 @@ def _listed_terms(text: str, index: Mapping[str, tuple[str, ...]]) -> Iterator[t
                 break
 
 
-@recogniser("HEALTH", words=(_ASCII_WORD.findall(word)[0] for word in _TERMS if _ASCII_WORD.search(word)))
+@recogniser("HEALTH")
 def health_term(text: str) -> Iterator[Range]:
     """Conditions and medicines of the list, medicines with their dose."""
     for start, end, term in _listed_terms(text, _TERMS):
@@ -100,36 +87,18 @@ _BETWEEN = (
 )
 _SAID_BEFORE = re.compile(_CLINICAL + _BETWEEN + r"\Z", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"(?<!\w)(?:my|his|her)\s\Z", re.IGNORECASE)
-_OWN = frozenset(
-    {
-        "addiction",
-        "allergies",
-        "anxiety",
-        "bpd",
-        "bph",
-        "cancer",
-        "depression",
-        "mania",
-        "ms",
-        "pregnancy",
-        "stroke",
-        "tb",
-        "tumor",
-        "tumour",
-    }
-)
 _SAID_AFTER = re.compile(
     r"\s(?:diagnosis|patient|survivor|relapse|symptoms|medication|meds|treatment|tablets)(?!\w)", re.IGNORECASE
 )
 
 
-@recogniser("HEALTH", words=(_ASCII_WORD.findall(word)[0] for word in _EVERYDAY if _ASCII_WORD.search(word)))
+@recogniser("HEALTH")
 def health_term_in_context(text: str) -> Iterator[Range]:
     """Everyday words and short abbreviations that mean a condition after "diagnosed with" and its like."""
     for start, end, term in _listed_terms(text, _EVERYDAY):
         if len(term) == 2 and not text[start:end].isupper():
             continue
-        own = term in _OWN and _POSSESSIVE.search(text, max(0, start - 16), start)
+        own = term in listed("own conditions") and _POSSESSIVE.search(text, max(0, start - 16), start)
         if own or _SAID_BEFORE.search(text, max(0, start - 64), start) or _SAID_AFTER.match(text, end):
             yield start, end
 
@@ -146,22 +115,6 @@ clinical_note = pattern(
     (?= \s*+(?:$|[.,;:()\n]|\Z) | \s(?:and|but|in|on|at|since|for|who|when|with|by|is|was|which|because|last|this
       |after)(?!\w) )""",
     flags=re.IGNORECASE,
-    words=(
-        "dx",
-        "diagnosis",
-        "pmh",
-        "pmhx",
-        "rx",
-        "meds",
-        "allergies",
-        "indication",
-        "presenting",
-        "hx",
-        "h",
-        "c",
-        "diagnosed",
-        "allergic",
-    ),
 )
 
 # The numbers of hospitals, surgeries and insurers.
@@ -177,34 +130,4 @@ medical_record = pattern(
     (?P<value> [A-Z]{0,5}-?\d[A-Z0-9]{1,13}(?:[ -][A-Z]{0,2}\d[A-Z0-9]{0,6}){0,4} ) (?![\w-])""",
     flags=re.IGNORECASE,
     check=lambda match: sum(map(str.isdigit, match["value"])) >= 4,
-    words=(
-        *(
-            "mrn",
-            "m",
-            "nhs",
-            "emrn",
-            "hicn",
-            "mbi",
-            "medicare",
-            "medicaid",
-            "emr",
-            "ehr",
-            "medical",
-            "health",
-            "patient",
-        ),
-        *(
-            "hospital",
-            "chart",
-            "encounter",
-            "admission",
-            "specimen",
-            "accession",
-            "prescription",
-            "rx",
-            "chi",
-            "radiology",
-            "lab",
-        ),
-    ),
 )

@@ -1,9 +1,9 @@
-"""Payment cards and bank accounts."""
+"""Payment cards, bank accounts, and what someone earns, owes, holds and pays for their home."""
 
 import re
 from collections.abc import Iterator
 
-from atdp_cli.text.detection.identifiers.recogniser import pattern, recogniser
+from atdp_cli.text.detection.identifiers.recogniser import either, listed, pattern, recogniser
 from atdp_cli.text.detection.spans import Range
 
 # Major issuers' first digits: Maestro, Visa, Mastercard, Discover, UnionPay, Diners, JCB, American Express.
@@ -13,7 +13,7 @@ _DIGITS = re.compile(r"\d+")
 _FRACTION = re.compile(r"\.\d")
 
 
-@recogniser("CREDIT_CARD", within=_CARD_STRETCH)
+@recogniser("CREDIT_CARD")
 def payment_card(text: str) -> Iterator[Range]:
     """12 to 19 digits that pass Luhn's check, in one run or in groups of at most six that begin with four."""
     for stretch in _CARD_STRETCH.finditer(text):
@@ -51,8 +51,9 @@ def _grouped(head: re.Match[str], group: re.Match[str]) -> bool:
 
 def luhn(digits: str) -> bool:
     """Luhn's check (ISO/IEC 7812-1) over decimal digits of any script."""
-    values = [int(digit) for digit in reversed(digits)]
-    return sum(values[::2] + [sum(divmod(2 * value, 10)) for value in values[1::2]]) % 10 == 0
+    from stdnum import luhn as standard
+
+    return bool(standard.is_valid("".join(str(int(digit)) for digit in digits)))
 
 
 # A full stop parts decimals too, so all four groups have to be there.
@@ -65,7 +66,7 @@ payment_card_dotted = pattern(
 _IBAN_STRETCH = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){11,30}")
 
 
-@recogniser("IBAN", within=_IBAN_STRETCH)
+@recogniser("IBAN")
 def iban(text: str) -> Iterator[Range]:
     """International bank account numbers, by length and structure of the country and check digits."""
     position = 0
@@ -77,16 +78,15 @@ def iban(text: str) -> Iterator[Range]:
 
 
 def _iban_end(text: str, stretch: re.Match[str]) -> int | None:
+    from stdnum import iban as standard
+
     # The stretch may have run on into the words that follow the number.
     for end in range(stretch.end(), stretch.start() + 14, -1):
         if not text[end - 1].isalnum() or text[end : end + 1].isalnum():
             continue
         compact = re.sub("[ -]", "", text[stretch.start() : end])
-        if int("".join(str(int(character, 36)) for character in compact[4:] + compact[:4])) % 97 == 1:
-            from stdnum import iban as standard
-
-            if standard.is_valid(compact):
-                return end
+        if standard.is_valid(compact):
+            return end
     return None
 
 
@@ -120,7 +120,6 @@ card_expiry = pattern(
       | (?:card|it)\sruns\sout )
     (?!\w) \s{{0,2}} (?:[:=(]|is|was|on|in)? \s{{0,2}} (?P<value>{_MONTH_AND_YEAR}) (?! \w | [/.-]\d )""",
     flags=re.IGNORECASE,
-    words=("exp", "expiry", "expires", "expire", "expiration", "expiring", "valid", "good", "runs"),
 )
 
 _A_CARD = r"(?<![\w.]) \d{4} (?:[ -]?\d){8,15} [\s,;|/-]{1,3}"
@@ -141,10 +140,88 @@ card_verification = pattern(
     (?:\sof\sthe\scard)? \s{{0,2}} (?:[:=\#(/]|is|was|['’]s)? \s{{0,2}} (?P<value> \d{{3,4}} ) (?! \w | [.,:/-]\d |
       [ ]?% )""",
     flags=re.IGNORECASE,
-    words=("cvv", "cvc", "csc", "cvn", "cav", "security", "verification", "digit", "back"),
 )
 
 card_verification_after_number = pattern(
     "CVV",
     rf"{_A_CARD} (?:0[1-9]|1[0-2])[/-](?:20)?[2-4]\d [\s,;|]{{1,3}} (?P<value> \d{{3,4}} ) (?! \w | [/.,:-]\d )",
+)
+
+_CONTEXT = re.compile(rf"(?<!\w)(?:{either('own money')}|take-home)(?!\w)", re.IGNORECASE)
+_BEFORE, _AFTER = 40, 24  # characters
+_CURRENCY = either("currencies")
+_SYMBOL = r"(?:(?:US|C|A|NZ|HK|S|R)?\$|€|£|¥|₹|₩|₺|zł|Rs\.?|kr\.?)"
+_NUMBER = (
+    r"\d{1,3}(?:[,.'’\u00a0][0-9]{3}){1,4}(?:[.,]\d{1,2})?(?!\d) | \d{1,3}(?:[ ][0-9]{3}){1,3}(?![\d]) "
+    r"| \d{1,9}(?:[.,]\d{1,2})?(?!\d)"
+)
+_SCALE = r"(?:[ ]?(?:k|thousand|grand|lakhs?|lpa|m|mn|mm|million|bn|billion|crores?)(?!\w))?"
+_UNIT = (
+    r"(?: \s?/\s?(?:h|hr|hour|d|day|wk|week|mo|mth|month|yr|year|annum)(?!\w) | \s(?:an?|per|each|every)\s(?:hour"
+    r"|day|week|fortnight|month|year|annum)"
+    r"| \s?(?:p\.?a\.?|p\.?c\.?m\.?|p\.?h\.?|monthly|annually|yearly|weekly|hourly)(?!\w) )?"
+)
+_WORDS = r"(?:[ ]?(?:dollars?|bucks|euros?|pounds?|quid|rupees|francs|yen|kronor|kroner|crowns|zloty|rand|reais|pesos))"
+_AMOUNT = (
+    rf"(?: {_SYMBOL}\s?(?:{_NUMBER}) {_SCALE} | (?:{_CURRENCY})\s?(?:{_NUMBER}) {_SCALE} "
+    rf"| (?:{_NUMBER}) {_SCALE} (?:\s?(?:{_CURRENCY}|€|£|zł)(?!\w)|{_WORDS}(?!\w)) )"
+)
+
+
+def _is_someones(match: re.Match[str]) -> bool:
+    text, (start, end) = match.string, match.span("value")
+    if match["unit"] is not None and match["unit"].strip():
+        return True
+    large = re.search(r"(?:\d\s?(?:m|mn|mm|bn)|illion|crores?)\b", match["value"], re.IGNORECASE) is not None
+    before = text[max(0, start - _BEFORE) : start].rpartition("\n")[2]
+    after = text[end : end + _AFTER].partition("\n")[0]
+    for near, adjacent in ((before, 14), (after, 10)):
+        for word in _CONTEXT.finditer(near):
+            name = word[0].lower()
+            distance = len(near) - word.end() if near is before else word.start()
+            if (name not in listed("weak") or distance <= adjacent) and (not large or name in listed("large")):
+                return True
+    return False
+
+
+amount = pattern(
+    "MONEY",
+    rf"(?<![\w.,/-]) (?P<value>{_AMOUNT} (?P<unit>{_UNIT}) ) (?! [\w] | [.,]\d )",
+    flags=re.IGNORECASE,
+    check=_is_someones,
+)
+
+
+def _is_an_amount(match: re.Match[str]) -> bool:
+    value = match["value"]
+    if match["thousands"]:
+        return True
+    word = match["word"].lower()
+    return (
+        word not in listed("bare money in thousands")
+        and re.fullmatch(r"(?:19|20)\d\d", value) is None
+        and (match["link"] is not None or "," in value or "." in value)
+    )
+
+
+# Without a currency: what the word says has to stand right beside it.
+bare_amount = pattern(
+    "MONEY",
+    rf"""(?<!\w) (?P<word>{either("bare money")}) (?!\w) (?:\s(?:due|outstanding|remaining|amount|total|payment))?
+    \s{{0,2}} (?P<link> [:=] | (?:is|was|of|at|to|will\sbe|would\sbe|now|about|around|like|currently
+      |went\sup\sto)(?!\w) (?:\s(?:about|around|now|only))? )? \s{{0,2}}
+    (?P<value> \d{{1,3}}(?:,\d{{3}}){{1,3}}(?:\.\d\d)?(?!\d) | \d{{1,4}}(?:\.\d)?(?P<thousands>[ ]?k(?!\w)) |
+      \d{{3,7}}(?:\.\d\d)? ) {_UNIT}
+    (?! \w | [.,:/-]\d | [ ]?% | [ ](?:days?|years?|months?|weeks?|hours?|points?|people|miles|km|kg|mg) )""",
+    flags=re.IGNORECASE,
+    check=_is_an_amount,
+)
+
+# The amount first: 142k base, 95k a year.
+amount_before_its_kind = pattern(
+    "MONEY",
+    r"""(?<![\w.,/-]) (?P<value> \d{2,3}(?:\.\d)?[ ]?k | \d{2,3},\d{3} )
+    (?: \s(?:base|salary|gross|net|total\scomp|tc|comp|package|bonus|pension|before\stax|after\stax|p\.?a\.?)(?!\w)
+      | \s?(?:/|an?\s|per\s)(?:yr|year|annum)(?!\w) )""",
+    flags=re.IGNORECASE,
 )

@@ -1,12 +1,39 @@
-"""People by lists of names: in lower case, in chats, without a sentence around them."""
+"""People by their context and by lists of names: in lower case, in chats, without a sentence around them."""
 
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 
-from atdp_cli.text.detection.identifiers.recogniser import recogniser
+from atdp_cli.text.detection.identifiers.recogniser import listed, pattern, recogniser
 from atdp_cli.text.detection.spans import Range
-from atdp_cli.text.detection.word_lists import common_words, given_names, place_names, structure_words, surnames
+from atdp_cli.text.detection.word_lists import (
+    common_words,
+    function_words,
+    given_names,
+    place_names,
+    structure_words,
+    surnames,
+)
+
+
+def _could_be_a_name(match: re.Match[str]) -> bool:
+    return match["value"].split()[0].lower() not in function_words()
+
+
+_NAME = r"[^\W\d_][\w'’-]{1,24}"
+
+name_after_title = pattern(
+    "PERSON",
+    rf"(?<![\w.]) (?i:mr|mrs|ms|dr|prof)\.? [ ] (?P<value> (?:[A-Z]\.[ ]?){{0,3}} {_NAME} )",
+    check=_could_be_a_name,
+)
+
+name_introduced = pattern(
+    "PERSON",
+    r"(?<!\w) (?i: (?:my|his|her|their) [ ] (?:(?:first|last|full|maiden|middle|sur)[ ]?)? name (?:[ ]is|['’]s) )"
+    rf"[ ] (?P<value> {_NAME} (?:[ ][A-Z][\w'’-]{{1,24}}){{0,2}} ) (?!\w)",
+    check=_could_be_a_name,
+)
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’](?!s\b)[^\W\d_]+)*", re.IGNORECASE)
 
@@ -18,36 +45,6 @@ _BETWEEN = (" ", "  ", "-")
 
 _AFTER_INITIAL = (" ", ". ")
 
-CHAT_WORDS = frozenset(
-    {
-        "ain",
-        "asap",
-        "bae",
-        "bro",
-        "bruh",
-        "btw",
-        "fam",
-        "fyi",
-        "idk",
-        "imo",
-        "imho",
-        "ing",
-        "kinda",
-        "lil",
-        "lmao",
-        "lol",
-    }
-    | {"lotta", "meta", "nah", "omg", "pls", "plz", "pic", "sayin", "sis", "sry", "thx", "tri", "vid", "vids", "wanna"}
-    | {"whitehouse", "english", "easter", "xmas", "yea", "yeah", "yep", "yo", "yup", "dick", "ima", "gonna", "gotta"}
-)
-"""Words of chats, and some that are never written as names in lower case, which no list of common words has."""
-
-CALENDAR = frozenset(
-    {"january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"}
-    | {"december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "jan", "feb", "mar"}
-    | {"apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "mon", "tue", "wed", "thu", "fri", "sat", "sun"}
-)
-
 Word = tuple[int, int, str, str]
 """(start, end, word, casefolded)."""
 
@@ -56,7 +53,7 @@ Word = tuple[int, int, str, str]
 def _no_names() -> frozenset[str]:
     """Words that alone are nobody's name, in lower case at least: common ones, months, days, roles and keywords."""
     keywords = frozenset(word.casefold() for word in structure_words("keywords"))
-    return common_words() | CHAT_WORDS | CALENDAR | structure_words("roles") | keywords
+    return common_words() | listed("chat") | listed("calendar") | structure_words("roles") | keywords
 
 
 @cache

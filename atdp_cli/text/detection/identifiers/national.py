@@ -1,4 +1,4 @@
-"""Identity, tax and social insurance numbers of many countries, by their check digits."""
+"""Identity, tax and social insurance numbers: of many countries by their check digits, of two by their shape."""
 
 import re
 from importlib import import_module
@@ -153,4 +153,27 @@ insurance_number = pattern(
     "NATIONAL_ID",
     r"""(?<![\w-]) (?!BG|GB|KN|NK|NT|TN|ZZ) [A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]
     (?P<mark>[ ]?)\d\d(?P=mark)\d\d(?P=mark)\d\d(?P=mark)[A-D] (?![\w-])""",
+)
+
+
+def _issued(match: re.Match[str]) -> bool:
+    """Whether a social security number could have been issued (or, from 9, a taxpayer number)."""
+    area, group, serial = match["area"], match["group"], match["serial"]
+    return area not in ("000", "666") and group != "00" and serial != "0000"
+
+
+social_security_number = pattern(
+    "SSN",
+    r"(?<![\w-]) (?P<area>[0-9]{3}) (?P<mark>[ .–-]) (?P<group>[0-9]{2}) (?P=mark) (?P<serial>[0-9]{4})"
+    r"(?! \w | [ .–-]\d)",
+    check=_issued,
+)
+
+social_security_number_in_context = pattern(
+    "SSN",
+    r"(?<!\w) (?:ssn|s\.s\.n\.|social\ssecurity(?:\s(?:number|num|no\.?|\#))? | [x*]{3}[ -]?[x*]{2}) (?!\w)"
+    r"[^\d\n]{0,24}"
+    r"(?P<value> [0-9]{3}[ .–-]?[0-9]{2}[ .–-]?[0-9]{4} | (?<![$€£])(?!(?:1[5-9]|20)[0-9]{2}(?!\d))[0-9]{4} )"
+    r"(?! \w | [.,–-]\d )",
+    flags=re.IGNORECASE,
 )

@@ -1,14 +1,14 @@
-"""Street addresses, ZIP codes and postcodes."""
+"""Street addresses, ZIP codes and postcodes, and places on the Earth by latitude and longitude."""
 
 import re
 
-from atdp_cli.text.detection.function_words import function_words
-from atdp_cli.text.detection.identifiers.recogniser import pattern
-
-_STATE_CODES = (
-    "AL|AK|AZ|AR|CA|CO|CT|DE|DC|FL|GA|HI|IA|ID|IL|IN|KS|KY|LA|MA|MD|ME|MI|MN|MO|MS|MT|NC|ND|NE|NH|NJ|NM|NV"
-    "|NY|OH|OK|OR|PA|PR|RI|SC|SD|TN|TX|UT|VA|VT|WA|WI|WV|WY"
+from atdp_cli.text.detection.identifiers.recogniser import either, listed, pattern
+from atdp_cli.text.detection.word_lists import (
+    function_words,
 )
+
+_STATE_CODES = either("state codes")
+_STREET = either("street kinds")
 _STATE_NAMES = (
     r"alabama|alaska|arizona|arkansas|california|colorado|connecticut|delaware|florida|georgia|hawaii|idaho"
     r"|illinois|indiana|iowa|kansas|kentucky|louisiana|maine|maryland|massachusetts|michigan|minnesota"
@@ -16,16 +16,9 @@ _STATE_NAMES = (
     r"|(?:north|south)\s(?:carolina|dakota)|ohio|oklahoma|oregon|pennsylvania|rhode\sisland|tennessee|texas"
     r"|utah|vermont|(?:west\s)?virginia|washington|wisconsin|wyoming"
 )
-_STATE = rf"(?:(?:{_STATE_CODES})|(?i:{_STATE_NAMES}))"
+_STATE = rf"(?:{_STATE_CODES}|(?i:{_STATE_NAMES}))"
 _ZIP = r"[0-9]{5}(?:-[0-9]{4})?(?![\w-])"
 
-_STREET = (
-    r"(?:Street|St|Avenue|Ave|Av|Boulevard|Blvd|Road|Rd|Lane|Ln|Drive|Dr|Court|Ct|Circle|Cir|Place|Pl|Square|Sq"
-    r"|Terrace|Ter|Parkway|Pkwy|Highway|Hwy|Way|Trail|Trl|Alley|Plaza|Loop|Row|Crescent|Close|Walk|Pike|Mews"
-    r"|Gardens|Gdns"
-    r"|Grove|Crossing|Ridge|Turnpike|Tpke|Freeway|Fwy|Expressway|Expy|Quay|Wharf|Esplanade|Parade|Promenade|Heights|Hts"
-    r"|Cove|Bend)"
-)
 _FLAT = r"(?i:apt|apartment|suite|ste|unit|flat|room|rm)\.?\s?\#?\s?[A-Za-z]?[0-9]{0,5}[A-Za-z]?(?!\w)"
 _REST = rf"""
     (?: (?:,|\.)?\s{{1,2}} {_FLAT} | ,?\s{{1,2}}\#\s?\d{{1,5}} )?
@@ -33,8 +26,6 @@ _REST = rf"""
         (?!\w) (?: ,?\s{{1,2}} {_ZIP} )? )?
     (?: ,?\s{{1,3}} {_STATE} (?!\w) (?: ,?\s{{1,2}} {_ZIP} )? | ,\s{{1,2}} {_ZIP} )?
 """
-# The same in lower case.
-_STREET_WORDS = frozenset(re.findall("[a-z]+", _STREET.lower()))
 # Where the street comes first and the number last, as in much of Europe and Latin America.
 _STREET_BEFORE = (
     r"(?:Via|Viale|Piazza|Corso|Rue|Avenue|Boulevard|Chemin|Calle|Avenida|Paseo|Rua|Travessa|Praça|Av\.|ul\."
@@ -54,7 +45,6 @@ street_address = pattern(
     rf"""{_NUMBER} \s{{1,2}}
     (?: (?:[A-Z][\w'’.-]{{0,24}}|{_ORDINAL}) \s{{1,2}} ){{1,4}}
     (?:{_STREET}|(?i:st|street|ave|avenue|rd|road|blvd)) (?!\w) \.? {_REST}""",
-    words=_STREET_WORDS,
 )
 
 # France, Belgium, Switzerland and Quebec: the number, then the kind of street, then its name.
@@ -64,24 +54,6 @@ street_address_french = pattern(
     (?i:rue|avenue|boulevard|bd|chemin|allée|quai|impasse|ruelle|sentier|passage|faubourg|cours|place|route)
     (?: \s{{1,2}}(?:de|du|des|la|le|les|à|au|aux|en|sur) | \s{{1,2}}(?:d|l)['’] ){{0,3}}
     (?: (?:\s{{1,2}}|(?<=['’])) [A-ZÀ-ÖØ-Þ][\w'’.-]{{0,24}} ){{1,3}} (?<!\.) {_REST}""",
-    # Of "allée" the letters from a to z are "all" and "e".
-    words=(
-        *(
-            "rue",
-            "avenue",
-            "boulevard",
-            "bd",
-            "chemin",
-            "all",
-            "quai",
-            "impasse",
-            "ruelle",
-            "sentier",
-            "passage",
-            "faubourg",
-        ),
-        *("cours", "place", "route"),
-    ),
 )
 
 # Roads that have a number for a name, and the routes on which the post is delivered.
@@ -94,13 +66,6 @@ numbered_road = pattern(
       | (?<!\w) (?i:rural\sroute|r\.?r\.?|hc|star\sroute) \.?\s{{1,2}} \#?\d{{1,3}},?\s{{1,2}} (?i:box)\s{{1,2}}
         \#?\d{{1,5}}[A-Za-z]?(?!\w)
     ) {_REST}""",
-    words=("highway", "hwy", "route", "rte", "road", "rd", "fm", "rr", "r", "hc"),
-)
-
-# Words that follow a number and come before "road" or "lane" without naming it.
-_NOT_A_NAME = frozenset(
-    {"minute", "minutes", "mile", "miles", "lane", "way", "car", "block", "blocks", "people"}
-    | {"year", "years", "hour", "hours", "day", "days", "week", "weeks", "month", "months", "metre", "meter", "foot"}
 )
 
 street_address_lower_case = pattern(
@@ -108,8 +73,7 @@ street_address_lower_case = pattern(
     rf"""{_NUMBER} \s{{1,2}} (?P<name>[a-z][a-z'’-]{{1,24}}|{_ORDINAL}) (?:\s{{1,2}}[a-z][a-z'’-]{{1,24}})?
     \s{{1,2}} (?:street|st|avenue|ave|boulevard|blvd|road|rd|lane|ln|mews|crescent|terrace|gardens|grove) (?!\w)
     \.? {_REST}""",
-    check=lambda match: match["name"] not in _NOT_A_NAME | function_words(),
-    words=_STREET_WORDS,
+    check=lambda match: match["name"] not in listed("not a street") | function_words(),
 )
 
 # A flat, then its house: flat 6 hollis court.
@@ -121,8 +85,7 @@ flat_in_house = pattern(
     (?:court|house|close|mews|mansions|lodge|tower|heights|gardens|terrace|street|st|road|rd|lane|avenue|ave)
     (?!\w) {_REST}""",
     flags=re.IGNORECASE,
-    check=lambda match: match["name"].lower() not in _NOT_A_NAME | function_words(),
-    words=("flat", "apt", "apartment", "unit"),
+    check=lambda match: match["name"].lower() not in listed("not a street") | function_words(),
 )
 
 _WORD = r"[^\W\d_][\w'’-]{0,24}\.?"
@@ -142,13 +105,10 @@ street_address_number_last = pattern(
     check=lambda match: _YEAR.fullmatch(match["number"]) is None,
 )
 
-_FLATS = ("apt", "apartment", "suite", "ste", "unit", "flat")
-
 flat_or_suite = pattern(
     "ADDRESS",
     r"(?<!\w) (?:apt|apartment|suite|ste)\.? \s{1,2} \#?[A-Za-z]?[0-9]{1,5}[A-Za-z]? (?!\w)",
     flags=re.IGNORECASE,
-    words=_FLATS,
 )
 
 _FLAT_NUMBER = r"(?i:apt|apartment|suite|ste|unit|flat)\.?\s{1,2}\#?[A-Za-z]?\d{1,5}[A-Za-z]?(?!\w)"
@@ -158,7 +118,6 @@ address_around_flat = pattern(
     "ADDRESS",
     rf"""(?<![\w.,$€£/-]) \d{{1,6}},? [ ]{{1,2}} (?:{_WORD} [ ]{{1,2}}){{0,4}} {_WORD}
     (?:[ ]{{1,2}}\d{{1,5}}[A-Za-z]?\.?)? (?: [\s,>]{{1,8}} {_FLAT_NUMBER} ){{1,2}} {_UP_TO_POSTCODE}?""",
-    words=_FLATS,
 )
 
 # Post offices of the US forces abroad.
@@ -169,14 +128,12 @@ military_address = pattern(
       | us(?:ns|s|nv|cgc)\s[\w-]{2,24}(?:\s[\w-]{2,24})?,?\s{1,3} )?
     [AFD]PO,?\s{1,2}A[AEP],?\s{1,2}\d{5}(?:-\d{4})?(?!\w)""",
     flags=re.IGNORECASE,
-    words=("apo", "fpo", "dpo"),
 )
 
 post_box = pattern(
     "ADDRESS",
     r"(?<!\w) (?: p\.?\s?o\.?\s?box | psc\s\d{1,5},?\sbox ) \s{1,2} \#?[0-9]{1,7} (?!\w)",
     flags=re.IGNORECASE,
-    words=("box", "pobox", "obox"),
 )
 
 _UK = r"(?:[A-Z]{1,2}[0-9][A-Z0-9]?\s[0-9][A-Z]{2})"
@@ -193,12 +150,57 @@ zip_in_context = pattern(
     rf"(?<!\w) (?:zip(?:\s?-?code)?|post(?:al)?\s?code) (?!\w) (?:\s(?:on\sfile|there|number))? \s{{0,2}}"
     rf"(?:[:=\#-]|is|was)? \s{{0,2}} (?P<value> {_POSTCODE} ) (?![\w-])",
     flags=re.IGNORECASE,
-    words=("zip", "zipcode", "post", "postal", "postcode", "postalcode"),
 )
 
-zip_after_state = pattern("ZIP", rf"(?<!\w) (?:{_STATE_CODES}) ,?\s{{1,2}} (?P<value>{_ZIP})")
+zip_after_state = pattern("ZIP", rf"(?<!\w) {_STATE_CODES} ,?\s{{1,2}} (?P<value>{_ZIP})")
 
 # An Irish one mixes letters and digits in its second half, or "A12 2019" would be one.
 _IRELAND = r"(?:[AC-FHKNPRTV-Y][0-9][0-9W]\s(?=[A-Z]{1,3}[0-9]|[0-9]{1,3}[A-Z])[0-9AC-FHKNPRTV-Y]{4})"
 
 postcode = pattern("ZIP", rf"(?<!\w) (?:{_UK}|{_CANADA}|{_IRELAND}) (?!\w)")
+
+_SIGN = "[-+−–]?"
+_MINUTES = r"\d{1,2}(?:\.\d{1,6})?\s?(?:['′’‘]|m(?:in)?\b)"
+_SECONDS = r"\d{1,2}(?:\.\d{1,6})?\s?(?:[\"″”“]|['′’]{2}|s(?:ec)?\b)"
+_DEGREES = r"\d{1,3}\s?(?:[°º]|d(?:eg)?\b)"
+_DMS = (
+    rf"(?: [NSEWO]\s?{_DEGREES}\s?{_MINUTES}(?:\s?{_SECONDS})? "
+    rf"| {_DEGREES}\s?{_MINUTES}(?:\s?{_SECONDS})?\s?[NSEWO](?!\w) )"
+)
+_SIDED = r"(?: [NSEWO]\s?\d{1,3}\.\d{1,9}\s?[°º]? | \d{1,3}(?:\.\d{1,9}\s?[°º]?|\s?[°º])\s?[NSEWO](?!\w) )"
+
+
+_NUMBER_BEFORE = re.compile(r"\.\d{1,12}\s?[,;]\s?\Z")
+
+
+def _on_the_earth(match: re.Match[str]) -> bool:
+    if match["latitude"] is None:
+        return True
+    if _NUMBER_BEFORE.search(match.string, max(0, match.start() - 16), match.start()):
+        return False
+    latitude, longitude = (float(match[name].replace("−", "-").replace("–", "-")) for name in ("latitude", "longitude"))
+    return abs(latitude) <= 90 and abs(longitude) <= 180 and max(abs(latitude), abs(longitude)) >= 2
+
+
+# Four decimals are a street; with fewer, or alone, a number needs a side of the Earth or a word.
+coordinates = pattern(
+    "COORDINATES",
+    rf"""(?<![\w.,/-]) (?:
+        (?P<latitude>{_SIGN}\d{{1,2}}\.\d{{4,15}}) (?:\s?[,;/|]\s{{0,2}}|\s{{1,2}})
+          (?P<longitude>{_SIGN}\d{{1,3}}\.\d{{4,15}})
+        (?! \w | [.,;]?\s?{_SIGN}\d{{1,3}}\.\d{{2}} )
+      | {_DMS} (?: \s?[,;/|]?\s{{0,2}} {_DMS} )?
+      | {_SIDED} \s?[,;/|]?\s{{0,2}} {_SIDED} )""",
+    flags=re.IGNORECASE,
+    check=_on_the_earth,
+)
+
+coordinates_in_context = pattern(
+    "COORDINATES",
+    rf"""(?<![A-Za-z0-9]) {either("coordinates")} (?!\w) ["']?
+    (?:\s(?:is|are|was|at|location|position|coordinates|coords))?
+    \s{{0,2}} [:=(@]? \s{{0,2}} ["'(\[]?
+    (?P<value> {_SIGN}\d{{1,3}}\.\d{{1,15}} (?: \s?[,;/]\s? {_SIGN}\d{{1,3}}\.\d{{1,15}} | (?<=\.\d\d\d)\d{{0,12}}
+      | (?<=\.\d\d) ) [°º]? ) (?![\w%]|\.\d)""",
+    flags=re.IGNORECASE,
+)

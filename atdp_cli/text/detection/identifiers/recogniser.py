@@ -3,9 +3,10 @@
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
-from atdp_cli.text.detection.identifiers.density import ANYTHING, DIGIT, Density, density
 from atdp_cli.text.detection.spans import Range
+from atdp_cli.text.detection.word_lists import read_lists
 
 IdentifierMatch = tuple[int, int, str]
 """(start, end, label): code points of the text, end exclusive."""
@@ -16,30 +17,15 @@ Recogniser = Callable[[str], Iterable[IdentifierMatch]]
 REGISTERED: list[tuple[str, Recogniser]] = []
 """Every recogniser that was made so far, with the label that it gives."""
 
-_DENSITIES: dict[Recogniser, Density] = {}
-_CONTEXTS: dict[Recogniser, frozenset[str]] = {}
-_WORD = re.compile("[a-z]+")
 
-
-def recogniser(
-    label: str, words: Iterable[str] = (), *, within: re.Pattern[str] | None = None
-) -> Callable[[Callable[[str], Iterator[Range]]], Recogniser]:
-    """A decorator: a function that gives the places of one kind of identifier becomes their recogniser.
-
-    Args:
-        label: What a place is called.
-        words: As for `pattern`.
-        within: An expression without a match of which a text has no place; None for none.
-    """
+def recogniser(label: str) -> Callable[[Callable[[str], Iterator[Range]]], Recogniser]:
+    """A decorator: a function that gives the places of one kind of identifier becomes their recogniser."""
 
     def decorate(places: Callable[[str], Iterator[Range]]) -> Recogniser:
         @functools.wraps(places)
         def recognise(text: str) -> Iterator[IdentifierMatch]:
             return ((start, end, label) for start, end in places(text))
 
-        if within is not None:
-            _DENSITIES[recognise] = density(within)
-        _CONTEXTS[recognise] = frozenset(words)
         REGISTERED.append((label, recognise))
         return recognise
 
@@ -53,7 +39,6 @@ def pattern(
     flags: re.RegexFlag = re.NOFLAG,
     check: Callable[[re.Match[str]], bool] | None = None,
     needs: str = "",
-    words: Iterable[str] = (),
 ) -> Recogniser:
     """A recogniser for a verbose regular expression.
 
@@ -66,8 +51,6 @@ def pattern(
         flags: More flags of `re`.
         check: Refuses matches that only look right.
         needs: A string without which no text can match; looking for it is cheaper.
-        words: Words, of a to z, one of which every text with a match has between other characters, in any case;
-            `Recognisers` looks for those of all patterns at once. None if there are no such words.
     """
     compiled = re.compile(expression, re.VERBOSE | flags)
     group = "value" if "value" in compiled.groupindex else 0
@@ -77,31 +60,20 @@ def pattern(
             return ()
         return ((*match.span(group), label) for match in compiled.finditer(text) if check is None or check(match))
 
-    _DENSITIES[recognise] = density(compiled)
-    _CONTEXTS[recognise] = frozenset(words)
     REGISTERED.append((label, recognise))
     return recognise
 
 
-class Recognisers:
-    """Recognisers as one; a text that lacks the digits or the words for one of them is not given to it."""
+def either(section: str) -> str:
+    """A group of an expression for the terms of a section of words.txt."""
+    return f"(?:{'|'.join(_terms(section))})".replace(" ", r"\s")
 
-    def __init__(self, recognisers: Iterable[Recogniser]) -> None:
-        self._by_digits: dict[int, list[tuple[int, frozenset[str], Recogniser]]] = {}
-        for recognise in recognisers:
-            digits, width = _DENSITIES.get(recognise, ANYTHING)
-            words = _CONTEXTS.get(recognise, frozenset())
-            self._by_digits.setdefault(digits, []).append((width, words, recognise))
 
-    def __call__(self, text: str) -> Iterator[IdentifierMatch]:
-        """What all of them find, in no order."""
-        places = [match.start() for match in DIGIT.finditer(text)]
-        present = set(_WORD.findall(text.lower()))
-        for digits, recognisers in self._by_digits.items():
-            if digits > len(places):
-                continue
-            # The narrowest stretch of the text with as many digits.
-            stretch = 1 + min(map(int.__sub__, places[digits - 1 :], places)) if digits else 0
-            for width, words, recognise in recognisers:
-                if (stretch <= width or not digits) and (not words or not words.isdisjoint(present)):
-                    yield from recognise(text)
+@functools.cache
+def listed(section: str) -> frozenset[str]:
+    """The terms of a section of words.txt."""
+    return frozenset(_terms(section))
+
+
+def _terms(section: str) -> tuple[str, ...]:
+    return read_lists(Path(__file__).with_name("words.txt"), ",")[section]

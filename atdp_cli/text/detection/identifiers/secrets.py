@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from atdp_cli.text.detection.identifiers.recogniser import Recogniser, pattern, recogniser
+from atdp_cli.text.detection.identifiers.recogniser import Recogniser, either, pattern, recogniser
 from atdp_cli.text.detection.spans import Range
 
 
@@ -11,11 +11,6 @@ def _is_varied(match: re.Match[str]) -> bool:
     """Not `aaaaaaaa` or the like, which stand for a key in a manual."""
     return len(set(match["value"])) >= 8
 
-
-_OF_A_SETTING = (
-    *("api", "access", "auth", "client", "secret", "private", "encryption", "signing", "app", "service", "bearer"),
-    *("session", "refresh"),
-)
 
 KEYS: dict[str, Recogniser] = {
     # AWS access key ids, then the secret that goes with one.
@@ -62,24 +57,17 @@ KEYS: dict[str, Recogniser] = {
         r"""(?<!\w) authorization ["']? \s{0,2} [:=] \s{0,2} ["']? (?:bearer|basic|token) [ ]{1,2}
         (?P<value> [\w.~+/-]{8,4096}={0,2} (?<!\.) )""",
         flags=re.IGNORECASE,
-        words=("authorization",),
     ),
     "setting": pattern(
         "API_KEY",
         rf"""(?<![A-Za-z0-9])
-        (?:{"|".join(_OF_A_SETTING)})
+        {either("key kinds")}
         [ _-]? (?:key|token|secret)(?:[ _-]?(?:id|value|key))? ["']?
         \s{{0,3}} (?: [:=] | (?:is|was)(?!\w) ) \s{{0,3}} ["'`]?
         (?P<value> (?=[\w.+/~-]{{0,127}}?[0-9])
         (?=[\w.+/~-]{{0,127}}?[A-Za-z]) [\w.+/~-]{{16,512}}={{0,2}} (?<!\.) ) (?!\w)""",
         flags=re.IGNORECASE,
         check=_is_varied,
-        words=(
-            setting + kind + rest
-            for setting in _OF_A_SETTING
-            for kind in ("", "key", "token", "secret")
-            for rest in ("", "id", "value", "key")
-        ),
     ),
     # JSON Web Tokens (RFC 7519): header and payload are JSON objects, so both begin with {" in base64.
     "jwt": pattern("JWT", r"(?<![\w-]) eyJ[\w-]{8,4096}+ \. eyJ[\w-]{4,8192}+ \. [\w-]{0,4096}+", needs="eyJ"),

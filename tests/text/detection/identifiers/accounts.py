@@ -1,6 +1,6 @@
 """User names, account numbers and passwords: what is found, and what only looks like it."""
 
-from atdp_cli.text.detection.identifiers import Recogniser, access, accounts
+from atdp_cli.text.detection.identifiers import Recogniser, accounts
 
 POSITIVES: dict[Recogniser, list[str]] = {
     accounts.username: [
@@ -38,34 +38,34 @@ POSITIVES: dict[Recogniser, list[str]] = {
         "my pin's ⟦4821⟧", "my PIN is ⟦4821⟧.", "the pin code: ⟦004821⟧",
         "Door code ⟦4821⟧ or verification code: ⟦118822⟧", "CVV ⟦123⟧, OTP = ⟦55120⟧",
     ],
-    access.further_password: [
+    accounts.further_password: [
         "⟦Guest-Mango77!⟧ or if that fails try ⟦Lounge_2024x⟧",
         "wifi: ⟦Guest-Mango77!⟧ or if that fails try ⟦Lounge_2024x⟧", "password reset done, use ⟦tulip_Canoe7⟧ now",
         "pw ⟦hunter2_x⟧ then", "try ⟦Sunny#Day42⟧ as the login",
     ],
-    access.other_password: [
+    accounts.other_password: [
         "password is hunter2, old one was ⟦Mango77⟧.", "Password: s3cret, the previous password was ⟦tulip⟧",
         "my password is abc12345 and the backup one is ⟦xyz-999⟧",
     ],
-    access.further_pin: [
+    accounts.further_pin: [
         "my pin was 4093 and I want to change it to ⟦7718⟧", "door code: 4471, new one is ⟦8820⟧.",
         "PIN 1234 or ⟦4321⟧",
     ],
-    access.entry_code: [
+    accounts.entry_code: [
         "the lockbox code is ⟦4471⟧", "gate code: ⟦#1420⟧", "garage code ⟦0912*⟧", "Safe combination: ⟦12-33-07⟧",
         "passcode is ⟦004417⟧", "front door code for the flat is ⟦C1420⟧", "alarm code is now ⟦8812⟧.",
     ],
-    access.security_answer: [
+    accounts.security_answer: [
         "answer to my security question is ⟦Martinez⟧", "answer to security question: ⟦Rex the dog⟧.",
         "security answer is ⟦Livingston⟧", "my first pet was called ⟦Biscuit⟧", "memorable word: ⟦tulip⟧, thanks",
     ],
-    access.handle: [
+    accounts.handle: [
         "I'm ⟦@dvolk_91⟧ there", "ask ⟦@maria.k⟧!", "(⟦@jo_b⟧) and ⟦@anna⟧, too", "⟦@kbjornstad⟧ can you look?",
     ],
-    access.speaker: [
+    accounts.speaker: [
         "⟦maria_k⟧: are you coming tonight", "<⟦dvolk91⟧>: not before nine I think", "hi\n⟦jo.b2⟧: who is there then",
     ],
-    access.user: [
+    accounts.user: [
         "user is ⟦kbjornstad⟧.", "my user is ⟦jdoe42⟧, thanks", "login is ⟦svc_backup⟧", "user=⟦jdoe⟧ host=x",
         "alias: ⟦dvolk_91⟧",
         "account name is ⟦hmiller⟧", "user: ⟦anna88⟧",
@@ -117,7 +117,7 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "door codes 1234", "PIN: 12:30", "CVV", "cv 123", "code 1234", "security codes: 1234", "PINs 1234",
         "my pin is lost",
     ],
-    access.further_password: [
+    accounts.further_password: [
         "Guest-Mango77! or Lounge_2024x", "password reset for iPhone14", "the wifi is slow", "password: hunter2",
         "try again 12",
         "pass the COVID-19 test", "login at 10:30", "wifi on 2021-05-12", "password for jo@example.com",
@@ -126,7 +126,7 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "try 4,000+ now",
         "wifi 802.11ac", "creds are in the vault", "pass rate 12_000", "try it on MacBook-Pro", "login with SSO2",
     ],
-    access.other_password: [
+    accounts.other_password: [
         "old one was Mango77", "password is hunter2", "password is needed, old one was x123", "password: abc, new",
         "new one is tulip",
         "password: abc. The new policy is long", "password: abc, old", "pass: abc, old one was tulip",
@@ -138,7 +138,7 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "password: abc, a new one was set", "password: abc, last time was ok", "second one is tulip",
         "previous password was Mango",
     ],
-    access.further_pin: [
+    accounts.further_pin: [
         "my pin is 4093", "change it to 7718", "PIN 4093, call 911", "pin 4093 or 7718", "my pin is 4093 for $7718",
         "PIN 40935 to 7718",
         "PIN: 4093\nroom 7718", "my pin is 4093, at 10:30", "the pin is lost, try 7718",
@@ -148,7 +148,7 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "my pin is 4093, 77.18", "my pin is 4093-7718", "zip code 4471 8820", "my pin is 4093 and 77180 points",
         "pins", "pin 1 2",
     ],
-    access.entry_code: [
+    accounts.entry_code: [
         "zip code 4471", "area code: 415", "source code 4471", "lock code", "error code 4471",
         "building code of 1990", "safe: 4471",
         "the door code is wrong", "combination of 1234", "gate A1234", "door codes", "QR code: 4471",
@@ -157,7 +157,7 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "safe code: 12.5", "code is 4471",
         "dress code: 1920", "alarm at 0600",
     ],
-    access.security_answer: [
+    accounts.security_answer: [
         "security question", "answer the security question", "answer to my question is Martinez",
         "security answer is not right",
         "the answer is Martinez", "answer to the security question", "first pet", "security answer", "first car",
@@ -167,14 +167,14 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "challenge answered",
         "in other words: tulip", "code words", "security answer is required",
     ],
-    access.handle: [
+    accounts.handle: [
         "jo@example.com", "@types/node", "  @property", "x\n@app.route(1)", "@media(x)", "meet @ noon", "@5pm", "a@b",
         "@here", "@everyone",
         "@param x the", "git@github.com", "@@x", "x\n @staticmethod\ndef f", "@example.com", "@angular/core", "50@3",
         "@",
         "x\n@Override\npublic", "@home", "@all", "user@host", "@decorator(1)", "pkg@latest",
     ],
-    access.speaker: [
+    accounts.speaker: [
         "maria: are you coming tonight", "user_id: is a number here", "max_len: three or more",
         "step_1: open the box", "a1: b c d", "jo_b:",
         "question_2: who is there now", "see maria_k: are you coming", "maria_k : are you", "http://a_b: c d e",
@@ -184,7 +184,7 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "file_name: of the first one", "room2: is on the left", "table_3: all of the results",
         "day2: we went to Rome", "maria_k said: hi",
     ],
-    access.user: [
+    accounts.user: [
         "the user is not here", "user is angry", "user: hello", "users are kbjornstad", "login is required",
         "the user is logged in", "user",
         "user is trying", "user is able", "login page", "user is responsible", "superuser is kbjornstad",

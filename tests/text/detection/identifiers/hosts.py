@@ -1,21 +1,21 @@
 """Machines and pages: what is found, and what only looks like it."""
 
-from atdp_cli.text.detection.identifiers import Recogniser, hosts
+from atdp_cli.text.detection.identifiers import Recogniser, network
 
 POSITIVES: dict[Recogniser, list[str]] = {
-    hosts.host: [
+    network.host: [
         "ssh ⟦db-prod-03.corp.example.internal⟧", "on ⟦printer.local⟧.", "⟦nas.lan⟧, ⟦wiki.intranet⟧",
         "⟦kbjornstad-mbp.local⟧: down", "https://⟦git.acme.corp⟧:8443",
     ],
-    hosts.host_by_role: [
+    network.host_by_role: [
         "⟦srv-fin-01⟧ is down", "check ⟦db-prod-03⟧, please", "on ⟦DESKTOP-4F7K2LQ⟧", "⟦ip-10-0-3-12⟧ rebooted",
         "⟦web-eu-west-12⟧ and ⟦vpn-osl-002⟧.",
     ],
-    hosts.host_in_context: [
+    network.host_in_context: [
         "my laptop is ⟦NB-OSL-0447⟧", "host: ⟦oslo-mail-3⟧.", "ssh into ⟦kb-dev-12⟧ first", "server ⟦ACME-DC-01⟧",
         "hostname=⟦lt-kbjornstad-2⟧",
     ],
-    hosts.private_url: [
+    network.private_url: [
         "see ⟦https://wiki.corp/pages/12⟧.", "⟦linkedin.com/in/anna-lopez-8812⟧", "⟦https://twitter.com/dvolk_91⟧,",
         "at (⟦https://github.com/kbjornstad⟧)", "⟦https://shop.example.com/reset/9f8e7d6c5b4a⟧",
         "open ⟦https://example.com/unsubscribe?email=jo%40example.org&x=1⟧", "⟦http://10.0.0.12:8080/admin⟧",
@@ -26,7 +26,7 @@ POSITIVES: dict[Recogniser, list[str]] = {
 }  # fmt: skip
 
 NEAR_MISSES: dict[Recogniser, list[str]] = {
-    hosts.host: [
+    network.host: [
         "the local news", "self.local", "this.internal", "config.internal", "settings.local.json", "a.local()",
         ".local",
         "example.com", "internal. Next", "jo@mail.corp", "corp.example.com", "local.example", "x.localhost",
@@ -34,14 +34,14 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "usr/bin.local", "x.internally", "e.g. local", "acme corp.", "the LAN. It", "x.lan-2", "app.internal",
         "intra.net",
     ],
-    hosts.host_by_role: [
+    network.host_by_role: [
         "web-based", "db-2", "app-store", "up-to-date", "node-red", "web-2", "api-v2", "mail-in-rebate", "pc-based-1",
         "DESKTOP-publishing", "DESKTOP-ABCDEFG", "ip-10-0-3", "vm-1", "a-db-prod-03", "db-prod-03-x", "db_prod_03",
         "WIN-WIN",
         "host-to-host", "server-side", "dev-ops-1", "prod-12345", "db-prod-03.5", "laptop-bag-01", "sweb-fin-01",
         "LAPTOP-1",
     ],
-    hosts.host_in_context: [
+    network.host_in_context: [
         "host families", "laptop is new", "server 2019", "the machine is up-to-date", "laptop", "node 12", "host: acme",
         "ghost a-b-1", "hosts a-b-1", "server: nginx", "box of 12", "ping pong", "computer-aided 3-d", "pc 12-34",
         "vm is on",
@@ -49,7 +49,7 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "host a-b-12-",
         "instance of class-based", "NB-OSL-0447",
     ],
-    hosts.private_url: [
+    network.private_url: [
         "https://example.com/", "https://en.wikipedia.org/wiki/Oslo", "and/or", "12/05/2021", "linkedin.com",
         "github.com/",
         "https://github.com/pytorch/pytorch", "https://twitter.com/search", "https://example.com/reset", "w/o", "a/b/c",

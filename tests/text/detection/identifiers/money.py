@@ -1,6 +1,6 @@
 """Payment cards and bank accounts: what is found, and what only looks like it."""
 
-from atdp_cli.text.detection.identifiers import Recogniser, amounts, money
+from atdp_cli.text.detection.identifiers import Recogniser, money
 
 POSITIVES: dict[Recogniser, list[str]] = {
     money.payment_card: [
@@ -40,7 +40,7 @@ POSITIVES: dict[Recogniser, list[str]] = {
     money.card_verification_after_number: [
         "4111 1111 1111 1111 09/27 ⟦123⟧", "4111111111111111, 12/2028, ⟦4123⟧", "1234-5678-9012-3456 01/30 ⟦771⟧.",
     ],
-    amounts.amount: [
+    money.amount: [
         "my salary is ⟦$61,500⟧", "base will be ⟦61,500 eur⟧", "you owe me ⟦£940⟧.", "contractor at ⟦USD 90/h⟧",
         "rent went to ⟦€1.250⟧ now", "i was double charged ⟦$129.99⟧ on the card", "they billed me ⟦£3,418.50⟧",
         "amount ⟦£212.40⟧", "approved up to ⟦4,000 GBP⟧", "store credit ⟦$180⟧", "the glazier quoted ⟦340 euros⟧",
@@ -48,11 +48,11 @@ POSITIVES: dict[Recogniser, list[str]] = {
         "loan of ⟦12,000 dollars⟧",
         "⟦₹18 lakhs⟧ salary", "deposit ⟦CHF 3'200⟧ paid",
     ],
-    amounts.bare_amount: [
+    money.bare_amount: [
         "salary ⟦142k⟧", "rent is ⟦1850⟧", "balance: ⟦2,314.55⟧", "makes ⟦95k⟧", "base ⟦142k⟧",
         "her salary of ⟦61,500⟧", "mortgage = ⟦1420⟧",
     ],
-    amounts.amount_before_its_kind: [
+    money.amount_before_its_kind: [
         "⟦142k⟧ base", "offered ⟦95k⟧ a year", "about ⟦61,500⟧ gross", "⟦180 k⟧ total comp",
     ],
 }  # fmt: skip
@@ -132,7 +132,7 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "411111 09/27 123",
         "4111 1111 1111 1111 09/57 123", "4111 1111 1111 1111 09/27 10:30", "4111 1111 1111 1111 9/27 123",
     ],
-    amounts.amount: [
+    money.amount: [
         "a $5 coffee", "it costs $129.99", "the film made $11 million", "pay attention", "12 pounds of flour",
         "salary in 2019", "$ sign",
         "salary is good", "rent a car", "3 dollars", "a budget of £940", "the price is 20 euros", "worth a lot",
@@ -141,14 +141,14 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "£2 million film", "100 yen",
         "$2 and up", "tickets from $40",
     ],
-    amounts.bare_amount: [
+    money.bare_amount: [
         "salary in 2019", "rent 2 rooms", "makes 3", "base 16", "balance 12%", "salary", "the rate is 1850",
         "pay 5 people", "rent is 2021",
         "makes 1200 cakes", "balance of power", "salary is high", "loan 12 months", "deposit 3 days", "salary 12:30",
         "bases 142k",
         "base 1234", "rent is 1850 miles away", "savings of 25%", "bonus points 12", "the income 500", "debt is 10.5.2",
     ],
-    amounts.amount_before_its_kind: [
+    money.amount_before_its_kind: [
         "142k", "10k run", "5k race", "base 142k", "142 base", "42k views", "95k people", "100k miles a trip",
         "10k of it", "1,234 base",
         "61,500 fans", "142k based", "basecamp", "1.5.2k base", "-142k base", "95k subscribers a day", "3k salary",

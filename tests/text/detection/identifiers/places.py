@@ -1,6 +1,6 @@
 """Street addresses and postcodes: what is found, and what only looks like it."""
 
-from atdp_cli.text.detection.identifiers import Recogniser, coordinates, places
+from atdp_cli.text.detection.identifiers import Recogniser, places
 
 POSITIVES: dict[Recogniser, list[str]] = {
     places.street_address: [
@@ -53,12 +53,12 @@ POSITIVES: dict[Recogniser, list[str]] = {
     places.postcode: [
         "in ⟦SW1A 1AA⟧.", "⟦M1 1AE⟧", "⟦EC1A 1BB⟧", "⟦K1A 0B1⟧", "to ⟦D02 AF30⟧.", "at ⟦B33 8TH⟧, near ⟦V6B 1A1⟧",
     ],
-    coordinates.coordinates: [
+    places.coordinates: [
         "at ⟦48.8584, 2.2945⟧.", "⟦-33.8688,151.2093⟧", "⟦48.8566° N, 2.3522° E⟧", "⟦40°26'46\"N 79°58'56\"W⟧",
         "⟦9 ° 25 ′ 45 ″ S 160 ° 3 ′ 4 ″ E⟧",
         "⟦N48.8566 E2.3522⟧", "maps/@⟦51.5074,-0.1278⟧,17z", "near ⟦57° 53′ N⟧",
     ],
-    coordinates.coordinates_in_context: [
+    places.coordinates_in_context: [
         "lat: ⟦48.85⟧, lng: ⟦2.35⟧", "GPS ⟦48.85, 2.35⟧", '"latitude": ⟦-33.8688⟧', "coordinates are ⟦59.91,10.75⟧.",
     ],
 }  # fmt: skip
@@ -138,14 +138,14 @@ NEAR_MISSES: dict[Recogniser, list[str]] = {
         "M1 1AEE", "M 1 1AE", "M1  1AE", "SW1A-1AA", "M1 AAE", "MM11 11A", "K1A 0B", "K1A 00B", "I1A 0B1", "K1D1 0B1",
         "k1a 0b1",
     ],
-    coordinates.coordinates: [
+    places.coordinates: [
         "3.5, 4.2", "1.2.3, 4.5.6", "won 3.1415", "0.1234, 0.5678", "91.1234, 10.1234", "48.8584, 192.2945",
         "12.50, 13.50", "20 ° C", "5' 10\"",
         "v1.2345, v2.3456", "1.2345, 2.3456, 3.4567", "48.8584", "$48.8584, 2.2945x", "40 N 70 W", "3.142, 2.718",
         "45° angle", "10' by 12'",
         "48,8584 2,2945", "1.0000/x", "90° N or so", "360°", "12 m 30 s",
     ],
-    coordinates.coordinates_in_context: [
+    places.coordinates_in_context: [
         "latitude 48", "long 2.35m", "long: 2.5%", "flat: 48.85", "position 1.5", "lat 4.5", "longer 48.85", "gps 12",
         "location: Oslo", "lats 48.85",
         "long ago 48.85", "geo: none", "coords", "platitude 48.85", "latitude is high", "lng", "position: 3",

@@ -5,7 +5,6 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stdnum import luhn as standard_luhn
 
 from atdp_cli.text.detection.identifiers import Recogniser, money, national
 from tests.text.detection.identifiers.every import POSITIVES, unmarked
@@ -53,8 +52,3 @@ def test_a_number_in_a_row_with_words_needs_one_unless_its_spelling_tells(row: n
 def test_whatever_has_the_shape_the_check_gives_a_verdict(row: national.NationalId, data: st.DataObject) -> None:
     shape = data.draw(st.from_regex(re.compile(row.shape, re.VERBOSE | re.ASCII), fullmatch=True))
     assert all(label == "NATIONAL_ID" for _, _, label in national.NUMBERS[row.module](shape))
-
-
-@given(st.from_regex(r"[0-9]{1,25}", fullmatch=True))
-def test_luhn_agrees_with_python_stdnum(digits: str) -> None:
-    assert money.luhn(digits) == standard_luhn.is_valid(digits)
