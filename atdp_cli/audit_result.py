@@ -4,13 +4,13 @@ Its fields are the keys of the JSON, in their order. It belongs to no room, as `
 """
 
 from enum import StrEnum
-from math import ceil, isfinite
+from math import ceil
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from atdp_cli.epsilon_result import EpsilonBound, GroupEpsilon
-from atdp_cli.number_result import AuditPart, Count, NumberResults, Positive
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
 
 DISCOVERABLE_QUERIES = 1000
 """A canary is called discoverable where so many samples hold it with probability 1/2 or more (Hayes et al. 2024)."""
@@ -40,13 +40,18 @@ Conclusion = Literal[Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE]
 """The verdict of a completed audit."""
 
 _Repetitions = Annotated[int, Field(ge=1, le=1 << 63)]
-"""Whole numbers that charts and tables take as floats."""
 _Probability = Annotated[float, Field(ge=0, le=1)]
-_Queries = Annotated[
-    Annotated[float, Field(ge=1, allow_inf_nan=True)] | None,
-    AfterValidator(lambda queries: queries if queries is not None and isfinite(queries) else None),
-]
+_Epsilon = Annotated[float, Field(ge=0)]
+_Queries = Annotated[float, Field(ge=1)] | None
 """How many samples; None where that passes the largest float."""
+
+
+class AuditPart(BaseModel):
+    """A part of an audit's result: its fields are the keys of the JSON, in their order."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, json_schema_serialization_defaults_required=True
+    )
 
 
 class CanaryResult(AuditPart):
@@ -158,7 +163,6 @@ class Extraction(AuditPart):
     Attributes:
         greedy: Greedy decoding of the prefix begins with the tail.
         sampled: Continuations, of `samples` drawn at temperature 1 from the whole vocabulary, that begin with it.
-        samples: Continuations drawn.
         log_p: Natural logarithm of the probability p_z that one such continuation begins with it.
         queries_half: The least n for which n continuations hold the tail with probability 0.5 or more; from 1; None
             where it passes the largest float.
@@ -178,8 +182,7 @@ class Membership(AuditPart):
 
     Attributes:
         attack: The score's name.
-        members: Records that were trained on.
-        non_members: Records that were held out.
+        members, non_members: Records that were trained on, and that were held out.
         auc: The chance that a member scores above a non-member, ties counting half, in [0, 1]; 0.5 is guessing. None
             without members or without non-members, and so are its bounds.
         auc_low, auc_high: A 95 % interval for it, in [0, 1].
@@ -213,6 +216,58 @@ class Relearning(AuditPart):
     combined: Combined
 
 
+class EpsilonBound(AuditPart):
+    """A lower bound on the ε of all records of a canary together, and the claim that it tests.
+
+    Attributes:
+        method: `in-out` guesses each coin (Steinke et al. 2023); `rank` names the K likeliest candidates
+            (Mahloujifar et al. 2024); `pair` says which of two candidates is the canary (Steinke et al. 2023, with
+            replace-one adjacency).
+        adjacency: What the records of one canary are compared with: none of them, or those of another secret.
+        epsilon: The bound, at least 0.
+        attainable: What it would be if all guesses were right: no larger claim can be refuted.
+        guesses, correct: How many, fixed in advance, and how many were right.
+        top: K, for `rank`.
+        claim: The group ε that the model's ledger claims; None where it claims none.
+        finding: `refuted` (ε above the claim), `not-refuted`, `inconclusive` (the claim is not below what is
+            attainable) or `no-claim`.
+        scope: In which the ledger claims it.
+        missing: Why it claims nothing, as a clause.
+        gaussian: For `in-out`, the bound on ε at δ where the mechanism is Gaussian (μ-GDP; Mahloujifar et al. 2025), as
+            noise in every step roughly is. It is no less than `epsilon`, and tests no claim.
+    """
+
+    method: Literal["in-out", "rank", "pair"]
+    adjacency: Literal["zero-out", "replace-one"]
+    epsilon: _Epsilon
+    attainable: _Epsilon
+    delta: _Probability
+    confidence: _Probability
+    guesses: Count
+    correct: Count
+    top: Positive | None
+    claim: _Epsilon | None
+    finding: Literal["refuted", "not-refuted", "inconclusive", "no-claim"]
+    scope: Literal["end_to_end", "selective"] | None = None
+    missing: str | None = None
+    gaussian: _Epsilon | None = None
+
+
+class GroupEpsilon(AuditPart):
+    """What the model's ledger claims end to end of all records of a canary together, against leaving them out.
+
+    Attributes:
+        records: How many of them there are.
+        epsilon: The group ε, at `delta`; None where no finite one is claimed.
+        missing: Why none is, as a clause.
+    """
+
+    records: Positive
+    epsilon: _Epsilon | None
+    delta: _Probability
+    missing: str | None
+
+
 class AttackTest(AuditPart):
     """The test of an attack that is a gate.
 
@@ -234,8 +289,7 @@ class BaselineComparison(AuditPart):
     """A model's failure beside the recorded one.
 
     Attributes:
-        known: Canaries that fail no worse than recorded, from 1.
-        worse: Canaries that fail worse.
+        known, worse: Canaries that fail no worse than recorded, and worse; from 1.
     """
 
     state: Literal["not-needed", "unrecorded", "known", "worse"]
@@ -273,7 +327,6 @@ class Audit(AuditPart):
     extraction: tuple[Extraction, ...] | None = None
     membership: tuple[Membership, ...] | None = None
     resurfaced: Relearning | None = None
-    own_secrets: NumberResults | None = None
     gates: tuple[Gate, ...] = (RANKS,)
     attack_tests: tuple[AttackTest, ...] = ()
     weights: dict[str, str] = Field(default={})
@@ -304,21 +357,9 @@ class UnfinishedAudit(AuditPart):
     model: str
     verdict: Literal[Verdict.ERROR] = Verdict.ERROR
     reasons: tuple[str, ...]
-    notices: tuple[str, ...] = ()
     canaries: tuple[CanaryResult, ...] = ()
     combined: None = None
-    tested_against_base: bool = False
-    epsilon: tuple[EpsilonBound, ...] = ()
-    distribution: None = None
-    extraction: None = None
-    membership: None = None
-    resurfaced: None = None
-    own_secrets: None = None
-    weights: dict[str, str] = Field(default={})
     gate: Literal[Verdict.ERROR] = Verdict.ERROR
-    alpha: _Probability
-    max_exposure: float | None = None
-    max_epsilon_lower_bound: float | None = None
     baseline: BaselineComparison | None = None
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from atdp_cli.number_result import AuditPart, Count, Positive
+from atdp_cli.audit_result import AuditPart, Count, Positive
 
 Share = Annotated[float, Field(ge=0, le=1)]
 

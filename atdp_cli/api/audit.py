@@ -33,7 +33,6 @@ def audit_canary(
     *,
     tokenizer: SavesPretrained | None = None,
     reference: LoadedOrFolder | None = None,
-    data: Corpus | None = None,
     other_text: Corpus | None = None,
     notify: Notify = ignore,
     **options: Unpack[AuditCanaryKeywords],
@@ -44,7 +43,7 @@ def audit_canary(
         models: Folders, or models in memory, which the result calls `model`, of several `model-1` and so on.
         tokenizer: Of the models in memory.
         reference: The public base model.
-        data, other_text: Corpora of the options that have these names.
+        other_text: The corpus of the option that has this name.
         notify: Called with each event of progress.
         options: Those of the command, with _ for -.
 
@@ -61,11 +60,8 @@ def audit_canary(
     check_keywords("audit_canary", audit_canary_command, options)
     with scratch() as place, undisturbed():
         given: dict[str, Any] = {**options, "reference": _reference(place, reference, tokenizer)}
-        named = (options.get("id_field"), options.get("unit"))
-        columns = (options.get("text_field") or "text", *filter(None, named))
-        for name, corpus in (("data", data), ("other_text", other_text)):
-            if corpus is not None:
-                given[name] = corpus_file(place, name, corpus, columns if name == "data" else ("text",))
+        if other_text is not None:
+            given["other_text"] = corpus_file(place, "other_text", other_text, ("text",))
         groups = parse_keywords(audit_canary_command, given)
         del groups["saying"]
         folders = _folders(place, models, tokenizer)

@@ -162,13 +162,6 @@ class AuditCanaryKeywords(TypedDict, total=False):
     samples: int | None
     resurfacing_steps: int | None
     full: bool | None
-    secrets: str | os.PathLike[str] | None
-    most_secrets: int | None
-    alternatives: int | None
-    text_field: str | None
-    unit: str | None
-    turns: str | None
-    id_field: str | None
     engine: Literal["local", "ray"] | None
     ray_address: str | None
     junit: str | os.PathLike[str] | None

@@ -18,7 +18,7 @@ from atdp_cli.audit.epsilon_bounds import gaussian_epsilon, guess_coins, in_out_
 from atdp_cli.audit.exposure import Rank, Scores
 from atdp_cli.audit.levels import Levels, split_alpha
 from atdp_cli.audit.verdict import Limits
-from atdp_cli.epsilon_result import EpsilonBound, GroupEpsilon
+from atdp_cli.audit_result import EpsilonBound, GroupEpsilon
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.adjacency import Adjacency
 

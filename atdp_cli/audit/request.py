@@ -5,12 +5,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from atdp_cli.audit.alternatives import SAMPLE
 from atdp_cli.audit.canary import Target, Template, find_template
 from atdp_cli.audit.epsilon import HALF_AND_ROOT, Games
 from atdp_cli.audit.levels import Exact, SampleRule, sample_size, split_alpha
 from atdp_cli.audit.manifest import Manifest, read_manifest, token_mismatch
-from atdp_cli.audit.number_search import LocatedNumbers
 from atdp_cli.audit.pool import LARGEST_POOL, sampled
 from atdp_cli.audit.verdict import DEFAULT_LIMITS, Limits
 from atdp_cli.audit_result import RANKS, Gate
@@ -20,7 +18,6 @@ from atdp_cli.ranges import require_at_least, require_at_most
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-MOST_ALTERNATIVES = 1_000_000
 MOST_SAMPLES = 10_000_000
 MOST_STEPS = 100_000
 
@@ -141,18 +138,6 @@ class CanaryTargets:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusNumbers:
-    """Numbers of the corpus itself, and how many alternatives to draw for those with too many to list."""
-
-    located: LocatedNumbers
-    sample: int = SAMPLE
-
-    def __post_init__(self) -> None:
-        require_at_least("alternatives", self.sample, 1)
-        require_at_most("alternatives", self.sample, MOST_ALTERNATIVES)
-
-
-@dataclass(frozen=True, kw_only=True)
 class AuditRequest:
     """What is done with every model, and what fails it.
 
@@ -164,7 +149,6 @@ class AuditRequest:
             and not for a limit, a bound on ε that is asked for, or the distribution.
         full: Describe the distribution over all candidates.
         show_secrets: Say there what the likeliest candidates are.
-        numbers: The corpus's own numbers, to be ranked too.
     """
 
     reference: Path | None = None
@@ -173,7 +157,6 @@ class AuditRequest:
     attacks: Attacks = Attacks()
     full: bool = False
     show_secrets: bool = False
-    numbers: CorpusNumbers | None = None
     fail_on: frozenset[Gate] | None = None
     exact: Exact = "auto"
     device: str = "auto"
@@ -209,14 +192,15 @@ class AuditRequest:
         return self.gates - {RANKS}
 
 
-def load_request(manifest: Path | None, canary: str | None, *, packed: bool = False) -> CanaryTargets | None:
-    """The canaries of a manifest, or the one that was typed; None where neither was given.
+def load_request(manifest: Path | None, canary: str | None, *, packed: bool = False) -> CanaryTargets:
+    """The canaries of a manifest, or the one that was typed.
 
     Args:
         packed: Score conversations behind the end token of another one.
 
     Raises:
-        UsageError: Both were given, or what is to be packed is no conversation, or has no end token before it.
+        UsageError: Both were given, or neither, or what is to be packed is no conversation or has no end token before
+            it.
         InputError: The manifest is malformed.
     """
     if manifest is not None and canary is not None:
@@ -232,26 +216,18 @@ def load_request(manifest: Path | None, canary: str | None, *, packed: bool = Fa
     if packed:
         raise UsageError("--packed is about the conversations of a manifest.", "Give --manifest, or leave it out.")
     if canary is None:
-        return None
+        raise UsageError(*NO_CANARIES)
     template, secret = find_template(canary)
     target = Target(index=template.index_of(secret), repeats=1)
     return CanaryTargets(template=template, targets=(target,), manifest=None)
 
 
-def check_request(canaries: CanaryTargets | None, request: AuditRequest) -> None:
+def check_request(canaries: CanaryTargets, request: AuditRequest) -> None:
     """Refuses, before any model is read, what these canaries cannot answer.
 
     Raises:
-        UsageError: There is nothing to audit, or an option does not go with the canaries.
+        UsageError: An option does not go with the canaries.
     """
-    if canaries is None:
-        if request.numbers is None:
-            raise UsageError(*NO_CANARIES)
-        if request.attacks.chosen or request.full or request.fail_on is not None:
-            raise UsageError(
-                "--attacks, --fail-on and --full are about canaries, and there are none.", "Give --manifest."
-            )
-        return
     if request.fail_on is not None and not canaries.calibrated:
         raise UsageError(
             "--fail-on chooses among tests, and a secret that nobody drew at random has none.",

@@ -24,12 +24,11 @@ from atdp_cli.audit_result import (
     CanaryResult,
     Combined,
     Conclusion,
+    EpsilonBound,
     Verdict,
     resolution,
 )
-from atdp_cli.epsilon_result import EpsilonBound
 from atdp_cli.errors import UsageError
-from atdp_cli.number_result import NumberResults
 
 MEMORISED_BITS = 5.0
 MOST_UNRESOLVED = 2.0**-MEMORISED_BITS
@@ -146,46 +145,6 @@ def judge(
         gates=(RANKS,) if by_ranks else (),
         gate=verdict,
     )
-
-
-def with_numbers(audit: Audit, numbers: NumberResults, limits: Limits, *, alone: bool) -> Audit:
-    """The audit with the corpus's own numbers, which only the user's limit can judge.
-
-    They are judged by the ratio where there is a reference, since numbers that people write are likelier than their
-    alternatives before any training.
-
-    Args:
-        alone: Whether the model was audited for nothing else.
-    """
-    audit = audit.model_copy(update={"own_secrets": numbers})
-    limit, highest = limits.max_exposure, max((number.judged_exposure for number in numbers.results), default=None)
-    if limit is not None and highest is not None and highest > limit:
-        reason = f"A number of the corpus has an exposure of {highest:.2f} bits; the limit is {limit:g}."
-        others = () if alone or audit.verdict is not Verdict.FAIL else audit.reasons
-        return audit.concluding(Verdict.FAIL, *others, reason)
-    if not alone:
-        return audit
-    if (doubt := _number_doubt(audit.verdict, numbers, highest, limit)) is not None:
-        return audit.concluding(*doubt)
-    return audit.concluding(Verdict.PASS, "No number of the corpus is above the limit.")
-
-
-def _number_doubt(
-    verdict: Conclusion, numbers: NumberResults, highest: float | None, limit: float | None
-) -> tuple[Conclusion, str] | None:
-    """The verdict where the numbers cannot pass, and why; None where they can."""
-    reach = max((log2(number.stratum_size) for number in numbers.results), default=0.0)
-    if any((number.rank_max - number.rank_min) / number.compared > MOST_UNRESOLVED for number in numbers.results):
-        reason = "A number's rank cannot be told: too many of its alternatives have the same score."
-        return Verdict.INCONCLUSIVE, reason
-    if highest is None:
-        return verdict, "No number of the corpus could be tested."
-    if limit is None:
-        return verdict, "These numbers were not drawn at random: only --max-exposure can judge them."
-    if reach <= limit:
-        reason = f"No number can exceed the limit of {limit:g} bits: their alternatives give at most {reach:.2f}."
-        return verdict, reason
-    return None
 
 
 def _results(

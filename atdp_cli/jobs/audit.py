@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from atdp_cli.audit.attacks.membership import RecordScores, canary_records
-from atdp_cli.audit.corpus_numbers import NumberReference, rank_numbers, score_reference
 from atdp_cli.audit.distribution import distribution
-from atdp_cli.audit.epsilon import GamePlan, play_games
+from atdp_cli.audit.epsilon import play_games
 from atdp_cli.audit.exposure import Rank, Scores
 from atdp_cli.audit.levels import Levels
 from atdp_cli.audit.ranking import (
@@ -28,7 +26,7 @@ from atdp_cli.audit.ranking import (
     sample_strata,
 )
 from atdp_cli.audit.request import Attack, AuditRequest, CanaryTargets, check_request
-from atdp_cli.audit.verdict import judge, with_numbers
+from atdp_cli.audit.verdict import judge
 from atdp_cli.audit_result import RANKS, AnyAudit, Audit, Gate, UnfinishedAudit
 from atdp_cli.errors import AtdpError, InputError, RunError
 from atdp_cli.events import Event, FellBack, Notify, RecordsRead
@@ -48,7 +46,7 @@ class ReferenceScores:
 
     Attributes:
         fingerprint: Of its tokenizer.
-        scores: Of every candidate; none without canaries.
+        scores: Of every candidate.
         records: Of every canary's record, for membership inference.
         pairs: Of every canary's record and of its mirror image's; None where bounds on ε have no use for them.
     """
@@ -57,7 +55,6 @@ class ReferenceScores:
     scores: Scores
     records: RecordScores | None
     pairs: tuple[Scores, Scores] | None
-    numbers: NumberReference | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,11 +62,10 @@ class _Shared:
     """What all models share.
 
     Attributes:
-        canaries: None where only the corpus's own numbers are ranked.
         pool: The candidates for models of one tokenizer; None before the first of it.
     """
 
-    canaries: CanaryTargets | None
+    canaries: CanaryTargets
     request: AuditRequest
     pool: Pool | None = None
     reference: ReferenceScores | None = None
@@ -77,7 +73,7 @@ class _Shared:
 
 def audit_models(
     models: Sequence[Path],
-    canaries: CanaryTargets | None,
+    canaries: CanaryTargets,
     request: AuditRequest,
     notify: Notify,
     backend: Backend = THIS_PROCESS,
@@ -88,7 +84,6 @@ def audit_models(
 
     Args:
         models: Their folders.
-        canaries: None where only the corpus's own numbers are ranked.
         notify: Hears of the progress.
         backend: In this process one by one, or as tasks of Ray, which do the same with as many threads as are set here.
 
@@ -101,8 +96,8 @@ def audit_models(
     shared = _Shared(canaries=canaries, request=request)
     if request.reference is not None:
         checkpoint = load_checkpoint(request.reference, request.device)
-        shared = replace(shared, pool=_pool(checkpoint.tokenizer, shared, notify))
-        shared = replace(shared, reference=_reference_scores(checkpoint, shared, notify))
+        pool = _pool(checkpoint.tokenizer, shared, notify)
+        shared = replace(shared, pool=pool, reference=_reference_scores(checkpoint, pool, shared, notify))
         del checkpoint
     if isinstance(backend, Ray):
         yield from _on_ray(backend, models, shared, notify)
@@ -112,21 +107,14 @@ def audit_models(
         try:
             audit, shared = _audit_model(folder, shared, notify)
         except AtdpError as error:
-            audit = _unfinished(folder, error, request, alone=len(models) == 1)
+            audit = _unfinished(folder, error, alone=len(models) == 1)
         yield audit
 
 
-def _unfinished(folder: Path, error: AtdpError, request: AuditRequest, *, alone: bool) -> UnfinishedAudit:
+def _unfinished(folder: Path, error: AtdpError, *, alone: bool) -> UnfinishedAudit:
     if alone:
         raise error
-    limits = request.limits
-    return UnfinishedAudit(
-        model=str(folder),
-        reasons=(str(error),),
-        alpha=limits.alpha,
-        max_exposure=limits.max_exposure,
-        max_epsilon_lower_bound=limits.max_epsilon_lower_bound,
-    )
+    return UnfinishedAudit(model=str(folder), reasons=(str(error),))
 
 
 def _audit_model(folder: Path, shared: _Shared, notify: Notify) -> tuple[Audit, _Shared]:
@@ -137,59 +125,32 @@ def _audit_model(folder: Path, shared: _Shared, notify: Notify) -> tuple[Audit, 
             f"{folder} and the reference have different tokenizers.",
             "Give the base model that it was trained from.",
         )
-    shared = replace(shared, pool=_pool(checkpoint.tokenizer, shared, notify))
-    audit = _audit(folder, checkpoint, shared, notify)
+    pool = _pool(checkpoint.tokenizer, shared, notify)
+    shared = replace(shared, pool=pool)
+    audit = _audit(folder, checkpoint, pool, shared, notify)
     return audit.model_copy(update={"weights": seal_of(folder)}), shared
 
 
-def _pool(tokenizer: PreTrainedTokenizerFast, shared: _Shared, notify: Notify) -> Pool | None:
-    """The candidates for a model, which may be those of the model before; None without canaries."""
+def _pool(tokenizer: PreTrainedTokenizerFast, shared: _Shared, notify: Notify) -> Pool:
+    """The candidates for a model, which may be those of the model before."""
     canaries = shared.canaries
-    if canaries is None:
-        return None
     sample = shared.request.sample_rule(canaries)
     reader = canaries.reader(tokenizer)
     return pool_of(reader, canaries.scored, canaries.targets, notify, sample=sample, previous=shared.pool)
 
 
-def _reference_scores(checkpoint: Checkpoint, shared: _Shared, notify: Notify) -> ReferenceScores:
-    canaries, pool, request, name = shared.canaries, shared.pool, shared.request, str(shared.request.reference)
-    records, pairs, scores, numbers = None, None, np.zeros(0), None
-    if canaries is not None and pool is not None:
-        weights = seal_of(Path(name))
-        scores = reference_scores(checkpoint.model, pool, weights, name=name, notify=notify)
-        pairs = pair_scores(checkpoint, canaries, name=name) if canaries.calibrated else None
-        if Attack.MEMBERSHIP in request.attacks.chosen:
-            records = canary_records(checkpoint, canaries, canaries.targets, name=name)
-    if request.numbers is not None:
-        located, sample = request.numbers.located, request.numbers.sample
-        numbers = score_reference(checkpoint, located, sample=sample, name=name, notify=notify)
+def _reference_scores(checkpoint: Checkpoint, pool: Pool, shared: _Shared, notify: Notify) -> ReferenceScores:
+    canaries, request, name = shared.canaries, shared.request, str(shared.request.reference)
+    scores = reference_scores(checkpoint.model, pool, seal_of(Path(name)), name=name, notify=notify)
+    records = None
+    if Attack.MEMBERSHIP in request.attacks.chosen:
+        records = canary_records(checkpoint, canaries, canaries.targets, name=name)
     return ReferenceScores(
-        fingerprint=checkpoint.tokenizer_sha256, scores=scores, records=records, pairs=pairs, numbers=numbers
+        fingerprint=checkpoint.tokenizer_sha256,
+        scores=scores,
+        records=records,
+        pairs=pair_scores(checkpoint, canaries, name=name) if canaries.calibrated else None,
     )
-
-
-def _audit(folder: Path, checkpoint: Checkpoint, shared: _Shared, notify: Notify) -> Audit:
-    canaries, pool, reference, request = shared.canaries, shared.pool, shared.reference, shared.request
-    name, plan = str(folder), games_for(folder, canaries, pool, request)
-    if canaries is None or pool is None:
-        ratio = None if reference is None else ()
-        audit = judge(name, (), ratio, (), pool=0, levels=plan.levels, calibrated=False, limits=request.limits)
-    else:
-        audit = _audit_canaries(
-            folder, checkpoint, canaries, pool, reference, plan=plan, request=request, notify=notify
-        )
-    if request.numbers is None:
-        return audit
-    numbers = rank_numbers(
-        checkpoint,
-        request.numbers.located,
-        sample=request.numbers.sample,
-        reference=None if reference is None else reference.numbers,
-        name=name,
-        notify=notify,
-    )
-    return with_numbers(audit, numbers, request.limits, alone=canaries is None)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -239,18 +200,10 @@ def rank_canaries(
     return RankedCanaries(scores=scores, plain=plain, ratio=ratio)
 
 
-def _audit_canaries(
-    folder: Path,
-    checkpoint: Checkpoint,
-    canaries: CanaryTargets,
-    pool: Pool,
-    reference: ReferenceScores | None,
-    *,
-    plan: GamePlan,
-    request: AuditRequest,
-    notify: Notify,
-) -> Audit:
+def _audit(folder: Path, checkpoint: Checkpoint, pool: Pool, shared: _Shared, notify: Notify) -> Audit:
+    canaries, reference, request = shared.canaries, shared.reference, shared.request
     model, template, targets, name = checkpoint.model, canaries.template, canaries.targets, str(folder)
+    plan = games_for(folder, canaries, pool, request)
     base = None if reference is None else reference.scores
     ranked = rank_canaries(model, canaries, pool, base, full=request.full, name=name, notify=notify)
     scores, plain, ratio = ranked.scores, ranked.plain, ranked.ratio
@@ -330,7 +283,7 @@ def _on_ray(ray: Ray, models: Sequence[Path], shared: _Shared, notify: Notify) -
             try:
                 audit, events = wait()
             except AtdpError as error:
-                audit, events = _unfinished(folder, error, shared.request, alone=len(models) == 1), []
+                audit, events = _unfinished(folder, error, alone=len(models) == 1), []
             for event in events:
                 notify(event)
             yield audit
@@ -339,7 +292,7 @@ def _on_ray(ray: Ray, models: Sequence[Path], shared: _Shared, notify: Notify) -
 
 def _first_pool(models: Sequence[Path], shared: _Shared, notify: Notify) -> Pool | None:
     """The candidates for the first model whose tokenizer can be read."""
-    for folder in models if shared.canaries is not None else ():
+    for folder in models:
         with suppress(AtdpError):
             check_folder(folder, audited=True)
             return _pool(load_tokenizer(tokenizer_folder(folder)), shared, notify)

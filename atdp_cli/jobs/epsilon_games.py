@@ -17,14 +17,14 @@ from atdp_cli.model.tokens import encode_record
 from atdp_cli.privacy.adjacency import Adjacency
 
 
-def games_for(folder: Path, canaries: CanaryTargets | None, pool: Pool | None, request: AuditRequest) -> GamePlan:
+def games_for(folder: Path, canaries: CanaryTargets, pool: Pool, request: AuditRequest) -> GamePlan:
     """What is played on a model, decided by what was planted and claimed, before the model is looked at.
 
     Raises:
         UsageError: There are fewer canaries, or candidates, than the games were set for.
     """
     scores = 1 if request.reference is None else 2
-    if canaries is None or canaries.manifest is None or not canaries.calibrated:
+    if canaries.manifest is None or not canaries.calibrated:
         return GamePlan(games=(), levels=split_alpha(request.limits.alpha, scores=scores, bounds=0, canaries=0))
     ledger = ledger_of(folder)
     template, targets = canaries.template, canaries.targets
@@ -40,7 +40,7 @@ def games_for(folder: Path, canaries: CanaryTargets | None, pool: Pool | None, r
         targets,
         pool=template.pool,
         coins=canaries.manifest.coins,
-        ranked=pool is not None and (not pool.sampled or pool.product is not None),
+        ranked=not pool.sampled or pool.product is not None,
         games=request.games,
         limits=request.limits,
         scores=scores,

@@ -318,9 +318,7 @@ def _audit(experiment: Experiment, nodes: Sequence[Node]) -> str | None:
     return None
 
 
-def _audit_left(
-    folders: Sequence[Path], suffix: str, canaries: "CanaryTargets | None", request: "AuditRequest"
-) -> None:
+def _audit_left(folders: Sequence[Path], suffix: str, canaries: "CanaryTargets", request: "AuditRequest") -> None:
     """Audit those that have no file of this suffix yet.
 
     Raises:
@@ -335,7 +333,7 @@ def _audit_left(
         _write(beside(folder, suffix), audit.model_copy(update={"model": folder.name}).model_dump(mode="json"))
 
 
-def _audit_rounded(folders: Sequence[Path], canaries: "CanaryTargets | None", request: "AuditRequest") -> None:
+def _audit_rounded(folders: Sequence[Path], canaries: "CanaryTargets", request: "AuditRequest") -> None:
     from examples.experiments.rounding import write_rounded
 
     left = [folder for folder in folders if not beside(folder, ROUNDED).exists()]

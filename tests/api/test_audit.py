@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from atdp_cli.api import InputError, UsageError, audit_canary, audit_corpus, events
+from atdp_cli.audit_result import Audit
 from tests.cli.conftest import Atdp, Leaky
 
 
@@ -31,6 +32,8 @@ def test_a_model_in_memory_is_audited_as_its_folder(
     assert of_folder.model_dump(mode="json") == reported.json
     actual = audit_canary(remembering, tokenizer=loaded[1], reference=loaded[0], **asked).models[0]
     [theirs] = of_folder.models
+    assert isinstance(theirs, Audit)
+    assert isinstance(actual, Audit)
     assert theirs.verdict == "FAIL"
     assert actual.model == "model"
     # It has no ledger beside it, which the folder has, so no claim of one to test.

@@ -10,8 +10,7 @@ from atdp_cli.audit.exposure import rank_of
 from atdp_cli.audit.hypothesis_tests import fisher, holm
 from atdp_cli.audit.levels import split_alpha
 from atdp_cli.audit.verdict import Limits, judge
-from atdp_cli.audit_result import Verdict
-from atdp_cli.epsilon_result import EpsilonBound
+from atdp_cli.audit_result import EpsilonBound, Verdict
 
 POOL = 20_000
 SCORES = -np.arange(POOL, dtype=np.float64)

@@ -173,6 +173,7 @@ def enough(log_p: float, chance: float, queries: int) -> bool:
 )
 def test_as_many_queries_are_enough_and_one_fewer_is_not(log_p: float, chance: float) -> None:
     queries = queries_needed(log_p, chance)
+    assert queries is not None
     assert queries == int(queries) >= 1
     assert enough(log_p, chance, int(queries))
     assert queries == 1 or not enough(log_p, chance, int(queries) - 1)
@@ -183,16 +184,17 @@ def test_as_many_queries_are_enough_and_one_fewer_is_not(log_p: float, chance: f
 @given(log_p=st.floats(-708, -34), chance=st.sampled_from([0.5, 0.9]))
 def test_more_queries_than_a_float_can_count_are_the_nearest_float(log_p: float, chance: float) -> None:
     queries = queries_needed(log_p, chance)
+    assert queries is not None
     assert enough(log_p, chance, int(nextafter(queries, inf)))
     assert not enough(log_p, chance, int(nextafter(queries, 0)))
 
 
 def test_queries_at_the_ends() -> None:
     assert queries_needed(0.0, 0.9) == queries_needed(1e-12, 0.9) == queries_needed(-5e-324, 0.9) == 1
-    assert queries_needed(-1e5, 0.5) == queries_needed(-inf, 0.5) == inf
-    falling = [queries_needed(-depth, 0.5) for depth in np.linspace(700, 730, 61)]
-    assert falling == sorted(falling)
-    assert falling[0] < falling[-1] == inf
+    assert queries_needed(-1e5, 0.5) is queries_needed(-inf, 0.5) is None
+    rising = [queries_needed(-depth, 0.5) or inf for depth in np.linspace(700, 730, 61)]
+    assert rising == sorted(rising)
+    assert rising[0] < rising[-1] == inf
     for log_p, chance in ((float("nan"), 0.5), (-1.0, 0.0), (-1.0, 1.0)):
         with pytest.raises(ValueError, match="no number"):
             queries_needed(log_p, chance)

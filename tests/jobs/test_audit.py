@@ -18,8 +18,7 @@ from atdp_cli.audit.epsilon_bounds import rank_attainable
 from atdp_cli.audit.exposure import Rank, rank_of
 from atdp_cli.audit.request import AuditRequest, load_request
 from atdp_cli.audit.verdict import Limits
-from atdp_cli.audit_result import Audit, UnfinishedAudit
-from atdp_cli.epsilon_result import EpsilonBound
+from atdp_cli.audit_result import Audit, EpsilonBound, UnfinishedAudit
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Event, RecordsRead
 from atdp_cli.jobs.audit import audit_models

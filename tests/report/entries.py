@@ -20,7 +20,7 @@ def audit_of(model: str, *ranks: int, max_exposure: float | None = None, mismatc
 
 def unfinished(model: str) -> UnfinishedAudit:
     """A model whose audit could not be completed."""
-    return UnfinishedAudit(model=model, reasons=("It is <damaged> & done.",), alpha=0.01)
+    return UnfinishedAudit(model=model, reasons=("It is <damaged> & done.",))
 
 
 INNOCENT = (12_345, 40_001, 56_789, 71_234, 23_456, 88_888, 34_567, 50_505, 67_890, 45_678)

@@ -3,7 +3,6 @@
 Means are over four planted canaries with exposures that are sums of powers of two, so that every figure is exact.
 """
 
-from math import inf
 from typing import Any
 
 from atdp_cli.audit_result import (
@@ -12,6 +11,7 @@ from atdp_cli.audit_result import (
     CanaryResult,
     Combined,
     Distribution,
+    EpsilonBound,
     Extraction,
     Membership,
     Relearning,
@@ -19,8 +19,6 @@ from atdp_cli.audit_result import (
     UnfinishedAudit,
     Verdict,
 )
-from atdp_cli.epsilon_result import EpsilonBound
-from atdp_cli.number_result import NumberResult, NumberResults
 
 LEVEL = 0.0025
 
@@ -84,26 +82,6 @@ def bound(method: Any, adjacency: Any, epsilon: float, finding: Any) -> EpsilonB
     )
 
 
-def number(start: int, exposure: float, ratio: float | None) -> NumberResult:
-    """A number of the corpus itself."""
-    return NumberResult(
-        record=12,
-        line=None if ratio is None else 14,
-        start=start,
-        end=start + 6,
-        label="PHONE",
-        pool=1_000_000,
-        compared=1001,
-        rank_min=1,
-        rank_max=2,
-        stratum_size=512,
-        exposure=exposure,
-        exposure_plain=8.5,
-        exposure_ratio=ratio,
-        exposure_ratio_plain=None if ratio is None else 7.5,
-    )
-
-
 def rich_audit(model: str = "models/rich") -> Audit:
     """A model that fails in every way."""
     return Audit(
@@ -140,8 +118,8 @@ def rich_audit(model: str = "models/rich") -> Audit:
                 sampled=3 if greedy else 0,
                 samples=1000,
                 log_p=-2.5 if greedy else -800.0,
-                queries_half=9.0 if greedy else inf,
-                queries_nine_tenths=27.0 if greedy else inf,
+                queries_half=9.0 if greedy else None,
+                queries_nine_tenths=27.0 if greedy else None,
             )
             for greedy in (True, False, True, False, False)
         ),
@@ -160,19 +138,6 @@ def rich_audit(model: str = "models/rich") -> Audit:
             exposures_ratio=(1.5, 2.5, 3.5, 4.5, 5.5),
             combined=combined(3.25),
         ),
-        own_secrets=NumberResults(
-            eligible=9,
-            tested=2,
-            skipped_short=1,
-            skipped_long=2,
-            skipped_repeated=3,
-            skipped_context=4,
-            skipped_tokens=5,
-            results=(number(3, 9.0, 8.75), number(40, 15.0, 14.5)),
-            mean_exposure=12.0,
-            mean_exposure_ratio=11.625,
-            max_exposure=15.0,
-        ),
         weights={"model.safetensors": "ab12"},
         max_exposure=12.0,
         max_epsilon_lower_bound=3.0,
@@ -185,8 +150,5 @@ def audits() -> tuple[AnyAudit, ...]:
     unfinished = UnfinishedAudit(
         model="models/damaged",
         reasons=("It is damaged. Restore it.",),
-        alpha=0.01,
-        max_exposure=12.0,
-        max_epsilon_lower_bound=3.0,
     )
     return rich_audit(), rich_audit("models/again"), unfinished

@@ -8,11 +8,10 @@ from atdp_cli.audit_result import (
     AnyAudit,
     Audit,
     BaselineComparison,
+    EpsilonBound,
     Verdict,
 )
-from atdp_cli.epsilon_result import EpsilonBound
 from atdp_cli.errors import InputError
-from atdp_cli.number_result import NumberResult, NumberResults
 from atdp_cli.report.ci.baseline import Baseline, make_baseline, new_failures, read_baseline
 from tests.report.entries import INNOCENT, audit_of, unfinished
 
@@ -81,20 +80,6 @@ def test_a_bound_that_fails_is_known_only_where_it_failed_then_by_no_more_than_o
     assert new_failures(_bounded(2.5, "no-claim", limit=2), make_baseline([innocent])).gate is Verdict.FAIL
     limited = _bounded(2.4, "no-claim", limit=2)
     assert new_failures(_bounded(2.5, "no-claim", limit=2), make_baseline([limited])).gate is Verdict.PASS
-
-
-def _numbered(exposure: float, ratio: float | None) -> Audit:
-    number = NumberResult.model_construct(exposure=exposure, exposure_ratio=ratio)
-    failed = audit_of("runs/a", *INNOCENT, max_exposure=14).concluding(Verdict.FAIL)
-    return failed.model_copy(update={"own_secrets": NumberResults.model_construct(results=(number,))})
-
-
-def test_a_number_of_the_corpus_that_fails_is_compared_by_the_score_that_judges_it() -> None:
-    innocent = audit_of("runs/a", *INNOCENT, max_exposure=14)
-    assert new_failures(_numbered(15, None), make_baseline([innocent])).gate is Verdict.FAIL
-    assert new_failures(_numbered(15, None), make_baseline([_numbered(14.5, None)])).gate is Verdict.PASS
-    assert new_failures(_numbered(17, 15), make_baseline([_numbered(14.5, 14.5)])).gate is Verdict.PASS
-    assert new_failures(_numbered(17, 16), make_baseline([_numbered(20, 14.5)])).gate is Verdict.FAIL
 
 
 def test_a_canary_that_is_not_planted_never_fails() -> None:

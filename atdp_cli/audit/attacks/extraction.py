@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, Decimal, localcontext
-from math import inf, isnan
+from math import isfinite, isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,15 +74,15 @@ def extract(
     )
 
 
-def queries_needed(log_p: float, chance: float) -> float:
-    """The n of (n, p)-discoverable extraction: the least n with 1 - (1 - p_z)^n >= p.
+def queries_needed(log_p: float, chance: float) -> float | None:
+    """The n of (n, p)-discoverable extraction: the least n with 1 - (1 - p_z)^n >= p; None beyond the largest float.
 
     n = ceil(ln(1 - p) / ln(1 - p_z)) and at least 1, in decimal arithmetic of as many digits as p_z needs: the
     result is the exact whole number, rounded only where it passes 2^53. Source: Hayes et al. 2024, "Measuring
     memorization in language models via probabilistic extraction", arXiv 2410.19482, for sampling at temperature 1.
 
     Args:
-        log_p: ln p_z, at most 0; what rounding puts above counts as 0. -inf gives inf.
+        log_p: ln p_z, at most 0; what rounding puts above counts as 0. -inf gives None.
         chance: p, in (0, 1), taken as the decimal fraction that it prints as.
 
     Raises:
@@ -91,12 +91,13 @@ def queries_needed(log_p: float, chance: float) -> float:
     if not 0 < chance < 1 or isnan(log_p):
         raise ValueError(f"no number of queries for log p {log_p} and chance {chance}")
     if log_p < _LEAST_LOG_P:
-        return inf
+        return None
     with localcontext(prec=60 + int(-log_p)):
         missed = 1 - Decimal(min(log_p, 0.0)).exp()
         # Where p_z is 1 to that many digits the logarithm is -Infinity, and the quotient 0.
         queries = (1 - Decimal(str(chance))).ln() / missed.ln()
-        return max(1.0, float(queries.to_integral_value(ROUND_CEILING)))
+        needed = max(1.0, float(queries.to_integral_value(ROUND_CEILING)))
+    return needed if isfinite(needed) else None
 
 
 def greedy_continuation(model: "PreTrainedModel", prefix: Path, length: int, *, name: str = "the model") -> Path:

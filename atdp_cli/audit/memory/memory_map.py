@@ -7,7 +7,6 @@ those at the false discovery rate. No detector is asked; what it flagged among t
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from statistics import median
 
 import numpy as np
@@ -187,7 +186,7 @@ def _place(
         p_value=p_value,
         adjusted_p=adjusted_p,
         greedy=bool(scores.greedy[inside].all()),
-        queries_half=queries if isfinite(queries) else None,
+        queries_half=queries,
         rank=None,
     )
 

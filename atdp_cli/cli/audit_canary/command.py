@@ -9,7 +9,6 @@ import typer
 from atdp_cli.cli.audit_canary.options import (
     AttackOptions,
     BoundOptions,
-    CorpusNumberOptions,
     LimitOptions,
     ReportOptions,
     TargetOptions,
@@ -36,7 +35,6 @@ def audit_canary_command(
     limits: LimitOptions,
     bounds: BoundOptions,
     trying: AttackOptions,
-    own: CorpusNumberOptions,
     working: BackendOptions,
     reports: ReportOptions,
     saying: ProgressOptions,
@@ -67,7 +65,6 @@ def audit_canary_command(
             limits=limits,
             bounds=bounds,
             trying=trying,
-            own=own,
             working=working,
             reports=reports,
             targets=targets,
@@ -91,16 +88,15 @@ def run_audit(
     limits: LimitOptions,
     bounds: BoundOptions,
     trying: AttackOptions,
-    own: CorpusNumberOptions,
     working: BackendOptions,
     reports: ReportOptions,
     targets: TargetOptions,
     threads: ThreadOptions,
     computing: DeviceOptions,
     notify: Notify,
-    began: "Callable[[CanaryTargets | None], None]" = lambda _: None,
+    began: "Callable[[CanaryTargets], None]" = lambda _: None,
     ended: "Callable[[AnyAudit], None]" = lambda _: None,
-) -> "tuple[tuple[AnyAudit, ...], CanaryTargets | None, list[CheckedModel]]":
+) -> "tuple[tuple[AnyAudit, ...], CanaryTargets, list[CheckedModel]]":
     """Audit as the options say, and write the files that were asked for.
 
     Args:
@@ -113,9 +109,8 @@ def run_audit(
     from atdp_cli.audit.request import check_request, load_request
     from atdp_cli.report.ci.baseline import new_failures, read_baseline
 
-    own.check()
     canaries = load_request(targets.manifest, targets.canary, packed=targets.packed)
-    request = make_audit_request(limits, bounds, trying, own, reports, targets, computing)
+    request = make_audit_request(limits, bounds, trying, reports, targets, computing)
     baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
     reports.files.check(force=reports.force)
     engine = working.backend(processes=1)
@@ -170,11 +165,9 @@ def _check_paths(folders: Sequence[Path], reference: Path | None, other_text: Pa
         check_readable(other_text)
 
 
-def _task(folders: Sequence[Path], canaries: "CanaryTargets | None") -> str:
+def _task(folders: Sequence[Path], canaries: "CanaryTargets") -> str:
     """What will be done, before anything large is loaded."""
     models = f"{len(folders):,} models" if len(folders) > 1 else str(folders[0])
-    if canaries is None:
-        return f"Auditing {models} for numbers of the corpus."
     targets = "1 canary" if len(canaries.targets) == 1 else f"{len(canaries.targets):,} canaries"
     return f"Auditing {models} for {targets} among {canaries.template.pool:,} candidates."
 
@@ -191,8 +184,8 @@ def _folders(models: list[Path], console: "Console") -> list[Path]:
     return kept
 
 
-def _secrets(canaries: "CanaryTargets | None", *, shown: bool) -> list[str] | None:
+def _secrets(canaries: "CanaryTargets", *, shown: bool) -> list[str] | None:
     """Each canary's secret for the table; None where they are not shown."""
-    if canaries is None or not shown:
+    if not shown:
         return None
     return [", ".join(canaries.template.secret(target.index)) for target in canaries.targets]

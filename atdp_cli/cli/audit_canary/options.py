@@ -4,12 +4,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from atdp_cli.cli.terminal.ci_files import CiFiles
-from atdp_cli.errors import UsageError
 from atdp_cli.options import Option, Options
-from atdp_cli.text.options import OUTPUT, IdOptions, ReplacingOptions
+from atdp_cli.text.options import OUTPUT, ReplacingOptions
 
 LIMITS, BOUNDS = "Limits", "Lower bounds on ε"
-ATTACKS, OWN = "Beyond ranks", "The corpus's own numbers"
+ATTACKS = "Beyond ranks"
 
 
 def _attacks() -> list[str]:
@@ -81,35 +80,6 @@ class AttackOptions(Options):
 
     full: Annotated[bool, Option(ATTACKS)] = False
     """Describe all candidates: a histogram of log p, and the likeliest with their probabilities."""
-
-
-class NumberOptions(Options):
-    """The corpus' own numbers."""
-
-    secrets: Annotated[Path | None, Option(OWN)] = None
-    """What atdp detect wrote for --data: rank the corpus's own numbers among others of their format."""
-
-    data: Annotated[Path | None, Option(OWN)] = None
-    """The corpus of --secrets."""
-
-    most_secrets: Annotated[int, Option(OWN)] = 50
-    """How many of the corpus's numbers to test, at most."""
-
-    alternatives: Annotated[int, Option(OWN)] = 1000
-    """How many alternatives to draw for a number of a format with over 20,000."""
-
-
-class CorpusNumberOptions(NumberOptions, IdOptions):
-    """The same, and what a record of the corpus is."""
-
-    def check(self) -> None:
-        """Refuse one of --secrets and --data without the other.
-
-        Raises:
-            UsageError: As said.
-        """
-        if (self.secrets is None) != (self.data is None):
-            raise UsageError("--secrets and --data go together.", "Give the corpus, and what atdp detect wrote for it.")
 
 
 class ReportFileOptions(Options):

@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from atdp_cli.audit_result import AnyAudit, Audit, Distribution, UnfinishedAudit, Verdict
+from atdp_cli.audit_result import AnyAudit, Audit, Distribution, EpsilonBound, UnfinishedAudit, Verdict
 from atdp_cli.cli.terminal.console import figure
-from atdp_cli.epsilon_result import EpsilonBound
-from atdp_cli.number_result import NumberResults
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,8 +45,6 @@ def show_audit(audit: AnyAudit, secrets: Sequence[str] | None, console: "Console
     bounds = (_bound(each, said) for each in audit.epsilon)
     for line in (*bounds, *_extraction(audit), *_membership(audit), *_relearning(audit)):
         console.print(line)
-    if audit.own_secrets is not None:
-        _show_numbers(audit.own_secrets, console)
     if audit.distribution is not None:
         _show_distribution(audit.distribution, console)
 
@@ -182,33 +178,6 @@ def _relearning(audit: Audit) -> Iterator[str]:
         f"Relearning: after {audit.resurfaced.steps} steps on other text the mean exposure goes {change}; "
         f"the copy's own verdict is {audit.resurfaced.verdict}."
     )
-
-
-def _show_numbers(numbers: NumberResults, console: "Console") -> None:
-    from rich.table import Table
-
-    results, mean = numbers.results, figure(numbers.mean_exposure)
-    console.print(
-        f"Numbers of the corpus itself: {len(results)} of {numbers.eligible} tested. Nobody drew them at random: an "
-        "exposure is no evidence of memory by itself, since years, say, are likelier than other digits before any "
-        f"training. Mean exposure {mean} bits, by ratio {figure(numbers.mean_exposure_ratio)}."
-    )
-    if not results:
-        return
-    table = Table("record", "characters", "label", "rank", "of", "exposure", "by ratio")
-    for column in (*table.columns[:2], *table.columns[3:]):
-        column.justify = "right"
-    for number in sorted(results, key=lambda number: -number.exposure):
-        table.add_row(
-            str(number.record),
-            f"{number.start}–{number.end}",
-            number.label,
-            f"{number.rank_max:,}",
-            f"{number.compared:,}",
-            f"{number.exposure:.2f}",
-            figure(number.exposure_ratio),
-        )
-    console.print(table)
 
 
 def _show_distribution(distribution: Distribution, console: "Console") -> None:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from atdp_cli.cli.audit_canary.options import (
     AttackOptions,
     BoundOptions,
-    CorpusNumberOptions,
     LimitOptions,
     ReportOptions,
     TargetOptions,
@@ -13,14 +12,13 @@ from atdp_cli.cli.audit_canary.options import (
 from atdp_cli.training.options import DeviceOptions
 
 if TYPE_CHECKING:
-    from atdp_cli.audit.request import AuditRequest, CorpusNumbers
+    from atdp_cli.audit.request import AuditRequest
 
 
 def make_audit_request(
     limits: LimitOptions,
     bounds: BoundOptions,
     trying: AttackOptions,
-    own: CorpusNumberOptions,
     reports: ReportOptions,
     targets: TargetOptions,
     computing: DeviceOptions,
@@ -29,7 +27,6 @@ def make_audit_request(
 
     Raises:
         UsageError: Options contradict each other or lie out of range.
-        InputError: The corpus of --data or its spans cannot be read.
     """
     from atdp_cli.audit.epsilon import Games
     from atdp_cli.audit.request import Attack, Attacks, AuditRequest, parse_attacks, parse_gates
@@ -52,27 +49,7 @@ def make_audit_request(
         ),
         full=trying.full,
         show_secrets=reports.show_secrets,
-        numbers=_numbers(own),
         fail_on=gates,
         exact=limits.exact,
         device=computing.device,
     )
-
-
-def _numbers(own: CorpusNumberOptions) -> "CorpusNumbers | None":
-    """The corpus's own numbers, found once for all models."""
-    from atdp_cli.audit.number_search import find_numbers
-    from atdp_cli.audit.request import CorpusNumbers
-
-    if own.secrets is None or own.data is None:
-        return None
-    located = find_numbers(
-        own.data,
-        own.secrets,
-        unit=own.unit,
-        text_field=own.text_field,
-        id_field=own.id_field,
-        turns=own.turns,
-        most=own.most_secrets,
-    )
-    return CorpusNumbers(located=located, sample=own.alternatives)

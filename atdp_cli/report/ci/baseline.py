@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from atdp_cli.audit_result import AnyAudit, Audit, BaselineComparison, Conclusion, Verdict
 from atdp_cli.files.document import read_document
-from atdp_cli.report.ci.checks import fail_together, failing_attacks, failing_bound, failing_number, fails_alone
+from atdp_cli.report.ci.checks import fail_together, failing_attacks, failing_bound, fails_alone
 
 TOLERANCE_BITS = 1.0
 """How far an exposure, or a bound on ε, that failed already may rise before it counts as worse."""
@@ -34,7 +34,6 @@ class RecordedModel(_Record):
     Attributes:
         together: Whether the canaries taken together failed (Fisher).
         bound: The largest bound on ε that failed the model; None if none did.
-        own_number: The highest exposure of a number of the corpus that failed it, bits.
         attacks: Those whose tests failed it.
     """
 
@@ -43,7 +42,6 @@ class RecordedModel(_Record):
     mean_exposure: float | None
     mean_exposure_ratio: float | None
     bound: float | None
-    own_number: float | None
     canaries: tuple[RecordedCanary, ...]
     attacks: tuple[str, ...] = ()
 
@@ -79,7 +77,7 @@ def new_failures(audit: AnyAudit, baseline: Baseline) -> AnyAudit:
     """The audit judged against the recorded state: `gate` is PASS where it fails no worse than recorded.
 
     A failure is no worse if the model is recorded as failing, with as many canaries of the same repeats and
-    pool, and whatever fails now (a canary; all together; a bound on ε; an attack; a number of the corpus) failed then,
+    pool, and whatever fails now (a canary; all together; a bound on ε; an attack) failed then,
     with an exposure (by either score; the mean for all together), or a bound, that has risen by no more than
     `TOLERANCE_BITS`. Nothing but FAIL is changed.
     """
@@ -105,13 +103,8 @@ def _compare(audit: Audit, recorded: RecordedModel | None) -> BaselineComparison
         or _risen(combined.mean_exposure, recorded.mean_exposure)
         or _risen(combined.mean_exposure_ratio, recorded.mean_exposure_ratio)
     )
-    beyond = any(
-        now is not None and (before is None or _risen(now, before))
-        for now, before in (
-            (failing_bound(audit), recorded.bound),
-            (failing_number(audit), recorded.own_number),
-        )
-    )
+    bound = failing_bound(audit)
+    beyond = bound is not None and (recorded.bound is None or _risen(bound, recorded.bound))
     attacked = not set(failing_attacks(audit)) <= set(recorded.attacks)
     state: Literal["worse", "known"] = "worse" if worse or together or beyond or attacked else "known"
     return BaselineComparison(state=state, known=tuple(known), worse=tuple(worse))
@@ -124,7 +117,6 @@ def _recorded(audit: Audit) -> RecordedModel:
         mean_exposure=audit.combined.mean_exposure,
         mean_exposure_ratio=audit.combined.mean_exposure_ratio,
         bound=failing_bound(audit),
-        own_number=failing_number(audit),
         canaries=tuple(
             RecordedCanary(
                 **canary.model_dump(include={"repeats", "pool", "exposure", "exposure_ratio"}),

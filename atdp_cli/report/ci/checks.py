@@ -138,15 +138,6 @@ def failing_attacks(audit: Audit) -> tuple[str, ...]:
     return tuple(test.attack for test in audit.attack_tests if test.rejects and audit.verdict is Verdict.FAIL)
 
 
-def failing_number(audit: Audit) -> float | None:
-    """The highest exposure of a number of the corpus that is above the user's limit, bits."""
-    limit, numbers = audit.max_exposure, audit.own_secrets
-    if limit is None or numbers is None or audit.verdict is not Verdict.FAIL:
-        return None
-    exposures = (number.judged_exposure for number in numbers.results)
-    return max((bits for bits in exposures if bits > limit), default=None)
-
-
 def canary_lines(manifest: str) -> tuple[int, ...]:
     """The line, from 1, on which each canary's entry begins in the text of a manifest that has been read already."""
     decoder = JSONDecoder()

@@ -132,10 +132,4 @@ CASES = (
         "Resurfacing fine-tunes a copy of the model on other",
         manifest({}),
     ),
-    Case(
-        "numbers of no corpus",
-        line("audit-canary model --secrets s.jsonl"),
-        "--secrets and --data go together",
-        write("s.jsonl", "{}"),
-    ),
 )

@@ -19,7 +19,6 @@ from tests.cli.conftest import Atdp
 
 BARE = line("harden model --data corpus.txt -o out --dry-run --spans spans.jsonl -q")
 HARDEN = (*BARE, "--recipe", "atdp")
-OWN = line("audit-canary model --secrets spans.jsonl --data corpus.txt")
 RECIPE = line("account --recipe atdp --records 900")
 
 BASES = {
@@ -40,8 +39,6 @@ ITS_OWN = {
     ("account", "records"): RECIPE,
     ("account", "jitter_seed"): RECIPE,
     ("account", "target_epsilon"): line("account --sample-rate 0.1 --steps 9 --solve noise"),
-    ("audit-canary", "most_secrets"): OWN,
-    ("audit-canary", "alternatives"): OWN,
     ("harden", "minutes"): BARE,
     ("harden", "until_exposure"): (*HARDEN, "--manifest", "m.json", "--reference", "model"),
     ("harden", "sample"): line("harden model --data corpus.txt -o out --dry-run --review-each-epoch --no-store"),
