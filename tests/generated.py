@@ -22,7 +22,6 @@ from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.report.document import PrivateReport, PublicReport
 from atdp_cli.training.recipe import parse_recipe
 from tests.house import HEAD, table
-from tests.keywords import keywords_module
 from tests.transcripts import golden_files
 
 ROOT = Path(__file__).parent.parent
@@ -48,8 +47,7 @@ def generated() -> dict[Path, Callable[[], str]]:
     """Every generated file but the golden ones, with what makes the text that it must have."""
     completions = {ROOT / "completions" / name: partial(completion, shell) for shell, name in COMPLETIONS.items()}
     pages = {ROOT / "docs" / "commands.md": commands_page, ROOT / "docs" / "usage.md": usage_page}
-    typed = {ROOT / "atdp_cli" / "api" / "keywords.py": keywords_module}
-    return completions | pages | schemas() | typed
+    return completions | pages | schemas()
 
 
 def schemas() -> dict[Path, Callable[[], str]]:

@@ -33,7 +33,6 @@ class MapRequest:
 
     Attributes:
         valid: Records that the models never read; None for those that `atdp harden` holds out of `data`.
-        part: (i, n): only the i-th of n parts of `valid`, i from 1; every n-th group is in a part.
         chat_template: Which of the first model's chat templates renders conversations; None for the default one.
         holdout_by: What a group is: `record`, `blank-line`, or the field whose equal values make one.
         reference: Folder of the public base model; None for none.
@@ -44,7 +43,6 @@ class MapRequest:
 
     data: Path
     valid: Path | None
-    part: tuple[int, int] = (1, 1)
     unit: Unit = "line"
     text_field: str = "text"
     turns: str | None = None
@@ -166,7 +164,7 @@ def _mapped(
     flagged = (FlaggedRecord(detection.record, at_tier(detection.spans, detector.tier)) for detection in detections)
     read = [as_read(record, chat) for record in flagged]
 
-    def mapped(*, held_out: bool, part: int, parts: int) -> tuple[MappedRecord, ...]:
+    def mapped(*, held_out: bool) -> tuple[MappedRecord, ...]:
         places = [place for place in range(len(split.records)) if (place in split.held_out) is held_out]
         order = {group: number for number, group in enumerate(dict.fromkeys(groups[place] for place in places))}
         return tuple(
@@ -174,19 +172,12 @@ def _mapped(
                 number=place + 1,
                 text=read[place][0],
                 spans=tuple(read[place][1]),
-                group=order[groups[place]] // parts,
+                group=order[groups[place]],
             )
             for place in places
-            if order[groups[place]] % parts == part - 1
         )
 
-    first, count = request.part
-    corpus = MappedCorpus(
-        training=mapped(held_out=False, part=1, parts=1), held_out=mapped(held_out=True, part=first, parts=count)
-    )
-    if not corpus.held_out:
-        raise InputError(f"{request.valid} has fewer than {count} groups of records.", "Give more records by --valid.")
-    return corpus
+    return MappedCorpus(training=mapped(held_out=False), held_out=mapped(held_out=True))
 
 
 def _load(folder: Path, device: str, chat: ChatTemplate | None, *, audited: bool = False) -> Checkpoint:

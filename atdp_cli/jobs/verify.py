@@ -108,8 +108,7 @@ def _ledger_differences(folder: Path, public: PublicReport) -> Iterator[Mismatch
         yield from _differences(name, _plain(getattr(public, name)), _plain(made))
     for position, clause in stage_differences(ledger, public.stages):
         yield _stated("stages" if position is None else f"stages.{position}", clause)
-    if (repeated := repeated_steps(ledger, public.stages)) is not None:
-        yield from _differences("repeated_steps", public.repeated_steps, repeated)
+    yield from _differences("repeated_steps", public.repeated_steps, repeated_steps(ledger, public.stages))
     yield from _detector_differences(ledger, public)
     if public.records > ledger.records or (_is_first_run(ledger) and public.records != ledger.records):
         yield _stated("records", f"says {public.records}, and the ledger says {ledger.records}")

@@ -73,8 +73,6 @@ def neighbour_sentences(neighbours: Neighbours, *, exact: bool = False) -> tuple
         f"Neighbouring corpora differ in {differ}, only in characters that the detector flags in both{tier}, and "
         "redact to the same bytes; what the detector misses is not covered."
     ]
-    if "equality" in shapes:
-        said.append(f"Flagged texts of a {unit} that are equal in one are equal in the other.")
     if shapes & {"shape", "pattern", "votes"}:
         said.append(SAME_SHAPE)
     if "pattern" in shapes:
@@ -92,9 +90,8 @@ def tier_words(neighbours: Neighbours) -> str:
 def other_values(neighbours: Neighbours) -> str:
     """The values that a guarantee for flagged characters says may stand in their place, for a first-time reader."""
     shaped = " of the same shapes" if neighbours.shapes & {"shape", "pattern"} else ""
-    equal = ", equal where those are equal," if "equality" in neighbours.shapes else ""
     pattern = ", with words and numbers equal where those have them equal," if "pattern" in neighbours.shapes else ""
-    return f"other values{shaped}{equal}{pattern} that the detector would flag identically"
+    return f"other values{shaped}{pattern} that the detector would flag identically"
 
 
 def uncovered(neighbours: Neighbours, *, exact: bool) -> str:
@@ -102,8 +99,6 @@ def uncovered(neighbours: Neighbours, *, exact: bool) -> str:
     open_to = ["what the detector missed", "any word that is not flagged"]
     if neighbours.shapes & {"shape", "pattern"}:
         open_to.append("the shape of a flagged value, so that $5 can be told from $500 and a name from a longer one")
-    if "equality" in neighbours.shapes:
-        open_to.append(f"which flagged texts of a {neighbours.unit} are equal")
     if "pattern" in neighbours.shapes:
         open_to.append(f"which words and numbers in flagged texts of a {neighbours.unit} are equal")
     open_to.append("a value in whose place the detector would flag another differently")

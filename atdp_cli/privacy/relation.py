@@ -15,11 +15,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Shape = Literal["none", "bytes", "equality", "corpus equality", "shape", "pattern", "votes"]
+Shape = Literal["none", "bytes", "shape", "pattern", "votes"]
 """What an event reads of flagged characters: `none`, nothing in their place, so they are read as they are; `bytes`,
-their placeholders by label; `equality`, placeholders that also tell which flagged texts of a record are equal, and
-`corpus equality` which of the corpus are; `shape`, the shapes that decoys are drawn from; `pattern`, these, and which
-of their words and numbers are equal within a record; `votes`, how often words and digits stand there."""
+their placeholders by label; `shape`, the shapes that decoys are drawn from; `pattern`, these, and which of their words
+and numbers are equal within a record; `votes`, how often words and digits stand there."""
 
 HumanInput = Literal["allow", "deny", "spans", "also", "review-each-epoch"]
 """The options by which people have a say in what is flagged."""
@@ -112,8 +111,6 @@ def _moves(stage: str, relation: Relation) -> str | None:
         return f"stage {stage} read flagged characters as they are"
     if flags.tier not in STABLE_TIERS or not flags.by_record or flags.detector is None:
         return "masks of a contextual tier, of lists taken from the data or of a cross-check can move with the secret"
-    if relation.shape == "corpus equality":
-        return "pseudonyms tell which flagged texts of the corpus are equal"
     return None
 
 

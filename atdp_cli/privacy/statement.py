@@ -84,12 +84,8 @@ def uncounted_sentence(guarantee: Guarantee) -> str:
     if guarantee.neighbours is None:
         raise ValueError("an uncounted guarantee has neighbours")
     unit, tier = guarantee.neighbours.unit, tier_words(guarantee.neighbours)
-    equal = {"equality": "flagged texts", "pattern": "words and numbers"}
-    left_open = "".join(
-        f" Which {what} of a {unit} are equal is left open."
-        for shape, what in equal.items()
-        if shape in guarantee.neighbours.shapes
-    )
+    linked = "pattern" in guarantee.neighbours.shapes
+    left_open = f" Which words and numbers of a {unit} are equal is left open." if linked else ""
     return (
         f"For the letters and digits flagged{tier} that the release does not count, as those of IDs, keys, card "
         f"numbers and canaries, for any number of {unit}s, ε = 0 and δ = 0. It counts {COUNTED}.{left_open}"

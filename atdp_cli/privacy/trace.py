@@ -146,16 +146,7 @@ class ReleaseTrace(_Frozen):
     uses: tuple[Released, ...]
 
 
-class UntakenTrace(_Frozen):
-    """Steps of an epoch that were paid for and not taken, since the stage's stop criterion held."""
-
-    kind: Literal["untaken"] = "untaken"
-    stage: str
-    epoch: int
-    steps: int
-
-
-TraceEntry = StepTrace | ReleaseTrace | UntakenTrace
+TraceEntry = StepTrace | ReleaseTrace
 
 Trace = Callable[[TraceEntry], None]
 """Receives what a step or a release used."""

@@ -50,12 +50,6 @@ REVIEWED = (
 )
 """Not covered either, where people reviewed."""
 
-TIMED = (
-    "The lengths of the records held out from training: as many epochs were taken as fit into a time, which was "
-    "estimated with random text of such lengths."
-)
-"""Not covered either, where the number of epochs was fitted to a time."""
-
 
 class Summary(Frozen):
     """What a reader who knows nothing of differential privacy takes away, in a sentence each.
@@ -76,13 +70,10 @@ class StageEntry(Frozen):
 
     Attributes:
         text: What the stage read; null where it read no record.
-        placeholders: Their style in redacted text; null for others.
         mechanism: `noise` has no gradient, `none` trains nothing.
         release_noise_multiplier: σ of the release that decoys are fitted by; null where none is.
         released_share: The corpus' share of sensitive tokens as released with noise, and `released_weight` the
             weight w that follows from it: post-processing of what the ledger holds.
-        stopped_after: The epoch after which the canaries were below the bar, so that the stage took no further step.
-            What it did not take is in its ε all the same.
         ended_after: The step after which the allowed ε was used up, as the run had been interrupted and steps that
             were taken again were spent again; null where the stage went to its end.
         tuned: The learning rate that was searched; null where it was as planned.
@@ -92,7 +83,6 @@ class StageEntry(Frozen):
 
     name: str
     text: Literal["raw", "redacted", "decoy"] | None = None
-    placeholders: str | None = None
     objective: str
     mechanism: Literal["plain", "dp-sgd", "noise", "none"]
     epochs: int = 0
@@ -105,7 +95,6 @@ class StageEntry(Frozen):
     optimizer: str | None = None
     released_share: float | None = None
     released_weight: float | None = None
-    stopped_after: int | None = None
     ended_after: int | None = None
     tuned: TunedEntry | None = None
     restored_epoch: int | None = None

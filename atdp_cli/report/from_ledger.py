@@ -88,8 +88,6 @@ def _passes(stage: StageEntry) -> float:
 
 def _taken(stage: StageEntry) -> int:
     """The steps that a stage took; repeated ones count once."""
-    if stage.stopped_after is not None:
-        return stage.stopped_after * (stage.steps // stage.epochs)
     return stage.steps if stage.ended_after is None else stage.ended_after
 
 
@@ -162,13 +160,8 @@ def _steps_taken(stage: StageEntry) -> Counter[float]:
     return steps
 
 
-def repeated_steps(ledger: Ledger, stages: Sequence[StageEntry]) -> int | None:
-    """Steps with noise that the ledger has beyond those of the stages.
-
-    None where a stage was stopped: then steps that it did not take are in the ledger too.
-    """
-    if any(stage.stopped_after is not None for stage in stages):
-        return None
+def repeated_steps(ledger: Ledger, stages: Sequence[StageEntry]) -> int:
+    """Steps with noise that the ledger has beyond those of the stages."""
     own = (event for event in ledger.events if event.run == ledger.run and isinstance(event, SubsampledGaussian))
     return sum(event.steps for event in own) - sum(_steps_taken(stage).total() for stage in stages)
 

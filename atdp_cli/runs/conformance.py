@@ -26,7 +26,6 @@ from atdp_cli.privacy.trace import (
     StepTrace,
     TracedSession,
     TraceEntry,
-    UntakenTrace,
     read_trace,
 )
 from atdp_cli.runs.budget import Cursor
@@ -193,8 +192,6 @@ def _place(position: int, entry: TraceEntry) -> _Place:
             return position, "step", entry.step
         case ReleaseTrace():
             return position, "release of", entry.statistic
-        case UntakenTrace():
-            return position, "what was paid for and not taken of epoch", entry.epoch
 
 
 def _steps(plan: Plan, results: _Results, start: Cursor) -> Iterator[_Place]:
@@ -203,21 +200,15 @@ def _steps(plan: Plan, results: _Results, start: Cursor) -> Iterator[_Place]:
         if isinstance(stage.stage.mechanism, DPSGD):
             first = start.step + 1 if position == start.stage else 1
             last = stage.steps if result.ended_after is None else result.ended_after
-            if result.stopped_after is not None:
-                last = result.stopped_after * stage.steps_per_epoch
             yield from ((position, "step", step) for step in range(first, last + 1))
 
 
 def _others(plan: Plan, results: _Results, start: Cursor) -> Iterator[_Place]:
-    """The releases from a position to the run's end, and the epochs that were paid for and not taken."""
-    for position, stage, result in _stages(plan, results, start):
+    """The releases from a position to the run's end."""
+    for position, stage, _ in _stages(plan, results, start):
         for event in stage.events:
             if isinstance(event, GaussianRelease) and not (position == start.stage and start.released):
                 yield position, "release of", event.statistic
-        if result.stopped_after is not None:
-            paid = stage.steps if result.ended_after is None else result.ended_after
-            for epoch in range(result.stopped_after + 1, -(-paid // stage.steps_per_epoch) + 1):
-                yield position, "what was paid for and not taken of epoch", epoch
 
 
 def _stages(plan: Plan, results: _Results, start: Cursor) -> Iterator[tuple[int, StagePlan, StageResult]]:
@@ -254,7 +245,7 @@ def _laws(paid: Sequence[PaidEntry]) -> Iterator[LawCheck]:
     noise: dict[int, list[float]] = {}
     samples: dict[int, list[int]] = {}
     for paid_entry in paid:
-        for used in () if isinstance(paid_entry.entry, UntakenTrace) else paid_entry.entry.uses:
+        for used in paid_entry.entry.uses:
             scale = _scale(paid_entry)
             if isinstance(used, Noised | Released):
                 where = _words(paid_entry.entry)
@@ -300,8 +291,6 @@ def _words(entry_or_event: TraceEntry | PrivateEvent) -> str:
     match entry_or_event:
         case StepTrace():
             return f"Stage {entry_or_event.stage}, epoch {entry_or_event.epoch}, step {entry_or_event.step}"
-        case UntakenTrace():
-            return f"Stage {entry_or_event.stage}, epoch {entry_or_event.epoch}, {entry_or_event.steps} steps not taken"
         case ReleaseTrace():
             return f"Stage {entry_or_event.stage}, release of {entry_or_event.statistic}"
         case GaussianRelease():

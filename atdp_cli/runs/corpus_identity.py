@@ -12,10 +12,9 @@ from atdp_cli.errors import UsageError
 from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.files.private import KEY_BYTES, PARTIAL, PRIVATE, beside, create_private
 from atdp_cli.privacy.ledger import DeclaredTraining, Ledger, Past, Prior, ReadModel
-from atdp_cli.privacy.relation import Shape, commitment
+from atdp_cli.privacy.relation import commitment
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.text.corpus.split import Split
-from atdp_cli.text.redaction.placeholders import Style
 
 CORPUS_KEY_FILE = "corpus.key"
 """In OUT.private/: the key under which the ledger commits to the corpus."""
@@ -70,12 +69,6 @@ def corpus_commitment(key: bytes, split: Split) -> str:
 def _training_texts(split: Split) -> Iterator[str]:
     for records in (split.records, split.sources or ()):
         yield from (record.canonical for place, record in enumerate(records) if place not in split.held_out)
-
-
-def redacted_shape(style: Style) -> Shape:
-    """What redacted text tells of flagged characters."""
-    shapes: dict[Style, Shape] = {Style.NUMBERED: "equality", Style.PSEUDONYM: "corpus equality"}
-    return shapes.get(style, "bytes")
 
 
 def prior_of(stated: Prior, inherited: Ledger | None, model: Path, split: Split) -> Prior:

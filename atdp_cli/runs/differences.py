@@ -14,7 +14,6 @@ from atdp_cli.privacy.trace import (
     StepTrace,
     TracedSession,
     TraceEntry,
-    UntakenTrace,
     Used,
 )
 from atdp_cli.training.clipping.sensitivity import sensitivity
@@ -98,10 +97,6 @@ def differences(paid: PaidEntry, session: TracedSession, now: TrainedWith | None
     match entry:
         case ReleaseTrace():
             yield from _of_release(stage, entry, event)
-        case UntakenTrace():
-            planned = _planned(paid.steps, entry.epoch)
-            expected = planned and planned.model_copy(update={"steps": entry.steps})
-            yield from _same("the journal's event", _unrelated(expected), _unrelated(event))
         case StepTrace():
             yield from _same("the epoch", (entry.step - 1) // stage.steps_per_epoch + 1, entry.epoch)
             yield from _same("the journal's event", _unrelated(_planned(paid.steps, entry.epoch)), _unrelated(event))

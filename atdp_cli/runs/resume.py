@@ -119,7 +119,7 @@ def ended_early(spec: RunSpec, results: Sequence[StageResult]) -> str | None:
     ended = [
         (stage, result.ended_after)
         for stage, result in zip(spec.plan.stages, results, strict=True)
-        if result.ended_after is not None and result.stopped_after is None
+        if result.ended_after is not None
     ]
     if not ended:
         return None

@@ -16,7 +16,7 @@ from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.journal import spend
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.privacy.sample_size import largest_sample, refuse_larger
-from atdp_cli.privacy.trace import StepTrace, Trace, UntakenTrace, Used, ignore_trace
+from atdp_cli.privacy.trace import StepTrace, Trace, Used, ignore_trace
 from atdp_cli.training.clipping.engine import ClippingEngine, zeros_of
 from atdp_cli.training.clipping.sensitivity import sensitivity
 from atdp_cli.training.distributed.collectives import all_gather
@@ -43,9 +43,6 @@ from atdp_cli.training.trainable import copies, restore, training_only
 
 Refresh = Callable[[int], Sequence[Example]]
 """Epoch → the same records, weighed as they are to be in that epoch."""
-
-StopCriterion = Callable[[], bool]
-"""Whether the stage can end, judged by the model as it is now."""
 
 DecoyedLoss = Callable[[], float]
 """The model's loss as it is now on held-out text with decoys, in nats a token; the same in all processes."""
@@ -119,7 +116,6 @@ def run_private(
     randomness: Randomness,
     journal: TextIO,
     max_steps: int | None = None,
-    stop_criterion: StopCriterion | None = None,
 ) -> StageResult:
     """DP training (Abadi et al. 2016, Algorithm 1): sample, clip, sum, add noise, divide by B, step.
 
@@ -129,9 +125,6 @@ def run_private(
 
     Args:
         max_steps: The stage ends after so many of its steps; None for all.
-        stop_criterion: Checked after each epoch but the last. When it holds, the remaining steps are not taken, but
-            their privacy is spent: when a stage stops depends on its records, and the guarantee for all steps covers
-            that choice as well.
 
     Raises:
         DivergedError: A parameter is no longer finite.
@@ -164,13 +157,7 @@ def run_private(
         run.trace(_step_trace(plan, number, used))
         return _StepOutcome(sample, event.noise_multiplier, all_gather(ranks, clipped.norms, len(sample)))
 
-    result = _run(run, step, max_steps=max_steps, stop_criterion=stop_criterion)
-    if result.stopped_after is not None:
-        for epoch in range(result.stopped_after + 1, plan.stage.epochs + 1):
-            if steps := len(_steps_left(plan, epoch, 0, result.ended_after)):
-                spend(journal, events[epoch - 1].model_copy(update={"steps": steps}))
-                run.trace(UntakenTrace(stage=plan.stage.name, epoch=epoch, steps=steps))
-    return result
+    return _run(run, step, max_steps=max_steps)
 
 
 def run_noise(run: StageRun, *, noise: KeyStream) -> StageResult:
@@ -246,7 +233,6 @@ def _run(
     start: tuple[torch.Tensor, ...] | None = None,
     seed: int | None = None,
     max_steps: int | None = None,
-    stop_criterion: StopCriterion | None = None,
 ) -> StageResult:
     """Take the steps that are left, epoch by epoch.
 
@@ -277,8 +263,6 @@ def _run(
                     model.eval()
                     metrics.perplexities.append(_end_epoch(run, epoch))
                     best = _best_epoch(run, epoch, best)
-                    if stop_criterion is not None and epoch < plan.stage.epochs and stop_criterion():
-                        return metrics.result(stopped_after=epoch, ended_after=ended_after)
                     model.train(seed is not None)
                 run.after_step(partial(_state, number, metrics, optimizer, start, seed=seed, best=best))
         _restore_epoch(run, best)

@@ -20,7 +20,6 @@ from atdp_cli.text.options import (
     ReplacingOptions,
     SpanFileOptions,
 )
-from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.execution import ClippingEngineName, Precision
 from atdp_cli.training.tuning.search import Effort
 
@@ -93,15 +92,6 @@ class ChatOptions(ChatTemplateOptions):
     writes, are only read."""
 
 
-class RoundsOptions(Options):
-    """What is flagged because the model remembers it."""
-
-    rounds: Annotated[Annotated[int, Field(ge=1, le=20)] | None, Option(DATA, fingerprint=False)] = None
-    """Harden, map what the result still knows of --data, and harden again with those places flagged, until nothing is
-    found or so many rounds are over. Each round's map compares with another part of --valid. The maps are kept in
-    OUT.maps.private/, and there is no selective guarantee."""
-
-
 class ReviewEpochOptions(Options):
     """What people say about the spans."""
 
@@ -111,15 +101,6 @@ class ReviewEpochOptions(Options):
 
     sample: Annotated[float, Field(gt=0, le=1), Option(DETECTION, fingerprint="--review-each-epoch")] = 0.01
     """Share of the sentences in a queue of --review-each-epoch."""
-
-
-class StyleOptions(Options):
-    """What stands in the place of spans."""
-
-    style: Annotated[Style, Option(DETECTION, metavar="STYLE", fingerprint="recipe", public=True)] = Style.LABEL
-    """Placeholders in stages on redacted text, as for atdp redact: label, angle, numbered or pseudonym. The last two
-    tell which flagged texts are equal: numbered within a record, which the selective guarantee then leaves open;
-    pseudonym in the whole run, by which none holds."""
 
 
 class TuneOptions(Options):
@@ -151,11 +132,6 @@ class ReferenceOptions(Options):
     reference: Annotated[Path | None, Option(TRAINING, main=True)] = None
     """A public model that never saw the corpus, as the base of MODEL: what anchored pulls sensitive tokens to,
     interpolate the weights. A ledger beside it is composed in."""
-
-    until_exposure: Annotated[PositiveFloat | None, Option(TRAINING, metavar="BITS")] = None
-    """Stop a DP stage after the epoch in which every second of the canaries of --manifest is below this exposure, by
-    log p and by its ratio to --reference. The others' manifest is put into OUT.private/ for the audit. ε stays that of
-    the whole plan."""
 
     max_increase: Annotated[
         NonNegativeFloat | None,
@@ -273,7 +249,6 @@ class TrainingRunOptions(
     ReviewEpochOptions,
     SpanFileOptions,
     AlsoOptions,
-    StyleOptions,
     TuneOptions,
     AdapterOptions,
     ReferenceOptions,
@@ -291,10 +266,6 @@ class TrainingRunOptions(
     """All of them, but for those of the detector and of single stages."""
 
 
-FIRST_WRITTEN = ("tier", "unit", "style", "max_windows", "jitter_seed", "lora_rank", "delta")
-"""The order in which recipe files have these. The fingerprint of a run has the text of one, so it stays."""
-
-
 def _shown_by_recipe() -> dict[str, Any]:
     """The options that shape the training, without their defaults.
 
@@ -307,7 +278,7 @@ def _shown_by_recipe() -> dict[str, Any]:
             if not option.public:
                 raise TypeError(f"{name} is not public.")
             fields[name] = (Annotated[field.annotation, *field.metadata] | None, None)
-    return {name: fields[name] for name in (*FIRST_WRITTEN, *sorted(fields.keys() - set(FIRST_WRITTEN)))}
+    return fields
 
 
 _Fields: Any = create_model("_Fields", __base__=Options, **_shown_by_recipe())

@@ -34,7 +34,6 @@ from atdp_cli.training.recipe import (
     Stage,
     Text,
     Train,
-    can_stop,
     reads_records,
     reads_reference,
     released_objective,
@@ -129,12 +128,10 @@ class Corpus:
     Attributes:
         records: N, the training records.
         relation: Of an event that reads the records as they are, and their flags.
-        redacted: What redacted text tells of flagged characters.
     """
 
     records: int
     relation: Relation
-    redacted: Shape = "bytes"
 
     @property
     def unit(self) -> str:
@@ -150,7 +147,6 @@ def make_plan(
     prior: Prior,
     inherited: Ledger | None = None,
     reference: Reference | None = None,
-    watched: bool = False,
     jitter_seed: int = 0,
     tune: Effort | None = None,
     fixed_rate: bool = False,
@@ -162,7 +158,6 @@ def make_plan(
         prior: Whether the first checkpoint never saw this corpus, nor those of the inherited ledger.
         inherited: The ledger beside the starting checkpoint.
         reference: None where no stage reads one.
-        watched: Whether private stages stop early by a criterion that reads the reference.
         tune: How the learning rate of the last stage is found, which has to be `tunable` unless it is `none`; its
             other settings follow from its start. None where all are given. Where its start may have memorised raw
             text, η is higher, the lowest at which the model forgets, and what the start predicts of unflagged text is
@@ -182,7 +177,7 @@ def make_plan(
     if tune is not None and tunable(recipe):
         recipe = (*recipe[:-1], tuned_stage(recipe[-1], memorised=memorised, sharded=sharded, fixed_rate=fixed_rate))
     stages = tuple(
-        _plan_stage(stage, position, corpus, reference=reference, watched=watched, jitter_seed=jitter_seed)
+        _plan_stage(stage, position, corpus, reference=reference, jitter_seed=jitter_seed)
         for position, stage in enumerate(recipe)
     )
     if stages and isinstance(last := stages[-1], StagePlan):
@@ -218,10 +213,9 @@ def _check(delta: float, records: int, ledgers: Mapping[str, Ledger], unit: str)
 
 
 def _plan_stage(
-    stage: Stage, position: int, corpus: Corpus, *, reference: Reference | None, watched: bool, jitter_seed: int
+    stage: Stage, position: int, corpus: Corpus, *, reference: Reference | None, jitter_seed: int
 ) -> AnyPlan:
-    reads = reads_reference(stage) or (watched and can_stop(stage))
-    read = (_read_event(stage, reference),) if reads else ()
+    read = (_read_event(stage, reference),) if reads_reference(stage) else ()
     if isinstance(stage, Interpolate):
         return InterpolatePlan(stage=stage, events=read)
     planned = (
@@ -294,7 +288,7 @@ def _plan_plain(stage: Train, mechanism: Plain, corpus: Corpus) -> StagePlan:
 def _relation(stage: Train, corpus: Corpus) -> Relation:
     """Between which corpora a stage reads the same. Raw text whose tokens all weigh the same needs no flags."""
     decoyed: Shape = "shape" if stage.decoy_equality is None else "pattern"
-    shapes: dict[Text, Shape] = {Text.RAW: "none", Text.REDACTED: corpus.redacted, Text.DECOY: decoyed}
+    shapes: dict[Text, Shape] = {Text.RAW: "none", Text.REDACTED: "bytes", Text.DECOY: decoyed}
     takes_notice = stage.text is not Text.RAW or not isinstance(stage.objective, Uniform)
     flags = corpus.relation.flags if takes_notice else None
     return corpus.relation.model_copy(update={"shape": shapes[stage.text], "flags": flags})

@@ -310,11 +310,6 @@ def reads_records(stage: Stage) -> bool:
     return isinstance(stage, Train) and not isinstance(stage.objective, Nothing)
 
 
-def can_stop(stage: Stage) -> bool:
-    """Whether the stage is private, so that it may end before its plan does: what it left out is spent as well."""
-    return reads_records(stage) and isinstance(mechanism_of(stage), DPSGD)
-
-
 def reads_reference(stage: Stage) -> bool:
     """Whether the stage needs a reference model."""
     return isinstance(stage, Interpolate) or isinstance(stage.objective, Anchored)

@@ -17,9 +17,7 @@ class StageResult:
         perplexities: Held-out perplexity after each epoch.
         mean_norms: Mean gradient norm of the records of each step before clipping; None for an empty step.
         not_finite: Records whose gradient was not finite and that added nothing, counted over all steps.
-        stopped_after: The epoch after which the stop criterion held; None where it never did.
-        ended_after: The last step that the allowed ε has room for; None where it has room for all. Where the stage
-            stopped before it, the steps up to it are spent.
+        ended_after: The last step that the allowed ε has room for; None where it has room for all.
         tokens: Read by all steps.
         tuned: The learning rate that a search chose, and its trials; None without a search.
         unlisted_words: The words that no public list has and that the stage's release had.
@@ -30,7 +28,6 @@ class StageResult:
     perplexities: tuple[Perplexity, ...]
     mean_norms: tuple[float | None, ...] = ()
     not_finite: int = 0
-    stopped_after: int | None = None
     ended_after: int | None = None
     tokens: int = 0
     tuned: Tuned | None = None
@@ -113,7 +110,6 @@ class StageMetrics:
     def result(
         self,
         *,
-        stopped_after: int | None = None,
         ended_after: int | None = None,
         restored_epoch: int | None = None,
     ) -> StageResult:
@@ -122,7 +118,6 @@ class StageMetrics:
             perplexities=tuple(self.perplexities),
             mean_norms=tuple(self.mean_norms),
             not_finite=self.not_finite,
-            stopped_after=stopped_after,
             ended_after=ended_after,
             restored_epoch=restored_epoch,
             tokens=self.tokens,

@@ -1,8 +1,7 @@
-"""`harden` without `--recipe`, which `--auto` names: what is chosen, what is said of it first, what is refused."""
+"""`harden` without `--recipe`: what is chosen, what is said of it first, what is refused."""
 
 import json
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ def test_a_checkpoint_of_unknown_past_is_promised_nothing_that_does_not_hold(har
 @pytest.mark.ci
 def test_with_a_public_base_it_starts_there(harden: Harden, checkpoint_folder: Path, tmp_path: Path) -> None:
     assert harden("--recipe", "no-dp", "--epochs", 1, out="leaky").code == 0
-    ended = harden("--auto", "--epochs", 1, "--reference", checkpoint_folder, out="safe")
+    ended = harden("--epochs", 1, "--reference", checkpoint_folder, out="safe")
     assert ended.code == 0, ended.err
     ledger = json.loads((tmp_path / "safe" / "privacy_ledger.json").read_text())
     assert ledger["prior"] == "public"
@@ -92,27 +91,10 @@ def test_wider_models_never_get_a_higher_rate(width: int, other: int) -> None:
     assert LEAST_RATE <= learning_rate(wide) <= learning_rate(narrow) <= RATE
 
 
-@pytest.mark.ci
-def test_a_budget_of_minutes_takes_epochs(harden: Harden) -> None:
-    """The estimate is of this machine, so the budget is taken from it: of thirty epochs, about nine."""
-    many = (*DRY, "--epochs", 30)
-    whole = planned(harden(*many))
-    fewer = planned(harden(*many, "--minutes", whole["estimated_seconds"] / 60 * 0.3))
-    assert 1 <= fewer["stages"][0]["epochs"] < 30
-    plenty = planned(harden(*DRY, "--minutes", 1000))
-    assert [stage["epochs"] for stage in plenty["stages"]] == [3]
-    refused = harden(*DRY, "--minutes", 1e-6)
-    assert refused.code == 2
-    assert "One epoch takes about" in refused.err
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--auto", "--recipe", "atdp"), "--auto chooses the recipe"),
-        (("--auto", "--minutes", 0), "above 0"),
-        (("--minutes", 5, "--recipe", "atdp"), "Choose --epochs, or leave --recipe out"),
-        (("--auto", "--tier", "low-contextual"), "--tier high-entity or low-entity"),
+        (("--tier", "low-contextual"), "--tier high-entity or low-entity"),
     ],
 )
 def test_what_contradicts_it_is_refused(harden: Harden, options: tuple[object, ...], said: str, tmp_path: Path) -> None:
@@ -142,9 +124,8 @@ SITUATIONS = {
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("situation", SITUATIONS)
-@pytest.mark.parametrize("auto", [(), ("--auto",)], ids=["bare", "auto"])
 def test_the_first_line_says_what_is_chosen_and_why(
-    situation: str, auto: Sequence[str], harden: Harden, checkpoint_folder: Path, tmp_path: Path
+    situation: str, harden: Harden, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
     """Before anything else, and in the JSON of a dry run."""
     base, leaky = tmp_path / "base", tmp_path / "leaky"
@@ -157,7 +138,7 @@ def test_the_first_line_says_what_is_chosen_and_why(
     }
     if situation == "a base with a past":
         assert harden("--recipe", "no-dp", "--epochs", 1, "--max-records", 40, "-q", out="leaky").code == 0
-    ended = harden(*auto, *options[situation], "--dry-run", "--json", "--max-records", 60)
+    ended = harden(*options[situation], "--dry-run", "--json", "--max-records", 60)
     expected = f"Recipe: fitted-decoys, {SITUATIONS[situation]}"
     for word, path in (("MODEL", checkpoint_folder), ("BASE ", f"{base} "), ("LEAKY", leaky)):
         expected = expected.replace(word, str(path))
@@ -226,17 +207,11 @@ def test_nothing_is_advised_when_all_is_over(harden: Harden) -> None:
     assert said(ended).endswith("or map what it still knows with atdp audit-corpus.")
 
 
-def test_the_bare_command_is_auto(harden: Harden, tmp_path: Path) -> None:
-    """To the last bit of the weights, and in the recipe, whose name is recorded."""
-    for name, auto in (("bare", ()), ("auto", ("--auto",))):
-        ended = harden(*auto, "--epochs", 1, "--max-records", 40, "-q", out=name)
-        assert ended.code == 0, ended.err
-    for file in ("model.safetensors", "recipe.toml"):
-        assert (tmp_path / "bare" / file).read_bytes() == (tmp_path / "auto" / file).read_bytes(), file
-    reports = [json.loads((tmp_path / name / "privacy_report.json").read_text()) for name in ("bare", "auto")]
-    assert [report["recipe"] for report in reports] == ["fitted-decoys"] * 2
-    assert reports[0]["guarantees"] == reports[1]["guarantees"]
-    assert 'name = "fitted-decoys"' in (tmp_path / "bare" / "recipe.toml").read_text()
+def test_the_bare_command_records_its_recipe(harden: Harden, tmp_path: Path) -> None:
+    ended = harden("--epochs", 1, "--max-records", 40, "-q")
+    assert ended.code == 0, ended.err
+    assert json.loads((tmp_path / "out" / "privacy_report.json").read_text())["recipe"] == "fitted-decoys"
+    assert 'name = "fitted-decoys"' in (tmp_path / "out" / "recipe.toml").read_text()
 
 
 @pytest.mark.ci
@@ -257,36 +232,15 @@ def test_where_people_review_nothing_is_searched_and_the_settings_are_the_same(
 
 @pytest.mark.ci
 def test_a_run_of_the_default_is_resumed_by_the_same_command(harden: Harden, tmp_path: Path) -> None:
-    """Here one that is over; it says nothing of what it would do, and under its name it is the same run."""
+    """Here one that is over; it says nothing of what it would do."""
     short = ("--epochs", 1, "--max-records", 40, "--json")
     begun = harden(*short)
     assert begun.code == 0, begun.err
     weights = file_sha256(tmp_path / "out" / "model.safetensors")
-    for auto in ((), ("--auto",)):
-        again = harden(*short, *auto, "--resume")
-        assert again.code == 0, again.err
-        assert again.json["perplexity"] == begun.json["perplexity"]
-        assert file_sha256(tmp_path / "out" / "model.safetensors") == weights
-
-
-@pytest.mark.ci
-def test_a_run_that_an_earlier_version_began_by_its_default_is_resumed(harden: Harden, tmp_path: Path) -> None:
-    """It was `atdp`, with the options of a DP stage."""
-    short = ("--epochs", 1, "--max-records", 40, "--noise-multiplier", 2, "--json")
-    begun = harden(*short, "--recipe", "atdp")
-    assert begun.code == 0, begun.err
     again = harden(*short, "--resume")
     assert again.code == 0, again.err
-    assert again.json["recipe"] == "atdp"
     assert again.json["perplexity"] == begun.json["perplexity"]
-    partial = tmp_path / "out.partial"
-    shutil.move(tmp_path / "out.private", partial)
-    shutil.rmtree(tmp_path / "out")
-    reported = said(harden(*short, "--resume", "--dry-run"))
-    assert reported.startswith("Recipe: atdp, as the run to resume began, by the default of then. It does not remove")
-    refused = harden(*short, "--resume", "--auto")
-    assert refused.code == 2
-    assert "--noise-multiplier needs a DP stage" in refused.err
+    assert file_sha256(tmp_path / "out" / "model.safetensors") == weights
 
 
 def test_the_options_that_the_default_lacks_are_those_of_dp_stages() -> None:
@@ -307,13 +261,12 @@ def test_the_options_that_the_default_lacks_are_those_of_dp_stages() -> None:
 
 
 @pytest.mark.parametrize("name", missing_options())
-@pytest.mark.parametrize("auto", [(), ("--auto",)], ids=["bare", "auto"])
-def test_an_option_of_a_dp_stage_needs_a_recipe_that_has_one(harden: Harden, name: str, auto: Sequence[str]) -> None:
+def test_an_option_of_a_dp_stage_needs_a_recipe_that_has_one(harden: Harden, name: str) -> None:
     value = "1,1" if name == "jitter" else "0.5" if name in ("weight", "target-share") else "5"
-    ended = harden(*auto, f"--{name}", value, "--dry-run")
+    ended = harden(f"--{name}", value, "--dry-run")
     assert ended.code == 2
     assert ended.err.startswith(f"atdp: --{name} needs a DP stage")
-    assert ("Replace --auto by" if auto else "Add") + " --recipe atdp, or another with a DP stage.\n" in ended.err
+    assert "Add --recipe atdp, or another with a DP stage.\n" in ended.err
     assert ended.err.count("\n") == 1
 
 

@@ -65,7 +65,7 @@ def test_reports_say_decoy_and_held_out_records_stay_raw(harden: Harden, tmp_pat
     ended = harden("--recipe", "decoys", *options)
     assert ended.code == 0, ended.err
     [stage] = document(tmp_path / "out")["stages"]
-    assert (stage["text"], stage["placeholders"]) == ("decoy", None)
+    assert stage["text"] == "decoy"
     assert "| decoys | decoy |" in (tmp_path / "out" / "README.md").read_text()
     assert document(tmp_path / "out", "privacy_ledger.json")["events"][0]["text"] == "decoy"
     [selective] = [guarantee for guarantee in ended.json["guarantees"] if guarantee["scope"] == "selective"]

@@ -191,47 +191,6 @@ def test_redacted_text_with_stable_masks_gives_a_selective_guarantee(
     assert "selective" not in scopes(contextual)
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("style", ["label", "angle", "numbered", "pseudonym"])
-def test_placeholders_that_link_narrow_or_void_the_selective_guarantee_and_it_says_so(
-    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, style: str
-) -> None:
-    options = ["--recipe", "redacted+dp-sgd", "--prior", "public", "--tier", "low-entity", "--style", style, "--json"]
-    ended = atdp("harden", checkpoint_folder, "--data", corpus, *options, "-o", tmp_path / "o", "--dry-run")
-    assert ended.code == 0, ended.err
-    assert [stage["placeholders"] for stage in ended.json["stages"]] == [style, None]
-    said = " ".join(ended.err.split())
-    why = "no guarantee, because pseudonyms tell which flagged texts of the corpus are equal"
-    assert ("selective" in scopes(ended.json)) is (style != "pseudonym")
-    assert (f"For the flagged characters alone: {why}." in said) is (style == "pseudonym")
-    assert ("other values, equal where those are equal, that the detector" in said) is (style == "numbered")
-
-
-@pytest.mark.ci
-def test_the_report_names_the_style_and_the_reason(
-    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
-) -> None:
-    options = ["--recipe", "redacted", "--epochs", "1", "--prior", "public", "--tier", "low-entity"]
-    options += ["--style", "pseudonym", "--insecure-seed", "3", "--max-records", "60", "--set", "redacted.epochs=1"]
-    for name in ("o", "p"):
-        ended = atdp("harden", checkpoint_folder, "--data", corpus, *options, "-o", tmp_path / name)
-        assert ended.code == 0, ended.err
-    report = json.loads((tmp_path / "o" / "privacy_report.json").read_text())
-    assert [stage["placeholders"] for stage in report["stages"]] == ["pseudonym"]
-    assert any("pseudonyms tell which flagged texts of the corpus are equal" in line for line in report["verdict"])
-    assert "redacted, pseudonym placeholders" in (tmp_path / "o" / "README.md").read_text()
-    again = json.loads((tmp_path / "p" / "privacy_report.json").read_text())
-    assert again["weights"] == report["weights"]
-
-
-def test_a_style_without_redacted_text_is_refused(
-    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
-) -> None:
-    ended = atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", "--style", "angle", "--dry-run")
-    assert ended.code == 2
-    assert "No stage of recipe fitted-decoys reads redacted text." in ended.err
-
-
 def test_target_epsilon_is_met_and_never_passed(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:

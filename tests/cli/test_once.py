@@ -67,12 +67,12 @@ def start(atdp: Atdp, checkpoint_folder: Path, corpus: Path, fixed_manifest: Pat
 def test_a_run_computes_each_once(
     atdp: Atdp, start: Path, checkpoint_folder: Path, request: pytest.FixtureRequest
 ) -> None:
-    """A start with a ledger, a reference, canaries that are watched, a limit, a review, and --resume."""
+    """A start with a ledger, a reference, canaries, a limit, a review, and --resume."""
     calls, hashed = (request.getfixturevalue(name) for name in ("calls", "hashed"))
     model, manifest = start / "model", start / "canaries.json"
-    options = ["--manifest", manifest, "--reference", checkpoint_folder, "--until-exposure", 30, "--resume"]
+    options = ["--manifest", manifest, "--reference", checkpoint_folder, "--resume"]
     options += ["--max-perplexity-increase", "1e9%", "--review-each-epoch", "--sample", 0.05, "--no-store"]
-    options += ["--recipe", "atdp", "--tier", "low-entity", "--epochs", 1, "-q"]
+    options += ["--recipe", "anchored", "--tier", "low-entity", "--epochs", 1, "-q"]
     assert atdp("harden", model, "--data", start / "planted.txt", "-o", start / "out", *options).code == 0
     assert calls == dict.fromkeys(ONCE, 1)
     read = [path for path in hashed if path.is_relative_to(model) or path.is_relative_to(checkpoint_folder)]

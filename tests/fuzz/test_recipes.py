@@ -7,7 +7,6 @@ import pytest
 from atdp_cli.audit.canary import choice_files, find_template, parse_template
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.objectives.kinds import Anchored
 from atdp_cli.training.options import RunOptions
 from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, AdamBC, Interpolate, Text, Train, parse_recipe
@@ -34,9 +33,7 @@ STAGES = (
     ),
     Interpolate(name="interpolate"),
 )
-RUN = RunOptions(
-    tier=Tier.LOW_ENTITY, unit="line", style=Style.LABEL, max_windows=3, jitter_seed=1, lora_rank=8, delta=1e-6
-)
+RUN = RunOptions(tier=Tier.LOW_ENTITY, unit="line", max_windows=3, jitter_seed=1, lora_rank=8, delta=1e-6)
 WRITTEN = recipe_text(RecipeFile(name="all of them", recipe=STAGES, run=RUN))
 
 LINES = (

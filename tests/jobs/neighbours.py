@@ -23,14 +23,13 @@ from atdp_cli.text.redaction.decoys import shape
 from atdp_cli.text.redaction.edits import redact_text
 from atdp_cli.text.redaction.equality import equality_pattern
 from atdp_cli.text.redaction.frequencies import Item, votes
-from atdp_cli.text.redaction.placeholders import Masking, Style, normalised
 from atdp_cli.training.objectives.kinds import Uniform
 from atdp_cli.training.plan import AnyPlan, StagePlan
 from atdp_cli.training.recipe import Text
 
 Corpus = tuple[str, ...]
-Run = tuple[Sequence[AnyPlan], Tier, Style]
-"""A run's planned stages, its tier, and the style of its placeholders."""
+Run = tuple[Sequence[AnyPlan], Tier]
+"""A run's planned stages and its tier."""
 
 
 @cache
@@ -57,14 +56,13 @@ class Claim:
     tier: Tier = Tier.LOW_ENTITY
     any_number: bool = False
     same_shapes: bool = False
-    equal: bool = False
     same_pattern: bool = False
 
 
 _NUMBER = r"(?P<epsilon>\d[\d.]*)"
 _TIER = r"at tier (?P<tier>[a-z-]+)"
 _VALUES = (
-    r"other values(?P<shapes> of the same shapes)?(?P<equal>, equal where those are equal,)?"
+    r"other values(?P<shapes> of the same shapes)?"
     r"(?P<pattern>, with words and numbers equal where those have them equal,)? that the detector would "
     rf"flag identically {_TIER}"
 )
@@ -80,7 +78,7 @@ _CLAIMS = {
     "uncounted": [
         rf"letters and digits flagged {_TIER} that the release does not count, .*for (?P<whose>any number of) lines, "
         rf"ε = {_NUMBER} and δ = 0\. It counts words and abbreviations in names, places, dates and amounts, and "
-        r"digits in dates, times and phone numbers\.(?P<equal> Which flagged texts of a line are equal is left open\.)?"
+        r"digits in dates, times and phone numbers\."
         r"(?P<pattern> Which words and numbers of a line are equal is left open\.)?"
     ],
 }
@@ -100,7 +98,6 @@ def claims_in(sentence: str) -> Iterator[Claim]:
                 tier=Tier(said.get("tier") or Tier.LOW_ENTITY),
                 any_number=said.get("whose") == "any number of",
                 same_shapes=bool(said.get("shapes")) or scope == "uncounted",
-                equal=bool(said.get("equal")),
                 same_pattern=bool(said.get("pattern")),
             )
 
@@ -127,8 +124,6 @@ def _covers_record(claim: Claim, before: str, after: str) -> bool:
     ]
     if claim.same_shapes and not all(_profile(label, old) == _profile(label, new) for label, old, new in pairs):
         return False
-    if claim.equal and _pattern([pair[:2] for pair in pairs]) != _pattern([pair[::2] for pair in pairs]):
-        return False
     if claim.same_pattern and _values([pair[:2] for pair in pairs]) != _values([pair[::2] for pair in pairs]):
         return False
     return claim.scope != "uncounted" or all(_uncounted(*pair) for pair in pairs)
@@ -137,11 +132,6 @@ def _covers_record(claim: Claim, before: str, after: str) -> bool:
 def _between(text: str, spans: Sequence[Span]) -> list[str]:
     ends, starts = [0, *(span.end for span in spans)], [*(span.start for span in spans), len(text)]
     return [text[end:start] for end, start in zip(ends, starts, strict=True)]
-
-
-def _pattern(named: Sequence[tuple[str, ...]]) -> list[int]:
-    folded = [(label, normalised(surface)) for label, surface in named]
-    return [folded.index(each) for each in folded]
 
 
 def _values(named: Sequence[tuple[str, ...]]) -> list[int]:
@@ -198,9 +188,7 @@ def _uncounted(label: str, before: str, after: str) -> bool:
 # What the stages tell.
 
 
-def true_epsilon(
-    runs: Sequence[tuple[Sequence[Any], Tier, Style]], before: Corpus, after: Corpus, delta: float
-) -> float:
+def true_epsilon(runs: Sequence[tuple[Sequence[Any], Tier]], before: Corpus, after: Corpus, delta: float) -> float:
     """An upper bound on ε for this very pair: infinite where a stage without noise reads another text.
 
     Args:
@@ -209,10 +197,10 @@ def true_epsilon(
     changed = sum(old != new for old, new in zip(before, after, strict=True))
     emptied = all(not new for old, new in zip(before, after, strict=True) if old != new)
     spent: list[tuple[float, float, int]] = []
-    for plans, tier, style in runs:
+    for plans, tier in runs:
         for plan in plans:
             assert isinstance(plan, StagePlan)
-            here, there = (_read(plan, corpus, tier, style) for corpus in (before, after))
+            here, there = (_read(plan, corpus, tier) for corpus in (before, after))
             if plan.stage.release_noise_multiplier is not None:
                 here_votes, there_votes = _votes(before, tier), _votes(after, tier)
                 moved = math.hypot(*(here_votes[item] - there_votes[item] for item in {**here_votes, **there_votes}))
@@ -227,7 +215,7 @@ def true_epsilon(
     return _composed(tuple(sorted(spent)), delta, emptied=emptied)
 
 
-def _read(plan: StagePlan, corpus: Corpus, tier: Tier, style: Style) -> object:
+def _read(plan: StagePlan, corpus: Corpus, tier: Tier) -> object:
     """All of a corpus on which what a stage trains on depends, in distribution."""
     if plan.stage.text is Text.RAW:
         weighs = not isinstance(plan.stage.objective, Uniform)
@@ -238,11 +226,7 @@ def _read(plan: StagePlan, corpus: Corpus, tier: Tier, style: Style) -> object:
             (_drawn_from(text, tier), equality_pattern([(text, spans_of(text, tier))]) if pattern else ())
             for text in corpus
         ]
-    masking = Masking(style, b"k" * 32)
-    redacted = "\0".join(redact_text(text, spans_of(text, tier), masking).text for text in corpus)
-    # The key of pseudonyms is fresh, so they tell which are equal and nothing else.
-    names = list(dict.fromkeys(re.findall(r"_[a-z2-7]{8}\]", redacted)))
-    return re.sub(r"_[a-z2-7]{8}\]", lambda match: f"_{names.index(match.group())}]", redacted)
+    return [redact_text(text, spans_of(text, tier)).text for text in corpus]
 
 
 def _drawn_from(text: str, tier: Tier) -> object:

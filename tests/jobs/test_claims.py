@@ -14,9 +14,7 @@ from atdp_cli.privacy.ledger import Ledger, Prior
 from atdp_cli.privacy.relation import Flags, Relation
 from atdp_cli.privacy.statement import guarantee_sentences
 from atdp_cli.report.wording import lay_summary
-from atdp_cli.runs.corpus_identity import redacted_shape
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.plan import Corpus as PlannedCorpus
 from atdp_cli.training.plan import Plan, make_plan
 from atdp_cli.training.recipe import ATDP, Recipe, Text, Train, parse_recipe
@@ -61,10 +59,10 @@ def recipe_of(name: str) -> Recipe:
     return tuple(stages)
 
 
-def planned(recipe: Recipe, tier: Tier, style: Style, prior: Prior, inherited: Ledger | None) -> Plan:
+def planned(recipe: Recipe, tier: Tier, prior: Prior, inherited: Ledger | None) -> Plan:
     flags = Flags(detector="a" * 64, tier=tier.value)
     relation = Relation(unit="line", corpus="b" * 64, shape="none", flags=flags)
-    corpus = PlannedCorpus(records=RECORDS, relation=relation, redacted=redacted_shape(style))
+    corpus = PlannedCorpus(records=RECORDS, relation=relation)
     return make_plan(recipe, corpus, delta=DELTA, prior=prior, inherited=inherited)
 
 
@@ -125,13 +123,13 @@ def _has_decoys(recipe: Recipe) -> bool:
 
 def _check(seed: int, said: Counter[str]) -> None:
     draw = random.Random(seed)
-    runs, style = runs_of(draw), draw.choice([*Style, *[Style.LABEL] * 3])
+    runs = runs_of(draw)
     prior: Prior = draw.choice(("public",) * 7 + ("unknown",))
     ledger, plans = None, []
     for recipe, tier in runs:
-        plan = planned(recipe, tier, style, prior, ledger)
+        plan = planned(recipe, tier, prior, ledger)
         ledger = plan.ledger
-        plans.append((plan.training, tier, style))
+        plans.append((plan.training, tier))
     assert ledger is not None
     supported = guarantees(ledger)
     sentences = (*guarantee_sentences(ledger, supported), lay_summary(ledger, supported).protects)
@@ -141,7 +139,7 @@ def _check(seed: int, said: Counter[str]) -> None:
             if covers(claim, before, after):
                 said[claim.scope] += before != after
                 true = math.inf if prior == "unknown" else true_epsilon(plans, before, after, DELTA)
-                assert true <= claim.epsilon + 2e-3, (runs, style, claim, before, after)
+                assert true <= claim.epsilon + 2e-3, (runs, claim, before, after)
 
 
 def _sampled(examples: int) -> Counter[str]:
@@ -164,7 +162,7 @@ def test_sentences_are_true_of_sampled_pairs() -> None:
 def test_the_check_has_teeth() -> None:
     """What used to be said of decoys, "other values in the flagged places", is false: $500 is no decoy of $5."""
     tier = Tier.HIGH_ENTITY
-    plans = [(planned(recipe_of("decoys"), tier, Style.LABEL, "public", None).training, tier, Style.LABEL)]
+    plans = [(planned(recipe_of("decoys"), tier, "public", None).training, tier)]
     said = Claim(scope="flagged", epsilon=0.0, tier=tier)
     pairs = [("Emma Carter paid me $5 in Berlin.", "Emma Carter paid me $500 in Berlin.")]
     pairs += [("Robert met Emma in Berlin.", "Robert met Emma O'Brien in Berlin.")]
@@ -177,7 +175,7 @@ def test_the_check_has_teeth() -> None:
 def test_the_check_sees_which_values_are_equal() -> None:
     """Of equal decoys it is false that they hide which values are equal, and true that they hide all else."""
     tier = Tier.HIGH_ENTITY
-    plans = [(planned(recipe_of("equal decoys"), tier, Style.LABEL, "public", None).training, tier, Style.LABEL)]
+    plans = [(planned(recipe_of("equal decoys"), tier, "public", None).training, tier)]
     said = Claim(scope="flagged", epsilon=0.0, tier=tier, same_shapes=True)
     before = "My ID is 482915, I say 482915."
     apart, alike = "My ID is 482915, I say 731604.", "My ID is 731604, I say 731604."
@@ -186,11 +184,6 @@ def test_the_check_sees_which_values_are_equal() -> None:
     assert true_epsilon(plans, (before,), (apart,), DELTA) == math.inf
     assert covers(replace(said, same_pattern=True), (before,), (alike,))
     assert true_epsilon(plans, (before,), (alike,), DELTA) == 0
-
-
-def test_sentences_are_true_of_what_chance_found() -> None:
-    """Numbered placeholders before decoys: which numbers are equal is told, of what no release counts as well."""
-    _check(172725245, Counter())
 
 
 @pytest.mark.ci

@@ -19,12 +19,12 @@ from atdp_cli.text.detection.spans import Range, Span, Tier
 from atdp_cli.text.redaction.decoys import decoy, uniformly
 from atdp_cli.text.redaction.edits import redact_text
 from atdp_cli.text.redaction.frequencies import by_frequency, frequencies, tables
-from atdp_cli.text.redaction.placeholders import Masking, Style, fresh_masking
+from atdp_cli.text.redaction.placeholders import Style, fresh_masking
 from atdp_cli.training.objective import make_example
 from atdp_cli.training.objectives.kinds import Objective, Uniform, Weighted
 from atdp_cli.training.recipe import Text
 from tests.text.redaction.twins import Twins, twins
-from tests.text.strategies import flagged_texts, maskings
+from tests.text.strategies import flagged_texts
 
 OBJECTIVES: list[Objective] = [Uniform(), Weighted(weight=0.2), Weighted(weight="record")]
 
@@ -40,9 +40,9 @@ def actual(text: str, name: str, label: str = "PERSON") -> list[Span]:
     return [Span(at, at + len(name), label, "ner", Tier.LOW_ENTITY) for at in starts]
 
 
-def weightless(tokenizer: Any, record: FlaggedRecord, kind: Text, objective: Objective, masking: Masking) -> list[bool]:
+def weightless(tokenizer: Any, record: FlaggedRecord, kind: Text, objective: Objective) -> list[bool]:
     """For each token of a record but the start token, whether it has no weight in the loss."""
-    [windows] = encode([record], kind, Encoding(tokenizer=tokenizer, context=500, windows=1, masking=masking))
+    [windows] = encode([record], kind, Encoding(tokenizer=tokenizer, context=500, windows=1))
     [weights] = make_example(windows, objective).weights
     return [weight == 0 for weight in weights[1:]]
 
@@ -66,35 +66,31 @@ def test_placeholders_of_an_earlier_redaction_weigh_nothing_and_all_else_does(
     expected = touching(tokenizer, before.text, before.places)
     assert any(expected)
     assert not all(expected)
-    assert weightless(tokenizer, record, Text.RAW, objective, fresh_masking(style)) == expected
+    assert weightless(tokenizer, record, Text.RAW, objective) == expected
 
 
 @pytest.mark.parametrize("earlier", Style)
-@pytest.mark.parametrize("style", Style)
-def test_placeholders_of_two_redactions_weigh_nothing_and_all_else_does(
-    tokenizer: Any, style: Style, earlier: Style
-) -> None:
+def test_placeholders_of_two_redactions_weigh_nothing_and_all_else_does(tokenizer: Any, earlier: Style) -> None:
     """Those that harden puts in itself also where the label is not one of the detector's."""
     before = redact_text(TEXT, actual(TEXT, "Emma Clarke"), fresh_masking(earlier))
-    masking = fresh_masking(style)
-    again = redact_text(before.text, actual(before.text, "order", "GADGET"), masking)
+    again = redact_text(before.text, actual(before.text, "order", "GADGET"))
     [shown] = {before.text[start:end] for start, end in before.places}
     places = [*again.places, *((span.start, span.end) for span in actual(again.text, shown))]
     record = FlaggedRecord(Record("1", before.text), tuple(actual(before.text, "order", "GADGET")))
     expected = touching(tokenizer, again.text, places)
-    assert weightless(tokenizer, record, Text.REDACTED, Uniform(), masking) == expected
+    assert weightless(tokenizer, record, Text.REDACTED, Uniform()) == expected
 
 
 @settings(deadline=None, max_examples=60)
-@given(case=flagged_texts(), masking=maskings)
-def test_what_harden_redacts_weighs_nothing(tokenizer: Any, case: tuple[str, list[Span]], masking: Masking) -> None:
+@given(case=flagged_texts())
+def test_what_harden_redacts_weighs_nothing(tokenizer: Any, case: tuple[str, list[Span]]) -> None:
     text, spans = case
-    redacted = redact_text(text, spans, masking)
+    redacted = redact_text(text, spans)
     if not redacted.text:
         return
     expected = touching(tokenizer, redacted.text, redacted.places)
     record = FlaggedRecord(Record("1", text), tuple(spans))
-    assert weightless(tokenizer, record, Text.REDACTED, Uniform(), masking) == expected
+    assert weightless(tokenizer, record, Text.REDACTED, Uniform()) == expected
 
 
 @settings(deadline=None, max_examples=60)

@@ -18,10 +18,9 @@ RUN_TABLE = """
 [run]
 tier = "low-entity"
 unit = "line"
-style = "label"
 max_windows = 8
-jitter_seed = 0
 delta = 1e-06
+jitter_seed = 0
 """
 
 
@@ -51,7 +50,6 @@ def test_a_run_with_no_option(tmp_path: Path, checkpoint_folder: Path) -> None:
         "--target-epsilon": "not given",
         "--max-epsilon": "not given",
         "--reference": "not given",
-        "--until-exposure": "not given",
         "--manifest": "not given",
         "--spans": "not given",
         "--also": "not given",

@@ -10,8 +10,6 @@ CORPUS, OTHER_CORPUS = "c3" * 32, "d4" * 32
 TEXTS: dict[Shape, str] = {
     "none": "raw",
     "bytes": "redacted",
-    "equality": "redacted",
-    "corpus equality": "redacted",
     "shape": "decoy",
     "pattern": "decoy",
 }

@@ -40,8 +40,6 @@ def step(count: int = 1, sigma: float = 1.0) -> LedgerEvent:
 RAW = plain("none", stage="no-dp")
 STABLE = plain("bytes", stage="redacted")
 MOVABLE = plain("bytes", stage="redacted", tier="high-contextual")
-NUMBERED = plain("equality", stage="redacted")
-LINKED = plain("corpus equality", stage="redacted")
 
 
 def ledger(*events: LedgerEvent, prior: Prior = "unknown", seal: dict[str, str] | None = None) -> Ledger:
@@ -171,10 +169,6 @@ def test_end_to_end_is_finite_only_without_plain_stages_and_with_a_public_past(
         ((STABLE,), "public", True),
         ((STABLE, step()), "unknown", False),
         ((MOVABLE, step()), "public", False),
-        ((NUMBERED, step()), "public", True),
-        ((STABLE, NUMBERED), "public", True),
-        ((LINKED, step()), "public", False),
-        ((STABLE, LINKED), "public", False),
         ((RAW, STABLE, step()), "public", False),
         ((step(),), "public", False),
     ],
@@ -199,8 +193,6 @@ def test_selective_holds_only_for_redacted_text_with_masks_that_stay(
         ((STABLE, step()), "unknown", "the starting model's past is unknown"),
         ((RAW, STABLE), "public", "a stage without protection read the raw text"),
         ((MOVABLE, step()), "public", "masks of a contextual tier"),
-        ((LINKED, step()), "public", "pseudonyms tell which flagged texts of the corpus are equal"),
-        ((MOVABLE, LINKED), "public", "masks of a contextual tier"),
     ],
 )
 def test_who_trains_on_redacted_text_hears_why_it_guarantees_nothing(
@@ -237,7 +229,7 @@ def test_the_rounded_epsilon_is_close_and_never_below(epsilon: float) -> None:
     assert epsilon <= float(rounded_up(epsilon)) <= epsilon * 1.0101
 
 
-@given(st.lists(st.sampled_from([RAW, STABLE, MOVABLE, NUMBERED, LINKED, step(), step(3, sigma=2.0)]), max_size=5))
+@given(st.lists(st.sampled_from([RAW, STABLE, MOVABLE, step(), step(3, sigma=2.0)]), max_size=5))
 def test_a_plain_stage_anywhere_makes_end_to_end_infinite(events: list[LedgerEvent]) -> None:
     actual = by_scope(ledger(*events, prior="public"))["end_to_end"]
     plain = any(isinstance(event, PlainTraining) for event in events)

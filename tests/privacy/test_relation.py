@@ -18,7 +18,7 @@ from tests.privacy.relations import DETECTOR, OTHER_CORPUS, OTHER_DETECTOR, nois
 
 RELATIONS = st.builds(
     relation,
-    st.sampled_from(("none", "bytes", "equality", "corpus equality", "shape", "pattern", "votes")),
+    st.sampled_from(("none", "bytes", "shape", "pattern", "votes")),
     unit=st.sampled_from(("line", "paragraph")),
     detector=st.sampled_from((DETECTOR, OTHER_DETECTOR, None)),
     tier=st.sampled_from(("low-entity", "high-entity", "high-contextual")),
@@ -63,7 +63,7 @@ def test_more_relations_leave_no_more_neighbours(
 def test_only_what_stays_the_same_between_neighbours_intersects(relations: list[tuple[str, Relation]]) -> None:
     """Written against the fields, apart from the function: every relation hides flagged characters, by flags of the
     record alone from a detector of an entity tier, and all agree."""
-    hides = all(each.shape in ("bytes", "equality", "shape", "pattern", "votes") for _, each in relations)
+    hides = all(each.shape in ("bytes", "shape", "pattern", "votes") for _, each in relations)
     stable = all(
         each.flags is not None
         and each.flags.tier.endswith("entity")

@@ -128,9 +128,7 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
             "inherited_ledger": False,
             "recipe": "redacted+atdp",
             "stages": (
-                StageEntry(
-                    name="redacted", text="redacted", placeholders="label", objective="uniform", mechanism="plain"
-                ),
+                StageEntry(name="redacted", text="redacted", objective="uniform", mechanism="plain"),
                 StageEntry(
                     name="atdp",
                     text="raw",

@@ -161,10 +161,13 @@ def test_processes_that_were_given_different_corpora_refuse_with_one_message(
 
 @pytest.mark.ci
 def test_a_refusal_that_all_share_is_said_once(started: Started, line: list[object], tmp_path: Path) -> None:
-    codes = [ended(process) for process in started(3, [*line, "--auto", "--minutes", 1], tmp_path)]
+    codes = [ended(process) for process in started(3, [*line, "--recipe", "atdp", "--tune", "quick"], tmp_path)]
     assert codes == [2, 2, 2]
     reported = "".join(said(tmp_path, 3))
-    assert reported == "atdp: --auto chooses the recipe that --recipe names. Leave one of them out.\n"
+    assert reported == (
+        "atdp: --tune needs a last stage on decoys and no DP stage; recipe atdp is another. Leave --tune out, or use "
+        "--recipe fitted-decoys.\n"
+    )
 
 
 def test_a_model_is_not_parted_among_one_process() -> None:

@@ -42,7 +42,6 @@ results = st.builds(
     perplexities=st.lists(perplexities, max_size=3).map(tuple),
     mean_norms=st.lists(figures, max_size=4).map(tuple),
     not_finite=st.integers(0, 9),
-    stopped_after=st.none() | st.integers(1, 9),
     ended_after=st.none() | st.integers(0, 9),
     tokens=st.integers(0, 2**60),
     tuned=searches,

@@ -19,12 +19,10 @@ from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import read_beside
 from atdp_cli.runs.checkpoint import latest_state
 from atdp_cli.runs.corpus_identity import CORPUS_KEY_FILE
-from atdp_cli.runs.resume import ended_early, missing_steps, steps_of
-from atdp_cli.runs.spec import RunSpec
+from atdp_cli.runs.resume import steps_of
 from atdp_cli.runs.workspace import checkpoint_numbers
 from atdp_cli.training.recipe import AdamW, Recipe, Train, parse_recipe
 from atdp_cli.training.solve import strongest_epsilon
-from atdp_cli.training.state import StageResult
 from tests.runs.resumption import Place, broken_up, equal, finished, report, run, weights
 
 PLAIN = "no-dp+redacted+decoys"
@@ -264,17 +262,3 @@ def test_stages_behind_the_end_do_not_run_and_an_end_is_remembered(place: Place)
     assert done.steps < planned.steps
     assert steps_of(done.ledger.events) == done.steps + 4
     assert verify(done.output) == ()
-
-
-def test_a_stage_that_stopped_by_itself_within_less_than_its_plan_is_counted_as_it_was_spent(place: Place) -> None:
-    """Canaries were low after the first epoch, and ε had room for five of six steps."""
-    request = place.request("dp-sgd+dp-sgd").replace(target_epsilon=9.0)
-    plan = plan_request(request).plan
-    spec = RunSpec(output=request.output, fingerprint={}, plan=plan, target_epsilon=9.0)
-    stopped = StageResult(perplexities=(), stopped_after=1, ended_after=5)
-    behind = StageResult(perplexities=(), ended_after=0)
-    assert missing_steps(plan, (stopped, behind)) == 7
-    reported = ended_early(spec, (stopped, behind))
-    assert reported is not None
-    assert "ended before stage dp-sgd" in reported
-    assert ended_early(spec, (stopped, StageResult(perplexities=()))) is None

@@ -24,7 +24,7 @@ from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.privacy.schedule import Constant, RiseReset, Schedule
 from atdp_cli.training.clipping.engine import ClippedSum, trainable
 from atdp_cli.training.clipping.loop import clipped_sum
-from atdp_cli.training.loop import Randomness, StopCriterion, run_noise, run_plain, run_private
+from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
 from atdp_cli.training.mechanism import poisson_sample
 from atdp_cli.training.noise import BLOCK, add_noise, normals
 from atdp_cli.training.objective import Example
@@ -76,7 +76,6 @@ def run(
     *,
     seed: int = 0,
     engine: Any = clipped_sum,
-    stop_criterion: StopCriterion | None = None,
 ) -> StageResult:
     with open_journal(path) as journal:
         return run_private(
@@ -84,7 +83,6 @@ def run(
             engine=engine,
             randomness=streams(seed),
             journal=journal,
-            stop_criterion=stop_criterion,
         )
 
 
@@ -254,56 +252,6 @@ def test_every_stage_starts_with_a_fresh_optimizer() -> None:
 
 
 STEEP = RiseReset(noise_multiplier=0.5, escalation=1.5, jitter=(0.9, 1.1))
-
-
-def after(epoch: int) -> tuple[StopCriterion, list[bool]]:
-    """A rule that is content after this epoch, and its answers so far."""
-    answers: list[bool] = []
-
-    def criterion() -> bool:
-        answers.append(len(answers) + 1 >= epoch)
-        return answers[-1]
-
-    return criterion, answers
-
-
-@pytest.mark.parametrize("epoch", [1, 2, 3])
-def test_a_stage_that_did_enough_is_one_of_fewer_epochs(tmp_path: Path, epoch: int) -> None:
-    examples = [example(5, seed=seed) for seed in range(10)]
-    model, twin = gpt2(), gpt2()
-    criterion, answers = after(epoch)
-    result = run(
-        model, examples, private_recipe(epochs=4, schedule=STEEP), tmp_path / "stopped", stop_criterion=criterion
-    )
-    shorter = run(twin, examples, private_recipe(epochs=epoch, schedule=STEEP), tmp_path / "short")
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
-    assert result.stopped_after == epoch
-    assert shorter.stopped_after is None
-    assert result.mean_norms == shorter.mean_norms
-    assert (len(result.perplexities), len(result.mean_norms)) == (epoch, 3 * epoch)
-    assert answers == [False] * (epoch - 1) + [True]
-
-
-def test_what_is_not_trained_is_spent(tmp_path: Path) -> None:
-    examples = [example(5, seed=seed) for seed in range(10)]
-    recipe = private_recipe(epochs=4, schedule=STEEP)
-    run(gpt2(), examples, recipe, tmp_path / "journal", stop_criterion=after(2)[0])
-    events = plan_for(recipe, 10).ledger.events
-    assert len(events) == 4
-    assert read_journal(tmp_path / "journal") == events
-
-
-def test_the_rule_is_not_asked_after_the_last_epoch_and_changes_nothing_when_never_content(tmp_path: Path) -> None:
-    examples = [example(5, seed=seed) for seed in range(10)]
-    recipe = private_recipe(epochs=3, schedule=STEEP)
-    model, twin = gpt2(), gpt2()
-    criterion, answers = after(99)
-    result = run(model, examples, recipe, tmp_path / "asked", stop_criterion=criterion)
-    run(twin, examples, recipe, tmp_path / "unasked")
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
-    assert (tmp_path / "asked").read_text() == (tmp_path / "unasked").read_text()
-    assert result.stopped_after is None
-    assert answers == [False, False]
 
 
 def noise_plan(*, optimizer: AdamW | SGD, epochs: int = 3) -> StagePlan:

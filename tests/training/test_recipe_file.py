@@ -14,7 +14,6 @@ from atdp_cli.options import declared
 from atdp_cli.privacy.schedule import Constant, RiseReset
 from atdp_cli.ranges import LARGEST_NOISE, LEAST_DELTA
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.objectives.kinds import Anchored, Distilled, Nothing, Sensitive, Uniform, Weighted
 from atdp_cli.training.objectives.unlearn import Unlearn
 from atdp_cli.training.options import MOST_RANK, RunOptions
@@ -124,7 +123,6 @@ RUNS = st.builds(
     RunOptions,
     tier=st.none() | st.sampled_from(Tier),
     unit=st.none() | st.text(st.characters(exclude_categories=["Cs"])),
-    style=st.none() | st.sampled_from(Style),
     max_windows=st.none() | COUNTS,
     jitter_seed=st.none() | st.integers(),
     lora_rank=st.none() | st.integers(1, MOST_RANK),
@@ -242,13 +240,17 @@ WRONG = {
         "stage redacted has neither a loss nor noise",
     ),
     "run of another type": (GOOD, 'name = "x"\nstage = []\nrun = 3', "run is no table"),
-    "unknown key of run": ("tier = ", "data = 3\ntier = ", "run: the key 'data' is not known. Its keys are tier, unit"),
+    "unknown key of run": (
+        "tier = ",
+        "data = 3\ntier = ",
+        "run: the key 'data' is not known. Its keys are tier, entities",
+    ),
     "text for a number of run": (
         "max_windows = 8",
         'max_windows = "8"',
         "run: max_windows: Input should be a valid i",
     ),
-    "kind of run": ("tier = ", "kind = []\ntier = ", "run: the key 'kind' is not known. Its keys are tier, unit"),
+    "kind of run": ("tier = ", "kind = []\ntier = ", "run: the key 'kind' is not known. Its keys are tier, entities"),
     "half a pair": ("    1.1,\n", "", "stage 2 (atdp): mechanism: schedule: jitter: Field required"),
     "a pair as text": (
         "jitter = [\n    0.9,\n    1.1,\n]",

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.options import RunOptions
 from atdp_cli.training.recipe import parse_recipe
 from atdp_cli.training.recipe_file import RecipeFile, read_recipe, recipe_text
@@ -38,7 +37,6 @@ WRITTEN: dict[str, tuple[str, tuple[str, ...], RunOptions]] = {
         RunOptions(
             tier=Tier.LOW_ENTITY,
             unit="line",
-            style=Style.ANGLE,
             max_windows=3,
             jitter_seed=1,
             lora_rank=8,

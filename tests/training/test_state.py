@@ -20,7 +20,7 @@ from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.loop import clipped_sum
 from atdp_cli.training.dp_adambc import DPAdamBC
-from atdp_cli.training.loop import Randomness, StopCriterion, run_noise, run_plain, run_private
+from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
 from atdp_cli.training.objective import Example
 from atdp_cli.training.objectives.kinds import Nothing, Uniform
 from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer
@@ -112,9 +112,7 @@ def private(optimizer: Optimizer, folder: Path) -> Stage:
     """A private stage whose streams go on where they are, as no real run's do: then nothing in it is random."""
     sample, noise = insecure_stream(0, "sample"), insecure_stream(0, "noise")
 
-    def run(
-        model: Any, max_steps: int | None = None, stop_criterion: StopCriterion | None = None, **resuming: Any
-    ) -> StageResult:
+    def run(model: Any, max_steps: int | None = None, **resuming: Any) -> StageResult:
         with open_journal(folder / "journal") as journal:
             return run_private(
                 stage_run(model, stage_plan(optimizer), examples=EXAMPLES, held_out=held_out(model), **resuming),
@@ -122,7 +120,6 @@ def private(optimizer: Optimizer, folder: Path) -> Stage:
                 randomness=Randomness(sample=sample, noise=noise),
                 journal=journal,
                 max_steps=max_steps,
-                stop_criterion=stop_criterion,
             )
 
     return run
@@ -203,17 +200,6 @@ def test_a_stage_takes_no_more_steps_than_it_may(tmp_path: Path, most: int) -> N
     assert sum(event.steps for event in events) == most == len(result.mean_norms)
     assert result.ended_after == (None if most == STEPS else most)
     assert len(result.perplexities) == most // 3
-
-
-@pytest.mark.parametrize(("most", "spent"), [(STEPS, 9), (7, 7), (4, 4), (3, 3)])
-def test_a_stage_that_did_enough_spends_what_it_might_have_taken(tmp_path: Path, most: int, spent: int) -> None:
-    result = private(OPTIMIZERS["sgd"], tmp_path)(gpt2(), max_steps=most, stop_criterion=lambda: True)
-    events = [event for event in read_journal(tmp_path / "journal") if isinstance(event, SubsampledGaussian)]
-    assert sum(event.steps for event in events) == spent
-    sigmas = stage_plan(OPTIMIZERS["sgd"]).noise_multipliers
-    assert [event.noise_multiplier for event in events] == list(sigmas[: len(events)])
-    assert (len(result.mean_norms), result.stopped_after) == (3, 1)
-    assert result.ended_after == (None if most == STEPS else most)
 
 
 @settings(max_examples=20)

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atdp_cli.cli.harden.load import Notice, load_and_plan
+from atdp_cli.cli.harden.load import Notice, Notifying, load_and_plan
 from atdp_cli.cli.harden.options import HardenOptions
 from atdp_cli.cli.harden.output import write_result
-from atdp_cli.cli.harden.prepare import plan_round, prepare
-from atdp_cli.cli.harden.rounds import Notifying, Run, run_rounds
+from atdp_cli.cli.harden.prepare import prepare
 from atdp_cli.cli.options.command_line import full_command, without_paths
 from atdp_cli.cli.terminal.console import progress, stderr_console
 from atdp_cli.cli.terminal.json_lines import ProgressOption
@@ -20,7 +19,8 @@ from atdp_cli.events import Notify
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from atdp_cli.jobs.harden.request import HardenRequest, Planned
+    from atdp_cli.jobs.harden.request import Planned
+    from atdp_cli.jobs.harden.result import HardenResult
     from atdp_cli.training.distributed.torchrun import ProcessGroup
 
 LIMIT_MISSED = 1
@@ -51,6 +51,7 @@ def harden_command(
 
 def _harden(context: typer.Context, model: Path, options: HardenOptions, group: "ProcessGroup") -> None:
     from atdp_cli.jobs.harden.auto import first_line
+    from atdp_cli.jobs.harden.request import plan_request
 
     command = {"command": full_command(context), "command_without_paths": without_paths(context, HardenOptions)}
     prepared = prepare(model, options, group.ranks, command)
@@ -59,19 +60,16 @@ def _harden(context: typer.Context, model: Path, options: HardenOptions, group: 
     def notifying() -> AbstractContextManager[Notify]:
         return progress(console, options.progress if group.ranks.first else ProgressOption.AUTO)
 
-    def run(request: "HardenRequest") -> Run | None:
-        planned, minutes = plan_round(request, prepared.options)
-        notice = Notice(text=first_line(planned, model, prepared.chosen_by), chosen_by=prepared.chosen_by)
-        if options.dry_run:
-            load_and_plan(planned, notice, console, notifying, prepared.options, minutes)
-            return None
-        return _run(planned, notice, console, notifying, prepared.options, minutes)
-
-    finished, rounds = run_rounds(prepared.request, prepared.options, console, notifying, run)
-    if finished is None:
+    planned = plan_request(prepared.request)
+    notice = Notice(text=first_line(planned, model, default=prepared.default), default=prepared.default)
+    if options.dry_run:
+        load_and_plan(planned, notice, console, notifying, options)
         return
-    write_result(*finished, rounds, console, as_json=options.as_json)
-    if finished.result.failed is not None:
+    result = _run(planned, notice, console, notifying, options)
+    if result is None:
+        return
+    write_result(planned, result, console, as_json=options.as_json)
+    if result.failed is not None:
         raise typer.Exit(LIMIT_MISSED)
 
 
@@ -81,10 +79,9 @@ def _run(
     console: "Console",
     notifying: Notifying,
     options: HardenOptions,
-    minutes: float | None,
-) -> Run | None:
+) -> "HardenResult | None":
     """Harden, unless the run to resume is over already. None in all processes but the first."""
-    from atdp_cli.jobs.harden.spec import open_run, with_plan
+    from atdp_cli.jobs.harden.spec import open_run
 
     spec = open_run(planned)  # before torch is loaded
 
@@ -95,13 +92,11 @@ def _run(
     if spec is None:
         return None
     if isinstance(spec, HardenResult):
-        return Run(planned, spec)
-    fitted, model = load_and_plan(planned, notice, console, notifying, options, minutes)
-    if fitted is not planned:
-        planned, spec = fitted, with_plan(spec, fitted)
+        return spec
+    model = load_and_plan(planned, notice, console, notifying, options)
     if not planned.request.ranks.first:
         with sigterm_interrupts():
             harden_worker(planned, spec, model, stop_on_interrupt)
         return None
     with sigterm_interrupts(), notifying() as notify:
-        return Run(planned, run_plan(planned, spec, model, notify, stop_on_interrupt))
+        return run_plan(planned, spec, model, notify, stop_on_interrupt)

@@ -2,8 +2,6 @@
 
 from typing import Annotated, Any
 
-from pydantic import PositiveFloat
-
 from atdp_cli.cli.harden.list_recipes import show_recipes
 from atdp_cli.cli.options.generate import Eager, stage_group
 from atdp_cli.cli.options.shared import ProgressOptions, ThreadOptions
@@ -31,9 +29,7 @@ from atdp_cli.training.options import (
     ReferenceOptions,
     ResumingOptions,
     ReviewEpochOptions,
-    RoundsOptions,
     SeedOptions,
-    StyleOptions,
     TuneOptions,
     WritingOptions,
 )
@@ -51,13 +47,6 @@ class RecipeOptions(Options):
     """Stages, joined by +, as in redacted+atdp; --list-recipes shows them. Or a recipe file, as harden writes it;
     options given here override those in its table run. Default: fitted-decoys, ε ≤ 3 unless --target-epsilon says
     else, starting at --reference where there is one. See docs/choosing.md."""
-
-    auto: Annotated[bool, Option(TRAINING)] = False
-    """The default, by name: what is chosen where no --recipe is given."""
-
-    minutes: Annotated[PositiveFloat | None, Option(TRAINING)] = None
-    """Without --recipe: take fewer epochs if training would last longer. What it would take is timed on random text as
-    long as held-out records, since the number of epochs is published."""
 
     list_recipes: Annotated[bool, Option(TRAINING), Eager(show_recipes)] = False
     """Print the recipes with what each guarantees, and stop."""
@@ -90,11 +79,9 @@ class HardenOptions(
     RecordOptions,
     DataOptions,
     ChatOptions,
-    RoundsOptions,
     ReviewEpochOptions,
     SpanFileOptions,
     AlsoOptions,
-    StyleOptions,
     RecipeOptions,
     _Training,  # type: ignore[misc]  # its fields are known when it runs
     AdapterOptions,

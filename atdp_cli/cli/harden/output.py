@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from atdp_cli.jobs.harden.result import HardenResult
     from atdp_cli.model.perplexity import Perplexity
     from atdp_cli.report.measured import BeforeAfter
-    from atdp_cli.report.summary.harden import HardenSummary, RoundEntry
+    from atdp_cli.report.summary.harden import HardenSummary
 
 
 def show_result(finished: "HardenResult", console: "Console") -> None:
@@ -71,7 +71,6 @@ def _ranks(before: "ComparedRanks", after: "ComparedRanks") -> "Table":
 def write_result(
     planned: "Planned",
     finished: "HardenResult",
-    rounds: "tuple[RoundEntry, ...] | None",
     console: "Console",
     *,
     as_json: bool,
@@ -79,19 +78,13 @@ def write_result(
     """Show a finished run; standard output gets its folder, or all of it as JSON."""
     show_result(finished, console)
     if as_json:
-        write_json(result_summary(planned, finished, rounds).model_dump(mode="json"))
+        write_json(result_summary(planned, finished).model_dump(mode="json"))
     else:
         typer.echo(escaped(str(finished.output)))
 
 
-def result_summary(
-    planned: "Planned", finished: "HardenResult", rounds: "tuple[RoundEntry, ...] | None"
-) -> "HardenSummary":
-    """A finished run as `--json` writes it.
-
-    Args:
-        rounds: None where it was not run in rounds.
-    """
+def result_summary(planned: "Planned", finished: "HardenResult") -> "HardenSummary":
+    """A finished run as `--json` writes it."""
     from dataclasses import asdict
 
     from atdp_cli.report.guarantee_entry import guarantee_entries
@@ -116,7 +109,6 @@ def result_summary(
         seconds=finished.seconds,
         failed=finished.failed,
         ended_early=finished.ended_early,
-        rounds=rounds,
     )
 
 

@@ -4,20 +4,17 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from atdp_cli.cli.harden.words import duration, sigmas, stage_entries
+from atdp_cli.cli.harden.words import sigmas, stage_entries
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
     from atdp_cli.jobs.detector import FlaggedShare
-    from atdp_cli.jobs.harden.auto import ChosenBy
     from atdp_cli.jobs.harden.request import Planned
     from atdp_cli.report.document import StageEntry
     from atdp_cli.report.summary.harden import HardenPlan
     from atdp_cli.training.plan import AnyPlan
-
-LONG_RUN_SECONDS = 30 * 60
 
 NONE = "–"
 
@@ -27,12 +24,10 @@ class Needs:
     """What a run will need, about, and how much of its text is flagged.
 
     Attributes:
-        seconds: Of training.
         memory: In bytes, at most; None where the system does not tell.
         flagged: Of the first part of some records; None where spans come from a file.
     """
 
-    seconds: float
     memory: int | None = None
     flagged: "FlaggedShare | None" = None
 
@@ -60,22 +55,12 @@ def show_plan(planned: "Planned", engine: str, needs: Needs, hints: tuple[str, .
     memory = "" if needs.memory is None else f", with {needs.memory / 1e9:.1f} GB of memory"
     console.print(
         f"{split.training:,} training records, one {planned.plan.ledger.unit} each; {len(split.held_out):,} held out. "
-        f"About {duration(needs.seconds)} of training {clipping}{memory}."
+        f"Training {clipping}{memory}."
     )
     output = planned.request.output
     console.print(f"Output: {output}, and {beside(output, PRIVATE)}, which stays with you.", soft_wrap=True)
     for hint in hints:
         console.print(f"Advice: {hint}")
-
-
-def advise(planned: "Planned", chosen_by: "ChosenBy", needs: Needs | None) -> tuple[str, ...]:
-    """What the user could do better, a sentence each; `needs` is None where no model was loaded."""
-    from atdp_cli.jobs.harden.auto import plan_hints
-
-    said = plan_hints(planned, chosen_by)
-    if needs is not None and needs.seconds > LONG_RUN_SECONDS:
-        said = (*said, "That is long: --lora-rank 8 trains far fewer parameters, --max-records takes fewer records.")
-    return said
 
 
 def plan_summary(
@@ -87,7 +72,7 @@ def plan_summary(
         notice: What is said first: which recipe, why, and what it does.
         engine: That clips; None where no model was loaded.
         needs: None where no model was loaded.
-        hints: From `advise`.
+        hints: From `plan_hints`.
     """
     from atdp_cli.report.guarantee_entry import guarantee_entries
     from atdp_cli.report.happened import clipped
@@ -107,7 +92,6 @@ def plan_summary(
         guarantees=guarantee_entries(planned.guarantees),
         insecure_seed=planned.plan.ledger.insecure_seed,
         engine=engine if clipped(stages) else None,
-        estimated_seconds=None if needs is None else needs.seconds,
         estimated_bytes=None if needs is None else needs.memory,
     )
 

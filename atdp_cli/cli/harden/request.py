@@ -9,40 +9,27 @@ from atdp_cli.cli.options.shared import make_detector
 from atdp_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from atdp_cli.jobs.harden.auto import ChosenBy
     from atdp_cli.jobs.harden.request import HardenRequest
     from atdp_cli.training.recipe import Recipe
 
 
-def choose_recipe(model: Path, options: HardenOptions) -> "tuple[HardenOptions, ChosenBy]":
-    """The options with a recipe, and who chose it. Where none is given it is the default, with its settings.
-
-    A run that an earlier version began with its default, `atdp`, is resumed with that.
+def choose_recipe(options: HardenOptions) -> HardenOptions:
+    """The options with a recipe. Where none is given it is the default, with its tier.
 
     Raises:
-        UsageError: Options do not go with the recipe, or with one another.
-        InputError: The record of the run to resume cannot be read.
+        UsageError: Options do not go with the recipe.
     """
-    from atdp_cli.jobs.harden.auto import FORMER, RECIPE, TIER, missing_options, recipe_begun
+    from atdp_cli.jobs.harden.auto import RECIPE, TIER, missing_options
 
-    if options.auto and options.recipe is not None:
-        raise UsageError("--auto chooses the recipe that --recipe names.", "Leave one of them out.")
-    if options.minutes is not None and options.recipe is not None:
-        raise UsageError("--minutes goes with the recipe that is chosen.", "Choose --epochs, or leave --recipe out.")
     if options.recipe is not None:
-        return options, "--recipe"
-    if options.resume and not options.auto and options.minutes is None:
-        begun = recipe_begun(options.output or default_output(model))
-        if begun is not None and begun.name == FORMER:
-            return options.replace(recipe=FORMER), "--resume"
+        return options
     for name in missing_options():
         if getattr(options, name.replace("-", "_")) is not None:
-            remedy = f"Replace --auto by --recipe {FORMER}" if options.auto else f"Add --recipe {FORMER}"
             raise UsageError(
                 f"--{name} needs a DP stage, and {RECIPE}, the default recipe, has none.",
-                f"{remedy}, or another with a DP stage.",
+                "Add --recipe atdp, or another with a DP stage.",
             )
-    return options.fill({"recipe": RECIPE, "tier": TIER}), "--auto" if options.auto else "default"
+    return options.fill({"recipe": RECIPE, "tier": TIER})
 
 
 def make_request(model: Path, options: HardenOptions) -> "HardenRequest":

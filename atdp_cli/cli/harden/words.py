@@ -12,7 +12,7 @@ def stage_entries(planned: "Planned") -> "tuple[StageEntry, ...]":
     """The planned stages as a report lists them."""
     from atdp_cli.jobs.harden.describe import stage_entry
 
-    return tuple(stage_entry(stage, planned.request.style) for stage in planned.plan.stages)
+    return tuple(stage_entry(stage) for stage in planned.plan.stages)
 
 
 def sigmas(multipliers: Sequence[float]) -> str:

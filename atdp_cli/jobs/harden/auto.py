@@ -1,19 +1,14 @@
 """What is chosen where no recipe is given, and what a run says first. Reasons: docs/choosing.md."""
 
 from pathlib import Path
-from typing import Literal
 
-from atdp_cli.errors import UsageError
-from atdp_cli.files.private import FAILED, PARTIAL, PRIVATE, beside
-from atdp_cli.jobs.harden.request import HardenRequest, Planned, plan_request
+from atdp_cli.jobs.harden.request import HardenRequest, Planned
 from atdp_cli.model.folder import check_folder, hidden_width
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.ledger import LEDGER_FILE, private_events, read_ledger, unprotected_past
 from atdp_cli.privacy.statement import advice
-from atdp_cli.runs.fingerprint import RECIPE as BEGUN
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.training.recipe import Plain, Recipe, Text, Train, last_private, mechanism_of, parse_recipe, reads_records
-from atdp_cli.training.recipe_file import RecipeFile, parse_recipe_text
+from atdp_cli.training.recipe import Plain, Text, Train, mechanism_of, parse_recipe, reads_records
 from atdp_cli.training.settings import apply_settings, has_option, stage_options, stage_setting
 from atdp_cli.training.tuning.search import Effort
 
@@ -21,13 +16,6 @@ RECIPE, EPSILON, TIER = "fitted-decoys", 3.0, Tier.LOW_ENTITY
 """As measured in examples/sweep."""
 
 TUNE: Effort = "quick"
-
-FORMER = "atdp"
-"""The recipe that earlier versions took where none was given, and one with a DP stage."""
-
-ChosenBy = Literal["default", "--auto", "--recipe", "--resume"]
-"""Who chose the recipe: nobody, so that the default is taken; `--auto`, which names the default; `--recipe`; or the
-run that is resumed, which an earlier version began with its own default."""
 
 RATE, WIDTH = 4e-3, 144
 """The best of the rates that were tried for a model whose hidden states are so wide; at twice the width it was 1e-3."""
@@ -77,18 +65,12 @@ def with_learning_rate(request: HardenRequest) -> HardenRequest:
 
 
 def with_tune(request: HardenRequest) -> HardenRequest:
-    """The request with --tune as it is by default: as the run to resume began, else `TUNE`.
+    """The request with --tune as it is by default.
 
     Where people review before each epoch there are no trials, which would read spans that nobody has reviewed.
-
-    Raises:
-        InputError: A ledger or the record of the run to resume cannot be read.
     """
     if request.tune is not None:
         return request
-    begun = recipe_begun(request.output) if request.resume else None
-    if begun is not None:
-        return request.replace(tune=begun.run.tune)
     return request.replace(tune=TUNE if request.review is None else "none")
 
 
@@ -107,79 +89,21 @@ def with_budget(request: HardenRequest) -> HardenRequest:
     return request.replace(target_epsilon=EPSILON + spent)
 
 
-def fit_epochs(planned: Planned, seconds: float, minutes: float) -> Planned:
-    """The plan with as many epochs as fit.
-
-    Args:
-        seconds: What the plan takes.
-        minutes: What it may take, above 0.
-
-    Raises:
-        UsageError: Not even one epoch fits.
-    """
-    epochs = sum(stage.stage.epochs for stage in planned.plan.training)
-    fitting = int(min(minutes * 60 * epochs / seconds, epochs))
-    if fitting < 1:
-        raise UsageError(
-            f"One epoch takes about {seconds / epochs / 60:.1f} minutes, more than --minutes {minutes:g}.",
-            "Allow more, or train less: --max-records, --lora-rank.",
-        )
-    if fitting >= epochs:
-        return planned
-    recipe = apply_settings(planned.request.recipe, [stage_setting(planned.request.recipe, "epochs", fitting)])
-    return plan_request(planned.request.replace(recipe=recipe))
-
-
-def with_resumed_epochs(planned: Planned) -> Planned | None:
-    """The plan with the epochs of the run that is resumed, whatever fits now; None where there is no such run.
-
-    Raises:
-        InputError: The record of that run cannot be read.
-    """
-    recipe = planned.request.recipe
-    begun = recipe_begun(planned.request.output)
-    if not planned.request.resume or begun is None:
-        return None
-    was, is_now = (_epochs(stages) for stages in (begun.recipe, recipe))
-    if was is None or was == is_now:
-        return planned
-    return plan_request(planned.request.replace(recipe=apply_settings(recipe, [stage_setting(recipe, "epochs", was)])))
-
-
-def _epochs(recipe: Recipe) -> int | None:
-    """Of the stage that --epochs is about; None where it has none."""
-    stage = recipe[last_private(recipe)]
-    return stage.epochs if isinstance(stage, Train) else None
-
-
-def recipe_begun(output: Path) -> RecipeFile | None:
-    """The recipe of the run that is to write `output`, interrupted or over; None where there is no such run.
-
-    Raises:
-        InputError: The record of that run cannot be read.
-    """
-    from atdp_cli.runs.workspace import read_record  # loads torch
-
-    records = [read_record(beside(output, suffix)) for suffix in (PARTIAL, PRIVATE, FAILED + PRIVATE)]
-    begun = next((each.identity[BEGUN] for each in records if each is not None and BEGUN in each.identity), None)
-    return None if begun is None else parse_recipe_text(begun)
-
-
 def missing_options() -> tuple[str, ...]:
     """The options of stages, without `--`, that no stage of the default recipe has: those of DP stages."""
     return tuple(name for name in stage_options() if not any(has_option(stage, name) for stage in parse_recipe(RECIPE)))
 
 
-def first_line(planned: Planned, model: Path, chosen_by: ChosenBy) -> str:
+def first_line(planned: Planned, model: Path, *, default: bool) -> str:
     """Which recipe is taken and why, what the run does, and what it does not.
 
     Args:
         model: What the user asked to harden; the run may start from its reference.
+        default: Whether no recipe was given.
     """
     name = planned.request.recipe_name
-    if chosen_by in ("--recipe", "--resume"):
-        why = "as asked" if chosen_by == "--recipe" else "as the run to resume began, by the default of then"
-        return f"Recipe: {name}, {why}. {_removes(planned)}"
+    if not default:
+        return f"Recipe: {name}, as asked. {_removes(planned)}"
     start, unknown = planned.request.model, _unprotected_start(planned)
     if start != model:
         why = "with a public base"
@@ -195,11 +119,11 @@ def first_line(planned: Planned, model: Path, chosen_by: ChosenBy) -> str:
     return f"Recipe: {name}, which measured best {why}. It {done}"
 
 
-def plan_hints(planned: Planned, chosen_by: ChosenBy) -> tuple[str, ...]:
+def plan_hints(planned: Planned, *, default: bool) -> tuple[str, ...]:
     """What the user could do better, a sentence each, before anything is trained."""
     said = advice(planned.plan.ledger)
     hints = () if said is None else (said,)
-    if chosen_by in ("--recipe", "--resume"):
+    if not default:
         return (*((BETTER,) if _left_in(planned) else ()), *hints)
     return (*((WITH_BASE,) if _unprotected_start(planned) else ()), *hints)
 

@@ -11,7 +11,6 @@ from atdp_cli.runs.budget import Cursor
 from atdp_cli.runs.streams import Streams
 from atdp_cli.training.clipping.engine import ClippingEngine
 from atdp_cli.training.execution import Precision
-from atdp_cli.training.loop import StopCriterion
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -21,7 +20,6 @@ class StageContext:
     Attributes:
         reference: The model that some stages read.
         epoch_data: The records of each epoch; None where term lists are read once.
-        stop_criterion: Checked after each epoch of a DP stage; None where all run to their end.
         end: Where the run has to end, as `allowance` has it; None where it may go to its end.
     """
 
@@ -31,7 +29,6 @@ class StageContext:
     streams: Streams
     engine: ClippingEngine
     epoch_data: EpochData | None
-    stop_criterion: StopCriterion | None
     notify: Notify
     precision: Precision
     end: Cursor | None = None

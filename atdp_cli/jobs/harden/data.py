@@ -12,7 +12,6 @@ from atdp_cli.audit.manifest import Manifest, token_mismatch, tokens_after
 from atdp_cli.audit.memory.value_ranks import spread
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import FellBack, Notify
-from atdp_cli.files.private import KEY_BYTES
 from atdp_cli.jobs.harden.encoding import (
     Encoding,
     FlaggedRecord,
@@ -32,7 +31,6 @@ from atdp_cli.runs.broadcast import main_process_first
 from atdp_cli.runs.streams import Streams, integer_draws, public_draws
 from atdp_cli.text.corpus.split import Split
 from atdp_cli.text.redaction.decoys import WITHOUT, Choose, uniformly
-from atdp_cli.text.redaction.placeholders import Masking
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import DecoyEquality, Text, reads_records
 
@@ -92,7 +90,7 @@ def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify
     request, split, checkpoint, pipeline = planned.request, planned.split, loaded.checkpoint, loaded.pipeline
     tokenizer = checkpoint.tokenizer
     check_alignment(tokenizer)
-    encoding = _encoding(planned, checkpoint, streams)
+    encoding = _encoding(planned, checkpoint)
     if planned.manifest is not None:
         _check_learnt(planned.manifest, encoding)
     with_sentence = reads_one_text(checkpoint)
@@ -143,8 +141,8 @@ def _held_out(records: Sequence[FlaggedRecord], encoding: Encoding) -> list[Wind
     return windows
 
 
-def _encoding(planned: Planned, checkpoint: Checkpoint, streams: Streams) -> Encoding:
-    """How this run's records become windows; pseudonyms have a key of their own in every run."""
+def _encoding(planned: Planned, checkpoint: Checkpoint) -> Encoding:
+    """How this run's records become windows."""
     config, request = checkpoint.model.config, planned.request
     chat = chat_template_for(planned.split, checkpoint.tokenizer, request.chat_template)
     if chat is not None and config.is_encoder_decoder:
@@ -156,7 +154,6 @@ def _encoding(planned: Planned, checkpoint: Checkpoint, streams: Streams) -> Enc
         tokenizer=checkpoint.tokenizer,
         context=context_length(checkpoint.model),
         windows=request.max_windows,
-        masking=Masking(request.style, streams.stream(0, "pseudonyms").uniforms(KEY_BYTES // 8).tobytes()),
         start=config.decoder_start_token_id if config.is_encoder_decoder else None,
         chat=chat,
         loss_on=request.loss_on or "assistant",

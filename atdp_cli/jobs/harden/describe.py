@@ -9,7 +9,6 @@ from atdp_cli.report.document import (
     FLOATING_NOISE,
     NOT_COVERED,
     REVIEWED,
-    TIMED,
     CrossCheckEntry,
     DetectorEntry,
     StageEntry,
@@ -17,12 +16,10 @@ from atdp_cli.report.document import (
 from atdp_cli.report.tuned_entry import TunedEntry
 from atdp_cli.text.crosscheck.request import public_name
 from atdp_cli.text.detection.scan import pipeline_name
-from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan, with_chosen_rate
 from atdp_cli.training.recipe import (
     DPSGD,
     Plain,
-    Text,
     Train,
     reads_records,
 )
@@ -50,8 +47,7 @@ def not_covered(request: HardenRequest, *, noise: bool) -> tuple[str, ...]:
     floating = (FLOATING_NOISE,) if noise else ()
     crosschecked = () if request.detector.crosscheck is None else (CROSSCHECKED,)
     reviewed = () if request.review is None else (REVIEWED,)
-    timed = () if request.minutes is None else (TIMED,)
-    return (*NOT_COVERED, *floating, *crosschecked, *reviewed, *timed)
+    return (*NOT_COVERED, *floating, *crosschecked, *reviewed)
 
 
 def detector_entry(request: HardenRequest, pipeline: Any) -> DetectorEntry:
@@ -74,12 +70,12 @@ def detector_entry(request: HardenRequest, pipeline: Any) -> DetectorEntry:
     )
 
 
-def trained_entry(plan: AnyPlan, style: Style, result: "StageResult", weighing: "Weighing") -> StageEntry:
+def trained_entry(plan: AnyPlan, result: "StageResult", weighing: "Weighing") -> StageEntry:
     """A stage as the report lists it once it is trained, with the settings that were chosen."""
     tuned = result.tuned
     if tuned is not None and isinstance(plan, StagePlan):
         plan = with_chosen_rate(plan, tuned.learning_rate)
-    return stage_entry(plan, style).model_copy(
+    return stage_entry(plan).model_copy(
         update={
             "tuned": None
             if tuned is None
@@ -92,14 +88,13 @@ def trained_entry(plan: AnyPlan, style: Style, result: "StageResult", weighing: 
             "restored_epoch": result.restored_epoch,
             "released_share": weighing.alpha,
             "released_weight": weighing.weight,
-            "stopped_after": result.stopped_after,
-            "ended_after": result.ended_after if result.stopped_after is None else None,
+            "ended_after": result.ended_after,
         }
     )
 
 
-def stage_entry(plan: AnyPlan, style: Style) -> StageEntry:
-    """A planned stage as the report lists it, with the style of its placeholders."""
+def stage_entry(plan: AnyPlan) -> StageEntry:
+    """A planned stage as the report lists it."""
     if isinstance(plan, InterpolatePlan):
         return StageEntry(
             name=plan.stage.name, mechanism="none", objective=f"weights interpolated, β = {plan.stage.beta:g}"
@@ -108,7 +103,6 @@ def stage_entry(plan: AnyPlan, style: Style) -> StageEntry:
     return StageEntry(
         name=stage.name,
         text=stage.text.value if reads_records(stage) else None,
-        placeholders=style.value if stage.text is Text.REDACTED else None,
         objective=stage.objective.describe(),
         mechanism="plain" if isinstance(mechanism, Plain) else "dp-sgd" if reads_records(stage) else "noise",
         epochs=stage.epochs,

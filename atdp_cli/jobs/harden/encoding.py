@@ -24,9 +24,8 @@ from atdp_cli.text.detection.span_file import read_spans
 from atdp_cli.text.detection.spans import Range, Span, Tier, at_tier
 from atdp_cli.text.detection.word_lists import function_word_characters
 from atdp_cli.text.redaction.decoys import Choose, decoy
-from atdp_cli.text.redaction.edits import BY_LABEL, EditedText, redact_text, turns_after, unedited
+from atdp_cli.text.redaction.edits import EditedText, redact_text, turns_after, unedited
 from atdp_cli.text.redaction.equality import equal_decoys
-from atdp_cli.text.redaction.placeholders import Masking
 from atdp_cli.training.recipe import DecoyEquality, Text
 
 Windows = tuple[Window, ...]
@@ -51,7 +50,6 @@ class Encoding:
     Attributes:
         context: The longest window, in tokens.
         windows: How many windows a record may have.
-        masking: The placeholders of redacted text.
         start: The token that the decoder of an encoder-decoder model starts with; None for other models.
         chat: What renders conversations; None where the corpus has none.
         loss_on: Whose messages are learnt.
@@ -60,7 +58,6 @@ class Encoding:
     tokenizer: PreTrainedTokenizerFast
     context: int
     windows: int
-    masking: Masking = BY_LABEL
     start: int | None = None
     chat: ChatTemplate | None = None
     loss_on: LossOn = "assistant"
@@ -174,14 +171,14 @@ def _windows(
     decoys: Sequence[EditedText | None] = (None, None),
 ) -> Windows:
     """A record's windows, of its decoys and those of its source where it has them."""
-    content, marks = _marked(flagged, text, encoding.masking, decoys[0])
+    content, marks = _marked(flagged, text, decoys[0])
     if encoding.chat is not None and flagged.record.turns:
         return _conversation_windows(index, turns_after(flagged.record, flagged.spans, content), marks, encoding)
     if flagged.source is None or encoding.start is None:
         return encode_windows(
             encoding.tokenizer, index, content.text, marks, context=encoding.context, max_windows=encoding.windows
         )
-    source, _ = _marked(flagged.source, text, encoding.masking, decoys[1])
+    source, _ = _marked(flagged.source, text, decoys[1])
     return encode_pair(
         encoding.tokenizer, index, source.text, content.text, marks, start=encoding.start, context=encoding.context
     )
@@ -249,11 +246,9 @@ def as_read(flagged: FlaggedRecord, chat: ChatTemplate | None) -> tuple[str, Seq
     return rendered.text, spans
 
 
-def _marked(
-    flagged: FlaggedRecord, text: Text, masking: Masking, decoyed: EditedText | None
-) -> tuple[EditedText, Marks]:
+def _marked(flagged: FlaggedRecord, text: Text, decoyed: EditedText | None) -> tuple[EditedText, Marks]:
     if text is Text.REDACTED:
-        redacted = redact_text(flagged.record.text, flagged.spans, masking)
+        redacted = redact_text(flagged.record.text, flagged.spans)
         ignored = (*redacted.places, *_earlier_placeholders(redacted.text))
         return redacted, Marks(function=function_word_characters(redacted.text), ignored=ignored)
     content = decoyed or unedited(flagged.record.text, flagged.spans)

@@ -1,8 +1,7 @@
-"""What a plan will need, before it starts: time, by timed batches of random tokens, memory, disk; and a way to end."""
+"""What a plan will need, before it starts: memory, by batches of random tokens, and disk; and a way to end."""
 
 import shutil
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,33 +18,20 @@ from atdp_cli.model.folder import is_adapter
 from atdp_cli.model.rehearsal import rehearse_checkpoint
 from atdp_cli.model.tokens import encode_record
 from atdp_cli.model.windows import Window
-from atdp_cli.privacy.rng import secure_stream
 from atdp_cli.runs.workspace import STATE
 from atdp_cli.training.clipping.batches import default_tokens
 from atdp_cli.training.clipping.engine import trainable
-from atdp_cli.training.distributed.ranks import local_items
 from atdp_cli.training.gradients import unclipped_sum
-from atdp_cli.training.noise import normals
 from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.plan import StagePlan
-from atdp_cli.training.recipe import Recipe, Train, compares_with_start, keeps_start, reads_records, reads_reference
+from atdp_cli.training.recipe import Recipe, Train, compares_with_start, keeps_start, reads_records
 from atdp_cli.training.trainable import selected, training_only
-from atdp_cli.training.tuning.trials import trial_share
 
 SAMPLED_RECORDS = 64
 """Records whose length is measured, spread over those that are looked at."""
 
 MEASURED_FILLS = 2
-"""Physical batches whose memory is measured, where a step has so many. At most one is timed."""
-
-TIMED_OPERATIONS = 2e11
-"""Floating-point operations of a timed batch, about: as many as take seconds on a processor, or fewer."""
-
-LONG_SECONDS = 0.5
-"""What takes so long is timed once, as warming up is a small part of it."""
-
-TIMED_NORMALS = 1 << 18
-TIMED_PARAMETERS = 1 << 20
+"""Physical batches whose memory is measured, where a step has so many."""
 
 PIPELINE_BYTES = 250 << 20
 """Of the detector's small pipeline, loaded once in every run."""
@@ -62,29 +48,15 @@ STATES = 2
 """At a time: the last one, and the one before it or the one that is being written."""
 
 
-def estimate_seconds(planned: Planned, loaded: LoadedModel) -> float:
-    """About how long the stages take: a part of a step of each is timed, and multiplied.
-
-    Detection, measuring and writing are not in it. With --minutes the epochs that fit are published, so the records of
-    random tokens are as long as held-out ones, which no ε covers, and not as long as those that train.
-    """
-    examples = random_corpus(planned, loaded, sorted(planned.split.held_out))
-    return sum(
-        _stage_seconds(stage, planned.request, loaded, examples)
-        * (1 + trial_share(stage, held_out=len(planned.split.held_out)))
-        for stage in planned.plan.training
-    )
-
-
-def random_corpus(planned: Planned, loaded: LoadedModel, places: Sequence[int]) -> tuple[Example, ...]:
-    """Records of random tokens, as long as some of those at the places are, in random order."""
+def random_corpus(planned: Planned, loaded: LoadedModel) -> tuple[Example, ...]:
+    """Records of random tokens, as long as some of the corpus are, in random order."""
     model = loaded.checkpoint.model
     limit = context_length(model)
     random = np.random.default_rng(0)
     vocabulary = model.get_input_embeddings().weight.shape[0]
-    examples = []
-    for place in places[:: max(1, len(places) // SAMPLED_RECORDS)][:SAMPLED_RECORDS]:
-        tokens = len(encode_record(loaded.checkpoint.tokenizer, planned.split.records[place].text))
+    examples, records = [], planned.split.records
+    for record in records[:: max(1, len(records) // SAMPLED_RECORDS)][:SAMPLED_RECORDS]:
+        tokens = len(encode_record(loaded.checkpoint.tokenizer, record.text))
         length = max(2, min(tokens, limit * planned.request.max_windows))
         examples.append(_random_example(length, limit, vocabulary, random, source=planned.split.sources is not None))
     return tuple(examples[position] for position in random.permutation(len(examples)))
@@ -109,30 +81,6 @@ def _sample(stage: StagePlan, examples: Sequence[Example], *, tokens: int) -> tu
     return one_step(examples, stage.batch, tokens)
 
 
-def _timed_tokens(request: HardenRequest, model: PreTrainedModel) -> int:
-    """Those of a physical batch, or fewer where the model is large.
-
-    A step takes six operations a parameter and token, two forwards and four backwards.
-    """
-    parameters = sum(int(parameter.numel()) for parameter in model.parameters())
-    return min(request.microbatch or default_tokens(model), int(TIMED_OPERATIONS / (6 * parameters)))
-
-
-def _stage_seconds(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, examples: Sequence[Example]) -> float:
-    model, ranks = loaded.checkpoint.model, request.ranks
-    with training_only(model, stage.stage.layers):
-        parameters = sum(parameter.numel() for parameter in selected(model, stage.stage.layers))
-        step = parameters * _seconds_a_parameter()
-        if stage.noise_multipliers:
-            step += parameters * _seconds_a_normal() / ranks.size
-        if sample := _sample(stage, examples, tokens=_timed_tokens(request, model)):
-            # A reference runs forwards only, which is a third of a step.
-            passes = 4 / 3 if reads_reference(stage.stage) else 1.0
-            own = local_items(ranks, sample)
-            step += passes * _seconds(lambda: _gradient(stage, request, loaded, own)) * stage.batch / len(sample)
-    return stage.steps * step
-
-
 def _gradient(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, sample: Sequence[Example]) -> object:
     model = loaded.checkpoint.model
     if stage.noise_multipliers:
@@ -142,24 +90,6 @@ def _gradient(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, sam
     engine = loaded.engine.run if request.ranks.sharded else None
     summed = unclipped_sum(model, engine, request.precision, stage.stage.objective, start=start, seed=0)
     return summed(model, sample)
-
-
-def _seconds_a_normal() -> float:
-    stream = secure_stream()
-    return _seconds(lambda: normals(stream, TIMED_NORMALS)) / TIMED_NORMALS
-
-
-def _seconds_a_parameter() -> float:
-    """What goes over the parameters in a step: Adam's four passes, and the look for numbers that are not finite."""
-    parameter, gradient, first, second = (torch.ones(TIMED_PARAMETERS) for _ in range(4))
-
-    def step() -> None:
-        first.lerp_(gradient, 0.1)
-        second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-        parameter.addcdiv_(first, second.sqrt().add_(1e-8), value=-1e-6)
-        bool(torch.isfinite(parameter).all())
-
-    return _seconds(step) / TIMED_PARAMETERS
 
 
 def _random_example(length: int, limit: int, vocabulary: int, random: np.random.Generator, *, source: bool) -> Example:
@@ -174,24 +104,13 @@ def _random_example(length: int, limit: int, vocabulary: int, random: np.random.
     return Example(tuple(windows), tuple(weights))
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    seconds = []
-    for _ in range(2):
-        started = time.monotonic()
-        work()
-        seconds.append(time.monotonic() - started)
-        if seconds[-1] > LONG_SECONDS:
-            break
-    return min(seconds)
-
-
 def estimate_bytes(planned: Planned, loaded: LoadedModel) -> int | None:
     """About the most memory that the run will have, bytes: of the GPU where it trains on one, else of the process.
 
     None where the system does not show what a process has.
     """
     model = loaded.checkpoint.model
-    examples = random_corpus(planned, loaded, range(len(planned.split.records)))
+    examples = random_corpus(planned, loaded)
     most = 0
     for stage in planned.plan.training:
         peak = _peak(stage, planned.request, loaded, examples)

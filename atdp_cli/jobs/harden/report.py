@@ -33,7 +33,7 @@ from atdp_cli.training.tuning.search import Trial
 def trained_stages(planned: Planned, trained: TrainedRun) -> tuple[StageEntry, ...]:
     """The stages as the reports list them, with the settings that were chosen."""
     return tuple(
-        trained_entry(plan, planned.request.style, *stage_result)
+        trained_entry(plan, *stage_result)
         for plan, stage_result in zip(planned.plan.stages, trained.stages, strict=True)
     )
 

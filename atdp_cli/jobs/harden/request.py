@@ -17,10 +17,9 @@ from atdp_cli.model.seal import ledger_beside
 from atdp_cli.privacy.guarantee import Guarantee, check_seen, guarantees
 from atdp_cli.privacy.ledger import Ledger, Prior
 from atdp_cli.privacy.relation import STABLE_TIERS, Relation
-from atdp_cli.runs.corpus_identity import corpus_commitment, corpus_key, prior_of, redacted_shape, reference_past
+from atdp_cli.runs.corpus_identity import corpus_commitment, corpus_key, prior_of, reference_past
 from atdp_cli.text.corpus.split import Split, load_split
 from atdp_cli.text.crosscheck.request import check_crosscheck
-from atdp_cli.text.redaction.placeholders import Style
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.options import TrainingRunOptions
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
@@ -30,7 +29,6 @@ from atdp_cli.training.recipe import (
     Recipe,
     Text,
     Train,
-    can_stop,
     last_private,
     mechanism_of,
     needs_whole_model,
@@ -46,7 +44,6 @@ class HardenRequest(TrainingRunOptions):
 
     Attributes:
         recipe: The stages with their settings applied.
-        minutes: That training may last, to which the number of epochs is fitted; None where it is chosen.
         fixed_rate: The learning rate was given, so that --tune leaves it as it is.
         ranks: Which of several processes of the run this one is.
         command: The command line as it was given, for the private report.
@@ -58,7 +55,6 @@ class HardenRequest(TrainingRunOptions):
     recipe_name: str
     recipe: Recipe
     detector: Detector
-    minutes: float | None = None
     fixed_rate: bool = False
     ranks: Ranks = SINGLE_PROCESS
     command: tuple[str, ...] = ()
@@ -142,7 +138,6 @@ def plan_request(request: HardenRequest) -> Planned:
     corpus = Corpus(
         records=split.training,
         relation=Relation(unit=request.unit, corpus=corpus_commitment(key, split), shape="none", flags=flags),
-        redacted=redacted_shape(request.style),
     )
     _check_tune(request)
     recipe, plan = _solved(request, corpus, prior=prior, inherited=inherited, reference=reference)
@@ -177,7 +172,6 @@ def _solved(
             prior=prior,
             inherited=inherited,
             reference=reference,
-            watched=request.until_exposure is not None,
             jitter_seed=request.jitter_seed,
             tune=request.tune,
             fixed_rate=request.fixed_rate,
@@ -197,7 +191,7 @@ def _reference(request: HardenRequest, split: Split, sha256: Callable[[Path], st
     """The reference with its ledger, once its folder was found sound; None where nothing reads one."""
     if request.reference is None:
         return None
-    if request.until_exposure is None and not any(reads_reference(stage) for stage in request.recipe):
+    if not any(reads_reference(stage) for stage in request.recipe):
         raise UsageError(f"No stage of recipe {request.recipe_name} reads a model.", "Leave --reference out.")
     check_folder(request.reference)
     weights = {file.name: sha256(file) for file in weight_files(request.reference)}
@@ -216,10 +210,6 @@ def _check(request: HardenRequest) -> None:
         raise UsageError("--also goes with one --data file.", "Harden on one corpus, or leave --also out.")
     if request.spans is not None:
         _check_spans(request)
-    if request.style is not Style.LABEL and not any(
-        isinstance(stage, Train) and stage.text is Text.REDACTED for stage in request.recipe
-    ):
-        raise UsageError(f"No stage of recipe {request.recipe_name} reads redacted text.", "Leave --style out.")
     _check_decoys(request)
     check_crosscheck(request.detector.crosscheck, spans=request.spans is not None)
     if request.target_epsilon is not None:
@@ -227,7 +217,6 @@ def _check(request: HardenRequest) -> None:
     if request.merge_adapter and request.lora_rank is None and not is_adapter(request.model):
         raise UsageError("There is no adapter to merge.", "Use --merge-adapter with --lora-rank.")
     _check_ranks(request)
-    _check_watched(request)
     _check_paths(request)
 
 
@@ -297,22 +286,6 @@ def _check_ranks(request: HardenRequest) -> None:
         raise UsageError("--review-each-epoch goes with one process.", "Review first, and give --allow and --deny.")
     if request.detector.crosscheck is not None:
         raise UsageError("--crosscheck goes with one process.", "Detect first, and give --spans.")
-
-
-def _check_watched(request: HardenRequest) -> None:
-    """What --until-exposure needs."""
-    if request.until_exposure is None:
-        return
-    if not any(can_stop(stage) for stage in request.recipe):
-        raise UsageError(
-            f"Recipe {request.recipe_name} has no DP stage that could stop.",
-            "Leave --until-exposure out, or choose a recipe with one, as --recipe atdp.",
-        )
-    if request.manifest is None or request.reference is None:
-        raise UsageError(
-            "--until-exposure ranks the planted canaries by log p and by its ratio to a public model.",
-            "Name both: --manifest canaries.json --reference BASE.",
-        )
 
 
 def _check_spans(request: HardenRequest) -> None:

@@ -16,7 +16,6 @@ from atdp_cli.jobs.harden.request import Planned
 from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
 from atdp_cli.jobs.harden.review_each_epoch import review_each_epoch
 from atdp_cli.jobs.harden.stages import changing_parameters, fold
-from atdp_cli.jobs.harden.until_exposure import stop_criterion
 from atdp_cli.runs.autosave import StopSignal, autosave, never_stop
 from atdp_cli.runs.broadcast import check_same_run, restore_run
 from atdp_cli.runs.conformance import check_conformance
@@ -121,7 +120,6 @@ def _train(
             streams=Streams(seed=request.insecure_seed, ranks=ranks, session=state.session),
             engine=loaded.engine.run,
             epoch_data=review_each_epoch(request, planned.split, data, work.private, notify),
-            stop_criterion=stop_criterion(planned, loaded, work.private, notify),
             notify=notify,
             precision=request.precision,
             end=state.end,

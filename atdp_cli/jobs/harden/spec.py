@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,11 +69,6 @@ def run_spec(planned: Planned) -> RunSpec:
         force=request.force,
         resume=request.resume,
     )
-
-
-def with_plan(spec: RunSpec, planned: Planned) -> RunSpec:
-    """The specification of the same run with another plan."""
-    return replace(spec, plan=planned.plan, fingerprint={**spec.fingerprint, **_plan(planned)})
 
 
 def fingerprint(planned: Planned) -> dict[str, str]:

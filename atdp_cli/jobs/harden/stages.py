@@ -168,10 +168,6 @@ def _train(
             make_example(record, objective, released_weight=weighing.weight, reference=reference) for record in windows
         ]
 
-    def stop_criterion() -> bool:
-        with stopwatch.pause():
-            return context.stop_criterion is not None and context.stop_criterion()
-
     epoch_windows = _epoch_windows(plan, context, progress)
     refresh = None if epoch_windows is None else lambda epoch: weighed(epoch_windows(epoch))
     judged = held_out_decoys(plan, context, progress) if plan.stage.restore_best else ()
@@ -193,7 +189,6 @@ def _train(
         ),
         journal=books.journal,
         max_steps=end.step if end is not None and end.stage == progress.stage else None,
-        stop_criterion=stop_criterion,
     )
     return result, weighing
 

@@ -1,8 +1,6 @@
 """What `harden --json` prints of a run, and of a plan with --dry-run, as models."""
 
-from typing import Any, Literal
-
-from pydantic import SerializerFunctionWrapHandler, model_serializer
+from typing import Literal
 
 from atdp_cli.report.document import StageEntry
 from atdp_cli.report.guarantee_entry import GuaranteeEntry
@@ -27,8 +25,7 @@ class HardenPlan(Frozen):
         flagged: In a part of the records; None where spans come from a file, or no model was loaded.
         trial_steps: At most, for settings that are searched.
         engine: Of clipping; None where nothing is clipped, and where no model was loaded.
-        estimated_seconds, estimated_bytes: About what training takes; None where no model was loaded, and of memory
-            where the system does not tell.
+        estimated_bytes: Memory, about; None where no model was loaded, and where the system does not tell.
     """
 
     schema_version: Literal[1] = 1
@@ -45,25 +42,7 @@ class HardenPlan(Frozen):
     guarantees: tuple[GuaranteeEntry, ...]
     insecure_seed: bool
     engine: str | None
-    estimated_seconds: float | None
     estimated_bytes: int | None
-
-
-class RoundEntry(Frozen):
-    """What a round's map found.
-
-    Attributes:
-        round: From 1.
-        memorised: Of the `tested` groups of records, against `held_out` ones, at the false discovery rate `fdr`.
-        map: The map's file; None where nothing is significant.
-    """
-
-    round: int
-    memorised: int
-    tested: int
-    held_out: int
-    fdr: float
-    map: str | None
 
 
 class HardenSummary(Frozen):
@@ -77,7 +56,6 @@ class HardenSummary(Frozen):
         value_ranks: Of flagged values among decoys; None where they tell nothing.
         failed: Why the model is in OUT.failed/, as a sentence.
         ended_early: Why the run took fewer steps than planned, as a sentence.
-        rounds: With --rounds, what the maps found that were drawn now; else None, and left out of the JSON.
     """
 
     schema_version: Literal[1] = 1
@@ -94,9 +72,3 @@ class HardenSummary(Frozen):
     seconds: float
     failed: str | None
     ended_early: str | None
-    rounds: tuple[RoundEntry, ...] | None = None
-
-    @model_serializer(mode="wrap")
-    def _without_rounds_that_nobody_asked_for(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        members: dict[str, Any] = handler(self)
-        return {name: value for name, value in members.items() if value is not None or name != "rounds"}

@@ -29,7 +29,7 @@ from atdp_cli.training.objective import Example
 from atdp_cli.training.optimizers import start_of
 from atdp_cli.training.plan import StagePlan, with_chosen_rate
 from atdp_cli.training.trainable import copies, restore, training_only
-from atdp_cli.training.tuning.range_test import RANKED_VALUES, RangeTest, RankTests, lowest_forgetting
+from atdp_cli.training.tuning.range_test import RangeTest, RankTests, lowest_forgetting
 from atdp_cli.training.tuning.search import TRIAL_WARMUP, Search, Tuned, search_rate
 
 SCORED_RECORDS = 200
@@ -129,19 +129,6 @@ def _chosen(run: TrialRun, tuned: Tuned | None) -> Tuned | None:
     else:
         run.notify(LearningRateChosen(stage=name, learning_rate=tuned.learning_rate))
     return tuned
-
-
-def trial_share(plan: StagePlan, *, held_out: int) -> float:
-    """What the trials of a stage take, over its steps, with so many held-out records.
-
-    Records cost a third of a step's when scored. A value among its decoys costs two thirds of one, as measured.
-    """
-    if plan.search is None:
-        return 0.0
-    scored = min(SCORED_RECORDS, held_out) / 3
-    if isinstance(plan.search, RangeTest):
-        scored += 2 * RANKED_VALUES * 2 / 3
-    return (plan.search.most_steps * plan.batch + plan.search.most_trials * scored) / (plan.steps * plan.batch)
 
 
 def decoyed_loss(model: PreTrainedModel, held_out: Sequence[Window], ranks: Ranks) -> float:

@@ -47,26 +47,6 @@ CASES = (
         (*HARDEN, "--clip-norm", "1"),
         "--clip-norm needs a DP stage, and fitted-decoys, the",
     ),
-    Case(
-        "noise for the automatic, which has none",
-        (*HARDEN, "--auto", "--jitter", "1,1"),
-        "--jitter needs a DP stage, and fitted-decoys, the",
-    ),
-    Case(
-        "minutes and a recipe",
-        (*HARDEN, "--minutes", "9", "--recipe", "no-dp"),
-        "--minutes goes with the recipe that is chosen",
-    ),
-    Case(
-        "canaries that stop the default",
-        (*HARDEN, "--until-exposure", "3"),
-        "Recipe fitted-decoys has no DP stage that could stop",
-    ),
-    Case(
-        "automatic and a recipe",
-        (*HARDEN, "--auto", "--recipe", "dp-sgd"),
-        "--auto chooses the recipe that --recipe names",
-    ),
     Case("silence and events", (*HARDEN, "-q", "--progress", "json"), "--quiet silences what --progress json writes"),
     Case(
         "spans and a review",
@@ -81,11 +61,6 @@ CASES = (
     ),
     Case("output a link to the model", (*HARDEN, "--force"), "The output is the model itself", link("out", "model")),
     Case("output the root", line("harden model --data corpus.txt -o / --force"), "-o / names no new folder"),
-    Case(
-        "canaries that stop without a manifest",
-        (*ATDP, "--until-exposure", "3"),
-        "--until-exposure ranks the planted canaries by log p",
-    ),
     Case("device unknown", (*HARDEN, "--device", "abacus"), "Invalid value for '--device': 'abacus' is not one of"),
     Case("corpus missing", line("harden model --data nowhere.txt -o out"), "nowhere.txt does not exist"),
     Case("corpus of one record", HARDEN, "corpus.txt holds a single record", write("corpus.txt", SECRET)),

@@ -40,7 +40,6 @@ ITS_OWN = {
     ("account", "jitter_seed"): RECIPE,
     ("account", "target_epsilon"): line("account --sample-rate 0.1 --steps 9 --solve noise"),
     ("harden", "minutes"): BARE,
-    ("harden", "until_exposure"): (*HARDEN, "--manifest", "m.json", "--reference", "model"),
     ("harden", "sample"): line("harden model --data corpus.txt -o out --dry-run --review-each-epoch --no-store"),
     ("harden", "jobs"): line("harden model --data corpus.txt -o out --dry-run --no-store"),
     ("harden", "target_share"): (*HARDEN, "--weight", "record"),
