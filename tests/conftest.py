@@ -54,16 +54,6 @@ def one_thread() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def no_heartbeat() -> Iterator[None]:
-    """What a command prints does not depend on how busy the machine is."""
-    from atdp_cli.cli.terminal import heartbeat
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(heartbeat, "SILENCE", 1e6)
-        yield
-
-
-@pytest.fixture(autouse=True, scope="session")
 def one_pipeline() -> Iterator[None]:
     """An installed spaCy pipeline is read from disk once a process, however many commands load it.
 

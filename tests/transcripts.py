@@ -89,10 +89,8 @@ INTERRUPTED = frozenset({"review queue.jsonl --skipped"})
 """Where somebody presses Ctrl-C."""
 
 MARKS = (
-    (re.compile(r"Still at work after \d+ s\.\n"), ""),
-    (re.compile(r"[^\n]+: [\d,]+ of [\d,]+, about [\d:]+ left\.\n"), ""),
-    (re.compile(r"About \d+ s of"), "About N s of"),
-    (re.compile(r" with \d+\.\d GB of memory"), " with N GB of memory"),
+    (re.compile(r"[^\n]+: [\d,]+ of [\d,]+\.\n"), ""),
+    (re.compile(r"\bwith(\s)\d+\.\d GB of memory"), r"with\1N GB of memory"),
     (re.compile(r" steps in \d+ s\."), " steps in N s."),
     (re.compile(r"\b\d{3}\.\d\d\b"), "NNN.NN"),
     (re.compile(r"(│ (?:before|after) +│) \d\.\d\d( +│) \d\.\d\d( +│) \d\.\d\d"), r"\1 N.NN\2 N.NN\3 N.NN"),

@@ -1,19 +1,16 @@
 """What people see: progress and tables on standard error, in plain words."""
 
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from atdp_cli.cli.terminal.bars import Bars, Pace
+from atdp_cli.cli.terminal.bars import Bars
 from atdp_cli.cli.terminal.escape import escaped, escaped_json, escaped_lines
-from atdp_cli.cli.terminal.estimate import StageEstimate
-from atdp_cli.cli.terminal.heartbeat import heartbeat
 from atdp_cli.cli.terminal.json_lines import EventLines, ProgressOption, write_line
 from atdp_cli.events import (
     CrossChecked,
@@ -38,17 +35,7 @@ class PlainConsole(Console):
 
     Every string that is printed, on its own or in a table, is one line and is escaped here; whoever wants several lines
     prints several. A `Text` is taken as it is, so what it is made of has to be escaped before.
-
-    Attributes:
-        printed: When something was printed last, by `time.monotonic`.
     """
-
-    printed = 0.0
-
-    def print(self, *objects: Any, **settings: Any) -> None:
-        """Print, and note when."""
-        super().print(*objects, **settings)
-        self.printed = time.monotonic()
 
     def render_str(self, text: str, **settings: Any) -> Text:
         """A string as Rich renders it, without anything that would do something."""
@@ -130,35 +117,20 @@ def progress(console: Console, how: ProgressOption) -> Iterator[Notify]:
         lines.flush()
 
 
-def _detail(event: StepDone, pace: Pace) -> str:
-    """What stands beside the bar of a stage."""
-    noise = "" if event.noise_multiplier is None else f"σ {event.noise_multiplier:.2f}, "
-    return f"{noise}{pace.after(event.tokens):,.0f} tok/s"
-
-
-def _say(console: Console, stage: str, text: str | None) -> None:
-    if text is not None:
-        console.print(f"stage {stage}: {text}", soft_wrap=True)
-
-
 @contextmanager
 def _for_people(console: Console) -> Iterator[Notify]:
     """A `notify` that draws one bar a task and prints the rest."""
     bars = Bars(console)
     advance = bars.advance
-    paces: dict[str, Pace] = {}
-    estimates: dict[str, StageEstimate] = {}
 
     def notify(event: Event) -> None:
         match event:
             case RecordsRead(task=task, done=done, total=total):
                 advance(task, done, total)
             case StageStarted(stage=stage, steps=steps):
-                paces[stage] = Pace()
                 advance(f"stage {stage}", 0, steps)
             case StepDone(stage=stage, step=step, steps=steps):
-                advance(f"stage {stage}", step, steps, _detail(event, paces.setdefault(stage, Pace())))
-                _say(console, stage, estimates.setdefault(stage, StageEstimate()).after(steps - step))
+                advance(f"stage {stage}", step, steps)
             case EpochDone(stage=stage, epoch=epoch, epochs=epochs):
                 shown = (figure(event.all_tokens), figure(event.sensitive), figure(event.other))
                 console.print(
@@ -189,13 +161,7 @@ def _for_people(console: Console) -> Iterator[Notify]:
             case FellBack(what=what, reason=reason):
                 console.print(f"{what}: {reason}", soft_wrap=True)
 
-    alive = nullcontext() if bars.drawn or console.quiet else heartbeat(lambda: _printed(console), console.print)
     try:
-        with alive:
-            yield notify
+        yield notify
     finally:
         bars.stop()
-
-
-def _printed(console: Console) -> float:
-    return console.printed if isinstance(console, PlainConsole) else 0.0
