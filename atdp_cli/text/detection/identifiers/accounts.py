@@ -17,11 +17,11 @@ def _names_someone(match: re.Match[str]) -> bool:
 
 username = pattern(
     "USERNAME",
-    r"""(?<!\w) (?:user\s?[_-]?(?:name|id) | log-?in(?:\s(?:name|id))? | screen\s?name | gamer\s?tag | handle) (?!\w)
+    r"""(?i)(?<!\w)
+    (?:user\s?[_-]?(?:name|id) | log-?in(?:\s(?:name|id))? | screen\s?name | gamer\s?tag | handle) (?!\w)
     (?:\s{1,2}(?:on\sfile|here|there))?
     (?: \s{0,2} (?P<link>[:=]|is(?!\w)|['’]s(?!\w)|-(?=\s)) \s{0,2} | (?<=name)\s{1,2}(?=[a-z._-]{1,30}\d) ) ["'“‘]?
     (?P<value> @?\w(?:[\w.-]{0,38}\w)? )""",
-    flags=re.IGNORECASE,
     check=_names_someone,
 )
 
@@ -46,57 +46,53 @@ def _identifies(match: re.Match[str]) -> bool:
 
 account = pattern(
     "ACCOUNT",
-    rf"""(?<!\w) (?: (?P<word>{either("account kinds")}) (?:\s(?:tag|card|file|ref))? | sort\scode
+    rf"""(?i)(?<!\w) (?: (?P<word>{either("account kinds")}) (?:\s(?:tag|card|file|ref))? | sort\scode
         | service\stag | work\sorder | purchase\sorder | p\.?o\.? | file | job | request | device | group | plan
         )s? (?!\w) \.?
     (?P<kind> \s{{0,2}}(?:number|num|no|nr|id|code|reference|ref|confirmation)s?(?!\w)\.? )?
     (?P<link> \s{{0,2}}(?:[:=\#]|is|was)(?!\w) | \s{{0,2}}[:=\#(] )?
     \s{{0,2}} \#? (?P<value>[A-Za-z0-9][A-Za-z0-9-]{{3,30}}) (?!\w)""",
-    flags=re.IGNORECASE,
     check=_identifies,
 )
 
 # The last digits of a number, by which shops and banks ask for it.
 ending = pattern(
     "ACCOUNT",
-    r"""(?<!\w)
+    r"""(?i)(?<!\w)
     (?: (?:account|acct|card|iban|number|passport|visa|mastercard|amex) [ ] (?:(?:that|which)[ ])?
         (?:end(?:s|ing)|finish(?:es|ing)) [ ] (?:in|with|on)
       | last [ ] (?:four|4|five|5|six|6|three|3) (?:[ ]digits)? (?:[ ]of[ ][^\d\n.:=]{1,32}?)? [ ]?(?:is|are|were|:|=) )
     [ ]{1,2} (?:the[ ](?:digits|numbers)[ ])? [*xX.-]{0,12} (?P<value> \d{3,6} ) (?! \w | [.,:/-]\d | [ ]?% )""",
-    flags=re.IGNORECASE,
 )
 
 # A name at a service named before it: with an @ or a digit in it, since other words may follow.
 social_handle = pattern(
     "USERNAME",
-    rf"""(?<!\w) (?:{either("services")}|cash\sapp)
+    rf"""(?i)(?<!\w) (?:{either("services")}|cash\sapp)
     (?:\s(?:handle|id|account|user|tag|name))? (?!\w)
     (?: \s{{0,2}}[:=]\s{{0,2}} | \s{{1,2}}is\s{{1,2}} | \s{{1,2}}\(?(?=[@$]) )
     (?P<value>
       (?: [@$]\w[\w.-]{{1,38}} | (?=[a-z._-]{{1,30}}[\d\#])\w[\w.-]{{2,38}} ) (?<![.-]) (?:\#\d{{4}})? )
         (?![\w@:/\#])""",
-    flags=re.IGNORECASE,
 )
 
 code = pattern("CODE", r"(?<![\w-]) (?=[A-Z]{0,31}[0-9]) (?=[0-9]{0,31}[A-Z]) [A-Z0-9]{8,32} (?![\w-])")
 
 password = pattern(
     "PASSWORD",
-    r"""(?<![A-Za-z0-9]) (?:pass(?:word|code|phrase)|passwd|pwd) (?!\w) ["']?
+    r"""(?i)(?<![A-Za-z0-9]) (?:pass(?:word|code|phrase)|passwd|pwd) (?!\w) ["']?
     (?: \s{0,2}[:=]\s{0,2} | (?:\s{1,2}(?:is|was)|['’]s)\s{1,2} (?=[^\s\d]{0,64}\d) )
     ["'“‘]? (?P<value>[^\s"'”’]{3,64})""",
-    flags=re.IGNORECASE,
 )
 
 # What is typed at a bank's machine or a door. Years and amounts do not follow these words so closely.
 pin = pattern(
     "PASSWORD",
-    r"""(?<!\w) (?: (?-i:PIN|Pin) | (?:my|your|his|her|their|the|atm|card|door|alarm|sim)\spin | pin\s(?:code|number)
+    r"""(?i)(?<!\w)
+    (?: (?-i:PIN|Pin) | (?:my|your|his|her|their|the|atm|card|door|alarm|sim)\spin | pin\s(?:code|number)
         | (?:otp|(?:verification|security|access|door|alarm|gate|one-time)\scode) | cvv2? | cvc2? )
     (?:\s(?:code|number|no\.?))? (?!\w) \s{0,2} (?:[:=\#]|is|was|['’]s)? \s{0,2}
     (?P<value> \d{3,8} ) (?! \w | [.,:/-]\d )""",
-    flags=re.IGNORECASE,
 )
 
 _FURTHER = 120
@@ -156,9 +152,7 @@ _OTHER_ONE = re.compile(
 )
 
 
-@recogniser(
-    "PASSWORD",
-)
+@recogniser("PASSWORD")
 def other_password(text: str) -> Iterator[Range]:
     """A password that is told right after another."""
     for _, end, _ in password(text):
@@ -186,7 +180,7 @@ def further_pin(text: str) -> Iterator[Range]:
 # Doors, gates, safes; also with the signs that are pressed.
 entry_code = pattern(
     "PASSWORD",
-    r"""(?<!\w) (?: (?:lock\s?box|safe|entry|entrance|front\sdoor|back\sdoor|door|gate|garage|building|keypad
+    r"""(?i)(?<!\w) (?: (?:lock\s?box|safe|entry|entrance|front\sdoor|back\sdoor|door|gate|garage|building|keypad
       |key\s?pad|key\s?safe|locker|lock|alarm|gym|unlock|buzzer|lobby|voicemail|keybox|airbnb
           |parking|elevator|lift|screen|phone|tablet|disarm|access|verification|security|login|sms|2fa
           |authentication|one-time)\s(?:pass)?code
@@ -195,12 +189,11 @@ entry_code = pattern(
     (?:\s(?:to|for|of|on|at)\s(?:the|my|our|his|her)\s[a-z]{3,12})? \s{0,2} (?:[:=]|is|was|are|['’]s)? \s{0,2}
       (?:now\s|just\s)?
     (?P<value> [*\#]?[A-Z]?\d{3,8}[*\#]? | \d{1,2}(?:-\d{1,2}){2,3} ) (?! \w | [.,:/-]\d )""",
-    flags=re.IGNORECASE,
 )
 
 security_answer = pattern(
     "PASSWORD",
-    r"""(?<!\w) (?: answer\sto\s(?:the|my|your|his|her|their|our)?\s?(?:security|secret|recovery
+    r"""(?i)(?<!\w) (?: answer\sto\s(?:the|my|your|his|her|their|our)?\s?(?:security|secret|recovery
       |challenge)\squestion [^\n:=]{0,60}? (?:\sis|\swas|\s?[:=])
       | (?:security|secret|challenge)\s(?:question\s)?answer (?:\s?[:=]|\sis|\swas)
       | (?:first\spet|first\scar|first\sschool|favou?rite\s(?:teacher|pet)|childhood\s(?:friend|street|pet
@@ -209,7 +202,6 @@ security_answer = pattern(
           |\swas) )
     \s{1,2} ["'“‘]? (?P<value> (?!not\b|an?\b|the\b|wrong\b|incorrect\b|required\b|case\b)
       [^\W_][^.,;!?"”\n]{1,39} )""",
-    flags=re.IGNORECASE,
 )
 
 _DOMAIN = re.compile(r"\.(?:com|org|net|edu|gov|io|de|fr|uk|co)\Z", re.IGNORECASE)
@@ -223,7 +215,6 @@ handle = pattern(
         and _DOMAIN.search(match["name"]) is None
         and not _is_decorator(match)
     ),
-    needs="@",
 )
 
 
@@ -248,11 +239,9 @@ _SETTING = re.compile(
 
 speaker = pattern(
     "USERNAME",
-    r"^[ ]{0,4}[<\[(]? (?P<value> [A-Za-z](?=[A-Za-z.-]{0,24}[\d_])[\w.-]{2,30}(?<![.-]) ) [>\])]? : "
+    r"(?m)^[ ]{0,4}[<\[(]? (?P<value> [A-Za-z](?=[A-Za-z.-]{0,24}[\d_])[\w.-]{2,30}(?<![.-]) ) [>\])]? : "
     r"(?=[ ]\w) (?=[^\n]{0,80}[ ]\w+[ ]\w)",
-    flags=re.MULTILINE,
     check=lambda match: _SETTING.search(match["value"]) is None and any(map(str.isalpha, match["value"][1:])),
-    needs=":",
 )
 
 _NOT_A_USER = re.compile(r".{0,40}(?:ing|ed|ly|able|ible|ive|al|ous|ful|less|ent|ant|en|gry|py|n['’]t)", re.IGNORECASE)
@@ -267,11 +256,10 @@ def _is_a_user(match: re.Match[str]) -> bool:
 
 user = pattern(
     "USERNAME",
-    r"""(?<![\w/]) (?: (?:my|his|her|their|your|the|windows|ssh|admin|db|database|service)?\s?user | log-?in |
+    r"""(?i)(?<![\w/]) (?: (?:my|his|her|their|your|the|windows|ssh|admin|db|database|service)?\s?user | log-?in |
       account\sname | nick(?:name)? | alias | uid | sam\s?account(?:name)? ) (?!\w)
     \s{0,2} (?: (?P<sign>[:=])\s{0,2} | (?:is|as|was)\s{1,2} ) ["'“‘]?
     (?P<value> @?[a-z][a-z0-9]{0,20}[._]?[a-z0-9_]{3,20}@? ) (?<!@) (?= ["'”’]?(?: [,;.)!]?(?:\s|$) ) ) (?![ ](?:to
       |the|a|an|of|with|for|from|in|on|by|that)(?!\w))""",
-    flags=re.IGNORECASE,
     check=_is_a_user,
 )

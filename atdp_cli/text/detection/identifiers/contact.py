@@ -12,7 +12,6 @@ from atdp_cli.text.detection.word_lists import (
 email = pattern(
     "EMAIL",
     r"(?<![\w.%+-]) [\w%+] [\w.%+'-]{0,63}+ @[ ]? (?:[\w-]{1,63}+\.){1,8} (?:xn--[A-Za-z0-9-]{2,59}|[^\W\d_]{2,24})",
-    needs="@",
 )
 
 
@@ -24,28 +23,25 @@ def _names_a_mailbox(match: re.Match[str]) -> bool:
 # Written so that a program does not see it: jo [at] example [dot] com, jo dot smith 88 at example dot org.
 email_spelled_out = pattern(
     "EMAIL",
-    r"""(?<![\w.%+@-]) (?P<name> [\w%+][\w.%+'-]{0,63}+ (?:[ ](?:dot|underscore|dash|hyphen|plus)[ ][\w%+-]{1,63}+
+    r"""(?i)(?<![\w.%+@-]) (?P<name> [\w%+][\w.%+'-]{0,63}+ (?:[ ](?:dot|underscore|dash|hyphen|plus)[ ][\w%+-]{1,63}+
       | [ ]\d{1,4}+){0,5}+ )
     (?: \s?[\[({<]\s?at\s?[\])}>]\s? (?:[\w-]{1,63}+ (?:\.|\s?[\[({<]\s?(?:dot|\.)\s?[\])}>]\s?|\sdot\s)){1,4}
       | [ ](?P<word>at)[ ] (?: (?:[\w-]{1,63}+ [ ]dot[ ]){1,4}
         | (?:gmail|googlemail|yahoo|hotmail|outlook|icloud|proton|protonmail|aol|gmx)\. ) )
     (?: com|org|net|edu|gov|mil|info|io|me|app|dev|email|example|online|(?!at|dot)[a-z]{2} )
     (?: \sdot\s[a-z]{2}(?!\w) )? (?![\w-])""",
-    flags=re.IGNORECASE,
     check=_names_a_mailbox,
 )
 
 # With spaces, or an @ in brackets: anna . lopez @ gmail . com, jo [@] example.com.
 email_spaced = pattern(
     "EMAIL",
-    r"""(?<![\w.%+@-]) [\w%+][\w%+'-]{0,63}+ (?:[ ]?\.[ ]?[\w%+'-]{1,63}+){0,3}+
+    r"""(?i)(?<![\w.%+@-]) [\w%+][\w%+'-]{0,63}+ (?:[ ]?\.[ ]?[\w%+'-]{1,63}+){0,3}+
     (?: [ ]?[\[({<][ ]?@[ ]?[\])}>][ ]? (?:[\w-]{1,63}+[ ]?(?:\.|[\[({<][ ]?(?:dot|\.)[ ]?[\])}>]|dot(?=[ ]))[ ]?){1,4}
       | [ ]?@[ ]? (?:gmail|googlemail|yahoo|hotmail|outlook|icloud|proton|protonmail|aol|gmx)[ ]?(?:\.|dot(?=[ ]))[ ]?
       | @(?=[^\s@]{1,63}[ ]) (?:[\w-]{1,63}+[ ](?:\.|dot)[ ]){1,3} )
     (?: com|org|net|edu|gov|mil|info|io|me|[a-z]{2} ) (?![\w-]|\.\w)""",
-    flags=re.IGNORECASE,
     check=lambda match: not set(match[0]).isdisjoint(" [({<"),
-    needs="@",
 )
 
 _SEPARATOR = r"[ .\-‐‑–/()\u00a0]"
@@ -72,9 +68,8 @@ def phone(text: str) -> Iterator[Range]:
 # Area codes that were never assigned still look like a phone number to a reader, and stand for one.
 phone_shape = pattern(
     "PHONE",
-    rf"(?<![\w.-]) (?:(?:\+|00)?1[ .‑-]?)? (?:\(\d{{3}}\)[ .‑-]? | \d{{3}}[ .‑-]) \d{{3}} [ .‑-] \d{{4}} "
+    rf"(?i)(?<![\w.-]) (?:(?:\+|00)?1[ .‑-]?)? (?:\(\d{{3}}\)[ .‑-]? | \d{{3}}[ .‑-]) \d{{3}} [ .‑-] \d{{4}} "
     rf"{_EXTENSION} (?!\d)",
-    flags=re.IGNORECASE,
 )
 
 phone_international = pattern(
@@ -92,21 +87,20 @@ def _may_be_dialled(match: re.Match[str]) -> bool:
 
 phone_in_context = pattern(
     "PHONE",
-    rf"(?<!\w) (?:tele)? (?:phone|tel|mobile|cell|cellphone|fax|call|called|dial|whatsapp|sms|messages?|texted"
+    rf"(?i)(?<!\w) (?:tele)? (?:phone|tel|mobile|cell|cellphone|fax|call|called|dial|whatsapp|sms|messages?|texted"
     rf"|answering|reach(?:ed)?|ring|landline|handy|telefon|tlf|téléphone|teléfono|telefone|celular|móvil"
     rf"|contact\sno|contact\snumber"
     rf"|(?:my|his|her|their|our|your)\s(?:new\s)?(?:number|no)|(?:get|text|try|ping)\s(?:me|him|her|us|them)\s(?:on"
     rf"|at)) (?!\w) (?: [^\d\n+(]{{0,24}} | \s?:\s{{1,3}} )"
     rf"(?P<value> [+(]{{0,2}}\d (?:{_SEPARATOR}{{0,2}}\d){{6,14}} {_EXTENSION}) (?!\d)",
-    flags=re.IGNORECASE,
     check=_may_be_dialled,
 )
 
 phone_before_its_kind = pattern(
     "PHONE",
-    rf"(?<![\w.,:/-]) (?P<value> [+(]{{0,2}}\d (?:{_SEPARATOR}{{0,2}}\d){{6,14}} ) [ ]{{0,2}} \n? [(,-]? [ ]{{0,2}} "
+    rf"(?i)(?<![\w.,:/-]) (?P<value> [+(]{{0,2}}\d (?:{_SEPARATOR}{{0,2}}\d){{6,14}} ) [ ]{{0,2}} \n? [(,-]? "
+    "[ ]{0,2} "
     r"(?:office|fax|mobile|cell|phone|landline) (?!\w)",
-    flags=re.IGNORECASE,
     check=_may_be_dialled,
 )
 

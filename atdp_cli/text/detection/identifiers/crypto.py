@@ -61,32 +61,28 @@ def is_bech32(value: str) -> bool:
 # Bitcoin, Litecoin, Cardano, Cosmos; keys of Nostr; secret keys of age.
 bech32_address = pattern(
     "CRYPTO",
-    r"""(?<![A-Za-z0-9]) (?:bc|tb|bcrt|ltc|tltc|addr|stake|cosmos|osmo|npub|nsec|age-secret-key-)
+    r"""(?i)(?<![A-Za-z0-9]) (?:bc|tb|bcrt|ltc|tltc|addr|stake|cosmos|osmo|npub|nsec|age-secret-key-)
     1 [02-9ac-hj-np-z]{20,110} (?![A-Za-z0-9])""",
-    flags=re.IGNORECASE,
     check=lambda match: is_bech32(match[0]),
-    needs="1",
 )
 
 # Ethereum and what copies it: an address; or a private key or a transaction.
-hexadecimal_address = pattern("CRYPTO", r"(?<!\w) 0x[0-9A-Fa-f]{40} (?:[0-9A-Fa-f]{24})? (?!\w)", needs="0x")
+hexadecimal_address = pattern("CRYPTO", r"(?<!\w) 0x[0-9A-Fa-f]{40} (?:[0-9A-Fa-f]{24})? (?!\w)")
 
 # Where the text says so, an address without a checksum, such as Solana's, or with one that is wrong.
 crypto_in_context = pattern(
     "CRYPTO",
-    rf"""(?<!\w) {either("coins")} (?!\w) (?:\s(?:wallet|deposit|public|private|receiving))?
+    rf"""(?i)(?<!\w) {either("coins")} (?!\w) (?:\s(?:wallet|deposit|public|private|receiving))?
     (?:\s(?:address|addr\.?|key|account|id))? [^\w\n]{{0,4}} (?:(?:is|to|at|was)[ :]{{1,2}})?
     (?P<value> (?-i: (?=[A-Za-z]{{0,40}}[0-9]) (?=[a-z0-9]{{0,40}}[A-Z]) (?=[A-Z0-9]{{0,40}}[a-z])
         [1-9A-HJ-NP-Za-km-z]{{25,110}} ) | (?:0x)?[0-9a-f]{{40}} | (?:bc|ltc|addr)1[02-9ac-hj-np-z]{{20,110}} )
           (?!\w)""",
-    flags=re.IGNORECASE,
 )
 
 seed_phrase = pattern(
     "CRYPTO",
-    r"""(?<!\w) (?:seed|recovery|mnemonic|backup|secret) (?:\s(?:phrase|words?|seed))? \s{0,2} (?:[:=]|is|was)
+    r"""(?i)(?<!\w) (?:seed|recovery|mnemonic|backup|secret) (?:\s(?:phrase|words?|seed))? \s{0,2} (?:[:=]|is|was)
       \s{0,3} ["'“]?
     (?P<value> (?:(?:\d{1,2}[.)][ ])?[a-z]{3,8}[, \n]{1,2}){11,23} (?:\d{1,2}[.)][ ])?[a-z]{3,8} ) (?![\w,-]
       |[ ][a-z])""",
-    flags=re.IGNORECASE,
 )

@@ -14,20 +14,18 @@ _TIME = r"\d{1,2}:\d{2} (?: :\d{2} (?:[.,]\d{1,9})? )? (?:Z|[ ]?[ap]\.?m\.?|[+-]
 
 numeric_date = pattern(
     "DATE",
-    rf"""(?<![\w/.,:-])
+    rf"""(?i)(?<![\w/.,:-])
     (?: (?:1[5-9]|20)\d{{2}} (?P<mark>[/.-]) (?P<first>\d{{1,2}}) (?P=mark) (?P<second>\d{{1,2}})
         (?: (?:T|,?[ ]) {_TIME} )?
     ) (?! \w | [/-]\w | \.\d )""",
-    flags=re.IGNORECASE,
     check=_in_a_year,
 )
 
 numeric_date_year_last = pattern(
     "DATE",
-    rf"""(?<![\w/.,:-])
+    rf"""(?i)(?<![\w/.,:-])
     (?P<first>\d{{1,2}}) (?P<mark>[/.-]) (?P<second>\d{{1,2}}) (?P=mark) (?: (?:1[5-9]|20)\d{{2}} | (?<=/)\d{{2}} )
     (?: ,?[ ] {_TIME} )? (?! \w | [/-]\w | \.\d )""",
-    flags=re.IGNORECASE,
     check=_in_a_year,
 )
 
@@ -43,23 +41,21 @@ _IN_DIGITS = r"\d{1,4}(?P<mark>[/.-])\d{1,2}(?P=mark)\d{1,4} | \d{1,2}\s\d{1,2}\
 # The form may say between brackets how to write the date.
 date_of_birth = pattern(
     "DATE_OF_BIRTH",
-    r"(?<!\w) (?:d\.?o\.?b\.? | (?:date|day)\sof\sbirth | birth\s?-?(?:date|day)(?:['’]s)? | born | \(b\.) (?!\w)"
+    r"(?i)(?<!\w) (?:d\.?o\.?b\.? | (?:date|day)\sof\sbirth | birth\s?-?(?:date|day)(?:['’]s)? | born | \(b\.) (?!\w)"
     rf"(?:\s?\([dmy/. -]{{5,12}}\))? \s{{0,2}} (?:[:=(-]|is|was|on|in)? \s{{0,2}} (?:on\s)?{_WEEKDAY}?(?:the\s)?"
     rf"(?P<value> {_IN_DIGITS} | {_DAY}[\s-](?:of\s)?{_MONTH},?[\s-]\d{{2,4}}"
     rf"| {_MONTH}\s{_DAY},?\s\d{{2,4}} | {_MONTH}\s{_DAY} | {_DAY}\s(?:of\s)?{_MONTH} | {_MONTH}\s(?:of\s)?\d{{4}}"
     r"| \d{1,2}/\d{1,2} | (?:19|20)\d{2} ) (?![\w/])",
-    flags=re.IGNORECASE,
 )
 
 # Forms and sentences in German, French, Spanish, Italian, Portuguese and Dutch.
 date_of_birth_abroad = pattern(
     "DATE_OF_BIRTH",
-    r"(?<!\w) (?: geburts(?:datum|tag) | geb\.(?:\sam)? | geboren(?:\s(?:am|op))? | geboortedatum | né(?:e)?\sle"
+    r"(?i)(?<!\w) (?: geburts(?:datum|tag) | geb\.(?:\sam)? | geboren(?:\s(?:am|op))? | geboortedatum | né(?:e)?\sle"
     r"| date\sde\snaissance | nacid[oa]\sel | fecha\sde\snacimiento | nat[oa]\sil | data\sdi\snascita | nascid[oa]\sem"
     r"| data\sde\snascimento ) (?!\w) \s?[:=]?\s{0,2}"
     rf"(?P<value> {_IN_DIGITS} | \d{{1,2}}(?:\.|er|º)?\s(?:de\s)?[^\W\d_]{{3,10}}\.?\s(?:de\s)?(?:19|20)\d\d )"
     r"(?![\w/])",
-    flags=re.IGNORECASE,
 )
 
 _IN_WORDS = (
@@ -75,11 +71,10 @@ _OF_MANY = re.compile(
 
 age = pattern(
     "AGE",
-    rf"""(?<![\w.,$€£/:-]) (?:{_AGE}|{_IN_WORDS}) (?: [ -]?(?:years?|yrs?)[ -](?:old|of[ ]age)
+    rf"""(?i)(?<![\w.,$€£/:-]) (?:{_AGE}|{_IN_WORDS}) (?: [ -]?(?:years?|yrs?)[ -](?:old|of[ ]age)
       | [ -]?y[./]?o\.?(?:ld)? )
     (?!\w)
     (?! [ ]{either("things")}(?!\w) )""",
-    flags=re.IGNORECASE,
 )
 
 # Anna Lopez, 26 yrs, nurse; Pt: A.L.; 56 F; known asthma.
@@ -91,10 +86,9 @@ age_in_note = pattern(
 
 age_after_word = pattern(
     "AGE",
-    rf"""(?<!\w) (?: ages?[ ]?[:=] | aged | (?:my|his|her|their)[ ]age[ ](?:is|was) | at[ ]age | the[ ]age[ ]of
+    rf"""(?i)(?<!\w) (?: ages?[ ]?[:=] | aged | (?:my|his|her|their)[ ]age[ ](?:is|was) | at[ ]age | the[ ]age[ ]of
       | (?<=,[ ])age | (?:just[ ]|has[ ]|i[ ]|he[ ]|she[ ])turned | turn(?:s|ing) |
       i['’]?m(?=[ ]\d\d[,.!]?(?:[ ](?:and|but|now|male|female)|$|\n)) ) [ ]{{0,2}}
     (?P<value>{_AGE}) (?! \w | [.:/$-]\d | [ ]?(?:%|days|weeks|minutes|hours|degrees|percent|points|pages|miles) )""",
-    flags=re.IGNORECASE,
     check=lambda match: _OF_MANY.search(match.string, max(0, match.start() - 16), match.start()) is None,
 )

@@ -106,7 +106,7 @@ def health_term_in_context(text: str) -> Iterator[Range]:
 # What stands in notes after an abbreviation that says so, listed or not.
 clinical_note = pattern(
     "HEALTH",
-    r"""(?<!\w) (?: (?:dx|diagnosis|pmhx?|rx|meds|allergies|indication|presenting\scomplaint)\s?:\s{0,2} | (?:hx
+    r"""(?i)(?<!\w) (?: (?:dx|diagnosis|pmhx?|rx|meds|allergies|indication|presenting\scomplaint)\s?:\s{0,2} | (?:hx
       |h/o|dx|c/o)\s(?:of\s|with\s)?
       | diagnosed\swith\s(?:an?\s)? | allergic\sto\s )
     (?P<value> (?!(?:an?|the|none|nil|nkda|unknown|it|most|any|all|some|you|this|that)(?!\w))
@@ -114,13 +114,12 @@ clinical_note = pattern(
         |after|the|a)[a-z][a-z0-9'’-]{1,24}){0,2} )
     (?= \s*+(?:$|[.,;:()\n]|\Z) | \s(?:and|but|in|on|at|since|for|who|when|with|by|is|was|which|because|last|this
       |after)(?!\w) )""",
-    flags=re.IGNORECASE,
 )
 
 # The numbers of hospitals, surgeries and insurers.
 medical_record = pattern(
     "MEDICAL_RECORD",
-    r"""(?<!\w)
+    r"""(?i)(?<!\w)
     (?: (?:mrn|m\.r\.n\.|nhs|emrn|hicn|mbi|medicare|medicaid|emr|ehr) (?:\s(?:number|num|no|nr|id|\#)\.?)?
       | (?:medical\srecords?|health\s(?:record|card|insurance|plan)|patient|hospital|chart|encounter|admission
       |specimen|accession|prescription|rx|chi|radiology|lab)
@@ -128,6 +127,5 @@ medical_record = pattern(
       | patient(?=\s{0,2}[:\#]?\s?[A-Z]{0,4}\d{5}) ) (?!\w)
     \s{0,2} (?:[:=\#]|is|was)? \s{0,2} \#?
     (?P<value> [A-Z]{0,5}-?\d[A-Z0-9]{1,13}(?:[ -][A-Z]{0,2}\d[A-Z0-9]{0,6}){0,4} ) (?![\w-])""",
-    flags=re.IGNORECASE,
     check=lambda match: sum(map(str.isdigit, match["value"])) >= 4,
 )

@@ -93,19 +93,17 @@ def _iban_end(text: str, stretch: re.Match[str]) -> int | None:
 # Where the text says what the number is, a wrong digit makes it no less someone's.
 payment_card_in_context = pattern(
     "CREDIT_CARD",
-    r"""(?<!\w) (?:(?:credit|debit|bank|gift)\s?card|card|visa|mastercard|amex|american\sexpress|discover)
+    r"""(?i)(?<!\w) (?:(?:credit|debit|bank|gift)\s?card|card|visa|mastercard|amex|american\sexpress|discover)
     (?:\s(?:number|no|num|nr)\.?)? (?!\w) [^\d\n]{0,16}
     (?P<value> \d{4}(?:[ .\u00a0-]?\d){9,15} ) (?![\w-]|[ ]?\d)""",
-    flags=re.IGNORECASE,
 )
 
 iban_in_context = pattern(
     "IBAN",
-    r"""(?<!\w) iban (?!\w) (?:\s(?:number|no|num)\.?)? \s{0,2}(?:[:=#]|is|was)? \s{0,2}
+    r"""(?i)(?<!\w) iban (?!\w) (?:\s(?:number|no|num)\.?)? \s{0,2}(?:[:=#]|is|was)? \s{0,2}
     (?P<value> (?-i:[A-Z]{2})[0-9]{2} (?: (?-i:[A-Z0-9]){11,30}
         | (?:[ -](?-i:[A-Z0-9]){4}){2,7} (?:[ -](?-i:[A-Z0-9]){1,3}(?!\w))? ) )
     (?!\w)""",
-    flags=re.IGNORECASE,
 )
 
 _MONTH_AND_YEAR = (
@@ -115,11 +113,10 @@ _MONTH_AND_YEAR = (
 
 card_expiry = pattern(
     "CARD_EXPIRY",
-    rf"""(?<!\w) (?: exp(?:\.|iry|ires?|iration|iring)? (?:\s(?:date|dt|on|in|at|by|of))?
+    rf"""(?i)(?<!\w) (?: exp(?:\.|iry|ires?|iration|iring)? (?:\s(?:date|dt|on|in|at|by|of))?
       | (?:valid|good)\s(?:thru|through|until|till|to)
       | (?:card|it)\sruns\sout )
     (?!\w) \s{{0,2}} (?:[:=(]|is|was|on|in)? \s{{0,2}} (?P<value>{_MONTH_AND_YEAR}) (?! \w | [/.-]\d )""",
-    flags=re.IGNORECASE,
 )
 
 _A_CARD = r"(?<![\w.]) \d{4} (?:[ -]?\d){8,15} [\s,;|/-]{1,3}"
@@ -135,11 +132,10 @@ _VERIFICATION = (
 
 card_verification = pattern(
     "CVV",
-    rf"""(?<!\w) {_VERIFICATION} (?!\w) (?:\s(?:code|number|no\.?|num))?
+    rf"""(?i)(?<!\w) {_VERIFICATION} (?!\w) (?:\s(?:code|number|no\.?|num))?
     (?:\s(?:on\sthe|on|at\sthe)\s(?:back|front|card))?
     (?:\sof\sthe\scard)? \s{{0,2}} (?:[:=\#(/]|is|was|['’]s)? \s{{0,2}} (?P<value> \d{{3,4}} ) (?! \w | [.,:/-]\d |
       [ ]?% )""",
-    flags=re.IGNORECASE,
 )
 
 card_verification_after_number = pattern(
@@ -186,8 +182,7 @@ def _is_someones(match: re.Match[str]) -> bool:
 
 amount = pattern(
     "MONEY",
-    rf"(?<![\w.,/-]) (?P<value>{_AMOUNT} (?P<unit>{_UNIT}) ) (?! [\w] | [.,]\d )",
-    flags=re.IGNORECASE,
+    rf"(?i)(?<![\w.,/-]) (?P<value>{_AMOUNT} (?P<unit>{_UNIT}) ) (?! [\w] | [.,]\d )",
     check=_is_someones,
 )
 
@@ -207,21 +202,19 @@ def _is_an_amount(match: re.Match[str]) -> bool:
 # Without a currency: what the word says has to stand right beside it.
 bare_amount = pattern(
     "MONEY",
-    rf"""(?<!\w) (?P<word>{either("bare money")}) (?!\w) (?:\s(?:due|outstanding|remaining|amount|total|payment))?
+    rf"""(?i)(?<!\w) (?P<word>{either("bare money")}) (?!\w) (?:\s(?:due|outstanding|remaining|amount|total|payment))?
     \s{{0,2}} (?P<link> [:=] | (?:is|was|of|at|to|will\sbe|would\sbe|now|about|around|like|currently
       |went\sup\sto)(?!\w) (?:\s(?:about|around|now|only))? )? \s{{0,2}}
     (?P<value> \d{{1,3}}(?:,\d{{3}}){{1,3}}(?:\.\d\d)?(?!\d) | \d{{1,4}}(?:\.\d)?(?P<thousands>[ ]?k(?!\w)) |
       \d{{3,7}}(?:\.\d\d)? ) {_UNIT}
     (?! \w | [.,:/-]\d | [ ]?% | [ ](?:days?|years?|months?|weeks?|hours?|points?|people|miles|km|kg|mg) )""",
-    flags=re.IGNORECASE,
     check=_is_an_amount,
 )
 
 # The amount first: 142k base, 95k a year.
 amount_before_its_kind = pattern(
     "MONEY",
-    r"""(?<![\w.,/-]) (?P<value> \d{2,3}(?:\.\d)?[ ]?k | \d{2,3},\d{3} )
+    r"""(?i)(?<![\w.,/-]) (?P<value> \d{2,3}(?:\.\d)?[ ]?k | \d{2,3},\d{3} )
     (?: \s(?:base|salary|gross|net|total\scomp|tc|comp|package|bonus|pension|before\stax|after\stax|p\.?a\.?)(?!\w)
       | \s?(?:/|an?\s|per\s)(?:yr|year|annum)(?!\w) )""",
-    flags=re.IGNORECASE,
 )

@@ -142,8 +142,8 @@ def identity_number(row: NationalId) -> Recogniser:
         telling_shape = (telling or not words) and alone.fullmatch(match["value"]) is not None
         return (telling_shape or named(match)) and bool(import_module(f"stdnum.{module}").is_valid(match["value"]))
 
-    expression = rf"(?<![\w.,/$€£-]) (?P<value>{shape}) (?![\w/-] | [.,:]\w)"
-    return pattern("NATIONAL_ID", expression, flags=re.IGNORECASE, check=holds)
+    expression = rf"(?i)(?<![\w.,/$€£-]) (?P<value>{shape}) (?![\w/-] | [.,:]\w)"
+    return pattern("NATIONAL_ID", expression, check=holds)
 
 
 NUMBERS: dict[str, Recogniser] = {row.module: identity_number(row) for row in ROWS}
@@ -171,9 +171,8 @@ social_security_number = pattern(
 
 social_security_number_in_context = pattern(
     "SSN",
-    r"(?<!\w) (?:ssn|s\.s\.n\.|social\ssecurity(?:\s(?:number|num|no\.?|\#))? | [x*]{3}[ -]?[x*]{2}) (?!\w)"
+    r"(?i)(?<!\w) (?:ssn|s\.s\.n\.|social\ssecurity(?:\s(?:number|num|no\.?|\#))? | [x*]{3}[ -]?[x*]{2}) (?!\w)"
     r"[^\d\n]{0,24}"
     r"(?P<value> [0-9]{3}[ .–-]?[0-9]{2}[ .–-]?[0-9]{4} | (?<![$€£])(?!(?:1[5-9]|20)[0-9]{2}(?!\d))[0-9]{4} )"
     r"(?! \w | [.,–-]\d )",
-    flags=re.IGNORECASE,
 )

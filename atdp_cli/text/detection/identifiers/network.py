@@ -23,7 +23,6 @@ ipv4 = pattern(
     "IP_ADDRESS",
     r"(?<![\w.]) (?P<value> [0-9]{1,3}(?:\.[0-9]{1,3}){3} (?:/[0-9]{1,2}(?!\d))? ) (?! \w | \.\d)",
     check=_is_ipv4,
-    needs=".",
 )
 
 _IPV6_STRETCH = re.compile(r"[0-9A-Fa-f:.]{2,45}+(?![0-9A-Fa-f:.])")
@@ -82,51 +81,46 @@ url_with_credentials = pattern(
     "URL_CREDENTIALS",
     r"""(?<![A-Za-z0-9+.-]) [A-Za-z][A-Za-z0-9+.-]{1,15}:// [^\s/:@]{0,256} : [^\s/]{1,256} @
     [^\s<>"'`]{1,2048}""",
-    needs="://",
 )
 
 # The keys that a link carries after its question mark: whoever has the link has the access.
 url_with_token = pattern(
     "URL_CREDENTIALS",
-    r"""[?&;] (?:access_?token|id_token|refresh_token|auth(?:_?token)?|token|api_?key|apikey|client_secret|secret|sig
+    r"""(?i)[?&;]
+    (?:access_?token|id_token|refresh_token|auth(?:_?token)?|token|api_?key|apikey|client_secret|secret|sig
         |signature|x-amz-(?:signature|security-token)|x-goog-signature|password|passwd|pwd|session_?id|sid|jwt)
     = (?P<value> [^\s&#"'<>]{6,2048} )""",
-    flags=re.IGNORECASE,
-    needs="=",
 )
 
 mac_in_context = pattern(
     "MAC_ADDRESS",
-    r"""(?<!\w) mac(?:\s(?:address|addr\.?|id))? (?!\w) [ ]{0,2} (?:[:=\#]|is|was)? [ ]{0,2}
+    r"""(?i)(?<!\w) mac(?:\s(?:address|addr\.?|id))? (?!\w) [ ]{0,2} (?:[:=\#]|is|was)? [ ]{0,2}
     (?P<value> [0-9A-F]{12} | [0-9A-F]{6}-[0-9A-F]{6} | (?:[0-9A-F]{1,2}:){5}[0-9A-F]{1,2} ) (?![\w:-])""",
-    flags=re.IGNORECASE,
 )
 
 host = pattern(
     "HOST",
-    rf"""(?<![\w.@-]) (?:(?<!/)|(?<=//)) (?P<first>[a-z0-9][\w-]{{0,62}}+) \.
+    rf"""(?i)(?<![\w.@-]) (?:(?<!/)|(?<=//)) (?P<first>[a-z0-9][\w-]{{0,62}}+) \.
     (?:[a-z0-9][\w-]{{0,62}}+\.){{0,6}}(?:{either("inside")}|home\.arpa)
     (?![\w(-]|\.\w)""",
-    flags=re.IGNORECASE,
     check=lambda match: match["first"].lower() not in listed("not a host"),
 )
 
 # A role, then where or for what, then a number: srv-fin-01, db-prod-03; what Windows and a cloud call a machine.
 host_by_role = pattern(
     "HOST",
-    rf"""(?<![\w.@/-]) (?: {either("host roles")} (?:-[a-z][a-z0-9]{{1,11}}){{1,3}} -? \d{{2,4}} | ip(?:-\d{{1,3}}){{4}}
+    rf"""(?i)(?<![\w.@/-])
+    (?: {either("host roles")} (?:-[a-z][a-z0-9]{{1,11}}){{1,3}} -? \d{{2,4}} | ip(?:-\d{{1,3}}){{4}}
       | (?-i:DESKTOP|LAPTOP|WIN)-(?=[A-Z]{{0,10}}\d)(?-i:[A-Z0-9]{{7,11}}) ) (?![\w-]|\.\w)""",
-    flags=re.IGNORECASE,
 )
 
 host_in_context = pattern(
     "HOST",
-    rf"""(?<!\w) {either("machines")} (?!\w) (?:\s(?:name|id|tag|into|to))? (?!\w)
+    rf"""(?i)(?<!\w) {either("machines")} (?!\w) (?:\s(?:name|id|tag|into|to))? (?!\w)
     (?: \s{{0,2}}(?:[:=]|is|was|called|named)\s{{1,2}} | [:=] | \s{{1,2}} )
     (?P<value> (?=[a-z-]{{0,30}}[0-9]) [a-z][a-z0-9]{{1,14}} (?: -[a-z0-9]{{1,15}} ){{1,5}}
       (?:\.[a-z][a-z0-9-]{{1,30}}){{0,5}} )
     (?![\w-]|\.\w)""",
-    flags=re.IGNORECASE,
     check=lambda match: match["value"].isupper() or ("-" in match["value"] and match["value"][-1].isdigit()),
 )
 

@@ -14,9 +14,8 @@ _DIGIT_WORD = r"(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)"
 # An identifier spelled out, such as four one five, five five five, two six seven one.
 digits_in_words = pattern(
     "NUMBER",
-    rf"(?<![\w-]) (?:(?:double|triple)[ ])? {_DIGIT_WORD} (?:[ ,.-]{{1,3}}(?:(?:double"
+    rf"(?i)(?<![\w-]) (?:(?:double|triple)[ ])? {_DIGIT_WORD} (?:[ ,.-]{{1,3}}(?:(?:double"
     rf"|triple)[ ])?{_DIGIT_WORD}){{5,19}}+ (?![\w-])",
-    flags=re.IGNORECASE,
 )
 
 # Where one format is another's beginning, the longer stands first.
@@ -55,7 +54,7 @@ def _mixes(match: re.Match[str]) -> bool:
 
 plate = pattern(
     "PLATE",
-    rf"""(?<!\w)
+    rf"""(?i)(?<!\w)
     (?: (?P<plate> (?:licen[cs]e|number|registration|reg|vehicle|car)\s?-?(?:number\s)?(?:plate|tag)s? | plates? |
       kennzeichen
           | plaque | matr[íi]cula | placa | targa | immatriculation )
@@ -63,7 +62,6 @@ plate = pattern(
     (?:\s(?:number|num|no|nr)\.?(?!\w))? (?:\s(?:on|of|for)\s(?:the|my|his|her|our|their)\s[a-z]{{2,12}})?
     [ ]{{0,2}} (?P<link> (?:[:=\#]|is|was|as|reads?|said|says)(?!\w) | [:=\#(] )? [ ]{{0,2}} ["'“]?
       (?P<value>{_PLATES}) (?![\w-])""",
-    flags=re.IGNORECASE,
     check=_mixes,
 )
 
@@ -80,16 +78,14 @@ def is_vin(value: str) -> bool:
 # The last four are digits everywhere (ISO 3779); most makers outside North America set no check digit.
 chassis_number = pattern(
     "VIN",
-    r"""(?<![\w-]) (?P<named>(?:vin|chassis|frame)(?:\s(?:number|num|no|nr)\.?|\#)?(?:\s?[:=\#]|\sis|\swas)?\s{1,2}
+    r"""(?i)(?<![\w-]) (?P<named>(?:vin|chassis|frame)(?:\s(?:number|num|no|nr)\.?|\#)?(?:\s?[:=\#]|\sis|\swas)?\s{1,2}
       |(?:vin|chassis)[:=\#])?
     (?P<value> (?=[0-9]{0,16}[A-Z])[A-HJ-NPR-Z0-9]{8}[0-9X][A-HJ-NPR-Z0-9]{4}[0-9]{4} ) (?![\w-])""",
-    flags=re.IGNORECASE,
     check=lambda match: match["named"] is not None or is_vin(match["value"]),
 )
 
 chassis_in_context = pattern(
     "VIN",
-    r"""(?<!\w) (?:vin|vehicle\sidentification|chassis) (?!\w) (?:\s(?:number|num|no|nr|code)\.?(?!\w))?
+    r"""(?i)(?<!\w) (?:vin|vehicle\sidentification|chassis) (?!\w) (?:\s(?:number|num|no|nr|code)\.?(?!\w))?
     [ ]{0,2} (?:[:=\#]|is|was|ends\sin|ending)? [ ]{0,2} (?P<value> (?=[A-Z-]{0,20}[0-9])[A-Z0-9-]{6,20} ) (?![\w-])""",
-    flags=re.IGNORECASE,
 )

@@ -79,12 +79,11 @@ street_address_lower_case = pattern(
 # A flat, then its house: flat 6 hollis court.
 flat_in_house = pattern(
     "ADDRESS",
-    rf"""(?<!\w) (?:flat|apt|apartment|unit)\.?[ ]{{1,2}}\#?[a-z]?\d{{1,4}}[a-z]?,?[ ]{{1,2}}
+    rf"""(?i)(?<!\w) (?:flat|apt|apartment|unit)\.?[ ]{{1,2}}\#?[a-z]?\d{{1,4}}[a-z]?,?[ ]{{1,2}}
     (?:\d{{1,4}}[a-z]?,?[ ]{{1,2}})? (?P<name>[^\W\d_][\w'’-]{{1,24}})[ ]{{1,2}}
     (?:[^\W\d_][\w'’-]{{1,24}}[ ]{{1,2}})?
     (?:court|house|close|mews|mansions|lodge|tower|heights|gardens|terrace|street|st|road|rd|lane|avenue|ave)
     (?!\w) {_REST}""",
-    flags=re.IGNORECASE,
     check=lambda match: match["name"].lower() not in listed("not a street") | function_words(),
 )
 
@@ -107,8 +106,7 @@ street_address_number_last = pattern(
 
 flat_or_suite = pattern(
     "ADDRESS",
-    r"(?<!\w) (?:apt|apartment|suite|ste)\.? \s{1,2} \#?[A-Za-z]?[0-9]{1,5}[A-Za-z]? (?!\w)",
-    flags=re.IGNORECASE,
+    r"(?i)(?<!\w) (?:apt|apartment|suite|ste)\.? \s{1,2} \#?[A-Za-z]?[0-9]{1,5}[A-Za-z]? (?!\w)",
 )
 
 _FLAT_NUMBER = r"(?i:apt|apartment|suite|ste|unit|flat)\.?\s{1,2}\#?[A-Za-z]?\d{1,5}[A-Za-z]?(?!\w)"
@@ -123,17 +121,15 @@ address_around_flat = pattern(
 # Post offices of the US forces abroad.
 military_address = pattern(
     "ADDRESS",
-    r"""(?<!\w)
+    r"""(?i)(?<!\w)
     (?: (?:psc|cmr|unit)\s\d{1,5},?\s(?:box\s\d{1,5},?\s{1,3})?
       | us(?:ns|s|nv|cgc)\s[\w-]{2,24}(?:\s[\w-]{2,24})?,?\s{1,3} )?
     [AFD]PO,?\s{1,2}A[AEP],?\s{1,2}\d{5}(?:-\d{4})?(?!\w)""",
-    flags=re.IGNORECASE,
 )
 
 post_box = pattern(
     "ADDRESS",
-    r"(?<!\w) (?: p\.?\s?o\.?\s?box | psc\s\d{1,5},?\sbox ) \s{1,2} \#?[0-9]{1,7} (?!\w)",
-    flags=re.IGNORECASE,
+    r"(?i)(?<!\w) (?: p\.?\s?o\.?\s?box | psc\s\d{1,5},?\sbox ) \s{1,2} \#?[0-9]{1,7} (?!\w)",
 )
 
 _UK = r"(?:[A-Z]{1,2}[0-9][A-Z0-9]?\s[0-9][A-Z]{2})"
@@ -147,9 +143,8 @@ _POSTCODE = (
 
 zip_in_context = pattern(
     "ZIP",
-    rf"(?<!\w) (?:zip(?:\s?-?code)?|post(?:al)?\s?code) (?!\w) (?:\s(?:on\sfile|there|number))? \s{{0,2}}"
+    rf"(?i)(?<!\w) (?:zip(?:\s?-?code)?|post(?:al)?\s?code) (?!\w) (?:\s(?:on\sfile|there|number))? \s{{0,2}}"
     rf"(?:[:=\#-]|is|was)? \s{{0,2}} (?P<value> {_POSTCODE} ) (?![\w-])",
-    flags=re.IGNORECASE,
 )
 
 zip_after_state = pattern("ZIP", rf"(?<!\w) {_STATE_CODES} ,?\s{{1,2}} (?P<value>{_ZIP})")
@@ -185,22 +180,20 @@ def _on_the_earth(match: re.Match[str]) -> bool:
 # Four decimals are a street; with fewer, or alone, a number needs a side of the Earth or a word.
 coordinates = pattern(
     "COORDINATES",
-    rf"""(?<![\w.,/-]) (?:
+    rf"""(?i)(?<![\w.,/-]) (?:
         (?P<latitude>{_SIGN}\d{{1,2}}\.\d{{4,15}}) (?:\s?[,;/|]\s{{0,2}}|\s{{1,2}})
           (?P<longitude>{_SIGN}\d{{1,3}}\.\d{{4,15}})
         (?! \w | [.,;]?\s?{_SIGN}\d{{1,3}}\.\d{{2}} )
       | {_DMS} (?: \s?[,;/|]?\s{{0,2}} {_DMS} )?
       | {_SIDED} \s?[,;/|]?\s{{0,2}} {_SIDED} )""",
-    flags=re.IGNORECASE,
     check=_on_the_earth,
 )
 
 coordinates_in_context = pattern(
     "COORDINATES",
-    rf"""(?<![A-Za-z0-9]) {either("coordinates")} (?!\w) ["']?
+    rf"""(?i)(?<![A-Za-z0-9]) {either("coordinates")} (?!\w) ["']?
     (?:\s(?:is|are|was|at|location|position|coordinates|coords))?
     \s{{0,2}} [:=(@]? \s{{0,2}} ["'(\[]?
     (?P<value> {_SIGN}\d{{1,3}}\.\d{{1,15}} (?: \s?[,;/]\s? {_SIGN}\d{{1,3}}\.\d{{1,15}} | (?<=\.\d\d\d)\d{{0,12}}
       | (?<=\.\d\d) ) [°º]? ) (?![\w%]|\.\d)""",
-    flags=re.IGNORECASE,
 )

@@ -32,14 +32,7 @@ def recogniser(label: str) -> Callable[[Callable[[str], Iterator[Range]]], Recog
     return decorate
 
 
-def pattern(
-    label: str,
-    expression: str,
-    *,
-    flags: re.RegexFlag = re.NOFLAG,
-    check: Callable[[re.Match[str]], bool] | None = None,
-    needs: str = "",
-) -> Recogniser:
+def pattern(label: str, expression: str, check: Callable[[re.Match[str]], bool] | None = None) -> Recogniser:
     """A recogniser for a verbose regular expression.
 
     To stay linear, an expression repeats at most a bounded number of times after each place where a
@@ -48,19 +41,15 @@ def pattern(
     Args:
         label: What a match is called.
         expression: In verbose syntax. A group named `value` is the span; without one the whole match is.
-        flags: More flags of `re`.
         check: Refuses matches that only look right.
-        needs: A string without which no text can match; looking for it is cheaper.
     """
-    compiled = re.compile(expression, re.VERBOSE | flags)
+    compiled = re.compile(expression, re.VERBOSE)
     group = "value" if "value" in compiled.groupindex else 0
 
-    def recognise(text: str) -> Iterable[IdentifierMatch]:
-        if needs not in text:
-            return ()
-        return ((*match.span(group), label) for match in compiled.finditer(text) if check is None or check(match))
+    @recogniser(label)
+    def recognise(text: str) -> Iterator[Range]:
+        return (match.span(group) for match in compiled.finditer(text) if check is None or check(match))
 
-    REGISTERED.append((label, recognise))
     return recognise
 
 

@@ -4,36 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.text.detection.identifiers import (
-    IDENTIFIER_LABELS,
-    RECOGNISERS,
-    Recogniser,
-    accounts,
-    contact,
-    crypto,
-    dates,
-    health,
-    money,
-    names,
-    national,
-    network,
-    numbers,
-    places,
-    secrets,
-)
-from tests.text.detection.identifiers.every import NEAR_MISSES, POSITIVES, unmarked
-
-MODULES = (accounts, contact, crypto, dates, health, money, names, national, network, numbers, places, secrets)
+from atdp_cli.text.detection.identifiers import IDENTIFIER_LABELS, RECOGNISERS, Recogniser
+from tests.text.detection.identifiers.every import NAMES, NEAR_MISSES, POSITIVES, unmarked
 
 
-def named(recogniser: Recogniser) -> str:
-    """What a recogniser is called in its module, or in the table of its module."""
-    members = {name: value for module in MODULES for name, value in vars(module).items()}
-    tables = [value for value in members.values() if isinstance(value, dict)]
-    return next(str(name) for table in (members, *tables) for name, value in table.items() if value is recogniser)
-
-
-@pytest.mark.parametrize("recogniser", RECOGNISERS, ids=named)
+@pytest.mark.parametrize("recogniser", RECOGNISERS, ids=NAMES.get)
 def test_positives_are_found_exactly_and_near_misses_are_left_alone(recogniser: Recogniser) -> None:
     """Each row of its tables; a failure names every row that fails."""
     rows = [*map(unmarked, POSITIVES[recogniser]), *((text, list[str]()) for text in NEAR_MISSES[recogniser])]
