@@ -285,6 +285,10 @@ class AttackTest(AuditPart):
     rejects: bool
 
 
+BaselineState = Literal["not-needed", "unrecorded", "known", "worse"]
+"""Of a model beside the recorded one: did not fail; is not known; fails no worse; fails worse."""
+
+
 class BaselineComparison(AuditPart):
     """A model's failure beside the recorded one.
 
@@ -292,7 +296,7 @@ class BaselineComparison(AuditPart):
         known, worse: Canaries that fail no worse than recorded, and worse; from 1.
     """
 
-    state: Literal["not-needed", "unrecorded", "known", "worse"]
+    state: BaselineState
     known: tuple[Positive, ...] = ()
     worse: tuple[Positive, ...] = ()
 
@@ -374,11 +378,7 @@ class AuditDocument(AuditPart):
 
 
 def resolution(detectable: float | None, limit: float | None, limit_ratio: float | None) -> str:
-    """How much memory a passed audit leaves possible, in sentences; empty where that is not known.
-
-    Args:
-        detectable, limit, limit_ratio: As `Combined` has them; bits, rounded up here to a tenth.
-    """
+    """How much memory a passed audit leaves possible, in sentences; bits as in `Combined`, rounded up to tenths."""
     sentences = []
     if detectable is not None:
         sentences.append(

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from atdp_cli.audit_result import AuditPart, Count, Positive
+from atdp_cli.audit_result import AuditPart, BaselineState, Count, Positive
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -103,7 +103,7 @@ class MemoryMap(AuditPart):
     max_memorised: Count | None
     verdict: MapVerdict | None
     weights: Annotated[dict[str, str], Field(default_factory=dict)]
-    baseline: Literal["known", "worse", "unrecorded", "not-needed"] | None = None
+    baseline: BaselineState | None = None
 
     @property
     def gate(self) -> MapVerdict | None:

@@ -34,7 +34,7 @@ from atdp_cli.report.audit_entry import (
     RelearningEntry,
     ScoreName,
 )
-from atdp_cli.report.ci.memory_checks import memory_sentences
+from atdp_cli.report.ci.checks import memory_sentences
 from atdp_cli.report.comparison import Report
 from atdp_cli.report.document import HTML_FILE, REPORT_FILE, PrivateReport, PublicReport
 from atdp_cli.report.html import render_html

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from atdp_cli.memory_result import MemoryDocument, MemoryMap
-from atdp_cli.report.ci.memory_checks import best_places, memory_sentences, samples_needed
+from atdp_cli.report.ci.checks import best_places, memory_sentences, samples_needed
 from atdp_cli.report.html import environment, figure_of
 
 MAP_PAGE = "memory_map.html"

@@ -12,7 +12,14 @@ from atdp_cli.audit_result import (
     Verdict,
 )
 from atdp_cli.errors import InputError
-from atdp_cli.report.ci.baseline import Baseline, make_baseline, new_failures, read_baseline
+from atdp_cli.report.ci.baseline import (
+    Baseline,
+    RecordedAudit,
+    RecordedCanary,
+    make_baseline,
+    new_failures,
+    read_baseline,
+)
 from tests.report.entries import INNOCENT, audit_of, unfinished
 
 
@@ -86,9 +93,15 @@ def test_a_canary_that_is_not_planted_never_fails() -> None:
     audit = audit_of("runs/a", 1, *INNOCENT, max_exposure=5)
     first, *others = audit.canaries
     left_out = first.model_copy(update={"planted": False})
-    assert make_baseline([audit]).models["runs/a"].canaries[0].failing
+    assert _first(make_baseline([audit])).failing
     audit = audit.model_copy(update={"canaries": (left_out, *others)})
-    assert not make_baseline([audit]).models["runs/a"].canaries[0].failing
+    assert not _first(make_baseline([audit])).failing
+
+
+def _first(baseline: Baseline) -> RecordedCanary:
+    recorded = baseline.models["runs/a"]
+    assert isinstance(recorded, RecordedAudit)
+    return recorded.canaries[0]
 
 
 def test_what_the_baseline_does_not_know_fails() -> None:

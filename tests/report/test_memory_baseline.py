@@ -6,17 +6,16 @@ import pytest
 
 from atdp_cli.errors import InputError
 from atdp_cli.memory_result import MemoryMap
-from atdp_cli.report.ci.checks import Outcome
+from atdp_cli.report.ci.baseline import make_baseline, new_failures, read_baseline
+from atdp_cli.report.ci.checks import Outcome, checked
 from atdp_cli.report.ci.github import annotations, memory_summary
-from atdp_cli.report.ci.memory_baseline import MapBaseline, compared_with, make_map_baseline, read_map_baseline
-from atdp_cli.report.ci.memory_checks import checked_map
 from tests.report.test_memory_page import PLACES, memory, place
 
 FAILED = memory(*PLACES)
 
 
 def judged(found: MemoryMap, *recorded: MemoryMap) -> MemoryMap:
-    return compared_with(make_map_baseline(recorded), found)
+    return new_failures(found, make_baseline(recorded))
 
 
 @pytest.mark.parametrize(
@@ -44,27 +43,26 @@ def test_only_what_is_worse_fails(found: MemoryMap, recorded: MemoryMap, state: 
 
 def test_a_known_failure_is_a_notice_and_is_summed_up_as_such() -> None:
     known = judged(FAILED, FAILED)
-    checks = checked_map(known).checks
+    checks = checked(known).checks
     assert {check.outcome for check in checks} == {Outcome.KNOWN}
-    assert all(line.startswith("::notice ") for line in annotations([checked_map(known)]))
-    assert all(line.startswith("::error ") for line in annotations([checked_map(FAILED)]))
+    assert all(line.startswith("::notice ") for line in annotations([checked(known)]))
+    assert all(line.startswith("::error ") for line in annotations([checked(FAILED)]))
     rows = [line for line in memory_summary([known, memory(model="b|<b>")]).splitlines() if line.startswith("| ")]
     assert rows[1].startswith("| runs/a | FAIL, no worse than the baseline | 2 | 3 | 1,003 | 3 |")
     assert rows[2].startswith("| b\\|\\<b\\> | FAIL | 0 |")
 
 
 def test_a_file_is_read_as_it_was_written_and_no_other_is(tmp_path: Path) -> None:
-    baseline = make_map_baseline([FAILED])
+    baseline = make_baseline([FAILED])
     path = tmp_path / "baseline.json"
     path.write_text(baseline.model_dump_json(), encoding="utf-8")
-    assert read_map_baseline(path) == baseline
-    assert MapBaseline.model_fields["models"].is_required()
+    assert read_baseline(path) == baseline
     for text in (
         "{}",
-        '{"schema_version":1,"kind":"atdp-audit-baseline","models":{}}',
+        '{"schema_version":1,"kind":"atdp-canaries","models":{}}',
         "no",
         baseline.model_dump_json()[:-1],
     ):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match="The baseline"):
-            read_map_baseline(path)
+            read_baseline(path)

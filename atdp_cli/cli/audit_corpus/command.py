@@ -100,13 +100,13 @@ def run_map(
     Returns:
         The map of each model, and what the files for CI have.
     """
-    from atdp_cli.report.ci.memory_baseline import compared_with, read_map_baseline
+    from atdp_cli.report.ci.baseline import new_failures, read_baseline
 
     corpus.check()
     writing.check(corpus.data, models, force=replacing.force)
     against.check(mapping.max_memorised)
     _check_paths(corpus, mapping.reference, models)
-    baseline = None if against.baseline is None else read_map_baseline(against.baseline)
+    baseline = None if against.baseline is None else read_baseline(against.baseline)
     detector = make_detector(detection, corpus.data, backend)
     began()
 
@@ -130,7 +130,7 @@ def run_map(
     )
     maps = list(map_models(models, request, notify))
     if baseline is not None:
-        maps = [replace(each, memory=compared_with(baseline, each.memory)) for each in maps]
+        maps = [replace(each, memory=new_failures(each.memory, baseline)) for each in maps]
     return maps, write_map_files(writing, maps, corpus.data, replacing=replacing.force)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from atdp_cli.memory_result import MemorisedPlace, MemoryMap
-from atdp_cli.report.ci.memory_checks import best_places, memory_sentences, samples_needed
+from atdp_cli.report.ci.checks import best_places, memory_sentences, samples_needed
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,13 +1,14 @@
-"""The recorded state of audits: a gate with a baseline fails a model only where it is worse than recorded."""
+"""The recorded state of audits and maps: a gate with a baseline fails a model only where it is worse than recorded."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, overload
 
 from pydantic import BaseModel, ConfigDict
 
-from atdp_cli.audit_result import AnyAudit, Audit, BaselineComparison, Conclusion, Verdict
+from atdp_cli.audit_result import AnyAudit, Audit, BaselineComparison, BaselineState, Conclusion, Verdict
 from atdp_cli.files.document import read_document
+from atdp_cli.memory_result import MapVerdict, MemoryMap
 from atdp_cli.report.ci.checks import fail_together, failing_attacks, failing_bound, fails_alone
 
 TOLERANCE_BITS = 1.0
@@ -28,8 +29,8 @@ class RecordedCanary(_Record):
     failing: bool
 
 
-class RecordedModel(_Record):
-    """One model.
+class RecordedAudit(_Record):
+    """The audit of one model's canaries.
 
     Attributes:
         together: Whether the canaries taken together failed (Fisher).
@@ -46,20 +47,36 @@ class RecordedModel(_Record):
     attacks: tuple[str, ...] = ()
 
 
+class RecordedMap(_Record):
+    """One model's map.
+
+    Attributes:
+        tested, held_out: Groups of records.
+        memorised: How many of them stood out.
+        greedy: Texts that greedy decoding said.
+    """
+
+    verdict: MapVerdict | None
+    tested: int
+    held_out: int
+    memorised: int
+    greedy: int
+
+
 class Baseline(_Record):
-    """The models by their paths as given on the command line. Holds no secret."""
+    """The models by their paths as given on the command line. Holds neither secret, text nor place."""
 
     schema_version: Literal[1]
     kind: Literal["atdp-audit-baseline"]
-    models: dict[str, RecordedModel]
+    models: dict[str, RecordedAudit | RecordedMap]
 
 
-def make_baseline(audits: Sequence[AnyAudit]) -> Baseline:
-    """The state that these audits found; models that could not be audited are left out."""
+def make_baseline(results: Sequence[AnyAudit | MemoryMap]) -> Baseline:
+    """The state that was found; models that could not be audited are left out."""
     return Baseline(
         schema_version=1,
         kind="atdp-audit-baseline",
-        models={_name(audit): _recorded(audit) for audit in audits if isinstance(audit, Audit)},
+        models={_name(result): _recorded(result) for result in results if isinstance(result, Audit | MemoryMap)},
     )
 
 
@@ -73,23 +90,40 @@ def read_baseline(path: Path) -> Baseline:
     return read_document(path, Baseline, name="The baseline", remedy=remedy)
 
 
-def new_failures(audit: AnyAudit, baseline: Baseline) -> AnyAudit:
-    """The audit judged against the recorded state: `gate` is PASS where it fails no worse than recorded.
+@overload
+def new_failures(result: AnyAudit, baseline: Baseline) -> AnyAudit: ...
+@overload
+def new_failures(result: MemoryMap, baseline: Baseline) -> MemoryMap: ...
+def new_failures(result: AnyAudit | MemoryMap, baseline: Baseline) -> AnyAudit | MemoryMap:
+    """The result judged against the recorded state: `gate` is PASS where it fails no worse than recorded.
 
-    A failure is no worse if the model is recorded as failing, with as many canaries of the same repeats and
-    pool, and whatever fails now (a canary; all together; a bound on ε; an attack) failed then,
-    with an exposure (by either score; the mean for all together), or a bound, that has risen by no more than
-    `TOLERANCE_BITS`. Nothing but FAIL is changed.
+    A failure is no worse if the model is recorded as failing, and: of canaries, there are as many of the same repeats
+    and pool, and whatever fails now (a canary; all together; a bound on ε; an attack) failed then, with an exposure (by
+    either score; the mean for all together), or a bound, that has risen by no more than `TOLERANCE_BITS`; of a map, as
+    many groups of records were tested and held out, no more are memorised, and greedy decoding says no more texts.
+    Nothing but FAIL is changed.
     """
-    if audit.verdict is not Verdict.FAIL:
-        return audit.model_copy(update={"baseline": BaselineComparison(state="not-needed")})
-    comparison = _compare(audit, baseline.models.get(_name(audit)))
+    recorded = baseline.models.get(_name(result))
+    if isinstance(result, MemoryMap):
+        return result.model_copy(update={"baseline": _compare_map(result, recorded)})
+    if result.verdict is not Verdict.FAIL:
+        return result.model_copy(update={"baseline": BaselineComparison(state="not-needed")})
+    comparison = _compare(result, recorded)
     gate = Verdict.PASS if comparison.state == "known" else Verdict.FAIL
-    return audit.model_copy(update={"gate": gate, "baseline": comparison})
+    return result.model_copy(update={"gate": gate, "baseline": comparison})
 
 
-def _compare(audit: Audit, recorded: RecordedModel | None) -> BaselineComparison:
-    if recorded is None or not _same_canaries(audit, recorded):
+def _compare_map(found: MemoryMap, recorded: RecordedAudit | RecordedMap | None) -> BaselineState:
+    if found.verdict != "FAIL":
+        return "not-needed"
+    if not isinstance(recorded, RecordedMap) or (recorded.tested, recorded.held_out) != (found.tested, found.held_out):
+        return "unrecorded"
+    known = recorded.verdict == "FAIL" and found.memorised <= recorded.memorised and found.greedy <= recorded.greedy
+    return "known" if known else "worse"
+
+
+def _compare(audit: Audit, recorded: RecordedAudit | RecordedMap | None) -> BaselineComparison:
+    if not isinstance(recorded, RecordedAudit) or not _same_canaries(audit, recorded):
         return BaselineComparison(state="unrecorded")
     known: list[int] = []
     worse: list[int] = []
@@ -106,12 +140,14 @@ def _compare(audit: Audit, recorded: RecordedModel | None) -> BaselineComparison
     bound = failing_bound(audit)
     beyond = bound is not None and (recorded.bound is None or _risen(bound, recorded.bound))
     attacked = not set(failing_attacks(audit)) <= set(recorded.attacks)
-    state: Literal["worse", "known"] = "worse" if worse or together or beyond or attacked else "known"
+    state: BaselineState = "worse" if worse or together or beyond or attacked else "known"
     return BaselineComparison(state=state, known=tuple(known), worse=tuple(worse))
 
 
-def _recorded(audit: Audit) -> RecordedModel:
-    return RecordedModel(
+def _recorded(audit: Audit | MemoryMap) -> RecordedAudit | RecordedMap:
+    if isinstance(audit, MemoryMap):
+        return RecordedMap(**{name: getattr(audit, name) for name in RecordedMap.model_fields})
+    return RecordedAudit(
         verdict=audit.verdict,
         together=fail_together(audit),
         mean_exposure=audit.combined.mean_exposure,
@@ -128,11 +164,11 @@ def _recorded(audit: Audit) -> RecordedModel:
     )
 
 
-def _name(audit: AnyAudit) -> str:
-    return Path(audit.model).as_posix()
+def _name(result: AnyAudit | MemoryMap) -> str:
+    return Path(result.model).as_posix()
 
 
-def _same_canaries(audit: Audit, recorded: RecordedModel) -> bool:
+def _same_canaries(audit: Audit, recorded: RecordedAudit) -> bool:
     now = [(canary.repeats, canary.pool) for canary in audit.canaries]
     return now == [(canary.repeats, canary.pool) for canary in recorded.canaries]
 

@@ -1,11 +1,13 @@
 """What an audit says of each canary, or memorised text, and of the model: the checks that every CI output reports."""
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from json import JSONDecoder
 from typing import Literal
 
 from atdp_cli.audit_result import RANKS, AnyAudit, Audit, CanaryResult, Verdict
+from atdp_cli.memory_result import MemorisedPlace, MemoryMap
 
 
 class Outcome(StrEnum):
@@ -84,10 +86,16 @@ class CheckedModel:
     file: ResultFile | None = None
 
 
-def checked(audit: AnyAudit, file: ResultFile | None = None) -> CheckedModel:
-    """The checks of one audit, whose canaries' entries are in `file`."""
-    completed = audit.verdict is not Verdict.ERROR
-    return CheckedModel(model=audit.model, checks=checks_of(audit), completed=completed, file=file)
+def checked(result: AnyAudit | MemoryMap, file: ResultFile | None = None) -> CheckedModel:
+    """The checks of one model.
+
+    Args:
+        file: The manifest with the line of each canary, or the corpus with that of each text; None where there is none.
+    """
+    if isinstance(result, MemoryMap):
+        return _checked_map(result, file)
+    completed = result.verdict is not Verdict.ERROR
+    return CheckedModel(model=result.model, checks=checks_of(result), completed=completed, file=file)
 
 
 def checks_of(audit: AnyAudit) -> tuple[Check, ...]:
@@ -185,3 +193,75 @@ def _describe(canary: CanaryResult) -> str:
 
 def _adjusted_p(value: float | None) -> str:
     return "" if value is None else f", adjusted p = {value:.2g}"
+
+
+def best_places(memory_map: MemoryMap) -> tuple[MemorisedPlace, ...]:
+    """The place of greatest gain of each memorised text, in the order of their numbers."""
+    first = {place.value: place for place in reversed(memory_map.places)}
+    return tuple(first[value] for value in sorted(first))
+
+
+def _checked_map(memory_map: MemoryMap, file: ResultFile | None) -> CheckedModel:
+    """Each memorised text, which fails where the model does, then the verdict."""
+    outcome = Outcome.KNOWN if memory_map.baseline == "known" else Outcome(memory_map.verdict or "PASS")
+    counts = Counter(place.value for place in memory_map.places)
+    texts = tuple(
+        Check(
+            model=memory_map.model,
+            number=place.value,
+            outcome=outcome,
+            text=_describe_place(place, counts[place.value]),
+            kind="text",
+        )
+        for place in best_places(memory_map)
+    )
+    text = " ".join(memory_sentences(memory_map))
+    verdict = Check(model=memory_map.model, number=None, outcome=outcome, text=text, kind="text")
+    return CheckedModel(model=memory_map.model, checks=(*texts, verdict), file=file)
+
+
+def _describe_place(place: MemorisedPlace, count: int) -> str:
+    others = count - 1
+    also = f" and {others:,} other places" if others else ""
+    return (
+        f"{place.label}: record {place.record:,}, characters {place.start}–{place.end}{also}; {place.gain:.1f} nats "
+        f"above the model's average gain, adjusted p = {place.adjusted_p:.2g}, samples for even odds: "
+        f"{samples_needed(place)}."
+    )
+
+
+def memory_sentences(memory_map: MemoryMap) -> list[str]:
+    """How much is memorised, and how sure that is."""
+    by = "log p over the reference" if memory_map.reference is not None else "log p alone, as there is no --reference"
+    against = f"of {memory_map.tested:,} against {memory_map.held_out:,} held out, by {by}"
+    if not memory_map.memorised:
+        listed = f"Memorised: 0 {against}."
+    elif memory_map.calibrated:
+        labels = Counter(place.label for place in memory_map.places).most_common(3)
+        named = ", ".join(f"{label} {count:,}" for label, count in labels)
+        listed = (
+            f"Memorised: {memory_map.memorised:,} {against}, at a false discovery rate of {memory_map.fdr:.0%}. "
+            f"Places: {len(memory_map.places):,} ({named})."
+        )
+    else:
+        listed = (
+            f"Uncalibrated: {memory_map.memorised:,} {against}, score above every held-out one; that may be chance."
+        )
+    sentences = [listed]
+    if not memory_map.calibrated:
+        sentences.append(
+            f"Nothing is significant unless {memory_map.fewest_findings:,} stand out together; more held-out records "
+            "lower that number."
+        )
+    if memory_map.max_memorised is not None:
+        sentences.append(f"Limit: {memory_map.max_memorised:,}.")
+    return sentences
+
+
+def samples_needed(place: MemorisedPlace) -> str:
+    """How a client gets a place from the text before it: `greedy`, or by so many samples with even odds."""
+    if place.greedy:
+        return "greedy"
+    if place.queries_half is None or place.queries_half >= 10**6:
+        return "> 10⁶"
+    return f"{place.queries_half:,.0f}"

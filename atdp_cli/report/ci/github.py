@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from atdp_cli.audit_result import AnyAudit
 from atdp_cli.memory_result import MemoryMap
-from atdp_cli.report.ci.checks import Check, CheckedModel, Outcome, ResultFile, checks_of
-from atdp_cli.report.ci.memory_checks import memory_sentences
+from atdp_cli.report.ci.checks import Check, CheckedModel, Outcome, ResultFile, checks_of, memory_sentences
 
 _COMMANDS = {Outcome.FAIL: "error", Outcome.ERROR: "error", Outcome.INCONCLUSIVE: "warning", Outcome.KNOWN: "notice"}
 _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|#&~"} | {"\n": " ", "\r": " "})
