@@ -20,11 +20,11 @@ def write_map_files(
     """The files that were asked for: the map, those for CI, the page."""
     if writing.output is not None:
         write_map(maps[0], writing.output, replace=replacing)
-    checked = [checked(each.memory, _lines(each, data)) for each in maps]
-    write_ci_files(writing.files, checked, kind="text", baseline=make_baseline([each.memory for each in maps]))
+    models = [checked(each.memory, _lines(each, data)) for each in maps]
+    write_ci_files(writing.files, models, kind="text", baseline=make_baseline([each.memory for each in maps]))
     if (page := writing.page(data)) is not None:
         _write_page(page, maps, replacing=replacing, show_text=writing.show_secrets)
-    return checked
+    return models
 
 
 def _lines(mapped: CorpusMap, data: Path) -> ResultFile:
