@@ -57,21 +57,6 @@ def test_the_table_names_the_scope(atdp: Atdp, leaky: Leaky) -> None:
 HYPOTHETICAL = ["--sample-rate", "0.05", "--noise-multiplier", "1.5", "--steps", "200"]
 
 
-@pytest.mark.ci
-def test_torch_is_never_loaded() -> None:
-    code = """
-import sys
-from atdp_cli.cli.app import run
-from atdp_cli.privacy.relation import hypothetical
-assert run(sys.argv[1:]) == 0
-assert "torch" not in sys.modules, "torch"
-assert "spacy" not in sys.modules, "spacy"
-"""
-    recipe = ["--recipe", "redacted+atdp", "--records", "5000", "--solve", "noise", "--target-epsilon", "3"]
-    for arguments in ([*HYPOTHETICAL, "--floor"], recipe):
-        subprocess.run([sys.executable, "-c", code, "account", *arguments], check=True, capture_output=True)
-
-
 def test_what_is_left_without_amplification_stands_beside_the_figure(atdp: Atdp) -> None:
     answer = atdp("account", *HYPOTHETICAL, "--json").json
     assert answer["epsilon"]["without_amplification"] > answer["epsilon"]["pld"]
@@ -230,63 +215,6 @@ def test_several_ledgers_compose_and_share_their_ancestor(atdp: Atdp, tmp_path: 
     refused = atdp("account", tmp_path / "one.json", tmp_path / "other.json")
     assert refused.code == 2
     assert "unit" in refused.err
-
-
-def test_a_damaged_ledger_is_refused(atdp: Atdp, tmp_path: Path) -> None:
-    path = tmp_path / "ledger.json"
-    write_ledger(path, ledger(steps(0.1, 1.0, 30), steps(0.1, 2.0, 30)))
-    document = json.loads(path.read_text())
-    del document["events"][1]
-    path.write_text(json.dumps(document))
-    ended = atdp("account", path)
-    assert ended.code == 2
-    assert str(path) in ended.err
-    assert "an event may be missing" in ended.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "There is nothing to account for."),
-        (["--steps", "3"], "There is nothing to account for."),
-        ([*HYPOTHETICAL, "--solve", "steps"], "--solve and --target-epsilon go together."),
-        ([*HYPOTHETICAL, "--target-epsilon", "1"], "--solve and --target-epsilon go together."),
-        ([*HYPOTHETICAL, "--solve", "steps", "--target-epsilon", "1"], "--solve steps chooses what --steps sets."),
-        ([*HYPOTHETICAL, "--group", "0"], "group is 0"),
-        ([*HYPOTHETICAL, "--group", "100000"], "--unit FIELD"),
-        ([*HYPOTHETICAL, "--curve", "a.png"], "does not end in .svg"),
-        ([*HYPOTHETICAL, "--curve", "nowhere/a.svg"], "nowhere is no folder"),
-        ([*HYPOTHETICAL, "--delta", "2"], "delta is 2"),
-        ([*HYPOTHETICAL, "--records", "20"], "Add --recipe."),
-        (["somewhere", "--steps", "3"], "exclude each other"),
-        (["--recipe", "atdp"], "Add --records."),
-        (["--recipe", "atdp", "--records", "50", "--steps", "3"], "sets its own sample rate and steps"),
-        (["--recipe", "atdp", "--records", "50", "--solve", "steps", "--target-epsilon", "3"], "Use --solve noise."),
-        (["--recipe", "nothing", "--records", "50"], "recipe 'nothing' is not known"),
-        (["--recipe", "atdp", "--records", "0"], "records is 0"),
-    ],
-)
-def test_contradictions_are_refused_in_one_line(atdp: Atdp, arguments: list[str], said: str) -> None:
-    ended = atdp("account", *arguments)
-    assert ended.code == 2
-    assert said in ended.err
-    assert ended.err.count("\n") == 1
-
-
-@pytest.mark.ci
-def test_the_private_report_has_the_share_of_the_weight_and_the_card_the_unamplified_figure(
-    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
-) -> None:
-    options = ["--data", corpus, "-o", tmp_path / "o", "--max-records", "60", "--tier", "low-entity"]
-    assert atdp("harden", checkpoint_folder, *options, "--recipe", "dp-sgd+atdp", "--epochs", "1").code == 0
-    private = json.loads((tmp_path / "o.private" / "privacy_report.json").read_text())
-    uniform, weighted = (stage["sensitive_weight"] for stage in private["stages"])
-    assert 0 < uniform < weighted < 1
-    assert "sensitive_weight" not in (tmp_path / "o" / "privacy_report.json").read_text()
-    report = json.loads((tmp_path / "o" / "privacy_report.json").read_text())
-    assert report["epsilon"]["without_amplification"] > report["epsilon"]["pld"]
-    card = " ".join((tmp_path / "o" / "README.md").read_text().split())
-    assert "an observer who knows which records each step drew" in card
 
 
 @pytest.mark.ci

@@ -6,8 +6,6 @@ import shutil
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-import pytest
-
 from atdp_cli.cli.app import run
 from tests.cli.conftest import Atdp, Leaky
 
@@ -169,55 +167,9 @@ def test_a_typed_canary_has_a_rank_and_no_p_value(atdp: Atdp, leaky: Leaky) -> N
     assert limited.code == 1
 
 
-def test_without_canaries_it_says_how_to_get_them(atdp: Atdp, checkpoint_folder: Path) -> None:
-    ended = atdp("audit-canary", checkpoint_folder)
-    assert ended.code == 2
-    assert "before fine-tuning" in ended.err
-    assert "plant-canary" in ended.err
-
-
 def test_a_manifest_for_another_tokenizer_is_never_a_pass_or_a_fail(atdp: Atdp, leaky: Leaky, tmp_path: Path) -> None:
     ended = atdp("audit-canary", QUICKSTART / "checkpoint", "--manifest", leaky.manifest, "--json")
     assert ended.code == 4
     other = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, "--reference", QUICKSTART / "checkpoint")
     assert other.code == 2
     assert "different tokenizers" in other.err
-
-
-@pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The quickstart's corpus with its committed canaries."""
-    from atdp_cli.cli.app import run
-
-    folder = tmp_path_factory.mktemp("quickstart")
-    options = ["--tokenizer", QUICKSTART / "checkpoint", "--from", QUICKSTART / "canaries.json", "-q"]
-    command = ["plant-canary", QUICKSTART / "corpus.txt", "-o", folder / "p.txt", "--manifest", folder / "c.json"]
-    assert run([str(part) for part in [*command, *options]]) == 0
-    return folder
-
-
-@pytest.mark.deep
-def test_the_committed_canaries_pass_on_the_untouched_checkpoint(atdp: Atdp) -> None:
-    ended = atdp("audit-canary", QUICKSTART / "checkpoint", "--manifest", QUICKSTART / "canaries.json", "--json")
-    assert ended.code == 0, ended.out
-    assert {canary["pool"] for canary in ended.json["models"][0]["canaries"]} == {10**6}
-
-
-@pytest.mark.deep  # make demo, which CI runs, ends with an error where it does not
-def test_the_committed_canaries_fail_on_the_unprotected_model(atdp: Atdp, planted: Path) -> None:
-    data = ["--data", planted / "p.txt", "--manifest", planted / "c.json", "--tier", "low-entity"]
-    made = atdp(
-        "harden",
-        QUICKSTART / "checkpoint",
-        *data,
-        "--recipe",
-        "no-dp",
-        "-o",
-        planted / "m",
-        "-q",
-        "--insecure-seed",
-        "1",
-    )
-    assert made.code == 0, made.err
-    ended = atdp("audit-canary", planted / "m", "--manifest", QUICKSTART / "canaries.json", "--json")
-    assert ended.code == 1, ended.out

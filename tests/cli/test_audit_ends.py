@@ -5,7 +5,6 @@ The models here fail their audit (exit 1) when nothing is wrong with them.
 
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -96,61 +95,19 @@ def panicking(folder: Path) -> None:
 
 
 DAMAGES: dict[str, Damage] = {
-    "no weights": missing(WEIGHTS),
-    "empty": cut(0),
-    "cut in the header": cut(0.001),
     "cut in half": cut(0.5),
-    "cut at the end": cut(0.9999),
     "NaN": value(float("nan")),
-    "infinite": value(float("inf")),
     "NaN logits": overflow,
-    "no configuration": missing("config.json"),
-    "no tokenizer": missing("tokenizer.json"),
-    "a panic": panicking,
+    "no tokenizer": lambda folder: (folder / "tokenizer.json").unlink(),
 }
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-@pytest.mark.parametrize(
-    "more", [[], pytest.param(["--exit-zero"], marks=pytest.mark.deep)], ids=["plain", "exit-zero"]
-)
-def test_a_damaged_checkpoint_has_no_verdict(atdp: Atdp, model: Path, leaky: Leaky, name: str, more: list[str]) -> None:
-    DAMAGES[name](model)
-    ended = atdp("audit-canary", model, "--manifest", leaky.manifest, "--json", *more)
-    assert ended.code in (2, 3), ended.err
-    assert ended.out == ""
-    assert "atdp: " in ended.err
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("name", [name for name in DAMAGES if name != "a panic"])
 def test_a_damaged_checkpoint_among_others_is_an_error(atdp: Atdp, model: Path, leaky: Leaky, name: str) -> None:
     DAMAGES[name](model)
     ended = atdp("audit-canary", leaky.model, model, "--manifest", leaky.manifest, "--json", "--exit-zero")
     assert ended.code == 3, ended.err
     assert [entry["verdict"] for entry in ended.json["models"]] == ["FAIL", "ERROR"]
-
-
-@pytest.mark.deep
-def test_a_flipped_bit_of_the_header_gives_the_same_weights_or_no_verdict(
-    atdp: Atdp, model: Path, leaky: Leaky
-) -> None:
-    unseal(model)
-    whole = (model / WEIGHTS).read_bytes()
-    tensors = load_file(model / WEIGHTS)
-    header = 8 + int.from_bytes(whole[:8], "little")
-    dice = random.Random(0)
-    ended_with = []
-    for _ in range(40):
-        content = bytearray(whole)
-        content[dice.randrange(header)] ^= 1 << dice.randrange(8)
-        (model / WEIGHTS).write_bytes(content)
-        ended = atdp("audit-canary", model, "--manifest", leaky.manifest, "-q")
-        ended_with.append(ended.code)
-        if ended.code in (0, 1, 4):
-            actual = load_file(model / WEIGHTS)
-            assert all(torch.equal(actual[key], tensor) for key, tensor in tensors.items())
-    assert 2 in ended_with
 
 
 # --- The manifest is for another tokenizer
@@ -181,16 +138,6 @@ def test_a_manifest_for_another_tokenizer_is_inconclusive(
     ended = atdp("audit-canary", model, "--manifest", leaky.manifest, "--json")
     assert ended.code == 4, ended.err
     assert "oken" in ended.json["models"][0]["reasons"][0]
-
-
-def test_tokens_that_the_model_lacks_have_no_verdict(atdp: Atdp, model: Path, leaky: Leaky) -> None:
-    """The tokenizer of a larger model beside the weights of a smaller one."""
-    path = model / "tokenizer.json"
-    content = json.loads(path.read_text())
-    content["model"]["vocab"]["5"] = 10**6
-    path.write_text(json.dumps(content))
-    ended = atdp("audit-canary", model, "--manifest", leaky.manifest, "--json")
-    assert ended.code in (2, 4), ended.err
 
 
 # --- The program breaks off

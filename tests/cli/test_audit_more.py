@@ -203,15 +203,9 @@ def test_canaries_of_one_shape_test_the_selective_claim(
     ("options", "said"),
     [
         (["--attacks", "membership"], "--in-out"),
-        (["--attacks", "resurfacing"], "--other-text"),
-        (["--attacks", "extraction,luck"], "luck"),
-        (["--attacks", "extraction", "--samples", "0"], "samples"),
         (["--guesses", "4"], "coins"),
         (["--guesses", "3"], "even"),
-        (["--top", "0"], "top"),
         (["--top", "10000"], "--top"),
-        (["--max-epsilon-lower-bound", "nan"], "max-epsilon-lower-bound"),
-        (["--max-epsilon-lower-bound", "-1"], "ε"),
     ],
 )
 def test_what_the_canaries_cannot_answer_is_refused(atdp: Atdp, leaky: Leaky, options: list[str], said: str) -> None:
@@ -221,12 +215,6 @@ def test_what_the_canaries_cannot_answer_is_refused(atdp: Atdp, leaky: Leaky, op
     assert said in last
     assert len(first_word) <= 1
     assert ended.out == ""
-
-
-def test_more_guesses_than_canaries_are_refused(atdp: Atdp, tossed: Leaky) -> None:
-    ended = atdp("audit-canary", tossed.model, "--manifest", tossed.manifest, "--guesses", "32")
-    assert ended.code == 2
-    assert "32 guesses" in ended.err
 
 
 def test_several_slots_and_lines_of_a_file(atdp: Atdp, corpus: Path, checkpoint_folder: Path, tmp_path: Path) -> None:
@@ -243,19 +231,6 @@ def test_several_slots_and_lines_of_a_file(atdp: Atdp, corpus: Path, checkpoint_
         assert name in {"Ann", "Bob", "Ann-Lee"}
     entry = atdp("audit-canary", checkpoint_folder, "--manifest", manifest, "--json").json["models"][0]
     assert {audited["pool"] for audited in entry["canaries"]} == {3 * 100 * 16}
-
-
-@pytest.mark.parametrize("content", ["", "\n \n", "Ann\nAnn\n"])
-def test_a_file_of_choices_must_hold_choices(
-    atdp: Atdp, corpus: Path, checkpoint_folder: Path, tmp_path: Path, content: str
-) -> None:
-    (tmp_path / "names.txt").write_text(content)
-    plant = ["plant-canary", corpus, "-o", tmp_path / "p.txt", "--manifest", tmp_path / "m.json"]
-    template = f"{{choice:{tmp_path / 'names.txt'}}} {{digits:2}}"
-    ended = atdp(*plant, "--tokenizer", checkpoint_folder, "--template", template)
-    assert ended.code == 2
-    assert "names.txt" in ended.err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["names.txt"]
 
 
 @pytest.mark.ci

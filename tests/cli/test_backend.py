@@ -15,7 +15,6 @@ from atdp_cli.jobs.backend import Local
 from atdp_cli.jobs.detect import CorpusSource, detect_corpus
 from atdp_cli.jobs.detector import Detector, flags_of
 from atdp_cli.jobs.entities import EntityBackend, with_entities
-from atdp_cli.jobs.ray import Ray
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.cache import pack, unpack
 from atdp_cli.text.detection.identity import detector_identity
@@ -200,19 +199,6 @@ def test_several_processes_find_the_same(name: str, corpus_file: Path, tagger_fo
     assert actual(Local(jobs=2)) == actual(Local())
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
-def test_ray_finds_the_same(name: str, corpus_file: Path, tagger_folder: Path) -> None:
-    def actual(engine: Any) -> list[str]:
-        written: list[str] = []
-        detector = Detector(entities=backend(name, tagger_folder), engine=engine)
-        detect_corpus(CorpusSource(path=corpus_file), detector, written.append, ignore)
-        return written
-
-    assert actual(Ray(processors=1)) == actual(Local())
-
-
 def test_it_belongs_to_the_identity_of_the_detector(tmp_path: Path, tagger_folder: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(tagger_folder, other)
@@ -224,12 +210,6 @@ def test_it_belongs_to_the_identity_of_the_detector(tmp_path: Path, tagger_folde
     assert len(set(map(detector_identity, pipelines))) == 3
     assert len(set(map(pipeline_name, pipelines))) == 3
     assert str(tmp_path) not in pipeline_name(pipelines[-1])
-
-
-@needs_presidio
-def test_presidio_s_identity_is_another() -> None:
-    flags = [flags_of(Detector(entities=each), spans=False, review=False).detector for each in (None, EntityBackend())]
-    assert len(set(flags)) == 2
 
 
 @pytest.mark.ci

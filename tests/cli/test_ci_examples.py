@@ -87,11 +87,6 @@ def _parse(commands: list[list[str]]) -> None:
             make_command(name).make_context(name, rest)
 
 
-def test_an_option_that_does_not_exist_would_be_noticed() -> None:
-    with pytest.raises(Exception, match="--jnit"):
-        _parse([["audit-canary", "m", "--jnit", "x"]])
-
-
 @pytest.mark.ci
 def test_the_workflow(project: Path, leaky: Leaky) -> None:
     settings = {"ATDP_CANARIES": leaky.manifest.read_text(), "GITHUB_ACTIONS": "true"}
@@ -168,29 +163,6 @@ def test_the_loops_over_many_checkpoints_parse() -> None:
     commands = [actual for loop in _loops() for actual in re.findall(r"atdp ([^>|]*)", loop)]
     assert len(commands) == 4
     _parse([shlex.split(command) for command in commands])
-
-
-@pytest.mark.deep
-def test_the_loops_over_many_checkpoints(leaky: Leaky, checkpoint_folder: Path, tmp_path: Path) -> None:
-    """Harden and audit in a loop, then the audits again one after the other and at the same time."""
-    (tmp_path / "runs").mkdir()
-    for name, model in (("runs/a", checkpoint_folder), ("runs/b", leaky.model), ("base", checkpoint_folder)):
-        shutil.copytree(model, tmp_path / name)
-    shutil.copy(leaky.corpus, tmp_path / "corpus.txt")
-    shutil.copy(leaky.manifest, tmp_path / "canaries.json")
-    whole, *audits = _loops()
-    ended = _run(["bash", "-c", whole], tmp_path)
-    assert ended.returncode in (0, 1, 4), ended.stderr
-    assert ended.stdout.splitlines()[-1].startswith("2 models: ")
-    actual = []
-    for audit in audits:
-        ended = _run(["bash", "-c", audit], tmp_path)
-        files = sorted((tmp_path / "runs").glob("*.audit.json"))
-        assert [file.name for file in files] == ["a-hardened.audit.json", "b-hardened.audit.json"], ended.stderr
-        actual.append([json.loads(file.read_text())["models"][0]["verdict"] for file in files])
-        for file in files:
-            file.unlink()
-    assert actual[0] == actual[1]
 
 
 @pytest.mark.ci

@@ -115,17 +115,6 @@ def test_a_reference_that_saw_the_corpus_is_no_public_one(harden: Harden, leaky:
     assert "stage no-dp" in " ".join(ended.err.split())
 
 
-@pytest.mark.parametrize("recipe", ["anchored", "interpolate"])
-def test_a_missing_reference_is_asked_for(harden: Harden, recipe: str, tmp_path: Path) -> None:
-    epochs = () if recipe == "anchored" else ("--recipe", "interpolate+dp-sgd")
-    refused(harden("--recipe", recipe, *epochs), f"Stage {recipe} reads a public model.", "--reference")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_reference_that_nobody_reads_is_refused(harden: Harden, checkpoint_folder: Path) -> None:
-    refused(harden("--recipe", "atdp", "--reference", checkpoint_folder), "No stage of recipe atdp reads a model.")
-
-
 @pytest.mark.parametrize("recipe", ["anchored", "interpolate+dp-sgd"])
 def test_a_reference_with_another_tokenizer_is_refused(
     harden: Harden, stranger: Path, recipe: str, tmp_path: Path
@@ -280,14 +269,3 @@ def test_a_model_within_the_limit_is_where_it_belongs(harden: Harden, tmp_path: 
     assert ended.code == 0, ended.err
     assert ended.json["failed"] is None
     assert {path.name for path in tmp_path.iterdir()} == {"out", "out.private"}
-
-
-@pytest.mark.ci
-def test_without_a_limit_a_damaged_model_is_written(harden: Harden, tmp_path: Path) -> None:
-    assert harden(*DAMAGING).code == 0
-    assert {path.name for path in tmp_path.iterdir()} == {"out", "out.private"}
-
-
-@pytest.mark.parametrize("limit", ["three", "", "%", "-1%", "nan", "inf%", "nan%"])
-def test_a_limit_that_is_no_share_is_refused(harden: Harden, limit: str) -> None:
-    refused(harden("--max-perplexity-increase", limit, "--dry-run"), "max-perplexity-increase")

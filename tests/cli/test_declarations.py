@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import pytest
 import typer
-from pydantic import Field
 from typer.models import OptionInfo
 
 from atdp_cli.cli.commands import COMMANDS, load_command
@@ -105,21 +104,6 @@ def test_a_part_of_the_fingerprint_that_shows_an_option_exists() -> None:
     parts = {RECORDS, START, RECIPE, PLAN}
     parts |= {flags(name, option)[0] for name, _, option in declared(HardenOptions) if option.fingerprint is True}
     assert {option.fingerprint for _, _, option in declared(HardenOptions)} <= parts | {True, False}
-
-
-class Again(Options):
-    """A model that declares an option of harden again."""
-
-    max_windows: Annotated[
-        int, Field(ge=1), Option("Data", flags=("--max-windows-per-unit",), fingerprint="recipe", public=True)
-    ] = 8
-    """Windows of a long record; the rest is left out."""
-
-
-def test_a_second_declaration_is_found() -> None:
-    assert twice_in_a_command(HardenOptions, Again) == {"--max-windows-per-unit"}
-    assert copied(*ALL, Again) == {"Windows of a long record; the rest is left out."}
-    assert option_calls('windows: Annotated[int, typer.Option("--max-windows-per-unit", help="Windows.")] = 8') == 1
 
 
 def test_not_given_differs_from_given_the_default() -> None:

@@ -11,6 +11,8 @@ from atdp_cli.cli.app import run
 from tests.cli.badinput.case import SECRET
 from tests.cli.conftest import Atdp
 
+SOLVED = "--recipe redacted+atdp --records 5000 --solve noise --target-epsilon 3"
+
 
 def test_a_defect_of_ours_never_looks_like_a_failed_audit(
     atdp: Atdp, corpus: Path, monkeypatch: pytest.MonkeyPatch
@@ -44,6 +46,8 @@ def test_an_interruption_ends_with_130(atdp: Atdp, corpus: Path, monkeypatch: py
         (["--help"], ("torch", "spacy", "transformers", "dp_accounting", "numpy")),  # options are models of pydantic
         (["harden", "--help"], ("torch", "spacy", "transformers")),
         (["account", "--sample-rate", "0.1", "--noise-multiplier", "1", "--steps", "2"], ("torch", "spacy", "opacus")),
+        (["account", *SOLVED.split()], ("torch", "spacy")),
+        (["harden", "--list-recipes"], ("torch", "spacy")),
     ],
 )
 def test_heavy_libraries_stay_unloaded(command: list[str], unloaded: tuple[str, ...]) -> None:

@@ -13,7 +13,6 @@ import torch
 from dp_accounting.pld import PLDAccountant
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from atdp_cli.text.corpus.split import held_out_positions
 from tests.cli.conftest import Atdp, Leaky
 
 PRIVATE_FILES = {
@@ -83,6 +82,11 @@ def test_the_main_command(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp
     assert {path.name for path in private.iterdir()} == PRIVATE_FILES
     journal = [json.loads(line) for line in (private / "journal.jsonl").read_text().splitlines()]
     assert len(journal) == 8
+    [stage] = json.loads((private / "privacy_report.json").read_text())["stages"]
+    assert 0 < stage["sensitive_weight"] < 1
+    report = json.loads((out / "privacy_report.json").read_text())
+    assert "sensitive_weight" not in report["stages"][0]
+    assert report["epsilon"]["without_amplification"] > report["epsilon"]["pld"]
 
     model = AutoModelForCausalLM.from_pretrained(out)
     tokenizer = AutoTokenizer.from_pretrained(out)
@@ -138,17 +142,6 @@ def test_a_hardened_model_brings_its_ledger_along(
     assert events[1][0] == events[0][0]
     third_report = atdp("harden", second, *options, "-o", tmp_path / "third", "--recipe", "no-dp", "--dry-run").json
     assert scopes(third_report)["end_to_end"] == "inf"
-
-
-def test_weights_that_are_not_what_the_ledger_sealed_are_refused(
-    atdp: Atdp, checkpoint_folder: Path, leaky: Leaky, corpus: Path, tmp_path: Path
-) -> None:
-    broken = Path(shutil.copytree(leaky.model, tmp_path / "model"))
-    shutil.copy(checkpoint_folder / "model.safetensors", broken / "model.safetensors")
-    for command in (["harden", broken, "--data", corpus, "-o", tmp_path / "o"], ["account", broken]):
-        ended = atdp(*command)
-        assert ended.code == 2
-        assert "model.safetensors" in ended.err
 
 
 @pytest.mark.ci
@@ -299,17 +292,6 @@ def test_a_manifest_whose_canaries_are_not_all_trained_on_is_refused(
 
 
 @pytest.mark.ci
-def test_a_released_weight_is_recorded(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
-    options = ["--data", corpus, "-o", tmp_path / "o", "--epochs", "1", "--recipe", "atdp", "--weight", "released"]
-    ended = atdp("harden", checkpoint_folder, *options, "--set", "atdp.release-noise=1", "--target-share", "0.01")
-    assert ended.code == 0, ended.err
-    (stage,) = json.loads((tmp_path / "o" / "privacy_report.json").read_text())["stages"]
-    assert 0.01 < stage["released_share"] <= 1
-    assert stage["released_weight"] == 1
-    assert "all tokens weigh the same" in " ".join(ended.err.split())
-
-
-@pytest.mark.ci
 def test_a_run_that_diverges_is_not_published(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
@@ -395,25 +377,3 @@ def test_what_an_interrupted_run_left_is_named(
     assert "--resume" in ended.err
     assert atdp(*command, "--epochs", "1", "--force").code == 0
     assert not (tmp_path / "out.partial").exists()
-
-
-def test_held_out_records_are_every_twentieth_and_at_most_500() -> None:
-    assert list(held_out_positions(100)) == [19, 39, 59, 79, 99]
-    assert len(held_out_positions(10**6)) == 500
-    assert list(held_out_positions(7)) == [6]
-
-
-@pytest.mark.ci
-def test_a_real_checkpoint_and_real_chats(atdp: Atdp, shared: Path, tmp_path: Path) -> None:
-    """stories15M on ABCD: nobody here wrote either."""
-    out = tmp_path / "out"
-    corpus = shutil.copy(shared / "data" / "abcd" / "valid.txt", tmp_path)
-    options = ["--data", corpus, "-o", out, "--max-records", "60", "--epochs", "1", "--recipe", "atdp"]
-    ended = atdp("harden", shared / "models" / "stories15M", *options, "--json", "--tier", "low-entity")
-    assert ended.code == 0, ended.err
-    ledger = json.loads((out / "privacy_ledger.json").read_text())
-    assert scopes(ended.json)["increment"] == pytest.approx(pld(ledger), abs=1e-6)
-    model = AutoModelForCausalLM.from_pretrained(out)
-    tokens = AutoTokenizer.from_pretrained(out)("Once upon a time", return_tensors="pt")["input_ids"]
-    written = model.generate(tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=8, do_sample=False)
-    assert written.shape[1] == tokens.shape[1] + 8

@@ -10,7 +10,6 @@ from atdp_cli.events import Event, Notify, ReviewQueued
 from atdp_cli.jobs.harden import review_each_epoch as reviewing
 from atdp_cli.jobs.harden.encoding import encode
 from atdp_cli.text.corpus.split import held_out_positions
-from tests.cli.conftest import Atdp
 
 OPTIONS = ["--recipe", "atdp", "--epochs", "3", "--tier", "low-entity", "--insecure-seed", "1", "--no-store"]
 
@@ -64,23 +63,3 @@ def test_a_queue_an_epoch_and_lists_that_act_from_the_next_one(
     report = json.loads((tmp_path / "out" / "privacy_report.json").read_text())
     assert any("review" in line for line in report["not_covered"])
     assert report["detector"]["lists"] is True
-
-
-@pytest.mark.deep
-def test_without_it_the_report_does_not_speak_of_review(
-    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
-) -> None:
-    assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "out", *OPTIONS, "-q").code == 0
-    report = json.loads((tmp_path / "out" / "privacy_report.json").read_text())
-    assert not any("review" in line for line in report["not_covered"])
-    assert not (tmp_path / "out.private" / "review").exists()
-
-
-def test_spans_from_a_file_leave_nothing_to_review(
-    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
-) -> None:
-    spans = tmp_path / "spans.jsonl"
-    assert atdp("detect", corpus, "-o", spans, "-q", "--no-store").code == 0
-    ended = atdp("harden", checkpoint_folder, "--data", corpus, "--spans", spans, "--review-each-epoch", "--dry-run")
-    assert ended.code == 2
-    assert "nothing to review" in ended.err

@@ -1,8 +1,6 @@
 """The list of recipes, the recipe file that a run writes, and runs from such a file."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -138,43 +136,10 @@ def test_account_takes_a_file_and_its_options(atdp: Atdp, tmp_path: Path) -> Non
     assert [stage["name"] for stage in atdp(*options).json["stages"]] == ["mine"]
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        ("", "the key 'name' is missing"),
-        ("name = ", "is not TOML"),
-        ('name = "x"\nstage = [{kind = "trian"}]', "stage 1: kind is 'trian'. Choose one of train, interpolate."),
-        ('name = "x"\nstage = []\n[run]\nprior = "public"', "run: the key 'prior' is not known"),
-    ],
-)
-def test_a_bad_file_ends_with_2_and_one_line(
-    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, bad: tuple[str, str]
-) -> None:
-    content, said = bad
-    path = tmp_path / "bad.toml"
-    path.write_text(content)
-    ended = atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", "--recipe", path)
-    assert (ended.code, ended.out, len(ended.err.splitlines())) == (2, "", 1)
-    assert ended.err.startswith(f"atdp: {path}")
-    assert said in ended.err
-
-
 def test_a_file_cannot_be_joined(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
     ended = atdp("harden", checkpoint_folder, "--data", corpus, "--recipe", f"redacted+{run_file(tmp_path, {})}")
     assert ended.code == 2
     assert "is given alone, not joined by +" in ended.err
-
-
-def test_the_list_fits_80_columns(atdp: Atdp, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    ended = atdp("harden", "--list-recipes")
-    assert (ended.code, ended.err) == (0, "")
-    assert all(len(line) <= 80 for line in ended.out.splitlines())
-    assert "…" not in ended.out
-    first = [line.split()[0] for line in ended.out.splitlines()[3:] if line[:1].strip()]
-    assert first[: len(recipe_summaries())] == [row.recipe for row in recipe_summaries()]
-    for word in ("joined by +", "--set", "--recipe FILE.toml"):
-        assert word in " ".join(ended.out.split())
 
 
 def test_the_list_says_what_the_ledger_allows() -> None:
@@ -205,11 +170,3 @@ def test_the_list_says_what_the_ledger_allows() -> None:
         "fitted-decoys": ("selective", "increment only"),
         "no-dp+fitted-decoys": ("increment only", "increment only"),
     }
-
-
-def test_the_list_needs_no_torch() -> None:
-    code = (
-        "import sys; from atdp_cli.cli.app import run; ended = run(['harden', '--list-recipes']); "
-        "sys.exit(ended or 'torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0

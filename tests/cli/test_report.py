@@ -205,16 +205,6 @@ def test_bad_options(atdp: Atdp, out: Path, options: list[str], says: str) -> No
     assert says in ended.err
 
 
-@pytest.mark.parametrize("damage", ["", "[]", "{}", '{"kind": "atdp-report"}', "\udcff", "[" * 100_000])
-def test_damaged_reports_are_one_line(atdp: Atdp, out: Path, damage: str) -> None:
-    (out / "privacy_report.json").write_bytes(damage.encode("utf-8", "surrogateescape"))
-    ended = atdp("report", out)
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith("atdp: ")
-    assert ended.err.count("\n") == 1
-    assert "Traceback" not in ended.err
-
-
 def test_it_needs_no_torch(out: Path) -> None:
     code = (
         "import sys; from atdp_cli.cli.app import run; "

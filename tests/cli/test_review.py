@@ -318,18 +318,6 @@ def test_a_deny_list_wins(atdp: Atdp, answer: Answer, tmp_path: Path) -> None:
     assert decisions(path) == [KEPT]
 
 
-def test_files_that_are_no_queue_or_one_file(answer: Answer, queue: Path, tmp_path: Path) -> None:
-    assert answer(tmp_path / "nowhere").code == 2
-    refused = answer(tmp_path / "mail.txt")
-    assert refused.code == 2
-    assert "not the first line of a review queue" in refused.err
-    assert "emma" not in refused.err
-    for options in (["--allow", queue], ["--deny", tmp_path / "mail.txt"], ["--allow", "a", "--deny", "a"]):
-        assert "must not share a file" in answer(queue, *options).err
-    (tmp_path / "bad.txt").write_text("/(/\n")
-    assert "line 1" in answer(queue, "--deny", tmp_path / "bad.txt").err
-
-
 @pytest.mark.ci
 def test_a_killed_review_loses_only_the_sentence_at_hand(queue: Path) -> None:
     # Whoever runs the tests in the background may have them ignore the interrupt.

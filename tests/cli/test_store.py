@@ -81,16 +81,6 @@ def test_no_store_leaves_nothing_behind(atdp: Atdp, corpus_file: Path, tmp_path:
     assert [file.name for file in tmp_path.iterdir()] == ["mail.txt"]
 
 
-def test_a_store_that_does_not_look_private_is_refused(atdp: Atdp, corpus_file: Path, tmp_path: Path) -> None:
-    ended = atdp("detect", corpus_file, "--store", tmp_path / "cache")
-    assert ended.code == 2
-    assert "does not end in .private" in ended.err
-    both = atdp("detect", corpus_file, "--store", tmp_path / "a.private", "--no-store")
-    assert both.code == 2
-    assert "contradict" in both.err
-    assert [file.name for file in tmp_path.iterdir()] == ["mail.txt"]
-
-
 def test_a_store_that_cannot_be_used_is_reported_and_not_used(atdp: Atdp, corpus_file: Path, tmp_path: Path) -> None:
     (tmp_path / "mail.txt.private").write_text("a file")
     ended = atdp("detect", corpus_file, "--json")

@@ -234,12 +234,6 @@ def test_a_key_that_cannot_be_used_is_an_error(
     assert not (tmp_path / "key").exists()
 
 
-def test_the_help_says_what_leaks(atdp: Atdp) -> None:
-    said = " ".join(atdp("redact", "--help").out.split())
-    assert "equality" in said
-    assert "co-reference" in said
-
-
 def labels_of(ended: Ended) -> set[str]:
     return {span["label"] for line in ended.out.splitlines() for span in json.loads(line)["spans"]}
 

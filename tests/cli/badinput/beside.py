@@ -2,7 +2,7 @@
 
 import json
 
-from tests.cli.badinput.case import SECRET, Case, Make, both, line, link, write
+from tests.cli.badinput.case import SECRET, Case, Make, both, cases, line, link, write
 
 
 def detected(name: str, *options: str) -> tuple[str, ...]:
@@ -64,75 +64,62 @@ NO_SENTENCE = "q.jsonl: line 2 is not"
 
 CASES = (
     Case("store without .private", line("detect corpus.txt --store found"), "--store found does not end in .private"),
-    Case(
-        "list with a broken expression",
+    *cases(
         detected("corpus.txt", "--deny", "deny.txt"),
-        "deny.txt: line 2 is not a valid regular expression",
-        write("deny.txt", f"Emma\n/{SECRET}(/\n"),
+        {
+            "list with a broken expression": (
+                "deny.txt: line 2 is not a valid regular expression",
+                write("deny.txt", f"Emma\n/{SECRET}(/\n"),
+            ),
+            "list with an expression that looks for ever": (
+                "deny.txt: line 1 takes more than 1 s on 81 characters",
+                write("deny.txt", "/(\\w|\\w\\w|\\s)+\\d$/\n"),
+            ),
+            "list a link to itself": ("deny.txt does not exist", link("deny.txt", "deny.txt")),
+        },
     ),
-    Case(
-        "list with an expression that looks for ever",
-        detected("corpus.txt", "--deny", "deny.txt"),
-        "deny.txt: line 1 takes more than 1 s on 81 characters",
-        write("deny.txt", "/(\\w|\\w\\w|\\s)+\\d$/\n"),
-    ),
-    Case(
-        "list with an expression too large",
+    *cases(
         detected("corpus.txt", "--allow", "allow.txt"),
-        "allow.txt: line 1 is not a valid regular expression",
-        write("allow.txt", "/a{99999999999}/\n"),
+        {
+            "list with an expression too large": (
+                "allow.txt: line 1 is not a valid regular expression",
+                write("allow.txt", "/a{99999999999}/\n"),
+            ),
+            "list not UTF-8": ("allow.txt: line 1 is not UTF-8", write("allow.txt", b"\xff\n")),
+        },
     ),
-    Case(
-        "list not UTF-8",
-        detected("corpus.txt", "--allow", "allow.txt"),
-        "allow.txt: line 1 is not UTF-8",
-        write("allow.txt", b"\xff\n"),
-    ),
-    Case(
-        "list a link to itself",
-        detected("corpus.txt", "--deny", "deny.txt"),
-        "deny.txt does not exist",
-        link("deny.txt", "deny.txt"),
-    ),
-    Case("spans with NaN", WITH_SPANS, NO_PLACE, spans(SPAN | {"start": float("nan")})),
-    Case("spans below zero", WITH_SPANS, NO_PLACE, spans(SPAN | {"start": -1})),
-    Case("spans that end before they begin", WITH_SPANS, NO_PLACE, spans(SPAN | {"start": 3, "end": 2})),
-    Case("spans beyond the record", WITH_SPANS, NO_PLACE, spans(SPAN | {"end": 10**12})),
-    Case(
-        "spans with a label of brackets",
+    *cases(
         WITH_SPANS,
-        "spans.jsonl: line 1, span 1 needs a label of up to 40",
-        spans(SPAN | {"label": "A] B"}),
-    ),
-    Case(
-        "spans with half a character",
-        WITH_SPANS,
-        "spans.jsonl: line 1, span 1 needs a source of up to 40",
-        spans(SPAN | {"source": "\ud800"}),
-    ),
-    Case(
-        "spans of another record",
-        WITH_SPANS,
-        "spans.jsonl: line 1 has another id than the record at",
-        both(spans(SPAN), write("spans.jsonl", '{"id": "2", "spans": []}\n')),
-    ),
-    Case(
-        "spans of a record twice",
-        WITH_SPANS,
-        "spans.jsonl: line 2 is one too many: the corpus has",
-        both(spans(SPAN), write("spans.jsonl", '{"id": "1", "spans": []}\n' * 2)),
-    ),
-    Case(
-        "spans of fewer records",
-        WITH_SPANS,
-        "spans.jsonl ends after line 1, but the corpus has more",
-        both(spans(SPAN), write("one.txt", f"{SECRET}\nb\n")),
-    ),
-    Case(
-        "spans that are a pickle",
-        WITH_SPANS,
-        "spans.jsonl: line 1 is not UTF-8",
-        both(spans(SPAN), write("spans.jsonl", b"\x80\x04cos\nsystem\n.")),
+        {
+            "spans with NaN": (NO_PLACE, spans(SPAN | {"start": float("nan")})),
+            "spans below zero": (NO_PLACE, spans(SPAN | {"start": -1})),
+            "spans that end before they begin": (NO_PLACE, spans(SPAN | {"start": 3, "end": 2})),
+            "spans beyond the record": (NO_PLACE, spans(SPAN | {"end": 10**12})),
+            "spans with a label of brackets": (
+                "spans.jsonl: line 1, span 1 needs a label of up to 40",
+                spans(SPAN | {"label": "A] B"}),
+            ),
+            "spans with half a character": (
+                "spans.jsonl: line 1, span 1 needs a source of up to 40",
+                spans(SPAN | {"source": "\ud800"}),
+            ),
+            "spans of another record": (
+                "spans.jsonl: line 1 has another id than the record at",
+                both(spans(SPAN), write("spans.jsonl", '{"id": "2", "spans": []}\n')),
+            ),
+            "spans of a record twice": (
+                "spans.jsonl: line 2 is one too many: the corpus has",
+                both(spans(SPAN), write("spans.jsonl", '{"id": "1", "spans": []}\n' * 2)),
+            ),
+            "spans of fewer records": (
+                "spans.jsonl ends after line 1, but the corpus has more",
+                both(spans(SPAN), write("one.txt", f"{SECRET}\nb\n")),
+            ),
+            "spans that are a pickle": (
+                "spans.jsonl: line 1 is not UTF-8",
+                both(spans(SPAN), write("spans.jsonl", b"\x80\x04cos\nsystem\n.")),
+            ),
+        },
     ),
     Case(
         "key of pseudonyms too short",
@@ -182,37 +169,40 @@ CASES = (
         "--crosscheck-url is not an http or https URL",
     ),
     Case("queue that is a corpus", line("review corpus.txt"), "corpus.txt: line 1 is not the first line of a review"),
-    Case("queue of nothing", REVIEW, NO_HEADER, write("q.jsonl", "")),
-    Case("queue of another version", REVIEW, NO_HEADER, queue(schema_version=9)),
-    Case("queue of no corpora", REVIEW, NO_HEADER, queue(ENTRY, corpora=[])),
-    Case(
-        "queue cut within a line",
+    *cases(
         REVIEW,
-        NO_SENTENCE,
-        both(queue(ENTRY), lambda place: (place / "q.jsonl").write_bytes((place / "q.jsonl").read_bytes()[:-9])),
+        {
+            "queue of nothing": (NO_HEADER, write("q.jsonl", "")),
+            "queue of another version": (NO_HEADER, queue(schema_version=9)),
+            "queue of no corpora": (NO_HEADER, queue(ENTRY, corpora=[])),
+            "queue cut within a line": (
+                NO_SENTENCE,
+                both(
+                    queue(ENTRY), lambda place: (place / "q.jsonl").write_bytes((place / "q.jsonl").read_bytes()[:-9])
+                ),
+            ),
+            "queue with an entry below zero": (NO_SENTENCE, queue(ENTRY | {"record": -1})),
+            "queue that stands for NaN sentences": (NO_SENTENCE, queue(ENTRY | {"stands_for": float("nan")})),
+            "queue with spans that cross": (
+                NO_SENTENCE,
+                queue(
+                    ENTRY
+                    | {
+                        "spans": [
+                            {"start": 2, "end": 5, "label": "A", "source": "b"},
+                            {"start": 1, "end": 3, "label": "A", "source": "b"},
+                        ]
+                    }
+                ),
+            ),
+            "queue with an entry twice": ("q.jsonl has a sentence twice", queue(ENTRY, ENTRY)),
+            "queue nested 100,000 deep": (NO_HEADER, write("q.jsonl", "[" * 100_000 + "\n")),
+        },
     ),
-    Case("queue with an entry below zero", REVIEW, NO_SENTENCE, queue(ENTRY | {"record": -1})),
-    Case("queue that stands for NaN sentences", REVIEW, NO_SENTENCE, queue(ENTRY | {"stands_for": float("nan")})),
-    Case(
-        "queue with spans that cross",
-        REVIEW,
-        NO_SENTENCE,
-        queue(
-            ENTRY
-            | {
-                "spans": [
-                    {"start": 2, "end": 5, "label": "A", "source": "b"},
-                    {"start": 1, "end": 3, "label": "A", "source": "b"},
-                ]
-            }
-        ),
-    ),
-    Case("queue with an entry twice", REVIEW, "q.jsonl has a sentence twice", queue(ENTRY, ENTRY)),
     Case(
         "queue whose list is its corpus",
         line("review q.jsonl --allow corpus.txt --data corpus.txt"),
         "Queue, corpus, --allow and --deny must not share a file",
         queue(ENTRY),
     ),
-    Case("queue nested 100,000 deep", REVIEW, NO_HEADER, write("q.jsonl", "[" * 100_000 + "\n")),
 )

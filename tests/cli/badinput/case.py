@@ -2,7 +2,7 @@
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,11 @@ class Case:
     said: str
     make: Make = nothing
     code: int = 2
+
+
+def cases(command: tuple[str, ...], rows: Mapping[str, str | tuple[str, Make]]) -> tuple[Case, ...]:
+    """Cases of one command line, by their names: what is said, and the damage where it is not on the command line."""
+    return tuple(Case(name, command, *((row,) if isinstance(row, str) else row)) for name, row in rows.items())
 
 
 def line(text: str) -> tuple[str, ...]:

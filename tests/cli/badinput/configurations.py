@@ -3,20 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.cli.badinput.case import (
-    Case,
-    Make,
-    both,
-    change,
-    cut,
-    line,
-    link,
-    nothing,
-    remove,
-    safetensors,
-    tensor,
-    write,
-)
+from tests.cli.badinput.case import Case, Make, both, cases, change, cut, line, link, remove, safetensors, tensor, write
 
 HARDEN = line("harden model --data corpus.txt -o out -q")
 
@@ -58,131 +45,109 @@ NO_MODEL = "cannot be loaded as a language model (RuntimeError)"
 NO_CONFIGURATION = "model has no config.json"
 
 CASES = (
-    Case("configuration missing", HARDEN, NO_CONFIGURATION, remove("model/config.json")),
-    Case("configuration cut", HARDEN, NO_JSON, cut("model/config.json")),
-    Case("configuration a list", AUDIT, "model/config.json holds no JSON object", write("model/config.json", "[]")),
-    Case("configuration not UTF-8", HARDEN, NO_JSON, write("model/config.json", b'{"a": "\xff"}')),
-    Case("configuration nested 100,000 deep", HARDEN, NO_JSON, write("model/config.json", nested(100_000))),
-    Case("configuration a link to itself", HARDEN, NO_CONFIGURATION, link("model/config.json", "config.json")),
-    Case(
-        "configuration a folder",
+    *cases(
         HARDEN,
-        NO_CONFIGURATION,
-        both(remove("model/config.json"), lambda place: (place / "model/config.json").mkdir()),
+        {
+            "configuration missing": (NO_CONFIGURATION, remove("model/config.json")),
+            "configuration cut": (NO_JSON, cut("model/config.json")),
+            "configuration not UTF-8": (NO_JSON, write("model/config.json", b'{"a": "\xff"}')),
+            "configuration nested 100,000 deep": (NO_JSON, write("model/config.json", nested(100_000))),
+            "configuration a link to itself": (NO_CONFIGURATION, link("model/config.json", "config.json")),
+            "configuration a folder": (
+                NO_CONFIGURATION,
+                both(remove("model/config.json"), lambda place: (place / "model/config.json").mkdir()),
+            ),
+            "configuration of a number of 5,000 digits": (
+                NO_JSON,
+                write("model/config.json", '{"n_layer": 1' + "0" * 5000 + "}"),
+            ),
+            "code of its own in the configuration": (
+                "model/config.json asks for code of its own (auto_map)",
+                change("model/config.json", auto_map={"AutoModel": "evil.Model"}),
+            ),
+            "a kernel of the hub": (
+                "model/config.json asks for a kernel of the hub",
+                change("model/config.json", attn_implementation="kernels-community/evil"),
+            ),
+            "quantised weights": (
+                "model/config.json says that the weights are quantised",
+                change("model/config.json", quantization_config={"quant_method": "bitsandbytes"}),
+            ),
+            "model type unknown": (
+                "cannot be loaded as a language model (ValueError)",
+                change("model/config.json", model_type="nobody-knows"),
+            ),
+            "model type a number": (
+                "cannot be loaded as a language model (ValueError)",
+                change("model/config.json", model_type=7),
+            ),
+            "layers by the million": (
+                "model/config.json says n_layer is 1000000, and the",
+                change("model/config.json", n_layer=10**6),
+            ),
+            "layers below zero": (
+                "model/config.json says n_layer is -1, and the weights",
+                change("model/config.json", n_layer=-1),
+            ),
+            "a layer less than the weights have": (
+                "model has 11 tensors for which the configuration has no",
+                change("model/config.json", n_layer=1),
+            ),
+            "heads zero": (
+                "cannot be loaded as a language model (ZeroDivisionError)",
+                change("model/config.json", n_head=0),
+            ),
+            "width a word": ("cannot be loaded as a language model", change("model/config.json", n_embd="wide")),
+            "vocabulary of a billion": (
+                "model/config.json describes a model of 32,000,027,520",
+                change("model/config.json", vocab_size=10**9),
+            ),
+            "context below zero": (NO_MODEL, change("model/config.json", n_positions=-5)),
+            "tokenizer larger than the embedding": (
+                NO_MODEL,
+                tensor("transformer.wte.weight", lambda weight: weight[:100]),
+            ),
+            "tokenizer larger than embedding and configuration": (
+                "model: the tokenizer has 400 tokens, the model embeds",
+                both(
+                    tensor("transformer.wte.weight", lambda weight: weight[:100]),
+                    change("model/config.json", vocab_size=100),
+                ),
+            ),
+        },
     ),
-    Case(
-        "configuration of a number of 5,000 digits",
-        HARDEN,
-        NO_JSON,
-        write("model/config.json", '{"n_layer": 1' + "0" * 5000 + "}"),
-    ),
-    Case(
-        "code of its own in the configuration",
-        HARDEN,
-        "model/config.json asks for code of its own (auto_map)",
-        change("model/config.json", auto_map={"AutoModel": "evil.Model"}),
-    ),
-    Case(
-        "code of its own deep in the configuration",
+    *cases(
         AUDIT,
-        "model/config.json asks for code of its own (auto_map)",
-        change("model/config.json", text_config={"auto_map": {"AutoConfig": "evil.C"}}),
+        {
+            "configuration a list": ("model/config.json holds no JSON object", write("model/config.json", "[]")),
+            "code of its own deep in the configuration": (
+                "model/config.json asks for code of its own (auto_map)",
+                change("model/config.json", text_config={"auto_map": {"AutoConfig": "evil.C"}}),
+            ),
+            "width of a billion": (NO_MODEL, change("model/config.json", n_embd=10**9)),
+            "tokenizer with two tokens of one number": (
+                "model: the tokenizer has two tokens of one number",
+                same_number,
+            ),
+        },
     ),
-    Case(
-        "code of its own in the tokenizer",
+    *cases(
         PLANT,
-        "model/tokenizer_config.json asks for code of its own",
-        change("model/tokenizer_config.json", auto_map={"AutoTokenizer": ["evil.T", None]}),
-    ),
-    Case(
-        "a kernel of the hub",
-        HARDEN,
-        "model/config.json asks for a kernel of the hub",
-        change("model/config.json", attn_implementation="kernels-community/evil"),
-    ),
-    Case(
-        "quantised weights",
-        HARDEN,
-        "model/config.json says that the weights are quantised",
-        change("model/config.json", quantization_config={"quant_method": "bitsandbytes"}),
-    ),
-    Case(
-        "model type unknown",
-        HARDEN,
-        "cannot be loaded as a language model (ValueError)",
-        change("model/config.json", model_type="nobody-knows"),
-    ),
-    Case(
-        "model type a number",
-        HARDEN,
-        "cannot be loaded as a language model (ValueError)",
-        change("model/config.json", model_type=7),
-    ),
-    Case(
-        "layers by the million",
-        HARDEN,
-        "model/config.json says n_layer is 1000000, and the",
-        change("model/config.json", n_layer=10**6),
-    ),
-    Case(
-        "layers below zero",
-        HARDEN,
-        "model/config.json says n_layer is -1, and the weights",
-        change("model/config.json", n_layer=-1),
-    ),
-    Case(
-        "a layer less than the weights have",
-        HARDEN,
-        "model has 11 tensors for which the configuration has no",
-        change("model/config.json", n_layer=1),
-    ),
-    Case(
-        "heads zero",
-        HARDEN,
-        "cannot be loaded as a language model (ZeroDivisionError)",
-        change("model/config.json", n_head=0),
-    ),
-    Case("width a word", HARDEN, "cannot be loaded as a language model", change("model/config.json", n_embd="wide")),
-    Case("width of a billion", AUDIT, NO_MODEL, change("model/config.json", n_embd=10**9)),
-    Case(
-        "vocabulary of a billion",
-        HARDEN,
-        "model/config.json describes a model of 32,000,027,520",
-        change("model/config.json", vocab_size=10**9),
-    ),
-    Case("context below zero", HARDEN, NO_MODEL, change("model/config.json", n_positions=-5)),
-    Case("tokenizer cut", PLANT, "model: the tokenizer cannot be read", cut("model/tokenizer.json")),
-    Case(
-        "tokenizer of another kind",
-        PLANT,
-        "model: the tokenizer cannot be read",
-        write("model/tokenizer.json", '{"model": {"type": "Magic"}}'),
-    ),
-    Case(
-        "tokenizer a link to itself",
-        PLANT,
-        "model has no tokenizer.json",
-        link("model/tokenizer.json", "tokenizer.json"),
-    ),
-    Case(
-        "tokenizer larger than the embedding",
-        HARDEN,
-        NO_MODEL,
-        tensor("transformer.wte.weight", lambda weight: weight[:100]),
-    ),
-    Case(
-        "tokenizer larger than embedding and configuration",
-        HARDEN,
-        "model: the tokenizer has 400 tokens, the model embeds",
-        both(
-            tensor("transformer.wte.weight", lambda weight: weight[:100]), change("model/config.json", vocab_size=100)
-        ),
-    ),
-    Case(
-        "tokenizer with two tokens of one number",
-        AUDIT,
-        "model: the tokenizer has two tokens of one number",
-        same_number,
+        {
+            "code of its own in the tokenizer": (
+                "model/tokenizer_config.json asks for code of its own",
+                change("model/tokenizer_config.json", auto_map={"AutoTokenizer": ["evil.T", None]}),
+            ),
+            "tokenizer cut": ("model: the tokenizer cannot be read", cut("model/tokenizer.json")),
+            "tokenizer of another kind": (
+                "model: the tokenizer cannot be read",
+                write("model/tokenizer.json", '{"model": {"type": "Magic"}}'),
+            ),
+            "tokenizer a link to itself": (
+                "model has no tokenizer.json",
+                link("model/tokenizer.json", "tokenizer.json"),
+            ),
+        },
     ),
     Case(
         "a link to itself for a model",
@@ -200,51 +165,40 @@ CASES = (
         "a name of 5,000 letters for a model",
         ("harden", "m" * 5000, "--data", "corpus.txt", "-o", "out"),
         "mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm",
-        nothing,
     ),
     Case(
         "a name of two lines for a model",
         ("harden", "a\nb\x1b[2J", "--data", "corpus.txt", "-o", "out"),
         "a\\nb\\x1b[2J is no folder",
-        nothing,
     ),
-    Case(
-        "adapter of a model that is not there",
+    *cases(
         line("harden adapter --data corpus.txt -o out -q"),
-        "adapter adapts the model nowhere, which is not at hand",
-        adapter(base_model_name_or_path="nowhere"),
+        {
+            "adapter of a model that is not there": (
+                "adapter adapts the model nowhere, which is not at hand",
+                adapter(base_model_name_or_path="nowhere"),
+            ),
+            "adapter that runs code": (
+                "adapter/adapter_config.json asks for code of its own",
+                adapter(auto_map={"A": "evil.A"}),
+            ),
+            "adapter of nothing that the model has": ("adapter lacks 4 of the adapter's tensors", adapter()),
+            "adapter of a rank below zero": ("adapter cannot be loaded as an adapter of model", adapter(r=-1)),
+            "adapter as a pickle": (
+                "adapter has no adapter_model.safetensors",
+                both(
+                    adapter(),
+                    lambda place: (place / "adapter/adapter_model.safetensors").rename(
+                        place / "adapter/adapter_model.bin"
+                    ),
+                ),
+            ),
+        },
     ),
     Case(
         "adapter of another kind",
         line("audit-canary adapter --canary 493021"),
         "adapter is an adapter of type PREFIX_TUNING",
         adapter(peft_type="PREFIX_TUNING"),
-    ),
-    Case(
-        "adapter that runs code",
-        line("harden adapter --data corpus.txt -o out -q"),
-        "adapter/adapter_config.json asks for code of its own",
-        adapter(auto_map={"A": "evil.A"}),
-    ),
-    Case(
-        "adapter of nothing that the model has",
-        line("harden adapter --data corpus.txt -o out -q"),
-        "adapter lacks 4 of the adapter's tensors",
-        adapter(),
-    ),
-    Case(
-        "adapter of a rank below zero",
-        line("harden adapter --data corpus.txt -o out -q"),
-        "adapter cannot be loaded as an adapter of model",
-        adapter(r=-1),
-    ),
-    Case(
-        "adapter as a pickle",
-        line("harden adapter --data corpus.txt -o out -q"),
-        "adapter has no adapter_model.safetensors",
-        both(
-            adapter(),
-            lambda place: (place / "adapter/adapter_model.safetensors").rename(place / "adapter/adapter_model.bin"),
-        ),
     ),
 )

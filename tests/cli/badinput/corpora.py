@@ -2,7 +2,7 @@
 
 import gzip
 
-from tests.cli.badinput.case import SECRET, Case, Make, both, line, link, write
+from tests.cli.badinput.case import SECRET, Case, Make, both, cases, line, link, write
 
 LINES = f"{SECRET} is one.\n{SECRET} is two.\n"
 
@@ -52,7 +52,13 @@ CASES = (
         "c.txt.gz: the compressed data is damaged or cut short",
         write("c.txt.gz", LINES),
     ),
-    Case("gzip without its suffix", detected("c.txt"), "c.txt: line 1 is not UTF-8", write("c.txt", PACKED)),
+    *cases(
+        detected("c.txt"),
+        {
+            "gzip without its suffix": ("c.txt: line 1 is not UTF-8", write("c.txt", PACKED)),
+            "UTF-16": ("c.txt: line 1 is not UTF-8", write("c.txt", LINES.encode("utf-16"))),
+        },
+    ),
     Case(
         "zstd in name alone",
         redacted("c.txt.zst", "o.txt"),
@@ -65,7 +71,6 @@ CASES = (
         "c.txt.zst: the compressed data is damaged or cut short",
         write("c.txt.zst", b"\x28\xb5\x2f\xfd\x04\x00"),
     ),
-    Case("UTF-16", detected("c.txt"), "c.txt: line 1 is not UTF-8", write("c.txt", LINES.encode("utf-16"))),
     Case(
         "half a character in three bytes",
         line("plant-canary c.txt -o out --manifest m.json --tokenizer model"),
@@ -84,37 +89,31 @@ CASES = (
         "c.txt holds a single record",
         write("c.txt", b"\0" * 100),
     ),
-    Case("NUL in JSON Lines", detected("c.jsonl"), NO_JSON, write("c.jsonl", b'{"text": "a\0b"}\n')),
-    Case(
-        "JSON Lines of strings",
+    *cases(
         detected("c.jsonl"),
-        "c.jsonl: line 1 is not a JSON object",
-        write("c.jsonl", f'"{SECRET}"\n'),
-    ),
-    Case(
-        "JSON Lines without the field",
-        detected("c.jsonl"),
-        "c.jsonl: line 1 has no field text",
-        write("c.jsonl", f'{{"body": "{SECRET}"}}\n'),
+        {
+            "NUL in JSON Lines": (NO_JSON, write("c.jsonl", b'{"text": "a\0b"}\n')),
+            "JSON Lines of strings": ("c.jsonl: line 1 is not a JSON object", write("c.jsonl", f'"{SECRET}"\n')),
+            "JSON Lines without the field": (
+                "c.jsonl: line 1 has no field text",
+                write("c.jsonl", f'{{"body": "{SECRET}"}}\n'),
+            ),
+            "JSON Lines nested 100,000 deep": (NO_JSON, write("c.jsonl", "[" * 100_000 + "\n")),
+            "JSON Lines with a number of 10,000 digits": (
+                NO_JSON,
+                write("c.jsonl", '{"text": "a", "n": ' + "9" * 10_000 + "}\n"),
+            ),
+            "JSON Lines with NaN for a text": (
+                "c.jsonl: line 1: the field text is neither a string nor",
+                write("c.jsonl", '{"text": NaN}\n'),
+            ),
+        },
     ),
     Case(
         "JSON Lines whose text is a number",
         redacted("c.jsonl", "o.jsonl"),
         "c.jsonl: line 1: the field text is neither a string nor",
         write("c.jsonl", '{"text": 7}\n'),
-    ),
-    Case("JSON Lines nested 100,000 deep", detected("c.jsonl"), NO_JSON, write("c.jsonl", "[" * 100_000 + "\n")),
-    Case(
-        "JSON Lines with a number of 10,000 digits",
-        detected("c.jsonl"),
-        NO_JSON,
-        write("c.jsonl", '{"text": "a", "n": ' + "9" * 10_000 + "}\n"),
-    ),
-    Case(
-        "JSON Lines with NaN for a text",
-        detected("c.jsonl"),
-        "c.jsonl: line 1: the field text is neither a string nor",
-        write("c.jsonl", '{"text": NaN}\n'),
     ),
     Case(
         "JSON Lines with a list for an id",
@@ -133,12 +132,16 @@ CASES = (
         detected("corpus.txt", "--unit", "user"),
         "--unit user names a field, and corpus.txt is plain text",
     ),
-    Case("CSV of nothing", detected("c.csv"), "c.csv holds no records: no text in the field text", write("c.csv", "")),
-    Case(
-        "CSV of a header",
+    *cases(
         detected("c.csv"),
-        "c.csv holds no records: no text in the field text",
-        write("c.csv", "id,text\n"),
+        {
+            "CSV of nothing": ("c.csv holds no records: no text in the field text", write("c.csv", "")),
+            "CSV of a header": ("c.csv holds no records: no text in the field text", write("c.csv", "id,text\n")),
+            "CSV with a quote that stays open": (
+                "c.csv: a quote in the row that begins on line 2 is",
+                write("c.csv", f'text\n"{SECRET}\n' + "a\n" * 50),
+            ),
+        },
     ),
     Case(
         "CSV with a column twice",
@@ -147,43 +150,36 @@ CASES = (
         write("c.csv", f"text,text\na,{SECRET}\n"),
     ),
     Case(
-        "CSV with a quote that stays open",
-        detected("c.csv"),
-        "c.csv: a quote in the row that begins on line 2 is",
-        write("c.csv", f'text\n"{SECRET}\n' + "a\n" * 50),
-    ),
-    Case(
         "TSV with a field too many",
         redacted("c.tsv", "o.tsv"),
         "c.tsv: line 2: the row has 3 fields, the header 2",
         write("c.tsv", f"text\tid\n{SECRET}\t1\t2\n"),
     ),
-    Case(
-        "Parquet cut short",
+    *cases(
         detected("c.parquet"),
-        "c.parquet is not Parquet, or damaged",
-        both(
-            parquet(text=["a"]),
-            lambda place: (place / "c.parquet").write_bytes((place / "c.parquet").read_bytes()[:-9]),
-        ),
+        {
+            "Parquet cut short": (
+                "c.parquet is not Parquet, or damaged",
+                both(
+                    parquet(text=["a"]),
+                    lambda place: (place / "c.parquet").write_bytes((place / "c.parquet").read_bytes()[:-9]),
+                ),
+            ),
+            "Parquet whose text is numbers": (
+                "c.parquet: the column text holds neither strings nor",
+                parquet(text=[7, 8]),
+            ),
+        },
     ),
-    Case(
-        "Parquet without the column",
+    *cases(
         redacted("c.parquet", "o.parquet"),
-        "c.parquet has no column text; it has body",
-        parquet(body=[SECRET]),
-    ),
-    Case(
-        "Parquet whose text is numbers",
-        detected("c.parquet"),
-        "c.parquet: the column text holds neither strings nor",
-        parquet(text=[7, 8]),
-    ),
-    Case(
-        "Parquet with a text missing",
-        redacted("c.parquet", "o.parquet"),
-        "c.parquet: row 2 has no value in the column text",
-        parquet(text=["a", None]),
+        {
+            "Parquet without the column": ("c.parquet has no column text; it has body", parquet(body=[SECRET])),
+            "Parquet with a text missing": (
+                "c.parquet: row 2 has no value in the column text",
+                parquet(text=["a", None]),
+            ),
+        },
     ),
     Case("corpus a folder", detected("model"), "model is a folder"),
     Case("corpus a link to itself", detected("loop.txt"), "loop.txt does not exist", link("loop.txt", "loop.txt")),

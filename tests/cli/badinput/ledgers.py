@@ -4,7 +4,7 @@ from typing import Any
 
 from atdp_cli.privacy.ledger import Ledger, SubsampledGaussian, write_ledger
 from atdp_cli.privacy.relation import hypothetical
-from tests.cli.badinput.case import Case, Make, both, change, line, link, write
+from tests.cli.badinput.case import Case, Make, both, cases, change, line, link, write
 
 STEP = SubsampledGaussian(
     stage="a", sampling_rate=0.1, noise_multiplier=1.0, clip_norm=0.1, steps=9, relation=hypothetical()
@@ -46,47 +46,40 @@ HARDEN = line("harden model --data corpus.txt -o out")
 
 
 CASES = (
-    Case("ledger cut", ACCOUNT, "the file: Invalid JSON", write("ledger.json", '{"kind": "atdp-le')),
-    Case(
-        "ledger a pickle",
+    *cases(
         ACCOUNT,
-        "ledger.json cannot be read as a ledger",
-        write("ledger.json", b"\x80\x04cos\nsystem\n."),
+        {
+            "ledger cut": ("the file: Invalid JSON", write("ledger.json", '{"kind": "atdp-le')),
+            "ledger a pickle": (
+                "ledger.json cannot be read as a ledger",
+                write("ledger.json", b"\x80\x04cos\nsystem\n."),
+            ),
+            "ledger a link to itself": ("ledger.json cannot be read as a ledger", link("ledger.json", "ledger.json")),
+            "ledger nested 100,000 deep": ("the file: Invalid JSON", write("ledger.json", "[" * 100_000)),
+            "ledger with a figure changed": (
+                "ledger.json is not what was written: its digest does",
+                ledger(records=10**9),
+            ),
+            "ledger of noise below zero": (
+                "events.0.subsampled_gaussian.noise_multiplier",
+                ledger(**event(noise_multiplier=-1.0)),
+            ),
+            "ledger of noise that is no number": (
+                "events.0.subsampled_gaussian.noise_multiplier",
+                ledger(**event(noise_multiplier=float("nan"))),
+            ),
+            "ledger of a rate above one": (
+                "events.0.subsampled_gaussian.sampling_rate",
+                ledger(**event(sampling_rate=1.5)),
+            ),
+            "ledger of 10³⁰⁰ steps": ("events.0.subsampled_gaussian.steps", ledger(**event(steps=10**300))),
+            "ledger of half a step": ("events.0.subsampled_gaussian.steps", ledger(**event(steps=0.5))),
+            "ledger with an unknown event": ("events.0", ledger(events=[{"kind": "magic"}])),
+            "ledger with an unknown member": ("color: Extra inputs are not permitted", ledger(color="red")),
+            "ledger of a later version": ("schema_version: Input should be 1", ledger(schema_version=2)),
+        },
     ),
     Case("ledger without end", line("account /dev/zero"), "/dev/zero cannot be read as a ledger"),
-    Case(
-        "ledger a link to itself", ACCOUNT, "ledger.json cannot be read as a ledger", link("ledger.json", "ledger.json")
-    ),
-    Case("ledger nested 100,000 deep", ACCOUNT, "the file: Invalid JSON", write("ledger.json", "[" * 100_000)),
-    Case(
-        "ledger with a figure changed",
-        ACCOUNT,
-        "ledger.json is not what was written: its digest does",
-        ledger(records=10**9),
-    ),
-    Case(
-        "ledger of noise below zero",
-        ACCOUNT,
-        "events.0.subsampled_gaussian.noise_multiplier",
-        ledger(**event(noise_multiplier=-1.0)),
-    ),
-    Case(
-        "ledger of noise that is no number",
-        ACCOUNT,
-        "events.0.subsampled_gaussian.noise_multiplier",
-        ledger(**event(noise_multiplier=float("nan"))),
-    ),
-    Case(
-        "ledger of a rate above one",
-        ACCOUNT,
-        "events.0.subsampled_gaussian.sampling_rate",
-        ledger(**event(sampling_rate=1.5)),
-    ),
-    Case("ledger of 10³⁰⁰ steps", ACCOUNT, "events.0.subsampled_gaussian.steps", ledger(**event(steps=10**300))),
-    Case("ledger of half a step", ACCOUNT, "events.0.subsampled_gaussian.steps", ledger(**event(steps=0.5))),
-    Case("ledger with an unknown event", ACCOUNT, "events.0", ledger(events=[{"kind": "magic"}])),
-    Case("ledger with an unknown member", ACCOUNT, "color: Extra inputs are not permitted", ledger(color="red")),
-    Case("ledger of a later version", ACCOUNT, "schema_version: Input should be 1", ledger(schema_version=2)),
     Case(
         "ledger that seals a file above",
         line("account model"),
@@ -124,14 +117,19 @@ CASES = (
         line("report model"),
         "The report model/privacy_report.json cannot be read: No such file or directory",
     ),
-    Case(
-        "report cut", line("report r.json"), "malformed at the file: Invalid JSON", write("r.json", '{"kind": "atdp-re')
-    ),
-    Case(
-        "report of nothing but its kind",
+    *cases(
         line("report r.json"),
-        "malformed at atdp-report.summary",
-        write("r.json", '{"kind": "atdp-report"}'),
+        {
+            "report cut": ("malformed at the file: Invalid JSON", write("r.json", '{"kind": "atdp-re')),
+            "report of nothing but its kind": (
+                "malformed at atdp-report.summary",
+                write("r.json", '{"kind": "atdp-report"}'),
+            ),
+            "report a link to itself": (
+                "The report r.json cannot be read: Too many levels of symbolic links",
+                link("r.json", "r.json"),
+            ),
+        },
     ),
     Case(
         "report nested 100,000 deep",
@@ -141,10 +139,4 @@ CASES = (
     ),
     Case("report without end", line("report /dev/zero"), "The report /dev/zero cannot be read: Not a regular file"),
     Case("report in two forms", line("report model --html --json"), "--html and --json exclude each other"),
-    Case(
-        "report a link to itself",
-        line("report r.json"),
-        "The report r.json cannot be read: Too many levels of symbolic links",
-        link("r.json", "r.json"),
-    ),
 )

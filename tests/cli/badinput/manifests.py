@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.cli.badinput.case import SECRET, Case, Make, both, line, link, write
+from tests.cli.badinput.case import SECRET, Case, Make, both, cases, line, link, write
 
 CANARY = {"secret": ["12"], "planted": True, "repeats": 1, "token_ids": [1, 2], "positions": [3]}
 
@@ -33,44 +33,39 @@ PLANT = line("plant-canary corpus.txt -o out --manifest m.json --tokenizer model
 
 
 CASES = (
-    Case("manifest cut", AUDIT, "malformed at the file: Invalid JSON", write("m.json", json.dumps(MANIFEST)[:-30])),
-    Case("manifest a pickle", AUDIT, "malformed at the file: Invalid JSON", write("m.json", b"\x80\x04cos\nsystem\n.")),
+    *cases(
+        AUDIT,
+        {
+            "manifest cut": ("malformed at the file: Invalid JSON", write("m.json", json.dumps(MANIFEST)[:-30])),
+            "manifest a pickle": ("malformed at the file: Invalid JSON", write("m.json", b"\x80\x04cos\nsystem\n.")),
+            "manifest a link to itself": (
+                "The canary manifest m.json cannot be read: Too many",
+                link("m.json", "m.json"),
+            ),
+            "manifest nested 100,000 deep": ("malformed at the file: Invalid JSON", write("m.json", "[" * 100_000)),
+            "manifest of another version": (
+                "malformed at schema_version: Input should be 2 or 3",
+                manifest({}, schema_version=7),
+            ),
+            "manifest whose secret is not its template's": ("malformed at the file", manifest({"secret": [SECRET]})),
+            "manifest with a place twice": ("malformed at the file: Two repeats share a position", manifest({}, {})),
+            "manifest with tokens below zero": ("malformed at canaries.0.token_ids.0", manifest({"token_ids": [-1]})),
+            "manifest with more repeats than records": (
+                "malformed at records: Input should be greater than 0",
+                manifest({}, records=0),
+            ),
+            "manifest that says more repeats than places": ("malformed at the file", manifest({"repeats": 2})),
+            "manifest with a template without a slot": ("malformed at the file", manifest({}, template=SECRET)),
+            "manifest of a pool without end": (
+                "malformed at the file",
+                manifest({"secret": ["1" * 400]}, template="{digits:400}"),
+            ),
+        },
+    ),
     Case(
         "manifest without end",
         line("audit-canary model --manifest /dev/zero"),
         "The canary manifest /dev/zero cannot be read: Not a",
-    ),
-    Case(
-        "manifest a link to itself",
-        AUDIT,
-        "The canary manifest m.json cannot be read: Too many",
-        link("m.json", "m.json"),
-    ),
-    Case("manifest nested 100,000 deep", AUDIT, "malformed at the file: Invalid JSON", write("m.json", "[" * 100_000)),
-    Case(
-        "manifest of another version",
-        AUDIT,
-        "malformed at schema_version: Input should be 2 or 3",
-        manifest({}, schema_version=7),
-    ),
-    Case("manifest whose secret is not its template's", AUDIT, "malformed at the file", manifest({"secret": [SECRET]})),
-    Case("manifest with a place twice", AUDIT, "malformed at the file: Two repeats share a position", manifest({}, {})),
-    Case(
-        "manifest with tokens below zero", AUDIT, "malformed at canaries.0.token_ids.0", manifest({"token_ids": [-1]})
-    ),
-    Case(
-        "manifest with more repeats than records",
-        AUDIT,
-        "malformed at records: Input should be greater than 0",
-        manifest({}, records=0),
-    ),
-    Case("manifest that says more repeats than places", AUDIT, "malformed at the file", manifest({"repeats": 2})),
-    Case("manifest with a template without a slot", AUDIT, "malformed at the file", manifest({}, template=SECRET)),
-    Case(
-        "manifest of a pool without end",
-        AUDIT,
-        "malformed at the file",
-        manifest({"secret": ["1" * 400]}, template="{digits:400}"),
     ),
     Case(
         "manifest to plant from, cut",
@@ -101,17 +96,15 @@ CASES = (
         (*PLANT, "--repeats", "1000000000"),
         "The canaries would be in more than 1,000,000 records",
     ),
-    Case(
-        "baseline cut",
+    *cases(
         (*AUDIT, "--baseline", "b.json"),
-        "malformed at the file: Invalid JSON",
-        both(manifest({}), write("b.json", "{")),
-    ),
-    Case(
-        "baseline of NaN",
-        (*AUDIT, "--baseline", "b.json"),
-        "malformed at models.m: Input should be an object",
-        both(manifest({}), write("b.json", json.dumps(BASELINE | {"models": {"m": float("nan")}}))),
+        {
+            "baseline cut": ("malformed at the file: Invalid JSON", both(manifest({}), write("b.json", "{"))),
+            "baseline of NaN": (
+                "malformed at models.m: Input should be an object",
+                both(manifest({}), write("b.json", json.dumps(BASELINE | {"models": {"m": float("nan")}}))),
+            ),
+        },
     ),
     Case(
         "baseline without end",

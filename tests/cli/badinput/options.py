@@ -1,6 +1,6 @@
 """Recipe files, and options that contradict each other."""
 
-from tests.cli.badinput.case import SECRET, Case, Make, both, line, link, write
+from tests.cli.badinput.case import SECRET, Case, Make, both, cases, line, link, write
 
 
 def recipe(text: str) -> Make:
@@ -17,23 +17,24 @@ USER = '{"text": "a", "user": "u"}\n'
 
 
 CASES = (
-    Case("recipe file cut", RECIPE, "r.toml is not TOML: Invalid value (at end of document)", recipe("name = ")),
-    Case("recipe file not UTF-8", RECIPE, "r.toml is not TOML: UnicodeDecodeError", write("r.toml", b'a = "\xff"')),
+    *cases(
+        RECIPE,
+        {
+            "recipe file cut": ("r.toml is not TOML: Invalid value (at end of document)", recipe("name = ")),
+            "recipe file not UTF-8": ("r.toml is not TOML: UnicodeDecodeError", write("r.toml", b'a = "\xff"')),
+            "recipe file with an unknown member": (
+                "r.toml: the file: the key 'color' is not known",
+                recipe('name = "a"\nstage = []\ncolor = 1\n'),
+            ),
+            "recipe file of no stages": ("r.toml: the file: the key 'stage' is missing", recipe('name = "a"\n')),
+            "recipe file with a number for its name": (
+                "r.toml: name: Input should be a valid string",
+                recipe("name = 7\nstage = []\n"),
+            ),
+            "recipe file nested deep": ("r.toml is not TOML: RecursionError", recipe("a = " + "[" * 100_000)),
+        },
+    ),
     Case("recipe file without end", (*HARDEN, "--recipe", "/dev/zero"), "recipe '/dev/zero' is not known"),
-    Case(
-        "recipe file with an unknown member",
-        RECIPE,
-        "r.toml: the file: the key 'color' is not known",
-        recipe('name = "a"\nstage = []\ncolor = 1\n'),
-    ),
-    Case("recipe file of no stages", RECIPE, "r.toml: the file: the key 'stage' is missing", recipe('name = "a"\n')),
-    Case(
-        "recipe file with a number for its name",
-        RECIPE,
-        "r.toml: name: Input should be a valid string",
-        recipe("name = 7\nstage = []\n"),
-    ),
-    Case("recipe file nested deep", RECIPE, "r.toml is not TOML: RecursionError", recipe("a = " + "[" * 100_000)),
     Case("expression for layers broken", (*ATDP, "--set", "atdp.layers=(("), "layers is '((', no regular expression"),
     Case(
         "expression for layers that looks for ever",

@@ -208,7 +208,3 @@ def test_what_would_fill_the_memory_is_refused(case: Case, place: Path, files: P
 @pytest.mark.parametrize("case", [case for case in CASES if case.name in SOME], ids=lambda case: case.name)
 def test_a_row_of_the_table_in_a_process_of_its_own(case: Case, place: Path, files: Path) -> None:
     check(case, place, files, listing)
-
-
-def test_the_rows_that_are_run_again_are_there() -> None:
-    assert {case.name for case in CASES} >= SOME

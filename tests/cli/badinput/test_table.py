@@ -40,14 +40,6 @@ def listing(place: Path) -> dict[Path, bytes]:
     return {file: file.read_bytes() if file.is_file() else b"" for file in place.rglob("*")}
 
 
-def test_there_are_many_and_none_twice() -> None:
-    assert len(CASES) >= 80
-    assert len({case.name for case in CASES}) == len(CASES)
-    assert {case.command[0] for case in CASES} == {
-        *("harden", "detect", "review", "redact", "plant-canary", "audit-canary", "account", "report")
-    }
-
-
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_bad_input_ends_with_one_line(case: Case, place: Path, atdp: Atdp, monkeypatch: pytest.MonkeyPatch) -> None:
