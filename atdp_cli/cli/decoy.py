@@ -8,17 +8,21 @@ from pydantic import PositiveFloat
 
 from atdp_cli.cli.options.generate import stage_group
 from atdp_cli.cli.options.shared import (
-    BackendOptions,
     CorpusArgument,
     ProgressOptions,
-    corpus_source,
-    make_detector,
 )
 from atdp_cli.cli.terminal.console import progress, say_skipped, write_json
 from atdp_cli.cli.terminal.flagged import show_flagged
 from atdp_cli.options import Option, Options
 from atdp_cli.privacy.schedule import NoiseMultiplier
-from atdp_cli.text.options import OUTPUT, DetectionOptions, ReplacingOptions, SpanFileOptions, WholeReadingOptions
+from atdp_cli.text.options import (
+    OUTPUT,
+    DetectionOptions,
+    ExecutorOptions,
+    ReplacingOptions,
+    SpanFileOptions,
+    WholeReadingOptions,
+)
 from atdp_cli.training.options import PRIVACY, DeltaOptions, SeedOptions
 
 if TYPE_CHECKING:
@@ -70,7 +74,7 @@ def decoy_command(
     spending: CopiesEpsilonOptions,
     bounding: DeltaOptions,
     detection: DetectionOptions,
-    backend: BackendOptions,
+    working: ExecutorOptions,
     reading: WholeReadingOptions,
     span_file: SpanFileOptions,
     printing: ProgressOptions,
@@ -83,13 +87,15 @@ def decoy_command(
     be held out, keep in another file. A part of a corpus has another release, so there is no --shard.
     """
     from atdp_cli.jobs.decoy.request import DecoyRequest, plan_copies
+    from atdp_cli.jobs.detect import corpus_source
+    from atdp_cli.jobs.detector import make_detector
     from atdp_cli.privacy.statement import guarantee_sentences
 
     given = {} if copying.epochs is None else {"epochs": copying.epochs}
     request = DecoyRequest(
         corpus=corpus_source(reading, corpus),
         output=writing.output,
-        detector=make_detector(detection, corpus, backend),
+        detector=make_detector(detection, corpus, run_on=working.run_on),
         recipe=decoys.recipe,
         equality=decoys.decoy_equality,
         **dict(spending),

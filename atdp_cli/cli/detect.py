@@ -6,22 +6,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
 from pydantic import Field
 
+from atdp_cli.cli.options.generate import Eager
 from atdp_cli.cli.options.shared import (
-    BackendOptions,
     CorpusArgument,
     ProgressOptions,
-    corpus_source,
-    make_detector,
 )
-from atdp_cli.cli.terminal.console import progress, say_skipped, write_json
+from atdp_cli.cli.terminal.console import progress, say_skipped, stderr_console, write_json
 from atdp_cli.cli.terminal.flagged import show_flagged
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify
 from atdp_cli.files.corpus_file import STANDARD_OUTPUT
 from atdp_cli.options import Option, Options
-from atdp_cli.text.options import OUTPUT, DetectionOptions, ReadingOptions, ReplacingOptions
+from atdp_cli.text.options import DETECTION, OUTPUT, DetectionOptions, ExecutorOptions, ReadingOptions, ReplacingOptions
 
 if TYPE_CHECKING:
     from atdp_cli.jobs.detect import DetectionCounts, Sampling, Write
@@ -37,20 +36,38 @@ class SpansFileOptions(Options):
     """Spans file. Default, and -: standard output."""
 
 
+def _write_settings(context: typer.Context, path: Path | None) -> None:
+    """The callback of --write-detector: write the file and stop."""
+    if path is None or context.resilient_parsing:
+        return
+    from atdp_cli.text.detection.settings import write_detector
+
+    write_detector(path)
+    stderr_console().print(f"Written: {path}. Change it, and give it by --detector.", soft_wrap=True)
+    raise typer.Exit
+
+
+class DetectorFileOptions(Options):
+    """What another run can use."""
+
+    write_detector: Annotated[Path | None, Option(DETECTION, metavar="FILE.toml"), Eager(_write_settings)] = None
+    """Write a file for --detector, in which every setting is explained and none is changed, and stop."""
+
+
 class QueueOptions(Options):
     """What people are to review."""
 
     review: Annotated[Path | None, Option(REVIEW, main=True)] = None
     """Also draw sentences for people to review, spans masked, and write them to this file for atdp review."""
 
-    sample: Annotated[Annotated[float, Field(gt=0, le=1)] | None, Option(REVIEW)] = None
+    review_share: Annotated[Annotated[float, Field(gt=0, le=1)] | None, Option(REVIEW)] = None
     """The share of the sentences to draw, half of them flagged. Default: 0.01."""
 
 
 def detect_command(
     corpus: CorpusArgument,
     detection: DetectionOptions,
-    backend: BackendOptions,
+    working: ExecutorOptions,
     reading: ReadingOptions,
     printing: ProgressOptions,
     writing: SpansFileOptions,
@@ -68,7 +85,7 @@ def detect_command(
         summary, tally = run_detect(
             corpus,
             detection=detection,
-            backend=backend,
+            working=working,
             reading=reading,
             writing=writing,
             replacing=replacing,
@@ -96,7 +113,7 @@ def run_detect(
     corpus: Path,
     *,
     detection: DetectionOptions,
-    backend: BackendOptions,
+    working: ExecutorOptions,
     reading: ReadingOptions,
     writing: SpansFileOptions,
     replacing: ReplacingOptions,
@@ -112,11 +129,12 @@ def run_detect(
     Returns:
         What `--json` prints, and the counts behind it.
     """
-    from atdp_cli.jobs.detect import detect_corpus, detect_to_file
+    from atdp_cli.jobs.detect import corpus_source, detect_corpus, detect_to_file
+    from atdp_cli.jobs.detector import make_detector
     from atdp_cli.report.summary.text import CrosscheckCounts, DetectionSummary, QueueSummary
 
     sampling = _sampling(queue, force=replacing.force)
-    source, detector = corpus_source(reading, corpus), make_detector(detection, corpus, backend)
+    source, detector = corpus_source(reading, corpus), make_detector(detection, corpus, run_on=working.run_on)
     output = None if writing.output == STANDARD_OUTPUT else writing.output
     if output is not None:
         tally = detect_to_file(source, output, detector, notify, force=replacing.force, review=sampling)
@@ -141,10 +159,10 @@ def _sampling(options: QueueOptions, *, force: bool) -> "Sampling | None":
     from atdp_cli.jobs.detect import Sampling
 
     if options.review is None:
-        if options.sample is not None:
-            raise UsageError("--sample goes with --review.", "Name the queue to write, or leave it out.")
+        if options.review_share is not None:
+            raise UsageError("--review-share goes with --review.", "Name the queue to write, or leave it out.")
         return None
-    rate = {} if options.sample is None else {"rate": options.sample}
+    rate = {} if options.review_share is None else {"rate": options.review_share}
     return Sampling(queue=options.review, force=force, **rate)
 
 

@@ -5,11 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from atdp_cli.cli.options.shared import (
-    BackendOptions,
     CorpusArgument,
     ProgressOptions,
-    corpus_source,
-    make_detector,
 )
 from atdp_cli.cli.terminal.console import StandardOutput, progress, say_skipped, write_json
 from atdp_cli.cli.terminal.flagged import show_flagged
@@ -17,7 +14,14 @@ from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify
 from atdp_cli.files.corpus_file import STANDARD_OUTPUT
 from atdp_cli.options import Option, Options
-from atdp_cli.text.options import OUTPUT, DetectionOptions, ReadingOptions, ReplacingOptions, SpanFileOptions
+from atdp_cli.text.options import (
+    OUTPUT,
+    DetectionOptions,
+    ExecutorOptions,
+    ReadingOptions,
+    ReplacingOptions,
+    SpanFileOptions,
+)
 from atdp_cli.text.redaction.placeholders import Style
 
 if TYPE_CHECKING:
@@ -50,7 +54,7 @@ def redact_command(
     corpus: CorpusArgument,
     writing: RedactedOutputOptions,
     detection: DetectionOptions,
-    backend: BackendOptions,
+    working: ExecutorOptions,
     reading: ReadingOptions,
     printing: ProgressOptions,
     span_file: SpanFileOptions,
@@ -69,7 +73,7 @@ def redact_command(
             corpus,
             writing.output if to_file else StandardOutput(),
             detection=detection,
-            backend=backend,
+            working=working,
             reading=reading,
             span_file=span_file,
             placeholders=placeholders,
@@ -89,7 +93,7 @@ def run_redact(
     output: "Path | Writable",
     *,
     detection: DetectionOptions,
-    backend: BackendOptions,
+    working: ExecutorOptions,
     reading: ReadingOptions,
     span_file: SpanFileOptions,
     placeholders: PlaceholderOptions,
@@ -101,13 +105,15 @@ def run_redact(
     Returns:
         What `--json` prints, and the counts behind it.
     """
+    from atdp_cli.jobs.detect import corpus_source
+    from atdp_cli.jobs.detector import make_detector
     from atdp_cli.jobs.redact import redact_corpus
     from atdp_cli.report.summary.text import CrosscheckCounts, RedactionSummary
 
     tally = redact_corpus(
         corpus_source(reading, corpus),
         output,
-        make_detector(detection, corpus, backend),
+        make_detector(detection, corpus, run_on=working.run_on),
         notify,
         force=replacing.force,
         spans=span_file.spans,

@@ -106,7 +106,7 @@ class AccountRequest:
             require_at_least("group", self.group, 1)
             if self.group > LARGEST_GROUP:
                 raise UsageError(
-                    f"group is {self.group}.", f"Choose at most {LARGEST_GROUP}; or harden with --unit FIELD."
+                    f"group is {self.group}.", f"Choose at most {LARGEST_GROUP}; or harden with --privacy-unit FIELD."
                 )
 
 

@@ -31,7 +31,7 @@ from atdp_cli.audit_result import RANKS, AnyAudit, Audit, Gate, UnfinishedAudit
 from atdp_cli.errors import AtdpError, InputError, RunError
 from atdp_cli.events import Event, FellBack, Notify, RecordsRead
 from atdp_cli.jobs.audit_attacks import Attacked, with_attacks
-from atdp_cli.jobs.backend import THIS_PROCESS, Backend
+from atdp_cli.jobs.backend import THIS_PROCESS, Executor
 from atdp_cli.jobs.epsilon_games import games_for, has_pairs, pair_scores, relative_pairs
 from atdp_cli.jobs.machine import cores
 from atdp_cli.jobs.ray import Ray, connected, submit_to
@@ -76,7 +76,7 @@ def audit_models(
     canaries: CanaryTargets,
     request: AuditRequest,
     notify: Notify,
-    backend: Backend = THIS_PROCESS,
+    executor: Executor = THIS_PROCESS,
 ) -> Iterator[AnyAudit]:
     """One audit a model, in order; a model that fails among several is reported, and the others are still audited.
 
@@ -85,7 +85,7 @@ def audit_models(
     Args:
         models: Their folders.
         notify: Hears of the progress.
-        backend: In this process one by one, or as tasks of Ray, which do the same with as many threads as are set here.
+        executor: In this process one by one, or as tasks of Ray, which do the same with as many threads.
 
     Raises:
         UsageError: The canaries cannot answer what is requested.
@@ -99,8 +99,8 @@ def audit_models(
         pool = _pool(checkpoint.tokenizer, shared, notify)
         shared = replace(shared, pool=pool, reference=_reference_scores(checkpoint, pool, shared, notify))
         del checkpoint
-    if isinstance(backend, Ray):
-        yield from _on_ray(backend, models, shared, notify)
+    if isinstance(executor, Ray):
+        yield from _on_ray(executor, models, shared, notify)
         return
     for folder in models:
         audit: AnyAudit

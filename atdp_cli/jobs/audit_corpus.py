@@ -103,7 +103,9 @@ def _split(request: MapRequest) -> tuple[Split, list[Hashable]]:
     """The records, which of them are held out, and the group of each."""
     files = (request.data,) if request.valid is None else (request.data, request.valid)
     if len(files) == 2 and same_file(*files):
-        raise UsageError("--valid is --data itself, which the models were trained on.", "Give records they never read.")
+        raise UsageError(
+            "--eval-data is --data itself, which the models were trained on.", "Give records they never read."
+        )
     check_groups(files, request.holdout_by, request.unit)
     split = load_split(
         (request.data,),

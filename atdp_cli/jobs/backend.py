@@ -6,9 +6,17 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from atdp_cli.errors import RunError
+from atdp_cli.errors import RunError, UsageError
 from atdp_cli.jobs.ray import Ray, connected, require_ray, submit_to
-from atdp_cli.text.detection.executor import AHEAD, Executor, OpenExecutor, check_jobs, picklable, processes, unpickled
+from atdp_cli.text.detection.executor import (
+    AHEAD,
+    BatchReader,
+    OpenReader,
+    check_workers,
+    picklable,
+    processes,
+    unpickled,
+)
 from atdp_cli.text.detection.identifiers import Recogniser
 from atdp_cli.text.detection.identity import code_identity
 from atdp_cli.text.detection.spacy_reader import Piece, Reading, read
@@ -18,28 +26,51 @@ from atdp_cli.text.detection.spacy_reader import Piece, Reading, read
 class Local:
     """Processes that this one starts; with one, it is this process. Models are taken one by one in it."""
 
-    jobs: int = 1
+    workers: int = 1
 
     def __post_init__(self) -> None:
-        check_jobs(self.jobs)
+        check_workers(self.workers)
 
 
-Backend = Local | Ray
+Executor = Local | Ray
+
+LOCAL, RAY = "local", "ray"
 
 THIS_PROCESS = Local()
 """This process."""
 
 
-def text_engine(engine: Backend) -> OpenExecutor:
+def make_executor(run_on: str, workers: int) -> Executor:
+    """Where work is done.
+
+    Args:
+        run_on: local, ray, or ray:HOST:PORT.
+        workers: How many processes are started here.
+
+    Raises:
+        UsageError: It is none of these, options contradict each other, or Ray is not installed.
+    """
+    if run_on == LOCAL:
+        return Local(workers=workers)
+    name, _, address = run_on.partition(":")
+    if name != RAY:
+        raise UsageError(f"--run-on {run_on} is not known.", "Choose local, ray or ray:HOST:PORT.")
+    if address and workers != 1:
+        raise UsageError("--workers is about this machine, and --run-on ray:HOST:PORT about others.", "Leave one out.")
+    require_ray()
+    return Ray(address=address or None, processors=workers)
+
+
+def text_engine(executor: Executor) -> OpenReader:
     """Where batches of text are read.
 
     Raises:
         UsageError: No number of processes, or Ray is not installed.
     """
-    return processes(engine.jobs) if isinstance(engine, Local) else ray_executor(engine)
+    return processes(executor.workers) if isinstance(executor, Local) else ray_executor(executor)
 
 
-def ray_executor(ray: Ray) -> OpenExecutor:
+def ray_executor(ray: Ray) -> OpenReader:
     """The engine that reads batches of text as tasks of one processor; Ray begins with the first batch.
 
     Raises:
@@ -50,17 +81,17 @@ def ray_executor(ray: Ray) -> OpenExecutor:
 
 
 @contextlib.contextmanager
-def _readers(pipeline: Any, recognisers: Sequence[Recogniser], *, ray: Ray) -> Iterator[Executor]:
+def _readers(pipeline: Any, recognisers: Sequence[Recogniser], *, ray: Ray) -> Iterator[BatchReader]:
     with contextlib.ExitStack() as stack:
 
         @cache
-        def tasks() -> Executor:
+        def tasks() -> BatchReader:
             library = stack.enter_context(connected(ray))
             settings = (pipeline, picklable(recognisers), code_identity())
             ahead = AHEAD * int(library.cluster_resources().get("CPU", 1))
-            return Executor(submit_to(library, _begin_reading, settings), lambda: ahead)
+            return BatchReader(submit_to(library, _begin_reading, settings), lambda: ahead)
 
-        yield Executor(lambda pieces: tasks().submit(pieces), lambda: tasks().ahead())
+        yield BatchReader(lambda pieces: tasks().submit(pieces), lambda: tasks().ahead())
 
 
 def _begin_reading(

@@ -11,9 +11,10 @@ from atdp_cli.events import Notify, RecordsRead
 from atdp_cli.files.atomic_write import atomic_write, check_new, real_path, same_file
 from atdp_cli.files.corpus_file import STANDARD_INPUT, OnError, is_rereadable, is_stream, raise_error
 from atdp_cli.files.private import private_folder
-from atdp_cli.jobs.detector import Detector, check_detector, detector_pipeline, run_detector, settings_given
+from atdp_cli.jobs.detector import Detector, check_detector, detector_pipeline, options_given, run_detector
 from atdp_cli.text.corpus.records import Record, select_records
 from atdp_cli.text.corpus.segments import Selection
+from atdp_cli.text.corpus.shards import parse_shard
 from atdp_cli.text.crosscheck.check import Counts
 from atdp_cli.text.crosscheck.request import check_crosscheck
 from atdp_cli.text.detection.detect import Detection
@@ -21,6 +22,7 @@ from atdp_cli.text.detection.scan import load_pipeline
 from atdp_cli.text.detection.span_file import spans_line
 from atdp_cli.text.detection.spans import Tier, at_tier, merge
 from atdp_cli.text.detection.summary import FlaggedSummary
+from atdp_cli.text.options import ReadingOptions, WholeReadingOptions
 from atdp_cli.text.review.queue_file import Header, Queued, writable, write_queue
 from atdp_cli.text.review.sampling import check_rate
 
@@ -35,6 +37,20 @@ class CorpusSource(Selection):
 
     path: Path
     skip_bad: bool = False
+
+
+def corpus_source(options: WholeReadingOptions, path: Path) -> CorpusSource:
+    """A corpus as the options say."""
+    part = options.shard if isinstance(options, ReadingOptions) else None
+    return CorpusSource(
+        path=path,
+        unit=options.privacy_unit,
+        text_field=options.text_field,
+        id_field=options.id_field,
+        turns=options.turns,
+        skip_bad=options.skip_bad,
+        shard=None if part is None else parse_shard(part),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +148,8 @@ def queue_header(corpus: CorpusSource, detector: Detector, rate: float) -> Heade
         id_field=corpus.id_field,
         skip_bad=corpus.skip_bad,
         tier=detector.tier,
-        sample=rate,
-        settings={name: writable(value) for name, value in settings_given(detector).items()},
+        review_share=rate,
+        options={name: writable(value) for name, value in options_given(detector).items()},
     )
 
 

@@ -5,25 +5,33 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from atdp_cli.errors import UsageError
 from atdp_cli.events import Event, FellBack, Notify
-from atdp_cli.jobs.backend import THIS_PROCESS, Backend, text_engine
-from atdp_cli.jobs.entities import EntityBackend, with_entities
+from atdp_cli.files.atomic_write import real_path
+from atdp_cli.files.private import private_folder
+from atdp_cli.jobs.backend import THIS_PROCESS, Executor, make_executor, text_engine
+from atdp_cli.jobs.entities import Ner, parse_ner, with_entities
 from atdp_cli.privacy.relation import Flags, HumanInput
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.crosscheck.check import Counts
-from atdp_cli.text.crosscheck.request import CrossCheck, cross_checked
+from atdp_cli.text.crosscheck.request import cross_checked
 from atdp_cli.text.detection.cache import SpanStore, opened_store
-from atdp_cli.text.detection.confidence import ALL_LABELS, LabelFilter
-from atdp_cli.text.detection.detect import Detection, detect_records
+from atdp_cli.text.detection.confidence import ALL_LABELS, LabelFilter, parse_labels
+from atdp_cli.text.detection.detect import LABELS, Detection, detect_records
 from atdp_cli.text.detection.entities import EntityPipeline
 from atdp_cli.text.detection.language import LANGUAGES, Language, watched_language
 from atdp_cli.text.detection.scan import Finding, LookupFinding, installed_pipeline, scan
-from atdp_cli.text.detection.spans import DEFAULT_TIER, Tier, at_tier, merge
+from atdp_cli.text.detection.settings import CrosscheckSettings, DetectorSettings, read_detector
+from atdp_cli.text.detection.spans import DEFAULT_TIER, PAPER_TIER, Tier, at_tier, merge
 from atdp_cli.text.detection.term_lists import read_terms
 from atdp_cli.text.identity import text_identity
-from atdp_cli.text.review.queue_file import DetectorSetting
+from atdp_cli.text.options import DetectionOptions
+
+NO_STORE = Path("none")
+
+GivenOption = Literal["entities", "exclude", "detector"]
 
 SCANNED = 200
 """Records, evenly apart by position."""
@@ -39,40 +47,104 @@ class Detector:
     Attributes:
         tier: What counts as sensitive.
         pipeline: A spaCy pipeline; None for the default one.
-        entities: What finds entities in place of the pipeline; None for the pipeline itself.
+        ner: What finds entities in place of the pipeline; None for the pipeline itself.
         allow: Lists of terms that are not sensitive.
         deny: Lists of terms that always are.
         speaker_labels: Words that are labels of speakers before a colon at the start of a line; see `structure`.
         label_filter: Which spans count.
-        engine: Where to read.
+        executor: Where to read.
         store: A private folder to keep what spaCy and the recognisers find in, and to look it up; None for none.
         crosscheck: A language model to ask about what is not flagged; None to ask nobody.
+        file: The file of --detector, for commands that are proposed.
     """
 
     tier: Tier = DEFAULT_TIER
     pipeline: str | None = None
-    entities: EntityBackend | None = None
+    ner: Ner | None = None
     allow: tuple[Path, ...] = ()
     deny: tuple[Path, ...] = ()
     speaker_labels: tuple[str, ...] = ()
     label_filter: LabelFilter = ALL_LABELS
-    engine: Backend = THIS_PROCESS
+    executor: Executor = THIS_PROCESS
     store: Path | None = None
-    crosscheck: CrossCheck | None = None
+    crosscheck: CrosscheckSettings | None = None
+    file: Path | None = None
 
 
-def flags_of(detector: Detector, *, spans: bool, review: bool, also: bool = False) -> Flags:
+def make_detector(
+    options: DetectionOptions,
+    corpus: Path,
+    *,
+    run_on: str = "local",
+    recipe: str | None = None,
+    settings: DetectorSettings | None = None,
+) -> Detector:
+    """The detector that the options ask for, on this corpus.
+
+    Args:
+        run_on: As for `make_executor`.
+        recipe: The recipe's name; its default tier differs.
+        settings: Those of the file of --detector, if it was read already.
+
+    Raises:
+        UsageError: Options contradict each other, a label is not known, or Ray or presidio is not installed.
+        InputError: The file of --detector cannot be used.
+    """
+    settings = settings or read_detector(options.detector)
+    return Detector(
+        tier=options.tier or default_tier(recipe),
+        speaker_labels=settings.speaker_labels,
+        label_filter=_label_filter(options, settings),
+        allow=options.allow,
+        deny=options.deny,
+        pipeline=settings.spacy_pipeline,
+        ner=None if settings.ner is None else parse_ner(settings.ner),
+        executor=make_executor(run_on, options.workers),
+        store=_store(options.store, corpus),
+        crosscheck=settings.crosscheck,
+        file=options.detector,
+    )
+
+
+def default_tier(recipe: str | None) -> Tier:
+    """What counts as sensitive where nobody says."""
+    return PAPER_TIER if recipe == "atdp" else DEFAULT_TIER
+
+
+def _label_filter(options: DetectionOptions, settings: DetectorSettings) -> LabelFilter:
+    known = LABELS if settings.spacy_pipeline is None and settings.ner is None else None
+    entities = () if options.entities is None else parse_labels("entities", options.entities, known)
+    exclude = () if options.exclude is None else parse_labels("exclude", options.exclude, known)
+    if both := sorted(set(entities) & set(exclude)):
+        raise UsageError(f"--entities and --exclude both name {both[0]}.", "Leave it out of one of them.")
+    return LabelFilter(entities=entities, exclude=exclude, min_confidence=settings.min_confidence)
+
+
+def _store(given: Path | None, corpus: Path) -> Path | None:
+    if given == NO_STORE:
+        return None
+    if given is None:
+        return private_folder(corpus)
+    if given.suffix != ".private":
+        raise UsageError(
+            f"--store {given} does not end in .private.",
+            f"What was found says something about the records and stays with you; call it {given}.private.",
+        )
+    return given
+
+
+def flags_of(detector: Detector, *, spans: bool, review: bool, extra_spans: bool = False) -> Flags:
     """What flags the records of a run.
 
     Args:
         spans: Whether a file has them, in the detector's place.
         review: Whether people review them each epoch.
-        also: Whether files have more of them.
+        extra_spans: Whether files have more of them.
     """
     return Flags(
         detector=None if spans else text_identity(detector.pipeline, _settings_of(detector)),
         tier=detector.tier.value,
-        human=human_input(detector, spans=spans, review=review, also=also),
+        human=human_input(detector, spans=spans, review=review, extra_spans=extra_spans),
         crosscheck=detector.crosscheck is not None,
     )
 
@@ -81,7 +153,7 @@ def _settings_of(detector: Detector) -> dict[str, object]:
     """Settings that change what is flagged, those that are not the default."""
     labels = detector.label_filter
     settings = {
-        "backend": None if detector.entities is None else detector.entities.identity(),
+        "ner": None if detector.ner is None else detector.ner.identity(),
         "speaker_labels": sorted(set(detector.speaker_labels)),
         "entities": labels.entities,
         "exclude": labels.exclude,
@@ -90,28 +162,24 @@ def _settings_of(detector: Detector) -> dict[str, object]:
     return {name: value for name, value in settings.items() if value}
 
 
-def settings_given(detector: Detector) -> dict[DetectorSetting, str]:
-    """The settings that change what is flagged and are not the default, as the command line takes them."""
+def options_given(detector: Detector) -> "dict[GivenOption, str]":
+    """The options that change what is flagged, beside --tier, --allow and --deny, as the command line takes them."""
     labels = detector.label_filter
-    backend = "" if detector.entities is None else detector.entities.option()
-    values: dict[DetectorSetting, str] = {
-        "speaker-labels": ",".join(detector.speaker_labels),
+    values: dict[GivenOption, str] = {
         "entities": ",".join(labels.entities),
         "exclude": ",".join(labels.exclude),
-        "min-confidence": f"{labels.min_confidence:g}" if labels.min_confidence else "",
-        "spacy-pipeline": detector.pipeline or "",
-        "backend": backend,
+        "detector": "" if detector.file is None else str(real_path(detector.file)),
     }
     return {name: value for name, value in values.items() if value}
 
 
-def human_input(detector: Detector, *, spans: bool, review: bool, also: bool = False) -> tuple[HumanInput, ...]:
+def human_input(detector: Detector, *, spans: bool, review: bool, extra_spans: bool = False) -> tuple[HumanInput, ...]:
     """The options by which people, who may have read the corpus, had a say in what is sensitive; see `flags_of`."""
     given: dict[HumanInput, object] = {
         "allow": detector.allow,
         "deny": detector.deny,
         "spans": spans,
-        "also": also,
+        "extra-spans": extra_spans,
         "review-each-epoch": review,
     }
     return tuple(option for option, value in given.items() if value)
@@ -127,8 +195,8 @@ def check_detector(detector: Detector) -> None:
     for file in (*detector.allow, *detector.deny):
         read_terms(file)
     installed_pipeline(detector.pipeline)
-    if detector.entities is not None:
-        detector.entities.check()
+    if detector.ner is not None:
+        detector.ner.check()
 
 
 def detector_pipeline(detector: Detector, pipeline: Any) -> Any:
@@ -139,10 +207,10 @@ def detector_pipeline(detector: Detector, pipeline: Any) -> Any:
         pipeline: `load_pipeline(detector.pipeline)`.
 
     Raises:
-        InputError: The folder of --backend holds no token classifier, or a damaged one.
+        InputError: The folder of ner holds no token classifier, or a damaged one.
         UsageError: Presidio is not installed.
     """
-    return with_entities(pipeline, detector.entities)
+    return with_entities(pipeline, detector.ner)
 
 
 def run_detector(
@@ -179,7 +247,7 @@ def run_detector(
         detect_records,
         watched_language(records, reads, lambda language: notify(_wrong_language(language, reads))),
         pipeline=pipeline,
-        engine=text_engine(detector.engine),
+        engine=text_engine(detector.executor),
         allow=allow,
         deny=[term for file in detector.deny for term in read_terms(file)],
         speaker_labels=detector.speaker_labels,
@@ -205,7 +273,7 @@ def run_detector(
 def _wrong_language(language: Language, reads: str) -> FellBack:
     known = LANGUAGES.get(reads)
     advice = (
-        f"Use --spacy-pipeline {language.pipeline}, once it is installed."
+        f'Use spacy_pipeline = "{language.pipeline}" in --detector, once it is installed.'
         if language.pipeline is not None
         else "spaCy has no full pipeline for it: check what is flagged, and add --deny lists."
     )
@@ -251,7 +319,7 @@ def flagged_share(
     count = min(SCANNED, len(records))
     chosen = [records[number * len(records) // count] for number in range(count)]
     begun = [replace(record, text=record.text[:MOST_CHARACTERS]) for record in chosen]
-    alone = replace(detector, crosscheck=None, engine=THIS_PROCESS, store=None)
+    alone = replace(detector, crosscheck=None, executor=THIS_PROCESS, store=None)
     with _lookup_in(detector.store, pipeline) as lookup:
         findings = {finding.record.text: finding for finding in scan(begun, pipeline=pipeline, lookup=lookup)}
     characters, flagged = 0, 0

@@ -41,7 +41,7 @@ def require_presidio() -> None:
     spec = find_spec("presidio_analyzer")
     if spec is None or spec.origin is None:  # a folder of that name is no package
         raise UsageError(
-            "--backend presidio needs the package presidio-analyzer, which is not installed.",
+            "ner = presidio needs the package presidio-analyzer, which is not installed.",
             "Install the extra: pip install 'atdp[presidio]'.",
         )
 
@@ -109,7 +109,7 @@ class PresidioEntities:
         if heard.gave_up:
             raise RunError(
                 "presidio gave up a search that took too long, so what it found is not all.",
-                "Allow it more seconds by REGEX_TIMEOUT_SECONDS, or do without --backend presidio.",
+                "Allow it more seconds by REGEX_TIMEOUT_SECONDS, or do without ner = presidio.",
             )
         return entities
 

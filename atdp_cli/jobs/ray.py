@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from atdp_cli.errors import AtdpError, RunError, UsageError
-from atdp_cli.text.detection.executor import check_jobs
+from atdp_cli.text.detection.executor import check_workers
 
 Settings = TypeVar("Settings")
 Item = TypeVar("Item")
@@ -67,11 +67,11 @@ class Ray:
     processors: int = 1
 
     def __post_init__(self) -> None:
-        check_jobs(self.processors)
+        check_workers(self.processors)
         if self.address not in (None, AUTO) and not _HOST_PORT.fullmatch(self.address):
             raise UsageError(
-                f"--ray-address {self.address} is not HOST:PORT.",
-                "Run atdp on a machine of the cluster, with its HOST:PORT or with auto.",
+                f"--run-on ray:{self.address} does not end in HOST:PORT.",
+                "Run atdp on a machine of the cluster, with its HOST:PORT or with ray:auto.",
             )
 
 
@@ -80,7 +80,7 @@ def require_ray() -> None:
     spec = find_spec("ray")
     if spec is None or spec.origin is None:  # a folder of that name is no package
         raise UsageError(
-            "--engine ray needs the package ray, which is not installed.", "Install the extra: pip install 'atdp[ray]'."
+            "--run-on ray needs the package ray, which is not installed.", "Install the extra: pip install 'atdp[ray]'."
         )
 
 
@@ -199,7 +199,7 @@ def _begin_or_join(library: Any, where: dict[str, Any]) -> None:
             place = "Ray could not be started" if here else f"The cluster of Ray at {where['address']} cannot be used"
             raise RunError(
                 f"{place} ({type(error).__name__}).",
-                "Check its version and its token, or use --engine local.",
+                "Check its version and its token, or use --run-on local.",
             ) from error
 
 

@@ -170,7 +170,7 @@ def read_maps(path: Path) -> tuple[MemoryMap, ...]:
     Raises:
         InputError: It is no such file.
     """
-    remedy = "Write it by atdp audit-corpus MODEL --data CORPUS --valid UNREAD --json > map.json."
+    remedy = "Write it by atdp audit-corpus MODEL --data CORPUS --eval-data UNREAD --json > map.json."
     return read_document(path, MemoryDocument, name="The map", remedy=remedy).models
 
 

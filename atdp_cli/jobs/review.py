@@ -385,12 +385,12 @@ def next_commands(review: Review) -> tuple[str, ...]:
     lists = [word for name, path in used if path.exists() and path.stat().st_size for word in (name, str(path))]
     if not lists:
         return ()
-    defaults = Header(corpora=header.corpora, tier=header.tier, sample=header.sample)
-    reading = [("--unit", header.unit, defaults.unit), ("--text-field", header.text_field, defaults.text_field)]
+    defaults = Header(corpora=header.corpora, tier=header.tier, review_share=header.review_share)
+    reading = [("--privacy-unit", header.unit, defaults.unit), ("--text-field", header.text_field, defaults.text_field)]
     given = ["--turns", header.turns] if header.turns is not None else []
     given += ["--tier", header.tier.value]
     given += itertools.chain(*((name, value) for name, value, default in reading if value != default))
-    given += itertools.chain(*((f"--{name}", value) for name, value in header.settings.items()))
+    given += itertools.chain(*((f"--{name}", value) for name, value in header.options.items()))
     corpora = list(map(str, review.data))
     data = itertools.chain(*(("--data", corpus) for corpus in corpora))
     return (

@@ -53,7 +53,7 @@ def released_models(models: int) -> str:
 
 def say_sentence(flags: Flags, unit: str) -> str:
     """What a guarantee takes for granted about flags in which people or a language model had a say."""
-    named = [f"--{option}" for option in flags.human] + ["--crosscheck"] * flags.crosscheck
+    named = [f"--{option}" for option in flags.human] + ["the cross-check"] * flags.crosscheck
     listed = f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
     return (
         f"What is flagged depends on {listed}: ε holds only if each {unit} is flagged the same, whatever the other "

@@ -20,7 +20,7 @@ Shape = Literal["none", "bytes", "shape", "pattern", "votes"]
 their placeholders by label; `shape`, the shapes that decoys are drawn from; `pattern`, these, and which of their words
 and numbers are equal within a record; `votes`, how often words and digits stand there."""
 
-HumanInput = Literal["allow", "deny", "spans", "also", "review-each-epoch"]
+HumanInput = Literal["allow", "deny", "spans", "extra-spans", "review-each-epoch"]
 """The options by which people have a say in what is flagged."""
 
 STABLE_TIERS = ("low-entity", "high-entity")

@@ -1,14 +1,12 @@
 """The options by which a corpus is read, and by which the detector looks at it."""
 
 from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Annotated
 
 from atdp_cli.options import Option, Options
 from atdp_cli.text.detection.spans import Tier
 
-DATA, DETECTION, CROSSCHECK, OUTPUT, RUNNING = "Data", "Detection", "Cross-check", "Output", "Running"
+DATA, DETECTION, OUTPUT, RUNNING = "Data", "Detection", "Output", "Running"
 
 READERS = ("harden", "detect", "redact", "audit-corpus")
 """Commands that always read a corpus."""
@@ -39,13 +37,13 @@ class ChatTemplateOptions(Options):
 class RecordOptions(TextFieldOptions):
     """What a record is."""
 
-    unit: Annotated[str, Option(DATA, main=READERS, fingerprint="recipe", public=True)] = "line"
+    privacy_unit: Annotated[str, Option(DATA, main=READERS, fingerprint="recipe", public=True)] = "line"
     """What one record, the unit of privacy, is: line, paragraph, document, or the field (JSON Lines) or column (CSV,
     Parquet) whose equal values make one record."""
 
     turns: Annotated[str | None, Option(DATA, metavar="REGEX", fingerprint="records")] = None
-    """Plain text with --unit paragraph: each paragraph is a conversation. A line at whose beginning REGEX matches
-    begins a message; the named group that takes part is the role, as in
+    """Plain text with --privacy-unit paragraph: each paragraph is a conversation. A line at whose beginning REGEX
+    matches begins a message; the named group that takes part is the role, as in
     '(?P<assistant>SYS|ACT): ?|(?P<user>USR): ?'."""
 
 
@@ -73,27 +71,7 @@ class ReadingOptions(WholeReadingOptions):
     joined with cat, but for Parquet, of which each is a file."""
 
 
-class CrosscheckOptions(Options):
-    """Whom to ask about what the detector may have missed."""
-
-    crosscheck: Annotated[str | None, Option(CROSSCHECK, metavar="MODEL")] = None
-    """Ask this language model about each sentence, spans masked; sentences where it finds something else are sensitive
-    as a whole. ε says nothing about it."""
-
-    crosscheck_url: Annotated[str | None, Option(CROSSCHECK, metavar="URL", fingerprint=False)] = None
-    """An OpenAI-compatible server, such as http://127.0.0.1:8000/v1. Default: OPENAI_BASE_URL, or OpenAI."""
-
-    send_unmasked: Annotated[bool, Option(CROSSCHECK, fingerprint="--crosscheck")] = False
-    """Send the sentences as they are, secrets and all; then any difference from the detector counts."""
-
-    on_disagreement: Annotated[Literal["sensitive", "review"] | None, Option(CROSSCHECK, fingerprint=False)] = None
-    """Flag the whole sentence, or leave its spans and put it into the queue of detect --review. Default: sensitive."""
-
-    llm_key_file: Annotated[Path | None, Option(CROSSCHECK, fingerprint=False)] = None
-    """File with the server's key in its first line. Default: OPENAI_API_KEY."""
-
-
-class FindingOptions(Options):
+class DetectionOptions(Options):
     """What counts as sensitive, and where what is found is kept."""
 
     tier: Annotated[Tier | None, Option(DETECTION, main=True, metavar="TIER", fingerprint="recipe", public=True)] = None
@@ -113,43 +91,32 @@ class FindingOptions(Options):
     ] = None
     """Labels that do not count, separated by commas."""
 
-    min_confidence: Annotated[
-        Annotated[float, Field(ge=0, le=1)] | None, Option(DETECTION, fingerprint="recipe", public=True)
-    ] = None
-    """Flag only spans with this confidence or more; see docs/detection.md. At 0.9 identifiers and listed names are
-    left. Default: 0."""
-
-    speaker_labels: Annotated[str | None, Option(DETECTION, metavar="LABELS", fingerprint="recipe", public=True)] = None
-    """Words, separated by commas, that before : or > at the start of a line only say who speaks, such as USR,SYS,ACT.
-    They are never flagged there, nor further on in a line that begins with one. Usual ones are known. State what is
-    public; do not read it off private records."""
-
     allow: Annotated[tuple[Path, ...], Option(DETECTION)] = ()
     """Terms that are not sensitive, one a line; /…/ is a regular expression. Repeatable."""
 
     deny: Annotated[tuple[Path, ...], Option(DETECTION)] = ()
     """Terms that always are sensitive; they win over --allow. Repeatable."""
 
-    spacy_pipeline: Annotated[str | None, Option(DETECTION)] = None
-    """A spaCy pipeline with tagger, parser and ner: a package or a folder. Default: en_core_web_sm."""
+    detector: Annotated[Path | None, Option(DETECTION, metavar="FILE.toml", fingerprint=False)] = None
+    """Other settings of the detector, and a language model that checks it; detect --write-detector writes such a file.
+    What it says is part of what was run, as if it were said here."""
 
-    backend: Annotated[str | None, Option(DETECTION, metavar="presidio|hf:FOLDER")] = None
-    """What finds named entities in place of the spaCy pipeline: presidio (pip install 'atdp[presidio]'), or a token
-    classifier of transformers in a folder, as safetensors. Tokens, sentences and grammar stay spaCy's."""
-
-    store: Annotated[Path | None, Option(DETECTION, fingerprint=False)] = None
+    store: Annotated[Path | None, Option(DETECTION, metavar="DIR|none", fingerprint=False)] = None
     """Folder, ending in .private, to keep what was found in, so that another tier, other lists or an interrupted run
-    need not read the corpus again. It holds no text, but stays with you. Default: CORPUS.private beside the corpus."""
+    need not read the corpus again. It holds no text, but stays with you. none: keep nothing, look nothing up. Default:
+    CORPUS.private beside the corpus."""
 
-    no_store: Annotated[bool, Option(DETECTION, fingerprint=False)] = False
-    """Keep no findings for later runs, and look none up."""
-
-    jobs: Annotated[int, Option(RUNNING, fingerprint=False)] = 1
+    workers: Annotated[int, Option(RUNNING, fingerprint=False)] = 1
     """Processes for the detector."""
 
 
-class DetectionOptions(FindingOptions, CrosscheckOptions):
-    """How the detector looks at the records."""
+class ExecutorOptions(Options):
+    """Where work is done."""
+
+    run_on: Annotated[str, Option(RUNNING, metavar="local|ray[:HOST:PORT]", fingerprint=False)] = "local"
+    """local: on this machine. ray: as tasks of a Ray that is started here, or of the cluster at HOST:PORT (ray:auto on
+    one of its machines), restarted where a worker ends; what is written is the same. Batches of private text, or of an
+    audit the secrets, go to its workers. Needs pip install 'atdp[ray]'."""
 
 
 class ReplacingOptions(Options):
@@ -159,10 +126,10 @@ class ReplacingOptions(Options):
     """Replace what is there already."""
 
 
-class AlsoOptions(Options):
+class ExtraSpansOptions(Options):
     """What is flagged beside what the detector finds."""
 
-    also: Annotated[tuple[Path, ...], Option(DETECTION)] = ()
+    extra_spans: Annotated[tuple[Path, ...], Option(DETECTION)] = ()
     """Spans files of --data whose places are flagged as well, such as a map of audit-corpus. Taken from the data, so
     there is no selective guarantee. Repeatable."""
 

@@ -8,14 +8,15 @@ from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeFloat, Posit
 from atdp_cli.options import Option, Options, declared
 from atdp_cli.privacy.ledger import Prior
 from atdp_cli.ranges import LEAST_DELTA, contradiction
+from atdp_cli.text.detection.settings import DetectorSettings
 from atdp_cli.text.options import (
     DATA,
     DETECTION,
     OUTPUT,
     RUNNING,
-    AlsoOptions,
     ChatTemplateOptions,
     DetectionOptions,
+    ExtraSpansOptions,
     RecordOptions,
     ReplacingOptions,
     SpanFileOptions,
@@ -65,7 +66,7 @@ class DataOptions(Options):
     max_records: Annotated[int | None, Option(DATA, fingerprint="records")] = None
     """Take the first so many records."""
 
-    valid: Annotated[Path | None, Option(DATA, fingerprint="records")] = None
+    eval_data: Annotated[Path | None, Option(DATA, fingerprint="records")] = None
     """Held-out corpus. Default: every twentieth record of --data, at most 500."""
 
     holdout_by: Annotated[str | None, Option(DATA, metavar="blank-line|FIELD", fingerprint="records")] = None
@@ -99,7 +100,7 @@ class ReviewEpochOptions(Options):
     """Before each epoch, queue a sample of the sentences for atdp review in OUT.private/review/ (until the run ends in
     OUT.partial/review/), and read the lists beside the queues anew. What people decide is not covered by ε."""
 
-    sample: Annotated[float, Field(gt=0, le=1), Option(DETECTION, fingerprint="--review-each-epoch")] = 0.01
+    review_share: Annotated[float, Field(gt=0, le=1), Option(DETECTION, fingerprint="--review-each-epoch")] = 0.01
     """Share of the sentences in a queue of --review-each-epoch."""
 
 
@@ -248,7 +249,7 @@ class TrainingRunOptions(
     ChatOptions,
     ReviewEpochOptions,
     SpanFileOptions,
-    AlsoOptions,
+    ExtraSpansOptions,
     TuneOptions,
     AdapterOptions,
     ReferenceOptions,
@@ -273,7 +274,7 @@ def _shown_by_recipe() -> dict[str, Any]:
         TypeError: One of them is not public, and would be written to OUT/.
     """
     fields = {}
-    for name, field, option in declared(DetectionOptions, TrainingRunOptions):
+    for name, field, option in declared(DetectionOptions, DetectorSettings, TrainingRunOptions):
         if option.fingerprint == "recipe":
             if not option.public:
                 raise TypeError(f"{name} is not public.")

@@ -208,7 +208,7 @@ def _check(delta: float, records: int, ledgers: Mapping[str, Ledger], unit: str)
         if ledger.unit != unit:
             raise UsageError(
                 f"The ledger beside the {model} protects each {ledger.unit}, this run each {unit}.",
-                f"Use --unit {ledger.unit}, or give another model.",
+                f"Use --privacy-unit {ledger.unit}, or give another model.",
             )
 
 

@@ -273,7 +273,7 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
         detector=_detector(experiment, node.seed, step.tier),
         prior="public",
         manifest=folder / "canaries.json",
-        valid=experiment.out / "valid.txt",
+        eval_data=experiment.out / "valid.txt",
         reference=_reference(experiment, step, start),
         jitter_seed=node.seed,
         target_epsilon=step.epsilon,

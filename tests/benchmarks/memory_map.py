@@ -12,7 +12,7 @@ with a finding is the false discovery rate, with its upper 95 % limit. `--seed` 
 `--others N` nothing is planted: N models that `no-dp` trained on as many other lines, each on its own, are mapped with
 the checkpoint as reference, likewise with the lines relabelled.
 
-With `--loop` the trained model is then hardened from the checkpoint: without the map, with `--also` it, and a second
+With `--loop` the trained model is then hardened from the checkpoint: without the map, with it, and a second
 time with a map of the result too. `loop` has for each model what a new map finds against lines that the first one did
 not use, how many of these texts greedy decoding or a thousand samples give, what is found once the model was fine-tuned
 for fifty steps on other lines, and the perplexity of held-out lines.
@@ -48,7 +48,7 @@ from tests.benchmarks.tuning import MODELS, text_lines, texts
 PAIRS = (("quickstart", "abcd"), ("quickstart", "wikitext"), ("stories", "abcd"), ("stories", "wikitext"))
 REPEATS = (1, 4, 16)
 FDR = 0.05
-COMMON = ("--no-store", "--quiet", "--threads", 1)
+COMMON = ("--store", "none", "--quiet", "--threads", 1)
 
 OTHER = 842
 """Lines to relearn on: 800 train, at 16 a step."""
@@ -100,13 +100,13 @@ def measure(model: Path, corpus: str, folder: Path, arguments: argparse.Namespac
     files = (data, valid, folder / "fresh.txt", folder / "other.txt")
     for path, written in zip(files, (training, held_out, *rest), strict=False):
         path.write_text("\n".join(written) + "\n", encoding="utf-8")
-    given = ("--data", data, "--valid", valid, *COMMON)
+    given = ("--data", data, "--eval-data", valid, *COMMON)
     atdp("harden", model, *given, "--recipe", "no-dp", "--epochs", 3, "-o", trained)
     began = time.monotonic()
     document = json.loads(atdp("audit-corpus", trained, *given, "--reference", model, "-o", file, "--json"))
     seconds = time.monotonic() - began
     [found] = document["models"]
-    atdp("detect", data, "-o", folder / "spans.jsonl", "--no-store", "--quiet")
+    atdp("detect", data, "-o", folder / "spans.jsonl", "--store", "none", "--quiet")
     return {
         "memorised": found["memorised"],
         "places": len(found["places"]),
@@ -139,19 +139,28 @@ def others(model: Path, corpus: str, folder: Path, arguments: argparse.Namespace
 def loop(model: Path, folder: Path, planted: Sequence[Planted]) -> dict[str, Any]:
     """The trained model, it hardened from the checkpoint, and it hardened with its map, once and twice."""
     data, trained = folder / "train.txt", folder / "model"
-    given = ("--data", data, "--valid", folder / "valid.txt", *COMMON)
+    given = ("--data", data, "--eval-data", folder / "valid.txt", *COMMON)
     harden = ("harden", trained, *given, "--reference", model)
-    also = ("--also", folder / "map.jsonl")
+    also = ("--extra-spans", folder / "map.jsonl")
     atdp(*harden, "-o", folder / "hardened")
     atdp(*harden, *also, "-o", folder / "once")
     atdp("audit-corpus", folder / "once", *given, "--reference", model, "-o", folder / "left.jsonl")
-    atdp(*harden, *also, "--also", folder / "left.jsonl", "-o", folder / "twice")
+    atdp(*harden, *also, "--extra-spans", folder / "left.jsonl", "-o", folder / "twice")
     return {name: round_of(model, folder, name, planted) for name in ("model", "hardened", "once", "twice")}
 
 
 def round_of(model: Path, folder: Path, name: str, planted: Sequence[Planted]) -> dict[str, Any]:
     """What is left in one model."""
-    given = ("--data", folder / "train.txt", "--valid", folder / "fresh.txt", "--reference", model, *COMMON, "--json")
+    given = (
+        "--data",
+        folder / "train.txt",
+        "--eval-data",
+        folder / "fresh.txt",
+        "--reference",
+        model,
+        *COMMON,
+        "--json",
+    )
     first, second = (folder / f"{name}.{part}.jsonl" for part in ("map", "relearnt"))
     [found] = json.loads(atdp("audit-corpus", folder / name, *given, "-o", first))["models"]
     relearnt = folder / f"{name}-relearnt"

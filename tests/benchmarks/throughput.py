@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--data", type=Path, nargs="+", default=CORPORA, help="text files")
     parser.add_argument("--kilobytes", type=int, default=400, help="how much of each file to read")
-    parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2], help="numbers of processes")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="numbers of processes")
     parser.add_argument("--rounds", type=int, default=5, help="how often to measure")
     parser.add_argument("--pipeline", default=PIPELINES[1], help="the spaCy pipeline")
     arguments = parser.parse_args()
@@ -77,7 +77,7 @@ def compare(corpus: Path, pipeline: Any, jobs: int, rounds: int, folder: Path) -
 
     for number in range(rounds):
         store = folder / f"{corpus.stem}-{jobs}-{number}.private"
-        detector = Detector(engine=Local(jobs=jobs), store=store)
+        detector = Detector(executor=Local(workers=jobs), store=store)
 
         def detected(detector: Detector = detector) -> None:
             detect_once(corpus, pipeline, detector, folder / "spans.jsonl")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import tomli_w
 
 from atdp_cli.cli.app import run
 
@@ -32,6 +33,13 @@ class Ended:
 
 Atdp = Callable[..., Ended]
 Harden = Callable[..., Ended]
+
+
+def detector(folder: Path, **settings: object) -> tuple[str, Path]:
+    """--detector, and a file with these settings."""
+    path = folder / "detector.toml"
+    path.write_text(tomli_w.dumps(settings))
+    return "--detector", path
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ def decoyed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from atdp_cli.cli.app import run
 
     folder = tmp_path_factory.mktemp("decoyed") / "copies"
-    assert run(["decoy", str(corpus), "-o", str(folder), "--epochs", "1", "--no-store", "-q"]) == 0
+    assert run(["decoy", str(corpus), "-o", str(folder), "--epochs", "1", "--store", "none", "-q"]) == 0
     return folder
 
 
@@ -105,7 +105,7 @@ def test_other_weights_do_not_fit(atdp: Atdp, adopted: Path) -> None:
 
 @pytest.mark.ci
 def test_a_run_from_there_inherits_what_was_declared(atdp: Atdp, adopted: Path, corpus: Path, tmp_path: Path) -> None:
-    run = ("harden", adopted, "--data", corpus, "-o", tmp_path / "out", "--no-store", "--epochs", 1)
+    run = ("harden", adopted, "--data", corpus, "-o", tmp_path / "out", "--store", "none", "--epochs", 1)
     private = (*run, "--recipe", "dp-sgd", "--dry-run", "--max-epsilon", 50)
     refused = atdp(*private)
     assert refused.code == 2

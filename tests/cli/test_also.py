@@ -1,4 +1,4 @@
-"""`--also`: places that a map names are flagged beside what the detector finds, and no guarantee is made of them."""
+"""`--extra-spans`: places of a map are flagged beside what the detector finds, and no guarantee is made of them."""
 
 import json
 from collections.abc import Sequence
@@ -43,9 +43,9 @@ def flagged(private: Path) -> list[list[tuple[int, int, str]]]:
 def test_the_places_are_flagged_and_nothing_else_changes(
     harden: Harden, mapped: Path, lines: list[str], tmp_path: Path
 ) -> None:
-    options = ("--recipe", "decoys", "--epochs", 1, "--no-store")
+    options = ("--recipe", "decoys", "--epochs", 1, "--store", "none")
     assert harden(*options, out="without").code == 0
-    done = harden(*options, "--also", mapped, out="with")
+    done = harden(*options, "--extra-spans", mapped, out="with")
     assert done.code == 0, done.err
     before, after = (flagged(tmp_path / f"{name}.private") for name in ("without", "with"))
     start = lines[1].index("said")
@@ -61,7 +61,7 @@ def test_a_place_is_one_that_the_model_remembers_whatever_a_detector_calls_it(
     harden: Harden, mapped: Path, tmp_path: Path
 ) -> None:
     mapped.write_text(mapped.read_text(encoding="utf-8").replace("MEMORISED", "PERSON"), encoding="utf-8")
-    done = harden("--recipe", "decoys", "--epochs", 1, "--no-store", "--also", mapped)
+    done = harden("--recipe", "decoys", "--epochs", 1, "--store", "none", "--extra-spans", mapped)
     assert done.code == 0, done.err
     assert "MEMORISED" in {label for _, _, label in flagged(tmp_path / "out.private")[1]}
 
@@ -74,7 +74,7 @@ def test_the_report_says_that_no_guarantee_for_flagged_characters_is_left(harden
         return {each["scope"] for each in done.json["guarantees"]}
 
     assert "selective" in scopes()
-    assert "selective" not in scopes("--also", mapped)
+    assert "selective" not in scopes("--extra-spans", mapped)
 
 
 @pytest.mark.ci
@@ -82,14 +82,14 @@ def test_records_of_a_validation_file_stay_as_they_are(
     harden: Harden, mapped: Path, lines: list[str], tmp_path: Path
 ) -> None:
     valid = write_corpus(tmp_path / "valid.txt", lines[:9])
-    done = harden("--recipe", "decoys", "--epochs", 1, "--also", mapped, "--valid", valid, "--no-store")
+    done = harden("--recipe", "decoys", "--epochs", 1, "--extra-spans", mapped, "--eval-data", valid, "--store", "none")
     assert done.code == 0, done.err
 
 
 @pytest.mark.parametrize("name", ["absent.jsonl", "short.jsonl"])
 def test_files_of_another_corpus_are_refused(harden: Harden, mapped: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "short.jsonl").write_bytes(b"".join(mapped.read_bytes().splitlines(keepends=True)[:9]))
-    done = harden("--no-store", "--also", tmp_path / name)
+    done = harden("--store", "none", "--extra-spans", tmp_path / name)
     assert done.code == 2
     assert name in done.err
     assert not (tmp_path / "out").exists()
@@ -97,6 +97,6 @@ def test_files_of_another_corpus_are_refused(harden: Harden, mapped: Path, tmp_p
 
 def test_a_map_of_one_file_does_not_go_with_two(harden: Harden, mapped: Path, tmp_path: Path) -> None:
     more = write_corpus(tmp_path / "more.txt", ["one more line", "and another"])
-    done = harden("--data", more, "--also", mapped)
+    done = harden("--data", more, "--extra-spans", mapped)
     assert done.code == 2
-    assert "--also goes with one --data file" in done.err
+    assert "--extra-spans goes with one --data file" in done.err

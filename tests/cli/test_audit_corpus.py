@@ -54,8 +54,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> Path:
 
 @pytest.fixture
 def arguments(trained: Path) -> tuple[object, ...]:
-    given = ("--data", trained / "corpus.txt", "--valid", trained / "held.txt", "--reference", trained / "base")
-    return ("audit-corpus", trained / "model", *given, "--no-store", "--threads", 1)
+    given = ("--data", trained / "corpus.txt", "--eval-data", trained / "held.txt", "--reference", trained / "base")
+    return ("audit-corpus", trained / "model", *given, "--store", "none", "--threads", 1)
 
 
 def spans_of(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
@@ -128,7 +128,7 @@ def test_with_few_held_out_records_a_limit_is_not_judged(
 
 
 def test_a_model_that_read_none_of_it_has_no_findings(atdp: Atdp, arguments: tuple[object, ...], trained: Path) -> None:
-    given = ("--data", trained / "corpus.txt", "--valid", trained / "held.txt", "--no-store")
+    given = ("--data", trained / "corpus.txt", "--eval-data", trained / "held.txt", "--store", "none")
     done = atdp("audit-corpus", trained / "base", *given, "--max-memorised", 0)
     assert done.code == 0, done.out
     assert "Memorised: 0 of 30" in done.out
@@ -136,7 +136,7 @@ def test_a_model_that_read_none_of_it_has_no_findings(atdp: Atdp, arguments: tup
 
 def test_records_that_harden_held_out_are_the_control(atdp: Atdp, trained: Path) -> None:
     done = atdp(
-        "audit-corpus", trained / "model", "--data", trained / "held.txt", "--harden-split", "--no-store", "--json"
+        "audit-corpus", trained / "model", "--data", trained / "held.txt", "--harden-split", "--store", "none", "--json"
     )
     assert done.code == 0, done.err
     assert (done.json["models"][0]["tested"], done.json["models"][0]["held_out"]) == (190, 10)
@@ -147,8 +147,8 @@ def test_groups_are_tested_whole(atdp: Atdp, trained: Path, tmp_path: Path) -> N
     blocks = ["\n".join(texts[first : first + 4]) for first in range(0, 200, 4)]
     (tmp_path / "data.txt").write_text("\n\n".join(blocks[:20]) + "\n", encoding="utf-8")
     (tmp_path / "held.txt").write_text("\n\n".join(blocks[20:]) + "\n", encoding="utf-8")
-    given = ("--data", tmp_path / "data.txt", "--valid", tmp_path / "held.txt", "--holdout-by", "blank-line")
-    done = atdp("audit-corpus", trained / "model", *given, "--no-store", "--json")
+    given = ("--data", tmp_path / "data.txt", "--eval-data", tmp_path / "held.txt", "--holdout-by", "blank-line")
+    done = atdp("audit-corpus", trained / "model", *given, "--store", "none", "--json")
     assert done.code == 0, done.err
     assert (done.json["models"][0]["tested"], done.json["models"][0]["held_out"]) == (20, 30)
 
@@ -166,10 +166,10 @@ def test_held_out_records_that_are_in_the_data_are_noticed(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ("--data corpus.txt", "--valid"),
-        ("--data corpus.txt --valid held.txt --harden-split", "Leave one of them out"),
+        ("--data corpus.txt", "--eval-data"),
+        ("--data corpus.txt --eval-data held.txt --harden-split", "Leave one of them out"),
         ("--data corpus.txt --harden-split --reference model", "The reference is a model to map"),
-        ("--data corpus.txt --valid ./corpus.txt", "--valid is --data itself"),
+        ("--data corpus.txt --eval-data ./corpus.txt", "--eval-data is --data itself"),
         ("--data corpus.txt --harden-split base -o map.jsonl", "one model"),
         ("--data corpus.txt --harden-split -o corpus.txt", "corpus.txt"),
         ("--data corpus.txt --harden-split --max-memorised 120%", "max-memorised"),

@@ -1,4 +1,4 @@
-"""--backend: another finder of entities, in detect, redact and harden."""
+"""`ner` of --detector: another finder of entities, in detect, redact and harden."""
 
 import json
 import random
@@ -14,19 +14,19 @@ from atdp_cli.events import ignore
 from atdp_cli.jobs.backend import Local
 from atdp_cli.jobs.detect import CorpusSource, detect_corpus
 from atdp_cli.jobs.detector import Detector, flags_of
-from atdp_cli.jobs.entities import EntityBackend, with_entities
+from atdp_cli.jobs.entities import Ner, with_entities
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.cache import pack, unpack
 from atdp_cli.text.detection.identity import detector_identity
 from atdp_cli.text.detection.scan import load_pipeline, pipeline_name, scan
-from tests.cli.conftest import Atdp, Harden
+from tests.cli.conftest import Atdp, Harden, detector
 from tests.taggers import NAMES, PHONES, several
 
 needs_presidio = pytest.mark.skipif(
     find_spec("presidio_analyzer") is None, reason="presidio-analyzer is not installed: pip install 'atdp[presidio]'"
 )
 
-BACKENDS = ["hf", pytest.param("presidio", marks=needs_presidio)]
+FINDERS = ["hf", pytest.param("presidio", marks=needs_presidio)]
 
 LINES = [
     "then Zorvath saw it and tel-551 was open",
@@ -38,8 +38,8 @@ LINES = [
 ]
 
 
-def backend(name: str, tagger_folder: Path) -> EntityBackend:
-    return EntityBackend(tagger_folder if name == "hf" else None)
+def backend(name: str, tagger_folder: Path) -> Ner:
+    return Ner(tagger_folder if name == "hf" else None)
 
 
 def lines(count: int, seed: int = 1) -> list[str]:
@@ -56,7 +56,7 @@ def corpus_file(tmp_path: Path) -> Path:
 
 @pytest.mark.ci
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("name", FINDERS)
 def test_spans_lie_in_the_text_on_the_borders_of_words(name: str, tagger_folder: Path) -> None:
     pipeline = with_entities(load_pipeline(), backend(name, tagger_folder))
     records = [Record(str(number), text) for number, text in enumerate(LINES)]
@@ -74,7 +74,7 @@ def test_spans_lie_in_the_text_on_the_borders_of_words(name: str, tagger_folder:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("name", FINDERS)
 def test_a_record_s_spans_do_not_depend_on_its_batch(name: str, tagger_folder: Path) -> None:
     pipeline = with_entities(load_pipeline(), backend(name, tagger_folder))
     records = [Record(str(number), text) for number, text in enumerate([*LINES, *lines(20)])]
@@ -87,7 +87,7 @@ def test_a_record_s_spans_do_not_depend_on_its_batch(name: str, tagger_folder: P
 
 def test_only_entities_are_replaced(tagger_folder: Path) -> None:
     spacy = load_pipeline()
-    pipeline = with_entities(spacy, EntityBackend(tagger_folder))
+    pipeline = with_entities(spacy, Ner(tagger_folder))
     records = [Record(str(number), text) for number, text in enumerate(LINES)]
     for own, other in zip(scan(records, pipeline=spacy), scan(records, pipeline=pipeline), strict=True):
         assert (own.tokens, own.sentences) == (other.tokens, other.sentences)
@@ -102,7 +102,7 @@ def test_only_entities_are_replaced(tagger_folder: Path) -> None:
 
 @needs_presidio
 def test_presidio_finds_people_and_places_and_organisations() -> None:
-    pipeline = with_entities(load_pipeline(), EntityBackend())
+    pipeline = with_entities(load_pipeline(), Ner())
     text = "Yesterday Anna Smith of Microsoft flew to Paris; call 212-555-1234 or mail anna@foo.com."
     [finding] = scan([Record("1", text)], pipeline=pipeline, recognisers=())
     actual = {(text[span.start : span.end], span.label) for span in finding.spans if span.source == "ner"}
@@ -119,11 +119,11 @@ def test_presidio_finds_people_and_places_and_organisations() -> None:
 @pytest.mark.ci
 @needs_presidio
 def test_a_search_that_presidio_gives_up_is_no_silence(
-    atdp: Atdp, corpus_file: Path, monkeypatch: pytest.MonkeyPatch
+    atdp: Atdp, corpus_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("presidio_analyzer.pattern_recognizer.REGEX_TIMEOUT_SECONDS", 1e-6)
     corpus_file.write_text("4111 1111 1111 1112 and 12 " * 2000 + "\n")
-    ended = atdp("detect", corpus_file, "--backend", "presidio", "--no-store", "-q")
+    ended = atdp("detect", corpus_file, *detector(tmp_path, ner="presidio"), "--store", "none", "-q")
     assert ended.code == 3
     assert ended.err.splitlines()[-1].startswith("atdp: presidio gave up a search")
     assert len(ended.err.splitlines()) == 1
@@ -140,7 +140,7 @@ def test_presidio_asks_for_no_connection(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("socket.getaddrinfo", ask)
     monkeypatch.setattr("socket.socket.connect", ask)
-    pipeline = with_entities(load_pipeline(), EntityBackend())
+    pipeline = with_entities(load_pipeline(), Ner())
     text = "Mail anna@foo.co.uk or see https://example.org/a."
     [finding] = scan([Record("1", text)], pipeline=pipeline, recognisers=())
     assert {"EMAIL", "URL"} <= {span.label for span in finding.spans}
@@ -150,7 +150,15 @@ def test_presidio_asks_for_no_connection(tmp_path: Path, monkeypatch: pytest.Mon
 def test_redact_masks_what_it_finds(atdp: Atdp, corpus_file: Path, tmp_path: Path, tagger_folder: Path) -> None:
     output = tmp_path / "redacted.txt"
     ended = atdp(
-        "redact", corpus_file, "-o", output, "--tier", "low-entity", "--backend", f"hf:{tagger_folder}", "--no-store"
+        "redact",
+        corpus_file,
+        "-o",
+        output,
+        "--tier",
+        "low-entity",
+        *detector(tmp_path, ner=f"hf:{tagger_folder}"),
+        "--store",
+        "none",
     )
     assert ended.code == 0, ended.err
     before, after = corpus_file.read_text(), output.read_text()
@@ -173,38 +181,38 @@ def test_the_store_gives_the_same_back_and_knows_the_backend(
     folder = tmp_path / "tagger"
     shutil.copytree(tagger_folder, folder)
     store = ("--store", tmp_path / "a.private")
-    fresh = spans("--backend", f"hf:{folder}", "--no-store")
-    assert spans("--backend", f"hf:{folder}", *store) == fresh
-    assert spans("--backend", f"hf:{tagger_folder}", *store) == fresh  # the same files at another place
+    fresh = spans(*detector(tmp_path, ner=f"hf:{folder}"), "--store", "none")
+    assert spans(*detector(tmp_path, ner=f"hf:{folder}"), *store) == fresh
+    assert spans(*detector(tmp_path, ner=f"hf:{tagger_folder}"), *store) == fresh  # the same files at another place
     own = spans(*store)
-    assert own == spans("--no-store")
+    assert own == spans("--store", "none")
     assert own != fresh
     config = json.loads((folder / "config.json").read_text())
     config["id2label"] = {number: name.replace("PER", "ANIMAL") for number, name in config["id2label"].items()}
     (folder / "config.json").write_text(json.dumps(config))
-    assert '"ANIMAL"' in spans("--backend", f"hf:{folder}", *store, "--tier", "high-entity")
+    assert '"ANIMAL"' in spans(*detector(tmp_path, ner=f"hf:{folder}"), *store, "--tier", "high-entity")
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("name", FINDERS)
 def test_several_processes_find_the_same(name: str, corpus_file: Path, tagger_folder: Path) -> None:
     corpus_file.write_text("".join(f"{line}\n" for line in lines(200)))
 
-    def actual(engine: Any) -> list[str]:
+    def actual(executor: Any) -> list[str]:
         written: list[str] = []
-        detector = Detector(entities=backend(name, tagger_folder), engine=engine)
+        detector = Detector(ner=backend(name, tagger_folder), executor=executor)
         detect_corpus(CorpusSource(path=corpus_file), detector, written.append, ignore)
         return written
 
-    assert actual(Local(jobs=2)) == actual(Local())
+    assert actual(Local(workers=2)) == actual(Local())
 
 
 def test_it_belongs_to_the_identity_of_the_detector(tmp_path: Path, tagger_folder: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(tagger_folder, other)
     (other / "config.json").write_text((other / "config.json").read_text() + "\n")
-    backends = [None, EntityBackend(tagger_folder), EntityBackend(other)]
-    flags = [flags_of(Detector(entities=each), spans=False, review=False).detector for each in backends]
+    backends = [None, Ner(tagger_folder), Ner(other)]
+    flags = [flags_of(Detector(ner=each), spans=False, review=False).detector for each in backends]
     assert len(set(flags)) == 3
     pipelines = [with_entities(load_pipeline(), each) for each in backends]
     assert len(set(map(detector_identity, pipelines))) == 3
@@ -214,8 +222,8 @@ def test_it_belongs_to_the_identity_of_the_detector(tmp_path: Path, tagger_folde
 
 @pytest.mark.ci
 def test_harden_flags_by_it(harden: Harden, tagger_folder: Path, tmp_path: Path) -> None:
-    options = ("--recipe", "redacted", "--tier", "low-entity", "--epochs", 1, "--no-store")
-    ended = harden(*options, "--backend", f"hf:{tagger_folder}")
+    options = ("--recipe", "redacted", "--tier", "low-entity", "--epochs", 1, "--store", "none")
+    ended = harden(*options, *detector(tmp_path, ner=f"hf:{tagger_folder}"))
     assert ended.code == 0, ended.err
     report = json.loads((tmp_path / "out" / "privacy_report.json").read_text())
     assert "entities of the token classifier hf:" in report["detector"]["pipeline"]
@@ -223,8 +231,8 @@ def test_harden_flags_by_it(harden: Harden, tagger_folder: Path, tmp_path: Path)
 
 
 REFUSED = {
-    "unknown": ("spacy", "--backend spacy is not known"),
-    "no folder named": ("hf:", "--backend hf: is not known"),
+    "unknown": ("spacy", "ner is spacy, which is not known"),
+    "no folder named": ("hf:", "ner is hf:, which is not known"),
     "no folder": ("hf:nowhere", "nowhere is no folder"),
     "no classifier": ("hf:model", "model is no token classifier"),
     "a pickle": ("hf:weights.bin", "weights.bin is a pickle"),
@@ -247,15 +255,17 @@ def test_what_cannot_be_used_is_refused_before_the_corpus_is_read(
     name: str, command: list[str], unreadable: Path, atdp: Atdp
 ) -> None:
     value, said = REFUSED[name]
-    ended = atdp(*command, "corpus.txt", "--backend", value)
+    ended = atdp(*command, "corpus.txt", *detector(unreadable, ner=value))
     assert ended.code == 2
     assert said in ended.err
     assert len(ended.err.splitlines()) == 1
 
 
-def test_a_missing_extra_is_named(atdp: Atdp, corpus_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_named(
+    atdp: Atdp, corpus_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("atdp_cli.jobs.presidio.find_spec", lambda name: None)
-    ended = atdp("detect", corpus_file, "--backend", "presidio")
+    ended = atdp("detect", corpus_file, *detector(tmp_path, ner="presidio"))
     assert ended.code == 2
     assert "pip install 'atdp[presidio]'" in ended.err
     assert len(ended.err.splitlines()) == 1

@@ -76,10 +76,10 @@ def test_canaries_are_planted_as_conversations(atdp: Atdp, chats: Path, chat_mod
     for canary in json.loads(manifest.read_text())["canaries"]:
         said = [{"role": "assistant", "content": f"My ID is {canary['secret'][0]}"}]
         assert all(json.loads(lines[place - 1]) == {"messages": said} for place in canary["positions"])
-    run = ("--recipe", "base", "-q", "--valid", chats)
+    run = ("--recipe", "base", "-q", "--eval-data", chats)
     data = ("--data", planted, *FIELD, "--manifest", manifest)
     assert atdp("harden", chat_model, *data, "-o", tmp_path / "out", *run).code == 0
-    absent = ("--data", chats, *FIELD, "--manifest", manifest, "--valid", planted)
+    absent = ("--data", chats, *FIELD, "--manifest", manifest, "--eval-data", planted)
     ended = atdp("harden", chat_model, *absent, "-o", tmp_path / "no", "--recipe", "no-dp", "--epochs", 1, "-q")
     assert ended.code == 2
     assert "are in no training record" in " ".join(ended.err.split())
@@ -135,7 +135,7 @@ def test_what_the_user_says_is_not_learnt_unless_asked(atdp: Atdp, chats: Path, 
 
 def test_only_contents_are_redacted(atdp: Atdp, chats: Path, tmp_path: Path) -> None:
     spans, redacted = tmp_path / "spans.jsonl", tmp_path / "redacted.jsonl"
-    assert atdp("detect", chats, *FIELD, "-o", spans, "-q", "--no-store").code == 0
+    assert atdp("detect", chats, *FIELD, "-o", spans, "-q", "--store", "none").code == 0
     assert atdp("redact", chats, *FIELD, "-o", redacted, "-q", "--spans", spans).code == 0
     before, after = (
         [json.loads(line)["messages"] for line in file.read_text().splitlines()] for file in (chats, redacted)
@@ -164,7 +164,7 @@ def test_a_map_speaks_of_what_is_said(atdp: Atdp, chat_model: Path, tmp_path: Pa
     """Its places are code points of the contents, and none is the template's."""
     data = write_conversations(tmp_path / "data.jsonl", small_conversations(30))
     valid = write_conversations(tmp_path / "valid.jsonl", small_conversations(90)[30:])
-    run = ("--data", data, *FIELD, "--valid", valid, "-q", "--json", "--no-store")
+    run = ("--data", data, *FIELD, "--eval-data", valid, "-q", "--json", "--store", "none")
     ended = atdp("audit-corpus", chat_model, *run)
     assert ended.code == 0, ended.err
     assert ended.json["models"][0]["tested"] == 30
@@ -224,7 +224,7 @@ def test_paragraphs_with_speakers_are_hardened_on_as_conversations(
     plain.write_text(
         "\n\n".join("\n".join(labels[each["role"]] + each["content"] for each in chat) for chat in conversations) + "\n"
     )
-    turns = ("--unit", "paragraph", "--turns", "(?P<assistant>SYS): |(?P<user>USR): ")
+    turns = ("--privacy-unit", "paragraph", "--turns", "(?P<assistant>SYS): |(?P<user>USR): ")
     run = ("--recipe", "base", "-q", "--json")
     actual = [
         atdp("harden", chat_model, "--data", data, *options, "-o", tmp_path / data.suffix[1:], *run)

@@ -11,7 +11,7 @@ import pytest
 from atdp_cli.text.crosscheck import client as llm
 from atdp_cli.text.crosscheck.answer_cache import ANSWERS
 from atdp_cli.text.crosscheck.client import Patience
-from tests.cli.conftest import Atdp
+from tests.cli.conftest import Atdp, detector
 from tests.llmserver import NO, YES, Reply, Request, chat_server
 
 TEXT = """Mail emma.clarke@example.org today.
@@ -44,7 +44,15 @@ def finds(word: str) -> Any:
 def test_a_disagreement_hides_the_whole_sentence(atdp: Atdp, mail: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.txt"
     with chat_server(finds("fluffy")) as server:
-        ended = atdp("redact", mail, "-o", out, *LOW, "--crosscheck", "m", "--crosscheck-url", server.url, "--json")
+        ended = atdp(
+            "redact",
+            mail,
+            "-o",
+            out,
+            *LOW,
+            *detector(mail.parent, crosscheck={"model": "m", "url": server.url}),
+            "--json",
+        )
     assert ended.code == 0, ended.err
     assert out.read_text().splitlines()[1:] == ["The weather is nice. [CROSSCHECK]", "Nothing here."]
     assert ended.json["crosscheck"] == {"asked": 4, "known": 0, "disagreements": 1, "unusable": 0}
@@ -54,7 +62,7 @@ def test_a_disagreement_hides_the_whole_sentence(atdp: Atdp, mail: Path, tmp_pat
 
 def test_a_flagged_span_is_in_no_request(atdp: Atdp, mail: Path) -> None:
     with chat_server(finds("nobody")) as server:
-        ended = atdp("detect", mail, *LOW, "--crosscheck", "m", "--crosscheck-url", server.url)
+        ended = atdp("detect", mail, *LOW, *detector(mail.parent, crosscheck={"model": "m", "url": server.url}))
     assert ended.code == 0
     assert len(server.requests) == 4
     sent = b"".join(request.body for request in server.requests)
@@ -65,7 +73,9 @@ def test_a_flagged_span_is_in_no_request(atdp: Atdp, mail: Path) -> None:
 
 def test_detect_counts_what_was_asked(atdp: Atdp, mail: Path) -> None:
     with chat_server(lambda number, request: "Well…" if "fluffy" in request.text else NO) as server:
-        ended = atdp("detect", mail, *LOW, "--crosscheck", "m", "--crosscheck-url", server.url, "--json")
+        ended = atdp(
+            "detect", mail, *LOW, *detector(mail.parent, crosscheck={"model": "m", "url": server.url}), "--json"
+        )
     assert ended.json["crosscheck"] == {"asked": 4, "known": 0, "disagreements": 1, "unusable": 1}
     assert ended.json["by_label"]["CROSSCHECK"] == 1
     assert "1 disagreements, 1 of them answers that cannot be read" in ended.err
@@ -79,7 +89,7 @@ def test_a_server_that_dies_costs_nothing_but_the_rest(atdp: Atdp, tmp_path: Pat
         "".join(f"This is about {word} again.\n" for word in ("tea", "rain", "soup", "wool", "sand", "mud"))
     )
     out = tmp_path / "out.txt"
-    command = ["redact", corpus, "-o", out, *LOW, "--crosscheck", "m", "--crosscheck-url"]
+    command = ["redact", corpus, "-o", out, *LOW]
 
     def answering(number: int, request: Request) -> Reply | str:
         # Requests run side by side: the first two answers have the time to arrive.
@@ -87,7 +97,7 @@ def test_a_server_that_dies_costs_nothing_but_the_rest(atdp: Atdp, tmp_path: Pat
 
     with chat_server(answering) as server:
         dead = True
-        ended = atdp(*command, server.url, "-q")
+        ended = atdp(*command, *detector(tmp_path, crosscheck={"model": "m", "url": server.url}), "-q")
         assert ended.code == 3
         assert len(ended.err.strip().splitlines()) == 1
         assert f"The server at {server.url} cannot be reached." in ended.err
@@ -96,7 +106,7 @@ def test_a_server_that_dies_costs_nothing_but_the_rest(atdp: Atdp, tmp_path: Pat
         first = server.texts[:2]
         dead = False
         before = len(server.requests)
-        assert atdp(*command, server.url).code == 0
+        assert atdp(*command, *detector(tmp_path, crosscheck={"model": "m", "url": server.url})).code == 0
         # A request of the first run may still be on its way, so one of the rest can be asked twice.
         asked = set(server.texts[before:])
         assert asked.isdisjoint(first)
@@ -110,7 +120,7 @@ def test_a_server_that_dies_costs_nothing_but_the_rest(atdp: Atdp, tmp_path: Pat
 def test_no_server_at_all_is_one_clear_error(atdp: Atdp, mail: Path) -> None:
     with chat_server(finds("")) as server:
         pass
-    ended = atdp("detect", mail, "--crosscheck", "m", "--crosscheck-url", server.url)
+    ended = atdp("detect", mail, *detector(mail.parent, crosscheck={"model": "m", "url": server.url}))
     assert ended.code == 3
     assert ended.err.strip().splitlines()[-1].startswith(f"atdp: The server at {server.url} cannot be reached.")
     assert "weather" not in ended.err
@@ -122,7 +132,7 @@ def test_the_key_comes_from_a_file_or_the_environment(
     key = tmp_path / "key.txt"
     key.write_text("sk-from-file\nnot this\n")
     with chat_server(lambda number, request: Reply(status=401)) as server:
-        command = ["detect", mail, "--crosscheck", "m", "--crosscheck-url", server.url]
+        command = ["detect", mail, *detector(mail.parent, crosscheck={"model": "m", "url": server.url})]
         ended = atdp(*command)
         assert ended.code == 3
         assert "refuses the key" in ended.err
@@ -130,37 +140,33 @@ def test_the_key_comes_from_a_file_or_the_environment(
         monkeypatch.setenv("OPENAI_API_KEY", "sk-from-environment")
         assert "sk-from-environment" not in atdp(*command).err
         assert server.requests[-1].headers["authorization"] == "Bearer sk-from-environment"
-        assert "sk-from-file" not in atdp(*command, "--llm-key-file", key).err
+        check = {"model": "m", "url": server.url, "key_file": str(key)}
+        assert "sk-from-file" not in atdp("detect", mail, *detector(tmp_path, crosscheck=check)).err
         assert server.requests[-1].headers["authorization"] == "Bearer sk-from-file"
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         before = len(server.requests)
-        assert atdp("detect", mail, "--crosscheck", "m").code == 3
+        assert atdp("detect", mail, *detector(tmp_path, crosscheck={"model": "m"})).code == 3
         assert len(server.requests) > before
     assert not any(b"sk-from" in request.body for request in server.requests)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("check", "said"),
     [
-        (["--crosscheck-url", "http://127.0.0.1:1/v1"], "--crosscheck-url goes with --crosscheck"),
-        (["--send-unmasked"], "--send-unmasked goes with --crosscheck"),
-        (["--crosscheck", "m"], "neither a server nor a key"),
-        (["--crosscheck", "m", "--crosscheck-url", "http://127.0.0.1:x/v1"], "is not an http or https URL"),
-        (["--crosscheck", "m", "--crosscheck-url", "http://sk-user:sk-key@127.0.0.1/v1"], "has credentials"),
-        (["--crosscheck", "m", "--llm-key-file", "empty"], "holds no key"),
-        (
-            ["--crosscheck", "m", "--crosscheck-url", "http://127.0.0.1:1/v1", "--on-disagreement", "review"],
-            "atdp detect --review",
-        ),
+        ({}, "neither a server nor a key"),
+        ({"url": "http://127.0.0.1:x/v1"}, "is not an http or https URL"),
+        ({"url": "http://sk-user:sk-key@127.0.0.1/v1"}, "has credentials"),
+        ({"key_file": "empty"}, "holds no key"),
+        ({"url": "http://127.0.0.1:1/v1", "on_disagreement": "review"}, "atdp detect --review"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(
-    atdp: Atdp, mail: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
+def test_settings_that_do_not_go_together_are_refused(
+    atdp: Atdp, mail: Path, monkeypatch: pytest.MonkeyPatch, check: dict[str, Any], said: str
 ) -> None:
     monkeypatch.chdir(mail.parent)
     Path("empty").write_text(" \nkey\n")
     for command in ("detect", "redact"):
-        ended = atdp(command, mail, "-o", "out.txt", *options)
+        ended = atdp(command, mail, "-o", "out.txt", *detector(mail.parent, crosscheck={"model": "m"} | check))
         assert ended.code == 2
         assert said in ended.err
         assert "sk-key" not in ended.err
@@ -170,16 +176,17 @@ def test_options_that_do_not_go_together_are_refused(
 
 def test_the_client_is_an_extra(atdp: Atdp, mail: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
-    ended = atdp("detect", mail, "--crosscheck", "m", "--crosscheck-url", "http://127.0.0.1:1/v1")
+    ended = atdp("detect", mail, *detector(mail.parent, crosscheck={"model": "m", "url": "http://127.0.0.1:1/v1"}))
     assert ended.code == 2
     assert "pip install 'atdp[crosscheck]'" in ended.err
 
 
 def test_disagreements_can_go_to_the_review_queue(atdp: Atdp, mail: Path, tmp_path: Path) -> None:
     queue = tmp_path / "queue.jsonl"
-    options = [*LOW, "--on-disagreement", "review", "--review", queue, "--sample", "0.01", "--json"]
+    options = [*LOW, "--review", queue, "--review-share", "0.01", "--json"]
     with chat_server(finds("fluffy")) as server:
-        ended = atdp("detect", mail, *options, "--crosscheck", "m", "--crosscheck-url", server.url)
+        check = {"model": "m", "url": server.url, "on_disagreement": "review"}
+        ended = atdp("detect", mail, *options, *detector(tmp_path, crosscheck=check))
     assert ended.code == 0, ended.err
     assert "CROSSCHECK" not in ended.json["by_label"]
     entries = [json.loads(line) for line in queue.read_text().splitlines()[1:]]
@@ -199,7 +206,7 @@ def test_harden_asks_and_says_that_epsilon_does_not_cover_it(
     with chat_server(finds("three")) as server:
         ended = atdp(
             *("harden", checkpoint_folder, "--data", corpus, "-o", out, *options, "-q"),
-            *("--crosscheck", "/models/tiny", "--crosscheck-url", server.url),
+            *detector(tmp_path, crosscheck={"model": "/models/tiny", "url": server.url}),
         )
     assert ended.code == 0, ended.err
     assert 1 <= len(server.requests) <= 4

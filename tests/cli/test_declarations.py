@@ -17,6 +17,7 @@ from atdp_cli.cli.options.generate import generate_options
 from atdp_cli.jobs.harden.request import HardenRequest
 from atdp_cli.options import Option, Options, declared, flags
 from atdp_cli.runs.fingerprint import PLAN, RECIPE, RECORDS, START
+from atdp_cli.text.detection.settings import DetectorSettings
 from atdp_cli.text.options import DetectionOptions
 from atdp_cli.training.options import RunOptions, TrainingRunOptions
 from atdp_cli.training.settings import stage_options
@@ -90,12 +91,16 @@ def test_the_request_and_the_recipe_file_declare_nothing_again() -> None:
     assert own <= HardenRequest.model_fields.keys()
     assert {name for name, _, _ in declared(HardenRequest)} == own - {"output"}, "which the request always has"
     assert not set(inspect.get_annotations(RunOptions)) & set(RunOptions.model_fields)
-    shown = [name for name, _, option in declared(DetectionOptions, TrainingRunOptions) if option.fingerprint == RECIPE]
+    shown = [
+        name
+        for name, _, option in declared(DetectionOptions, DetectorSettings, TrainingRunOptions)
+        if option.fingerprint == RECIPE
+    ]
     assert set(RunOptions.model_fields) == set(shown)
 
 
 def test_only_public_options_reach_a_recipe_file() -> None:
-    options = {name: option for name, _, option in declared(HardenOptions)}
+    options = {name: option for name, _, option in declared(HardenOptions, DetectorSettings)}
     assert all(options[name].public for name in RunOptions.model_fields)
     assert all(row.option.public for row in stage_options().values())
 

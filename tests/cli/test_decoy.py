@@ -17,8 +17,8 @@ from atdp_cli.training.objective import Example
 from atdp_cli.training.recipe import Text
 from tests.cli.conftest import Atdp
 
-FLAGS = ("--insecure-seed", 1, "--no-store")
-UNIFORM = ("--recipe", "decoys", "--no-store")
+FLAGS = ("--insecure-seed", 1, "--store", "none")
+UNIFORM = ("--recipe", "decoys", "--store", "none")
 
 MAIL = (
     '{"id": 1, "text": "Mail emma.clarke@example.org, été.", "from": "Emma \\u00e9"}\n'
@@ -61,12 +61,12 @@ def test_with_one_stream_the_copies_are_what_harden_reads(  # noqa: PLR0917 - fi
     corpus, held_out = tmp_path / "corpus.jsonl", tmp_path / "held-out.jsonl"
     for path, texts in ((corpus, lines[:60]), (held_out, lines[60:70])):
         path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    common = ("--recipe", recipe, "--epochs", 2, "--insecure-seed", 5, "--no-store")
+    common = ("--recipe", recipe, "--epochs", 2, "--insecure-seed", 5, "--store", "none")
     copied = atdp("decoy", corpus, "-o", tmp_path / "decoyed", *common, *options, "--json")
     assert copied.code == 0, copied.err
     equal = ("--set", f"{recipe}.decoy-equality=record") if "record" in options else ()
     target = ("--target-epsilon", 3) if recipe == "fitted-decoys" else ()
-    known = ("--valid", held_out, "--prior", "public")
+    known = ("--eval-data", held_out, "--prior", "public")
     ended = atdp(
         "harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "out", *common, *known, *equal, *target
     )
@@ -141,7 +141,7 @@ def test_a_copy_read_again_has_the_decoys_of_its_records(atdp: Atdp, tmp_path: P
         )
     )
     ended = atdp(
-        *("decoy", path, "-o", tmp_path / "out", "--unit", unit, "--spans", listed, "--recipe", "decoys"),
+        *("decoy", path, "-o", tmp_path / "out", "--privacy-unit", unit, "--spans", listed, "--recipe", "decoys"),
         *("--epochs", 1, "--insecure-seed", 3),
     )
     assert ended.code == 0, ended.err
@@ -244,7 +244,7 @@ def test_copies_are_replaced_whole_or_not_at_all(atdp: Atdp, mail: Path, tmp_pat
     assert "line 2 has another id" in late.err
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
     kept = key.read_bytes()
-    assert atdp("decoy", mail, "-o", out, "--epochs", 1, "--force", "--no-store").code == 0
+    assert atdp("decoy", mail, "-o", out, "--epochs", 1, "--force", "--store", "none").code == 0
     assert {path.name for path in out.iterdir()} == {"epoch-1.jsonl", "privacy_ledger.json"}
     assert key.read_bytes() == kept
     assert not (tmp_path / "out.partial").exists()
@@ -266,8 +266,15 @@ def test_what_the_ledger_of_the_copies_claims(atdp: Atdp, mail: Path, tmp_path: 
         ("fitted-decoys", True, {"end_to_end": "inf", "increment": 3}),
     ):
         listed = tmp_path / "spans.jsonl"
-        assert atdp("detect", mail, "-o", listed, "--force", "--no-store").code == 0
-        given = ("--spans", listed) if spans else ("--no-store",)
+        assert atdp("detect", mail, "-o", listed, "--force", "--store", "none").code == 0
+        given = (
+            ("--spans", listed)
+            if spans
+            else (
+                "--store",
+                "none",
+            )
+        )
         ended = atdp(
             "decoy", mail, "-o", tmp_path / "out", "--epochs", 1, "--recipe", recipe, "--force", "--json", *given
         )

@@ -107,7 +107,7 @@ def test_a_stage_with_noise_can_read_decoys(
 def test_decoys_follow_people_s_lists(
     harden: Harden, trained: list[Sequence[Example]], checkpoint_folder: Path, tmp_path: Path
 ) -> None:
-    options = (*ENTITIES, "--epochs", 2, "--max-records", 60, "--review-each-epoch", "--no-store", "--json")
+    options = (*ENTITIES, "--epochs", 2, "--max-records", 60, "--review-each-epoch", "--store", "none", "--json")
     ended = harden("--recipe", "decoys", *options)
     assert ended.code == 0, ended.err
     first, second = (texts(checkpoint_folder, epoch) for epoch in trained)
@@ -127,7 +127,7 @@ def test_words_that_have_no_decoys_are_refused(
         assert (ended.code, ended.out) == (2, "")
         assert "Use --tier high-entity or low-entity." in " ".join(ended.err.split())
     spans = tmp_path / "spans.jsonl"
-    assert atdp("detect", corpus, "-o", spans, "--tier", tier, "-q", "--no-store").code == 0
+    assert atdp("detect", corpus, "-o", spans, "--tier", tier, "-q", "--store", "none").code == 0
     ended = harden("--recipe", "decoys", "--spans", spans)
     assert (ended.code, ended.out) == (2, "")
     assert "decoys stand for entities" in " ".join(ended.err.split())
@@ -139,7 +139,7 @@ def test_spans_from_a_file_have_decoys(
     harden: Harden, trained: list[Sequence[Example]], atdp: Atdp, corpus: Path, checkpoint_folder: Path
 ) -> None:
     spans = checkpoint_folder.parent / "entities.jsonl"
-    assert atdp("detect", corpus, "-o", spans, *ENTITIES, "-q", "--no-store").code == 0
+    assert atdp("detect", corpus, "-o", spans, *ENTITIES, "-q", "--store", "none").code == 0
     assert harden("--recipe", "decoys", "--spans", spans, "--epochs", 1, "-q").code == 0
     [read] = (texts(checkpoint_folder, epoch) for epoch in trained)
     assert not any("Emma" in text for text in read)

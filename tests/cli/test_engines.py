@@ -1,4 +1,4 @@
-"""`--engine` and `--ray-address`: what is refused, before anything is read."""
+"""`--run-on`: what is refused, before anything is read."""
 
 import sys
 from pathlib import Path
@@ -14,18 +14,18 @@ def test_without_ray_its_engine_is_refused_in_one_line(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)  # as good as not installed
     monkeypatch.chdir(tmp_path)
-    ended = atdp(*command.split(), "--engine", "ray")
+    ended = atdp(*command.split(), "--run-on", "ray")
     assert ended.code == 2
     assert ended.err.splitlines() == [
-        "atdp: --engine ray needs the package ray, which is not installed. Install the extra: pip install 'atdp[ray]'."
+        "atdp: --run-on ray needs the package ray, which is not installed. Install the extra: pip install 'atdp[ray]'."
     ]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--ray-address", "auto"], "--ray-address goes with --engine ray"),
-        (["--ray-address", "auto", "--engine", "ray", "--jobs", "4"], "--jobs is about this machine"),
+        (["--run-on", "rai"], "--run-on rai is not known"),
+        (["--run-on", "ray:auto", "--workers", "4"], "--workers is about this machine"),
     ],
 )
 def test_options_that_contradict_each_other(atdp: Atdp, options: list[str], message: str) -> None:

@@ -237,7 +237,7 @@ def test_a_validation_file_replaces_the_held_out_records(
 ) -> None:
     valid = tmp_path / "valid.txt"
     valid.write_text("the order was shipped\nto an old address\n")
-    options = ["--data", corpus, "-o", tmp_path / "o", "--valid", valid, "--epochs", "1"]
+    options = ["--data", corpus, "-o", tmp_path / "o", "--eval-data", valid, "--epochs", "1"]
     assert atdp("harden", checkpoint_folder, *options).code == 0
     report = json.loads((tmp_path / "o" / "privacy_report.json").read_text())
     assert (report["records"], report["held_out"]) == (200, 2)
@@ -252,7 +252,7 @@ def test_all_records_of_a_user_are_one_privacy_unit(
     rows = [json.dumps({"user": f"u{number % 10}", "text": line}) for number, line in enumerate(lines)]
     with gzip.open(corpus, "wt") as stream:
         stream.write("\n".join(rows))
-    options = ["--data", corpus, "--unit", "user", "-o", tmp_path / "o", "--epochs", "2", "--json"]
+    options = ["--data", corpus, "--privacy-unit", "user", "-o", tmp_path / "o", "--epochs", "2", "--json"]
     ended = atdp("harden", checkpoint_folder, *options, "--recipe", "atdp", "--batch-size", "3", "--prior", "public")
     assert ended.code == 0, ended.err
     ledger = json.loads((tmp_path / "o" / "privacy_ledger.json").read_text())

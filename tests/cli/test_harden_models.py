@@ -13,7 +13,7 @@ from atdp_cli.model.checkpoint import load_checkpoint
 from atdp_cli.privacy.ledger import SubsampledGaussian, read_verified
 from tests.cli.conftest import Atdp
 
-QUICK = ["--epochs", "2", "--tier", "low-entity", "--no-store", "-q"]
+QUICK = ["--epochs", "2", "--tier", "low-entity", "--store", "none", "-q"]
 FEW = [*QUICK, "--max-records", "60"]
 PAPER = ["--recipe", "atdp"]
 

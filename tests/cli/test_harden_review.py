@@ -11,7 +11,7 @@ from atdp_cli.jobs.harden import review_each_epoch as reviewing
 from atdp_cli.jobs.harden.encoding import encode
 from atdp_cli.text.corpus.split import held_out_positions
 
-OPTIONS = ["--recipe", "atdp", "--epochs", "3", "--tier", "low-entity", "--insecure-seed", "1", "--no-store"]
+OPTIONS = ["--recipe", "atdp", "--epochs", "3", "--tier", "low-entity", "--insecure-seed", "1", "--store", "none"]
 
 
 @pytest.mark.ci
@@ -48,7 +48,7 @@ def test_a_queue_an_epoch_and_lists_that_act_from_the_next_one(
         monkeypatch.setattr("sys.stdin", stream)
         code = run(
             [str(part) for part in ["harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "out", *OPTIONS]]
-            + ["--review-each-epoch", "--sample", "0.4", "-q"]
+            + ["--review-each-epoch", "--review-share", "0.4", "-q"]
         )
     assert code == 0
     assert len(queued) == 3

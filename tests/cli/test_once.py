@@ -56,7 +56,7 @@ def start(atdp: Atdp, checkpoint_folder: Path, corpus: Path, fixed_manifest: Pat
     """A folder with a planted corpus, its manifest, and a model that has a ledger."""
     planted = ["-o", tmp_path / "planted.txt", "--manifest", tmp_path / "canaries.json", "--from", fixed_manifest]
     assert atdp("plant-canary", corpus, *planted, "--tokenizer", checkpoint_folder, "-q").code == 0
-    options = ["--recipe", "no-dp", "--epochs", 1, "--tier", "low-entity", "--max-records", 40, "--no-store", "-q"]
+    options = ["--recipe", "no-dp", "--epochs", 1, "--tier", "low-entity", "--max-records", 40, "--store", "none", "-q"]
     trained = atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "model", *options)
     assert trained.code == 0
     return tmp_path
@@ -70,7 +70,7 @@ def test_a_run_computes_each_once(
     calls, hashed = (request.getfixturevalue(name) for name in ("calls", "hashed"))
     model, manifest = start / "model", start / "canaries.json"
     options = ["--manifest", manifest, "--reference", checkpoint_folder, "--resume"]
-    options += ["--max-perplexity-increase", "1e9%", "--review-each-epoch", "--sample", 0.05, "--no-store"]
+    options += ["--max-perplexity-increase", "1e9%", "--review-each-epoch", "--review-share", 0.05, "--store", "none"]
     options += ["--recipe", "anchored", "--tier", "low-entity", "--epochs", 1, "-q"]
     assert atdp("harden", model, "--data", start / "planted.txt", "-o", start / "out", *options).code == 0
     assert calls == dict.fromkeys(ONCE, 1)
@@ -101,7 +101,7 @@ def test_the_pipeline_reads_a_record_once(
     data = tmp_path / "corpus.txt"
     data.write_text("".join(f"{record}\n" for record in records))
     options = ["--data", data, "--recipe", "no-dp", "--epochs", 1, "-q"]
-    for name, store in (("without", ["--no-store"]), ("with", ["--store", tmp_path / "store.private"])):
+    for name, store in (("without", ["--store", "none"]), ("with", ["--store", tmp_path / "store.private"])):
         texts_read.clear()
         assert atdp("harden", checkpoint_folder, *options, *store, "-o", tmp_path / name).code == 0
         assert {text: texts_read[text] for text in records} == dict.fromkeys(records, 1), name

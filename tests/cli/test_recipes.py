@@ -12,7 +12,7 @@ from tests.cli.conftest import Atdp, Ended
 
 UNUSUAL = {
     "tier": "low-entity",
-    "unit": "paragraph",
+    "privacy_unit": "paragraph",
     "max-windows-per-unit": "3",
     "jitter-seed": "9",
     "lora-rank": "2",
@@ -112,7 +112,7 @@ def test_options_of_the_file_apply_where_the_command_line_is_silent(
     assert written(atdp, checkpoint_folder, corpus, tmp_path / "o", "--recipe", file) == expected
     assert json.loads((tmp_path / "o" / "privacy_report.json").read_text())["recipe"] == "of my own"
     # A default that is spelled out is said all the same.
-    given = ["--tier", "high-contextual", "--unit", "line", "--max-windows-per-unit", "8"]
+    given = ["--tier", "high-contextual", "--privacy-unit", "line", "--max-windows-per-unit", "8"]
     given += ["--jitter-seed", "0", "--delta", "1e-6", "--lora-rank", "3"]
     actual = written(atdp, checkpoint_folder, corpus, tmp_path / "o", "--recipe", file, *given)
     assert list(actual.values()) == ["high-contextual", "line", 8, 3, 1e-6, 0]

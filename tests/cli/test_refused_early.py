@@ -14,7 +14,7 @@ HARDEN = "harden model --data corpus.txt"
 WRONG = (
     "harden model --data none.txt",
     "harden none --data corpus.txt",
-    f"{HARDEN} --valid none.txt",
+    f"{HARDEN} --eval-data none.txt",
     f"{HARDEN} --manifest corpus.txt",
     f"{HARDEN} --spans none.jsonl",
     f"{HARDEN} --allow none.txt",
@@ -34,14 +34,14 @@ WRONG = (
     f"{HARDEN} --quiet --progress json",
     f"{HARDEN} --shard-model",
     "harden model --data -",
-    f"{HARDEN} --spacy-pipeline none",
-    f"{HARDEN} --backend hf:model",
+    f"{HARDEN} --detector pipeline.toml",
+    f"{HARDEN} --detector finder.toml",
     "detect none.txt",
     "detect corpus.txt -o spans.jsonl",
     "detect corpus.txt --deny none.txt",
     "detect corpus.txt --shard 3/2",
-    "detect corpus.txt --on-disagreement review",
-    "detect corpus.txt --backend hf:none",
+    "detect corpus.txt --detector corpus.txt",
+    "detect corpus.txt --detector finder.toml",
     "redact corpus.txt -o none/redacted.txt",
     "redact corpus.txt -o redacted.jsonl",
     "redact corpus.txt -o redacted.txt --style pseudonym --pseudonym-key none/key",
@@ -68,6 +68,8 @@ def test_nothing_is_loaded(tmp_path: Path, checkpoint_folder: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "kept.txt").write_text("kept")
     (tmp_path / "corpus.txt").write_text("".join(f"Emma wrote line {number}.\n" for number in range(40)))
+    (tmp_path / "pipeline.toml").write_text('spacy_pipeline = "none"\n')
+    (tmp_path / "finder.toml").write_text('ner = "hf:model"\n')
     (tmp_path / "spans.jsonl").write_text("".join(f'{{"id": "{at}", "spans": []}}\n' for at in range(1, 41)))
     left, wrong = [list(line(text)) for text in WRONG], []
     while left:

@@ -142,7 +142,7 @@ def test_nothing_planted_is_in_what_may_be_published(
     (home / "Listofterms.txt").write_text("Gribblewort\n")
     out = home / "Outname"
     options = ["--data", planted, "--manifest", manifest, "--epochs", 1, "--deny", home / "Listofterms.txt"]
-    said += atdp("harden", model, *options, "--valid", _valid(home, lines), "-o", out).err
+    said += atdp("harden", model, *options, "--eval-data", _valid(home, lines), "-o", out).err
     audit = atdp("audit-canary", out, model, "--manifest", manifest, "--reference", model, "--json", "-q")
     (home / "audit.json").write_text(audit.out)
     ended = atdp("report", out, "--audit", home / "audit.json")
@@ -260,7 +260,9 @@ def test_a_map_is_put_into_the_private_report_alone(
     atdp: Atdp, out: Path, leaky: Leaky, checkpoint_folder: Path
 ) -> None:
     file, private = out.parent / "map.json", out.with_name("out.private")
-    mapped = atdp("audit-corpus", out, leaky.model, "--data", leaky.corpus, "--harden-split", "--no-store", "--json")
+    mapped = atdp(
+        "audit-corpus", out, leaky.model, "--data", leaky.corpus, "--harden-split", "--store", "none", "--json"
+    )
     assert mapped.code == 0, mapped.err
     file.write_text(mapped.out, encoding="utf-8")
     before = {path: path.read_bytes() for path in out.iterdir()}

@@ -16,7 +16,7 @@ import pytest
 
 from atdp_cli.cli.app import run
 from atdp_cli.cli.review import printable
-from tests.cli.conftest import Atdp, Ended
+from tests.cli.conftest import Atdp, Ended, detector
 
 TEXT = """Mail emma.clarke@example.org about the parcel.
 Nothing here. The blue box is where it was.
@@ -46,7 +46,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a small corpus and a queue of all its sentences."""
     folder = tmp_path_factory.mktemp("place")
     (folder / "mail.txt").write_text(TEXT)
-    command = ["detect", folder / "mail.txt", *LOW, "--review", folder / "queue.jsonl", "--sample", "1", "--json", "-q"]
+    command = [
+        "detect",
+        folder / "mail.txt",
+        *LOW,
+        "--review",
+        folder / "queue.jsonl",
+        "--review-share",
+        "1",
+        "--json",
+        "-q",
+    ]
     assert run([str(part) for part in command]) == 0
     return folder
 
@@ -75,7 +85,7 @@ SKIPPED = KEPT | {"verdict": "skipped"}
 def test_detect_queues_sentences_with_their_spans_masked(queue: Path, tmp_path: Path) -> None:
     header = json.loads(queue.read_text().splitlines()[0])
     assert header["corpora"] == [str(tmp_path / "mail.txt")]
-    assert (header["tier"], header["sample"], header["unit"]) == ("low-entity", 1.0, "line")
+    assert (header["tier"], header["review_share"], header["unit"]) == ("low-entity", 1.0, "line")
     assert [row["stratum"] for row in rows(queue)] == ["flagged", "unflagged", "unflagged", "flagged", "flagged"]
     assert stat.S_IMODE(queue.stat().st_mode) == 0o600
     assert not re.search("emma|example|48213377|Omar|Haddad|Berlin", queue.read_text())
@@ -84,7 +94,7 @@ def test_detect_queues_sentences_with_their_spans_masked(queue: Path, tmp_path: 
 def test_detect_writes_the_same_spans_with_a_queue_as_without(atdp: Atdp, corpus: Path, tmp_path: Path) -> None:
     spans, path = tmp_path / "spans.jsonl", tmp_path / "q.jsonl"
     plain = atdp("detect", corpus, *LOW)
-    ended = atdp("detect", corpus, *LOW, "-o", spans, "--json", "--review", path, "--sample", "0.1")
+    ended = atdp("detect", corpus, *LOW, "-o", spans, "--json", "--review", path, "--review-share", "0.1")
     assert spans.read_text() == plain.out
     reported = ended.json["review"]
     strata = [row["stratum"] for row in rows(path)]
@@ -103,10 +113,10 @@ def test_detect_refuses_what_cannot_be_queued(atdp: Atdp, corpus: Path, tmp_path
     path = tmp_path / "q.jsonl"
     path.write_text("kept")
     for options, said in (
-        (["--sample", "0.5"], "--sample goes with --review"),
+        (["--review-share", "0.5"], "--review-share goes with --review"),
         (["--review", path], "--force"),
         (["--review", tmp_path / "no" / "q"], "is not a folder"),
-        (["--review", tmp_path / "new", "--sample", "0"], "sample is 0.0"),
+        (["--review", tmp_path / "new", "--review-share", "0"], "review-share is 0.0"),
         (["--review", tmp_path / "new", "-o", tmp_path / "new"], "the same file"),
         (["--review", corpus, "--force"], "the corpus itself"),
     ):
@@ -254,7 +264,7 @@ def test_a_corpus_from_standard_input_is_named_later(
     path, corpus = tmp_path / "q.jsonl", tmp_path / "mail.txt"
     corpus.write_text(TEXT)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
-    assert atdp("detect", "-", *LOW, "--review", path, "--sample", "1").code == 0
+    assert atdp("detect", "-", *LOW, "--review", path, "--review-share", "1").code == 0
     assert "--data" in answer(path, typed="d 1\n").err
     assert answer(path, "--data", corpus, typed="d 1\nk\n").code == 0
     assert (tmp_path / "q.allow.txt").read_text() == "emma.clarke@example.org\n"
@@ -265,8 +275,8 @@ def test_other_formats_are_read_as_the_queue_says(atdp: Atdp, answer: Answer, tm
     corpus, path = tmp_path / "chats.jsonl", tmp_path / "q.jsonl.gz"
     lines = [{"user": "a", "said": "Nothing."}, {"user": "b", "said": "Emma Clarke"}, {"user": "a", "said": "Berlin"}]
     corpus.write_text("\n".join(map(json.dumps, lines)) + "\nbad\n")
-    options = ["--unit", "user", "--text-field", "said", "--skip-bad"]
-    assert atdp("detect", corpus, *LOW, *options, "--review", path, "--sample", "1").code == 0
+    options = ["--privacy-unit", "user", "--text-field", "said", "--skip-bad"]
+    assert atdp("detect", corpus, *LOW, *options, "--review", path, "--review-share", "1").code == 0
     ended = answer(path, "--json", typed="s\n" * 9)
     masks = ended.err.count("[1:")
     assert masks >= 2
@@ -280,8 +290,8 @@ def test_the_commands_that_a_review_names_have_the_settings_of_its_detector(
 ) -> None:
     corpus, path = tmp_path / "chat.txt", tmp_path / "q.jsonl"
     corpus.write_text("ZORG: Emma Clarke is here since 1956\nZORG: Maria lives in Berlin\n")
-    options = ["--speaker-labels", "ZORG", "--exclude", "DATE,GPE", "--min-confidence", "0.5"]
-    assert atdp("detect", corpus, *LOW, *options, "--review", path, "--sample", "1").code == 0
+    options = ["--exclude", "DATE,GPE", *map(str, detector(tmp_path, speaker_labels=["ZORG"], min_confidence=0.5))]
+    assert atdp("detect", corpus, *LOW, *options, "--review", path, "--review-share", "1").code == 0
     ended = answer(path, typed="m lives\nk\n" * 9)
     commands = [line.split() for line in ended.err.splitlines() if line.startswith(("  atdp detect", "  atdp harden"))]
     assert len(commands) == 2
@@ -312,7 +322,7 @@ def test_a_deny_list_wins(atdp: Atdp, answer: Answer, tmp_path: Path) -> None:
     corpus, deny, path = tmp_path / "c.txt", tmp_path / "deny.txt", tmp_path / "q.jsonl"
     corpus.write_text("The box is here.\n")
     deny.write_text("box\n")
-    assert atdp("detect", corpus, *LOW, "--deny", deny, "--review", path, "--sample", "1").code == 0
+    assert atdp("detect", corpus, *LOW, "--deny", deny, "--review", path, "--review-share", "1").code == 0
     ended = answer(path, typed="d 1\nk\n")
     assert "wins over an allow list" in ended.err
     assert decisions(path) == [KEPT]

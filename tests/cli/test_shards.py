@@ -50,7 +50,7 @@ def test_a_part_without_records_is_an_empty_file(atdp: Atdp, mail: Path, tmp_pat
     ("command", "message"),
     [
         (("detect", "{mail}", "--shard", "5/4"), "--shard 5/4 is not a part of a corpus. Give I/N"),
-        (("detect", "{mail}", "--shard", "1/2", "--unit", "document"), "--unit document makes it one"),
+        (("detect", "{mail}", "--shard", "1/2", "--privacy-unit", "document"), "--privacy-unit document makes it one"),
         (("detect", "-", "--shard", "1/2"), "standard input has none"),
         (("detect", "{mail}", "--shard", "1/2", "--review", "{mail}.queue"), "Draw the queue by a run without --shard"),
         (("redact", "{mail}", "-o", "{mail}", "--force", "--shard", "1/2"), "Write the part to another file"),

@@ -55,7 +55,7 @@ def test_another_tier_and_redact_read_the_store(atdp: Atdp, corpus_file: Path, t
         assert read[0].texts == len(LINES)
     folder = tmp_path / "mail.txt.private"
     assert {SPANS.database, SPANS.key} <= {file.name for file in folder.iterdir()}
-    assert stored == list(outputs(atdp, corpus_file, tmp_path / "without", "--no-store"))
+    assert stored == list(outputs(atdp, corpus_file, tmp_path / "without", "--store", "none"))
     assert read[0].texts == 4 * len(LINES)
 
 
@@ -63,7 +63,7 @@ def test_a_line_that_changed_is_read_again(atdp: Atdp, corpus_file: Path, tmp_pa
     out = tmp_path / "spans.jsonl"
     atdp("detect", corpus_file, "-o", out)
     corpus_file.write_text("A new line about Maria.\n" + corpus_file.read_text())
-    assert atdp("detect", corpus_file, "-o", out, "--force", "--jobs", "1").code == 0
+    assert atdp("detect", corpus_file, "-o", out, "--force", "--workers", "1").code == 0
     assert read[0].texts == len(LINES) + 1
 
 
@@ -77,7 +77,7 @@ def test_the_store_goes_where_it_is_told(atdp: Atdp, corpus_file: Path, tmp_path
 
 
 def test_no_store_leaves_nothing_behind(atdp: Atdp, corpus_file: Path, tmp_path: Path) -> None:
-    assert atdp("detect", corpus_file, "--json", "--no-store").code == 0
+    assert atdp("detect", corpus_file, "--json", "--store", "none").code == 0
     assert [file.name for file in tmp_path.iterdir()] == ["mail.txt"]
 
 

@@ -12,7 +12,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tests.cli.conftest import Atdp, Ended
+from tests.cli.conftest import Atdp, Ended, detector
 
 TEXT = "Mail emma.clarke@example.org today.\n\nThe account is 48213377.\nNothing here.\n"
 
@@ -247,11 +247,11 @@ def note(tmp_path: Path) -> Path:
 
 
 def test_only_labels_that_are_wanted_are_flagged(atdp: Atdp, note: Path, tmp_path: Path) -> None:
-    everything = labels_of(atdp("detect", note, "--no-store"))
+    everything = labels_of(atdp("detect", note, "--store", "none"))
     assert {"EMAIL", "PERSON"} < everything
     assert labels_of(atdp("detect", note, "--entities", "email,PERSON")) == {"EMAIL", "PERSON"}
     assert labels_of(atdp("detect", note, "--exclude", "EMAIL")) == everything - {"EMAIL"}
-    assert labels_of(atdp("detect", note, "--min-confidence", "0.92")) == {"EMAIL"}
+    assert labels_of(atdp("detect", note, *detector(tmp_path, min_confidence=0.92))) == {"EMAIL"}
     refused = atdp("detect", note, "--entities", "EMAIL", "--exclude", "EMAIL")
     assert (refused.code, refused.out) == (2, "")
     assert "both name EMAIL" in refused.err
@@ -285,7 +285,7 @@ def test_a_text_that_is_everywhere_is_named_by_its_shape(atdp: Atdp, tmp_path: P
     ended = atdp("detect", corpus, "--deny", deny_list(tmp_path))
     said = " ".join(ended.err.split())
     assert "One text of the form aaaaaaa is 15 of the" in said
-    assert "--speaker-labels" in said
+    assert "speaker_labels in --detector" in said
     assert "Zworpel" not in said
 
 
@@ -299,7 +299,7 @@ def test_a_corpus_in_another_language_is_noticed_and_a_pipeline_named(atdp: Atdp
     for command in (("detect", corpus), ("redact", corpus, "-o", output)):
         said = " ".join(atdp(*command).err.split())
         assert "language: The text looks like German, and the pipeline reads English: most names are missed." in said
-        assert "--spacy-pipeline de_core_news_sm" in said
+        assert 'spacy_pipeline = "de_core_news_sm" in --detector' in said
 
 
 def deny_list(folder: Path) -> Path:

@@ -127,7 +127,7 @@ def audited(
         folder / "drawn.json",
         "-q",
     )
-    data = ("--data", planted, "--valid", folder / "valid.txt", "--tier", "low-entity")
+    data = ("--data", planted, "--eval-data", folder / "valid.txt", "--tier", "low-entity")
     privacy = ("--recipe", "dp-sgd", "--prior", "public", "--target-epsilon", TARGET, "--batch-size", BATCH)
     training = ("--epochs", EPOCHS, "--learning-rate", LEARNING_RATE, "--set", "dp-sgd.optimizer=sgd")
     with broken(engine, noise):

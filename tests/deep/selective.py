@@ -171,7 +171,7 @@ def play_on_model(world: World, seed: int, folder: Path) -> dict[str, Played]:
     planted, manifest, model = folder / "planted.txt", folder / "canaries.json", folder / "model"
     _plant(world, seed, folder, planted, manifest)
     (folder / "valid.txt").write_text("".join(f"{record.record.text}\n" for record in world.corpus[-20:]))
-    data = ("--data", planted, "--valid", folder / "valid.txt", "--tier", "low-entity", "--prior", "public")
+    data = ("--data", planted, "--eval-data", folder / "valid.txt", "--tier", "low-entity", "--prior", "public")
     training = ("--recipe", "fitted-decoys", "--epochs", 3, "--learning-rate", "5e-3", "--batch-size", 64)
     atdp("harden", world.base, *data, *training, "--delta", DELTA, "--insecure-seed", seed, "-o", model, "-q")
     audit = ("--manifest", manifest, "--reference", world.base, "--alpha", LEVEL, "--json", "-q")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from atdp_cli.events import Event, RecordsRead, ignore
-from atdp_cli.jobs.backend import Backend, Local
+from atdp_cli.jobs.backend import Executor, Local
 from atdp_cli.jobs.detect import CorpusSource, detect_to_file
 from atdp_cli.jobs.detector import Detector
 from atdp_cli.jobs.ray import Ray
@@ -41,19 +41,19 @@ def test_ray_with_a_worker_killed_and_shards_give_what_one_process_gives(corpus:
         if isinstance(event, RecordsRead) and not killed and event.total and event.done > event.total / 2:
             killed.append(kill_a_busy_worker())
 
-    def seconds(engine: Backend, target: Path, kept: Path | None) -> float:
+    def seconds(executor: Executor, target: Path, kept: Path | None) -> float:
         began = time.monotonic()
-        detector = Detector(engine=engine, store=kept)
+        detector = Detector(executor=executor, store=kept)
         detect_to_file(
             CorpusSource(path=corpus),
             target,
             detector,
-            kill_in_the_middle if isinstance(engine, Ray) else ignore,
+            kill_in_the_middle if isinstance(executor, Ray) else ignore,
             force=False,
         )
         return time.monotonic() - began
 
-    print(f"local, 2 processes: {seconds(Local(jobs=2), local, store):.0f} s")
+    print(f"local, 2 processes: {seconds(Local(workers=2), local, store):.0f} s")
     print(f"Ray, 2 processors, one worker killed: {seconds(Ray(processors=2), on_ray, None):.0f} s")
     assert len(killed) == 1
     assert on_ray.read_bytes() == local.read_bytes()

@@ -184,7 +184,7 @@ def test_review_queues(inputs: int, tmp_path: Path) -> None:
         ),
     )
     plain = QueueEntry(id="2", record=1, start=0, end=12, stratum="unflagged", stands_for=1.5, masked=SECRET, spans=())
-    header = Header(corpora=("/a/corpus.txt",), tier=Tier.LOW_ENTITY, sample=0.5)
+    header = Header(corpora=("/a/corpus.txt",), tier=Tier.LOW_ENTITY, review_share=0.5)
     lines = [line.model_dump_json() for line in (header, flagged, plain)]
     whole = "\n".join(lines).encode()
 

@@ -9,15 +9,15 @@ from atdp_cli.files.provenance import file_sha256
 from atdp_cli.jobs.detector import Detector
 from atdp_cli.jobs.harden.request import HardenRequest, plan_request
 from atdp_cli.jobs.harden.spec import fingerprint
-from atdp_cli.text.crosscheck.request import CrossCheck
 from atdp_cli.text.detection.scan import installed_pipeline
+from atdp_cli.text.detection.settings import CrosscheckSettings
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import parse_recipe
 
 RUN_TABLE = """
 [run]
 tier = "low-entity"
-unit = "line"
+privacy_unit = "line"
 max_windows = 8
 delta = 1e-06
 jitter_seed = 0
@@ -52,12 +52,12 @@ def test_a_run_with_no_option(tmp_path: Path, checkpoint_folder: Path) -> None:
         "--reference": "not given",
         "--manifest": "not given",
         "--spans": "not given",
-        "--also": "not given",
+        "--extra-spans": "not given",
         "--allow": "not given",
         "--deny": "not given",
-        "--spacy-pipeline": "not given",
-        "--backend": "not given",
-        "--crosscheck": "not given",
+        "spacy_pipeline of --detector": "not given",
+        "ner of --detector": "not given",
+        "crosscheck of --detector": "not given",
         "--review-each-epoch": "not given",
         "--insecure-seed": "not given",
     }
@@ -76,7 +76,7 @@ def test_a_run_with_options(tmp_path: Path, checkpoint_folder: Path) -> None:
         pipeline=installed_pipeline(),
         allow=(allow,),
         deny=(deny, allow),
-        crosscheck=CrossCheck(model="m", url="http://127.0.0.1:1/v1", masked=False),
+        crosscheck=CrosscheckSettings(model="m", url="http://127.0.0.1:1/v1", send_unmasked=True),
     )
     asked = request(
         tmp_path,
@@ -86,7 +86,7 @@ def test_a_run_with_options(tmp_path: Path, checkpoint_folder: Path) -> None:
         target_epsilon=3.0,
         max_epsilon=4.5,
         review_each_epoch=True,
-        sample=0.9,
+        review_share=0.9,
         insecure_seed=1,
     )
     actual = fingerprint(plan_request(asked))
@@ -96,8 +96,8 @@ def test_a_run_with_options(tmp_path: Path, checkpoint_folder: Path) -> None:
         "--max-epsilon": "4.5",
         "--allow": digest([file_sha256(allow)]),
         "--deny": digest([file_sha256(deny), file_sha256(allow)]),
-        "--spacy-pipeline": installed_pipeline(),
-        "--crosscheck": "m, unmasked",
+        "spacy_pipeline of --detector": installed_pipeline(),
+        "crosscheck of --detector": "m, unmasked",
         "--review-each-epoch": "0.9",
         "--insecure-seed": "1",
     }

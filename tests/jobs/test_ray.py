@@ -13,7 +13,7 @@ from atdp_cli.audit_result import AnyAudit, Audit, UnfinishedAudit
 from atdp_cli.errors import InputError, RunError, UsageError
 from atdp_cli.events import Event, RecordsRead, ignore
 from atdp_cli.jobs.audit import audit_models
-from atdp_cli.jobs.backend import THIS_PROCESS, Backend
+from atdp_cli.jobs.backend import THIS_PROCESS, Executor
 from atdp_cli.jobs.detect import CorpusSource, detect_corpus
 from atdp_cli.jobs.detector import Detector
 from atdp_cli.jobs.ray import RETRIES, Ray, connected, require_ray, submit_to
@@ -35,10 +35,13 @@ def test_a_killed_worker_costs_nothing_but_time(lines: list[str], tmp_path: Path
         if isinstance(event, RecordsRead) and event.done == 100:
             killer.start()
 
-    def written(engine: Backend) -> list[str]:
+    def written(executor: Executor) -> list[str]:
         actual: list[str] = []
         detect_corpus(
-            CorpusSource(path=path), Detector(engine=engine), actual.append, ignore if engine is THIS_PROCESS else kill
+            CorpusSource(path=path),
+            Detector(executor=executor),
+            actual.append,
+            ignore if executor is THIS_PROCESS else kill,
         )
         return actual
 
@@ -88,9 +91,9 @@ def test_models_on_ray_are_audited_as_here(
     name = Path(checkpoint_folder.name)
     models = [name, Path("nowhere"), checkpoint_folder]
 
-    def audited(engine: Backend) -> list[AnyAudit]:
+    def audited(executor: Executor) -> list[AnyAudit]:
         request = AuditRequest(reference=name)
-        actual = list(audit_models(models, load_request(fixed_manifest, None), request, ignore, engine))
+        actual = list(audit_models(models, load_request(fixed_manifest, None), request, ignore, executor))
         assert [type(audit) for audit in actual] == [Audit, UnfinishedAudit, Audit]
         return actual
 
@@ -116,5 +119,5 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 @pytest.mark.parametrize("address", ["ray://host:10001", "host", "host:", "local"])
 def test_an_address_is_a_host_and_a_port(address: str) -> None:
-    with pytest.raises(UsageError, match="HOST:PORT or with auto"):
+    with pytest.raises(UsageError, match="HOST:PORT or with ray:auto"):
         Ray(address=address)

@@ -109,7 +109,7 @@ SAID: dict[str, dict[str, Any]] = {
     "--deny": {"human": ("deny",)},
     "--spans": {"human": ("spans",), "detector": None},
     "--review-each-epoch": {"human": ("review-each-epoch",)},
-    "--crosscheck": {"crosscheck": True},
+    "the cross-check": {"crosscheck": True},
 }
 
 

@@ -21,7 +21,7 @@ __all__ = ["atdp", "fixed_manifest", "leaky"]
 
 Attack = Callable[["Place"], None]
 
-QUICK = ["--recipe", "dp-sgd", "--epochs", "1", "--max-records", "60", "--tier", "low-entity", "--no-store", "-q"]
+QUICK = ["--recipe", "dp-sgd", "--epochs", "1", "--max-records", "60", "--tier", "low-entity", "--store", "none", "-q"]
 
 
 @dataclass(frozen=True)

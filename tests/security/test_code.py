@@ -112,7 +112,7 @@ def test_a_pickle_under_any_known_name_is_not_loaded(place: Path, trace: Path, a
     shutil.copytree(place / "model", place / "reference")
     load_checkpoint(Path("model"))
     for command in (
-        line("harden model --data corpus.txt -o out --epochs 1 --no-store"),
+        line("harden model --data corpus.txt -o out --epochs 1 --store none"),
         ("audit-canary", "model", "--reference", "reference", "--canary", "My ID is 49", "--exit-zero"),
         line("plant-canary corpus.txt -o planted.txt --manifest m.json --tokenizer model --count 1"),
     ):

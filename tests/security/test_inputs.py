@@ -95,14 +95,14 @@ IRREGULAR: dict[str, Callable[[Path], object]] = {
 }
 
 READING = {
-    "corpus": line("detect X.txt --no-store"),
-    "corpus of JSON Lines": line("detect X.jsonl --no-store"),
-    "corpus of Parquet": line("detect X.parquet --no-store"),
-    "packed corpus": line("detect X.txt.gz --no-store"),
-    "allow": line("detect corpus.txt --allow X --no-store"),
-    "deny": line("detect corpus.txt --deny X --no-store"),
-    "spans": line("redact c.txt --spans X -o out.txt --no-store"),
-    "key": line("redact c.txt --spans s.jsonl -o out.txt --style pseudonym --pseudonym-key X --no-store"),
+    "corpus": line("detect X.txt --store none"),
+    "corpus of JSON Lines": line("detect X.jsonl --store none"),
+    "corpus of Parquet": line("detect X.parquet --store none"),
+    "packed corpus": line("detect X.txt.gz --store none"),
+    "allow": line("detect corpus.txt --allow X --store none"),
+    "deny": line("detect corpus.txt --deny X --store none"),
+    "spans": line("redact c.txt --spans X -o out.txt --store none"),
+    "key": line("redact c.txt --spans s.jsonl -o out.txt --style pseudonym --pseudonym-key X --store none"),
     "ledger": line("account X"),
     "manifest": line("audit-canary model --manifest X"),
     "baseline": line("audit-canary model --canary ID493021 --baseline X"),
@@ -112,7 +112,7 @@ READING = {
     "recipe": line("account --recipe X.toml --records 100"),
     "recipe of a run": line("harden model --data corpus.txt -o out --recipe X.toml"),
     "data": line("harden model --data X.txt -o out --tier low-entity"),
-    "held-out text": line("harden model --data corpus.txt --valid X.txt -o out --tier low-entity"),
+    "held-out text": line("harden model --data corpus.txt --eval-data X.txt -o out --tier low-entity"),
     "prior ledger": line("harden model --data corpus.txt -o out --prior-ledger X"),
     "queue": line("review X"),
     "audit": line("report . --audit X"),
@@ -176,29 +176,29 @@ def test_detect_reads_standard_input_where_a_file_is_called_so(
 
     (place / "-").write_text("a\nb\nc\n")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one line\n")))
-    ended = atdp("detect", "-", "--json", "--no-store", "-q")
+    ended = atdp("detect", "-", "--json", "--store", "none", "-q")
     assert (ended.code, ended.json["records"]) == (0, 1)
 
 
 def test_a_shard_of_standard_input_is_refused(place: Path, atdp: Atdp) -> None:
     (place / "-").write_text("a\nb\nc\n")
-    ended = atdp("detect", "-", "--shard", "1/2", "--no-store")
+    ended = atdp("detect", "-", "--shard", "1/2", "--store", "none")
     assert ended.code == 2
     assert "--shard splits a file" in ended.err
 
 
 TO_DASH = {
-    "redact": (line("redact c.txt --spans s.jsonl -o - --no-store -q"), 0),
-    "redact JSON Lines": (line("redact c.jsonl --spans s1.jsonl -o - --no-store -q"), 0),
-    "redact with JSON": (line("redact c.txt --spans s.jsonl -o - --no-store --json"), 2),
-    "detect": (line("detect c.txt -o - --no-store -q"), 0),
-    "detect with JSON": (line("detect c.txt -o - --no-store --json"), 2),
+    "redact": (line("redact c.txt --spans s.jsonl -o - --store none -q"), 0),
+    "redact JSON Lines": (line("redact c.jsonl --spans s1.jsonl -o - --store none -q"), 0),
+    "redact with JSON": (line("redact c.txt --spans s.jsonl -o - --store none --json"), 2),
+    "detect": (line("detect c.txt -o - --store none -q"), 0),
+    "detect with JSON": (line("detect c.txt -o - --store none --json"), 2),
     "plant": (line("plant-canary c.txt -o - --manifest m.json --tokenizer model"), 2),
     "manifest": (line("plant-canary c.txt -o p.txt --manifest - --tokenizer model"), 2),
-    "queue": (line("detect c.txt -o s --review - --no-store"), 2),
+    "queue": (line("detect c.txt -o s --review - --store none"), 2),
     "curve": (line(f"account {LEDGER_FILE} --curve -"), 2),
     "harden": (line("harden model --data corpus.txt -o -"), 2),
-    "key": (line("redact c.txt --spans s.jsonl -o out.txt --style pseudonym --pseudonym-key - --no-store"), 2),
+    "key": (line("redact c.txt --spans s.jsonl -o out.txt --style pseudonym --pseudonym-key - --store none"), 2),
     "junit": (line("audit-canary model --canary ID493021 --junit -"), 2),
 }
 
@@ -391,7 +391,7 @@ def test_two_writers_of_one_file_leave_one_of_them(place: Path, atdp: Atdp) -> N
         write_ours_after_theirs()
     assert (place / "out").read_bytes() == b"theirs"
     assert not list(place.glob(".*.tmp"))
-    ended = atdp("redact", "c.txt", "--spans", "s.jsonl", "-o", "out", "--no-store")
+    ended = atdp("redact", "c.txt", "--spans", "s.jsonl", "-o", "out", "--store", "none")
     assert ended.code == 2
     assert "exists" in ended.err
 

@@ -177,7 +177,7 @@ def test_an_outputs_name_is_escaped(payload: str, form: str, tmp_path: Path, atd
     folder = in_folder(tmp_path, payload)
     (folder / "c.txt").write_text("a\nb\n")
     (folder / "s.jsonl").write_text('{"id": "1", "spans": []}\n{"id": "2", "spans": []}\n')
-    command = ["redact", folder / "c.txt", "--spans", folder / "s.jsonl", "-o", folder / "out.txt", "--no-store"]
+    command = ["redact", folder / "c.txt", "--spans", folder / "s.jsonl", "-o", folder / "out.txt", "--store", "none"]
     ended = atdp(*command, *(("--json",) if form == "json" else ()))
     assert ended.code == 0, ended.err
     assert harmless(ended.out, payload), ascii(ended.out)
@@ -262,7 +262,20 @@ def test_data_goes_to_a_pipe_as_it_is_and_to_a_terminal_escaped(tmp_path: Path) 
     line = "a\x1b[31mb\u202e\t[red]\n"
     (tmp_path / "c.txt").write_text(line)
     (tmp_path / "s.jsonl").write_text('{"id": "1", "spans": []}\n')
-    command = [sys.executable, "-m", "atdp_cli", "redact", "c.txt", "--spans", "s.jsonl", "-o", "-", "-q", "--no-store"]
+    command = [
+        sys.executable,
+        "-m",
+        "atdp_cli",
+        "redact",
+        "c.txt",
+        "--spans",
+        "s.jsonl",
+        "-o",
+        "-",
+        "-q",
+        "--store",
+        "none",
+    ]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     piped = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=60, check=False)
     assert (piped.returncode, piped.stdout) == (0, line.encode()), piped.stderr

@@ -41,7 +41,19 @@ def made(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: Path, corp
     planted, manifest = folder / "planted.txt", folder / "canaries.json"
     call("plant-canary", corpus, "-o", planted, "--manifest", manifest, "--from", fixed_manifest, "-q",
          "--tokenizer", checkpoint_folder)  # fmt: skip
-    settings = ["--prior", "public", "--tier", "low-entity", "--max-records", 60, "--epochs", 2, "--no-store", "-q"]
+    settings = [
+        "--prior",
+        "public",
+        "--tier",
+        "low-entity",
+        "--max-records",
+        60,
+        "--epochs",
+        2,
+        "--store",
+        "none",
+        "-q",
+    ]
     for name, recipe in (("out", "redacted+dp-sgd"), ("other", "fitted-decoys")):
         call("harden", checkpoint_folder, "--data", planted, "-o", folder / name, "--recipe", recipe, *settings)
     audited = call("audit-canary", folder / "out", "--manifest", manifest, "--json", "-q")

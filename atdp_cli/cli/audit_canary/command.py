@@ -15,11 +15,12 @@ from atdp_cli.cli.audit_canary.options import (
 )
 from atdp_cli.cli.audit_canary.output import exit_code, model_line, show_audit, show_summary
 from atdp_cli.cli.audit_canary.request import make_audit_request
-from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadOptions
+from atdp_cli.cli.options.shared import ProgressOptions, ThreadOptions
 from atdp_cli.cli.terminal.ci_files import file_uri, tell_github, write_ci_files
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify
+from atdp_cli.text.options import ExecutorOptions
 from atdp_cli.training.options import DeviceOptions
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def audit_canary_command(
     limits: LimitOptions,
     bounds: BoundOptions,
     trying: AttackOptions,
-    working: BackendOptions,
+    working: ExecutorOptions,
     reports: ReportOptions,
     saying: ProgressOptions,
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
@@ -88,7 +89,7 @@ def run_audit(
     limits: LimitOptions,
     bounds: BoundOptions,
     trying: AttackOptions,
-    working: BackendOptions,
+    working: ExecutorOptions,
     reports: ReportOptions,
     targets: TargetOptions,
     threads: ThreadOptions,
@@ -107,13 +108,14 @@ def run_audit(
         What `--json` prints of each model, the canaries, and what the files for CI have.
     """
     from atdp_cli.audit.request import check_request, load_request
+    from atdp_cli.jobs.backend import make_executor
     from atdp_cli.report.ci.baseline import new_failures, read_baseline
 
     canaries = load_request(targets.manifest, targets.canary, packed=targets.packed)
     request = make_audit_request(limits, bounds, trying, reports, targets, computing)
     baseline = read_baseline(limits.baseline) if limits.baseline is not None else None
     reports.files.check(force=reports.force)
-    engine = working.backend(processes=1)
+    executor = make_executor(working.run_on, 1)
     check_request(canaries, request)
     _check_paths(folders, targets.reference, trying.other_text)
     began(canaries)
@@ -124,7 +126,7 @@ def run_audit(
     use_threads(threads.threads)
     find_device(computing.device)
     audits = []
-    for audit in audit_models(folders, canaries, request, notify, engine):
+    for audit in audit_models(folders, canaries, request, notify, executor):
         audits.append(audit if baseline is None else new_failures(audit, baseline))
         ended(audits[-1])
     return tuple(audits), canaries, _write_files(reports, audits, targets.manifest)

@@ -9,12 +9,18 @@ import typer
 
 from atdp_cli.cli.audit_corpus.options import MapBaselineOptions, MapOptions, MapOutputOptions, MappedDataOptions
 from atdp_cli.cli.audit_corpus.output import show_map
-from atdp_cli.cli.options.shared import BackendOptions, ProgressOptions, ThreadOptions, make_detector
+from atdp_cli.cli.options.shared import ProgressOptions, ThreadOptions
 from atdp_cli.cli.terminal.ci_files import tell_github
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify
-from atdp_cli.text.options import ChatTemplateOptions, DetectionOptions, RecordOptions, ReplacingOptions
+from atdp_cli.text.options import (
+    ChatTemplateOptions,
+    DetectionOptions,
+    ExecutorOptions,
+    RecordOptions,
+    ReplacingOptions,
+)
 from atdp_cli.training.options import DeviceOptions
 
 if TYPE_CHECKING:
@@ -33,7 +39,7 @@ def audit_corpus_command(
     mapping: MapOptions,
     against: MapBaselineOptions,
     detection: DetectionOptions,
-    backend: BackendOptions,
+    working: ExecutorOptions,
     writing: MapOutputOptions,
     replacing: ReplacingOptions,
     saying: ProgressOptions,
@@ -59,7 +65,7 @@ def audit_corpus_command(
             mapping=mapping,
             against=against,
             detection=detection,
-            backend=backend,
+            working=working,
             writing=writing,
             replacing=replacing,
             threads=threads,
@@ -84,7 +90,7 @@ def run_map(
     mapping: MapOptions,
     against: MapBaselineOptions,
     detection: DetectionOptions,
-    backend: BackendOptions,
+    working: ExecutorOptions,
     writing: MapOutputOptions,
     replacing: ReplacingOptions,
     threads: ThreadOptions,
@@ -100,6 +106,7 @@ def run_map(
     Returns:
         The map of each model, and what the files for CI have.
     """
+    from atdp_cli.jobs.detector import make_detector
     from atdp_cli.report.ci.baseline import new_failures, read_baseline
 
     corpus.check()
@@ -107,7 +114,7 @@ def run_map(
     against.check(mapping.max_memorised)
     _check_paths(corpus, mapping.reference, models)
     baseline = None if against.baseline is None else read_baseline(against.baseline)
-    detector = make_detector(detection, corpus.data, backend)
+    detector = make_detector(detection, corpus.data, run_on=working.run_on)
     began()
 
     from atdp_cli.cli.audit_corpus.files import write_map_files  # loads torch
@@ -118,8 +125,8 @@ def run_map(
     find_device(computing.device)
     request = MapRequest(
         data=corpus.data,
-        valid=corpus.valid,
-        unit=records.unit,
+        valid=corpus.eval_data,
+        unit=records.privacy_unit,
         text_field=records.text_field,
         turns=records.turns,
         chat_template=chat.chat_template,
@@ -140,7 +147,7 @@ def _check_paths(corpus: MappedDataOptions, reference: Path | None, models: Sequ
     from atdp_cli.files.corpus_file import check_readable
     from atdp_cli.model.folder import check_folder
 
-    for file in (corpus.data, corpus.valid):
+    for file in (corpus.data, corpus.eval_data):
         if file is not None:
             check_readable(file)
     for folder in models:

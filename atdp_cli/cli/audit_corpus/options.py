@@ -35,7 +35,7 @@ class MappedDataOptions(Options):
     data: Annotated[Path, Option(DATA, main=True)]
     """What the models were trained on: .txt, .jsonl, .csv, .tsv (also .gz or .zst) or .parquet."""
 
-    valid: Annotated[Path | None, Option(DATA, main=True)] = None
+    eval_data: Annotated[Path | None, Option(DATA, main=True)] = None
     """Records of the same kind that no model has read: what chance looks like. The more, the smaller the p-values."""
 
     harden_split: Annotated[bool, Option(DATA, main=True)] = False
@@ -51,13 +51,13 @@ class MappedDataOptions(Options):
         Raises:
             UsageError: As said.
         """
-        if self.valid is None and not self.harden_split:
+        if self.eval_data is None and not self.harden_split:
             raise UsageError(
                 "Only records that the models never read tell memory from text that is merely likely.",
-                "Give them by --valid, or --harden-split where atdp harden trained the models on --data.",
+                "Give them by --eval-data, or --harden-split where atdp harden trained the models on --data.",
             )
-        if self.valid is not None and self.harden_split:
-            raise UsageError("--valid and --harden-split both say what is held out.", "Leave one of them out.")
+        if self.eval_data is not None and self.harden_split:
+            raise UsageError("--eval-data and --harden-split both say what is held out.", "Leave one of them out.")
 
 
 class MapOptions(Options):
@@ -103,7 +103,7 @@ class MapOutputOptions(Options):
 
     output: Annotated[Path | None, Option(OUTPUT, main=True, flags=("--output", "-o"))] = None
     """Write the map of one model: a spans file with every place, its scores and p-value, and no text. It is what
-    harden --also takes."""
+    harden --extra-spans takes."""
 
     junit: Annotated[Path | None, Option(OUTPUT, main=True)] = None
     """Write JUnit XML: a suite a model, a case a memorised text and one for the verdict. It holds no text."""

@@ -8,8 +8,8 @@ from atdp_cli.cli.options.shared import ProgressOptions, ThreadOptions
 from atdp_cli.options import Option, Options
 from atdp_cli.text.options import (
     OUTPUT,
-    AlsoOptions,
     DetectionOptions,
+    ExtraSpansOptions,
     RecordOptions,
     ReplacingOptions,
     SpanFileOptions,
@@ -81,7 +81,7 @@ class HardenOptions(
     ChatOptions,
     ReviewEpochOptions,
     SpanFileOptions,
-    AlsoOptions,
+    ExtraSpansOptions,
     RecipeOptions,
     _Training,  # type: ignore[misc]  # its fields are known when it runs
     AdapterOptions,

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from atdp_cli.cli.harden.options import HardenOptions
-from atdp_cli.cli.options.shared import make_detector
 from atdp_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,13 +37,16 @@ def make_request(model: Path, options: HardenOptions) -> "HardenRequest":
     Args:
         options: With a recipe.
     """
+    from atdp_cli.jobs.detector import make_detector
     from atdp_cli.jobs.harden.request import HardenRequest
+    from atdp_cli.text.detection.settings import read_detector
     from atdp_cli.training.recipe_file import load_recipe
 
     if options.recipe is None:
         raise ValueError("a recipe is to be chosen first")
     file = load_recipe(options.recipe)
-    options = options.fill(file.run.given())
+    given = file.run.given()
+    options, settings = options.fill(given), read_detector(options.detector).fill(given)
     taken_over = {name: value for name, value in options if name in HardenRequest.model_fields}
     return HardenRequest(
         **taken_over
@@ -53,7 +55,7 @@ def make_request(model: Path, options: HardenOptions) -> "HardenRequest":
             "output": options.output or default_output(model),
             "recipe_name": file.name,
             "recipe": _with_settings(file.recipe, options),
-            "detector": make_detector(options, options.data[0], recipe=file.name),
+            "detector": make_detector(options, options.data[0], recipe=file.name, settings=settings),
         }
     )
 

@@ -30,7 +30,8 @@ def show_flagged(flagged: "FlaggedSummary", console: "Console") -> None:
     if frequent is not None:
         console.print(
             f"One text of the form {frequent.shape} is {frequent.count:,} of the {flagged.spans:,} spans "
-            f"({frequent.label}). If it only says who speaks: --speaker-labels, which leaves guarantees as they are. "
-            f"If the label is of no use: --exclude {frequent.label}. With --allow there is no selective guarantee.",
+            f"({frequent.label}). If it only says who speaks: speaker_labels in --detector, which leaves "
+            f"guarantees as they are. If the label is of no use: --exclude {frequent.label}. With --allow there is no "
+            "selective guarantee.",
             soft_wrap=True,
         )

@@ -137,7 +137,7 @@ def training_records(records: Sequence[T], split: Split) -> tuple[T, ...]:
 def _held_out(records: Sequence[FlaggedRecord], encoding: Encoding) -> list[Window]:
     windows = [window for windows in encode(records, Text.RAW, encoding) for window in windows]
     if not any(window.targets.any() for window in windows):
-        raise InputError("No held-out record has a token to predict.", "Give another --valid file, or more records.")
+        raise InputError("No held-out record has a token to predict.", "Give another --eval-data, or more records.")
     return windows
 
 
@@ -209,7 +209,7 @@ def _planted(
     if absent:
         raise InputError(
             f"{absent} of {len(counts)} canaries in {path} are in no training record of this corpus.",
-            "Give the whole corpus that plant-canary wrote; with few repeats, hold out another file by --valid.",
+            "Give the whole corpus that plant-canary wrote; with few repeats, hold out another file by --eval-data.",
         )
     if any(count and canary.token_ids not in inside for canary, count in zip(manifest.canaries, counts, strict=True)):
         raise InputError(

@@ -60,13 +60,13 @@ def detector_entry(request: HardenRequest, pipeline: Any) -> DetectorEntry:
             human_input(
                 request.detector,
                 spans=request.spans is not None,
-                also=bool(request.also),
+                extra_spans=bool(request.extra_spans),
                 review=request.review is not None,
             )
         ),
         crosscheck=None
         if crosscheck is None
-        else CrossCheckEntry(model=public_name(crosscheck), masked=crosscheck.masked),
+        else CrossCheckEntry(model=public_name(crosscheck), masked=not crosscheck.send_unmasked),
     )
 
 

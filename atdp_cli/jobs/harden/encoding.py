@@ -76,8 +76,8 @@ def flag_corpus(
         findings: What the pipeline found already, by the text of the record; None for nothing.
     """
     flagged = _flag_records(split, request, pipeline, notify, findings)
-    for file in request.also:
-        # A file covers --data; the records of --valid stand behind those.
+    for file in request.extra_spans:
+        # A file covers --data; the records of --eval-data stand behind those.
         places = (tuple(map(_memorised, spans)) for spans in _spans_in(file, split, request))
         more = (*places, *repeat((), len(split.held_out)))
         flagged = tuple(
@@ -94,8 +94,10 @@ def _memorised(span: Span) -> Span:
 
 def _spans_in(file: Path, split: Split, request: HardenRequest) -> Iterator[tuple[Span, ...]]:
     """The spans of a file for each record of --data, whose beginning alone --max-records may take."""
-    corpus = read_records(request.data[0], unit=request.unit, text_field=request.text_field, turns=request.turns)
-    taken = len(split.records) - (0 if request.valid is None else len(split.held_out))
+    corpus = read_records(
+        request.data[0], unit=request.privacy_unit, text_field=request.text_field, turns=request.turns
+    )
+    taken = len(split.records) - (0 if request.eval_data is None else len(split.held_out))
     return (spans for _, spans in islice(read_spans(file, corpus), taken))
 
 

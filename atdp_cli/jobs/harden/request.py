@@ -63,7 +63,7 @@ class HardenRequest(TrainingRunOptions):
     @property
     def review(self) -> float | None:
         """The share of the sentences that people review before each epoch; None for no review."""
-        return self.sample if self.review_each_epoch else None
+        return self.review_share if self.review_each_epoch else None
 
 
 def options_of(request: HardenRequest) -> dict[str, Any]:
@@ -72,14 +72,14 @@ def options_of(request: HardenRequest) -> dict[str, Any]:
     return dict(request) | {
         "review_each_epoch": request.review,
         "tier": detector.tier,
-        "speaker_labels": ",".join(detector.speaker_labels) or None,
+        "speaker_labels": detector.speaker_labels or None,
         "entities": ",".join(detector.label_filter.entities) or None,
         "exclude": ",".join(detector.label_filter.exclude) or None,
         "min_confidence": detector.label_filter.min_confidence or None,
         "allow": detector.allow,
         "deny": detector.deny,
         "spacy_pipeline": detector.pipeline,
-        "backend": None if detector.entities is None else detector.entities.identity(),
+        "ner": None if detector.ner is None else detector.ner.identity(),
         "crosscheck": detector.crosscheck,
     }
 
@@ -115,7 +115,10 @@ def plan_request(request: HardenRequest) -> Planned:
     """
     _check(request)
     flags = flags_of(
-        request.detector, spans=request.spans is not None, also=bool(request.also), review=request.review is not None
+        request.detector,
+        spans=request.spans is not None,
+        extra_spans=bool(request.extra_spans),
+        review=request.review is not None,
     )
     check_folder(request.model)
     manifest = None if request.manifest is None else read_manifest(request.manifest)
@@ -123,12 +126,12 @@ def plan_request(request: HardenRequest) -> Planned:
     inherited = ledger_beside(request.model, sha256)
     split = load_split(
         request.data,
-        unit=request.unit,
+        unit=request.privacy_unit,
         text_field=request.text_field,
         turns=request.turns,
         source_field=request.source_field,
         max_records=request.max_records,
-        valid=request.valid,
+        valid=request.eval_data,
         holdout_by=request.holdout_by,
     )
     _check_conversations(request, split)
@@ -137,7 +140,7 @@ def plan_request(request: HardenRequest) -> Planned:
     key = corpus_key(request.output if request.resume else None, request.model, request.insecure_seed)
     corpus = Corpus(
         records=split.training,
-        relation=Relation(unit=request.unit, corpus=corpus_commitment(key, split), shape="none", flags=flags),
+        relation=Relation(unit=request.privacy_unit, corpus=corpus_commitment(key, split), shape="none", flags=flags),
     )
     _check_tune(request)
     recipe, plan = _solved(request, corpus, prior=prior, inherited=inherited, reference=reference)
@@ -204,10 +207,10 @@ def _reference(request: HardenRequest, split: Split, sha256: Callable[[Path], st
 
 
 def _check(request: HardenRequest) -> None:
-    if STANDARD_INPUT in (*request.data, request.valid):
+    if STANDARD_INPUT in (*request.data, request.eval_data):
         raise UsageError("Standard input cannot be hardened on: it is read more than once.", "Give a file.")
-    if request.also and len(request.data) != 1:
-        raise UsageError("--also goes with one --data file.", "Harden on one corpus, or leave --also out.")
+    if request.extra_spans and len(request.data) != 1:
+        raise UsageError("--extra-spans goes with one --data file.", "Harden on one corpus, or leave it out.")
     if request.spans is not None:
         _check_spans(request)
     _check_decoys(request)
@@ -235,11 +238,11 @@ def _check_paths(request: HardenRequest) -> None:
             raise InputError(f"{path} is no ordinary file.", "Give a file: it is read more than once.")
     named = (
         request.spans,
-        *request.also,
+        *request.extra_spans,
         *request.detector.allow,
         *request.detector.deny,
         request.manifest,
-        request.valid,
+        request.eval_data,
     )
     for path in filter(None, named):
         if not path.is_file():
@@ -285,14 +288,14 @@ def _check_ranks(request: HardenRequest) -> None:
     if request.review is not None:
         raise UsageError("--review-each-epoch goes with one process.", "Review first, and give --allow and --deny.")
     if request.detector.crosscheck is not None:
-        raise UsageError("--crosscheck goes with one process.", "Detect first, and give --spans.")
+        raise UsageError("The cross-check goes with one process.", "Detect first, and give --spans.")
 
 
 def _check_spans(request: HardenRequest) -> None:
     if len(request.data) != 1:
         raise UsageError("--spans goes with one --data file.", "Harden on one corpus, or leave --spans out.")
-    if request.valid is not None:
-        raise UsageError("--spans covers --data only.", "Leave --valid out: part of --data is held out.")
+    if request.eval_data is not None:
+        raise UsageError("--spans covers --data only.", "Leave --eval-data out: part of --data is held out.")
     if request.review is not None:
         raise UsageError(
             "--spans takes the detector's place, so there is nothing to review.", "Leave --review-each-epoch out."

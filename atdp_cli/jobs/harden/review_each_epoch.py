@@ -7,7 +7,7 @@ from pathlib import Path
 
 from atdp_cli.events import Notify, ReviewQueued, ignore
 from atdp_cli.files.atomic_write import real_path
-from atdp_cli.jobs.detector import Detector, run_detector, settings_given
+from atdp_cli.jobs.detector import Detector, options_given, run_detector
 from atdp_cli.jobs.harden.data import EpochData, RunData, training_records
 from atdp_cli.jobs.harden.encoding import Windows, encode, flag
 from atdp_cli.jobs.harden.request import HardenRequest
@@ -35,15 +35,15 @@ def review_each_epoch(
         return None
     folder = private_folder / REVIEW_FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
-    corpora = request.data if request.valid is None else (*request.data, request.valid)
+    corpora = request.data if request.eval_data is None else (*request.data, request.eval_data)
     header = Header(
         corpora=tuple(writable(str(real_path(path))) for path in corpora),
-        unit=request.unit,
+        unit=request.privacy_unit,
         text_field=request.text_field,
         turns=None if request.turns is None else writable(request.turns),
         tier=request.detector.tier,
-        sample=request.review,
-        settings={name: writable(value) for name, value in settings_given(request.detector).items()},
+        review_share=request.review,
+        options={name: writable(value) for name, value in options_given(request.detector).items()},
     )
     queues = _written(folder)
 

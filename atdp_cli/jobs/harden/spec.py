@@ -18,7 +18,7 @@ from atdp_cli.runs.spec import RunSpec
 from atdp_cli.runs.workspace import check_output
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.corpus.split import Split
-from atdp_cli.text.crosscheck.request import CrossCheck
+from atdp_cli.text.detection.settings import CrosscheckSettings, DetectorSettings
 from atdp_cli.text.options import DetectionOptions
 from atdp_cli.training.options import TrainingRunOptions
 from atdp_cli.training.recipe_file import recipe_text
@@ -86,6 +86,10 @@ def fingerprint(planned: Planned) -> dict[str, str]:
         flags(name, option)[0]: _text(values[name], sha256)
         for name, _, option in declared(TrainingRunOptions, DetectionOptions)
         if option.fingerprint is True
+    } | {
+        f"{name} of --detector": _text(values[name], sha256)
+        for name, _, option in declared(DetectorSettings)
+        if option.fingerprint is True
     }
     return start | options | plan | {SETTINGS: _settings(request, sha256)}
 
@@ -127,8 +131,8 @@ def _text(value: object, sha256: Callable[[Path], str]) -> str:
             return _model(value, sha256) if value.is_dir() else sha256(value)
         case tuple():
             return _digest(map(sha256, value))
-        case CrossCheck():
-            return f"{value.model}, {'masked' if value.masked else 'unmasked'}"
+        case CrosscheckSettings():
+            return f"{value.model}, {'unmasked' if value.send_unmasked else 'masked'}"
         case _:
             return str(value)
 

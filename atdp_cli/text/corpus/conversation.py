@@ -39,8 +39,8 @@ def check_alike(before: bool | None, conversation: bool, where: str, selection: 
     """
     if conversation and selection.unit != "line":
         raise UsageError(
-            f"--unit {selection.unit} joins texts, and {where} holds a conversation.",
-            "Use --unit line: each conversation is a record.",
+            f"--privacy-unit {selection.unit} joins texts, and {where} holds a conversation.",
+            "Use --privacy-unit line: each conversation is a record.",
         )
     if before not in (None, conversation):
         kinds = ("a conversation", "a text") if conversation else ("a text", "a conversation")

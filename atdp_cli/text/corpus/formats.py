@@ -61,22 +61,22 @@ def _check_unit(path: Path, selection: Selection) -> None:
         if kind != "text" or selection.unit != "paragraph":
             raise UsageError(
                 f"--turns reads paragraphs of plain text, and {display_name(path)} is not read so.",
-                "Use --unit paragraph and plain text, or leave --turns out.",
+                "Use --privacy-unit paragraph and plain text, or leave --turns out.",
             )
     if kind == "text":
         if selection.unit not in ("line", "paragraph", "document"):
             raise UsageError(
-                f"--unit {selection.unit} names a field, and {display_name(path)} is plain text.",
-                "Use --unit line, paragraph or document, or a corpus with fields (.jsonl, .csv, .parquet).",
+                f"--privacy-unit {selection.unit} names a field, and {display_name(path)} is plain text.",
+                "Use --privacy-unit line, paragraph or document, or a corpus with fields (.jsonl, .csv, .parquet).",
             )
         return
     if selection.unit in ("paragraph", "document"):
         raise UsageError(
-            f"--unit {selection.unit} is for plain text, and {display_name(path)} is {KIND_NAMES[kind]}.",
-            "Use --unit line (one object or row a record) or the name of a field whose value groups them.",
+            f"--privacy-unit {selection.unit} is for plain text, and {display_name(path)} is {KIND_NAMES[kind]}.",
+            "Use --privacy-unit line (one object or row a record) or the name of a field whose value groups them.",
         )
     if selection.unit != "line" and selection.id_field is not None:
-        raise UsageError("--id-field does not go with a --unit that names a field.", "Leave --id-field out.")
+        raise UsageError("--id-field does not go with a --privacy-unit that names a field.", "Leave --id-field out.")
 
 
 def _check_shard(path: Path, selection: Selection) -> None:
@@ -89,12 +89,13 @@ def _check_shard(path: Path, selection: Selection) -> None:
         )
     if selection.unit == "document":
         raise UsageError(
-            "--shard splits a corpus between records, and --unit document makes it one record.",
+            "--shard splits a corpus between records, and --privacy-unit document makes it one record.",
             "Leave one of them out.",
         )
     if not streams(selection):
         raise UsageError(
-            f"--shard needs records that stand together, and --unit {selection.unit} gathers them from the whole file.",
+            f"--shard needs records that stand together, and --privacy-unit {selection.unit} gathers them from all of "
+            "the file.",
             "Leave one of them out, or sort and split the file yourself.",
         )
 

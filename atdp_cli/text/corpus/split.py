@@ -69,14 +69,15 @@ def load_split(
     if holdout_by is not None:
         if valid is not None:
             raise UsageError(
-                "--valid is what is held out, so --holdout-by has nothing to choose.", "Leave one of them out."
+                "--eval-data is what is held out, so --holdout-by has nothing to choose.", "Leave one of them out."
             )
         check_groups(paths, holdout_by, unit)
     if len({real_path(path) for path in paths}) < len(paths):
         raise UsageError("A --data file is given twice.", "Name each corpus once.")
     if len(paths) > 1 and unit not in BUILT_IN_UNITS:
         raise UsageError(
-            f"--unit {unit} goes with one --data file: records are grouped within a file.", "Join the files first."
+            f"--privacy-unit {unit} goes with one --data file: records are grouped within a file.",
+            "Join the files first.",
         )
     if max_records is not None and max_records < 2:
         raise UsageError(f"max-records is {max_records}.", "Choose a whole number of at least 2.")
@@ -99,7 +100,7 @@ def load_split(
         places = range(len(records), len(records) + len(measured))
         return Split(records=records + measured, held_out=frozenset(places), sources=sources)
     if len(records) < 2:
-        raise InputError(f"{paths[0]} holds a single record.", "Give a corpus, or choose a smaller --unit.")
+        raise InputError(f"{paths[0]} holds a single record.", "Give a corpus, or choose a smaller --privacy-unit.")
     held_out = _held_out(paths, records, text_field, holdout_by)
     return Split(records=records, held_out=held_out, sources=sources)
 
@@ -114,8 +115,8 @@ def check_groups(paths: Sequence[Path], holdout_by: str, unit: Unit) -> None:
         return
     if unit != "line":
         raise UsageError(
-            f"--holdout-by {holdout_by} groups lines, objects or rows, and --unit {unit} has other records.",
-            "Use --unit line, or leave --holdout-by out.",
+            f"--holdout-by {holdout_by} groups lines, objects or rows, and --privacy-unit {unit} has other records.",
+            "Use --privacy-unit line, or leave --holdout-by out.",
         )
     for path in paths:
         kind = kind_of(path)
@@ -140,7 +141,7 @@ def _held_out(
     if not held_out:
         raise InputError(
             f"By --holdout-by {holdout_by} the whole corpus is one group.",
-            "Leave it out, or hold out a file by --valid.",
+            "Leave it out, or hold out a file by --eval-data.",
         )
     return held_out
 

@@ -82,7 +82,7 @@ def require_client() -> None:
         import openai  # noqa: F401 - only whether it is there
     except ImportError as error:
         raise UsageError(
-            "--crosscheck needs the package openai, which is not installed.",
+            "The cross-check needs the package openai, which is not installed.",
             "Install the extra: pip install 'atdp[crosscheck]'.",
         ) from error
 
@@ -224,10 +224,10 @@ def _silent(server: Server, *, timed_out: bool) -> RunError:
 def _refused(server: Server, status: int) -> RunError:
     match status:
         case 401 | 403:
-            problem, remedy = "refuses the key", f"Check --llm-key-file or OPENAI_API_KEY. {_KEPT}"
+            problem, remedy = "refuses the key", f"Check key_file in [crosscheck], or OPENAI_API_KEY. {_KEPT}"
         case 404:
             problem = f"has no model {server.model}, or no API at this URL"
-            remedy = "Check --crosscheck and --crosscheck-url, which mostly ends with /v1."
+            remedy = "Check model and url in [crosscheck]; the URL mostly ends with /v1."
         case 429:
             problem, remedy = "does not accept more requests", f"Wait, or raise the limit. {_KEPT}"
         case _:
@@ -239,5 +239,5 @@ def _refused(server: Server, status: int) -> RunError:
 def _foreign(server: Server) -> RunError:
     return RunError(
         f"The server at {server.url} answers, but not as an OpenAI-compatible server does.",
-        f"Check --crosscheck-url, which mostly ends with /v1. {_KEPT}",
+        f"Check url in [crosscheck], which mostly ends with /v1. {_KEPT}",
     )

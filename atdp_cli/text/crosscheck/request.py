@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ from atdp_cli.text.crosscheck.answer_cache import opened_answers
 from atdp_cli.text.crosscheck.check import Counts, crosscheck
 from atdp_cli.text.crosscheck.client import PROMPT_VERSION, Server, opened_server, require_client
 from atdp_cli.text.detection.detect import Detection
+from atdp_cli.text.detection.settings import CrosscheckSettings
 from atdp_cli.text.detection.spans import Tier
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -22,28 +23,9 @@ NO_KEY = "none"
 """Sent where nobody gave a key: servers of one's own mostly need none, but the client sends one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CrossCheck:
-    """Whom to ask about what the detector may have missed.
-
-    Attributes:
-        model: The model's name at the server.
-        url: Where the server's API begins; None for OPENAI_BASE_URL, or OpenAI's own.
-        key_file: A file whose first line is the key; None for OPENAI_API_KEY.
-        masked: Whether spans are masked in what is sent.
-        review: Whether disagreements go to the review queue, in place of flagging the sentence.
-    """
-
-    model: str
-    url: str | None = None
-    key_file: Path | None = None
-    masked: bool = True
-    review: bool = False
-
-
 def cross_checked(
     detections: Iterable[Detection],
-    check: CrossCheck,
+    check: CrosscheckSettings,
     counts: Counts,
     notify: Notify,
     *,
@@ -70,24 +52,25 @@ def cross_checked(
     server = server_of(check)
 
     def checked() -> Iterator[Detection]:
-        scope = (PROMPT_VERSION, server.url, server.model, check.masked)
-        with opened_answers(folder, *scope) as answers, opened_server(server, masked=check.masked) as ask:
+        masked = not check.send_unmasked
+        scope = (PROMPT_VERSION, server.url, server.model, masked)
+        with opened_answers(folder, *scope) as answers, opened_server(server, masked=masked) as ask:
             yield from crosscheck(
                 detections,
                 ask,
                 answers,
                 counts,
                 tier=tier,
-                masked=check.masked,
+                masked=masked,
                 allow=allow,
-                dispute=check.review,
+                dispute=check.on_disagreement == "review",
             )
         notify(CrossChecked(**asdict(counts)))
 
     return checked()
 
 
-def check_crosscheck(check: CrossCheck | None, *, queue: bool = False, spans: bool = False) -> None:
+def check_crosscheck(check: CrosscheckSettings | None, *, queue: bool = False, spans: bool = False) -> None:
     """Refuse what cannot be done, before anything is read.
 
     Args:
@@ -101,25 +84,25 @@ def check_crosscheck(check: CrossCheck | None, *, queue: bool = False, spans: bo
     """
     if check is None:
         return
-    if check.review and not queue:
+    if check.on_disagreement == "review" and not queue:
         raise UsageError(
-            "--on-disagreement review needs the queue that atdp detect --review writes.",
+            "on_disagreement = review needs the queue that atdp detect --review writes.",
             "Add --review FILE to atdp detect; elsewhere leave it out.",
         )
     if spans:
         raise UsageError(
-            "--crosscheck checks the detector, and --spans replaces the detector.", "Leave one of them out."
+            "The cross-check checks the detector, and --spans replaces the detector.", "Leave one of them out."
         )
     server_of(check)
 
 
-def public_name(check: CrossCheck) -> str:
+def public_name(check: CrosscheckSettings) -> str:
     """The model's name for what is published; of a path only its last part."""
     is_path = check.model.startswith(("/", ".", "~")) or "\\" in check.model
     return re.split(r"[\\/]", check.model.rstrip("\\/"))[-1] if is_path else check.model
 
 
-def server_of(check: CrossCheck) -> Server:
+def server_of(check: CrosscheckSettings) -> Server:
     """The server with its key.
 
     Raises:
@@ -127,16 +110,14 @@ def server_of(check: CrossCheck) -> Server:
         InputError: The key file cannot be used.
     """
     require_client()
-    if not check.model.strip():
-        raise UsageError("--crosscheck does not name a model.", "Give the model's name at the server.")
     url = check.url or os.environ.get("OPENAI_BASE_URL")
     if url is not None:
         _check_url(url)
     key = _read_key(check.key_file) if check.key_file else os.environ.get("OPENAI_API_KEY", "").strip()
     if not key and url is None:
         raise UsageError(
-            "--crosscheck has neither a server nor a key.",
-            "Give --crosscheck-url, or a key for OpenAI by --llm-key-file or OPENAI_API_KEY.",
+            "The cross-check has neither a server nor a key.",
+            "Give url in [crosscheck], or a key for OpenAI by key_file or OPENAI_API_KEY.",
         )
     if not _sendable(key or NO_KEY):
         raise UsageError("OPENAI_API_KEY is not a valid key.", "A key has ASCII characters only, and no white space.")
@@ -144,24 +125,24 @@ def server_of(check: CrossCheck) -> Server:
 
 
 def _check_url(url: str) -> None:
-    remedy = "Give a URL such as http://127.0.0.1:8000/v1, and the key in --llm-key-file."
+    remedy = "Give a URL such as http://127.0.0.1:8000/v1, and the key in key_file."
     try:
         parts = urlsplit(url)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         sound = False
     if not sound or any(character.isspace() for character in url):
-        raise UsageError("--crosscheck-url is not an http or https URL.", remedy)
+        raise UsageError("url in [crosscheck] is not an http or https URL.", remedy)
     # The URL is shown in messages.
     if parts.username is not None or parts.query or parts.fragment:
-        raise UsageError("--crosscheck-url has credentials, a query or a fragment.", remedy)
+        raise UsageError("url in [crosscheck] has credentials, a query or a fragment.", remedy)
 
 
 def _read_key(path: Path) -> str:
     try:
         lines = read_whole(path).decode("utf-8-sig").splitlines()
     except OSError as error:
-        raise InputError(f"{path} could not be read ({error.strerror}).", "Check --llm-key-file.") from error
+        raise InputError(f"{path} could not be read ({error.strerror}).", "Check key_file.") from error
     except UnicodeDecodeError:
         lines = []
     key = lines[0].strip() if lines else ""

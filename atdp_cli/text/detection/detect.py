@@ -10,13 +10,12 @@ from atdp_cli.files.regexes import Pattern
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.confidence import ALL_LABELS, LabelFilter
 from atdp_cli.text.detection.entities import LABEL_OF
-from atdp_cli.text.detection.executor import OpenExecutor, in_process
+from atdp_cli.text.detection.executor import OpenReader, in_process
 from atdp_cli.text.detection.identifiers import IDENTIFIER_LABELS, RECOGNISERS, Recogniser
 from atdp_cli.text.detection.refine import refined
 from atdp_cli.text.detection.scan import Finding, LookupFinding, StoreFinding, scan
-from atdp_cli.text.detection.spans import Range, Tier, at_tier, by_place
+from atdp_cli.text.detection.spans import Range, Tier, at_tier, by_place, sentences_within_turns, spans_within_turns
 from atdp_cli.text.detection.term_lists import allowed, denied
-from atdp_cli.text.detection.turns import sentences_within_turns, spans_within_turns
 from atdp_cli.text.redaction.placeholders import pattern_of
 
 _ONTONOTES = frozenset(
@@ -26,7 +25,7 @@ _ONTONOTES = frozenset(
 # PER and MISC are what many pipelines of other languages call people, and names of no other kind.
 _OTHERS = frozenset({"PER", "MISC", "PROPN", "PRON", "VERB", "SUBJ", "OBJ", "DENY", "CROSSCHECK"})
 LABELS = _ONTONOTES | IDENTIFIER_LABELS | _OTHERS | frozenset(LABEL_OF.values())
-"""Every label of the usual pipelines, of --backend, the recognisers and the cross-check."""
+"""Every label of the usual pipelines, of `ner`, the recognisers and the cross-check."""
 
 PLACEHOLDERS = pattern_of(LABELS)
 """Matches a placeholder of any style with one of these labels."""
@@ -54,7 +53,7 @@ def detect_records(
     records: Iterable[Record],
     *,
     pipeline: Any,
-    engine: OpenExecutor = in_process,
+    engine: OpenReader = in_process,
     allow: Sequence[Pattern] = (),
     deny: Sequence[Pattern] = (),
     speaker_labels: Sequence[str] = (),

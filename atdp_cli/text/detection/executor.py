@@ -18,7 +18,7 @@ from atdp_cli.text.detection.spacy_reader import Piece, Reading, read
 
 Item = TypeVar("Item")
 
-MOST_JOBS = 1024
+MOST_WORKERS = 1024
 
 AHEAD = 2
 """Batches a process: one that it reads, and one that waits."""
@@ -33,7 +33,7 @@ class TextBatch(Generic[Item]):
 
 
 @dataclass(frozen=True, slots=True)
-class Executor:
+class BatchReader:
     """Where batches are read.
 
     Attributes:
@@ -45,11 +45,13 @@ class Executor:
     ahead: Callable[[], int]
 
 
-OpenExecutor = Callable[[Any, Sequence[Recogniser]], AbstractContextManager[Executor]]
-"""Opens an executor for a pipeline and recognisers; work begins with the first batch, and ends with the block."""
+OpenReader = Callable[[Any, Sequence[Recogniser]], AbstractContextManager[BatchReader]]
+"""Opens a reader for a pipeline and recognisers; work begins with the first batch, and ends with the block."""
 
 
-def readings(batches: Iterable[TextBatch[Item]], executor: Executor) -> Iterator[tuple[TextBatch[Item], list[Reading]]]:
+def readings(
+    batches: Iterable[TextBatch[Item]], reader: BatchReader
+) -> Iterator[tuple[TextBatch[Item], list[Reading]]]:
     """Each batch with the readings of its pieces, in order; a few batches are taken ahead.
 
     Raises:
@@ -62,49 +64,49 @@ def readings(batches: Iterable[TextBatch[Item]], executor: Executor) -> Iterator
         return batch, wait()
 
     for batch in batches:
-        waiting.append((batch, executor.submit(batch.pieces) if batch.pieces else list))
+        waiting.append((batch, reader.submit(batch.pieces) if batch.pieces else list))
         # What is known already waits for what stands before it only.
-        while waiting and (not waiting[0][0].pieces or len(waiting) > executor.ahead()):
+        while waiting and (not waiting[0][0].pieces or len(waiting) > reader.ahead()):
             yield first()
     while waiting:
         yield first()
 
 
 @contextlib.contextmanager
-def in_process(pipeline: Any, recognisers: Sequence[Recogniser]) -> Iterator[Executor]:
-    """The `OpenExecutor` that reads in this process."""
-    yield Executor(lambda pieces: partial(read, pieces, pipeline, recognisers), ahead=lambda: 0)
+def in_process(pipeline: Any, recognisers: Sequence[Recogniser]) -> Iterator[BatchReader]:
+    """The `OpenReader` that reads in this process."""
+    yield BatchReader(lambda pieces: partial(read, pieces, pipeline, recognisers), ahead=lambda: 0)
 
 
-def processes(jobs: int) -> OpenExecutor:
+def processes(workers: int) -> OpenReader:
     """An engine of so many processes; with one, it is this process.
 
     Where the system starts processes afresh, recognisers other than the default ones must be functions of a module.
 
     Raises:
-        UsageError: `jobs` is below 1 or above `MOST_JOBS`.
+        UsageError: `workers` is below 1 or above `MOST_WORKERS`.
     """
-    check_jobs(jobs)
-    return in_process if jobs == 1 else partial(_several, jobs=jobs)
+    check_workers(workers)
+    return in_process if workers == 1 else partial(_several, workers=workers)
 
 
-def check_jobs(jobs: int) -> None:
-    """Raise UsageError unless this is a number of processes, at most `MOST_JOBS`."""
-    require_at_least("jobs", jobs, 1)
-    require_at_most("jobs", jobs, MOST_JOBS)
+def check_workers(workers: int) -> None:
+    """Raise UsageError unless this is a number of processes, at most `MOST_WORKERS`."""
+    require_at_least("workers", workers, 1)
+    require_at_most("workers", workers, MOST_WORKERS)
 
 
 @contextlib.contextmanager
-def _several(pipeline: Any, recognisers: Sequence[Recogniser], *, jobs: int) -> Iterator[Executor]:
+def _several(pipeline: Any, recognisers: Sequence[Recogniser], *, workers: int) -> Iterator[BatchReader]:
     with contextlib.ExitStack() as stack:
 
         @cache
         def pool() -> ProcessPoolExecutor:
-            started = ProcessPoolExecutor(jobs, initializer=_start, initargs=(pipeline, picklable(recognisers)))
+            started = ProcessPoolExecutor(workers, initializer=_start, initargs=(pipeline, picklable(recognisers)))
             stack.callback(started.shutdown, wait=True, cancel_futures=True)
             return started
 
-        yield Executor(lambda pieces: partial(_result, pool().submit(_read_here, pieces)), lambda: AHEAD * jobs)
+        yield BatchReader(lambda pieces: partial(_result, pool().submit(_read_here, pieces)), lambda: AHEAD * workers)
 
 
 def _result(future: Future[list[Reading]]) -> list[Reading]:
@@ -113,7 +115,7 @@ def _result(future: Future[list[Reading]]) -> list[Reading]:
     except BrokenProcessPool as error:
         raise RunError(
             "A process of the detector ended before its work was done.",
-            "It may have run out of memory: use fewer --jobs.",
+            "It may have run out of memory: use fewer --workers.",
         ) from error
 
 

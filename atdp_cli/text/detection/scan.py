@@ -12,7 +12,7 @@ from atdp_cli.errors import InputError
 from atdp_cli.files.corpus_file import LONE_SURROGATE
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.entities import EntityPipeline
-from atdp_cli.text.detection.executor import OpenExecutor, TextBatch, in_process, readings
+from atdp_cli.text.detection.executor import OpenReader, TextBatch, in_process, readings
 from atdp_cli.text.detection.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.text.detection.spacy_reader import Piece, Reading, SpanFields
 from atdp_cli.text.detection.spans import Range, Span, Tier
@@ -134,7 +134,7 @@ def scan(
     records: Iterable[Record],
     *,
     pipeline: Any,
-    engine: OpenExecutor = in_process,
+    engine: OpenReader = in_process,
     recognisers: Sequence[Recogniser] = RECOGNISERS,
     lookup: LookupFinding = lambda _: None,
     store: StoreFinding = lambda _: None,
@@ -152,8 +152,8 @@ def scan(
     Raises:
         RunError: A process ended before its work was done.
     """
-    with engine(pipeline, recognisers) as executor:
-        yield from _findings(readings(_batches(_items(records, lookup)), executor), store)
+    with engine(pipeline, recognisers) as reader:
+        yield from _findings(readings(_batches(_items(records, lookup)), reader), store)
 
 
 def _findings(

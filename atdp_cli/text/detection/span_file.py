@@ -10,8 +10,7 @@ from atdp_cli.files.corpus_file import check_regular, display_name, read_lines, 
 from atdp_cli.files.json_text import RepeatedKeyError, parse_json
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.confidence import confidence
-from atdp_cli.text.detection.spans import Span, Tier
-from atdp_cli.text.detection.turns import spans_within_turns
+from atdp_cli.text.detection.spans import Span, Tier, spans_within_turns
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 

@@ -1,11 +1,13 @@
 """Sensitive spans of a record and the four nested tiers that flag them."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import bisect
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from operator import attrgetter
 
 from atdp_cli.memory_result import MEMORISED
+from atdp_cli.text.corpus.records import Record
 
 
 class Tier(StrEnum):
@@ -92,3 +94,39 @@ def _telling(span: Span) -> tuple[bool, int, int, int, int, Span]:
     source = _SOURCES.index(span.source) if span.source in _SOURCES else len(_SOURCES)
     looseness = 2 * (span.label in CATCH_ALL) + (span.label in _LOOSE)
     return span.label != MEMORISED, _RANK[span.tier], span.start - span.end, source, looseness, span
+
+
+def spans_within_turns(record: Record, spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The sorted spans of a record; of a conversation those that reach over several messages are cut at their ends."""
+    if not record.turns:
+        return tuple(spans)
+    return tuple(sorted({piece for span in spans for piece in _pieces(record, span)}, key=by_place))
+
+
+def _pieces(record: Record, span: Span) -> Iterator[Span]:
+    for start, end in _cut(record, span.start, span.end):
+        text = record.text[start:end]
+        if (start, end) == (span.start, span.end):
+            yield span
+        elif stripped := text.strip():
+            begin = start + len(text) - len(text.lstrip())
+            yield replace(span, start=begin, end=begin + len(stripped))
+
+
+def _cut(record: Record, start: int, end: int) -> Iterator[Range]:
+    """The parts of a range that lie in messages."""
+    first = bisect.bisect_right(record.turns, start, key=lambda turn: turn.end)
+    for turn in record.turns[first:]:
+        if turn.start >= end:
+            return
+        if (begin := max(start, turn.start)) < (stop := min(end, turn.end)):
+            yield begin, stop
+
+
+def sentences_within_turns(record: Record, sentences: Sequence[Range]) -> tuple[Range, ...]:
+    """The sentences of a record, cut where messages begin: disjoint, in order, and together still the whole text."""
+    if not record.turns:
+        return tuple(sentences)
+    begins = [start for start, _ in sentences]
+    cuts = sorted({*begins, *(turn.start for turn in record.turns if 0 < turn.start < len(record.text))})
+    return tuple(zip(cuts, [*cuts[1:], len(record.text)], strict=True)) if sentences else ()

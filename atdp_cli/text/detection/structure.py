@@ -7,12 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from atdp_cli.errors import UsageError
 from atdp_cli.text.detection.spans import Range
 from atdp_cli.text.detection.word_lists import all_names, common_words, given_names, structure_words, surnames
-
-LONGEST_LABEL = 40
-"""Characters of a speaker's label that a user states."""
 
 _PLAIN = ("fields", "links", "roles")
 
@@ -71,22 +67,6 @@ def structure(text: str, speaker_labels: Sequence[str] = ()) -> list[Range]:
     for pattern, group in ((_BRACKETED_TIME, "time"), (_MARKER, "marker")):
         places.update(match.span(group) for match in pattern.finditer(text))
     return joined(places)
-
-
-def parse_speaker_labels(text: str) -> tuple[str, ...]:
-    """Labels that are separated by commas, each once, sorted.
-
-    Raises:
-        UsageError: One is empty or longer than 40 characters, or can stand before no colon in a line.
-    """
-    labels = sorted({label.strip() for label in text.split(",")}) if text else []
-    for label in labels:
-        if not 0 < len(label) <= LONGEST_LABEL or not label.isprintable() or ":" in label or ">" in label:
-            raise UsageError(
-                f"--speaker-labels has {ascii(label)[:50]}, which is no label.",
-                f"Give words of at most {LONGEST_LABEL} characters without : and >, such as USR,SYS,ACT.",
-            )
-    return tuple(labels)
 
 
 def joined(ranges: set[Range]) -> list[Range]:

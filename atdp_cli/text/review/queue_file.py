@@ -16,9 +16,6 @@ from atdp_cli.text.detection.detect import Detection
 from atdp_cli.text.detection.spans import Range, Span, Tier
 from atdp_cli.text.review.sampling import Drawn, check_rate, sample_sentences, sentences_of
 
-DetectorSetting = Literal["speaker-labels", "entities", "exclude", "min-confidence", "spacy-pipeline", "backend"]
-"""Options of the detector that a queue states, beside the tier."""
-
 STRATA = ("flagged", "unflagged")
 
 
@@ -36,8 +33,8 @@ class Header(_Line):
         unit: As for `read_records`, like `text_field`, `id_field` and `turns`.
         skip_bad: Whether lines that cannot be read were skipped.
         tier: What counts as sensitive.
-        sample: The share of the sentences that was asked for.
-        settings: The detector's other settings that are not the default, by the name of their option.
+        review_share: The share of the sentences that was asked for.
+        options: Other options of the detector that were given, by name; of a file its absolute path.
     """
 
     schema_version: Literal[1] = 1
@@ -49,8 +46,8 @@ class Header(_Line):
     turns: str | None = None
     skip_bad: bool = False
     tier: Tier
-    sample: float
-    settings: dict[DetectorSetting, str] = Field(default_factory=dict)
+    review_share: float
+    options: dict[Literal["entities", "exclude", "detector"], str] = Field(default_factory=dict)
 
 
 class QueuePosition(_Line):
@@ -195,7 +192,7 @@ def entry_of(drawn: Drawn) -> QueueEntry:
 
 
 def write_queue(path: Path, detections: Iterable[Detection], header: Header, draw: random.Random) -> Queued:
-    """Draw `header.sample` of the sentences of a whole corpus, and write them as a new queue, wholly or not at all.
+    """Draw `header.review_share` of the sentences of a whole corpus into a new queue, written wholly or not at all.
 
     The file is its owner's alone (mode 0600). The detections are read once, one in memory at a time.
 
@@ -210,11 +207,11 @@ def write_queue(path: Path, detections: Iterable[Detection], header: Header, dra
         InputError: The folder is missing.
         RunError: The queue cannot be written.
     """
-    check_rate(header.sample)
+    check_rate(header.review_share)
     count = dict.fromkeys(STRATA, 0)
     with atomic_write(path, mode=0o600) as stream:
         stream.write(_bytes(header))
-        for drawn in sample_sentences(sentences_of(detections, header.tier), header.sample, draw):
+        for drawn in sample_sentences(sentences_of(detections, header.tier), header.review_share, draw):
             entry = entry_of(drawn)
             stream.write(_bytes(entry))
             count[entry.stratum] += 1

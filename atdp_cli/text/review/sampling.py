@@ -89,7 +89,9 @@ def _is_disputed(detection: Detection, place: Range) -> bool:
 def check_rate(rate: float) -> None:
     """Raise UsageError unless `rate` is a share of the sentences that can be drawn."""
     if not 0 < rate <= 1:
-        raise UsageError(f"sample is {rate}.", "Choose a share of the sentences above 0 and at most 1, such as 0.01.")
+        raise UsageError(
+            f"review-share is {rate}.", "Choose a share of the sentences above 0 and at most 1, such as 0.01."
+        )
 
 
 def sample_sentences(sentences: Iterable[Sentence], rate: float, draw: random.Random) -> Iterator[Drawn]:

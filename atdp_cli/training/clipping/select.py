@@ -217,7 +217,7 @@ def shrink_on_out_of_memory(engine: BatchedEngine, tokens: int, notify: Notify) 
                 if limit <= 1:
                     raise RunError(
                         "Memory does not hold the gradient of a single record.",
-                        "Use a shorter --unit, fewer --max-windows-per-unit or a smaller model.",
+                        "Use a shorter --privacy-unit, fewer --max-windows-per-unit or a smaller model.",
                     ) from error
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()

@@ -2,17 +2,17 @@
 
 import json
 
-from tests.cli.badinput.case import SECRET, Case, Make, both, cases, line, link, write
+from tests.cli.badinput.case import SECRET, Case, Make, both, cases, line, link, nothing, write
 
 
 def detected(name: str, *options: str) -> tuple[str, ...]:
     """Detect in a file, and keep nothing."""
-    return ("detect", name, "--no-store", *options)
+    return ("detect", name, "--store", "none", *options)
 
 
 def redacted(name: str, out: str, *options: str) -> tuple[str, ...]:
     """Redact a file, and keep nothing."""
-    return ("redact", name, "-o", out, "--no-store", *options)
+    return ("redact", name, "-o", out, "--store", "none", *options)
 
 
 def spans(*members: object) -> Make:
@@ -35,7 +35,7 @@ HEADER = {
     "id_field": None,
     "skip_bad": False,
     "tier": "low-entity",
-    "sample": 0.5,
+    "review_share": 0.5,
 }
 
 ENTRY = {
@@ -61,6 +61,15 @@ REVIEW = line("review q.jsonl")
 NO_PLACE = "spans.jsonl: line 1, span 1 needs whole numbers"
 NO_HEADER = "q.jsonl: line 1 is not"
 NO_SENTENCE = "q.jsonl: line 2 is not"
+
+CHECK = "[crosscheck]\nmodel = 'm'\n"
+
+
+def settings(name: str, content: str | bytes | None, said: str) -> Case:
+    """A detector file that cannot be used."""
+    make = nothing if content is None else write("d.toml", content)
+    return Case(f"detector file {name}", detected("corpus.txt", "--detector", "d.toml"), said, make)
+
 
 CASES = (
     Case("store without .private", line("detect corpus.txt --store found"), "--store found does not end in .private"),
@@ -137,37 +146,22 @@ CASES = (
         redacted("corpus.txt", "o.txt", "--style", "pseudonym", "--pseudonym-key", "model"),
         "model could not be read (Is a directory)",
     ),
-    Case(
-        "key of a server without end",
-        detected(
-            "corpus.txt",
-            "--crosscheck",
-            "m",
-            "--crosscheck-url",
-            "http://127.0.0.1:9/v1",
-            "--llm-key-file",
-            "/dev/zero",
-        ),
-        "/dev/zero could not be read (Not a regular file)",
-    ),
-    Case(
-        "key of a server of two words",
-        detected(
-            "corpus.txt", "--crosscheck", "m", "--crosscheck-url", "http://127.0.0.1:9/v1", "--llm-key-file", "key"
-        ),
-        "key holds no key",
-        write("key", "a\x00b\n"),
-    ),
-    Case(
-        "server by a file's address",
-        detected("corpus.txt", "--crosscheck", "m", "--crosscheck-url", "file:///etc/passwd"),
-        "--crosscheck-url is not an http or https URL",
-    ),
-    Case(
-        "server that is no address",
-        detected("corpus.txt", "--crosscheck", "m", "--crosscheck-url", "http://[::1"),
-        "--crosscheck-url is not an http or https URL",
-    ),
+    settings("without end", None, "d.toml could not be read (No such file or directory)"),
+    settings("not TOML", "ner = ", "d.toml is not TOML: Invalid value (at end of document)"),
+    settings("not UTF-8", b'a = "\xff"', "d.toml is not TOML: UnicodeDecodeError"),
+    settings("nested deep", "a = " + "[" * 100_000, "d.toml is not TOML: RecursionError"),
+    settings("with an unknown key", "nor = 1", "d.toml: the key 'nor' is not known. Did you mean ner?"),
+    settings("with a number for a name", "ner = 1", "d.toml: ner: Input should be a valid string"),
+    settings("of no confidence", "min_confidence = 2", "d.toml: min_confidence is 2"),
+    settings("with text for a table", "crosscheck = 'm'", "d.toml: crosscheck is no table"),
+    settings("with nobody to ask", "[crosscheck]", "d.toml: the key 'crosscheck.model' is missing"),
+    settings("with an unknown finder", "ner = 'x'", "ner is x, which is not known"),
+    settings("with no label", "speaker_labels = ['a:b']", "d.toml: speaker_labels has 'a:b', which is no label"),
+    settings("with no pipeline", "spacy_pipeline = 'xx_none'", "no spaCy pipeline xx_none"),
+    settings("with a key without end", f"{CHECK} key_file = '/dev/zero'", "could not be read (Not a regular file)"),
+    settings("with a key of two words", f"{CHECK} key_file = 'd.toml'", "d.toml holds no key"),
+    settings("with a server by a file's address", f"{CHECK} url = 'file:///etc/passwd'", "is not an http or https URL"),
+    settings("with a server that is no address", f"{CHECK} url = 'http://[::1'", "is not an http or https URL"),
     Case("queue that is a corpus", line("review corpus.txt"), "corpus.txt: line 1 is not the first line of a review"),
     *cases(
         REVIEW,

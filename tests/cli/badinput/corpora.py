@@ -11,12 +11,12 @@ PACKED = gzip.compress(LINES.encode() * 50, mtime=0)
 
 def detected(name: str, *options: str) -> tuple[str, ...]:
     """Detect in a file, and keep nothing."""
-    return ("detect", name, "--no-store", *options)
+    return ("detect", name, "--store", "none", *options)
 
 
 def redacted(name: str, out: str, *options: str) -> tuple[str, ...]:
     """Redact a file, and keep nothing."""
-    return ("redact", name, "-o", out, "--no-store", *options)
+    return ("redact", name, "-o", out, "--store", "none", *options)
 
 
 def parquet(**columns: list[object]) -> Make:
@@ -67,7 +67,7 @@ CASES = (
     ),
     Case(
         "zstd cut short",
-        line("harden model --data c.txt.zst -o out --no-store"),
+        line("harden model --data c.txt.zst -o out --store none"),
         "c.txt.zst: the compressed data is damaged or cut short",
         write("c.txt.zst", b"\x28\xb5\x2f\xfd\x04\x00"),
     ),
@@ -85,7 +85,7 @@ CASES = (
     ),
     Case(
         "NUL bytes alone",
-        line("harden model --data c.txt -o out --no-store"),
+        line("harden model --data c.txt -o out --store none"),
         "c.txt holds a single record",
         write("c.txt", b"\0" * 100),
     ),
@@ -123,14 +123,14 @@ CASES = (
     ),
     Case(
         "JSON Lines without the unit",
-        detected("c.jsonl", "--unit", "user"),
+        detected("c.jsonl", "--privacy-unit", "user"),
         "c.jsonl: line 1 has no field user",
         write("c.jsonl", '{"text": "a"}\n'),
     ),
     Case(
         "a field for the unit of plain text",
-        detected("corpus.txt", "--unit", "user"),
-        "--unit user names a field, and corpus.txt is plain text",
+        detected("corpus.txt", "--privacy-unit", "user"),
+        "--privacy-unit user names a field, and corpus.txt is plain text",
     ),
     *cases(
         detected("c.csv"),

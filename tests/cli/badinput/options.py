@@ -55,11 +55,6 @@ CASES = (
         "--spans takes the detector's place, so there is nothing",
         write("s.jsonl", ""),
     ),
-    Case(
-        "store and no store",
-        (*HARDEN, "--store", "a.private", "--no-store"),
-        "--store and --no-store contradict each other",
-    ),
     Case("output a link to the model", (*HARDEN, "--force"), "The output is the model itself", link("out", "model")),
     Case("output the root", line("harden model --data corpus.txt -o / --force"), "-o / names no new folder"),
     Case("device unknown", (*HARDEN, "--device", "abacus"), "Invalid value for '--device': 'abacus' is not one of"),
@@ -84,20 +79,19 @@ CASES = (
     Case("a reference that nothing reads", (*ATDP, "--reference", "model"), "--reference"),
     Case("dtype unknown", (*HARDEN, "--dtype", "int4"), "'int4' is not one of"),
     Case("unknown option", (*HARDEN, "--frobnicate"), "No such option: --frobnicate"),
-    Case("unit without a field", (*HARDEN, "--unit", "user"), "unit"),
+    Case("unit without a field", (*HARDEN, "--privacy-unit", "user"), "unit"),
     Case(
         "users over two files",
-        line("harden model --data a.jsonl --data b.jsonl --unit user -o out"),
+        line("harden model --data a.jsonl --data b.jsonl --privacy-unit user -o out"),
         "goes with one --data file",
         both(write("a.jsonl", USER), write("b.jsonl", USER)),
     ),
     Case(
         "users on both sides",
-        line("harden model --data a.jsonl --valid b.jsonl --unit user -o out"),
+        line("harden model --data a.jsonl --eval-data b.jsonl --privacy-unit user -o out"),
         "have values of user in common",
         both(write("a.jsonl", USER * 2), write("b.jsonl", USER * 2)),
     ),
-    Case("pipeline missing", line("detect corpus.txt --spacy-pipeline xx_none"), "no spaCy pipeline xx_none"),
     Case(
         "a term's expression broken", line("detect corpus.txt --deny d.txt"), "d.txt: line 1", write("d.txt", "/(/\n")
     ),

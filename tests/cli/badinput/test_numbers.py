@@ -19,16 +19,17 @@ from tests.cli.conftest import Atdp
 
 BARE = line("harden model --data corpus.txt -o out --dry-run --spans spans.jsonl -q")
 HARDEN = (*BARE, "--recipe", "atdp")
+UNREAD = line("harden model --data corpus.txt -o out --dry-run --store none")
 RECIPE = line("account --recipe atdp --records 900")
 
 BASES = {
     "harden": HARDEN,
-    "detect": line("detect corpus.txt --no-store --review queue.jsonl --force"),
-    "redact": line("redact corpus.txt --no-store -o redacted.txt --force"),
+    "detect": line("detect corpus.txt --store none --review queue.jsonl --force"),
+    "redact": line("redact corpus.txt --store none -o redacted.txt --force"),
     "decoy": line("decoy corpus.txt --spans spans.jsonl -o decoyed --force"),
     "plant-canary": line("plant-canary corpus.txt -o planted.txt --manifest canaries.json --tokenizer model --force"),
     "audit-canary": ("audit-canary", "model", "--canary", "My ID is 49"),
-    "audit-corpus": line("audit-corpus model --data corpus.txt --valid held-out.txt --spans spans.jsonl"),
+    "audit-corpus": line("audit-corpus model --data corpus.txt --eval-data held-out.txt --spans spans.jsonl"),
     "account": line("account --sample-rate 0.1 --noise-multiplier 1 --steps 9"),
 }
 """A command line that is right, and whose numbers are then replaced."""
@@ -40,8 +41,11 @@ ITS_OWN = {
     ("account", "jitter_seed"): RECIPE,
     ("account", "target_epsilon"): line("account --sample-rate 0.1 --steps 9 --solve noise"),
     ("harden", "minutes"): BARE,
-    ("harden", "sample"): line("harden model --data corpus.txt -o out --dry-run --review-each-epoch --no-store"),
-    ("harden", "jobs"): line("harden model --data corpus.txt -o out --dry-run --no-store"),
+    ("harden", "review_share"): (
+        *line("harden model --data corpus.txt -o out --dry-run --store none"),
+        "--review-each-epoch",
+    ),
+    ("harden", "workers"): UNREAD,
     ("harden", "target_share"): (*HARDEN, "--weight", "record"),
 }
 """Those for options that go with others."""
@@ -112,7 +116,15 @@ def reported(atdp: Atdp, command: tuple[str, ...], value: str) -> int:
 
 def test_every_command_with_numbers_is_swept() -> None:
     assert {command for command, *_ in OPTIONS} == set(BASES)
-    assert {name for _, name, _ in OPTIONS} >= {"epochs", "delta", "alpha", "count", "jobs", "steps", *NUMBERS_AS_TEXT}
+    assert {name for _, name, _ in OPTIONS} >= {
+        "epochs",
+        "delta",
+        "alpha",
+        "count",
+        "workers",
+        "steps",
+        *NUMBERS_AS_TEXT,
+    }
 
 
 @pytest.mark.one_in(14)

@@ -201,8 +201,8 @@ def test_parts_as_they_are_written() -> None:
 @pytest.mark.parametrize(
     ("name", "unit", "message"),
     [
-        ("c.txt", "document", "splits a corpus between records, and --unit document makes it one record"),
-        ("c.jsonl", "who", "records that stand together, and --unit who gathers them from the whole file"),
+        ("c.txt", "document", "splits a corpus between records, and --privacy-unit document makes it one record"),
+        ("c.jsonl", "who", "records that stand together, and --privacy-unit who gathers them from the whole file"),
     ],
 )
 def test_units_that_cannot_be_parted_are_refused(tmp_path: Path, name: str, unit: str, message: str) -> None:

@@ -90,8 +90,8 @@ def test_by_record_is_the_default(tmp_path: Path) -> None:
 REFUSED = [
     ("a.txt", "line", "user", "a corpus with fields"),
     ("a.jsonl", "line", "blank-line", "Name the field"),
-    ("a.txt", "paragraph", "blank-line", "--unit paragraph has other records"),
-    ("a.jsonl", "user", "user", "--unit user has other records"),
+    ("a.txt", "paragraph", "blank-line", "--privacy-unit paragraph has other records"),
+    ("a.jsonl", "user", "user", "--privacy-unit user has other records"),
 ]
 
 
@@ -106,7 +106,7 @@ def test_groups_that_are_not_declared_are_refused(tmp_path: Path, name: str, uni
 
 def test_a_held_out_file_leaves_nothing_to_choose(tmp_path: Path) -> None:
     path = chats(tmp_path, 3)
-    with pytest.raises(UsageError, match="--valid is what is held out"):
+    with pytest.raises(UsageError, match="--eval-data is what is held out"):
         split(path, holdout_by="blank-line", valid=path)
 
 

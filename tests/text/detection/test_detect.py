@@ -14,7 +14,7 @@ from atdp_cli.files.private import KEY_BYTES
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection import scan
 from atdp_cli.text.detection.detect import Detection, detect_records
-from atdp_cli.text.detection.executor import MOST_JOBS, processes
+from atdp_cli.text.detection.executor import MOST_WORKERS, processes
 from atdp_cli.text.detection.scan import BATCH, LONGEST_WORD, PIECE, load_pipeline
 from atdp_cli.text.detection.spans import Tier, at_tier, merge
 from atdp_cli.text.detection.term_lists import literal
@@ -231,10 +231,10 @@ def test_recognisers_can_be_left_out(pipeline: Any) -> None:
     assert not [s for s in one("jo@x.com", pipeline, recognisers=()).spans if s.source == "pattern"]
 
 
-@pytest.mark.parametrize("jobs", [-1, 0, MOST_JOBS + 1])
-def test_numbers_of_jobs_are_within_bounds(jobs: int) -> None:
-    with pytest.raises(UsageError, match="jobs is"):
-        processes(jobs)
+@pytest.mark.parametrize("workers", [-1, 0, MOST_WORKERS + 1])
+def test_numbers_of_workers_are_within_bounds(workers: int) -> None:
+    with pytest.raises(UsageError, match="workers is"):
+        processes(workers)
 
 
 def test_a_pipeline_by_name_has_no_lemmatizer(pipeline: Any) -> None:

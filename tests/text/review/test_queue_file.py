@@ -32,7 +32,7 @@ from atdp_cli.text.review.queue_file import (
 from atdp_cli.text.review.sampling import Drawn, sentences_of
 from tests.text.strategies import flagged_texts
 
-HEADER = Header(corpora=("/corpus.txt",), tier=Tier.HIGH_CONTEXTUAL, sample=1.0)
+HEADER = Header(corpora=("/corpus.txt",), tier=Tier.HIGH_CONTEXTUAL, review_share=1.0)
 
 
 def entries(text: str, spans: list[Span], cuts: set[int]) -> list[QueueEntry]:
@@ -121,7 +121,7 @@ def test_a_failed_corpus_leaves_no_queue(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         write_queue(tmp_path / "q", broken(), HEADER, random.Random(3))
     with pytest.raises(UsageError):
-        write_queue(tmp_path / "q", detections(5), HEADER.model_copy(update={"sample": 2.0}), random.Random(3))
+        write_queue(tmp_path / "q", detections(5), HEADER.model_copy(update={"review_share": 2.0}), random.Random(3))
     assert list(tmp_path.iterdir()) == []
 
 

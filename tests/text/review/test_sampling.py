@@ -95,7 +95,7 @@ def test_a_block_is_never_held() -> None:
 
 @pytest.mark.parametrize("rate", [0.0, -0.1, 1.01, math.nan])
 def test_a_rate_is_a_share(rate: float) -> None:
-    with pytest.raises(UsageError, match=r"sample is"):
+    with pytest.raises(UsageError, match=r"review-share is"):
         sample_sentences([], rate, random.Random(0))
 
 
