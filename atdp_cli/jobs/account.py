@@ -38,7 +38,7 @@ from atdp_cli.ranges import require_at_least, require_at_most, require_delta, re
 from atdp_cli.text.detection.spans import DEFAULT_TIER, PAPER_TIER
 from atdp_cli.training.objectives.kinds import Weighted
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
-from atdp_cli.training.recipe import Recipe, Text, Train, reads_reference
+from atdp_cli.training.recipe import Recipe, Text, reads_reference
 from atdp_cli.training.solve import HIGHEST_NOISE, LOWEST_NOISE, SOLVE_TOLERANCE, solve_noise
 
 DEFAULT_DELTA = 1e-6
@@ -217,7 +217,7 @@ def plan_hypothesis(hypothesis: Hypothesis, delta: float, target: float | None =
 
 def _tier(recipe: Recipe) -> str:
     """The tier that harden flags with by default: the paper's where a stage weighs sensitive tokens of raw text."""
-    stages = [stage for stage in recipe if isinstance(stage, Train)]
+    stages = recipe
     weighs = any(isinstance(stage.objective, Weighted) and stage.text is Text.RAW for stage in stages)
     decoys = any(stage.text is Text.DECOY for stage in stages)
     return (PAPER_TIER if weighs and not decoys else DEFAULT_TIER).value

@@ -15,7 +15,7 @@ from atdp_cli.privacy.ledger import (
     compact,
     private_events,
 )
-from atdp_cli.training.plan import AnyPlan, Plan, StagePlan
+from atdp_cli.training.plan import Plan, StagePlan
 from atdp_cli.training.solve import strongest_epsilon
 
 WithinBudget = Callable[[Sequence[LedgerEvent]], bool]
@@ -62,13 +62,13 @@ def allowance(plan: Plan, cursor: Cursor, spent: Sequence[LedgerEvent], within: 
     return Cursor(stage=cursor.stage, step=cursor.step)
 
 
-def _last_fitting(stage: AnyPlan, at: Cursor, fits: Callable[[Cursor], bool]) -> Cursor | None:
+def _last_fitting(stage: StagePlan, at: Cursor, fits: Callable[[Cursor], bool]) -> Cursor | None:
     """The last position in a stage that fits, from `at` on; None where none does."""
 
     def fits_after(step: int) -> bool:
         return fits(replace(at, step=step))
 
-    above = (stage.steps if isinstance(stage, StagePlan) and stage.sampling_rate is not None else 0) + 1
+    above = (stage.steps if stage.sampling_rate is not None else 0) + 1
     # A stage that is begun has more than its first step's cost, so its scope may be another than before it.
     if above <= at.step + 1 or not fits_after(at.step + 1):
         return at if fits(at) else None
@@ -94,7 +94,7 @@ def events_left_by(plan: Plan, cursor: Cursor, spent: Sequence[LedgerEvent], end
     return tuple(left)
 
 
-def _noisy_events(stage: AnyPlan, begun: Cursor, last: int | None) -> Iterator[PrivateEvent]:
+def _noisy_events(stage: StagePlan, begun: Cursor, last: int | None) -> Iterator[PrivateEvent]:
     """What a stage still spends up to one of its steps, or all of them."""
     ended = 0
     for event in private_events(stage.events):

@@ -36,7 +36,7 @@ from atdp_cli.runs.workspace import Workspace
 from atdp_cli.training.distributed.collectives import all_reduce_any
 from atdp_cli.training.distributed.ranks import Ranks
 from atdp_cli.training.objective import Weighing
-from atdp_cli.training.plan import AnyPlan, Plan, StagePlan, step_events
+from atdp_cli.training.plan import Plan, StagePlan, step_events
 from atdp_cli.training.recipe import DPSGD
 from atdp_cli.training.state import StageResult
 
@@ -118,14 +118,12 @@ def _paid_in(work: Workspace, sessions: Sequence[TracedSession]) -> Iterator[tup
 def _pay(plan: Plan, session: TracedSession, events: Iterator[PrivateEvent]) -> list[PaidEntry]:
     """The session's entries, each with the next event if it needs one."""
     steps = {
-        position: step_events(stage)
-        for position, stage in enumerate(plan.stages)
-        if isinstance(stage, StagePlan) and stage.sampling_rate is not None
+        position: step_events(stage) for position, stage in enumerate(plan.stages) if stage.sampling_rate is not None
     }
     paid = []
     for position, entry in session.entries:
         stage = plan.stages[position] if position < len(plan.stages) else None
-        if not isinstance(stage, StagePlan):
+        if stage is None or not stage.steps:
             raise _error(entry, Difference(what="the stage", planned="one without noise", used="one with noise"))
         free = isinstance(entry, StepTrace) and position not in steps
         event = None if free else next(events, None)
@@ -180,7 +178,7 @@ def _chosen_on(result: StageResult) -> Literal["decoy", "raw"] | None:
     return None if result.restored_epoch is None else "decoy"
 
 
-def _declares_choice(stage: AnyPlan, chosen_on: Literal["decoy", "raw"]) -> bool:
+def _declares_choice(stage: StagePlan, chosen_on: Literal["decoy", "raw"]) -> bool:
     """A choice on raw text covers one on decoyed text."""
     declared = {event.chosen_on for event in stage.events if isinstance(event, PlainTraining)}
     return bool(declared & {chosen_on, "raw"})
@@ -214,7 +212,7 @@ def _others(plan: Plan, results: _Results, start: Cursor) -> Iterator[_Place]:
 def _stages(plan: Plan, results: _Results, start: Cursor) -> Iterator[tuple[int, StagePlan, StageResult]]:
     """The stages that trained from a position on."""
     for position, (stage, (result, _)) in enumerate(zip(plan.stages, results, strict=True)):
-        if position >= start.stage and isinstance(stage, StagePlan) and result.ended_after != 0:
+        if stage.steps and position >= start.stage and result.ended_after != 0:
             yield position, stage, result
 
 

@@ -23,7 +23,7 @@ from atdp_cli.runs.checkpoint import SavedState, latest_state, newest_cursor
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.runs.workspace import Workspace
 from atdp_cli.training.clipping.select import out_of_memory
-from atdp_cli.training.plan import Plan, StagePlan
+from atdp_cli.training.plan import Plan
 from atdp_cli.training.state import StageResult
 
 
@@ -103,7 +103,7 @@ def _end(spec: RunSpec, cursor: Cursor, spent: Sequence[LedgerEvent], notify: No
             f"What the interrupted run has spent leaves no step with noise within {limits}.",
             "Start again with --force: nothing of it was released.",
         )
-    steps = stage.steps if isinstance(stage, StagePlan) else 0
+    steps = stage.steps
     notify(
         FellBack(
             what="budget",
@@ -125,7 +125,7 @@ def ended_early(spec: RunSpec, results: Sequence[StageResult]) -> str | None:
         return None
     stage, after = ended[0]
     idle = [stage.stage.name for stage, taken in ended if not taken]
-    steps = stage.steps if isinstance(stage, StagePlan) else 0
+    steps = stage.steps
     reached = f"after step {after} of {steps} of stage {stage.stage.name}" if after else f"before stage {idle[0]}"
     untouched = f" It took no step of {', '.join(idle)}." if idle else ""
     return (
@@ -213,6 +213,6 @@ def _where(spec: RunSpec, work: Workspace) -> str | None:
     if cursor.stage >= len(stages):
         return "as it was after its last step"
     stage = stages[cursor.stage]
-    if cursor.step == 0 or not isinstance(stage, StagePlan):
+    if cursor.step == 0:
         return f"as it was before stage {stage.stage.name}"
     return f"as it was after step {cursor.step} of {stage.steps} of stage {stage.stage.name}"

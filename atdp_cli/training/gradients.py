@@ -7,6 +7,7 @@ from functools import partial
 import torch
 from transformers import PreTrainedModel
 
+from atdp_cli.errors import UsageError
 from atdp_cli.model.forward import logits_of
 from atdp_cli.training.clipping.batches import PhysicalBatch, default_tokens, split_by_length
 from atdp_cli.training.clipping.engine import ClippingEngine, trainable, zeros_of
@@ -15,11 +16,11 @@ from atdp_cli.training.distributed.collectives import all_reduce_sum
 from atdp_cli.training.distributed.ranks import Ranks, local_items
 from atdp_cli.training.execution import Precision
 from atdp_cli.training.objective import Example
-from atdp_cli.training.objectives.kinds import Distilled, Objective
-from atdp_cli.training.objectives.unlearn import Unlearn
-from atdp_cli.training.objectives.unlearning import unlearning_of, unlearning_sum
+from atdp_cli.training.objectives.demands import OwnLoss
+from atdp_cli.training.objectives.registry import Objective
 from atdp_cli.training.precision import in_precision
-from atdp_cli.training.trainable import at_start
+from atdp_cli.training.recipe import Train
+from atdp_cli.training.trainable import at_start, selected
 
 GradientSum = Callable[[PreTrainedModel, Sequence[Example]], tuple[torch.Tensor, ...]]
 """The gradient of some records' weighted losses, a tensor for each trainable parameter."""
@@ -37,18 +38,18 @@ def unclipped_sum(
     """The gradient's sum by an engine that clips nothing; by autograd, in this precision, for None.
 
     Args:
-        objective: Of the stage. The losses of unlearning are no token's alone, and those of distillation need a second
-            model: both go by autograd, whatever `engine`.
+        objective: Of the stage. One with a loss of its own, or that compares with its start, goes by autograd, whatever
+            `engine`.
         start: The stage's start, where it needs it.
         seed: Of the stage.
     """
-    if isinstance(objective, Unlearn):
-        unlearning = unlearning_of(model, objective, start=start, seed=seed)
-        return in_precision(precision, partial(unlearning_sum, tokens=default_tokens(model), unlearning=unlearning))
-    if isinstance(objective, Distilled):
-        return in_precision(precision, partial(gradient_sum, tokens=default_tokens(model), start=start))
+    tokens, start = default_tokens(model), tuple(value.to(model.device) for value in start)
+    if isinstance(objective, OwnLoss):
+        return in_precision(precision, partial(own_sum, objective=objective, tokens=tokens, start=start, seed=seed))
+    if objective.demands.start:
+        return in_precision(precision, partial(gradient_sum, tokens=tokens, start=start))
     if engine is None:
-        return in_precision(precision, partial(gradient_sum, tokens=default_tokens(model)))
+        return in_precision(precision, partial(gradient_sum, tokens=tokens))
     return lambda model, records: engine(model, records, math.inf).gradient
 
 
@@ -64,13 +65,42 @@ def mean_gradient(
     return gradient
 
 
+def own_sum(
+    model: PreTrainedModel,
+    records: Sequence[Example],
+    *,
+    objective: OwnLoss,
+    tokens: int,
+    start: Sequence[torch.Tensor],
+    seed: int,
+) -> tuple[torch.Tensor, ...]:
+    """The gradient of the records' losses as the objective has them, a physical batch at a time.
+
+    Raises:
+        UsageError: The loss does not depend on any parameter that trains.
+    """
+    parameters = trainable(model)
+    total = zeros_of(model, torch.float32)
+    for batch in split_by_length(records, tokens):
+        loss = objective.loss(model, records, batch, start=start, seed=seed)
+        if not loss.requires_grad:
+            raise UsageError("The loss of this stage depends on nothing that trains.", "Choose other layers.")
+        _add(total, torch.autograd.grad(loss, parameters, materialize_grads=True))
+    return total
+
+
+def _add(total: Sequence[torch.Tensor], gradients: Sequence[torch.Tensor]) -> None:
+    for part, summand in zip(total, gradients, strict=True):
+        part.add_(summand)
+
+
 def gradient_sum(
     model: PreTrainedModel, records: Sequence[Example], *, tokens: int, start: Sequence[torch.Tensor] = ()
 ) -> tuple[torch.Tensor, ...]:
     """The gradient of the records' weighted losses, a physical batch of at most `tokens` tokens at a time.
 
     Args:
-        start: The parameters that train, as they were at the start of the stage, where tokens are anchored to that.
+        start: The parameters that train, as they were at the start of the stage, where tokens are distilled from that.
     """
     parameters = trainable(model)
     total = zeros_of(model, torch.float32)
@@ -79,9 +109,7 @@ def gradient_sum(
         before = _logits_at_start(model, batch, start) if start else None
         logits = logits_of(model, batch)
         gradient = loss_gradient(logits, batch, before)
-        gradients = torch.autograd.grad(logits, parameters, gradient, materialize_grads=True)
-        for part, summand in zip(total, gradients, strict=True):
-            part.add_(summand)
+        _add(total, torch.autograd.grad(logits, parameters, gradient, materialize_grads=True))
     return total
 
 
@@ -89,3 +117,16 @@ def gradient_sum(
 def _logits_at_start(model: PreTrainedModel, batch: PhysicalBatch, start: Sequence[torch.Tensor]) -> torch.Tensor:
     with at_start(model, start):
         return logits_of(model, batch)
+
+
+def check_stage(model: PreTrainedModel, stage: Train) -> None:
+    """Refuse a stage that does not fit the model.
+
+    Raises:
+        UsageError: Its layers are none of the model's, or its objective is not for such a model.
+    """
+    selected(model, stage.layers)
+    if isinstance(stage.objective, OwnLoss) and model.config.is_encoder_decoder:
+        raise UsageError(
+            f"{stage.objective.kind} is not for encoder-decoder models.", "Choose another recipe, as --recipe decoys."
+        )

@@ -9,17 +9,8 @@ import numpy.typing as npt
 
 from atdp_cli.model.windows import Mask, Window
 from atdp_cli.privacy.release import balancing_weight, record_weight
-from atdp_cli.training.objectives.kinds import (
-    Anchored,
-    Distilled,
-    Nothing,
-    Objective,
-    Sensitive,
-    Target,
-    Uniform,
-    Weighted,
-)
-from atdp_cli.training.objectives.unlearn import Unlearn
+from atdp_cli.training.objectives.kinds import Distilled, Weighted
+from atdp_cli.training.objectives.registry import Objective
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -31,32 +22,27 @@ Weights = npt.NDArray[np.float32]
 class Example:
     """A record ready for training: its loss is Σ weight·(the token's loss) over its windows' tokens.
 
-    A token's loss is its negative log-likelihood; where it is anchored, KL(target ‖ model) of the distributions
-    over the whole vocabulary at that token, where the target is derived from the reference's distribution, or from that
-    of the model at the start of the stage.
+    A token's loss is its negative log-likelihood; where it is distilled, λ·KL(teacher ‖ model) + (1 − λ)·that, of the
+    distributions over the whole vocabulary at that token.
 
     Attributes:
         windows: The record's windows; none for an empty record, whose gradient is 0.
         weights: One array a window, shape [T]; 0 at tokens that are no targets.
-        anchored: One mask a window, shape [T]; None where no token is anchored.
-        reference: The model, in eval mode, towards which anchored tokens are pulled; None for the one that trains, as
-            it was at the start of the stage.
-        temperature, target: The settings of `Anchored`.
-        share: λ in (0, 1], below 1 only without a reference: the loss of an anchored token is λ·KL +
-            (1 − λ)·(its negative log-likelihood).
+        distilled: One mask a window, shape [T]; None where no token is distilled.
+        teacher: The model, in eval mode, from which tokens are distilled; None for the one that trains, as it was at
+            the start of the stage.
+        share: λ in (0, 1].
     """
 
     windows: tuple[Window, ...]
     weights: tuple[Weights, ...]
-    anchored: tuple[Mask, ...] | None = None
-    reference: "PreTrainedModel | None" = None
-    temperature: float = 1.0
-    target: Target = "reference"
+    distilled: tuple[Mask, ...] | None = None
+    teacher: "PreTrainedModel | None" = None
     share: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.anchored is None and self.reference is not None:
-            raise ValueError("A reference goes with anchored tokens.")
+        if self.distilled is None and self.teacher is not None:
+            raise ValueError("A teacher goes with distilled tokens.")
         if len({window.record for window in self.windows}) > 1:
             raise ValueError("An example holds windows of several records: packed rows cannot be clipped by record.")
 
@@ -97,8 +83,6 @@ def weigh(records: Sequence[tuple[Window, ...]], objective: Objective, released:
     Args:
         released: α of the corpus as released with noise, for weight `released`.
     """
-    if isinstance(objective, Nothing):
-        return Weighing()
     if not isinstance(objective, Weighted) or not isinstance(objective.weight, str):
         return Weighing(share=weight_share(records, objective))
     if objective.weight == "released":
@@ -136,29 +120,26 @@ def make_example(
 
     Args:
         released_weight: w from the released share, for weight `released`.
-        reference: The public model, for `Anchored`.
+        reference: The public model, where the objective reads one.
     """
-    weights = token_weights(windows, objective, released_weight)
-    if isinstance(objective, Distilled):
-        others = tuple(~window.sensitive & window.targets for window in windows)
-        return Example(windows, weights, others, share=objective.share)
-    if not isinstance(objective, Anchored):
+    weights, distilled = token_weights(windows, objective, released_weight), objective.demands.distilled
+    if distilled is None:
         return Example(windows, weights)
-    if reference is None:
-        raise ValueError("an anchored objective needs a reference")
-    anchored = tuple(window.sensitive & window.targets for window in windows)
-    return Example(windows, weights, anchored, reference, objective.temperature, objective.target)
+    if objective.demands.reference and reference is None:
+        raise ValueError("this objective needs a reference")
+    of_flagged = distilled == "flagged"
+    masks = tuple((window.sensitive == of_flagged) & window.targets for window in windows)
+    share = objective.share if isinstance(objective, Distilled) else 1.0
+    return Example(windows, weights, masks, reference, share)
 
 
 def token_weights(
     windows: Sequence[Window], objective: Objective, released_weight: float | None = None
 ) -> tuple[Weights, ...]:
     """Each token's weight in its record's loss, one array a window, shape [T]."""
-    other = _other_weight(windows, objective, released_weight)
-    strength = objective.strength if isinstance(objective, Anchored) else 1.0
-    function = 0.0 if isinstance(objective, Sensitive) else 1.0
+    other, function = _other_weight(windows, objective, released_weight), objective.demands.function_weight
     return tuple(
-        (np.where(window.sensitive, strength, np.where(window.function, function, other)) * window.targets).astype(
+        (np.where(window.sensitive, 1.0, np.where(window.function, function, other)) * window.targets).astype(
             np.float32
         )
         for window in windows
@@ -166,12 +147,8 @@ def token_weights(
 
 
 def _other_weight(windows: Sequence[Window], objective: Objective, released_weight: float | None) -> float:
-    if isinstance(objective, Nothing):
-        raise ValueError("an objective without a loss has no weights")
-    if isinstance(objective, Uniform | Distilled | Unlearn):
-        return 1.0  # the losses of the last two tell flagged tokens from others themselves
-    if isinstance(objective, Sensitive):
-        return 0.0
+    if not isinstance(objective, Weighted):
+        return objective.demands.unflagged_weight
     if objective.weight == "record":
         return record_weight(sensitive_share(windows), objective.target_share)
     if objective.weight == "released":

@@ -131,8 +131,7 @@ class ReferenceOptions(Options):
     """What the trained model is compared with."""
 
     reference: Annotated[Path | None, Option(TRAINING, main=True)] = None
-    """A public model that never saw the corpus, as the base of MODEL: what anchored pulls sensitive tokens to,
-    interpolate the weights. A ledger beside it is composed in."""
+    """Public base model that never saw the corpus, for recipes that read one. A ledger beside it is composed in."""
 
     max_increase: Annotated[
         NonNegativeFloat | None,

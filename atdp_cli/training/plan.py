@@ -25,18 +25,17 @@ from atdp_cli.privacy.relation import Relation, Shape
 from atdp_cli.privacy.release import REPLACED, SENSITIVITY
 from atdp_cli.privacy.schedule import sigma_sequence
 from atdp_cli.ranges import require_delta
-from atdp_cli.training.objectives.kinds import Uniform, Weighted
+from atdp_cli.training.objectives.kinds import Weighted
 from atdp_cli.training.recipe import (
     DPSGD,
-    Interpolate,
     Plain,
     Recipe,
-    Stage,
     Text,
     Train,
     reads_records,
     reads_reference,
     released_objective,
+    takes_steps,
     tunable,
 )
 from atdp_cli.training.tuning.range_test import RangeTest, plan_range_test
@@ -46,10 +45,10 @@ from atdp_cli.training.tuning.stage import tuned_stage
 
 @dataclass(frozen=True, kw_only=True)
 class StagePlan:
-    """A stage of training with its sizes for N records.
+    """A stage with its sizes for N records.
 
     Attributes:
-        batch: Records a step: the expected number B for a stage with noise.
+        batch: Records a step: the expected number B for a stage with noise, 0 for one without steps.
         sampling_rate: q = B/N for a private stage, None for one that is plain or reads no record.
         noise_multipliers: One σ an epoch for a stage with noise, else empty.
         relation: Between which corpora the stage reads the same.
@@ -73,17 +72,6 @@ class StagePlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InterpolatePlan:
-    """A stage that takes no steps, with the events of what it reads."""
-
-    stage: Interpolate
-    events: tuple[LedgerEvent, ...]
-
-
-AnyPlan = StagePlan | InterpolatePlan
-
-
-@dataclass(frozen=True, kw_only=True)
 class Plan:
     """All stages, and the ledger that an uninterrupted run will leave.
 
@@ -91,19 +79,19 @@ class Plan:
         before: Those of the ledger's events that the models spent which the run starts from or reads.
     """
 
-    stages: tuple[AnyPlan, ...]
+    stages: tuple[StagePlan, ...]
     ledger: Ledger
     before: tuple[LedgerEvent, ...] = ()
 
     @property
     def training(self) -> tuple[StagePlan, ...]:
         """The stages that take steps."""
-        return tuple(stage for stage in self.stages if isinstance(stage, StagePlan))
+        return tuple(stage for stage in self.stages if stage.steps)
 
     @property
     def steps(self) -> int:
         """Optimizer steps of all stages."""
-        return sum(stage.steps for stage in self.training)
+        return sum(stage.steps for stage in self.stages)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,8 +168,8 @@ def make_plan(
         _plan_stage(stage, position, corpus, reference=reference, jitter_seed=jitter_seed)
         for position, stage in enumerate(recipe)
     )
-    if stages and isinstance(last := stages[-1], StagePlan):
-        stages = (*stages[:-1], last if fixed_rate else _searched(last, tune, memorised=memorised))
+    if stages and not fixed_rate:
+        stages = (*stages[:-1], _searched(stages[-1], tune, memorised=memorised))
     before = compose_ledgers(tuple(ledgers.values())).events if ledgers else ()
     events = compact(before + tuple(event for stage in stages for event in stage.events))
     composed = Ledger(
@@ -213,11 +201,9 @@ def _check(delta: float, records: int, ledgers: Mapping[str, Ledger], unit: str)
 
 
 def _plan_stage(
-    stage: Stage, position: int, corpus: Corpus, *, reference: Reference | None, jitter_seed: int
-) -> AnyPlan:
+    stage: Train, position: int, corpus: Corpus, *, reference: Reference | None, jitter_seed: int
+) -> StagePlan:
     read = (_read_event(stage, reference),) if reads_reference(stage) else ()
-    if isinstance(stage, Interpolate):
-        return InterpolatePlan(stage=stage, events=read)
     planned = (
         _plan_plain(stage, stage.mechanism, corpus)
         if isinstance(stage.mechanism, Plain)
@@ -226,8 +212,8 @@ def _plan_stage(
     return replace(planned, events=read + planned.events)
 
 
-def _reads_unprotected(stage: Stage) -> bool:
-    return isinstance(stage, Train) and stage.text is Text.RAW and isinstance(stage.mechanism, Plain)
+def _reads_unprotected(stage: Train) -> bool:
+    return reads_records(stage) and stage.text is Text.RAW and isinstance(stage.mechanism, Plain)
 
 
 def _searched(plan: StagePlan, tune: Effort | None, *, memorised: bool) -> StagePlan:
@@ -254,10 +240,8 @@ def with_chosen_rate(plan: StagePlan, rate: float) -> StagePlan:
     return replace(plan, stage=replace(plan.stage, optimizer=optimizer), search=None)
 
 
-def _read_event(stage: Stage, reference: Reference | None) -> ReadModel:
+def _read_event(stage: Train, reference: Reference | None) -> ReadModel:
     if reference is None:
-        if isinstance(stage, Interpolate) and stage.beta < 0:
-            raise UsageError(f"Stage {stage.name} negates a task vector.", "Name its origin: --reference MODEL.")
         raise UsageError(
             f"Stage {stage.name} reads a public model.",
             "Name it: --reference FOLDER, the base that never saw the corpus.",
@@ -273,15 +257,15 @@ def _plan_plain(stage: Train, mechanism: Plain, corpus: Corpus) -> StagePlan:
         relation=relation,
         chosen_on="decoy" if stage.restore_best else None,
     )
-    batch = min(mechanism.batch_size, corpus.records)
+    batch = min(mechanism.batch_size, corpus.records) if takes_steps(stage) else 0
     return StagePlan(
         stage=stage,
         batch=batch,
-        steps_per_epoch=math.ceil(corpus.records / batch),
+        steps_per_epoch=math.ceil(corpus.records / batch) if batch else 0,
         sampling_rate=None,
         noise_multipliers=(),
         relation=relation,
-        events=(event, *_released(stage, relation)),
+        events=(event, *_released(stage, relation)) if reads_records(stage) else (),
     )
 
 
@@ -289,7 +273,7 @@ def _relation(stage: Train, corpus: Corpus) -> Relation:
     """Between which corpora a stage reads the same. Raw text whose tokens all weigh the same needs no flags."""
     decoyed: Shape = "shape" if stage.decoy_equality is None else "pattern"
     shapes: dict[Text, Shape] = {Text.RAW: "none", Text.REDACTED: "bytes", Text.DECOY: decoyed}
-    takes_notice = stage.text is not Text.RAW or not isinstance(stage.objective, Uniform)
+    takes_notice = stage.text is not Text.RAW or stage.objective.demands.flags
     flags = corpus.relation.flags if takes_notice else None
     return corpus.relation.model_copy(update={"shape": shapes[stage.text], "flags": flags})
 

@@ -14,8 +14,9 @@ from atdp_cli.errors import UsageError, did_you_mean
 from atdp_cli.options import Option
 from atdp_cli.privacy.schedule import Constant, NoiseMultiplier, RiseReset, Schedule
 from atdp_cli.ranges import Positive, contradiction, validated
-from atdp_cli.training.objectives.kinds import Anchored, Distilled, Nothing, Objective, Sensitive, Uniform, Weighted
-from atdp_cli.training.objectives.unlearn import Method, Unlearn
+from atdp_cli.training.objectives.demands import OwnLoss, WeightEdit
+from atdp_cli.training.objectives.kinds import Uniform, Weighted
+from atdp_cli.training.objectives.registry import BASELINES, Objective
 
 _TRAINING, _PRIVACY = Option(panel="Training", public=True), Option(panel="Privacy", public=True)
 
@@ -133,7 +134,7 @@ MOST_EPOCHS = 10_000
 
 @validated
 class Train:
-    """One stage of training, started with a fresh optimizer.
+    """One stage: training, started with a fresh optimizer, or a single change of the weights (`WeightEdit`).
 
     Attributes:
         name: Unique in its recipe; the key of `--set NAME.option=value`.
@@ -149,7 +150,6 @@ class Train:
         decoy_equality: `record` gives equal words and numbers of a record equal decoys; None draws each by itself.
     """
 
-    kind: Literal["train"] = "train"
     name: str
     text: Text
     objective: Objective
@@ -172,20 +172,24 @@ class Train:
                 raise contradiction(f"stage {self.name} reads no decoys.", f"Leave its {option} out.")
         if self.restore_best and not (self.text is Text.DECOY and isinstance(self.mechanism, Plain)):
             raise contradiction(f"stage {self.name} does not read decoys without noise.", "Leave its restore-best out.")
-        raw = self.text is Text.RAW and isinstance(self.mechanism, Plain)
-        if isinstance(self.objective, Unlearn) and not raw:
-            problem = f"stage {self.name} unlearns, for which it has to read raw text without noise."
-            raise contradiction(problem, "Give it the text raw and the mechanism plain.")
+        self._check_demands()
         if isinstance(self.mechanism, DPSGD):
-            if isinstance(self.objective, Distilled):
-                problem = f"stage {self.name} distils from its start, for which it has to train without noise."
-                raise contradiction(problem, "Give it the mechanism plain.")
             return
         if isinstance(self.optimizer, AdamBC):
             raise contradiction(f"stage {self.name} has no noise for adambc to correct.", "Use the optimizer adamw.")
         if isinstance(self.objective, Weighted) and self.objective.weight == "released":
             raise contradiction(f"stage {self.name} releases a weight without protection.", "Choose a constant weight.")
-        if isinstance(self.objective, Nothing):
+
+    def _check_demands(self) -> None:
+        """What the objective asks of the stage."""
+        demands, noisy = self.objective.demands, isinstance(self.mechanism, DPSGD)
+        if demands.raw and self.text is not Text.RAW:
+            problem = f"stage {self.name} has to read raw text for its objective, {self.objective.kind}."
+            raise contradiction(problem, "Give it the text raw.")
+        if noisy and demands.noise == "never":
+            problem = f"stage {self.name} has to train without noise for its objective, {self.objective.kind}."
+            raise contradiction(problem, "Give it the mechanism plain.")
+        if not noisy and demands.noise == "always":
             raise contradiction(f"stage {self.name} has neither a loss nor noise.", "Give it the mechanism dp-sgd.")
 
 
@@ -201,27 +205,9 @@ def _check_pattern(name: str, pattern: str) -> None:
         raise contradiction(problem, r"Write one, as in h\.4\.|ln_f.") from error
 
 
-@validated
-class Interpolate:
-    """Weights drawn towards those of the reference: θ ← θ_ref + β(θ − θ_ref). A control; nothing is trained.
+Recipe = tuple[Train, ...]
 
-    Where the reference is the model that the run starts from, β = −α negates the task vector of the stages before
-    (Ilharco et al. 2023): θ ← θ_ref − α(θ − θ_ref).
-
-    Attributes:
-        name: Unique in its recipe.
-        beta: β in [−4, 1], how far from the reference to the model the result lies; below 0 beyond the reference.
-    """
-
-    kind: Literal["interpolate"] = "interpolate"
-    name: str
-    beta: Annotated[float, Field(ge=-4, le=1)] = 0.25
-
-
-Stage = Annotated[Train | Interpolate, Field(discriminator="kind")]
-Recipe = tuple[Stage, ...]
-
-_UNIONS = {"stage": Stage, "objective": Objective, "mechanism": Mechanism, "schedule": Schedule, "optimizer": Optimizer}
+_UNIONS = {"objective": Objective, "mechanism": Mechanism, "schedule": Schedule, "optimizer": Optimizer}
 SUMS: Mapping[str, Mapping[str, type[Any]]] = {
     field: {part.kind: part for part in get_args(get_args(union)[0])} for field, union in _UNIONS.items()
 }
@@ -247,18 +233,17 @@ FITTED_DECOYS: Recipe = (
 DP_SGD: Recipe = (Train(name="dp-sgd", text=Text.RAW, objective=Uniform(), mechanism=_CONSTANT),)
 ATDP: Recipe = (Train(name="atdp", text=Text.RAW, objective=Weighted(), mechanism=_RISE_RESET),)
 
-ANCHORED: Recipe = (Train(name="anchored", text=Text.RAW, objective=Anchored(), mechanism=_RISE_RESET),)
-NOISE: Recipe = (Train(name="noise", text=Text.RAW, objective=Nothing(), mechanism=_RISE_RESET),)
-INTERPOLATE: Recipe = (Interpolate(name="interpolate"),)
 
-NEGATED: Recipe = (
-    Train(name="forget", text=Text.RAW, objective=Sensitive(), mechanism=Plain()),
-    Interpolate(name="negated", beta=-1.0),
-)
-
-
-def _unlearning(method: Method) -> Recipe:
-    return (Train(name=method, text=Text.RAW, objective=Unlearn(method=method), mechanism=Plain()),)
+def _baseline(stages: Mapping[str, Objective]) -> Recipe:
+    return tuple(
+        Train(
+            name=name,
+            text=Text.RAW,
+            objective=objective,
+            mechanism=Plain() if objective.demands.noise == "never" else _RISE_RESET,
+        )
+        for name, objective in stages.items()
+    )
 
 
 RECIPES: Mapping[str, Recipe] = {
@@ -270,14 +255,7 @@ RECIPES: Mapping[str, Recipe] = {
     "jft": REDACTED + DP_SGD,
     "dp-sgd": DP_SGD,
     "atdp": ATDP,
-    "anchored": ANCHORED,
-    "noise": NOISE,
-    "interpolate": INTERPOLATE,
-    "gradient-difference": _unlearning("gradient-difference"),
-    "npo": _unlearning("npo"),
-    "simnpo": _unlearning("simnpo"),
-    "rmu": _unlearning("rmu"),
-    "negated": NEGATED,
+    **{name: _baseline(stages) for name, stages in BASELINES.items()},
 }
 
 
@@ -287,7 +265,7 @@ def parse_recipe(text: str) -> Recipe:
     Raises:
         UsageError: A part is not the name of a recipe.
     """
-    stages: list[Stage] = []
+    stages: list[Train] = []
     seen: Counter[str] = Counter()
     for part in text.split("+"):
         if part not in RECIPES:
@@ -300,45 +278,36 @@ def parse_recipe(text: str) -> Recipe:
     return tuple(stages)
 
 
-def mechanism_of(stage: Stage) -> Plain | DPSGD | None:
-    """How a stage trains; None where it doesn't."""
-    return stage.mechanism if isinstance(stage, Train) else None
-
-
-def reads_records(stage: Stage) -> bool:
+def reads_records(stage: Train) -> bool:
     """Whether any record has a say in what the stage does."""
-    return isinstance(stage, Train) and not isinstance(stage.objective, Nothing)
+    return stage.objective.demands.records
 
 
-def reads_reference(stage: Stage) -> bool:
+def takes_steps(stage: Train) -> bool:
+    """Whether the stage trains."""
+    return not isinstance(stage.objective, WeightEdit)
+
+
+def reads_reference(stage: Train) -> bool:
     """Whether the stage needs a reference model."""
-    return isinstance(stage, Interpolate) or isinstance(stage.objective, Anchored)
+    return stage.objective.demands.reference
 
 
 def tunable(recipe: Recipe) -> bool:
     """Whether the settings of the last stage can be found on decoys: it reads them, and no stage has noise."""
-    if not recipe or any(isinstance(mechanism_of(stage), DPSGD) for stage in recipe):
-        return False
-    last = recipe[-1]
-    return isinstance(last, Train) and last.text is Text.DECOY
+    noisy = any(isinstance(stage.mechanism, DPSGD) for stage in recipe)
+    return bool(recipe) and not noisy and recipe[-1].text is Text.DECOY
 
 
-def needs_whole_model(stage: Stage) -> bool:
+def needs_whole_model(stage: Train) -> bool:
     """Whether the stage's loss goes by autograd, which cannot where parameters are sharded."""
-    return isinstance(stage, Train) and isinstance(stage.objective, Unlearn | Distilled)
+    return isinstance(stage.objective, OwnLoss) or stage.objective.demands.start
 
 
 def keeps_start(stage: Train) -> bool:
     """Whether the stage needs the parameters as they were at its start: for its weight decay, or for its loss."""
     decays = stage.optimizer.towards == "start" and stage.optimizer.weight_decay > 0
-    return decays or compares_with_start(stage)
-
-
-def compares_with_start(stage: Train) -> bool:
-    """Whether the stage's loss depends on the model as it was at the stage's start."""
-    if isinstance(stage.objective, Unlearn):
-        return stage.objective.compares_with_start
-    return isinstance(stage.objective, Distilled)
+    return decays or stage.objective.demands.start
 
 
 def released_objective(stage: Train) -> Weighted | None:
@@ -355,5 +324,5 @@ def last_private(recipe: Recipe) -> int:
     """
     if not recipe:
         raise UsageError("The recipe has no stage for this option to act on.", "Add one by +, as in base+atdp.")
-    private = [position for position, stage in enumerate(recipe) if isinstance(mechanism_of(stage), DPSGD)]
+    private = [position for position, stage in enumerate(recipe) if isinstance(stage.mechanism, DPSGD)]
     return private[-1] if private else len(recipe) - 1

@@ -18,7 +18,7 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.ranges import CONTRADICTION, contradiction, setting_error, validated
 from atdp_cli.training.options import NO_OPTIONS, RunOptions
-from atdp_cli.training.recipe import SUMS, Recipe, parse_recipe
+from atdp_cli.training.recipe import SUMS, Recipe, Train, parse_recipe
 
 RECIPE_FILE = "recipe.toml"
 SUFFIX = ".toml"
@@ -147,14 +147,14 @@ def _refusal(document: Any, errors: Sequence[ErrorDetails]) -> UsageError:
     place, table = _place(document, error["loc"])
     where, around = (": ".join(words) or "the file" for words in (place, place[:-1]))
     key = place[-1] if place else ""
-    kinds = SUMS.get(key.partition(" ")[0], {})  # the place of a stage is its number
+    kinds = SUMS.get(key, {})
     remedy = f"Choose one of {', '.join(kinds)}."
     match error["type"]:
         case "missing" if error["loc"][-1] == key:
             problem, remedy = f"{around}: the key '{key}' is missing.", "Add it."
         case "unexpected_keyword_argument" | "extra_forbidden":
             problem = f"{around}: the key {key!r} is not known."
-            owner: Any = _Document if place == [key] else RunOptions if place[0] == "run" else _KINDS[table["kind"]]
+            owner: Any = _owner(place, table)
             known = [name for name in owner.__pydantic_fields__ if name != "kind"]
             remedy = f"Its keys are {', '.join(known)}." if known else "It has no keys but kind."
         case "union_tag_not_found":
@@ -174,6 +174,15 @@ def _refusal(document: Any, errors: Sequence[ErrorDetails]) -> UsageError:
             same = [other for other in errors if _place(document, other["loc"])[0] == place]
             return setting_error(same, prefix, key)
     return UsageError(problem, remedy)
+
+
+def _owner(place: Sequence[str], table: Any) -> Any:
+    """Whose keys a table has."""
+    if len(place) == 1:
+        return _Document
+    if place[0] == "run":
+        return RunOptions
+    return Train if len(place) == 2 else _KINDS[table["kind"]]
 
 
 def _place(document: Any, loc: Sequence[str | int]) -> tuple[list[str], Any]:

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from atdp_cli.errors import UsageError, did_you_mean
 from atdp_cli.options import Option
 from atdp_cli.ranges import allowed_values
-from atdp_cli.training.recipe import SUMS, Recipe, Stage, Train, last_private
+from atdp_cli.training.recipe import SUMS, Recipe, Train, last_private, takes_steps
 
 FIRST = ("noise-multiplier", "optimizer")
 """The options that others of the same stage build on."""
@@ -115,11 +115,11 @@ def stage_options() -> dict[str, StageOption]:
 
 def _fields() -> Iterator[tuple[str, FieldInfo]]:
     """Each field of each type of stage, objective, mechanism, schedule and optimizer that a setting may change."""
-    for kinds in SUMS.values():
-        for part in kinds.values():
-            for name, field in part.__pydantic_fields__.items():
-                if name == "optimizer" or name not in {"kind", "name", "text", *SUMS}:
-                    yield name, field
+    parts: list[Any] = [Train, *(part for kinds in SUMS.values() for part in kinds.values())]
+    for part in parts:
+        for name, field in part.__pydantic_fields__.items():
+            if name == "optimizer" or name not in {"kind", "name", "text", *SUMS}:
+                yield name, field
 
 
 def _type_on_command_line(field: FieldInfo) -> type[int] | type[float] | type[str]:
@@ -132,15 +132,17 @@ def _type_on_command_line(field: FieldInfo) -> type[int] | type[float] | type[st
     return str
 
 
-def _apply(stage: Stage, option: str, value: str) -> Stage:
+def _apply(stage: Train, option: str, value: str) -> Train:
     if option not in SETTINGS:
         own = [name for name in SETTINGS if has_option(stage, name)]
         near = did_you_mean(option, own) or f"Choose one of {', '.join(own)}."
         raise UsageError(f"{stage.name}.{option} is not an option.", near)
-    changed: Stage | None = _changed(stage, option, value, f"{stage.name}.{option}")
+    # A stage without steps has the settings of its objective alone.
+    part = stage if takes_steps(stage) else stage.objective
+    changed = _changed(part, option, value, f"{stage.name}.{option}")
     if changed is None:
         raise UsageError(f"Stage {stage.name} has no {option}.", "Leave it out, or set it on another stage with --set.")
-    return changed
+    return changed if isinstance(changed, Train) else replace(stage, objective=changed)
 
 
 def _changed(part: Any, option: str, value: str, where: str) -> Any:

@@ -12,7 +12,7 @@ from atdp_cli.privacy.guarantee import no_end_to_end, selective_void
 from atdp_cli.privacy.ledger import Ledger, private_events
 from atdp_cli.privacy.schedule import scaled
 from atdp_cli.training.plan import Plan
-from atdp_cli.training.recipe import DPSGD, Recipe, Stage, Train, last_private, reads_records
+from atdp_cli.training.recipe import DPSGD, Recipe, Train, last_private, reads_records
 
 SOLVE_TOLERANCE = 1e-3
 """The solved plan's ε lies within this share below the target."""
@@ -79,11 +79,11 @@ def solve_noise(recipe: Recipe, target: float, plan_with: Callable[[Recipe], Pla
     return with_noise(sigma)
 
 
-def _scalable(recipe: Recipe) -> tuple[int, float, Callable[[float], Stage]]:
+def _scalable(recipe: Recipe) -> tuple[int, float, Callable[[float], Train]]:
     """The stage whose noise is solved for: its position, its σ, and the stage as a function of σ."""
     position = last_private(recipe)
     stage = recipe[position]
-    if isinstance(stage, Train) and isinstance(mechanism := stage.mechanism, DPSGD):
+    if isinstance(mechanism := stage.mechanism, DPSGD):
         if not reads_records(stage):
             raise UsageError(
                 "The recipe's last stage with noise reads no record, so no noise can reach a target ε.",
@@ -96,7 +96,7 @@ def _scalable(recipe: Recipe) -> tuple[int, float, Callable[[float], Stage]]:
             lambda sigma: replace(stage, mechanism=replace(mechanism, schedule=scaled(schedule, sigma))),
         )
     for place, fitted in reversed(list(enumerate(recipe))):
-        if isinstance(fitted, Train) and fitted.release_noise_multiplier is not None:
+        if fitted.release_noise_multiplier is not None:
             return place, fitted.release_noise_multiplier, partial(_released_with, fitted)
     raise UsageError("The recipe has no DP stage, so no noise can reach a target ε.", "Add +atdp to --recipe.")
 

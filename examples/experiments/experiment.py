@@ -23,7 +23,8 @@ from atdp_cli.jobs.plant import draw_canaries, plant_canaries
 from atdp_cli.ranges import require_at_least
 from atdp_cli.report.document import MADE_UP_SENTENCE, REPORT_FILE
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.training.recipe import Interpolate, reads_reference
+from atdp_cli.training.objectives.interpolate import Interpolate
+from atdp_cli.training.recipe import reads_reference
 from examples.experiments.systems import Step, System, slug_of
 
 if TYPE_CHECKING:
@@ -250,7 +251,7 @@ def _reference(experiment: Experiment, step: Step, start: Path) -> Path | None:
     """The model that a step reads: the base, or to negate a task vector the model that the step starts from."""
     if not any(reads_reference(stage) for stage in step.recipe):
         return None
-    negates = any(isinstance(stage, Interpolate) and stage.beta < 0 for stage in step.recipe)
+    negates = any(isinstance(each.objective, Interpolate) and each.objective.beta < 0 for each in step.recipe)
     return start if negates else experiment.model
 
 

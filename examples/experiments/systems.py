@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from atdp_cli.errors import UsageError
 from atdp_cli.jobs.harden.auto import EPSILON, RECIPE
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.training.recipe import DPSGD, RECIPES, Recipe, mechanism_of, parse_recipe
+from atdp_cli.training.recipe import DPSGD, RECIPES, Recipe, parse_recipe
 from atdp_cli.training.settings import apply_settings, parse_setting
 from atdp_cli.training.tuning.search import WARMUP
 
@@ -74,6 +74,9 @@ def slug_of(steps: Sequence[Step]) -> str:
 
 _STAGES = {stage.name for recipe in RECIPES.values() for stage in recipe}
 
+CONTROLS = ("no-dp+noise", "no-dp+interpolate", "no-dp+anchored", "redacted+anchored")
+"""Those that the paper's table lacks."""
+
 DEFAULT = "default"
 """What `harden` runs without --recipe, as a part of a row."""
 
@@ -113,7 +116,7 @@ def _step(part: str, settings: Sequence[str], lora_rank: int | None) -> Step:
     own = [text for text in settings if text.startswith(f"{name}.")]
     if part == DEFAULT:
         return default_step(own)
-    with_noise = any(isinstance(mechanism_of(stage), DPSGD) for stage in parse_recipe(part))
+    with_noise = any(isinstance(stage.mechanism, DPSGD) for stage in parse_recipe(part))
     return Step(part=part, settings=tuple(own), lora_rank=lora_rank if with_noise else None)
 
 

@@ -110,16 +110,11 @@ def many(epsilon: float) -> tuple[System, ...]:
         ("batch-size=512", "epochs=6"),
         ("epochs=1",),
         ("clip-norm=1",),
-        ("weight=0",),
-        ("weight=1",),
         ("escalation=1", "jitter=1,1"),
         ("optimizer=sgd", "learning-rate=0.5"),
         ("optimizer=adambc", "learning-rate=1e-4"),
         ("layers=h\\.4\\.|ln_f",),
         ("weight-decay=10", "towards=start"),
-        ("strength=10", "learning-rate=2e-3"),
-        ("temperature=2",),
-        ("target=without-true", "learning-rate=2e-3"),
     )
     tier = replace(step("anchored", epsilon=epsilon), tier=Tier.HIGH_ENTITY)
     return (

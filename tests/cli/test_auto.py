@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from atdp_cli.errors import UsageError
 from atdp_cli.files.provenance import file_sha256
 from atdp_cli.jobs.harden.auto import LEAST_RATE, RATE, RECIPE, learning_rate, missing_options
-from atdp_cli.training.recipe import DPSGD, Train, mechanism_of, parse_recipe
+from atdp_cli.training.recipe import DPSGD, Train, parse_recipe
 from atdp_cli.training.recipe_file import read_recipe
 from atdp_cli.training.settings import apply_settings, stage_options, stage_setting
 from atdp_cli.training.tuning.search import WARMUP
@@ -246,7 +246,7 @@ def test_a_run_of_the_default_is_resumed_by_the_same_command(harden: Harden, tmp
 def test_the_options_that_the_default_lacks_are_those_of_dp_stages() -> None:
     """Each is taken by a stage of the paper's recipe, refused by that of the default, and the rest is taken by both."""
     [paper], [default] = parse_recipe("atdp"), parse_recipe(RECIPE)
-    assert isinstance(mechanism_of(paper), DPSGD)
+    assert isinstance(paper.mechanism, DPSGD)
     values = {"jitter": "1,1", "escalation": "2", "sigma-max": "9", "weight": "0.5", "target-share": "0.5"}
     missing = set(missing_options())
     assert {"noise-multiplier", "clip-norm", "escalation", "sigma-max", "jitter", "weight", "target-share"} == missing

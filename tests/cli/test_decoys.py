@@ -91,7 +91,7 @@ def test_a_seed_gives_the_same_decoys(
 def test_a_stage_with_noise_can_read_decoys(
     harden: Harden, trained: list[Sequence[Example]], checkpoint_folder: Path, tmp_path: Path
 ) -> None:
-    stage = 'kind = "train"\nname = "mine"\ntext = "decoy"\nepochs = 2\nobjective = {kind = "weighted"}\n'
+    stage = 'name = "mine"\ntext = "decoy"\nepochs = 2\nobjective = {kind = "weighted"}\n'
     noise = 'mechanism = {kind = "dp-sgd", schedule = {kind = "constant", noise_multiplier = 2.0}}\n'
     (tmp_path / "own.toml").write_text(f'name = "own"\n[[stage]]\n{stage}{noise}[run]\ntier = "high-entity"\n')
     ended = harden("--recipe", tmp_path / "own.toml", "--prior", "public", "--max-records", 60, "--json")

@@ -84,7 +84,7 @@ def run_file(tmp_path: Path, run: dict[str, str]) -> Path:
     path = tmp_path / "own.toml"
     values = {name.replace("-per-unit", "").replace("-", "_"): value for name, value in run.items()}
     lines = [f"{name} = {value if value[0].isdigit() else json.dumps(value)}" for name, value in values.items()]
-    stage = 'kind = "train"\nname = "mine"\ntext = "redacted"\nepochs = 2\n'
+    stage = 'name = "mine"\ntext = "redacted"\nepochs = 2\n'
     rest = 'objective = {kind = "uniform"}\nmechanism = {kind = "dp-sgd", schedule = {kind = "constant", '
     path.write_text(
         f'name = "of my own"\n[[stage]]\n{stage}{rest}noise_multiplier = 2.0}}}}\n[run]\n' + "\n".join(lines) + "\n"
@@ -156,10 +156,9 @@ def test_the_list_says_what_the_ledger_allows() -> None:
         "dp-sgd": ("end to end", "increment only"),
         "dp-sgd+atdp": ("end to end", "increment only"),
         "atdp": ("end to end", "increment only"),
-        "no-dp+noise": ("nothing", "nothing"),
-        "no-dp+interpolate": ("nothing", "nothing"),
-        "no-dp+anchored": ("increment only", "increment only"),
-        "redacted+anchored": ("selective", "increment only"),
+        "noise": ("end to end", "nothing"),
+        "interpolate": ("end to end", "nothing"),
+        "anchored": ("end to end", "increment only"),
         "gradient-difference": ("nothing", "nothing"),
         "npo": ("nothing", "nothing"),
         "simnpo": ("nothing", "nothing"),

@@ -7,9 +7,10 @@ import pytest
 from atdp_cli.audit.canary import choice_files, find_template, parse_template
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.training.objectives.kinds import Anchored
+from atdp_cli.training.objectives.anchored import Anchored
+from atdp_cli.training.objectives.npo import NPO
 from atdp_cli.training.options import RunOptions
-from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, AdamBC, Interpolate, Text, Train, parse_recipe
+from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, AdamBC, Plain, Text, Train, parse_recipe
 from atdp_cli.training.recipe_file import RecipeFile, read_recipe, recipe_text
 from tests.fuzz.damage import VALUES, damaged, noise
 from tests.fuzz.survival import INPUTS, NUMBER, SECRET, Choices, Make, survive
@@ -19,7 +20,7 @@ STAGES = (
     Train(
         name="anchored",
         text=Text.RAW,
-        objective=Anchored(target="without-true"),
+        objective=Anchored(),
         mechanism=DPSGD(schedule=RiseReset(noise_multiplier=1.5, sigma_max=8.0), expected_batch=64),
         optimizer=AdamBC(towards="start"),
         layers=r"h\.4\.|ln_f",
@@ -31,7 +32,8 @@ STAGES = (
         mechanism=DPSGD(schedule=RiseReset(noise_multiplier=1)),
         optimizer=SGD(learning_rate=0.1),
     ),
-    Interpolate(name="interpolate"),
+    *parse_recipe("interpolate"),
+    Train(name="npo", text=Text.RAW, objective=NPO(beta=0.5), mechanism=Plain()),
 )
 RUN = RunOptions(tier=Tier.LOW_ENTITY, unit="line", max_windows=3, jitter_seed=1, lora_rank=8, delta=1e-6)
 WRITTEN = recipe_text(RecipeFile(name="all of them", recipe=STAGES, run=RUN))
@@ -49,7 +51,6 @@ LINES = (
     ),
     *(
         'name = "two\\nlines"',
-        'kind = "train"',
         "stage = []",
         "a.b.c = 1",
         "a = {b = 1, b = 2}",

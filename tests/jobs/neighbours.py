@@ -24,11 +24,11 @@ from atdp_cli.text.redaction.edits import redact_text
 from atdp_cli.text.redaction.equality import equality_pattern
 from atdp_cli.text.redaction.frequencies import Item, votes
 from atdp_cli.training.objectives.kinds import Uniform
-from atdp_cli.training.plan import AnyPlan, StagePlan
+from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import Text
 
 Corpus = tuple[str, ...]
-Run = tuple[Sequence[AnyPlan], Tier]
+Run = tuple[Sequence[StagePlan], Tier]
 """A run's planned stages and its tier."""
 
 

@@ -21,7 +21,8 @@ from atdp_cli.text.redaction.edits import redact_text
 from atdp_cli.text.redaction.frequencies import by_frequency, frequencies, tables
 from atdp_cli.text.redaction.placeholders import Style, fresh_masking
 from atdp_cli.training.objective import make_example
-from atdp_cli.training.objectives.kinds import Objective, Uniform, Weighted
+from atdp_cli.training.objectives.kinds import Uniform, Weighted
+from atdp_cli.training.objectives.registry import Objective
 from atdp_cli.training.recipe import Text
 from tests.text.redaction.twins import Twins, twins
 from tests.text.strategies import flagged_texts

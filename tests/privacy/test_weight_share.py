@@ -6,7 +6,7 @@ import pytest
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.release import balancing_weight
 from atdp_cli.training.objective import weigh, weight_share
-from atdp_cli.training.objectives.kinds import Anchored, Uniform, Weighted
+from atdp_cli.training.objectives.kinds import Uniform, Weighted
 
 
 def window(sensitive: str, function: str) -> Window:
@@ -25,14 +25,6 @@ def test_it_is_the_papers_share() -> None:
     reached = weigh(records, Weighted(weight="released", target_share=0.7), 0.4)
     assert reached.weight == balancing_weight(0.4, 0.7)
     assert reached.share == pytest.approx(0.7)
-
-
-def test_the_strength_of_an_anchor_is_counted() -> None:
-    """s·α/(s·α + w(1−α)), α = 0.4."""
-    records = [(window("0110", "0000"),), (window("00110000", "00000000"),)]
-    for s in (0.5, 1.0, 3.0):
-        share = weigh(records, Anchored(weight=0.2, strength=s), None).share
-        assert share == pytest.approx(0.4 * s / (0.4 * s + 0.2 * 0.6))
 
 
 def test_function_words_lower_it() -> None:

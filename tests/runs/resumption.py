@@ -46,7 +46,7 @@ class Place:
             "spans": self.spans,
             "output": self.folder / out,
             "recipe_name": recipe if isinstance(recipe, str) else "own",
-            "recipe": tuple(small(stage) if isinstance(stage, Train) else stage for stage in stages),
+            "recipe": tuple(small(stage) for stage in stages),
             "detector": Detector(tier=Tier.LOW_ENTITY),
             "max_records": 60,
             "insecure_seed": 1,

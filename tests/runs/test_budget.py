@@ -19,7 +19,8 @@ from atdp_cli.privacy.ledger import (
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.runs.budget import Cursor, allowance, events_left_by, one_step_events, within_limits
-from atdp_cli.training.objectives.kinds import Nothing, Uniform, Weighted
+from atdp_cli.training.objectives.kinds import Uniform, Weighted
+from atdp_cli.training.objectives.noise import NoLoss
 from atdp_cli.training.plan import Corpus, Plan, StagePlan, make_plan
 from atdp_cli.training.recipe import DPSGD, AdamW, Plain, Recipe, Text, Train
 from atdp_cli.training.solve import planned_epsilon, strongest_epsilon
@@ -32,7 +33,7 @@ def stage(name: str, epochs: int, *, sigma: float = 1.0, released: bool = False,
     return Train(
         name=name,
         text=Text.RAW,
-        objective=Nothing() if nothing else objective,
+        objective=NoLoss() if nothing else objective,
         mechanism=DPSGD(expected_batch=8, schedule=RiseReset(noise_multiplier=sigma, jitter=(1, 1))),
         epochs=epochs,
         optimizer=AdamW(),

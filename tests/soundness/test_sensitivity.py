@@ -79,10 +79,10 @@ def same(first: Example, second: Example) -> bool:
         for field in ("token_ids", "sensitive", "function", "ignored")
     ]
     pulled = [
-        example.anchored is not None and [mask.tolist() for mask in example.anchored] for example in (first, second)
+        example.distilled is not None and [mask.tolist() for mask in example.distilled] for example in (first, second)
     ]
     weighed = all(np.array_equal(a, b) for a, b in zip(first.weights, second.weights, strict=True))
-    return all(windows) and weighed and pulled[0] == pulled[1] and first.reference is second.reference
+    return all(windows) and weighed and pulled[0] == pulled[1] and first.teacher is second.teacher
 
 
 def test_the_corpus_has_what_it_should(tokenizer: Any) -> None:

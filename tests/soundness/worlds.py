@@ -14,7 +14,6 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
 from atdp_cli.events import ignore
 from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, encode
-from atdp_cli.jobs.harden.stages import interpolate
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.privacy.journal import open_journal
 from atdp_cli.privacy.relation import hypothetical
@@ -27,18 +26,19 @@ from atdp_cli.training.clipping.select import select_engine
 from atdp_cli.training.execution import ENGINES, ClippingEngineName
 from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
 from atdp_cli.training.objective import Example, make_example, weigh
-from atdp_cli.training.objectives.kinds import Anchored, Weighted
-from atdp_cli.training.plan import AnyPlan, Corpus, InterpolatePlan, Reference, StagePlan, make_plan
+from atdp_cli.training.objectives.demands import WeightEdit
+from atdp_cli.training.objectives.kinds import Weighted
+from atdp_cli.training.plan import Corpus, Reference, StagePlan, make_plan
 from atdp_cli.training.recipe import (
     DPSGD,
     RECIPES,
     Plain,
     Recipe,
-    Stage,
     Train,
-    mechanism_of,
     parse_recipe,
     reads_records,
+    reads_reference,
+    takes_steps,
 )
 from tests.training.stages import stage_run
 from tests.training.test_clipping import distance
@@ -110,9 +110,9 @@ class Compared:
     norm: float
 
 
-def clips(stage: Stage) -> bool:
+def clips(stage: Train) -> bool:
     """Whether records are sampled and clipped."""
-    return isinstance(mechanism_of(stage), DPSGD) and reads_records(stage)
+    return isinstance(stage.mechanism, DPSGD) and reads_records(stage)
 
 
 def private_recipes() -> list[str]:
@@ -123,7 +123,7 @@ def private_recipes() -> list[str]:
 
 def rules_of(name: str) -> tuple[Rule, ...]:
     """The rules for w among which a recipe's DP stages have a choice."""
-    weighted = any(isinstance(stage, Train) and isinstance(stage.objective, Weighted) for stage in parse_recipe(name))
+    weighted = any(isinstance(stage.objective, Weighted) for stage in parse_recipe(name))
     return RULES if weighted else RULES[:1]
 
 
@@ -135,13 +135,13 @@ def all_cases() -> list[Case]:
         for pair in ruled
         for engine in ENGINES
         for adapter in (False, True)
-        if not (adapter and any(name in pair[0] for name in ("interpolate", "negated")))
+        if not (adapter and not all(map(takes_steps, parse_recipe(pair[0]))))
     ]
 
 
 def recipe_of(name: str, rule: Rule) -> Recipe:
     """The recipe, one epoch a stage, three steps of it private."""
-    return tuple(_small(stage, rule) if isinstance(stage, Train) else stage for stage in parse_recipe(name))
+    return tuple(_small(stage, rule) for stage in parse_recipe(name))
 
 
 def _small(stage: Train, rule: Rule) -> Train:
@@ -183,7 +183,7 @@ def examples_of(corpus: Sequence[FlaggedRecord], stage: Train, tokenizer: Any) -
         for place, corpu in enumerate(corpus)
     )
     weight = weigh(windows, stage.objective, RELEASED).weight
-    towards = reference(len(tokenizer)) if isinstance(stage.objective, Anchored) else None
+    towards = reference(len(tokenizer)) if reads_reference(stage) else None
     return [make_example(window, stage.objective, released_weight=weight, reference=towards) for window in windows]
 
 
@@ -237,10 +237,10 @@ def visit(recipe: Recipe, current: Any, tokenizer: Any, engine: ClippingEngine, 
     return compared
 
 
-def _pass(plan: AnyPlan, current: Any, tokenizer: Any) -> None:
+def _pass(plan: StagePlan, current: Any, tokenizer: Any) -> None:
     """A stage that clips no record."""
-    if isinstance(plan, InterpolatePlan):
-        interpolate(current, reference(len(tokenizer)), plan.stage.beta)
+    if isinstance(plan.stage.objective, WeightEdit):
+        plan.stage.objective.edit(current, reference(len(tokenizer)))
     elif not reads_records(plan.stage):
         run_noise(stage_run(current, plan), noise=insecure_stream(0, "noise"))
     else:

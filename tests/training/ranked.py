@@ -25,7 +25,8 @@ from atdp_cli.training.distributed.fsdp import full_tensor, shard_model
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.distributed.torchrun import process_group
 from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
-from atdp_cli.training.objectives.kinds import Nothing, Uniform
+from atdp_cli.training.objectives.kinds import Uniform
+from atdp_cli.training.objectives.noise import NoLoss
 from atdp_cli.training.plan import Corpus, StagePlan, make_plan
 from atdp_cli.training.recipe import DPSGD, SGD, AdamBC, AdamW, Optimizer, Plain, Text, Train
 from atdp_cli.training.state import StageResult
@@ -45,7 +46,7 @@ def plan_of(optimizer: Optimizer, *, batch: int = 4, sigma: float = 0.5, nothing
     stage = Train(
         name="dp-sgd",
         text=Text.RAW,
-        objective=Nothing() if nothing else Uniform(),
+        objective=NoLoss() if nothing else Uniform(),
         mechanism=DPSGD(clip_norm=CLIP, expected_batch=batch, schedule=schedule),
         epochs=3,
         optimizer=optimizer,

@@ -16,7 +16,9 @@ from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.gradients import gradient_sum
 from atdp_cli.training.loop import run_plain
 from atdp_cli.training.objective import Example, make_example
-from atdp_cli.training.objectives.kinds import Distilled, Objective, Sensitive, Uniform
+from atdp_cli.training.objectives.kinds import Distilled, Uniform
+from atdp_cli.training.objectives.negated import FlaggedOnly
+from atdp_cli.training.objectives.registry import Objective
 from atdp_cli.training.plan import Corpus, StagePlan, make_plan
 from atdp_cli.training.recipe import RECIPES, AdamW, Train
 from atdp_cli.training.tuning.search import WARMUP, Effort
@@ -81,7 +83,7 @@ def test_at_its_start_only_flagged_tokens_move_the_model() -> None:
     start = build("GPT-2").double()
     before = [parameter.detach().clone() for parameter in trainable(start)]
     actual = gradient_sum(start, examples(Distilled(share=1.0)), tokens=100, start=before)
-    assert relative(actual, gradient_sum(start, examples(Sensitive()), tokens=100)) < 1e-10
+    assert relative(actual, gradient_sum(start, examples(FlaggedOnly()), tokens=100)) < 1e-10
 
 
 def plan_of(objective: Objective, *, epochs: int, rate: float = 1e-2) -> StagePlan:
@@ -184,5 +186,5 @@ def test_a_sharded_model_has_cross_entropy_in_its_place() -> None:
 
 def test_with_noise_it_is_refused() -> None:
     [stage] = trained(RECIPES["dp-sgd"])
-    with pytest.raises(UsageError, match=r"for which it has to train without noise\. Give it the mechanism plain"):
+    with pytest.raises(UsageError, match=r"has to train without noise for its objective, distilled\. Give"):
         replace(stage, objective=Distilled())

@@ -15,7 +15,7 @@ from atdp_cli.training.clipping import bookkeeping, opacus
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.loop import record_gradient
 from atdp_cli.training.loop import run_noise, run_plain
-from atdp_cli.training.objectives.kinds import Nothing
+from atdp_cli.training.objectives.noise import NoLoss
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import NO_DP, SGD, Recipe
 from atdp_cli.training.trainable import selected, training_only
@@ -169,7 +169,7 @@ def test_a_stage_moves_what_its_layers_say_and_nothing_else(tmp_path: Path, kind
     elif kind == "plain":
         run_plain(stage_run(model, plan_of(only(NO_DP, pattern)), examples=examples), seed=1)
     else:
-        plan = plan_of(only(private_recipe(objective=Nothing()), pattern))
+        plan = plan_of(only(private_recipe(objective=NoLoss()), pattern))
         run_noise(stage_run(model, plan), noise=streams().noise)
     for name, parameter in model.named_parameters():
         assert torch.equal(parameter, before[name]) == (re.search(pattern, name) is None)
@@ -183,7 +183,7 @@ def plan_of(recipe: Recipe) -> StagePlan:
 def test_noise_falls_on_trained_parameters_alone() -> None:
     """Its normals are spent on them one by one: none is drawn for what stays."""
     pattern = r"ln_f|h\.0\.mlp"
-    plan = plan_of(only(private_recipe(objective=Nothing(), optimizer=SGD(learning_rate=0.5), schedule=STEEP), pattern))
+    plan = plan_of(only(private_recipe(objective=NoLoss(), optimizer=SGD(learning_rate=0.5), schedule=STEEP), pattern))
     model, twin = gpt2(), gpt2()
     run_noise(stage_run(model, plan), noise=streams(4).noise)
     noise = streams(4).noise

@@ -28,7 +28,9 @@ from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
 from atdp_cli.training.mechanism import poisson_sample
 from atdp_cli.training.noise import BLOCK, add_noise, normals
 from atdp_cli.training.objective import Example
-from atdp_cli.training.objectives.kinds import Nothing, Objective, Uniform
+from atdp_cli.training.objectives.kinds import Uniform
+from atdp_cli.training.objectives.noise import NoLoss
+from atdp_cli.training.objectives.registry import Objective
 from atdp_cli.training.optimizers import make_optimizer
 from atdp_cli.training.plan import Corpus, Plan, StagePlan, make_plan
 from atdp_cli.training.recipe import ATDP, DECOYS, DPSGD, NO_DP, SGD, AdamW, Optimizer, Recipe, Text, Train
@@ -257,7 +259,7 @@ STEEP = RiseReset(noise_multiplier=0.5, escalation=1.5, jitter=(0.9, 1.1))
 def noise_plan(*, optimizer: AdamW | SGD, epochs: int = 3) -> StagePlan:
     """Its steps are three an epoch."""
     return plan_for(
-        private_recipe(epochs=epochs, optimizer=optimizer, objective=Nothing(), schedule=STEEP), 10
+        private_recipe(epochs=epochs, optimizer=optimizer, objective=NoLoss(), schedule=STEEP), 10
     ).training[0]
 
 

@@ -18,7 +18,8 @@ from atdp_cli.training.clipping.loop import clipped_sum
 from atdp_cli.training.dp_adambc import BETAS, DPAdamBC
 from atdp_cli.training.loop import run_noise, run_plain
 from atdp_cli.training.mechanism import poisson_sample
-from atdp_cli.training.objectives.kinds import Nothing, Uniform
+from atdp_cli.training.objectives.kinds import Uniform
+from atdp_cli.training.objectives.noise import NoLoss
 from atdp_cli.training.optimizers import make_optimizer
 from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamW, Optimizer, Plain, Text, Towards, Train
 from atdp_cli.training.recipe import AdamBC as Corrected
@@ -190,7 +191,7 @@ def test_a_stage_sets_the_noise_of_each_step(tmp_path: Path) -> None:
 
 
 def test_noise_alone_sets_it_too() -> None:
-    recipe = private_recipe(epochs=2, optimizer=Corrected(learning_rate=1e-3), objective=Nothing(), schedule=STEEP)
+    recipe = private_recipe(epochs=2, optimizer=Corrected(learning_rate=1e-3), objective=NoLoss(), schedule=STEEP)
     plan, model = plan_for(recipe, 10).training[0], gpt2()
     run_noise(stage_run(model, plan), noise=streams(1).noise)
     twin, noise = gpt2(), streams(1).noise

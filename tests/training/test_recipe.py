@@ -12,7 +12,8 @@ from atdp_cli.errors import BudgetError, UsageError
 from atdp_cli.privacy.ledger import GaussianRelease, Ledger
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import Constant, RiseReset
-from atdp_cli.training.objectives.kinds import Anchored, Weighted
+from atdp_cli.training.objectives.kinds import Weighted
+from atdp_cli.training.objectives.npo import NPO
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
 from atdp_cli.training.recipe import (
     ATDP,
@@ -151,20 +152,12 @@ def test_every_option_refuses_nonsense(option: str) -> None:
                 apply_settings(recipe, [stage_setting(recipe, option, value)])
 
 
-def test_the_settings_of_the_pull_reach_their_stage() -> None:
-    recipe = parse_recipe("anchored")
-    actual = changed(recipe, weight=0.1, strength=3, temperature=0.5, target="without-true", layers=r"h\.1\.")
-    [stage] = trained(actual)
-    assert stage.objective == Anchored(weight=0.1, strength=3.0, temperature=0.5, target="without-true")
-    assert stage.layers == r"h\.1\."
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: Weighted(weight=1.5), "weight is 1.5. Choose a number of at most 1, or 'record' or 'released'."),
-        (lambda: Anchored(temperature=0), "temperature is 0. Choose a number above 0."),
-        (lambda: Anchored(strength=float("nan")), "strength is nan. Choose a finite number."),
+        (lambda: NPO(beta=0), "beta is 0. Choose a number above 0."),
+        (lambda: NPO(strength=float("nan")), "strength is nan. Choose a finite number."),
         (lambda: Plain(batch_size=True), "batch-size: Input should be a valid integer. Correct this key."),
         (lambda: Plain(batch_size=0), "batch-size is 0. Choose a number of at least 1."),
         (lambda: SGD(learning_rate="1"), "learning-rate: Input should be a valid number. Correct this key."),  # type: ignore[arg-type]

@@ -14,8 +14,15 @@ from atdp_cli.options import declared
 from atdp_cli.privacy.schedule import Constant, RiseReset
 from atdp_cli.ranges import LARGEST_NOISE, LEAST_DELTA
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.training.objectives.kinds import Anchored, Distilled, Nothing, Sensitive, Uniform, Weighted
-from atdp_cli.training.objectives.unlearn import Unlearn
+from atdp_cli.training.objectives.anchored import Anchored
+from atdp_cli.training.objectives.gradient_difference import GradientDifference
+from atdp_cli.training.objectives.interpolate import Interpolate
+from atdp_cli.training.objectives.kinds import Distilled, Uniform, Weighted
+from atdp_cli.training.objectives.negated import FlaggedOnly
+from atdp_cli.training.objectives.noise import NoLoss
+from atdp_cli.training.objectives.npo import NPO
+from atdp_cli.training.objectives.rmu import RMU
+from atdp_cli.training.objectives.simnpo import SimNPO
 from atdp_cli.training.options import MOST_RANK, RunOptions
 from atdp_cli.training.recipe import (
     DPSGD,
@@ -25,7 +32,6 @@ from atdp_cli.training.recipe import (
     SUMS,
     AdamBC,
     AdamW,
-    Interpolate,
     Plain,
     Recipe,
     Text,
@@ -63,22 +69,21 @@ def rising(draw: st.DrawFn) -> RiseReset:
 
 OBJECTIVES = st.one_of(
     st.just(Uniform()),
-    st.just(Sensitive()),
+    st.just(FlaggedOnly()),
     st.builds(
         Weighted,
         weight=SHARES | st.sampled_from(["record", "released"]),
         target_share=FRACTIONS,
         release_noise_multiplier=NOISE,
     ),
-    st.builds(
-        Anchored,
-        weight=SHARES,
-        strength=POSITIVE,
-        temperature=POSITIVE,
-        target=st.sampled_from(["reference", "without-true"]),
-    ),
+    st.just(Anchored()),
     st.builds(Distilled, share=st.floats(min_value=0, max_value=1, exclude_min=True)),
-    st.just(Nothing()),
+    st.builds(Interpolate, beta=SHARES | st.floats(-4, 0)),
+    st.builds(GradientDifference, strength=POSITIVE),
+    st.builds(NPO, strength=POSITIVE, beta=POSITIVE),
+    st.builds(SimNPO, strength=POSITIVE, beta=POSITIVE, margin=SHARES),
+    st.builds(RMU, strength=POSITIVE, layer=st.none() | COUNTS, steering=POSITIVE, retain=SHARES),
+    st.just(NoLoss()),
 )
 NOISY = st.builds(
     DPSGD,
@@ -96,19 +101,16 @@ LAYERS = st.sampled_from(["all", r"h\.4\.|ln_f", "^é+\t'\"$"]) | LABELS
 @st.composite
 def recipes(draw: st.DrawFn) -> Recipe:
     """Any recipe: every type of stage, objective, mechanism, schedule and optimizer, at any setting."""
-    stages: list[Train | Interpolate] = []
+    stages: list[Train] = []
     for name in draw(st.lists(LABELS, unique=True, max_size=4)):
-        if draw(st.integers(0, 4)) == 0:
-            stages.append(Interpolate(name=name, beta=draw(SHARES) if draw(st.booleans()) else -4 * draw(SHARES)))
-            continue
         objective = draw(OBJECTIVES)
-        needs_noise = isinstance(objective, Nothing) or getattr(objective, "weight", None) == "released"
-        plain = st.builds(Plain, batch_size=COUNTS)
-        mechanism = draw(plain if isinstance(objective, Distilled) else NOISY if needs_noise else NOISY | plain)
+        demands, plain = objective.demands, st.builds(Plain, batch_size=COUNTS)
+        needs_noise = demands.noise == "always" or getattr(objective, "weight", None) == "released"
+        mechanism = draw(plain if demands.noise == "never" else NOISY if needs_noise else NOISY | plain)
         stages.append(
             Train(
                 name=name,
-                text=draw(st.sampled_from(Text)),
+                text=Text.RAW if demands.raw else draw(st.sampled_from(Text)),
                 objective=objective,
                 mechanism=mechanism,
                 epochs=draw(st.integers(1, MOST_EPOCHS)),
@@ -152,8 +154,10 @@ def test_named_recipes_read_back(tmp_path: Path, name: str) -> None:
 
 def test_every_type_of_the_recipe_has_a_kind() -> None:
     hints: dict[str, tuple[Any, ...]] = {
-        "stage": (Train, Interpolate),
-        "objective": (Uniform, Weighted, Anchored, Distilled, Sensitive, Unlearn, Nothing),
+        "objective": (
+            *(Uniform, Weighted, Distilled, Anchored, NoLoss, Interpolate),
+            *(GradientDifference, NPO, SimNPO, RMU, FlaggedOnly),
+        ),
         "mechanism": (Plain, DPSGD),
         "schedule": (Constant, RiseReset),
         "optimizer": (AdamW, AdamBC, SGD),
@@ -169,7 +173,7 @@ def test_every_option_of_a_file_is_one_of_the_command() -> None:
 def test_what_is_left_out_takes_its_default(tmp_path: Path) -> None:
     path = tmp_path / "r.toml"
     path.write_text(
-        'name = "short"\n[[stage]]\nkind = "train"\nname = "a"\ntext = "raw"\nobjective = {kind = "weighted"}\n'
+        'name = "short"\n[[stage]]\nname = "a"\ntext = "raw"\nobjective = {kind = "weighted"}\n'
         'mechanism = {kind = "dp-sgd", schedule = {kind = "rise-reset", noise_multiplier = 2}}\n'
     )
     actual = read_recipe(path)
@@ -196,7 +200,7 @@ WRONG = {
     "no TOML": ('kind = "plain"', "kind = plain", "is not TOML: Invalid value (at line"),
     "empty": (GOOD, "", "the file: the key 'name' is missing"),
     "no stages": (GOOD, 'name = "x"', "the file: the key 'stage' is missing"),
-    "one stage as a table": (GOOD, 'name = "x"\n[stage]\nkind = "train"', "stage is no list of tables"),
+    "one stage as a table": (GOOD, 'name = "x"\n[stage]\nname = "a"', "stage is no list of tables"),
     "a stage that is no table": (GOOD, 'name = "x"\nstage = [3]', "stage 1 is no table"),
     "unknown key of the file": ("name = ", "prior = 'public'\nname = ", "the file: the key 'prior' is not known"),
     "name of another type": ('name = "redacted+atdp+interpolate"', "name = 3", "name: Input should be a valid string"),
@@ -233,10 +237,10 @@ WRONG = {
         "stage 2 (atdp): mechanism: clip_norm is -1. Choose a num",
     ),
     "not finite": ("clip_norm = 0.1", "clip_norm = inf", "stage 2 (atdp): mechanism: clip_norm is inf"),
-    "not a number": ("beta = 0.25", "beta = nan", "stage 3 (interpolate): beta is nan"),
+    "not a number": ("beta = 0.25", "beta = nan", "stage 3 (interpolate): objective: beta is nan"),
     "a stage without protection": (
         'kind = "uniform"',
-        'kind = "nothing"',
+        'kind = "no-loss"',
         "stage redacted has neither a loss nor noise",
     ),
     "run of another type": (GOOD, 'name = "x"\nstage = []\nrun = 3', "run is no table"),
@@ -251,6 +255,11 @@ WRONG = {
         "run: max_windows: Input should be a valid i",
     ),
     "kind of run": ("tier = ", "kind = []\ntier = ", "run: the key 'kind' is not known. Its keys are tier, entities"),
+    "kind of a stage": (
+        'name = "atdp"\n',
+        'name = "atdp"\nkind = "train"\n',
+        "stage 2 (atdp): the key 'kind' is not known.",
+    ),
     "half a pair": ("    1.1,\n", "", "stage 2 (atdp): mechanism: schedule: jitter: Field required"),
     "a pair as text": (
         "jitter = [\n    0.9,\n    1.1,\n]",
@@ -313,5 +322,4 @@ def test_the_example_of_the_docs_is_a_recipe(tmp_path: Path) -> None:
     example = tmp_path / "example.toml"
     example.write_text(page.partition("```toml\n")[2].partition("```")[0], encoding="utf-8")
     [stage] = read_recipe(example).recipe
-    assert isinstance(stage, Train)
-    assert stage.objective == Anchored(weight=0.2)
+    assert stage.objective == Weighted(weight=0.2)

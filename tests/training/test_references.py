@@ -28,7 +28,7 @@ from atdp_cli.privacy.ledger import (
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.statement import guarantee_sentences
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
-from atdp_cli.training.recipe import RECIPES, Recipe, Stage, parse_recipe, reads_records, reads_reference
+from atdp_cli.training.recipe import RECIPES, Recipe, Train, parse_recipe, reads_records, reads_reference
 from atdp_cli.training.settings import apply_settings, parse_setting
 from atdp_cli.training.solve import planned_epsilon, solve_noise
 
@@ -123,7 +123,7 @@ def test_base_is_nothing(names: list[str]) -> None:
 
 
 @given(st.sampled_from([stage for recipe in RECIPES.values() for stage in recipe]))
-def test_a_stage_says_in_the_ledger_what_it_reads(stage: Stage) -> None:
+def test_a_stage_says_in_the_ledger_what_it_reads(stage: Train) -> None:
     [actual] = planned((stage,)).stages
     read = [event for event in actual.events if isinstance(event, ReadModel)]
     assert bool(read) is reads_reference(stage)

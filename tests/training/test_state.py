@@ -22,7 +22,8 @@ from atdp_cli.training.clipping.loop import clipped_sum
 from atdp_cli.training.dp_adambc import DPAdamBC
 from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
 from atdp_cli.training.objective import Example
-from atdp_cli.training.objectives.kinds import Nothing, Uniform
+from atdp_cli.training.objectives.kinds import Uniform
+from atdp_cli.training.objectives.noise import NoLoss
 from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer
 from atdp_cli.training.plan import Corpus, StagePlan, make_plan
 from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamBC, AdamW, Optimizer, Plain, Text, Train
@@ -50,7 +51,7 @@ def stage_plan(optimizer: Optimizer, *, nothing: bool = False) -> StagePlan:
     stage = Train(
         name="dp-sgd",
         text=Text.RAW,
-        objective=Nothing() if nothing else Uniform(),
+        objective=NoLoss() if nothing else Uniform(),
         mechanism=DPSGD(clip_norm=CLIP, expected_batch=4, schedule=schedule),
         epochs=EPOCHS,
         optimizer=optimizer,

@@ -14,20 +14,21 @@ from atdp_cli.errors import UsageError
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.clipping.batches import collate
 from atdp_cli.training.clipping.engine import trainable
-from atdp_cli.training.gradients import gradient_sum
+from atdp_cli.training.gradients import check_stage, gradient_sum, own_sum
 from atdp_cli.training.loop import run_plain
 from atdp_cli.training.objective import Example, make_example
-from atdp_cli.training.objectives.fit import check_stage
-from atdp_cli.training.objectives.kinds import Sensitive, Uniform
-from atdp_cli.training.objectives.unlearn import Method, Unlearn
-from atdp_cli.training.objectives.unlearning import Unlearning, unlearning_loss, unlearning_of, unlearning_sum
+from atdp_cli.training.objectives.gradient_difference import GradientDifference
+from atdp_cli.training.objectives.interpolate import Interpolate
+from atdp_cli.training.objectives.kinds import Uniform
+from atdp_cli.training.objectives.negated import FlaggedOnly
+from atdp_cli.training.objectives.npo import NPO
+from atdp_cli.training.objectives.rmu import RMU
+from atdp_cli.training.objectives.simnpo import SimNPO
 from atdp_cli.training.plan import Corpus, Plan, StagePlan, make_plan
 from atdp_cli.training.recipe import (
     RECIPES,
     AdamW,
-    Interpolate,
     Recipe,
-    Stage,
     Text,
     Train,
     parse_recipe,
@@ -38,13 +39,16 @@ from tests.training.clipping.models import build, record, relative
 from tests.training.stages import stage_run, trained
 from tests.training.test_state import kept
 
-METHODS: tuple[Method, ...] = ("gradient-difference", "npo", "simnpo", "rmu")
-SETTINGS: dict[Method, Unlearn] = {
-    "gradient-difference": Unlearn(method="gradient-difference", strength=0.7),
-    "npo": Unlearn(method="npo", strength=0.7, beta=0.3),
-    "simnpo": Unlearn(method="simnpo", strength=0.7, beta=1.5, margin=0.4),
-    "rmu": Unlearn(method="rmu", strength=0.7, layer=1, steering=3.0, retain=0.6),
+Unlearn = GradientDifference | NPO | SimNPO | RMU
+
+SETTINGS: dict[str, Unlearn] = {
+    "gradient-difference": GradientDifference(strength=0.7),
+    "npo": NPO(strength=0.7, beta=0.3),
+    "simnpo": SimNPO(strength=0.7, beta=1.5, margin=0.4),
+    "rmu": RMU(strength=0.7, layer=1, steering=3.0, retain=0.6),
 }
+METHODS = tuple(SETTINGS)
+SEED = 11
 
 
 def flagged(*lengths: int, share: float = 0.4, seed: int = 0) -> Example:
@@ -69,10 +73,18 @@ def moved(model: Any, scale: float = 0.05) -> Any:
     return actual
 
 
-def of_start(model: Any, objective: Unlearn) -> Unlearning:
-    """What a stage has that starts from this model."""
-    start = [parameter.detach().clone() for parameter in trainable(model)]
-    return unlearning_of(model, objective, start=start, seed=11)
+def summed(
+    model: Any, records: Sequence[Example], start: Any, objective: Unlearn, *, tokens: int = 100
+) -> tuple[torch.Tensor, ...]:
+    """The gradient of a stage that started from another model."""
+    before = [parameter.detach().clone() for parameter in trainable(start)]
+    return own_sum(model, records, objective=objective, tokens=tokens, start=before, seed=SEED)
+
+
+def loss_of(model: Any, records: Sequence[Example], start: Any, objective: Unlearn) -> torch.Tensor:
+    before = [parameter.detach().clone() for parameter in trainable(start)]
+    batch = collate(records, range(len(records)))
+    return objective.loss(model, records, batch, start=before, seed=SEED)
 
 
 def double() -> tuple[Any, Any]:
@@ -87,21 +99,23 @@ def log_probabilities(model: Any, ids: Sequence[int]) -> list[torch.Tensor]:
     return [(raised[place - 1][token] / raised[place - 1].sum()).log() for place, token in enumerate(ids) if place]
 
 
-def by_hand(model: Any, start: Any, example: Example, objective: Unlearn, control: torch.Tensor | None) -> torch.Tensor:
+def by_hand(model: Any, start: Any, example: Example, objective: Unlearn) -> torch.Tensor:
     """The loss of one record, token by token, as the papers write it."""
     forget: list[tuple[torch.Tensor, torch.Tensor]] = []
     loss = torch.zeros((), dtype=torch.float64)
-    strength = objective.strength
+    strength, layer, control = objective.strength, 0, None
+    if isinstance(objective, RMU):
+        layer, control = objective.layer or 0, objective.control(model.config.n_embd, SEED)
     for window in example.windows:
         ids = window.token_ids.tolist()
         ours, theirs = log_probabilities(model, ids), log_probabilities(start, ids)
         states, before = (
-            each(input_ids=torch.tensor([ids]), output_hidden_states=True).hidden_states[objective.layer or 0][0]
+            each(input_ids=torch.tensor([ids]), output_hidden_states=True).hidden_states[layer][0]
             for each in (model, start)
         )
         for place in range(1, len(ids)):
             is_flagged = bool(window.sensitive[place])
-            if control is not None:
+            if isinstance(objective, RMU) and control is not None:
                 goal, weight = (control, strength) if is_flagged else (before[place - 1].detach(), objective.retain)
                 loss = loss + weight * ((states[place - 1] - goal) ** 2).sum() / len(goal)
             elif is_flagged:
@@ -111,22 +125,21 @@ def by_hand(model: Any, start: Any, example: Example, objective: Unlearn, contro
     if not forget:
         return loss
     log_pi, log_start = (torch.stack(parts).sum() for parts in zip(*forget, strict=True))
-    beta = objective.inverse_temperature
-    if objective.method == "gradient-difference":
-        return loss + strength * log_pi
-    if objective.method == "npo":
+    if isinstance(objective, NPO):
+        beta = objective.beta
         return loss + strength * 2 / beta * (1 + (log_pi.exp() / log_start.exp()) ** beta).log()
-    inner = -beta / len(forget) * log_pi - objective.margin
-    return loss - strength * 2 / beta * (1 / (1 + (-inner).exp())).log()
+    if isinstance(objective, SimNPO):
+        inner = -objective.beta / len(forget) * log_pi - objective.margin
+        return loss - strength * 2 / objective.beta * (1 / (1 + (-inner).exp())).log()
+    return loss + strength * log_pi
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_loss_is_that_of_its_paper(method: Method) -> None:
+def test_a_loss_is_that_of_its_paper(method: str) -> None:
     """Of records that share a padded batch, with one window or several."""
     (model, start), objective = double(), SETTINGS[method]
-    unlearning = of_start(start, objective)
-    actual = unlearning_loss(model, RECORDS, collate(RECORDS, range(len(RECORDS))), unlearning)
-    expected = torch.stack([by_hand(model, start, record, objective, unlearning.control) for record in RECORDS]).sum()
+    actual = loss_of(model, RECORDS, start, objective)
+    expected = torch.stack([by_hand(model, start, record, objective) for record in RECORDS]).sum()
     assert actual.dtype == torch.float64
     assert actual.item() == pytest.approx(expected.item(), rel=1e-12)
     parameters = trainable(model)
@@ -135,42 +148,33 @@ def test_a_loss_is_that_of_its_paper(method: Method) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_neither_order_nor_batch_matters_and_the_model_stays_as_it_was(method: Method) -> None:
+def test_neither_order_nor_batch_matters_and_the_model_stays_as_it_was(method: str) -> None:
     model, start = double()
-    unlearning, values = of_start(start, SETTINGS[method]), copy.deepcopy(model.state_dict())
+    values = copy.deepcopy(model.state_dict())
     model.train()
-    together = unlearning_sum(model, RECORDS, tokens=4096, unlearning=unlearning)
-    apart = unlearning_sum(model, RECORDS[::-1], tokens=1, unlearning=unlearning)
+    together = summed(model, RECORDS, start, SETTINGS[method], tokens=4096)
+    apart = summed(model, RECORDS[::-1], start, SETTINGS[method], tokens=1)
     assert relative(apart, together) < 1e-10
     assert model.training
     assert all(torch.equal(values[name], value) for name, value in model.state_dict().items())
 
 
 @pytest.mark.parametrize("method", ["gradient-difference", "npo", "simnpo"])
-def test_a_record_without_flagged_tokens_has_its_cross_entropy(method: Method) -> None:
+def test_a_record_without_flagged_tokens_has_its_cross_entropy(method: str) -> None:
     model, start = double()
     plain = RECORDS[2]
-    unlearning = of_start(start, SETTINGS[method])
-    loss = unlearning_loss(model, [plain], collate([plain], [0]), unlearning)
+    loss = loss_of(model, [plain], start, SETTINGS[method])
     surprise = -torch.stack(log_probabilities(model, plain.windows[0].token_ids.tolist())).sum()
     assert loss.item() == pytest.approx(surprise.item(), rel=1e-12)
-    actual = unlearning_sum(model, [plain], tokens=100, unlearning=unlearning)
+    actual = summed(model, [plain], start, SETTINGS[method])
     assert relative(actual, gradient_sum(model, [plain], tokens=100)) < 1e-10
 
 
 def test_npo_tends_to_gradient_ascent() -> None:
     """For β → 0 its gradient is that of log π, whatever the start (Zhang et al. 2024, proposition 1)."""
     model, start = double()
-    ascent = unlearning_sum(
-        model, RECORDS, tokens=100, unlearning=of_start(start, Unlearn(method="gradient-difference"))
-    )
-    distances = [
-        relative(
-            unlearning_sum(model, RECORDS, tokens=100, unlearning=of_start(start, Unlearn(method="npo", beta=beta))),
-            ascent,
-        )
-        for beta in (1e-1, 1e-3, 1e-6)
-    ]
+    ascent = summed(model, RECORDS, start, GradientDifference())
+    distances = [relative(summed(model, RECORDS, start, NPO(beta=beta)), ascent) for beta in (1e-1, 1e-3, 1e-6)]
     assert distances[0] > distances[1] > distances[2]
     assert distances[2] < 1e-5
 
@@ -183,20 +187,14 @@ def test_npo_stops_where_ascent_goes_on() -> None:
     with torch.no_grad():
         twin.lm_head.weight.mul_(20)
     lengths = [
-        math.sqrt(
-            sum(
-                float((part**2).sum())
-                for part in unlearning_sum(twin, [example], tokens=100, unlearning=of_start(start, objective))
-            )
-        )
-        for objective in (Unlearn(method="npo", beta=1.0), Unlearn(method="gradient-difference"))
+        math.sqrt(sum(float((part**2).sum()) for part in summed(twin, [example], start, objective)))
+        for objective in (NPO(beta=1.0), GradientDifference())
     ]
     assert lengths[0] < 1e-3 * lengths[1]
 
 
 def plan_of(recipe: Recipe, *, epochs: int = 20, rate: float = 1e-3, records: int = len(RECORDS)) -> StagePlan:
     stage = recipe[0]
-    assert isinstance(stage, Train)
     sized = replace(stage, epochs=epochs, optimizer=AdamW(learning_rate=rate, weight_decay=0.0))
     corpus = Corpus(records=records, relation=hypothetical("line"))
     return make_plan((sized,), corpus, delta=1e-6, prior="public").training[0]
@@ -219,7 +217,7 @@ def surprises(model: Any, *, sensitive: bool) -> float:
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(("method", "strength"), [("gradient-difference", 1), ("npo", 1), ("simnpo", 10)])
-def test_a_stage_forgets_what_is_flagged_and_keeps_the_rest(method: Method, strength: float) -> None:
+def test_a_stage_forgets_what_is_flagged_and_keeps_the_rest(method: str, strength: float) -> None:
     """From a model that remembers: SimNPO leaves alone what is unlikely already."""
     model = build("GPT-2")
     run_plain(stage_run(model, plan_of(RECIPES["no-dp"], epochs=60, rate=1e-2), examples=RECORDS), seed=1)
@@ -235,12 +233,11 @@ def test_a_stage_forgets_what_is_flagged_and_keeps_the_rest(method: Method, stre
 def test_rmu_moves_flagged_states_to_the_control_vector_and_keeps_the_others() -> None:
     model = build("GPT-2")
     start = copy.deepcopy(model)
-    objective = Unlearn(method="rmu", layer=1, steering=4.0, retain=2.0)
+    objective = RMU(layer=1, steering=4.0, retain=2.0)
     [stage] = trained(RECIPES["rmu"])
     recipe: Recipe = (replace(stage, objective=objective, layers=r"h\.0\."),)
     run_plain(stage_run(model, plan_of(recipe, epochs=60, rate=5e-3), examples=RECORDS), seed=1)
-    control = unlearning_of(start, objective, start=(), seed=1).control
-    assert control is not None
+    control = objective.control(model.config.n_embd, 1)
     assert float(control.norm()) == pytest.approx(4.0, rel=1e-6)
     distances: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
     for window in [window for example in RECORDS for window in example.windows]:
@@ -260,7 +257,7 @@ def test_rmu_moves_flagged_states_to_the_control_vector_and_keeps_the_others() -
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_interrupted_stage_has_the_start_and_the_control_vector_that_it_had(method: Method) -> None:
+def test_an_interrupted_stage_has_the_start_and_the_control_vector_that_it_had(method: str) -> None:
     check_resumption(plan_of(RECIPES[method], epochs=4), RECORDS)
 
 
@@ -282,7 +279,7 @@ def check_resumption(plan: StagePlan, records: Sequence[Example]) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_adapter_and_another_precision_go_with_it(method: Method) -> None:
+def test_an_adapter_and_another_precision_go_with_it(method: str) -> None:
     """The start is then that of the adapter alone."""
     model = build("GPT-2", target="attention")
     start = [parameter.detach().clone() for parameter in trainable(model)]
@@ -295,17 +292,17 @@ def test_an_adapter_and_another_precision_go_with_it(method: Method) -> None:
 
 def test_layers_behind_that_of_rmu_cannot_train() -> None:
     [stage] = trained(RECIPES["rmu"])
-    recipe: Recipe = (replace(stage, layers=r"h\.1\.", objective=Unlearn(method="rmu", layer=1)),)
-    with pytest.raises(UsageError, match=r"What trains lies behind layer 1, so that"):
+    recipe: Recipe = (replace(stage, layers=r"h\.1\.", objective=RMU(layer=1)),)
+    with pytest.raises(UsageError, match="depends on nothing that trains"):
         run_plain(stage_run(build("GPT-2"), plan_of(recipe), examples=RECORDS), seed=1)
 
 
 def test_flagged_tokens_alone_have_weight() -> None:
     window = RECORDS[0].windows[0]
     marked = replace(window, function=~window.sensitive)
-    (weights,) = make_example((marked,), Sensitive()).weights
+    (weights,) = make_example((marked,), FlaggedOnly()).weights
     assert weights.tolist() == (window.sensitive & window.targets).astype(float).tolist()
-    (own,) = make_example((marked,), Unlearn(method="npo")).weights
+    (own,) = make_example((marked,), NPO()).weights
     assert own.tolist() == window.targets.astype(float).tolist()
 
 
@@ -314,13 +311,12 @@ def test_a_method_has_its_own_settings() -> None:
     reported = ["simnpo.beta=4", "simnpo.margin=0.5", "simnpo.strength=20", "rmu.layer=3", "rmu.steering=20"]
     reported += ["rmu.retain=10", "negated.beta=-0.5", "forget.epochs=2"]
     actual = apply_settings(recipe, [parse_setting(recipe, text) for text in reported])
-    objectives = [stage.objective for stage in actual if isinstance(stage, Train)]
-    assert objectives[0] == Unlearn(method="simnpo", beta=4, margin=0.5, strength=20)
-    assert objectives[1] == Unlearn(method="rmu", layer=3, steering=20, retain=10)
-    assert actual[3] == Interpolate(name="negated", beta=-0.5)
+    objectives = [stage.objective for stage in actual]
+    assert objectives[0] == SimNPO(beta=4, margin=0.5, strength=20)
+    assert objectives[1] == RMU(layer=3, steering=20, retain=10)
+    assert objectives[3] == Interpolate(beta=-0.5)
     assert objectives[0].describe() == "unlearning by SimNPO, λ = 20, β = 4, γ = 0.5"
     assert objectives[1].describe() == "unlearning by RMU, λ = 1, c = 20, α = 10, layer 3"
-    assert [Unlearn(method=method).inverse_temperature for method in ("npo", "simnpo")] == [0.1, 2.5]
 
 
 def reported(recipe: str, setting: str) -> Recipe:
@@ -332,29 +328,26 @@ def planned(recipe: Recipe) -> Plan:
     return make_plan(recipe, Corpus(records=9, relation=hypothetical()), delta=1e-6, prior="unknown")
 
 
-def stage_with(**settings: Any) -> Stage:
+def stage_with(**settings: Any) -> Train:
     return replace(RECIPES["npo"][0], **settings)
 
 
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: reported("npo", "npo.margin=1"), "margin is a setting of simnpo, not of npo."),
-        (lambda: reported("rmu", "rmu.beta=1"), "beta is a setting of npo and simnpo, not of rmu."),
+        (lambda: reported("npo", "npo.margin=1"), "Stage npo has no margin."),
+        (lambda: reported("rmu", "rmu.beta=1"), "Stage rmu has no beta."),
         (lambda: reported("npo", "npo.beta=0"), "Choose a number above 0."),
         (lambda: reported("simnpo", "simnpo.strength=-1"), "Choose a number above 0."),
         (lambda: reported("simnpo", "simnpo.margin=-1"), "Choose a number of at least 0."),
         (lambda: reported("negated", "negated.beta=-5"), "Choose a number of at least -4."),
         (lambda: reported("interpolate", "interpolate.beta=1.5"), "Choose a number of at most 1."),
-        (lambda: Unlearn(method="forget"), "method"),  # type: ignore[arg-type]
-        (lambda: stage_with(text=Text.DECOY), "stage npo unlearns, for which it has to read raw text without noise."),
-        (lambda: stage_with(mechanism=RECIPES["dp-sgd"][0].mechanism), "Give it the text raw"),  # type: ignore[union-attr]
-        (lambda: check_stage(build("T5"), RECIPES["npo"][0]), "not for encoder-decoder models"),  # type: ignore[arg-type]
-        (
-            lambda: check_stage(build("GPT-2"), reported("rmu", "rmu.layer=3")[0]),  # type: ignore[arg-type]
-            "layer is 3; the model has 2.",
-        ),
-        (lambda: planned(RECIPES["negated"]), "negates a task vector. Name its origin: --reference MODEL."),
+        (lambda: reported("interpolate", "interpolate.epochs=2"), "Stage interpolate has no epochs."),
+        (lambda: stage_with(text=Text.DECOY), "stage npo has to read raw text for its objective, npo."),
+        (lambda: stage_with(mechanism=RECIPES["dp-sgd"][0].mechanism), "has to train without noise"),
+        (lambda: check_stage(build("T5"), RECIPES["npo"][0]), "not for encoder-decoder models"),
+        (lambda: RMU(layer=3).steered_layer(build("GPT-2")), "layer is 3; the model has 2."),
+        (lambda: planned(RECIPES["negated"]), "Stage negated reads a public model. Name it: --reference"),
     ],
 )
 def test_what_does_not_go_together_is_refused(make: Any, said: str) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from atdp_cli.jobs.harden.request import Planned
     from atdp_cli.report.document import StageEntry
     from atdp_cli.report.summary.harden import HardenPlan
-    from atdp_cli.training.plan import AnyPlan
+    from atdp_cli.training.plan import StagePlan
 
 NONE = "–"
 
@@ -112,7 +112,7 @@ def _table(planned: "Planned") -> "Table":
     return table
 
 
-def _settings(plan: "AnyPlan") -> dict[str, str]:
+def _settings(plan: "StagePlan") -> dict[str, str]:
     """η, C and w of a stage; a dash for what it has not."""
     stage = plan.stage
     optimizer, mechanism = getattr(stage, "optimizer", None), getattr(stage, "mechanism", None)

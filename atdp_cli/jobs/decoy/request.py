@@ -128,8 +128,6 @@ def plan_copies(request: DecoyRequest) -> DecoyPlan:
 
 def _recipe(request: DecoyRequest) -> Recipe:
     [stage] = RECIPES[request.recipe]
-    if not isinstance(stage, Train):
-        raise ValueError(f"{request.recipe} trains nothing")
     noise = stage.release_noise_multiplier if request.release_noise is None else request.release_noise
     return (replace(stage, epochs=request.epochs, release_noise_multiplier=noise, decoy_equality=request.equality),)
 

@@ -8,7 +8,7 @@ from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.ledger import LEDGER_FILE, private_events, read_ledger, unprotected_past
 from atdp_cli.privacy.statement import advice
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.training.recipe import Plain, Text, Train, mechanism_of, parse_recipe, reads_records
+from atdp_cli.training.recipe import Plain, Text, parse_recipe, reads_records
 from atdp_cli.training.settings import apply_settings, has_option, stage_options, stage_setting
 from atdp_cli.training.tuning.search import Effort
 
@@ -147,10 +147,10 @@ def _left_in(planned: Planned) -> str | None:
     unprotected = "" if not _unprotected_start(planned) else f"{planned.request.model} may have memorised"
     read_again, decoys = False, False
     for stage in planned.request.recipe:
-        text = stage.text if isinstance(stage, Train) and reads_records(stage) else None
+        text = stage.text if reads_records(stage) else None
         decoys |= text is Text.DECOY
         read_again |= text is Text.RAW and bool(unprotected)
-        if text is Text.RAW and isinstance(mechanism_of(stage), Plain) and not unprotected:
+        if text is Text.RAW and isinstance(stage.mechanism, Plain) and not unprotected:
             unprotected = f"its stage {stage.name} memorises"
     if not (planned.request.recipe and unprotected) or (decoys and not read_again):
         return None

@@ -16,7 +16,7 @@ from atdp_cli.report.document import (
 from atdp_cli.report.tuned_entry import TunedEntry
 from atdp_cli.text.crosscheck.request import public_name
 from atdp_cli.text.detection.scan import pipeline_name
-from atdp_cli.training.plan import AnyPlan, InterpolatePlan, StagePlan, with_chosen_rate
+from atdp_cli.training.plan import StagePlan, with_chosen_rate
 from atdp_cli.training.recipe import (
     DPSGD,
     Plain,
@@ -70,10 +70,10 @@ def detector_entry(request: HardenRequest, pipeline: Any) -> DetectorEntry:
     )
 
 
-def trained_entry(plan: AnyPlan, result: "StageResult", weighing: "Weighing") -> StageEntry:
+def trained_entry(plan: StagePlan, result: "StageResult", weighing: "Weighing") -> StageEntry:
     """A stage as the report lists it once it is trained, with the settings that were chosen."""
     tuned = result.tuned
-    if tuned is not None and isinstance(plan, StagePlan):
+    if tuned is not None:
         plan = with_chosen_rate(plan, tuned.learning_rate)
     return stage_entry(plan).model_copy(
         update={
@@ -93,13 +93,11 @@ def trained_entry(plan: AnyPlan, result: "StageResult", weighing: "Weighing") ->
     )
 
 
-def stage_entry(plan: AnyPlan) -> StageEntry:
+def stage_entry(plan: StagePlan) -> StageEntry:
     """A planned stage as the report lists it."""
-    if isinstance(plan, InterpolatePlan):
-        return StageEntry(
-            name=plan.stage.name, mechanism="none", objective=f"weights interpolated, β = {plan.stage.beta:g}"
-        )
     stage, mechanism = plan.stage, plan.stage.mechanism
+    if not plan.steps:
+        return StageEntry(name=stage.name, mechanism="none", objective=stage.objective.describe())
     return StageEntry(
         name=stage.name,
         text=stage.text.value if reads_records(stage) else None,

@@ -27,9 +27,9 @@ from atdp_cli.training.distributed.collectives import all_reduce_sum, broadcast_
 from atdp_cli.training.distributed.fsdp import shard_model
 from atdp_cli.training.distributed.ranks import local_items
 from atdp_cli.training.execution import Precision
-from atdp_cli.training.objectives.fit import check_stage
+from atdp_cli.training.gradients import check_stage
 from atdp_cli.training.precision import check_precision
-from atdp_cli.training.recipe import DPSGD, Interpolate, Train, mechanism_of
+from atdp_cli.training.recipe import DPSGD, takes_steps
 
 SHARDED_TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "bfloat16": 5e-2}
 """Between gradients of a whole and of a sharded model, relative to their length."""
@@ -75,7 +75,7 @@ def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
         with _seeded(request.insecure_seed):
             model = add_adapter(model, request.lora_rank)
     for stage in request.recipe:
-        if isinstance(stage, Train):
+        if takes_steps(stage):
             check_stage(model, stage)  # refused here, not after hours of the stages before
         # Its random numbers are those of the first process.
         broadcast_(request.ranks, [parameter.detach() for parameter in trainable(model)])
@@ -99,7 +99,7 @@ def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
 
 def _uses_engine(request: HardenRequest) -> bool:
     """Whether an engine sums gradients. Where none does, none is compared with `loop`, which is itself not checked."""
-    return request.ranks.sharded or any(isinstance(mechanism_of(stage), DPSGD) for stage in request.recipe)
+    return request.ranks.sharded or any(isinstance(stage.mechanism, DPSGD) for stage in request.recipe)
 
 
 def reads_one_text(checkpoint: Checkpoint) -> bool:
@@ -161,12 +161,12 @@ def _load_reference(request: HardenRequest, folder: Path, checkpoint: Checkpoint
             f"{context_length(checkpoint.model):,}.",
             "Give a reference that reads as many.",
         )
-    if any(isinstance(stage, Interpolate) for stage in request.recipe):
+    if not all(map(takes_steps, request.recipe)):
         if request.lora_rank is not None:
-            raise UsageError("An adapter cannot be interpolated with a whole model.", "Leave --lora-rank out.")
+            raise UsageError("This recipe changes whole models, not adapters.", "Leave --lora-rank out.")
         if _shapes(reference.model) != _shapes(checkpoint.model):
             raise InputError(
-                f"{folder} and {request.model} have different weights, between which nothing lies.",
+                f"{folder} and {request.model} have weights of different names or shapes.",
                 "Give the base model that was fine-tuned.",
             )
     move_model(reference.model, find_device(request.device))

@@ -21,7 +21,7 @@ from atdp_cli.runs.seal import seal_ledger
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.runs.workspace import Workspace
 from atdp_cli.text.detection.span_file import spans_line
-from atdp_cli.training.plan import AnyPlan, StagePlan
+from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe_file import RECIPE_FILE, write_recipe
 from atdp_cli.training.state import StageResult
 
@@ -93,9 +93,7 @@ def _failed(before: float | None, after: float | None, limit: float | None) -> s
     return f"Held-out perplexity rose by {increase:.1%}, more than --max-perplexity-increase {limit:.4g} allows."
 
 
-def _steps_taken(stage: AnyPlan, result: StageResult) -> int:
-    if not isinstance(stage, StagePlan):
-        return 0
+def _steps_taken(stage: StagePlan, result: StageResult) -> int:
     return stage.steps if result.ended_after is None else result.ended_after
 
 

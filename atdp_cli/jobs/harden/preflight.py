@@ -24,7 +24,7 @@ from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.gradients import unclipped_sum
 from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.plan import StagePlan
-from atdp_cli.training.recipe import Recipe, Train, compares_with_start, keeps_start, reads_records
+from atdp_cli.training.recipe import Recipe, Train, keeps_start, reads_records, takes_steps
 from atdp_cli.training.trainable import selected, training_only
 
 SAMPLED_RECORDS = 64
@@ -86,7 +86,7 @@ def _gradient(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, sam
     if stage.noise_multipliers:
         return loaded.engine.run(model, sample, 1.0)
     # The start costs a forward pass, whatever its parameters are.
-    start = tuple(parameter.data for parameter in trainable(model)) if compares_with_start(stage.stage) else ()
+    start = tuple(parameter.data for parameter in trainable(model)) if stage.stage.objective.demands.start else ()
     engine = loaded.engine.run if request.ranks.sharded else None
     summed = unclipped_sum(model, engine, request.precision, stage.stage.objective, start=start, seed=0)
     return summed(model, sample)
@@ -201,7 +201,7 @@ def rehearse_output(planned: Planned, loaded: LoadedModel, root: Path) -> None:
 def state_bytes(model: PreTrainedModel, recipe: Recipe) -> int:
     """How large a saved state can become: parameters, and what the optimizer keeps of them."""
     trained = sum(int(parameter.numel()) for parameter in model.parameters() if parameter.requires_grad)
-    stages = [stage for stage in recipe if isinstance(stage, Train)]
+    stages = [stage for stage in recipe if takes_steps(stage)]
     return 4 * trained * (1 + max((_optimizer_numbers(stage) for stage in stages), default=0))
 
 

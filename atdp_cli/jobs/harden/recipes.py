@@ -8,18 +8,18 @@ from atdp_cli.privacy.guarantee import no_end_to_end, selective_void
 from atdp_cli.privacy.ledger import Ledger, Prior, private_events
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import Constant
+from atdp_cli.training.objectives.registry import BASELINES
 from atdp_cli.training.options import RunOptions
-from atdp_cli.training.plan import AnyPlan, Corpus, Reference, StagePlan, make_plan, with_chosen_rate
+from atdp_cli.training.plan import Corpus, Reference, StagePlan, make_plan, with_chosen_rate
 from atdp_cli.training.recipe import (
     DPSGD,
-    Interpolate,
     Plain,
     Recipe,
-    Stage,
     Train,
     parse_recipe,
     reads_records,
     reads_reference,
+    takes_steps,
 )
 from atdp_cli.training.recipe_file import RecipeFile
 from atdp_cli.training.tuning.search import Tuned
@@ -37,12 +37,6 @@ PAPER = (
     "atdp",
 )
 """The systems of the paper's table, `atdp` from the base, and the base itself."""
-
-CONTROLS = ("no-dp+noise", "no-dp+interpolate", "no-dp+anchored", "redacted+anchored")
-"""Those that the paper's table lacks."""
-
-UNLEARNING = ("gradient-difference", "npo", "simnpo", "rmu", "negated")
-"""Controls without ε, from a checkpoint that leaks: machine unlearning, which reads raw text without noise."""
 
 DECOY_SYSTEMS = ("decoys", "no-dp+decoys", "fitted-decoys", "no-dp+fitted-decoys")
 """Those with a text of their own, for tiers of entities."""
@@ -68,7 +62,7 @@ class RecipeSummary:
 
 
 def recipe_summaries(
-    names: Sequence[str] = (*PAPER, *CONTROLS, *UNLEARNING, *DECOY_SYSTEMS),
+    names: Sequence[str] = (*PAPER, *DECOY_SYSTEMS, *BASELINES),
 ) -> tuple[RecipeSummary, ...]:
     """What each of the recipes does and guarantees; references are taken as public."""
     return tuple(_row(name, parse_recipe(name)) for name in names)
@@ -100,16 +94,14 @@ def trained_recipe(planned: Planned, tuned: Sequence[Tuned | None]) -> RecipeFil
     """The same with the learning rates that trials chose, so that nothing is left to be searched either."""
     file = resolved_recipe(planned)
     stages = tuple(
-        stage
-        if search is None or not isinstance(plan, StagePlan)
-        else with_chosen_rate(plan, search.learning_rate).stage
+        stage if search is None else with_chosen_rate(plan, search.learning_rate).stage
         for plan, stage, search in zip(planned.plan.stages, file.recipe, tuned, strict=True)
     )
     return replace(file, recipe=stages, run=file.run.replace(tune=None))
 
 
-def _sized(plan: AnyPlan) -> Stage:
-    if isinstance(plan, StagePlan) and isinstance(plan.stage.mechanism, DPSGD):
+def _sized(plan: StagePlan) -> Train:
+    if isinstance(plan.stage.mechanism, DPSGD):
         return replace(plan.stage, mechanism=replace(plan.stage.mechanism, expected_batch=plan.batch))
     return plan.stage
 
@@ -131,10 +123,10 @@ def hypothetical_ledger(recipe: Recipe, prior: Prior) -> Ledger:
     return make_plan(recipe, _HYPOTHETICAL, delta=1e-6, prior=prior, reference=reference).ledger
 
 
-def _words(stage: Stage) -> str:
+def _words(stage: Train) -> str:
     """Text, objective and mechanism of a stage, in a few words."""
-    if isinstance(stage, Interpolate):
-        return "no text: weights interpolated"
+    if not takes_steps(stage):
+        return f"no text: {stage.objective.summary}"
     text = stage.text.value if reads_records(stage) else "no text"
     if stage.release_noise_multiplier is not None:
         text = f"fitted {text}"

@@ -28,9 +28,7 @@ from atdp_cli.training.recipe import (
     Plain,
     Recipe,
     Text,
-    Train,
     last_private,
-    mechanism_of,
     needs_whole_model,
     reads_records,
     reads_reference,
@@ -200,7 +198,7 @@ def _reference(request: HardenRequest, split: Split, sha256: Callable[[Path], st
     weights = {file.name: sha256(file) for file in weight_files(request.reference)}
     ledger = ledger_beside(request.reference, sha256)
     past = reference_past(ledger, request.reference, split)
-    # Who names the model itself, as to negate a task vector, does not declare that it never saw the corpus.
+    # Who names the model itself does not declare that it never saw the corpus.
     if prior == "unknown" and weights == {file.name: sha256(file) for file in weight_files(request.model)}:
         past = "unknown"
     return Reference(ledger=ledger, weights=weights, past=past)
@@ -258,7 +256,7 @@ def _check_decoys(request: HardenRequest) -> None:
     if request.spans is not None or tier.value in STABLE_TIERS:
         return
     for stage in request.recipe:
-        if isinstance(stage, Train) and stage.text is Text.DECOY and reads_records(stage):
+        if stage.text is Text.DECOY and reads_records(stage):
             raise UsageError(
                 f"Stage {stage.name} reads decoys, which stand for entities; --tier {tier.value} flags more.",
                 "Use --tier high-entity or low-entity.",
@@ -284,7 +282,7 @@ def _check_ranks(request: HardenRequest) -> None:
     if request.ranks.size == 1:
         return
     if request.ranks.sharded and any(needs_whole_model(stage) for stage in request.recipe):
-        raise UsageError("Unlearning and distillation go with whole models only.", "Leave --shard-model out.")
+        raise UsageError(f"Recipe {request.recipe_name} goes with whole models only.", "Leave --shard-model out.")
     if request.review is not None:
         raise UsageError("--review-each-epoch goes with one process.", "Review first, and give --allow and --deny.")
     if request.detector.crosscheck is not None:
@@ -303,7 +301,7 @@ def _check_spans(request: HardenRequest) -> None:
 
 
 def _check_scaled(recipe: Recipe) -> None:
-    mechanism = mechanism_of(recipe[last_private(recipe)])
+    mechanism = recipe[last_private(recipe)].mechanism
     if (
         isinstance(mechanism, DPSGD)
         and mechanism.schedule.kind == "rise-reset"
@@ -320,7 +318,11 @@ def _check_budget(request: HardenRequest, plan: Plan, supported: Sequence[Guaran
         return
     if not request.accept_declared:
         check_seen(plan.ledger)
-    unbounded = [stage.stage.name for stage in plan.stages if isinstance(mechanism_of(stage.stage), Plain)]
+    unbounded = [
+        stage.stage.name
+        for stage in plan.stages
+        if reads_records(stage.stage) and isinstance(stage.stage.mechanism, Plain)
+    ]
     if unbounded:
         raise BudgetError(
             f"Stage {unbounded[0]} trains without noise, so no --max-epsilon holds.",

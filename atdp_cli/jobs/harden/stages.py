@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.events import FellBack
@@ -26,10 +25,10 @@ from atdp_cli.runs.books import StageBooks, open_books
 from atdp_cli.runs.progress import Progress
 from atdp_cli.runs.workspace import Workspace
 from atdp_cli.text.redaction.frequencies import unlisted_words
-from atdp_cli.training.distributed.fsdp import local_shard, shard_like
 from atdp_cli.training.loop import Randomness, StageRun, run_noise, run_plain, run_private
 from atdp_cli.training.objective import Example, Weighing, make_example, weigh
-from atdp_cli.training.plan import AnyPlan, InterpolatePlan, Plan, StagePlan, with_chosen_rate
+from atdp_cli.training.objectives.demands import WeightEdit
+from atdp_cli.training.plan import Plan, StagePlan, with_chosen_rate
 from atdp_cli.training.recipe import Text, reads_records, reads_reference
 from atdp_cli.training.state import AfterStep, StageResult, StageState
 from atdp_cli.training.tuning.trials import decoyed_loss
@@ -64,7 +63,7 @@ def _now() -> npt.NDArray[np.float64]:
 
 
 def fold(
-    stages: Sequence[AnyPlan], context: StageContext, work: Workspace, start: Progress
+    stages: Sequence[StagePlan], context: StageContext, work: Workspace, start: Progress
 ) -> tuple[tuple[StageResult, Weighing], ...]:
     """Run the remaining stages in order on one model, the journal ahead of each step.
 
@@ -91,12 +90,12 @@ def fold(
 
 def changing_parameters(plan: Plan, model: PreTrainedModel) -> tuple[str, ...]:
     """The names of parameters that the stages may change; a tied one has the first of its names."""
-    all_change = any(isinstance(stage, InterpolatePlan) for stage in plan.stages)
+    all_change = any(isinstance(stage.stage.objective, WeightEdit) for stage in plan.stages)
     return tuple(name for name, parameter in model.named_parameters() if all_change or parameter.requires_grad)
 
 
 def _run_stage(
-    plan: AnyPlan, context: StageContext, progress: Progress, books: StageBooks
+    plan: StagePlan, context: StageContext, progress: Progress, books: StageBooks
 ) -> tuple[StageResult, Weighing]:
     stopwatch = _Stopwatch()
 
@@ -104,8 +103,8 @@ def _run_stage(
         with stopwatch.pause():
             return perplexity(context.model, context.data.yardstick.held_out)
 
-    if isinstance(plan, InterpolatePlan):
-        interpolate(context.model, reference_of(context), plan.stage.beta)
+    if isinstance(plan.stage.objective, WeightEdit):
+        plan.stage.objective.edit(context.model, reference_of(context))
         return _timed(StageResult(perplexities=(held_out(),)), progress, stopwatch), Weighing()
     if reads_records(plan.stage):
         progress = _released(plan, context, progress, books)
@@ -221,13 +220,3 @@ def _epoch_windows(
         return data.decoys(choose, plan.stage.decoy_equality) if epoch_data is None else epoch_data(plan, epoch, choose)
 
     return windows
-
-
-@torch.no_grad()
-def interpolate(model: PreTrainedModel, reference: PreTrainedModel, beta: float) -> None:
-    """θ ← θ_ref + β(θ − θ_ref), in place; both have the same parameters."""
-    origins = dict(reference.named_parameters())
-    for name, parameter in model.named_parameters():
-        origin = origins[name].to(device=parameter.device, dtype=parameter.dtype)
-        shard = local_shard(parameter)
-        shard.copy_(torch.lerp(local_shard(shard_like(parameter, origin)), shard, beta))

@@ -11,7 +11,6 @@ from atdp_cli.model.forward import Batch, pad
 from atdp_cli.model.windows import Window
 from atdp_cli.training.clipping.engine import MAX_TERMS
 from atdp_cli.training.objective import Example
-from atdp_cli.training.objectives.kinds import Target
 
 MIN_WIDTH = 8
 """Products of fewer rows go through kernels of their own, which round in another way."""
@@ -32,17 +31,14 @@ class PhysicalBatch(Batch):
     Attributes:
         records: The records' indices in the sample.
         weights: fp32, shape [windows, T]: each token's weight in its record's loss; 0 at padding.
-        anchored: bool, shape [windows, T]: tokens pulled towards the reference; None where there are none.
-        reference: The reference model.
-        temperature, target, share: As each of the records has them.
+        distilled: bool, shape [windows, T]: distilled tokens; None where there are none.
+        teacher, share: As each of the records has them.
     """
 
     records: tuple[int, ...]
     weights: torch.Tensor
-    anchored: torch.Tensor | None = None
-    reference: PreTrainedModel | None = None
-    temperature: float = 1.0
-    target: Target = "reference"
+    distilled: torch.Tensor | None = None
+    teacher: PreTrainedModel | None = None
     share: float = 1.0
 
     @property
@@ -173,7 +169,7 @@ def idle(model: PreTrainedModel) -> PhysicalBatch:
 
 
 def collate(sample: Sequence[Example], rows: Sequence[int], shape: Shape | None = None) -> PhysicalBatch:
-    """One batch of these records of the sample, all of one stage, so that they share a reference and a target.
+    """One batch of these records of the sample, all of one stage, so that they share a teacher.
 
     Args:
         shape: That of each of these records; None to pad to the longest.
@@ -181,11 +177,11 @@ def collate(sample: Sequence[Example], rows: Sequence[int], shape: Shape | None 
     examples = [sample[row] for row in rows]
     windows = [window for example in examples for window in example.windows]
     batch = pad(windows) if shape is None else pad(windows, width=shape.width, source_width=shape.source_width)
-    weights, anchored = torch.zeros(batch.input_ids.shape), torch.zeros(batch.input_ids.shape, dtype=torch.bool)
+    weights, distilled = torch.zeros(batch.input_ids.shape), torch.zeros(batch.input_ids.shape, dtype=torch.bool)
     for index, values in enumerate(values for example in examples for values in example.weights):
         weights[index, : len(values)] = torch.from_numpy(values)
-    for index, flags in enumerate(flags for example in examples for flags in example.anchored or ()):
-        anchored[index, : len(flags)] = torch.from_numpy(flags)
+    for index, flags in enumerate(flags for example in examples for flags in example.distilled or ()):
+        distilled[index, : len(flags)] = torch.from_numpy(flags)
     return PhysicalBatch(
         batch.input_ids,
         batch.attention_mask,
@@ -193,9 +189,7 @@ def collate(sample: Sequence[Example], rows: Sequence[int], shape: Shape | None 
         batch.source_mask,
         records=tuple(rows),
         weights=weights,
-        anchored=anchored if anchored.any() else None,
-        reference=examples[0].reference,
-        temperature=examples[0].temperature,
-        target=examples[0].target,
+        distilled=distilled if distilled.any() else None,
+        teacher=examples[0].teacher,
         share=examples[0].share,
     )

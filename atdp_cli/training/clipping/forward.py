@@ -10,12 +10,11 @@ from atdp_cli.training.clipping.batches import PhysicalBatch
 def loss_gradient(logits: torch.Tensor, batch: PhysicalBatch, start: torch.Tensor | None = None) -> torch.Tensor:
     """The gradient of Σ weight·(the token's loss) with respect to the logits: weight·(softmax − target).
 
-    The target is the true token; for a token that is anchored to a reference the distribution that `_target` gives,
-    and for one that is anchored to the start of the stage, λ·(what the start predicts) + (1 − λ)·(the true token).
+    The target is the true token; for a distilled one λ·(what the teacher predicts) + (1 − λ)·(the true token).
 
     Args:
         logits: Shape [windows, T, V]; those at a position predict the token after it.
-        start: Those of the model at the start of its stage; None where tokens are anchored to the batch's reference.
+        start: Those of the model at the start of its stage, which then is the teacher; None for the batch's teacher.
 
     Returns:
         Shape [windows, T, V], in the dtype of the logits.
@@ -23,46 +22,24 @@ def loss_gradient(logits: torch.Tensor, batch: PhysicalBatch, start: torch.Tenso
     gradient = torch.softmax(logits, dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
     following = torch.roll(batch.input_ids.to(logits.device), -1, dims=1)[..., None]
     one_hot = torch.ones_like(following, dtype=gradient.dtype)
-    if batch.anchored is not None:
-        anchored = _before(batch.anchored.to(logits.device))
-        one_hot[anchored] = 1 - batch.share
-        if start is None:
-            gradient[anchored] -= _target(reference_logits(batch)[anchored].to(gradient), following[anchored], batch)
-        else:
-            before = torch.softmax(start, dim=-1, dtype=gradient.dtype)
-            gradient.addcmul_(before, anchored[..., None].to(gradient.dtype), value=-batch.share)
+    if batch.distilled is not None:
+        distilled = _before(batch.distilled.to(logits.device))
+        one_hot[distilled] = 1 - batch.share
+        taught = teacher_logits(batch) if start is None else start
+        expected = torch.softmax(taught, dim=-1, dtype=gradient.dtype).to(gradient.device)
+        # Not by a product with 0: what a teacher says of other tokens has no say, also where it is no number.
+        gradient.sub_(expected.masked_fill_(~distilled[..., None], 0.0), alpha=batch.share)
     gradient.scatter_add_(2, following, -one_hot)
     weights = _before(batch.weights.to(gradient))
     return gradient.mul_(weights[..., None]).to(logits.dtype)
 
 
-def _target(logits: torch.Tensor, true: torch.Tensor, batch: PhysicalBatch) -> torch.Tensor:
-    """softmax(logits / T), for target `without-true` given that the token is not the true one.
-
-    Where the reference gives every other token probability 0, the target is uniform over them.
-
-    Args:
-        logits: The reference's for anchored tokens, shape [tokens, V]; overwritten.
-        true: The true tokens, int64, shape [tokens, 1].
-
-    Returns:
-        Shape [tokens, V]; each row sums to 1.
-    """
-    if batch.target == "without-true":
-        logits.scatter_(1, true, -torch.inf)
-        impossible = torch.isneginf(logits).all(-1, keepdim=True)
-        logits.masked_fill_(impossible, 0.0).scatter_(1, true, -torch.inf)
-    # The largest is subtracted first, so that a small T does not overflow.
-    logits.sub_(logits.amax(-1, keepdim=True)).div_(batch.temperature)
-    return torch.softmax(logits, dim=-1)
-
-
 @torch.no_grad()
-def reference_logits(batch: PhysicalBatch) -> torch.Tensor:
-    """The reference model's logits for a batch, shape [windows, T, V]."""
-    if batch.reference is None:
-        raise ValueError("the batch has no reference")
-    return logits_of(batch.reference, batch)
+def teacher_logits(batch: PhysicalBatch) -> torch.Tensor:
+    """The teacher's logits for a batch, shape [windows, T, V]."""
+    if batch.teacher is None:
+        raise ValueError("the batch has no teacher")
+    return logits_of(batch.teacher, batch)
 
 
 def _before(values: torch.Tensor) -> torch.Tensor:

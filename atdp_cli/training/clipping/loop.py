@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 from atdp_cli.model.forward import logits_of
 from atdp_cli.training.clipping.batches import PhysicalBatch, collate
 from atdp_cli.training.clipping.engine import ClippedSum, add_scaled, clip_factor, trainable, zeros_of
-from atdp_cli.training.clipping.forward import reference_logits
+from atdp_cli.training.clipping.forward import teacher_logits
 from atdp_cli.training.objective import Example
 
 
@@ -46,8 +46,8 @@ def record_gradient(
     """The gradient of one record's loss, summed over its windows, of which there is at least one."""
     total: list[torch.Tensor] = []
     for index, (window, weights) in enumerate(zip(record.windows, record.weights, strict=True)):
-        anchored = None if record.anchored is None else (record.anchored[index],)
-        alone = collate([replace(record, windows=(window,), weights=(weights,), anchored=anchored)], [0])
+        distilled = None if record.distilled is None else (record.distilled[index],)
+        alone = collate([replace(record, windows=(window,), weights=(weights,), distilled=distilled)], [0])
         losses = _token_losses(model, alone)
         loss = losses @ torch.from_numpy(weights[1:]).to(losses)
         gradient = torch.autograd.grad(loss, parameters, materialize_grads=True)
@@ -60,31 +60,10 @@ def _token_losses(model: PreTrainedModel, alone: PhysicalBatch) -> torch.Tensor:
     logits = logits_of(model, alone)[0, :-1]
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     losses = F.cross_entropy(logits, alone.input_ids[0, 1:].to(logits.device), reduction="none")
-    if alone.anchored is None:
+    if alone.distilled is None:
         return losses
-    anchored = alone.anchored[0, 1:].to(logits.device)
-    true = alone.input_ids[0, 1:].to(logits.device)[anchored]
-    expected = reference_logits(alone)[0, :-1].to(logits)[anchored]
-    return losses.masked_scatter(anchored, _divergences(logits[anchored], expected, true, alone))
-
-
-def _divergences(
-    logits: torch.Tensor, expected: torch.Tensor, true: torch.Tensor, alone: PhysicalBatch
-) -> torch.Tensor:
-    """KL(target ‖ model) by its definition, shape [tokens], with 0·log 0 = 0.
-
-    Args:
-        logits: The model's, shape [tokens, V].
-        expected: The reference's.
-        true: The true tokens, shape [tokens].
-    """
-    ours = F.log_softmax(logits, dim=-1)
-    if alone.target == "without-true":
-        # The sum leaves out the true token; both distributions are over the other tokens alone.
-        others = torch.ones_like(ours, dtype=torch.bool).scatter_(1, true[:, None], value=False)
-        ours, expected = (values[others].view(len(true), -1) for values in (ours, expected))
-    best = expected.amax(-1, keepdim=True)
-    masses = torch.exp((expected - best) / alone.temperature)
-    masses = torch.where(torch.isneginf(best), 1.0, masses)
-    shares = masses / masses.sum(-1, keepdim=True)
-    return F.kl_div(ours, shares, reduction="none").sum(-1)
+    distilled = alone.distilled[0, 1:].to(logits.device)
+    shares = F.softmax(teacher_logits(alone)[0, :-1].to(logits)[distilled], dim=-1)
+    # KL(teacher ‖ model) by its definition, with 0·log 0 = 0.
+    divergences = F.kl_div(F.log_softmax(logits[distilled], dim=-1), shares, reduction="none").sum(-1)
+    return losses.masked_scatter(distilled, alone.share * divergences + (1 - alone.share) * losses[distilled])

@@ -1,4 +1,4 @@
-"""The objectives that a stage of training may have: which loss each token of a record has. Never imports torch."""
+"""The objectives of atdp's own recipes: which loss each token of a record has. Never imports torch."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -6,8 +6,8 @@ from pydantic import Field
 
 from atdp_cli.options import Option
 from atdp_cli.privacy.schedule import NoiseMultiplier
-from atdp_cli.ranges import Positive, Share, validated
-from atdp_cli.training.objectives.unlearn import Unlearn
+from atdp_cli.ranges import Share, validated
+from atdp_cli.training.objectives.demands import Demands
 
 _TRAINING = Option(panel="Training", public=True)
 
@@ -16,6 +16,7 @@ _TRAINING = Option(panel="Training", public=True)
 class Uniform:
     """Cross-entropy with weight 1 on every token."""
 
+    demands: ClassVar[Demands] = Demands(flags=False)
     summary: ClassVar[str] = "uniform"
 
     kind: Literal["uniform"] = "uniform"
@@ -36,6 +37,7 @@ class Weighted:
         release_noise_multiplier: σ of the release, whose sensitivity is 1 record.
     """
 
+    demands: ClassVar[Demands] = Demands()
     summary: ClassVar[str] = "weighted"
 
     kind: Literal["weighted"] = "weighted"
@@ -52,42 +54,6 @@ class Weighted:
         return f"weighted, {chosen[self.weight] if isinstance(self.weight, str) else f'w = {self.weight:g}'}"
 
 
-Target = Literal["reference", "without-true"]
-
-
-@validated
-class Anchored:
-    """KL(reference ‖ model) on sensitive tokens; cross-entropy on the rest, as `Weighted` weighs it.
-
-    A sensitive token is pulled back to what the reference, a public model, says at its place; what stands there in
-    the record is not learnt.
-
-    Attributes:
-        weight: w of tokens that are neither sensitive nor function words, a public constant in [0, 1].
-        strength: The weight of a sensitive token in its record's sum, above 0; function words have 1.
-        temperature: T > 0; the reference's distribution is softmax(its logits / T).
-        target: `reference` is that distribution; `without-true` is it given that the token is not the one that
-            stands there, so that what the reference knows of the record is not taught either.
-    """
-
-    summary: ClassVar[str] = "anchored"
-
-    kind: Literal["anchored"] = "anchored"
-    weight: Share = 0.2
-    strength: Positive = 1.0
-    temperature: Positive = 1.0
-    target: Target = "reference"
-
-    def describe(self) -> str:
-        """The objective in the report's words, with the settings that are not the default."""
-        default = Anchored()
-        words = ["anchored to the reference"]
-        words += ["the true token left out"] if self.target == "without-true" else []
-        words += [f"temperature {self.temperature:g}"] if self.temperature != default.temperature else []
-        words += [f"strength {self.strength:g}"] if self.strength != default.strength else []
-        return ", ".join((*words, f"w = {self.weight:g}"))
-
-
 @validated
 class Distilled:
     """Cross-entropy on sensitive tokens; on the rest (1 − λ)·cross-entropy + λ·KL(start ‖ model).
@@ -100,6 +66,7 @@ class Distilled:
         share: λ in (0, 1].
     """
 
+    demands: ClassVar[Demands] = Demands(noise="never", start=True, distilled="others")
     summary: ClassVar[str] = "unflagged tokens distilled from the start"
 
     kind: Literal["distilled"] = "distilled"
@@ -108,34 +75,3 @@ class Distilled:
     def describe(self) -> str:
         """The objective in the report's words."""
         return f"{self.summary}, λ = {self.share:g}"
-
-
-@validated
-class Nothing:
-    """No loss: a private stage's noise alone, the control that any recipe must beat."""
-
-    summary: ClassVar[str] = "noise alone"
-
-    kind: Literal["nothing"] = "nothing"
-
-    def describe(self) -> str:
-        """The objective in the report's words."""
-        return "none"
-
-
-@validated
-class Sensitive:
-    """Cross-entropy on sensitive tokens alone, each with weight 1: what a task vector of them is trained on."""
-
-    summary: ClassVar[str] = "flagged tokens alone"
-
-    kind: Literal["sensitive"] = "sensitive"
-
-    def describe(self) -> str:
-        """The objective in the report's words."""
-        return self.summary
-
-
-Objective = Annotated[
-    Uniform | Weighted | Anchored | Distilled | Sensitive | Unlearn | Nothing, Field(discriminator="kind")
-]

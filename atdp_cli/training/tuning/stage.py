@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from atdp_cli.training.objectives.kinds import Distilled, Uniform
-from atdp_cli.training.recipe import Stage, Train
+from atdp_cli.training.recipe import Train
 from atdp_cli.training.tuning.search import WARMUP
 
 FORGETTING = 2.0
 """η where the start may have memorised, over η from a public start. Chosen on the quickstart: docs/measured.md."""
 
 
-def tuned_stage(stage: Stage, *, memorised: bool, sharded: bool, fixed_rate: bool) -> Stage:
+def tuned_stage(stage: Train, *, memorised: bool, sharded: bool, fixed_rate: bool) -> Train:
     """The stage with the settings that no trial searches: a warm-up, and the best of its epochs.
 
     Where the start may have memorised, η is higher, and the last epoch stays: what was memorised is forgotten to the
@@ -19,8 +19,6 @@ def tuned_stage(stage: Stage, *, memorised: bool, sharded: bool, fixed_rate: boo
     Args:
         fixed_rate: Whether η was given, and stays.
     """
-    if not isinstance(stage, Train):
-        return stage
     stage = replace(stage, warmup=stage.warmup or WARMUP)
     if not memorised:
         return replace(stage, restore_best=stage.restore_best is not False)
