@@ -29,8 +29,8 @@ def read_document(path: Path, kind: type[Document], *, name: str, remedy: str) -
         return kind.model_validate_json(content, strict=True)
     except OSError as error:
         raise InputError(f"{name} {path} cannot be read: {error.strerror}.", remedy) from None
-    except RepeatedKeyError as error:
-        raise InputError(f"{name} {path} is malformed: {error}.", remedy) from None
+    except RepeatedKeyError:
+        raise InputError(f"{name} {path} is malformed: a key stands more than once.", remedy) from None
     except ValidationError as error:
         first = error.errors(include_input=False, include_context=False, include_url=False)[0]
         # The name of an unknown field is the file's own text, as is the value that tells kinds of a model apart.

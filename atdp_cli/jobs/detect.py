@@ -13,8 +13,7 @@ from atdp_cli.files.corpus_file import STANDARD_INPUT, OnError, is_rereadable, i
 from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import Detector, check_detector, detector_pipeline, options_given, run_detector
 from atdp_cli.text.corpus.records import Record, select_records
-from atdp_cli.text.corpus.segments import Selection
-from atdp_cli.text.corpus.shards import parse_shard
+from atdp_cli.text.corpus.segments import Selection, parse_shard
 from atdp_cli.text.crosscheck.check import Counts
 from atdp_cli.text.crosscheck.request import check_crosscheck
 from atdp_cli.text.detection.detect import Detection

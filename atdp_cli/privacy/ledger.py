@@ -272,8 +272,8 @@ def _parsed(path: Path, text: str) -> tuple[Ledger, object]:
     except ValidationError as error:
         first = error.errors()[0]
         where, what = ".".join(str(part) for part in first["loc"]) or "the file", first["msg"]
-    except RepeatedKeyError as error:
-        where, what = "the file", str(error)
+    except RepeatedKeyError:
+        where, what = "the file", "a key stands more than once"
     except (ValueError, RecursionError):
         where, what = "the file", "Invalid JSON"
     raise InputError(

@@ -13,7 +13,7 @@ from atdp_cli.jobs.detect import CorpusSource, detect_to_file
 from atdp_cli.jobs.detector import Detector
 from atdp_cli.jobs.ray import Ray
 from atdp_cli.jobs.redact import redact_corpus
-from atdp_cli.text.corpus.shards import Shard
+from atdp_cli.text.corpus.segments import Shard
 from tests.rayworkers import kill_a_busy_worker
 from tests.small import small_lines
 

@@ -261,7 +261,7 @@ def test_a_key_twice_in_a_ledger_is_refused(place: Path) -> None:
     written = path.read_text()
     for old in ('"records": 100,', '"stage": "a",', '"digest":'):
         path.write_text(written.replace(old, f"{old} 1, {old}" if old.endswith(":") else f"{old}\n {old}", 1))
-        with pytest.raises(InputError, match=r"line \d+ has a key more than once"):
+        with pytest.raises(InputError, match="a key stands more than once"):
             read_ledger(path)
 
 
@@ -270,7 +270,7 @@ def test_a_key_twice_in_an_audit_is_refused(place: Path, atdp: Atdp) -> None:
     (place / "privacy_report.json").write_text("{}")
     ended = atdp("audit-canary", "model", "--canary", "ID493021", "--baseline", "a.json")
     assert ended.code == 2
-    assert "line 3 has a key more than once" in ended.err
+    assert "a key stands more than once" in ended.err
 
 
 def manifest_of(*secrets: str, repeats: int = 1, drawn: str = "csprng") -> dict[str, object]:
@@ -325,7 +325,7 @@ def test_canaries_that_chance_drew_alike_are_read(tmp_path: Path) -> None:
 def test_a_key_twice_in_a_manifest_is_refused_without_the_secret(tmp_path: Path) -> None:
     text = json.dumps(manifest_of("493021"), indent=1)
     (tmp_path / "m.json").write_text(text.replace('"planted": true', '"planted": true,\n"planted": true'))
-    with pytest.raises(InputError, match=r"line \d+ has a key more than once") as refused:
+    with pytest.raises(InputError, match="a key stands more than once") as refused:
         read_manifest(tmp_path / "m.json")
     assert "493021" not in str(refused.value)
 

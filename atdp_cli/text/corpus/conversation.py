@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.text.corpus.json_places import array_items, object_members
 from atdp_cli.text.corpus.segments import Selection
 
 UNREAD = ("tool_calls", "function_call", "reasoning_content")
@@ -99,28 +98,6 @@ def _text_of(part: object, place: str) -> str:
         )
     text: str = part["text"]
     return text
-
-
-def content_places(line: str, position: int) -> Iterator[tuple[int, int]]:
-    """Where the JSON string of each of `content_parts` stands in a line; of an empty list of parts, the list's start.
-
-    Args:
-        position: Where the list of messages begins, which `content_parts` has found sound.
-    """
-    for item in array_items(line, position):
-        start, end = _member(line, item, "content")
-        if line.startswith('"', start):
-            yield start, end
-            continue
-        parts = array_items(line, start)
-        yield from ((_member(line, part, "text")) for part in parts)
-        if not parts:
-            yield start, start
-
-
-def _member(line: str, position: int, name: str) -> tuple[int, int]:
-    members, _ = object_members(line, position)
-    return next((start, end) for key, _, start, end in members if key == name)
 
 
 def with_contents(messages: Sequence[dict[str, Any]], texts: Sequence[str]) -> list[dict[str, Any]]:

@@ -22,8 +22,7 @@ from atdp_cli.files.corpus_file import (
     without_ending,
     without_mark,
 )
-from atdp_cli.text.corpus.segments import Segment, Selection, record_numbers
-from atdp_cli.text.corpus.shards import bytes_of, in_range
+from atdp_cli.text.corpus.segments import Segment, Selection, bytes_of, in_range, record_numbers
 
 MOST_LINES = 1_000_000
 """Of a row."""
@@ -54,7 +53,7 @@ class _Row:
 
 
 def separated_segments(path: Path, selection: Selection, on_error: OnError) -> Iterator[Segment]:
-    """See `formats.read_segments`. Faults of the header, and a quote that stays open, are never skipped."""
+    """See `records.read_segments`. Faults of the header, and a quote that stays open, are never skipped."""
     delimiter = "\t" if kind_of(path) == "tsv" else ","
     rows = _rows(path, delimiter)
     header = next(rows, None)

@@ -10,9 +10,8 @@ from atdp_cli.errors import UsageError
 from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.compression import Writable
 from atdp_cli.files.corpus_file import OnError, check_same_kind, kind_of, raise_error
-from atdp_cli.text.corpus.formats import read_segments
 from atdp_cli.text.corpus.parquet import write_rows
-from atdp_cli.text.corpus.records import Record, grouped, record_of
+from atdp_cli.text.corpus.records import Record, grouped, read_segments, record_of
 from atdp_cli.text.corpus.segments import LINES, Segment, Selection, streams
 from atdp_cli.text.redaction.edits import Edit, apply_edits
 

@@ -151,7 +151,7 @@ MALFORMED = [
     ("c.jsonl", b'{"body": "a"}', {}, r"line 1 has no field text. .*--text-field"),
     ("c.jsonl", b'{"text": ["a"]}', {}, r"the field text: message 1 is not an object"),
     ("c.jsonl", b'{"text": null}', {}, r"the field text is neither a string nor a list"),
-    ("c.jsonl", b'{"text": "a", "text": "b"}', {}, r"has the field text more than once"),
+    ("c.jsonl", b'{"text": "a", "text": "b"}', {}, r"has a key more than once"),
     ("c.jsonl", b'{"text": "a"}', {"id_field": "key"}, r"line 1 has no field key"),
     ("c.jsonl", b'{"text": "a", "key": true}', {"id_field": "key"}, r"key is neither a string nor a whole"),
     ("c.jsonl", b'{"text": "a", "key": 1.5}', {"unit": "key"}, r"key is neither a string nor a whole"),

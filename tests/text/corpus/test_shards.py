@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.corpus.rewriting import rewrite_corpus
-from atdp_cli.text.corpus.segments import Selection
-from atdp_cli.text.corpus.shards import Shard, parse_shard
+from atdp_cli.text.corpus.segments import Selection, Shard, parse_shard
 from atdp_cli.text.redaction.edits import Edit
 from tests.text.corpus.corpora import written
 

@@ -166,9 +166,10 @@ _AMOUNT = (
 
 def _is_someones(match: re.Match[str]) -> bool:
     text, (start, end) = match.string, match.span("value")
-    if match["unit"] is not None and match["unit"].strip():
-        return True
     large = re.search(r"(?:\d\s?(?:m|mn|mm|bn)|illion|crores?)\b", match["value"], re.IGNORECASE) is not None
+    unit = (match["unit"] or "").strip()
+    if unit and not (large and unit.endswith("ly")):  # millions annually are a firm's
+        return True
     before = text[max(0, start - _BEFORE) : start].rpartition("\n")[2]
     after = text[end : end + _AFTER].partition("\n")[0]
     for near, adjacent in ((before, 14), (after, 10)):
