@@ -218,8 +218,8 @@ def _check_shard(path: Path, selection: Selection) -> None:
         )
     if not streams(selection):
         raise UsageError(
-            f"--shard needs records that stand together, and --privacy-unit {selection.unit} gathers them from all of "
-            "the file.",
+            f"--shard needs records that stand together, and --privacy-unit {selection.unit} gathers them from the "
+            "whole file.",
             "Leave one of them out, or sort and split the file yourself.",
         )
 
