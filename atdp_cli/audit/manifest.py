@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 from atdp_cli.audit.canary import Choice, Secret, Target, Template, parse_template
 from atdp_cli.errors import AtdpError, InputError, UsageError
 from atdp_cli.files.atomic_write import atomic_write
-from atdp_cli.files.bounded_read import LARGEST_FILE
+from atdp_cli.files.bounded_read import MAX_FILE
 from atdp_cli.files.document import read_document
 from atdp_cli.model.chat import ChatTemplate, load_chat_template, render, without_ends
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
@@ -292,7 +292,7 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
         RunError: It cannot be written.
     """
     content = (manifest.model_dump_json(indent=1, exclude_none=True) + "\n").encode("utf-8")
-    if len(content) > LARGEST_FILE:
-        raise UsageError(f"The manifest would be larger than {LARGEST_FILE >> 20} MiB.", "Plant fewer canaries.")
+    if len(content) > MAX_FILE:
+        raise UsageError(f"The manifest would be larger than {MAX_FILE >> 20} MiB.", "Plant fewer canaries.")
     with atomic_write(path, mode=0o600) as file:
         file.write(content)

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-LARGEST_FILE = 1 << 26
+MAX_FILE = 1 << 26
 """Bytes of any file of settings or figures; those that atdp writes have a hundredth of it at most."""
 
 
@@ -42,10 +42,10 @@ def read_whole(path: Path) -> bytes:
     """The bytes of a file.
 
     Raises:
-        OSError: It cannot be read, is no regular file, or is larger than `LARGEST_FILE`.
+        OSError: It cannot be read, is no regular file, or is larger than `MAX_FILE`.
     """
     with open_regular(path) as stream:
-        content = stream.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
+        content = stream.read(MAX_FILE + 1)
+    if len(content) > MAX_FILE:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
     return content

@@ -38,10 +38,10 @@ LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 OnError = Callable[[InputError], None]
 """Called with the error of each line or row that cannot be read; it is skipped where this returns."""
 
-LONGEST_LINE = 1 << 26
+MAX_LINE = 1 << 26
 """Bytes of a line; a longer one is refused before all of it is in memory."""
 
-MOST_PACKED, UNPACKED_ANYWAY = 200, 1 << 23
+MAX_PACKED, UNPACKED_ANYWAY = 200, 1 << 23
 """How many times its size a compressed file may unpack to, and the bytes up to which nobody counts. Text packs to a
 third, seldom to a twentieth; a file that unpacks to far more is made to fill a disk."""
 
@@ -132,7 +132,7 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a file as (1-based number, bytes with their ending).
 
     Raises:
-        InputError: A missing or unreadable file, damaged compression, a line longer than `LONGEST_LINE`, or a file
+        InputError: A missing or unreadable file, damaged compression, a line longer than `MAX_LINE`, or a file
             that unpacks to far more than any text does.
     """
     check_readable(path)
@@ -141,17 +141,17 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
         with _opened(path) as (stream, packed):
             # A line that is too long is not read to its end.
-            for raw in iter(functools.partial(stream.readline, LONGEST_LINE + 1), b""):
+            for raw in iter(functools.partial(stream.readline, MAX_LINE + 1), b""):
                 number += 1
-                if len(raw) > LONGEST_LINE:
+                if len(raw) > MAX_LINE:
                     raise InputError(
-                        f"{display_name(path)}: line {number} is longer than {LONGEST_LINE >> 20} MiB.",
+                        f"{display_name(path)}: line {number} is longer than {MAX_LINE >> 20} MiB.",
                         "Check that it is the right file, or split its lines.",
                     )
                 size += len(raw)
                 if packed is not None and size > checked:
                     _refuse_bomb(path, size, packed.tell())
-                    checked = size + BLOCK_BYTES * MOST_PACKED
+                    checked = size + BLOCK_BYTES * MAX_PACKED
                 yield number, raw
     except (EOFError, zlib.error) as error:
         raise _damaged(path, number) from error
@@ -162,9 +162,9 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _refuse_bomb(path: Path, size: int, packed: int) -> None:
-    if size > MOST_PACKED * packed:
+    if size > MAX_PACKED * packed:
         raise InputError(
-            f"{display_name(path)} unpacks to more than {MOST_PACKED} times its size, which text does not.",
+            f"{display_name(path)} unpacks to more than {MAX_PACKED} times its size, which text does not.",
             "If that is intended, unpack it first.",
         )
 

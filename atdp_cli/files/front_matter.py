@@ -6,7 +6,7 @@ from typing import Any
 
 from atdp_cli.files.bounded_read import open_regular
 
-LARGEST, DEEPEST = 1 << 16, 20
+MAX_BYTES, MAX_DEPTH = 1 << 16, 20
 """Bytes of front matter that are read, and levels of nesting in it; a model's card has a tenth of both."""
 
 
@@ -37,7 +37,7 @@ def _block(path: Path) -> str:
         OSError, ValueError: It cannot be read, is none, or is too long.
     """
     with open_regular(path) as stream:
-        lines = stream.read(LARGEST).decode("utf-8-sig", errors="ignore").lstrip().splitlines()
+        lines = stream.read(MAX_BYTES).decode("utf-8-sig", errors="ignore").lstrip().splitlines()
     if not lines or lines[0].rstrip() != "---":
         return ""
     return "\n".join(lines[1 : lines.index("---", 1)])
@@ -55,5 +55,5 @@ def _check(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST or isinstance(event, yaml.AliasEvent):
+        if depth > MAX_DEPTH or isinstance(event, yaml.AliasEvent):
             raise ValueError("front matter")

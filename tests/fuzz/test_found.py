@@ -9,7 +9,7 @@ import pytest
 from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.manifest import read_manifest
 from atdp_cli.errors import AtdpError, InputError
-from atdp_cli.files.bounded_read import LARGEST_FILE
+from atdp_cli.files.bounded_read import MAX_FILE
 from atdp_cli.jobs.report import as_json, read_audits, read_report, with_audits
 from atdp_cli.model.folder import base_of
 from atdp_cli.privacy.journal import read_journal
@@ -68,7 +68,7 @@ FILES: dict[str, tuple[Callable[[Path], object], Callable[[Path], str | bytes]]]
     "a report with half a character": (read_report, lambda _: reported(unit="\ud800")),
     "an audit with half a character": (read_audits, lambda _: AUDIT.replace("models/one", "\\ud800")),
     "a report's software of two lines": (read_report, lambda _: reported(software={"two\nlines": 1})),
-    "a report without end": (read_report, lambda _: " " * (LARGEST_FILE + 1)),
+    "a report without end": (read_report, lambda _: " " * (MAX_FILE + 1)),
     "a journal that is not UTF-8": (read_journal, lambda _: b"\x80"),
     "a nested set in layers": (read_recipe, lambda _: recipe(layers='"[[a]"')),
     "a kind of six thousand digits": (read_recipe, lambda _: recipe(kind="0x" + "f" * 5000)),

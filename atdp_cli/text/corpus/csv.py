@@ -13,7 +13,7 @@ from pathlib import Path
 
 from atdp_cli.errors import InputError
 from atdp_cli.files.corpus_file import (
-    LONGEST_LINE,
+    MAX_LINE,
     OnError,
     decoded,
     display_name,
@@ -24,7 +24,7 @@ from atdp_cli.files.corpus_file import (
 )
 from atdp_cli.text.corpus.segments import Segment, Selection, bytes_of, in_range, record_numbers
 
-MOST_LINES = 1_000_000
+MAX_LINES = 1_000_000
 """Of a row."""
 
 _QUOTE = '"'
@@ -127,8 +127,8 @@ def _rows(path: Path, delimiter: str) -> Iterator[_Row]:
             number, place = at, start
         within = _open_after(text, delimiter, within)
         size = size + len(text) if pieces else len(text)
-        if size > LONGEST_LINE or at - number > MOST_LINES:
-            long = f"{LONGEST_LINE >> 20} MiB" if size > LONGEST_LINE else f"{MOST_LINES:,} lines"
+        if size > MAX_LINE or at - number > MAX_LINES:
+            long = f"{MAX_LINE >> 20} MiB" if size > MAX_LINE else f"{MAX_LINES:,} lines"
             raise InputError(
                 f"{display_name(path)}: the row that begins on line {number} is longer than {long}.",
                 'Check that its quotes are closed; write a quote inside a quoted field as "".',

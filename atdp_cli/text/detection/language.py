@@ -14,13 +14,13 @@ from atdp_cli.text.corpus.records import Record
 SAMPLE = 20_000
 """Characters that are looked at."""
 
-FEWEST_WORDS = 40
+MIN_WORDS = 40
 """In a sample with fewer words no language is told."""
 
-LEAST_SHARE, LEAD = 0.2, 1.5
+MIN_SHARE, LEAD = 0.2, 1.5
 """The share of words that are a language's function words, and how many times as many as of the pipeline's language."""
 
-FEWEST_KINDS = 10
+MIN_KINDS = 10
 """Of its function words, so that no single code or keyword makes a language."""
 
 LATIN_SHARE = 0.5
@@ -89,7 +89,7 @@ def other_language(sample: str, expected: str) -> Language | None:
     if expected == "xx":
         return None
     letters = Counter(unicodedata.name(letter, "").split(" ")[0] for letter in sample if letter.isalpha())
-    if letters.total() < FEWEST_WORDS:
+    if letters.total() < MIN_WORDS:
         return None
     if letters["LATIN"] < LATIN_SHARE * letters.total():
         kana = letters["HIRAGANA"] + letters["KATAKANA"]
@@ -102,13 +102,13 @@ def other_language(sample: str, expected: str) -> Language | None:
 
 def _by_words(sample: str, expected: str) -> Language | None:
     words = [word for word in _WORD.findall(sample.casefold()) if len(word) > 1]
-    if len(words) < FEWEST_WORDS or expected not in LANGUAGES:
+    if len(words) < MIN_WORDS or expected not in LANGUAGES:
         return None
     shares = {code: sum(word in stop_words(code) for word in words) / len(words) for code in LANGUAGES}
     likeliest = max(shares, key=lambda code: shares[code])
-    if shares[likeliest] < max(LEAST_SHARE, LEAD * shares[expected]):
+    if shares[likeliest] < max(MIN_SHARE, LEAD * shares[expected]):
         return None
-    if len(stop_words(likeliest).intersection(words)) < FEWEST_KINDS:
+    if len(stop_words(likeliest).intersection(words)) < MIN_KINDS:
         return None
     return LANGUAGES[likeliest]
 

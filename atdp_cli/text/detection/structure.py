@@ -48,7 +48,7 @@ _HEADING = re.compile(
 _LETTERS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _EDGE = re.compile(r"(?<![\w/.@-])(?:N/A|[A-Z]{2,6}s?)")
 _GOES_ON = re.compile(r"\w|[.@/-]\w")
-_LONGEST = 7
+_MAX_KEYWORD = 7
 _BETWEEN = " \t\r\n#:=,;./()\"'-"
 
 
@@ -90,7 +90,7 @@ def keyword_ends(text: str, start: int, end: int) -> Range:
         while start < end and text[start] in _BETWEEN:
             start += 1
     while start < end and (text[end - 1].isupper() or text[end - 1] == "s"):
-        window = _EDGE.finditer(text, max(start, end - _LONGEST), end)
+        window = _EDGE.finditer(text, max(start, end - _MAX_KEYWORD), end)
         match = next((keyword for keyword in window if keyword.end() == end), None)
         if match is None or not _is_keyword(text, match, start, end):
             break

@@ -79,10 +79,10 @@ UNFITTED = frozenset({MEMORISED})
 """Labels whose words are drawn uniformly from all of their list: how often a model's memories stand in the corpus is
 not to be learnt either."""
 
-MOST_CAPITALS = 3
+MAX_CAPITALS = 3
 """Longer words in capitals are drawn from the lists."""
 
-MOST_DIGITS = 16
+MAX_DIGITS = 16
 """In longer spans the digits are uniform under every label."""
 
 WITHOUT = frozenset({"PRON", "VERB", "SUBJ", "OBJ"})
@@ -160,14 +160,14 @@ def places(label: str, surface: str) -> Iterator[tuple[DecoySlot, str]]:
             if part == "a":
                 yield _single(part), stands
             else:
-                short = len(part) <= MOST_CAPITALS and set(part) == {"A"}
+                short = len(part) <= MAX_CAPITALS and set(part) == {"A"}
                 place = _capitals(len(part)) if short else _words(lists[words > 0], _case(part))
                 yield _unfitted(place) if label in UNFITTED else place, stands
             words += 1
 
 
 def capitals_table(letters: int) -> str:
-    """The table for abbreviations of 1 to `MOST_CAPITALS` capital letters."""
+    """The table for abbreviations of 1 to `MAX_CAPITALS` capital letters."""
     return f"{letters} capitals"
 
 
@@ -190,7 +190,7 @@ def _class(character: str) -> str:
 
 @cache
 def _digit(label: str, place: int, digits: int) -> DecoySlot:
-    fitted = label in FITTED_DIGITS and digits <= MOST_DIGITS
+    fitted = label in FITTED_DIGITS and digits <= MAX_DIGITS
     return DecoySlot(DIGITS, len(DIGITS), digit_table(label, place, digits) if fitted else "")
 
 

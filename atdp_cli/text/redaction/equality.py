@@ -18,7 +18,7 @@ from atdp_cli.text.redaction.unlisted import spelled_at
 Flagged = tuple[str, Iterable[Span]]
 """A text with its spans, as `decoy` takes them."""
 
-FEWEST = len(DOMAINS)
+MIN_CHOICES = len(DOMAINS)
 """No place is drawn from fewer choices."""
 
 
@@ -42,8 +42,9 @@ class Value(NamedTuple):
 def equal_decoys(texts: Sequence[Flagged], choose: Choose) -> tuple[EditedText, ...]:
     """Replace every span of a record's texts by a decoy; equal values get equal decoys, in all of its texts.
 
-    Equal values whose lists share fewer than `FEWEST` common words, as a given name and a month, and those of another
-    number of places are drawn apart. That depends on the shapes and the pattern alone, as does where `choose` is asked.
+    Equal values whose lists share fewer than `MIN_CHOICES` common words, as a given name and a month, and those of
+    another number of places are drawn apart. That depends on the shapes and the pattern alone, as does where
+    `choose` is asked.
 
     Args:
         texts: Those of one record, each with its spans in any order.
@@ -136,14 +137,14 @@ def _shared(slots: tuple[DecoySlot, ...]) -> DecoySlot | None:
     """What places of several kinds are drawn from together: the choices of the first that all have, in its case.
 
     They are drawn by the table of the first, or uniformly where one of the places must be uniform. None where fewer
-    than `FEWEST` of them are common in any list.
+    than `MIN_CHOICES` of them are common in any list.
     """
     first, *others = slots
     spellings = [_spellings(slot) for slot in slots]
     kept = [at for at, choice in enumerate(first.choices) if all(choice.casefold() in other for other in spellings)]
     usual = {choice.casefold() for slot in slots for choice in slot.choices[: slot.common]}
     common = [at for at in kept if first.choices[at].casefold() in usual]
-    if len(common) < FEWEST:
+    if len(common) < MIN_CHOICES:
         return None
     table = first.table if all(slot.table for slot in others) else ""
     if len(kept) == len(first.choices):

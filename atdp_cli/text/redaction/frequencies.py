@@ -16,8 +16,8 @@ from atdp_cli.text.detection.spans import Span, merge
 from atdp_cli.text.redaction.decoys import (
     DIGITS,
     FITTED_DIGITS,
-    MOST_CAPITALS,
-    MOST_DIGITS,
+    MAX_CAPITALS,
+    MAX_DIGITS,
     Choices,
     Choose,
     DecoySlot,
@@ -71,9 +71,9 @@ class Table(NamedTuple):
 def tables() -> Mapping[str, Table]:
     """Every table, in an order that is always the same."""
     sizes = {name: (len(words.common) + len(words.more), len(words.common)) for name, words in lists().items()}
-    sizes |= {capitals_table(n): (len(abbreviations(n)),) * 2 for n in range(1, MOST_CAPITALS + 1)}
+    sizes |= {capitals_table(n): (len(abbreviations(n)),) * 2 for n in range(1, MAX_CAPITALS + 1)}
     for label in sorted(FITTED_DIGITS):
-        for digits in range(1, MOST_DIGITS + 1):
+        for digits in range(1, MAX_DIGITS + 1):
             for place in range(digits):
                 sizes[digit_table(label, place, digits)] = (len(DIGITS), len(DIGITS))
     starts = accumulate((size for size, _ in sizes.values()), initial=0)
@@ -177,4 +177,4 @@ def choices_of(table: str) -> Choices:
     """What the items of a table are."""
     if (words := lists().get(table)) is not None:
         return (*words.common, *words.more)
-    return {capitals_table(n): abbreviations(n) for n in range(1, MOST_CAPITALS + 1)}.get(table, DIGITS)
+    return {capitals_table(n): abbreviations(n) for n in range(1, MAX_CAPITALS + 1)}.get(table, DIGITS)

@@ -130,7 +130,7 @@ def _last_numbers(text: str, spans: Sequence[Span]) -> Counter[str]:
     return last
 
 
-MOST_BYTES = 4096
+MAX_BYTES = 4096
 """A longer file is taken for something else than a key."""
 
 
@@ -138,7 +138,7 @@ def read_or_create_key(path: Path) -> bytes:
     """The bytes of a key file, which is created with fresh random ones, for its owner alone, if it does not exist.
 
     Raises:
-        InputError: The file has fewer than 32 bytes or more than `MOST_BYTES`, or cannot be read or created.
+        InputError: The file has fewer than 32 bytes or more than `MAX_BYTES`, or cannot be read or created.
     """
     if path == STANDARD_OUTPUT:
         raise InputError(f"{path} stands for a stream, and a key is a file.", "Name another file.")
@@ -148,13 +148,13 @@ def read_or_create_key(path: Path) -> bytes:
         raise InputError(f"{path} could not be created ({error.strerror}).", "Name another file.") from error
     try:
         with open_regular(path) as stream:
-            key = stream.read(MOST_BYTES + 1)
+            key = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise unreadable(path, error) from error
-    if not KEY_BYTES <= len(key) <= MOST_BYTES:
-        size = f"only {len(key)}" if len(key) < KEY_BYTES else f"more than {MOST_BYTES:,}"
+    if not KEY_BYTES <= len(key) <= MAX_BYTES:
+        size = f"only {len(key)}" if len(key) < KEY_BYTES else f"more than {MAX_BYTES:,}"
         raise InputError(
-            f"{path} has {size} bytes; a key for pseudonyms has {KEY_BYTES} to {MOST_BYTES:,}.",
+            f"{path} has {size} bytes; a key for pseudonyms has {KEY_BYTES} to {MAX_BYTES:,}.",
             "Name another file; one that does not exist is created with a random key.",
         )
     return key

@@ -1,6 +1,6 @@
 """Words that no public list has, at the places where words of a list may stand: a public domain of all such words.
 
-A word has 2 to `MOST_LETTERS` ASCII letters and is written as its capitalised form, which may have one further capital:
+A word has 2 to `MAX_LETTERS` ASCII letters and is written as its capitalised form, which may have one further capital:
 `Okonkwo`, `AcmeBrands`. Words with apostrophes or other letters are not in the domain. Each has a share of it that
 only its table, its length and its further capital decide, so that shorter words are likelier.
 """
@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from atdp_cli.text.redaction.decoys import DecoySlot, Draw, lists
 
-FEWEST_LETTERS, MOST_LETTERS = 2, 16
+MIN_LETTERS, MAX_LETTERS = 2, 16
 
 _WORD = re.compile(r"[A-Z][a-z]*[A-Z]?[a-z]*")
-_LENGTHS = MOST_LETTERS - FEWEST_LETTERS + 1
+_LENGTHS = MAX_LETTERS - MIN_LETTERS + 1
 
 
 class Unlisted(NamedTuple):
@@ -31,7 +31,7 @@ def unlisted(table: str, stands: str) -> Unlisted | None:
     (Unlisted(table='family', word='Okonkwo'), Unlisted(table='organisations', word='AcmeBrands'), None)
     """
     for word in (stands, stands.capitalize()):
-        if _WORD.fullmatch(word) and FEWEST_LETTERS <= len(word) <= MOST_LETTERS:
+        if _WORD.fullmatch(word) and MIN_LETTERS <= len(word) <= MAX_LETTERS:
             return Unlisted(table, word)
     return None
 
@@ -46,7 +46,7 @@ def unlisted_share(item: Unlisted) -> float:
 def draw_unlisted(draw: Draw) -> Unlisted:
     """A word with the probability that is its share."""
     table = sorted(lists())[draw(len(lists()))]
-    letters = FEWEST_LETTERS + draw(_LENGTHS)
+    letters = MIN_LETTERS + draw(_LENGTHS)
     word = "".join(string.ascii_lowercase[draw(len(string.ascii_lowercase))] for _ in range(letters)).capitalize()
     if draw(2):
         further = 1 + draw(letters - 1)

@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 
 from atdp_cli.text.detection.spans import Span, Tier, merge
 from atdp_cli.text.redaction.decoys import WORDS, Choose, DecoySlot, decoy, lists, shape, uniformly
-from atdp_cli.text.redaction.equality import FEWEST, equal_decoys, equality_pattern
+from atdp_cli.text.redaction.equality import MIN_CHOICES, equal_decoys, equality_pattern
 from atdp_cli.text.redaction.frequencies import UNIFORM_SHARE, Frequencies, by_frequency, frequencies, tables
 from tests.text.redaction.twins import Twins, twins
 from tests.text.strategies import flagged_texts
@@ -243,7 +243,7 @@ def test_no_place_is_drawn_from_few_choices() -> None:
     for label, other in product(sorted(WORDS), repeat=2):
         for word in ("Word", "word Word", "WD", "w"):
             shown((word, label), (word, other), choose=choose)
-    assert min(slot.common for slot in asked) >= FEWEST
+    assert min(slot.common for slot in asked) >= MIN_CHOICES
     assert all(slot.choices[: slot.common] for slot in asked)
     assert not any(slot.within and len(slot.within) != len(slot.choices) for slot in asked)
 

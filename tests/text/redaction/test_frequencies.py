@@ -12,8 +12,8 @@ from scipy.stats import chisquare
 from atdp_cli.text.detection.spans import Span, Tier
 from atdp_cli.text.redaction.decoys import (
     FITTED_DIGITS,
-    MOST_CAPITALS,
-    MOST_DIGITS,
+    MAX_CAPITALS,
+    MAX_DIGITS,
     WORDS,
     DecoySlot,
     decoy,
@@ -133,8 +133,8 @@ def test_the_tables_share_no_item_and_leave_none_out() -> None:
     places = sorted(tables().values())
     assert [place.start for place in places[1:]] == [place.start + place.size for place in places[:-1]]
     assert places[-1].start + places[-1].size == items()
-    digits = len(FITTED_DIGITS) * MOST_DIGITS * (MOST_DIGITS + 1) // 2
-    assert len(places) == len(lists()) + MOST_CAPITALS + digits
+    digits = len(FITTED_DIGITS) * MAX_DIGITS * (MAX_DIGITS + 1) // 2
+    assert len(places) == len(lists()) + MAX_CAPITALS + digits
 
 
 @given(st.sampled_from([*WORDS, *FITTED_DIGITS, "NUMBER"]), st.text(max_size=30))

@@ -13,7 +13,7 @@ from atdp_cli.files.private import KEY_BYTES
 from atdp_cli.text.detection.detect import LABELS, PLACEHOLDERS
 from atdp_cli.text.detection.spans import Span, Tier
 from atdp_cli.text.redaction.placeholders import (
-    MOST_BYTES,
+    MAX_BYTES,
     Masking,
     Style,
     fresh_masking,
@@ -82,7 +82,7 @@ def test_a_key_file_is_created_once_for_its_owner_alone(tmp_path: Path) -> None:
     assert read_or_create_key(tmp_path / "other") != key
 
 
-@pytest.mark.parametrize(("size", "problem"), [(0, "only 0"), (31, "only 31"), (MOST_BYTES + 1, "more than 4,096")])
+@pytest.mark.parametrize(("size", "problem"), [(0, "only 0"), (31, "only 31"), (MAX_BYTES + 1, "more than 4,096")])
 def test_a_key_of_another_size_is_refused_and_stays(tmp_path: Path, size: int, problem: str) -> None:
     path = tmp_path / "key"
     path.write_bytes(bytes(size))

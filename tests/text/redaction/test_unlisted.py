@@ -10,8 +10,8 @@ from scipy.stats import chisquare
 
 from atdp_cli.text.redaction.decoys import lists, shape
 from atdp_cli.text.redaction.unlisted import (
-    FEWEST_LETTERS,
-    MOST_LETTERS,
+    MAX_LETTERS,
+    MIN_LETTERS,
     Unlisted,
     draw_unlisted,
     spelled_at,
@@ -22,7 +22,7 @@ from atdp_cli.text.redaction.unlisted import (
 
 def test_the_shares_of_all_words_sum_to_one() -> None:
     total = 0.0
-    for letters in range(FEWEST_LETTERS, MOST_LETTERS + 1):
+    for letters in range(MIN_LETTERS, MAX_LETTERS + 1):
         plain, further = "A" + "a" * (letters - 1), "AB" + "a" * (letters - 2)
         shares = unlisted_share(Unlisted("given", plain)), unlisted_share(Unlisted("given", further))
         total += len(lists()) * 26.0**letters * (shares[0] + (letters - 1) * shares[1])
@@ -33,7 +33,7 @@ def test_words_are_drawn_by_their_shares() -> None:
     dice, draws = random.Random(6), 40_000
     drawn = [draw_unlisted(dice.randrange) for _ in range(draws)]
     lengths = Counter(len(item.word) for item in drawn)
-    assert sorted(lengths) == list(range(FEWEST_LETTERS, MOST_LETTERS + 1))
+    assert sorted(lengths) == list(range(MIN_LETTERS, MAX_LETTERS + 1))
     for counted in (lengths, Counter(item.table for item in drawn), Counter(item.word[-1].lower() for item in drawn)):
         assert chisquare(list(counted.values())).pvalue > 1e-4
     places = Counter(
@@ -51,7 +51,7 @@ def test_words_are_drawn_by_their_shares() -> None:
 def test_a_word_is_one_item_however_its_case(word: str) -> None:
     item = unlisted("given", word)
     if item is None:
-        assert not (word.isascii() and word.isalpha() and FEWEST_LETTERS <= len(word) <= MOST_LETTERS)
+        assert not (word.isascii() and word.isalpha() and MIN_LETTERS <= len(word) <= MAX_LETTERS)
         return
     assert item.word.lower() == word.lower()
     assert unlisted("given", item.word) == item

@@ -37,7 +37,7 @@ name_introduced = pattern(
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’](?!s\b)[^\W\d_]+)*", re.IGNORECASE)
 
-MOST_FOLLOWING = 3
+MAX_FOLLOWING = 3
 """Words that may belong to a name after its first."""
 
 _BETWEEN = (" ", "  ", "-")
@@ -175,7 +175,7 @@ def _gap(text: str, words: Sequence[Word], position: int) -> str | None:
 def _last_of_name(text: str, words: Sequence[Word], first: int) -> int:
     """The position of a name's last word."""
     last = first
-    for position in range(first + 1, min(first + 1 + MOST_FOLLOWING, len(words))):
+    for position in range(first + 1, min(first + 1 + MAX_FOLLOWING, len(words))):
         gap, folded = _gap(text, words, position), words[position][3]
         initial_before = len(words[position - 1][3]) == 1
         if gap not in (_AFTER_INITIAL if initial_before else _BETWEEN):
