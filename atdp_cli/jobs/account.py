@@ -21,7 +21,7 @@ from atdp_cli.privacy.accountant import (
     grid_for,
 )
 from atdp_cli.privacy.adjacency import Adjacency
-from atdp_cli.privacy.calibrate import calibrate_noise
+from atdp_cli.privacy.calibrate import calibrate_noise, most_steps
 from atdp_cli.privacy.compose import compose_ledgers
 from atdp_cli.privacy.guarantee import Guarantee, Scope, check_seen, scope_epsilon
 from atdp_cli.privacy.ledger import (
@@ -242,15 +242,13 @@ def solve_hypothesis(unknown: Unknown, known: Parameters, target: float, delta: 
         except BudgetError:
             return math.inf
 
-    value = calibrate_noise(
-        cost,
-        target,
-        start=start,
-        cheapest=cheapest,
-        dearest=dearest,
-        tolerance=0.0 if unknown == "steps" else SOLVE_TOLERANCE,
-        whole=unknown == "steps",
-    )
+    value: float | None
+    if unknown == "steps":
+        value = most_steps(cost, target, most=MOST_STEPS_SOLVED)
+    else:
+        value = calibrate_noise(
+            cost, target, start=start, cheapest=cheapest, dearest=dearest, tolerance=SOLVE_TOLERANCE
+        )
     if value is None:
         raise BudgetError(
             f"ε = {target:g} cannot be reached: with {unknown} at {cheapest:g}, ε is {cost(cheapest):.3g}.",

@@ -166,7 +166,7 @@ def epsilon_over_steps(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moment:
+class EpsilonPoint:
     """ε by three accountants after so many steps."""
 
     step: int
@@ -175,16 +175,18 @@ class Moment:
     paper: float
 
 
-def moments(events: Sequence[PrivateEvent], delta: float, *, grid: float, points: int = 12) -> tuple[Moment, ...]:
+def epsilon_points(
+    events: Sequence[PrivateEvent], delta: float, *, grid: float, points: int = 12
+) -> tuple[EpsilonPoint, ...]:
     """ε at `delta` by each accountant at up to `points` steps, the last of them the end; a release is one step."""
     curve = epsilon_over_steps(events, delta, grid=grid, points=points)
     so_far: list[PrivateEvent] = []
-    moments_so_far: list[Moment] = []
+    curve_points: list[EpsilonPoint] = []
     for (_, pld), (step, portion) in zip(curve, _portions(events, points), strict=True):
         so_far += portion
         rdp, paper = epsilon_rdp(so_far, delta), epsilon_paper(so_far, delta)
-        moments_so_far.append(Moment(step=step, pld=pld, rdp=rdp, paper=paper))
-    return tuple(moments_so_far)
+        curve_points.append(EpsilonPoint(step=step, pld=pld, rdp=rdp, paper=paper))
+    return tuple(curve_points)
 
 
 def _portions(events: Sequence[PrivateEvent], points: int) -> Iterator[tuple[int, list[PrivateEvent]]]:

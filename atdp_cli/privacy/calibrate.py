@@ -1,79 +1,67 @@
 """The setting, such as σ, at which a plan's ε meets a target."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable
 
 Cost = Callable[[float], float]
 """Setting > 0 → ε."""
 
+_LOG_CAP = 20.0
+"""Ratios of costs are capped at e to this, since an infinite one would leave nothing to interpolate."""
+
 
 def calibrate_noise(
-    cost: Cost,
-    target: float,
-    *,
-    start: float,
-    cheapest: float,
-    dearest: float,
-    tolerance: float,
-    whole: bool = False,
+    cost: Cost, target: float, *, start: float, cheapest: float, dearest: float, tolerance: float
 ) -> float | None:
     """The dearest setting whose cost is at most `target`; None where even `cheapest` costs more.
 
     The cost is taken to rise from `cheapest` to `dearest`, whichever of them is larger. The setting returned was
-    tried: its cost lies at most the share `tolerance` below the target, or it is `dearest`, or (`whole`) the next
-    whole number costs too much.
+    tried: its cost lies at most the share `tolerance` below the target, or it is `dearest`.
 
     Args:
         start: The first setting tried, between the two.
-        whole: Only whole numbers are tried.
     """
-    bracket = _bracket(cost, target, start=start, cheapest=cheapest, dearest=dearest, whole=whole)
+    from scipy.optimize import brentq
+
+    bracket = _bracket(cost, target, start=start, cheapest=cheapest, dearest=dearest)
     if bracket is None:
         return None
-    (good, reached), (bad, passed) = bracket
-    halve = False
-    while reached < target * (1 - tolerance) and not _close(good, bad, whole=whole):
-        middle = math.sqrt(good * bad)
-        if not halve and reached > 0 and math.isfinite(passed):
-            middle = _interpolated((good, reached), (bad, passed), target * (1 - tolerance / 2))
-        if whole:
-            middle = min(max(round(middle), min(good, bad) + 1), max(good, bad) - 1)
-        value = cost(middle)
-        # A step that leaves most of the bracket is followed by one that halves it.
-        width = abs(math.log(good / bad))
-        if value <= target:
-            good, reached = middle, value
-        else:
-            bad, passed = middle, value
-        halve = abs(math.log(good / bad)) > width / 2 and not halve
-    return good
+    good, bad = bracket
+    best, reached = good, cost(good)
+    if good == bad or reached >= target * (1 - tolerance):
+        return good
+
+    def gap(log_setting: float) -> float:
+        """ln of the cost over what is aimed at; 0, which ends the search, within the tolerance."""
+        nonlocal best, reached
+        value = cost(setting := math.exp(log_setting))
+        if reached <= value <= target:
+            best, reached = setting, value
+        if target * (1 - tolerance) <= value <= target:
+            return 0.0
+        ratio = value / (target * (1 - tolerance / 2))
+        return max(-_LOG_CAP, min(_LOG_CAP, math.log(ratio))) if ratio > 0 else -_LOG_CAP
+
+    brentq(gap, math.log(good), math.log(bad), xtol=1e-9)
+    return best
 
 
-Trial = tuple[float, float]
+def most_steps(cost: Cost, target: float, *, most: int) -> int | None:
+    """The largest of 1, …, `most` whose cost, which rises, is at most `target`; None where that of 1 is more."""
+    high = 1
+    while high < most and cost(high) <= target:
+        high = min(4 * high, most)
+    return bisect_right(range(1, high + 1), target, lo=high // 4, key=cost) or None
 
 
-def _bracket(
-    cost: Cost, target: float, *, start: float, cheapest: float, dearest: float, whole: bool
-) -> tuple[Trial, Trial] | None:
-    """Two settings with their costs, the first within the target and the second not, or both `dearest`."""
-    last = (start, cost(start))
-    within = last[1] <= target
+def _bracket(cost: Cost, target: float, *, start: float, cheapest: float, dearest: float) -> tuple[float, float] | None:
+    """Two settings, the first within the target and the second not, or both `dearest`."""
+    last, within = start, cost(start) <= target
     limit = dearest if within else cheapest
-    while last[0] != limit:
-        setting = min(last[0] * 4.0, limit) if limit > last[0] else max(last[0] / 4.0, limit)
-        setting = float(round(setting)) if whole else setting
-        trial = (setting, cost(setting))
-        if (trial[1] <= target) != within:
-            return (last, trial) if within else (trial, last)
-        last = trial
+    while last != limit:
+        setting = min(last * 4, limit) if limit > last else max(last / 4, limit)
+        if (cost(setting) <= target) != within:
+            return (last, setting) if within else (setting, last)
+        last = setting
     return (last, last) if within else None
-
-
-def _close(good: float, bad: float, *, whole: bool) -> bool:
-    return abs(good - bad) <= 1 if whole else abs(math.log(good / bad)) < 1e-9
-
-
-def _interpolated(good: Trial, bad: Trial, target: float) -> float:
-    """Where a power law through both meets the target, kept away from the ends."""
-    fraction = math.log(target / good[1]) / math.log(bad[1] / good[1])
-    return math.exp(math.log(good[0]) + min(max(fraction, 0.02), 0.98) * math.log(bad[0] / good[0]))

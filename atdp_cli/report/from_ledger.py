@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
-from atdp_cli.privacy.accountant import epsilons, moments
+from atdp_cli.privacy.accountant import epsilon_points, epsilons
 from atdp_cli.privacy.claims import POISSON
 from atdp_cli.privacy.guarantee import Guarantee
 from atdp_cli.privacy.ledger import (
@@ -64,7 +64,7 @@ def fields_from_ledger(ledger: Ledger, guarantees: Sequence[Guarantee], stages: 
         "insecure_seed": ledger.insecure_seed,
         "epsilon_over_steps": tuple(
             as_entry(EpsilonPoint, point)
-            for point in (moments(private, ledger.delta, grid=ledger.grid) if private else ())
+            for point in (epsilon_points(private, ledger.delta, grid=ledger.grid) if private else ())
         ),
         "passes": sum(map(_passes, stages)),
         "weights": ledger.seal,

@@ -13,9 +13,9 @@ from atdp_cli.privacy.accountant import (
     epsilon_over_delta,
     epsilon_over_steps,
     epsilon_pld,
+    epsilon_points,
     epsilons,
     grid_for,
-    moments,
 )
 from atdp_cli.privacy.ledger import PrivateEvent, SubsampledGaussian
 from atdp_cli.privacy.participation import epsilon_without_amplification
@@ -176,13 +176,13 @@ def check_moments(first: int, second: int, points: int) -> None:
             stage="b", sampling_rate=0.02, noise_multiplier=0.9, clip_norm=1.0, steps=second, relation=hypothetical()
         ),
     ]
-    actual = moments(events, 1e-6, grid=1e-3, points=points)
+    actual = epsilon_points(events, 1e-6, grid=1e-3, points=points)
     assert len(actual) <= points
     assert actual[-1].step == first + second
-    for moment in actual:
-        until = [events[0].model_copy(update={"steps": min(first, moment.step)})]
-        if moment.step > first:
-            until.append(events[1].model_copy(update={"steps": moment.step - first}))
-        assert moment.pld == pytest.approx(epsilon_pld(until, 1e-6, grid=1e-3), rel=1e-3)
-        assert moment.rdp == pytest.approx(epsilon_rdp(until, 1e-6))
-        assert moment.paper == pytest.approx(epsilon_paper(until, 1e-6))
+    for point in actual:
+        until = [events[0].model_copy(update={"steps": min(first, point.step)})]
+        if point.step > first:
+            until.append(events[1].model_copy(update={"steps": point.step - first}))
+        assert point.pld == pytest.approx(epsilon_pld(until, 1e-6, grid=1e-3), rel=1e-3)
+        assert point.rdp == pytest.approx(epsilon_rdp(until, 1e-6))
+        assert point.paper == pytest.approx(epsilon_paper(until, 1e-6))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from atdp_cli.errors import BudgetError, UsageError
 from atdp_cli.jobs.account import Parameters, Unknown, solve_hypothesis
 from atdp_cli.privacy.accountant import epsilon_pld
-from atdp_cli.privacy.calibrate import calibrate_noise
+from atdp_cli.privacy.calibrate import calibrate_noise, most_steps
 from atdp_cli.privacy.ledger import private_events
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
@@ -37,12 +37,10 @@ def test_a_falling_power_law_is_inverted(scale: float, power: float, start: floa
     assert cost(actual) >= 1 - 1e-3 or actual == pytest.approx(0.3)
 
 
-@given(st.integers(1, 10**6), st.integers(1, 10**6))
-def test_the_most_whole_steps_are_found_exactly(exact: int, start: int) -> None:
-    actual = calibrate_noise(
-        math.sqrt, math.sqrt(exact), start=start, cheapest=1, dearest=10**7, tolerance=1e-12, whole=True
-    )
-    assert actual == exact
+@given(st.integers(1, 10**6))
+def test_the_most_steps_are_found_exactly(exact: int) -> None:
+    assert most_steps(math.sqrt, math.sqrt(exact), most=10**7) == exact
+    assert most_steps(math.sqrt, 0.5, most=10**7) is None
 
 
 def test_ends_of_the_range() -> None:
