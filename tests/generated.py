@@ -17,8 +17,8 @@ from atdp_cli.cli.commands import COMMANDS, load_command
 from atdp_cli.cli.options.help import has_short_help
 from atdp_cli.jobs.harden.recipes import hypothetical_ledger
 from atdp_cli.memory_result import MemoryDocument
-from atdp_cli.privacy.claims import other_values
 from atdp_cli.privacy.guarantee import guarantees
+from atdp_cli.privacy.wording import other_values
 from atdp_cli.report.document import PrivateReport, PublicReport
 from atdp_cli.training.recipe import parse_recipe
 from tests.house import HEAD, table

@@ -17,9 +17,9 @@ from atdp_cli.audit_result import GroupEpsilon
 from atdp_cli.errors import BudgetError, InputError
 from atdp_cli.privacy.accountant import epsilon_group
 from atdp_cli.privacy.adjacency import Adjacency
-from atdp_cli.privacy.claims import DECLARED
-from atdp_cli.privacy.guarantee import is_declared, no_end_to_end, selective_void
 from atdp_cli.privacy.ledger import Ledger, PrivateEvent, private_events, read_beside
+from atdp_cli.privacy.scope import is_declared, no_end_to_end, selective_void
+from atdp_cli.privacy.wording import DECLARED
 
 DELTA = 1e-6
 """Of the bounds on a model that makes no claim."""

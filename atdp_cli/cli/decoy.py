@@ -89,7 +89,7 @@ def decoy_command(
     from atdp_cli.jobs.decoy.request import DecoyRequest, plan_copies
     from atdp_cli.jobs.detect import corpus_source
     from atdp_cli.jobs.detector import make_detector
-    from atdp_cli.privacy.statement import guarantee_sentences
+    from atdp_cli.privacy.wording import guarantee_sentences
 
     given = {} if copying.epochs is None else {"epochs": copying.epochs}
     request = DecoyRequest(

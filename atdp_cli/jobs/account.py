@@ -23,7 +23,7 @@ from atdp_cli.privacy.accountant import (
 from atdp_cli.privacy.adjacency import Adjacency
 from atdp_cli.privacy.calibrate import calibrate_noise, most_steps
 from atdp_cli.privacy.compose import compose_ledgers
-from atdp_cli.privacy.guarantee import Guarantee, Scope, check_seen, scope_epsilon
+from atdp_cli.privacy.guarantee import check_seen
 from atdp_cli.privacy.ledger import (
     LEAST_RATE,
     MOST_RECORDS,
@@ -34,6 +34,7 @@ from atdp_cli.privacy.ledger import (
     private_events,
 )
 from atdp_cli.privacy.relation import hypothetical
+from atdp_cli.privacy.scope import Guarantee, Scope, scope_epsilon
 from atdp_cli.ranges import require_at_least, require_at_most, require_delta, require_noise, require_positive
 from atdp_cli.text.detection.spans import DEFAULT_TIER, PAPER_TIER
 from atdp_cli.training.objectives.kinds import Weighted

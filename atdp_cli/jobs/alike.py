@@ -7,8 +7,8 @@ import numpy as np
 from atdp_cli.audit.canary import Target, Template
 from atdp_cli.audit.claims import Alike
 from atdp_cli.audit.epsilon import mirror
-from atdp_cli.privacy.guarantee import selective_neighbours
 from atdp_cli.privacy.ledger import Ledger
+from atdp_cli.privacy.scope import selective_neighbours
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.detect import detect_records
 from atdp_cli.text.detection.scan import load_pipeline

@@ -5,7 +5,7 @@ measures of a guarantee, below them what can undermine it, at the bottom what ev
 were collected. Each level holds only as well as those below it. Where nothing was tested, the row says so.
 """
 
-from atdp_cli.privacy.claims import rounded_up
+from atdp_cli.privacy.wording import rounded_up
 from atdp_cli.report.document import AnnexRow, AnnexStatus, PublicReport
 from atdp_cli.report.happened import SCOPES, engine_used, noise_used, releasing, stated_guarantees
 from atdp_cli.report.release_verdict import release_verdict

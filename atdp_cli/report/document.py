@@ -132,7 +132,7 @@ class EpsilonEntry(Frozen):
     without_amplification: Number
 
 
-class EpsilonPoint(Frozen):
+class EpsilonPointEntry(Frozen):
     """ε of what the noisy stages had spent after so many steps, releases before them included."""
 
     step: int
@@ -257,7 +257,7 @@ class PublicReport(Frozen):
     floating_point: str | None = FLOATING_POINT
     verified: str | None = None
     insecure_seed: bool
-    epsilon_over_steps: tuple[EpsilonPoint, ...] = ()
+    epsilon_over_steps: tuple[EpsilonPointEntry, ...] = ()
     sentence: tuple[TokenEntry, ...] = ()
     audits: tuple[AuditEntry, ...] = ()
     passes: float

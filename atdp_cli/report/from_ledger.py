@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel
 
 from atdp_cli.privacy.accountant import epsilon_points, epsilons
-from atdp_cli.privacy.claims import POISSON
-from atdp_cli.privacy.guarantee import Guarantee
 from atdp_cli.privacy.ledger import (
     GaussianRelease,
     Ledger,
@@ -20,11 +18,12 @@ from atdp_cli.privacy.ledger import (
     private_events,
 )
 from atdp_cli.privacy.relation import Flags
-from atdp_cli.privacy.statement import guarantee_sentences
+from atdp_cli.privacy.scope import Guarantee
+from atdp_cli.privacy.wording import POISSON, guarantee_sentences
 from atdp_cli.report.document import (
     FLOATING_POINT,
     EpsilonEntry,
-    EpsilonPoint,
+    EpsilonPointEntry,
     ReferenceEntry,
     SamplingEntry,
     StageEntry,
@@ -63,7 +62,7 @@ def fields_from_ledger(ledger: Ledger, guarantees: Sequence[Guarantee], stages: 
         "floating_point": FLOATING_POINT if had_noisy_steps(stages) else None,
         "insecure_seed": ledger.insecure_seed,
         "epsilon_over_steps": tuple(
-            as_entry(EpsilonPoint, point)
+            as_entry(EpsilonPointEntry, point)
             for point in (epsilon_points(private, ledger.delta, grid=ledger.grid) if private else ())
         ),
         "passes": sum(map(_passes, stages)),

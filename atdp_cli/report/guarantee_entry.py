@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from atdp_cli.privacy.guarantee import Guarantee
+from atdp_cli.privacy.scope import Guarantee
 from atdp_cli.report.numbers import Frozen, Number, json_number
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
-from atdp_cli.privacy.claims import rounded_up
+from atdp_cli.privacy.wording import rounded_up
 from atdp_cli.report import figures, happened
 from atdp_cli.report.document import PrivateReport, PublicReport
 from atdp_cli.report.wording import model_title

@@ -4,13 +4,10 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from atdp_cli.privacy.claims import epsilon_delta, rounded_up
+from atdp_cli.privacy.wording import WEAK, epsilon_delta, rounded_up
 from atdp_cli.report.audit_entry import AuditEntry
 from atdp_cli.report.guarantee_entry import GuaranteeEntry
 from atdp_cli.report.numbers import Frozen
-
-WEAK = 10.0
-"""An ε above this bounds little that anyone could use: a factor of more than 22,000."""
 
 
 class ReleaseVerdict(Frozen):

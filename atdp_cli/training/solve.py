@@ -8,9 +8,9 @@ from functools import partial
 from atdp_cli.errors import BudgetError, UsageError
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.calibrate import calibrate_noise
-from atdp_cli.privacy.guarantee import no_end_to_end, selective_void
 from atdp_cli.privacy.ledger import Ledger, private_events
 from atdp_cli.privacy.schedule import scaled
+from atdp_cli.privacy.scope import no_end_to_end, selective_void
 from atdp_cli.training.plan import Plan
 from atdp_cli.training.recipe import DPSGD, Recipe, Train, last_private, reads_records
 

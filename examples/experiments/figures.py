@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from atdp_cli.privacy.claims import rounded_up
+from atdp_cli.privacy.wording import rounded_up
 from atdp_cli.report import charts
 from atdp_cli.report.charts import Curve
 from atdp_cli.report.dotplot import DotPanel, Mark, dot_plot

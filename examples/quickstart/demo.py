@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from atdp_cli.privacy.claims import rounded_up
+from atdp_cli.privacy.wording import rounded_up
 
 HERE = Path(os.path.relpath(Path(__file__).parent))
 CHECKPOINT = HERE / "checkpoint"

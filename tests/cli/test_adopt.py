@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from atdp_cli.files.provenance import file_sha256
-from atdp_cli.privacy.claims import DECLARED, DECLARED_TRAINING
 from atdp_cli.privacy.ledger import LEDGER_FILE, DeclaredTraining, DecoyedText, GaussianRelease, read_ledger
+from atdp_cli.privacy.wording import DECLARED, DECLARED_TRAINING
 from tests.cli.conftest import Atdp
 
 

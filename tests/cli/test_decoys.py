@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from atdp_cli.model.checkpoint import load_tokenizer
-from atdp_cli.privacy.claims import SAME_PATTERN, SAME_SHAPE
+from atdp_cli.privacy.wording import SAME_PATTERN, SAME_SHAPE
 from atdp_cli.training.objective import Example
 from tests.cli.conftest import Atdp, Harden, Leaky
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger, Prior
 from atdp_cli.privacy.relation import Flags, Relation
-from atdp_cli.privacy.statement import guarantee_sentences
+from atdp_cli.privacy.wording import guarantee_sentences
 from atdp_cli.report.wording import lay_summary
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.plan import Corpus as PlannedCorpus

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.errors import BudgetError
-from atdp_cli.privacy.claims import COPIES, DECLARED, DECLARED_TRAINING, PUBLIC_START
 from atdp_cli.privacy.compose import compose_ledgers
-from atdp_cli.privacy.guarantee import Guarantee, check_seen, guarantees, is_of_text
+from atdp_cli.privacy.guarantee import check_seen, guarantees
 from atdp_cli.privacy.ledger import (
     DeclaredTraining,
     DecoyedText,
@@ -21,7 +20,8 @@ from atdp_cli.privacy.ledger import (
     read_ledger,
     write_ledger,
 )
-from atdp_cli.privacy.statement import guarantee_sentences
+from atdp_cli.privacy.scope import Guarantee, is_of_text
+from atdp_cli.privacy.wording import COPIES, DECLARED, DECLARED_TRAINING, PUBLIC_START, guarantee_sentences
 from tests.privacy.relations import noisy, plain, relation, votes
 
 TEXT = DecoyedText(run="d", stage="fitted-decoys", copies=3, relation=relation("shape"))

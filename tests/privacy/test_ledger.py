@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError
 from atdp_cli.files.provenance import file_sha256
-from atdp_cli.privacy import claims
-from atdp_cli.privacy.claims import rounded_up
-from atdp_cli.privacy.guarantee import Guarantee, guarantees
+from atdp_cli.privacy import wording
+from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import (
     LEDGER_FILE,
@@ -29,7 +28,8 @@ from atdp_cli.privacy.ledger import (
     write_ledger,
 )
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.privacy.statement import advice, guarantee_sentences
+from atdp_cli.privacy.scope import Guarantee
+from atdp_cli.privacy.wording import advice, guarantee_sentences, rounded_up
 from tests.privacy.relations import noisy, plain
 
 
@@ -221,7 +221,7 @@ def test_a_first_time_user_reads_what_infinity_means() -> None:
 
 
 def test_epsilon_is_rounded_up() -> None:
-    assert doctest.testmod(claims) == doctest.TestResults(failed=0, attempted=2)
+    assert doctest.testmod(wording) == doctest.TestResults(failed=0, attempted=3)
 
 
 @given(st.floats(1e-6, 1e6))

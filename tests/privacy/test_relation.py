@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.privacy.claims import SAME_PATTERN
-from atdp_cli.privacy.guarantee import Guarantee, guarantees, scope_epsilon
+from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger, LedgerEvent, Prior
 from atdp_cli.privacy.relation import Neighbours, Relation, commitment, intersect
-from atdp_cli.privacy.statement import guarantee_sentences
+from atdp_cli.privacy.scope import Guarantee, scope_epsilon
+from atdp_cli.privacy.wording import SAME_PATTERN, guarantee_sentences
 from atdp_cli.report.wording import lay_summary
 from tests.privacy.relations import DETECTOR, OTHER_CORPUS, OTHER_DETECTOR, noisy, plain, relation, uniform, votes
 

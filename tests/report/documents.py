@@ -5,7 +5,7 @@ from typing import Any
 from atdp_cli.audit_result import Verdict
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger, LedgerEvent
-from atdp_cli.privacy.statement import guarantee_sentences
+from atdp_cli.privacy.wording import guarantee_sentences
 from atdp_cli.report.annex import with_verdict
 from atdp_cli.report.audit_entry import (
     AuditedCanary,
@@ -19,7 +19,7 @@ from atdp_cli.report.audit_entry import (
 from atdp_cli.report.document import (
     DetectorEntry,
     EpsilonEntry,
-    EpsilonPoint,
+    EpsilonPointEntry,
     HardwareEntry,
     PrivateReport,
     PublicReport,
@@ -150,7 +150,7 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
             "noise_source": "AES-256-CTR keyed by the operating system",
             "insecure_seed": False,
             "epsilon_over_steps": tuple(
-                EpsilonPoint(step=step, pld=step / 17, rdp=step / 13, paper=step / 11) for step in (10, 20, 30)
+                EpsilonPointEntry(step=step, pld=step / 17, rdp=step / 13, paper=step / 11) for step in (10, 20, 30)
             ),
             "sentence": (
                 TokenEntry(text="My", sensitive=False, before=None, after=None),

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger
+from atdp_cli.privacy.wording import WEAK
 from atdp_cli.report.audit_entry import AuditEntry
 from atdp_cli.report.guarantee_entry import GuaranteeEntry, guarantee_entries
-from atdp_cli.report.release_verdict import WEAK, ReleaseVerdict, release_verdict
+from atdp_cli.report.release_verdict import ReleaseVerdict, release_verdict
 from tests.privacy.relations import noisy
 from tests.report.documents import NOISY, RAW, REDACTED, RELEASE, audit, ledger
 

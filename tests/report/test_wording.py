@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.privacy.claims import rounded_up
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger, ReadModel, SubsampledGaussian
 from atdp_cli.privacy.relation import hypothetical
+from atdp_cli.privacy.wording import factor, rounded_up
 from atdp_cli.report.document import CardEntry, Summary
-from atdp_cli.report.wording import NO_AUDIT, audit_sentence, factor, lay_summary, model_title
+from atdp_cli.report.wording import NO_AUDIT, audit_sentence, lay_summary, model_title
 from tests.report.documents import NOISY, RAW, REDACTED, audit, ledger, public
 
 

@@ -16,11 +16,10 @@ from atdp_cli.jobs.harden.model import load_model
 from atdp_cli.jobs.harden.request import HardenRequest, plan_request
 from atdp_cli.jobs.harden.result import HardenResult
 from atdp_cli.jobs.verify import verify
-from atdp_cli.privacy.claims import CHOSEN_ON_RAW
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import GaussianRelease, PlainTraining, SubsampledGaussian
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.privacy.statement import guarantee_sentences
+from atdp_cli.privacy.wording import CHOSEN_ON_RAW, guarantee_sentences
 from atdp_cli.runs.checkpoint import latest_state
 from atdp_cli.runs.streams import Streams
 from atdp_cli.text.corpus.records import Record, read_records

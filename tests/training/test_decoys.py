@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.errors import UsageError
-from atdp_cli.privacy.claims import SAME_SHAPE
-from atdp_cli.privacy.guarantee import Guarantee, guarantees, selective_void
+from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import (
     GaussianRelease,
     Ledger,
@@ -21,7 +20,8 @@ from atdp_cli.privacy.ledger import (
     read_ledger,
     write_ledger,
 )
-from atdp_cli.privacy.statement import guarantee_sentences
+from atdp_cli.privacy.scope import Guarantee, selective_void
+from atdp_cli.privacy.wording import SAME_SHAPE, guarantee_sentences
 from atdp_cli.training.plan import Corpus, Plan, make_plan
 from atdp_cli.training.recipe import ATDP, DECOYS, DP_SGD, FITTED_DECOYS, NO_DP, REDACTED, Recipe, Text, Train
 from atdp_cli.training.settings import apply_settings, parse_setting

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.accountant import epsilon_pld
-from atdp_cli.privacy.claims import PUBLIC_REFERENCE, UNKNOWN_REFERENCE
-from atdp_cli.privacy.guarantee import Guarantee, guarantees
+from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import (
     GaussianRelease,
     Ledger,
@@ -26,7 +25,8 @@ from atdp_cli.privacy.ledger import (
     write_ledger,
 )
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.privacy.statement import guarantee_sentences
+from atdp_cli.privacy.scope import UNKNOWN_REFERENCE, Guarantee
+from atdp_cli.privacy.wording import PUBLIC_REFERENCE, guarantee_sentences
 from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
 from atdp_cli.training.recipe import RECIPES, Recipe, Train, parse_recipe, reads_records, reads_reference
 from atdp_cli.training.settings import apply_settings, parse_setting

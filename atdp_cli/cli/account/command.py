@@ -23,7 +23,7 @@ from atdp_cli.training.options import AcceptOptions
 
 if TYPE_CHECKING:
     from atdp_cli.jobs.account import Figures
-    from atdp_cli.privacy.guarantee import Guarantee
+    from atdp_cli.privacy.scope import Guarantee
 
 
 def account_command(

@@ -8,8 +8,8 @@ from atdp_cli.cli.terminal.console import stdout_console
 
 if TYPE_CHECKING:
     from atdp_cli.jobs.account import Figures, ScopeFigures
-    from atdp_cli.privacy.guarantee import Guarantee
     from atdp_cli.privacy.ledger import Ledger
+    from atdp_cli.privacy.scope import Guarantee
 
 
 def print_account(
@@ -21,7 +21,7 @@ def print_account(
         group: How many records also together; None for one alone.
         solved: Whether a figure was looked for, which then comes first.
     """
-    from atdp_cli.privacy.statement import advice, guarantee_sentences
+    from atdp_cli.privacy.wording import advice, guarantee_sentences
 
     console = stdout_console()
     if solved:
@@ -98,7 +98,7 @@ def _shown(result: "Figures") -> "list[ScopeFigures]":
 def _table(subject: Subject, result: "Figures", figures: "ScopeFigures", group: int | None, *, first: bool) -> Any:
     from rich.table import Table
 
-    from atdp_cli.privacy.claims import rounded_up
+    from atdp_cli.privacy.wording import rounded_up
 
     # An increment is no guarantee, so it is nothing to quote, unless it is all that was asked about.
     first = first and (figures.scope != "increment" or subject.parameters is not None)

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from atdp_cli.cli.account.subject import Subject
 from atdp_cli.jobs.account import Figures, ScopeFigures
 from atdp_cli.privacy.accountant import epsilon_pld
-from atdp_cli.privacy.guarantee import Guarantee
 from atdp_cli.privacy.ledger import Ledger, private_events
+from atdp_cli.privacy.scope import Guarantee
 from atdp_cli.report.guarantee_entry import guarantee_entries
 from atdp_cli.report.numbers import json_number, json_numbers
 from atdp_cli.report.summary.account import (

@@ -98,7 +98,7 @@ def _capped(audit: Audit) -> Iterator[str]:
 
 def _groups(audit: Audit) -> Iterator[str]:
     """What the ledger claims end to end of all records of a canary together, a line for each number of records."""
-    from atdp_cli.privacy.claims import epsilon_delta
+    from atdp_cli.privacy.wording import epsilon_delta
 
     for group in audit.group_epsilon:
         records = "the one record" if group.records == 1 else f"the {group.records:,} records"

@@ -34,7 +34,7 @@ class Needs:
 
 def show_effect(planned: "Planned", notice: str, console: "Console") -> None:
     """What the run will and will not do: whether memorised text goes, and which ε it has for whom."""
-    from atdp_cli.privacy.statement import guarantee_sentences
+    from atdp_cli.privacy.wording import guarantee_sentences
 
     console.print(notice)
     for line in guarantee_sentences(planned.plan.ledger, planned.guarantees):

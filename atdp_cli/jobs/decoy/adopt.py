@@ -10,7 +10,6 @@ from atdp_cli.jobs.account import with_delta
 from atdp_cli.model.folder import base_of, check_folder, is_adapter, weight_files
 from atdp_cli.model.seal import ledger_beside, seal_of, verified_ledger
 from atdp_cli.privacy.compose import compose_ledgers
-from atdp_cli.privacy.guarantee import is_declared
 from atdp_cli.privacy.ledger import (
     LEDGER_FILE,
     DeclaredTraining,
@@ -20,6 +19,7 @@ from atdp_cli.privacy.ledger import (
     ledger_text,
     new_run,
 )
+from atdp_cli.privacy.scope import is_declared
 
 
 def adopt_model(model: Path, paths: Sequence[Path], *, prior: Prior, delta: float | None, force: bool) -> Ledger:

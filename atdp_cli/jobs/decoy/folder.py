@@ -12,8 +12,8 @@ from atdp_cli.files.corpus_file import STANDARD_OUTPUT, kind_of
 from atdp_cli.files.fsync import sync_folder, sync_tree
 from atdp_cli.files.lock import LOCK_FILE, check_free, locked
 from atdp_cli.files.private import PARTIAL, PRIVATE, beside, make_private
-from atdp_cli.privacy.guarantee import is_of_text
 from atdp_cli.privacy.ledger import LEDGER_FILE, read_ledger
+from atdp_cli.privacy.scope import is_of_text
 from atdp_cli.runs.corpus_identity import CORPUS_KEY_FILE, write_corpus_key
 
 COPIES_FOLDER, REPLACED = "copies", "replaced"

@@ -12,9 +12,10 @@ from atdp_cli.jobs.decoy.folder import check_copies
 from atdp_cli.jobs.detect import CorpusSource
 from atdp_cli.jobs.detector import Detector, check_detector, flags_of
 from atdp_cli.jobs.harden.auto import EPSILON
-from atdp_cli.privacy.guarantee import Guarantee, guarantees
+from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import DecoyedText, GaussianRelease, Ledger
 from atdp_cli.privacy.relation import STABLE_TIERS, Relation, commitment
+from atdp_cli.privacy.scope import Guarantee
 from atdp_cli.runs.corpus_identity import corpus_key
 from atdp_cli.text.corpus.records import select_records
 from atdp_cli.text.crosscheck.request import check_crosscheck

@@ -6,7 +6,7 @@ from atdp_cli.jobs.harden.request import HardenRequest, Planned
 from atdp_cli.model.folder import check_folder, hidden_width
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.ledger import LEDGER_FILE, private_events, read_ledger, unprotected_past
-from atdp_cli.privacy.statement import advice
+from atdp_cli.privacy.wording import advice
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import Plain, Text, parse_recipe, reads_records
 from atdp_cli.training.settings import apply_settings, has_option, stage_options, stage_setting

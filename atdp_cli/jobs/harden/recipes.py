@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from atdp_cli.jobs.harden.request import Planned, options_of
-from atdp_cli.privacy.guarantee import no_end_to_end, selective_void
 from atdp_cli.privacy.ledger import Ledger, Prior, private_events
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import Constant
+from atdp_cli.privacy.scope import no_end_to_end, selective_void
 from atdp_cli.training.objectives.registry import BASELINES
 from atdp_cli.training.options import RunOptions
 from atdp_cli.training.plan import Corpus, Reference, StagePlan, make_plan, with_chosen_rate

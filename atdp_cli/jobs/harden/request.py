@@ -14,9 +14,10 @@ from atdp_cli.files.provenance import file_sha256
 from atdp_cli.jobs.detector import Detector, flags_of
 from atdp_cli.model.folder import check_folder, is_adapter, weight_files
 from atdp_cli.model.seal import ledger_beside
-from atdp_cli.privacy.guarantee import Guarantee, check_seen, guarantees
+from atdp_cli.privacy.guarantee import check_seen, guarantees
 from atdp_cli.privacy.ledger import Ledger, Prior
 from atdp_cli.privacy.relation import STABLE_TIERS, Relation
+from atdp_cli.privacy.scope import Guarantee
 from atdp_cli.runs.corpus_identity import corpus_commitment, corpus_key, prior_of, reference_past
 from atdp_cli.text.corpus.split import Split, load_split
 from atdp_cli.text.crosscheck.request import check_crosscheck

@@ -16,8 +16,9 @@ from atdp_cli.jobs.harden.measure import Measured, Surprise
 from atdp_cli.jobs.report import read_report
 from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.perplexity import Perplexity
-from atdp_cli.privacy.guarantee import Guarantee, guarantees
+from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, read_ledger
+from atdp_cli.privacy.scope import Guarantee
 from atdp_cli.report.document import PrivateReport, StageEntry
 from atdp_cli.report.measured import PerplexityEntry
 from atdp_cli.runs.fingerprint import check_same_fingerprint, first_difference

@@ -1,0 +1,166 @@
+"""The scopes in which a ledger may support a guarantee: whether it does, between which corpora, and at what ε."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from atdp_cli.privacy.accountant import epsilon_group, epsilon_pld
+from atdp_cli.privacy.adjacency import Adjacency
+from atdp_cli.privacy.ledger import (
+    DeclaredTraining,
+    DecoyedText,
+    GaussianRelease,
+    Ledger,
+    PlainTraining,
+    ReadModel,
+    SubsampledGaussian,
+    private_events,
+)
+from atdp_cli.privacy.relation import Neighbours, Relation, detectors_disagree, intersect
+
+Scope = Literal["end_to_end", "selective", "declared", "uncounted", "increment"]
+
+UNKNOWN_PAST = "the starting model's past is unknown"
+UNKNOWN_REFERENCE = "the past of the reference model is unknown"
+UNFLAGGED_TEXT = "text that is not flagged stands in the copies with decoys as it is"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """An (ε, δ) guarantee for a scope.
+
+    Attributes:
+        scope: `end_to_end` (the records, whatever a stage read), `selective` (flagged characters only), `declared` (the
+            same, of a model whose training its user declares), `uncounted` (those of them that no release counts), or
+            `increment` (only what the DP stages add).
+        epsilon: At least 0, `inf`, or None where no DP stage ran.
+        delta: 0 where the model has the same distribution for all neighbours; then it holds for any number of records.
+        adjacency: `zero-out` or `replace-one`.
+        neighbours: The corpora between which it holds; None where a record may change in any way.
+        accountant: The method and its grid; None where none computed ε, as it is infinite or nothing was spent.
+        assumptions: Sentences; ε holds only if all of them do.
+    """
+
+    scope: Scope
+    epsilon: float | None
+    delta: float
+    adjacency: Adjacency
+    neighbours: Neighbours | None
+    accountant: str | None
+    assumptions: tuple[str, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Whether the model has the same distribution for all neighbours, however many records they differ in."""
+        return self.epsilon == 0 and self.delta == 0
+
+
+def scope_adjacency(scope: Scope) -> Adjacency:
+    """The adjacency of a scope: replace-one between corpora that differ in flagged characters, else zero-out."""
+    return "replace-one" if scope in ("selective", "declared", "uncounted") else "zero-out"
+
+
+def is_declared(ledger: Ledger) -> bool:
+    """Whether a model of the ledger was trained where atdp did not see it, so that nothing is more than declared."""
+    return any(isinstance(event, DeclaredTraining) for event in ledger.events)
+
+
+def is_chosen_on_raw(ledger: Ledger) -> bool:
+    """Whether settings of a stage were chosen by true values of the records."""
+    return any(isinstance(event, PlainTraining) and event.chosen_on == "raw" for event in ledger.events)
+
+
+def is_of_text(ledger: Ledger) -> bool:
+    """Whether the ledger is of decoyed text alone, on which atdp knows of no model."""
+    kinds = {type(event) for event in ledger.events}
+    return DecoyedText in kinds and kinds <= {DecoyedText, GaussianRelease}
+
+
+def scope_epsilon(ledger: Ledger, scope: Scope, records: int = 1) -> float | None:
+    """ε of a scope that the ledger supports with a finite ε, by PLD, for `records` records that change together.
+
+    None where nothing was spent under noise.
+
+    Raises:
+        BudgetError: It is in the thousands.
+    """
+    private, adjacency = private_events(ledger.events), scope_adjacency(scope)
+    if scope == "uncounted":
+        return 0.0
+    if not private:
+        return 0.0 if scope in ("selective", "declared") else None
+    if records == 1:
+        return epsilon_pld(private, ledger.delta, grid=ledger.grid, adjacency=adjacency)
+    return epsilon_group(private, ledger.delta, records=records, grid=ledger.grid, adjacency=adjacency)
+
+
+def no_end_to_end(ledger: Ledger) -> str | None:
+    """Why no finite ε holds end to end, as a clause; None where one does."""
+    if plain := [event for event in ledger.events if isinstance(event, PlainTraining)]:
+        names = list(dict.fromkeys(event.stage for event in plain))
+        stages = "stages" if len(names) > 1 else "stage"
+        return f"the model was trained on the corpus without protection ({stages} {', '.join(names)})"
+    return UNFLAGGED_TEXT if _plain(ledger) else _unknown(ledger)
+
+
+def selective_void(ledger: Ledger) -> str | None:
+    """Why no selective guarantee holds, as a clause; None where one does."""
+    neighbours = selective_neighbours(ledger)
+    return neighbours if isinstance(neighbours, str) else None
+
+
+def selective_neighbours(ledger: Ledger) -> Neighbours | str:
+    """The corpora between which all training without noise is stable; or why there are none, as a clause.
+
+    Events with noise bound any change of a record, so they put no condition on it.
+    """
+    plain = _plain(ledger)
+    if not plain:
+        return "no stage was trained on redacted text or decoys"
+    if reason := _unprotected(ledger) or _unknown(ledger):
+        return reason
+    if reason := detectors_disagree(_relations(ledger)):
+        return reason
+    return intersect([(event.stage, event.relation) for event in plain])
+
+
+def _unprotected(ledger: Ledger) -> str | None:
+    """What looked at flagged characters and has no noise, as a clause; None where nothing did."""
+    if any(event.text == "raw" for event in _plain(ledger)):
+        return "a stage without protection read the raw text"
+    return "a stage's learning rate was chosen by values of the records" if is_chosen_on_raw(ledger) else None
+
+
+def uncounted_neighbours(ledger: Ledger) -> Neighbours | str:
+    """The corpora between which every event is stable, also without its noise; or why there are none, as a clause."""
+    neighbours = selective_neighbours(ledger)
+    if isinstance(neighbours, str):
+        return neighbours
+    everything = intersect(_relations(ledger))
+    if isinstance(everything, str):
+        return everything
+    return everything if "votes" in everything.shapes else "nothing is counted"
+
+
+def _relations(ledger: Ledger) -> list[tuple[str, Relation]]:
+    """The stage and the relation of each event that read records."""
+    return [
+        (event.stage, event.relation)
+        for event in ledger.events
+        if isinstance(event, PlainTraining | DecoyedText | SubsampledGaussian | GaussianRelease)
+    ]
+
+
+def _unknown(ledger: Ledger) -> str | None:
+    """Which model's past is unknown, as a clause; None where all are known."""
+    if ledger.prior == "unknown":
+        return UNKNOWN_PAST
+    return UNKNOWN_REFERENCE if "unknown" in reference_pasts(ledger) else None
+
+
+def _plain(ledger: Ledger) -> list[PlainTraining | DecoyedText]:
+    """What read the records without noise."""
+    return [event for event in ledger.events if isinstance(event, PlainTraining | DecoyedText)]
+
+
+def reference_pasts(ledger: Ledger) -> set[str]:
+    return {event.past for event in ledger.events if isinstance(event, ReadModel)}

@@ -1,0 +1,360 @@
+"""Every sentence about a guarantee, made from the ledger, its relations and the figures of its guarantees."""
+
+import math
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, Decimal
+
+from atdp_cli.privacy.ledger import (
+    DecoyedText,
+    Ledger,
+    PlainTraining,
+    ReadModel,
+    SubsampledGaussian,
+    private_events,
+)
+from atdp_cli.privacy.relation import Flags, Neighbours
+from atdp_cli.privacy.scope import (
+    UNFLAGGED_TEXT,
+    UNKNOWN_PAST,
+    Guarantee,
+    Scope,
+    is_chosen_on_raw,
+    is_declared,
+    is_of_text,
+    no_end_to_end,
+    reference_pasts,
+    selective_void,
+)
+
+WEAK = 10.0
+"""ε above which nobody should rely on a guarantee."""
+
+PUBLIC_START = "The first checkpoint never saw the corpus, as --prior public states."
+PUBLIC_REFERENCE = "The reference model never saw the corpus, as --reference states."
+DECLARED = "declared by the user; atdp did not see the training"
+DECLARED_TRAINING = (
+    "Declared by the user; atdp did not see the training: of the corpus the model read the copies with decoys and "
+    "nothing else, and nothing else of it was used to choose its settings."
+)
+COPIES = (
+    "It covers the copies with decoys and whatever is trained on them; whatever else is made of the same records "
+    "composes with it."
+)
+POISSON = "Each step draws its records by Poisson sampling, and the sample stays secret."
+ONE_MODEL = "It covers the release of this one model; other models from the same records compose with it."
+MANY_MODELS = "It covers the release of these {models} models; further models from the same records compose with it."
+INSECURE = "The run used --insecure-seed: its noise can be subtracted, so none of this protects anyone."
+INCREMENT_ONLY = (
+    "It bounds only what stages and releases with noise add; it says nothing about what the starting checkpoint "
+    "already memorised, and is not a guarantee for any record."
+)
+
+CHOSEN_ON_RAW = (
+    "Nor does it count what the choice of a learning rate tells, which was made by how a model ranked values of the "
+    "records."
+)
+
+SAME_SHAPE = (
+    "The flagged spans of the two have the same labels and shapes: digits where digits are; in names, places, dates "
+    "and amounts, words of the same case where words are, abbreviations of the same length; elsewhere letters of the "
+    "same case where letters are; all other characters the same, but for domains of e-mail addresses."
+)
+SAME_PATTERN = (
+    "Words and whole numbers in the flagged spans of a {unit}, and domains of e-mail addresses, are equal, in whatever "
+    "case, in one where they are in the other."
+)
+COUNTED = "words and abbreviations in names, places, dates and amounts, and digits in dates, times and phone numbers"
+SAME_VOTES = f"The release counts {COUNTED}: these are the same in both."
+OTHER_LINES = (
+    "It does not protect {unit}s that were held out for measuring, nor a person or a secret that occurs in several "
+    "{unit}s."
+)
+
+
+def released_models(models: int) -> str:
+    """Which release a guarantee covers."""
+    return ONE_MODEL if models == 1 else MANY_MODELS.format(models=models)
+
+
+def say_sentence(flags: Flags, unit: str) -> str:
+    """What a guarantee takes for granted about flags in which people or a language model had a say."""
+    named = [f"--{option}" for option in flags.human] + ["the cross-check"] * flags.crosscheck
+    listed = f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
+    return (
+        f"What is flagged depends on {listed}: ε holds only if each {unit} is flagged the same, whatever the other "
+        f"{unit}s say."
+    )
+
+
+def neighbour_sentences(neighbours: Neighbours, *, exact: bool = False) -> tuple[str, ...]:
+    """Between which corpora a guarantee for flagged characters holds, a sentence each.
+
+    Args:
+        exact: Whether it holds for any number of records.
+    """
+    unit, shapes = neighbours.unit, neighbours.shapes
+    differ, tier = f"any number of {unit}s" if exact else f"one {unit}", tier_words(neighbours)
+    said = [
+        f"Neighbouring corpora differ in {differ}, only in characters that the detector flags in both{tier}, and "
+        "redact to the same bytes; what the detector misses is not covered."
+    ]
+    if shapes & {"shape", "pattern", "votes"}:
+        said.append(SAME_SHAPE)
+    if "pattern" in shapes:
+        said.append(SAME_PATTERN.format(unit=unit))
+    if "votes" in shapes:
+        said.append(SAME_VOTES)
+    return tuple(said)
+
+
+def tier_words(neighbours: Neighbours) -> str:
+    """The tier of the flags that a sentence is about, to go behind "flags" or "flagged"."""
+    return "" if neighbours.flags is None else f" at tier {neighbours.flags.tier}"
+
+
+def other_values(neighbours: Neighbours) -> str:
+    """The values that a guarantee for flagged characters says may stand in their place, for a first-time reader."""
+    shaped = " of the same shapes" if neighbours.shapes & {"shape", "pattern"} else ""
+    pattern = ", with words and numbers equal where those have them equal," if "pattern" in neighbours.shapes else ""
+    return f"other values{shaped}{pattern} that the detector would flag identically"
+
+
+def uncovered(neighbours: Neighbours, *, exact: bool) -> str:
+    """What a guarantee for flagged characters leaves open, as a sentence."""
+    open_to = ["what the detector missed", "any word that is not flagged"]
+    if neighbours.shapes & {"shape", "pattern"}:
+        open_to.append("the shape of a flagged value, so that $5 can be told from $500 and a name from a longer one")
+    if "pattern" in neighbours.shapes:
+        open_to.append(f"which words and numbers in flagged texts of a {neighbours.unit} are equal")
+    open_to.append("a value in whose place the detector would flag another differently")
+    if not exact:
+        open_to.append(f"a value that is flagged in several {neighbours.unit}s")
+    return f"It does not protect {', nor '.join(open_to)}."
+
+
+def rounded_up(epsilon: float) -> str:
+    """ε to three significant digits; it is an upper bound, so it is never rounded down.
+
+    >>> rounded_up(5.6211), rounded_up(0.00123), rounded_up(12.0), rounded_up(math.inf)
+    ('5.63', '0.00123', '12.0', '∞')
+    """
+    if math.isinf(epsilon):
+        return "∞"
+    # repr is the shortest decimal that reads back as this float, so 0.00123 stays 0.00123.
+    exact = Decimal(repr(epsilon))
+    step = Decimal(1).scaleb(exact.adjusted() - 2) if exact else Decimal("0.01")
+    return f"{exact.quantize(step, rounding=ROUND_CEILING):f}"
+
+
+def epsilon_delta(epsilon: float, delta: float) -> str:
+    """ε and δ as sentences have them.
+
+    >>> epsilon_delta(2.5893, 1e-6), epsilon_delta(0.0, 0.0)
+    ('ε = 2.59 at δ = 1e-06', 'ε = 0 and δ = 0')
+    """
+    if epsilon == 0 and delta == 0:
+        return "ε = 0 and δ = 0"
+    return f"ε = {rounded_up(epsilon)} at δ = {delta:g}"
+
+
+def assumptions(
+    ledger: Ledger, scope: Scope, neighbours: Neighbours | None, *, exact: bool, models: int
+) -> tuple[str, ...]:
+    """What a guarantee of this scope takes for granted, a sentence each.
+
+    Args:
+        neighbours: The corpora between which it holds; None where a record may change in any way.
+        exact: Whether the model has the same distribution for all neighbours.
+        models: The number of models whose ledgers were composed into this one.
+    """
+    insecure = (INSECURE,) if ledger.insecure_seed else ()
+    sampling = (POISSON,) if any(isinstance(event, SubsampledGaussian) for event in ledger.events) else ()
+    conditions = (*flag_assumptions(ledger), *sampling)
+    release = COPIES if is_of_text(ledger) else released_models(models)
+    if scope == "increment":
+        return (*insecure, INCREMENT_ONLY, *((CHOSEN_ON_RAW,) if is_chosen_on_raw(ledger) else ()), *sampling)
+    if neighbours is not None:
+        between = neighbour_sentences(neighbours, exact=exact)
+        return (*insecure, *between, *_starts(ledger), *(() if exact else conditions), release)
+    if reason := no_end_to_end(ledger):
+        return (*insecure, f"No finite ε: {reason}.")
+    starts = _starts(ledger) if private_events(ledger.events) or reference_pasts(ledger) else ()
+    return (*insecure, *starts, *conditions, release)
+
+
+def _starts(ledger: Ledger) -> tuple[str, ...]:
+    """The assumptions about the models that a run starts from or reads, and about training that nobody saw."""
+    if is_of_text(ledger):
+        return ()
+    declared = (DECLARED_TRAINING,) if is_declared(ledger) else ()
+    references = (PUBLIC_REFERENCE,) if "declared" in reference_pasts(ledger) else ()
+    return (*declared, PUBLIC_START, *references)
+
+
+def flag_assumptions(ledger: Ledger) -> tuple[str, ...]:
+    """What ε takes for granted about the flags that events with noise read, a sentence each."""
+    private = private_events(ledger.events)
+    flags = [event.relation.flags for event in private if event.relation.flags]
+    return tuple(dict.fromkeys(say_sentence(each, ledger.unit) for each in flags if not each.by_record))
+
+
+def guarantee_sentences(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple[str, ...]:
+    """The guarantees in words, the strongest scope first."""
+    by_scope = {guarantee.scope: guarantee for guarantee in supported}
+    whole, increment = by_scope["end_to_end"], by_scope["increment"]
+    lines = [_end_to_end_sentence(ledger, whole)]
+    finite = math.isfinite(whole.epsilon or 0)
+    if selective := by_scope.get("selective") or by_scope.get("declared"):
+        finite = True
+        lines.append(_selective_sentence(selective))
+        if uncounted := by_scope.get("uncounted"):
+            lines.append(uncounted_sentence(uncounted))
+    elif any(isinstance(event, PlainTraining | DecoyedText) and event.text != "raw" for event in ledger.events):
+        lines.append(f"For the flagged characters alone: no guarantee, because {selective_void(ledger)}.")
+    if finite and whole.epsilon is not None:
+        lines += flag_assumptions(ledger)
+    if math.isinf(whole.epsilon or 0):
+        lines += _increment_sentence(ledger, increment)
+    if ledger.insecure_seed:
+        lines.append(INSECURE)
+    return tuple(lines)
+
+
+def _increment_sentence(ledger: Ledger, increment: Guarantee) -> tuple[str, ...]:
+    """What noise adds; of copies, which no checkpoint has a part in, only where there is a release."""
+    copies = is_of_text(ledger)
+    if increment.epsilon is None:
+        return () if copies else ("No stage read the corpus under noise.",)
+    added = epsilon_delta(increment.epsilon, increment.delta)
+    if copies:
+        return (f"The release adds at most {added}, which is no guarantee for any {ledger.unit}.",)
+    left_out = f" {CHOSEN_ON_RAW}" if is_chosen_on_raw(ledger) else ""
+    return (f"Stages and releases with noise add at most {added}. {INCREMENT_ONLY}{left_out}",)
+
+
+def _end_to_end_sentence(ledger: Ledger, guarantee: Guarantee) -> str:
+    if reason := no_end_to_end(ledger):
+        return f"End to end: no finite ε, because {reason}."
+    if guarantee.epsilon is None:
+        return "End to end: nothing was spent, since no stage read the corpus."
+    return f"End to end, for each {ledger.unit}: {epsilon_delta(guarantee.epsilon, guarantee.delta)}."
+
+
+def _selective_sentence(guarantee: Guarantee) -> str:
+    if guarantee.neighbours is None or guarantee.epsilon is None:
+        raise ValueError("a selective guarantee has neighbours and an ε")
+    unit = guarantee.neighbours.unit
+    where = f"for any number of {unit}s" if guarantee.exact else f"for each {unit}"
+    declared = f", {DECLARED}" if guarantee.scope == "declared" else ""
+    return (
+        f"For the flagged characters alone{declared}, {where}, {epsilon_delta(guarantee.epsilon, guarantee.delta)} "
+        f"(replace-one), against {other_values(guarantee.neighbours)}{tier_words(guarantee.neighbours)}."
+    )
+
+
+def uncounted_sentence(guarantee: Guarantee) -> str:
+    """What holds for flagged characters that no release counts."""
+    if guarantee.neighbours is None:
+        raise ValueError("an uncounted guarantee has neighbours")
+    unit, tier = guarantee.neighbours.unit, tier_words(guarantee.neighbours)
+    linked = "pattern" in guarantee.neighbours.shapes
+    left_open = f" Which words and numbers of a {unit} are equal is left open." if linked else ""
+    return (
+        f"For the letters and digits flagged{tier} that the release does not count, as those of IDs, keys, card "
+        f"numbers and canaries, for any number of {unit}s, ε = 0 and δ = 0. It counts {COUNTED}.{left_open}"
+    )
+
+
+def advice(ledger: Ledger) -> str | None:
+    """How a user could get a finite ε; for the terminal, not for published files."""
+    if UNKNOWN_PAST in (no_end_to_end(ledger), selective_void(ledger)):
+        return "If the model never saw private data: --prior public."
+    return None
+
+
+def protection(ledger: Ledger, supported: Sequence[Guarantee]) -> tuple[str, str]:
+    """What is protected and what is not, for a reader who knows nothing of differential privacy."""
+    guarantees = {guarantee.scope: guarantee for guarantee in supported}
+    unit, whole = ledger.unit, guarantees["end_to_end"]
+    if ledger.insecure_seed:
+        return (
+            "Nothing is protected: the noise of this run came from a seed and can be taken off again.",
+            "Such a run is for tests and reproductions.",
+        )
+    if whole.epsilon is None:
+        return (
+            "No stage read the corpus, so this run put nothing of it into the model.",
+            "It does not cover what the starting checkpoint, or a model that was read, knew before.",
+        )
+    if math.isfinite(whole.epsilon):
+        given = "".join(f" {sentence}" for sentence in flag_assumptions(ledger))
+        return (
+            f"Each {unit} of the corpus is protected: whether it was used or not changes the odds of whatever anyone "
+            f"learns from this model by at most a factor of {factor(whole.epsilon)} "
+            f"({_pair(whole)}).{given}{_weak(whole.epsilon)}",
+            OTHER_LINES.format(unit=unit),
+        )
+    selective = guarantees.get("selective") or guarantees.get("declared")
+    if selective is not None and selective.neighbours is not None:
+        given = "".join(f" {sentence}" for sentence in flag_assumptions(ledger))
+        given += f" {DECLARED_TRAINING}" if selective.scope == "declared" else ""
+        return (
+            f"{_flagged(selective, selective.neighbours, guarantees.get('uncounted'))}{given}"
+            f"{_weak(selective.epsilon or 0)}",
+            uncovered(selective.neighbours, exact=selective.exact),
+        )
+    added = guarantees["increment"].epsilon
+    noisy = "" if added is None else f" The noisy stages add ε = {rounded_up(added)}, and nothing more is claimed."
+    return (
+        f"No {unit} of the corpus has a guarantee{_why(ledger)}.{noisy}",
+        "It does not remove what the model had memorised. An audit can show that some of it is left, and cannot show "
+        "that nothing is.",
+    )
+
+
+def _flagged(selective: Guarantee, neighbours: Neighbours, uncounted: Guarantee | None) -> str:
+    """What holds for flagged characters, as a sentence or two."""
+    unit, others = neighbours.unit, f"{other_values(neighbours)}{tier_words(neighbours)}"
+    only = "What the detector flagged is protected, and nothing else: "
+    if selective.exact:
+        return (
+            f"{only}if the flagged places of any number of {unit}s held {others}, what anyone learns from this model "
+            f"would be the same ({_pair(selective)})."
+        )
+    rest = "" if uncounted is None else f" {uncounted_sentence(uncounted)}"
+    return (
+        f"{only}if the flagged places of one {unit} held {others}, the odds of whatever anyone learns from this model "
+        f"would change by at most a factor of {factor(selective.epsilon or 0)} ({_pair(selective)}).{rest}"
+    )
+
+
+def _why(ledger: Ledger) -> str:
+    """Why none holds, as a clause."""
+    if any(event.kind == "plain" for event in ledger.events):
+        return ", because a stage was trained on the text without protection"
+    if any(isinstance(event, DecoyedText) for event in ledger.events):
+        return f", because {UNFLAGGED_TEXT}"
+    if any(isinstance(event, ReadModel) and event.past == "unknown" for event in ledger.events):
+        return ", because it is not known what a model that it read had seen before"
+    return ", because it is not known what the starting checkpoint had seen before"
+
+
+def _pair(guarantee: Guarantee) -> str:
+    return epsilon_delta(guarantee.epsilon or 0, guarantee.delta)
+
+
+def factor(epsilon: float) -> str:
+    """e^ε, rounded up to two digits; in words where nobody can read it.
+
+    >>> factor(3.0), factor(0.0), factor(9.0), factor(40.0)
+    ('21', '1', '8,200', 'more than a million')
+    """
+    factor = math.exp(min(epsilon, 700))
+    if factor > 1e6:
+        return "more than a million"
+    step = 10.0 ** max(-1, math.floor(math.log10(factor)) - 1)
+    return f"{math.ceil(factor / step - 1e-9) * step:,.10g}"
+
+
+def _weak(epsilon: float) -> str:
+    return " Nobody should rely on a protection this weak." if epsilon > WEAK else ""
