@@ -34,11 +34,6 @@ class Style(StrEnum):
     NUMBERED = "numbered"
     PSEUDONYM = "pseudonym"
 
-    @property
-    def links(self) -> bool:
-        """Whether placeholders tell which flagged texts are equal."""
-        return self in (Style.NUMBERED, Style.PSEUDONYM)
-
 
 @dataclass(frozen=True, slots=True)
 class Masking:

@@ -91,7 +91,7 @@ def test_linking_styles_tell_which_flagged_texts_are_equal_and_no_more(
     redacted = redact_text(text, spans, masking)
     shown = [redacted.text[start:end] for start, end in redacted.places]
     values = reported(text, spans)
-    if masking.style.links:
+    if masking.style in (Style.NUMBERED, Style.PSEUDONYM):
         assert pattern([(placeholder, "") for placeholder in shown]) == pattern(values)
     # Other texts, equal where these were equal: numbers stay, and pseudonyms are as equal as before.
     fresh = data.draw(st.permutations(["q", "Qu", "ß", "é", "7", "#", "\ud800", "зима"]))
