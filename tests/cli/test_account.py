@@ -110,23 +110,6 @@ def test_a_group_too_large_for_a_figure_has_none(atdp: Atdp) -> None:
     assert "∞" in atdp("account", *HYPOTHETICAL, "--group", "500").out
 
 
-@pytest.mark.parametrize(
-    ("solve", "given"),
-    [
-        ("noise", ["--sample-rate", "0.02", "--steps", "100"]),
-        ("steps", ["--sample-rate", "0.02", "--noise-multiplier", "2"]),
-        ("sample-rate", ["--noise-multiplier", "2", "--steps", "100"]),
-    ],
-)
-def test_solving_for_one_parameter(atdp: Atdp, solve: str, given: list[str]) -> None:
-    answer = atdp("account", "--solve", solve, "--target-epsilon", "1", *given, "--json").json
-    assert 0.98 <= answer["epsilon"]["pld"] <= 1
-    actual = answer["parameters"]
-    names = {"sample_rate": "--sample-rate", "noise_multiplier": "--noise-multiplier", "steps": "--steps"}
-    typed = [part for name, option in names.items() for part in (option, f"{actual[name]:.6g}")]
-    assert atdp("account", *typed, "--json").json["epsilon"] == answer["epsilon"]
-
-
 def test_a_recipe_that_nobody_has_run(atdp: Atdp) -> None:
     options = ["--records", "2000", "--epochs", "2", "--batch-size", "100", "--set", "atdp.sigma-max=3"]
     answer = atdp("account", "--recipe", "redacted+atdp", *options, "--delta", "1e-5", "--json").json

@@ -200,13 +200,6 @@ def test_a_ledger_that_tells_of_raw_training_is_an_unprotected_past(
         assert ("no ε bounds that" if not more else f"{STAYS} {tmp_path / 'leaky'} may have memorised") in reported
 
 
-@pytest.mark.ci
-def test_nothing_is_advised_when_all_is_over(harden: Harden) -> None:
-    ended = harden("--recipe", "atdp", "--epochs", 1, "--max-records", 40)
-    assert said(ended).startswith("Recipe: atdp, as asked. It does not remove")
-    assert said(ended).endswith("or map what it still knows with atdp audit-corpus.")
-
-
 def test_the_bare_command_records_its_recipe(harden: Harden, tmp_path: Path) -> None:
     ended = harden("--epochs", 1, "--max-records", 40, "-q")
     assert ended.code == 0, ended.err

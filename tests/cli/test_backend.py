@@ -100,22 +100,6 @@ def test_only_entities_are_replaced(tagger_folder: Path) -> None:
     assert named == {("Zorvath", "PERSON"), ("tel-551", "PHONE")}
 
 
-@needs_presidio
-def test_presidio_finds_people_and_places_and_organisations() -> None:
-    pipeline = with_entities(load_pipeline(), Ner())
-    text = "Yesterday Anna Smith of Microsoft flew to Paris; call 212-555-1234 or mail anna@foo.com."
-    [finding] = scan([Record("1", text)], pipeline=pipeline, recognisers=())
-    actual = {(text[span.start : span.end], span.label) for span in finding.spans if span.source == "ner"}
-    assert {
-        ("Yesterday", "DATE"),
-        ("Anna Smith", "PERSON"),
-        ("Microsoft", "ORG"),
-        ("Paris", "LOC"),
-        ("212-555-1234", "PHONE"),
-        ("anna@foo.com", "EMAIL"),
-    } <= actual
-
-
 @pytest.mark.ci
 @needs_presidio
 def test_a_search_that_presidio_gives_up_is_no_silence(

@@ -3,7 +3,6 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -67,22 +66,6 @@ def test_canaries_are_said_trained_on_and_found(atdp: Atdp, chats: Path, chat_mo
     refused = atdp("audit-canary", other, "--manifest", manifest, "--json", "-q").json["models"][0]
     assert refused["verdict"] == "INCONCLUSIVE"
     assert any("renders the canaries otherwise" in reason for reason in refused["reasons"])
-
-
-@pytest.mark.ci
-def test_canaries_are_planted_as_conversations(atdp: Atdp, chats: Path, chat_model: Path, tmp_path: Path) -> None:
-    planted, manifest = plant(atdp, chats, chat_model, "--role", "assistant", "--count", 3, "--repeats", 2)
-    lines = planted.read_text().splitlines()
-    for canary in json.loads(manifest.read_text())["canaries"]:
-        said = [{"role": "assistant", "content": f"My ID is {canary['secret'][0]}"}]
-        assert all(json.loads(lines[place - 1]) == {"messages": said} for place in canary["positions"])
-    run = ("--recipe", "base", "-q", "--eval-data", chats)
-    data = ("--data", planted, *FIELD, "--manifest", manifest)
-    assert atdp("harden", chat_model, *data, "-o", tmp_path / "out", *run).code == 0
-    absent = ("--data", chats, *FIELD, "--manifest", manifest, "--eval-data", planted)
-    ended = atdp("harden", chat_model, *absent, "-o", tmp_path / "no", "--recipe", "no-dp", "--epochs", 1, "-q")
-    assert ended.code == 2
-    assert "are in no training record" in " ".join(ended.err.split())
 
 
 def test_packed_canaries_are_scored_behind_an_end_token(atdp: Atdp, chats: Path, chat_model: Path) -> None:
@@ -157,60 +140,6 @@ def test_users_are_held_out_whole(atdp: Atdp, chat_model: Path, tmp_path: Path) 
     assert atdp(*run, "-o", tmp_path / "out").code == 0
     report = json.loads((tmp_path / "out" / "privacy_report.json").read_text())
     assert (report["records"], report["held_out"]) == (76, 4)
-
-
-@pytest.mark.ci
-def test_a_map_speaks_of_what_is_said(atdp: Atdp, chat_model: Path, tmp_path: Path) -> None:
-    """Its places are code points of the contents, and none is the template's."""
-    data = write_conversations(tmp_path / "data.jsonl", small_conversations(30))
-    valid = write_conversations(tmp_path / "valid.jsonl", small_conversations(90)[30:])
-    run = ("--data", data, *FIELD, "--eval-data", valid, "-q", "--json", "--store", "none")
-    ended = atdp("audit-corpus", chat_model, *run)
-    assert ended.code == 0, ended.err
-    assert ended.json["models"][0]["tested"] == 30
-
-
-REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
-    "--loss-on on texts": (("harden", "MODEL", "--data", "t.jsonl", "--loss-on", "all"), "--loss-on is about"),
-    "--chat-template on texts": (("harden", "MODEL", "--data", "t.jsonl", "--chat-template", "x"), "is about conv"),
-    "no such template": (
-        ("harden", "MODEL", "--data", "c.jsonl", *FIELD, "--chat-template", "x", "--recipe", "base"),
-        "no chat template x",
-    ),
-    "no template": (("harden", "PLAIN", "--data", "c.jsonl", *FIELD, "--recipe", "base"), "has no chat template"),
-    "texts to plant in": (
-        ("plant-canary", "t.jsonl", "--manifest", "m.json", "--tokenizer", "MODEL", "--role", "user"),
-        "holds texts in the field text",
-    ),
-    "plain text to plant in": (
-        ("plant-canary", "t.txt", "--manifest", "m.json", "--tokenizer", "MODEL", "--role", "user"),
-        "t.txt is not JSON Lines",
-    ),
-    "a field without a role": (
-        ("plant-canary", "t.txt", "--manifest", "m.json", "--tokenizer", "MODEL", *FIELD),
-        "are about conversations",
-    ),
-}
-
-
-@pytest.mark.ci
-def test_what_does_not_go_together_is_one_line(
-    atdp: Atdp, chat_model: Path, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_conversations(tmp_path / "c.jsonl", small_conversations(25))
-    (tmp_path / "t.jsonl").write_text('{"text": "Emma"}\n' * 25)
-    (tmp_path / "t.txt").write_text("Emma\n" * 25)
-    folders: dict[str, Any] = {"MODEL": chat_model, "PLAIN": checkpoint_folder}
-    before = set(tmp_path.iterdir())
-    wrong = []
-    for name, (command, said) in REFUSED.items():
-        out = Path("out").with_suffix(Path(command[1]).suffix)
-        ended = atdp(*(folders.get(word, word) for word in command), "-o", out, "-q")
-        if ended.code != 2 or said not in " ".join(ended.err.split()) or ended.out:
-            wrong.append((name, ended.code, ended.err))
-    assert not wrong
-    assert {path for path in tmp_path.iterdir() if not path.name.endswith(".private")} == before
 
 
 @pytest.mark.ci

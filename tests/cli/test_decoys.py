@@ -77,17 +77,6 @@ def test_reports_say_decoy_and_held_out_records_stay_raw(harden: Harden, tmp_pat
 
 
 @pytest.mark.ci
-def test_a_seed_gives_the_same_decoys(
-    harden: Harden, trained: list[Sequence[Example]], checkpoint_folder: Path
-) -> None:
-    for out in ("a", "b"):
-        options = (*ENTITIES, "--epochs", 1, "--max-records", 40, "-q")
-        assert harden("--recipe", "decoys", *options, out=out).code == 0
-    first, second = (texts(checkpoint_folder, epoch) for epoch in trained)
-    assert first == second
-
-
-@pytest.mark.ci
 def test_a_stage_with_noise_can_read_decoys(
     harden: Harden, trained: list[Sequence[Example]], checkpoint_folder: Path, tmp_path: Path
 ) -> None:
@@ -101,20 +90,6 @@ def test_a_stage_with_noise_can_read_decoys(
     assert all(window.sensitive.any() for example in trained[0] for window in example.windows)
     [whole] = [guarantee for guarantee in ended.json["guarantees"] if guarantee["scope"] == "end_to_end"]
     assert 0 < whole["epsilon"] < 10
-
-
-@pytest.mark.ci
-def test_decoys_follow_people_s_lists(
-    harden: Harden, trained: list[Sequence[Example]], checkpoint_folder: Path, tmp_path: Path
-) -> None:
-    options = (*ENTITIES, "--epochs", 2, "--max-records", 60, "--review-each-epoch", "--store", "none", "--json")
-    ended = harden("--recipe", "decoys", *options)
-    assert ended.code == 0, ended.err
-    first, second = (texts(checkpoint_folder, epoch) for epoch in trained)
-    assert all(a != b for a, b in zip(first, second, strict=True))
-    assert document(tmp_path / "out", "privacy_ledger.json")["events"][0]["relation"]["flags"]["human"] == [
-        "review-each-epoch"
-    ]
 
 
 @pytest.mark.one_in(2)
@@ -132,17 +107,6 @@ def test_words_that_have_no_decoys_are_refused(
     assert (ended.code, ended.out) == (2, "")
     assert "decoys stand for entities" in " ".join(ended.err.split())
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.ci
-def test_spans_from_a_file_have_decoys(
-    harden: Harden, trained: list[Sequence[Example]], atdp: Atdp, corpus: Path, checkpoint_folder: Path
-) -> None:
-    spans = checkpoint_folder.parent / "entities.jsonl"
-    assert atdp("detect", corpus, "-o", spans, *ENTITIES, "-q", "--store", "none").code == 0
-    assert harden("--recipe", "decoys", "--spans", spans, "--epochs", 1, "-q").code == 0
-    [read] = (texts(checkpoint_folder, epoch) for epoch in trained)
-    assert not any("Emma" in text for text in read)
 
 
 @pytest.mark.ci
@@ -190,16 +154,6 @@ def test_fitted_decoys_are_paid_for_before_they_are_drawn(harden: Harden, tmp_pa
         guarantee for guarantee in document(tmp_path / "out")["guarantees"] if guarantee["scope"] == "selective"
     )
     assert 2 < selective["epsilon"] < 3
-
-
-@pytest.mark.ci
-def test_the_release_meets_a_target(harden: Harden, tmp_path: Path) -> None:
-    options = ("--recipe", "fitted-decoys", "--prior", "public", "--epochs", 1, *ENTITIES)
-    assert harden(*options, "--target-epsilon", 1.0).code == 0
-    selective = next(
-        guarantee for guarantee in document(tmp_path / "out")["guarantees"] if guarantee["scope"] == "selective"
-    )
-    assert 0.999 <= selective["epsilon"] <= 1.0
 
 
 @pytest.mark.ci

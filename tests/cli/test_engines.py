@@ -19,16 +19,3 @@ def test_without_ray_its_engine_is_refused_in_one_line(
     assert ended.err.splitlines() == [
         "atdp: --run-on ray needs the package ray, which is not installed. Install the extra: pip install 'atdp[ray]'."
     ]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--run-on", "rai"], "--run-on rai is not known"),
-        (["--run-on", "ray:auto", "--workers", "4"], "--workers is about this machine"),
-    ],
-)
-def test_options_that_contradict_each_other(atdp: Atdp, options: list[str], message: str) -> None:
-    ended = atdp("detect", "c.txt", *options)
-    assert (ended.code, len(ended.err.splitlines())) == (2, 1)
-    assert message in ended.err

@@ -97,17 +97,6 @@ def test_the_main_command(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp
     assert not torch.equal(model.get_input_embeddings().weight, before.get_input_embeddings().weight)
 
 
-def test_a_newcomer_reads_what_infinity_means(
-    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
-) -> None:
-    ended = atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", "--dry-run")
-    said = " ".join(ended.err.split())
-    assert "For the flagged characters alone: no guarantee, because the starting model's past is unknown." in said
-    assert "Stages and releases with noise add at most ε = " in said
-    assert said.endswith("Advice: If the model never saw private data: --prior public.")
-    assert ended.out == ""
-
-
 def test_the_public_folder_tells_nothing_of_the_text(
     atdp: Atdp, checkpoint_folder: Path, lines: list[str], tmp_path: Path
 ) -> None:
@@ -169,19 +158,15 @@ def test_weights_from_the_record_and_from_a_release(
     assert kinds == (["gaussian_release"] if weight == "released" else []) + ["subsampled_gaussian"]
 
 
-@pytest.mark.ci
 def test_redacted_text_with_stable_masks_gives_a_selective_guarantee(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
     options = ["--data", corpus, "--recipe", "redacted+atdp", "--epochs", "1", "--prior", "public", "--json"]
-    ended = atdp("harden", checkpoint_folder, *options, "-o", tmp_path / "o", "--tier", "low-entity")
-    assert ended.code == 0, ended.err
-    actual = {entry["scope"]: entry for entry in ended.json["guarantees"]}
+    plan = ["harden", checkpoint_folder, *options, "-o", tmp_path / "o", "--dry-run", "--tier"]
+    actual = {entry["scope"]: entry for entry in atdp(*plan, "low-entity").json["guarantees"]}
     assert actual["selective"]["adjacency"] == "replace-one"
     assert actual["end_to_end"]["epsilon"] == "inf"
-    high = ["--tier", "high-contextual", "--dry-run"]
-    contextual = atdp("harden", checkpoint_folder, *options, "-o", tmp_path / "p", *high).json
-    assert "selective" not in scopes(contextual)
+    assert "selective" not in scopes(atdp(*plan, "high-contextual").json)
 
 
 def test_target_epsilon_is_met_and_never_passed(
@@ -229,18 +214,6 @@ def test_spans_from_detect_take_the_detectors_place(
     assert ended.code == 0, ended.err
     assert (tmp_path / "o.private" / "spans.jsonl").read_text().splitlines() == spans.read_text().splitlines()[:80]
     assert json.loads((tmp_path / "o" / "privacy_report.json").read_text())["detector"]["pipeline"] is None
-
-
-@pytest.mark.ci
-def test_a_validation_file_replaces_the_held_out_records(
-    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
-) -> None:
-    valid = tmp_path / "valid.txt"
-    valid.write_text("the order was shipped\nto an old address\n")
-    options = ["--data", corpus, "-o", tmp_path / "o", "--eval-data", valid, "--epochs", "1"]
-    assert atdp("harden", checkpoint_folder, *options).code == 0
-    report = json.loads((tmp_path / "o" / "privacy_report.json").read_text())
-    assert (report["records"], report["held_out"]) == (200, 2)
 
 
 @pytest.mark.ci

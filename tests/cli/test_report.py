@@ -186,25 +186,6 @@ def test_two_runs_side_by_side(atdp: Atdp, out: Path, tmp_path: Path) -> None:
     assert "≠" in page.text
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--html", "--json"], "exclude each other"),
-        (["--json", "--compare", "OUT"], "A comparison is not written by --json"),
-        (["-o", "x"], "-o goes with"),
-        (["--open", "--json"], "--open shows the page as it is"),
-        (["--verify", "--name", "x"], "--verify shows and changes no report"),
-        (["--html", "-o", "OUT/README.md"], "exists"),
-        (["--html", "-o", "absent/x.html"], "is not a folder"),
-        (["--compare", "absent"], "absent cannot be read"),
-    ],
-)
-def test_bad_options(atdp: Atdp, out: Path, options: list[str], says: str) -> None:
-    ended = atdp("report", out, *[option.replace("OUT", str(out)) for option in options])
-    assert (ended.code, ended.out) == (2, "")
-    assert says in ended.err
-
-
 def test_it_needs_no_torch(out: Path) -> None:
     code = (
         "import sys; from atdp_cli.cli.app import run; "

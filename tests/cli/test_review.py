@@ -157,19 +157,6 @@ def test_a_whole_review_writes_queue_and_lists(answer: Answer, atdp: Atdp, queue
     assert len(corrected[3]["spans"]) == len(actual[4]["spans"])  # type: ignore[arg-type]
 
 
-def test_the_screen(answer: Answer, queue: Path) -> None:
-    shown = answer(queue, typed="x\nr 1\n")
-    assert "1 of 5 · flagged · record 1" in shown.err
-    assert "Mail [1:EMAIL] about the parcel." in shown.err
-    assert "Found by: pattern 1" in shown.err
-    assert shown.err.count("k  right as it stands, next") == 2
-    assert shown.err.index("[1:EMAIL]") < shown.err.index("emma.clarke@example.org")
-    assert "emma" not in answer(queue, typed="x\nd 1\nu\nk\nu\n").err
-    assert max(map(len, shown.err.splitlines())) <= 80
-    assert shown.out == ""
-    assert answer(queue, "-q", typed="r 1\n").err == ""
-
-
 def test_a_review_goes_on_where_it_was_left(answer: Answer, queue: Path) -> None:
     answer(queue, typed="k\nd 1\nq\n")
     assert decisions(queue) == [KEPT, None, None, None, None]
@@ -201,14 +188,6 @@ def test_undo_takes_back_this_sessions_terms_and_nothing_else(answer: Answer, qu
     assert allow.read_text() == "# ours\nBerlin\n"
     answer(queue, *lists, typed="d 2 1\nk\n")
     assert allow.read_text() == "# ours\nBerlin\nOmar Haddad\n"
-
-
-def test_several_masks_are_dropped_or_restored_in_one_step(answer: Answer, queue: Path, tmp_path: Path) -> None:
-    ended = answer(queue, typed="k\n" * 4 + "d 1 2 3\nk\nu\nd 1, 2\nu\nk\n")
-    assert "There is no mask 3 here." in ended.err
-    assert "Drop mask 1, 2. Then k." in ended.err
-    assert decisions(queue) == [KEPT] * 5
-    assert not (tmp_path / "queue.allow.txt").exists()
 
 
 def test_the_last_decision_can_be_undone(answer: Answer, queue: Path) -> None:
@@ -271,20 +250,6 @@ def test_a_corpus_from_standard_input_is_named_later(
     assert answer(path, "--data", "-").code == 2
 
 
-def test_other_formats_are_read_as_the_queue_says(atdp: Atdp, answer: Answer, tmp_path: Path) -> None:
-    corpus, path = tmp_path / "chats.jsonl", tmp_path / "q.jsonl.gz"
-    lines = [{"user": "a", "said": "Nothing."}, {"user": "b", "said": "Emma Clarke"}, {"user": "a", "said": "Berlin"}]
-    corpus.write_text("\n".join(map(json.dumps, lines)) + "\nbad\n")
-    options = ["--privacy-unit", "user", "--text-field", "said", "--skip-bad"]
-    assert atdp("detect", corpus, *LOW, *options, "--review", path, "--review-share", "1").code == 0
-    ended = answer(path, "--json", typed="s\n" * 9)
-    masks = ended.err.count("[1:")
-    assert masks >= 2
-    ended = answer(path, "--skipped", typed="r 1\nk\n" * 9)
-    assert "1: Emma Clarke" in ended.err
-    assert "Berlin" in ended.err
-
-
 def test_the_commands_that_a_review_names_have_the_settings_of_its_detector(
     atdp: Atdp, answer: Answer, tmp_path: Path
 ) -> None:
@@ -316,16 +281,6 @@ def test_a_corpus_of_several_files_is_read_in_order(answer: Answer, queue: Path,
     ended = answer(queue, *data, typed="d 1\nk\nk\nk\nr 1\nk\nu\nu\nu\nu\nr 1\nq\n")
     assert "1: 48213377" in ended.err
     assert ended.err.rindex("1: emma.clarke@example.org") > ended.err.index("1: 48213377")
-
-
-def test_a_deny_list_wins(atdp: Atdp, answer: Answer, tmp_path: Path) -> None:
-    corpus, deny, path = tmp_path / "c.txt", tmp_path / "deny.txt", tmp_path / "q.jsonl"
-    corpus.write_text("The box is here.\n")
-    deny.write_text("box\n")
-    assert atdp("detect", corpus, *LOW, "--deny", deny, "--review", path, "--review-share", "1").code == 0
-    ended = answer(path, typed="d 1\nk\n")
-    assert "wins over an allow list" in ended.err
-    assert decisions(path) == [KEPT]
 
 
 @pytest.mark.ci

@@ -72,31 +72,7 @@ def test_lists_correct_the_detector(atdp: Atdp, corpus_file: Path, tmp_path: Pat
     assert out.read_text().endswith("\n[DENY] here.\n")
 
 
-def test_nothing_is_overwritten_without_force(atdp: Atdp, corpus_file: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.txt"
-    out.write_text("kept")
-    for command in (["redact", corpus_file, "-o", out], ["detect", corpus_file, "-o", out]):
-        ended = atdp(*command)
-        assert ended.code == 2
-        assert "--force" in ended.err
-        assert out.read_text() == "kept"
-    assert atdp("redact", corpus_file, "-o", out, "--force").code == 0
-
-
 CHATS = 'id,text,n\r\na,"Mail emma.clarke@example.org, today.",1\r\nbad\r\nb,Nothing here.,2\r\n'
-
-
-def test_detect_then_redact_with_its_spans_on_csv(atdp: Atdp, tmp_path: Path) -> None:
-    corpus, spans, out = tmp_path / "chats.csv", tmp_path / "spans.jsonl", tmp_path / "out.csv"
-    corpus.write_bytes(CHATS.replace("bad\r\n", "").encode())
-    options = ["--id-field", "id", "--tier", "low-entity"]
-    assert atdp("detect", corpus, "-o", spans, *options).code == 0
-    assert [json.loads(line)["id"] for line in spans.read_text().splitlines()] == ["a", "b"]
-    assert atdp("redact", corpus, "-o", out, "--spans", spans, *options).code == 0
-    redacted = out.read_bytes().decode()
-    assert "emma" not in redacted
-    assert redacted.startswith('id,text,n\r\na,"Mail [EMAIL], ')
-    assert redacted.endswith('",1\r\nb,Nothing here.,2\r\n')
 
 
 def test_skip_bad_counts_what_it_leaves_out(atdp: Atdp, tmp_path: Path) -> None:
@@ -208,30 +184,6 @@ def test_pseudonyms_match_under_one_key_and_under_no_other(atdp: Atdp, tmp_path:
     for path in tmp_path.rglob("*"):
         for shape in (secret, secret.hex().encode(), base64.b64encode(secret)):
             assert path == key or path.is_dir() or shape not in path.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--pseudonym-key", "key"], "--pseudonym-key goes with --style pseudonym"),
-        (["--style", "pseudonym", "--pseudonym-key", "short"], "only 31 bytes"),
-        (["--style", "pseudonym", "--pseudonym-key", "empty"], "only 0 bytes"),
-        (["--style", "pseudonym", "--pseudonym-key", "out.txt"], "name the same file"),
-        (["--style", "pseudonym", "--pseudonym-key", "no/key"], "could not be created"),
-    ],
-)
-def test_a_key_that_cannot_be_used_is_an_error(
-    atdp: Atdp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    letters(tmp_path, "txt")
-    (tmp_path / "short").write_bytes(bytes(31))
-    (tmp_path / "empty").touch()
-    ended = atdp("redact", "letters.txt", "-o", "out.txt", *options)
-    assert ended.code == 2
-    assert said in ended.err
-    assert not (tmp_path / "out.txt").exists()
-    assert not (tmp_path / "key").exists()
 
 
 def labels_of(ended: Ended) -> set[str]:

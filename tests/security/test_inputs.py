@@ -23,7 +23,6 @@ from atdp_cli.privacy.ledger import LEDGER_FILE, read_ledger, write_ledger
 from atdp_cli.report.inherited_card import inherited_card
 from atdp_cli.text.corpus.records import read_records
 from atdp_cli.text.detection.span_file import read_spans
-from atdp_cli.text.detection.term_lists import read_terms
 from tests.cli.badinput.case import line
 from tests.cli.conftest import Atdp, atdp
 from tests.privacy.ledgers import ledger, steps
@@ -169,17 +168,6 @@ def test_standard_input_is_read_whatever_files_there_are(name: str, place: Path)
     assert not Path(f"{name}.private").exists()
 
 
-def test_detect_reads_standard_input_where_a_file_is_called_so(
-    place: Path, atdp: Atdp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import io
-
-    (place / "-").write_text("a\nb\nc\n")
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one line\n")))
-    ended = atdp("detect", "-", "--json", "--store", "none", "-q")
-    assert (ended.code, ended.json["records"]) == (0, 1)
-
-
 def test_a_shard_of_standard_input_is_refused(place: Path, atdp: Atdp) -> None:
     (place / "-").write_text("a\nb\nc\n")
     ended = atdp("detect", "-", "--shard", "1/2", "--store", "none")
@@ -263,14 +251,6 @@ def test_a_key_twice_in_a_ledger_is_refused(place: Path) -> None:
         path.write_text(written.replace(old, f"{old} 1, {old}" if old.endswith(":") else f"{old}\n {old}", 1))
         with pytest.raises(InputError, match="a key stands more than once"):
             read_ledger(path)
-
-
-def test_a_key_twice_in_an_audit_is_refused(place: Path, atdp: Atdp) -> None:
-    (place / "a.json").write_text('{\n "models": [],\n "models": []\n}\n')
-    (place / "privacy_report.json").write_text("{}")
-    ended = atdp("audit-canary", "model", "--canary", "ID493021", "--baseline", "a.json")
-    assert ended.code == 2
-    assert "a key stands more than once" in ended.err
 
 
 def manifest_of(*secrets: str, repeats: int = 1, drawn: str = "csprng") -> dict[str, object]:
@@ -366,17 +346,6 @@ def test_what_unpacks_without_end_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"unpacks to more than|is longer than|is not UTF-8|damaged"):
         list(read_lines(path))
     assert time.process_time() - began < 20
-
-
-@pytest.mark.deep
-def test_a_million_terms_are_read_and_used_in_bounded_time(tmp_path: Path) -> None:
-    from atdp_cli.text.detection.term_lists import denied
-
-    (tmp_path / "terms.txt").write_text("".join(f"term number {number}\n" for number in range(10**6)))
-    began = time.process_time()
-    terms = read_terms(tmp_path / "terms.txt")
-    assert len(denied("a text with Term number 777777 in it", terms)) == 1
-    assert time.process_time() - began < 300
 
 
 def test_two_writers_of_one_file_leave_one_of_them(place: Path, atdp: Atdp) -> None:

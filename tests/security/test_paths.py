@@ -1,6 +1,5 @@
 """No path in an index, a ledger or a manifest leads out of its folder."""
 
-import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -9,6 +8,8 @@ import pytest
 
 from atdp_cli.audit.manifest import read_manifest
 from atdp_cli.errors import InputError
+from atdp_cli.files.checkpoint_names import checkpoint_files
+from atdp_cli.files.provenance import file_sha256
 from atdp_cli.model.folder import check_folder
 from atdp_cli.privacy.ledger import LEDGER_FILE, read_verified, write_ledger
 from tests.privacy.ledgers import ledger, steps
@@ -39,8 +40,8 @@ def test_an_index_names_files_of_its_folder_alone(name: str, model: Path) -> Non
 def test_a_ledgers_seal_is_of_its_folder_alone(name: str, model: Path) -> None:
     """Even where the hash is that of the file outside."""
     named = name.format("outside.safetensors" if not name.startswith("/") else model.parent / "outside.safetensors")
-    inside = hashlib.sha256((model / "model.safetensors").read_bytes()).hexdigest()
-    sealed = {"model.safetensors": inside}
+    inside = file_sha256(model / "model.safetensors")
+    sealed = {file: file_sha256(path) for file, path in checkpoint_files(model).items()}
     write_ledger(model / LEDGER_FILE, ledger(steps(0.1, 1.0, 9)).model_copy(update={"seal": sealed}))
     assert read_verified(model).seal == sealed
     write_ledger(model / LEDGER_FILE, ledger(steps(0.1, 1.0, 9)).model_copy(update={"seal": sealed | {named: inside}}))

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from atdp_cli.cli.app import run
-from atdp_cli.cli.terminal.bars import Bars
-from atdp_cli.cli.terminal.console import PlainConsole, progress, stderr_console
+from atdp_cli.cli.terminal.console import PlainConsole, progress
 from atdp_cli.cli.terminal.json_lines import ProgressOption, event_line
 from atdp_cli.events import Event, FellBack, NodesScored, RecordsRead, ReviewQueued, StageStarted
 from atdp_cli.privacy.ledger import LEDGER_FILE, write_ledger
@@ -143,11 +142,6 @@ def test_an_event_as_json_is_harmless_and_the_same(payload: str) -> None:
     line = event_line(FellBack(what=payload, reason=payload))
     assert harmless(line, payload)
     assert json.loads(line)["what"] == payload
-
-
-def test_bars_draw_on_terminals_alone() -> None:
-    """What the attack on the bars relies on."""
-    assert Bars(stderr_console())._bars.disable
 
 
 @pytest.mark.parametrize("form", ["plain", "json", "error"])
