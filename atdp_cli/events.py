@@ -114,7 +114,7 @@ class CrossChecked(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FellBack(Event):
+class ChoiceWarning(Event):
     """A choice the user might not expect was made; `reason` says which and why."""
 
     what: str

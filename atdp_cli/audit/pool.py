@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atdp_cli.audit.canary import ALPHABETS, Choice, Slot, Template
-from atdp_cli.events import FellBack, Notify, RecordsRead, ignore
+from atdp_cli.events import ChoiceWarning, Notify, RecordsRead, ignore
 from atdp_cli.model.tokenizer import without_panic
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 
@@ -79,7 +79,7 @@ def load_candidates(
     try:
         write_cache(path, prefix=candidates.prefix, tails=candidates.tails, lengths=candidates.lengths)
     except OSError as error:
-        notify(FellBack(what="candidate cache", reason=f"{cache} cannot be written: {error.strerror}"))
+        notify(ChoiceWarning(what="candidate cache", reason=f"{cache} cannot be written: {error.strerror}"))
     return candidates
 
 

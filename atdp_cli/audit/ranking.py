@@ -29,7 +29,7 @@ from atdp_cli.audit.product_pool import ProductPool, exact_rank, list_candidates
 from atdp_cli.audit.pruning import score_likeliest
 from atdp_cli.audit.trie import Trie, build_trie, score_pool
 from atdp_cli.errors import RunError
-from atdp_cli.events import FellBack, Notify
+from atdp_cli.events import ChoiceWarning, Notify
 from atdp_cli.model.tokens import encode_record, tokenizer_fingerprint
 
 CHEAP_NODES = 20_000
@@ -158,7 +158,7 @@ def reference_scores(
     try:
         write_cache(path, scores=scores)
     except OSError as error:
-        notify(FellBack(what="score cache", reason=f"{path.parent} cannot be written: {error.strerror}"))
+        notify(ChoiceWarning(what="score cache", reason=f"{path.parent} cannot be written: {error.strerror}"))
     return scores
 
 

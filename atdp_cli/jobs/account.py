@@ -38,8 +38,8 @@ from atdp_cli.privacy.scope import Guarantee, Scope, scope_epsilon
 from atdp_cli.ranges import require_at_least, require_at_most, require_delta, require_noise, require_positive
 from atdp_cli.text.detection.spans import DEFAULT_TIER, PAPER_TIER
 from atdp_cli.training.objectives.kinds import Weighted
-from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
-from atdp_cli.training.recipe import Recipe, Text, reads_reference
+from atdp_cli.training.plan import CorpusFacts, Plan, Reference, make_plan
+from atdp_cli.training.recipe import Recipe, TextVariant, reads_reference
 from atdp_cli.training.solve import HIGHEST_NOISE, LOWEST_NOISE, SOLVE_TOLERANCE, solve_noise
 
 DEFAULT_DELTA = 1e-6
@@ -199,7 +199,7 @@ def plan_hypothesis(hypothesis: Hypothesis, delta: float, target: float | None =
     """
     require_at_least("records", hypothesis.records, 1)
     require_at_most("records", hypothesis.records, MOST_RECORDS)
-    corpus = Corpus(records=hypothesis.records, relation=hypothetical(hypothesis.unit, _tier(hypothesis.recipe)))
+    corpus = CorpusFacts(records=hypothesis.records, relation=hypothetical(hypothesis.unit, _tier(hypothesis.recipe)))
     reads = any(reads_reference(stage) for stage in hypothesis.recipe)
 
     def plan_with(recipe: Recipe) -> Plan:
@@ -219,8 +219,8 @@ def plan_hypothesis(hypothesis: Hypothesis, delta: float, target: float | None =
 def _tier(recipe: Recipe) -> str:
     """The tier that harden flags with by default: the paper's where a stage weighs sensitive tokens of raw text."""
     stages = recipe
-    weighs = any(isinstance(stage.objective, Weighted) and stage.text is Text.RAW for stage in stages)
-    decoys = any(stage.text is Text.DECOY for stage in stages)
+    weighs = any(isinstance(stage.objective, Weighted) and stage.text is TextVariant.RAW for stage in stages)
+    decoys = any(stage.text is TextVariant.DECOY for stage in stages)
     return (PAPER_TIER if weighs and not decoys else DEFAULT_TIER).value
 
 

@@ -29,7 +29,7 @@ from atdp_cli.audit.request import Attack, AuditRequest, CanaryTargets, check_re
 from atdp_cli.audit.verdict import judge
 from atdp_cli.audit_result import RANKS, AnyAudit, Audit, Gate, UnfinishedAudit
 from atdp_cli.errors import AtdpError, InputError, RunError
-from atdp_cli.events import Event, FellBack, Notify, RecordsRead
+from atdp_cli.events import ChoiceWarning, Event, Notify, RecordsRead
 from atdp_cli.jobs.audit_attacks import Attacked, with_attacks
 from atdp_cli.jobs.backend import THIS_PROCESS, Executor
 from atdp_cli.jobs.epsilon_games import games_for, has_pairs, pair_scores, relative_pairs
@@ -311,6 +311,6 @@ def _begin(work: _Work) -> Callable[[Path], tuple[Audit, list[Event]]]:
     def audit(folder: Path) -> tuple[Audit, list[Event]]:
         events: list[Event] = []
         result, _ = _audit_model(folder, work.shared, events.append)
-        return result, [event for event in events if isinstance(event, FellBack)]
+        return result, [event for event in events if isinstance(event, ChoiceWarning)]
 
     return audit

@@ -9,7 +9,7 @@ from pathlib import Path
 from atdp_cli.audit.memory.memory_map import Findings, MappedCorpus, MappedRecord, find_memorised, rank_places
 from atdp_cli.audit.memory.token_scores import TokenScores, score_tokens
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.events import FellBack, Notify
+from atdp_cli.events import ChoiceWarning, Notify
 from atdp_cli.files.atomic_write import atomic_write, same_file
 from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import Detector, detector_pipeline, run_detector
@@ -132,7 +132,7 @@ def _tell_of_copies(split: Split, notify: Notify) -> None:
             f"{copies:,} of {len(split.held_out):,} held-out records are in --data as well. If the models were trained "
             "on them, what they remember looks like chance."
         )
-        notify(FellBack(what="held-out records", reason=reason))
+        notify(ChoiceWarning(what="held-out records", reason=reason))
 
 
 def _chat_template(model: Path, split: Split, request: MapRequest) -> ChatTemplate | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from atdp_cli.errors import UsageError
-from atdp_cli.events import Event, FellBack, Notify
+from atdp_cli.events import ChoiceWarning, Event, Notify
 from atdp_cli.files.atomic_write import real_path
 from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.backend import THIS_PROCESS, Executor, make_executor, text_engine
@@ -270,7 +270,7 @@ def run_detector(
     )
 
 
-def _wrong_language(language: Language, reads: str) -> FellBack:
+def _wrong_language(language: Language, reads: str) -> ChoiceWarning:
     known = LANGUAGES.get(reads)
     advice = (
         f'Use spacy_pipeline = "{language.pipeline}" in --detector, once it is installed.'
@@ -279,7 +279,7 @@ def _wrong_language(language: Language, reads: str) -> FellBack:
     )
     expected = reads if known is None else known.name
     reason = f"The text looks like {language.name}, and the pipeline reads {expected}: most names are missed. {advice}"
-    return FellBack(what="language", reason=reason)
+    return ChoiceWarning(what="language", reason=reason)
 
 
 def _stored(
@@ -341,7 +341,7 @@ def _lookup_in(folder: Path | None, pipeline: Any) -> Iterator[LookupFinding]:
 
 def _only_warnings(notify: Notify) -> Notify:
     def hear(event: Event) -> None:
-        if isinstance(event, FellBack):
+        if isinstance(event, ChoiceWarning):
             notify(event)
 
     return hear

@@ -9,7 +9,7 @@ from atdp_cli.ranges import require_at_least, require_at_most
 ONE_THREAD_BELOW = 10_000_000
 """Models with fewer parameters train faster on one thread: one of 1.9M took 27 s, against 41 s on two."""
 
-MOST_THREADS = 1024
+MAX_THREADS = 1024
 
 GPU_BLOCK = 1 << 24
 """Numbers that a GPU handles at a time: starting an operation there takes as long as a million numbers."""
@@ -58,10 +58,10 @@ def use_threads(threads: int | None) -> None:
     """Set torch's number of threads; None leaves it as it is.
 
     Raises:
-        UsageError: Fewer than one, or more than `MOST_THREADS`.
+        UsageError: Fewer than one, or more than `MAX_THREADS`.
     """
     if threads is None:
         return
     require_at_least("threads", threads, 1)
-    require_at_most("threads", threads, MOST_THREADS)
+    require_at_most("threads", threads, MAX_THREADS)
     torch.set_num_threads(threads)

@@ -9,7 +9,7 @@ from typing import Protocol
 from transformers import PreTrainedModel
 
 from atdp_cli.errors import InterruptedRunError
-from atdp_cli.events import FellBack, Notify, StateSaved
+from atdp_cli.events import ChoiceWarning, Notify, StateSaved
 from atdp_cli.runs.broadcast import gather_tensors
 from atdp_cli.runs.checkpoint import save_state, state_tensors
 from atdp_cli.runs.progress import Progress
@@ -86,7 +86,7 @@ def autosave(
             try:
                 save_state(work.root, now, model, parameters, journal=work.journal.stat().st_size, complete=complete)
             except OSError as error:
-                notify(FellBack(what="state", reason=f"not saved ({error.strerror}); the one before it stays"))
+                notify(ChoiceWarning(what="state", reason=f"not saved ({error.strerror}); the one before it stays"))
             else:
                 notify(StateSaved(stage=now.stage + 1, step=now.step))
         last = clock()

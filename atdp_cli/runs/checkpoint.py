@@ -19,7 +19,7 @@ from safetensors.torch import load, save
 from transformers import PreTrainedModel
 
 from atdp_cli.errors import InputError
-from atdp_cli.events import FellBack, Notify
+from atdp_cli.events import ChoiceWarning, Notify
 from atdp_cli.files.fsync import sync_folder
 from atdp_cli.runs.budget import Cursor
 from atdp_cli.runs.progress import Progress, StateDocument, document_progress, progress_tensors, state_document
@@ -163,7 +163,7 @@ def latest_state(root: Path, notify: Notify) -> SavedState | None:
         problem = document if isinstance(document, str) else _damage(folder, document)
         if isinstance(document, StateDocument) and problem is None:
             return SavedState(folder=folder, document=document)
-        notify(FellBack(what=folder.name, reason=f"{problem}; the one before it is tried"))
+        notify(ChoiceWarning(what=folder.name, reason=f"{problem}; the one before it is tried"))
     if numbers:
         raise InputError(
             f"All saved states in {root} are damaged.", "Start again with --force; nothing of that run was released."

@@ -15,7 +15,7 @@ from atdp_cli.errors import (
     InterruptedRunError,
     RunError,
 )
-from atdp_cli.events import FellBack, Notify, Resumed
+from atdp_cli.events import ChoiceWarning, Notify, Resumed
 from atdp_cli.privacy.journal import mend_journal
 from atdp_cli.privacy.ledger import LedgerEvent, SubsampledGaussian
 from atdp_cli.runs.budget import Cursor, allowance, events_left_by, one_step_events, within_limits
@@ -105,7 +105,7 @@ def _end(spec: RunSpec, cursor: Cursor, spent: Sequence[LedgerEvent], notify: No
         )
     steps = stage.steps
     notify(
-        FellBack(
+        ChoiceWarning(
             what="budget",
             reason=f"{limits} now ends the run after step {end.step} of {steps} of stage {stage.stage.name}, as "
             "repeated steps are spent again",

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-ClippingEngineName = Literal["bookkeeping", "opacus", "loop"]
-ENGINES: tuple[ClippingEngineName, ...] = ("bookkeeping", "opacus", "loop")
+ClippingEngineName = Literal["ghost", "opacus", "per-record"]
+ENGINES: tuple[ClippingEngineName, ...] = ("ghost", "opacus", "per-record")
 """In the order in which `auto` tries them."""
 
 Precision = Literal["float32", "bfloat16"]

@@ -25,7 +25,7 @@ from atdp_cli.training.execution import ClippingEngineName, Precision
 from atdp_cli.training.tuning.search import Effort
 
 PRIVACY, TRAINING = "Privacy", "Training"
-MOST_RANK = 65_536
+MAX_RANK = 65_536
 
 
 def _share(text: object) -> object:
@@ -121,7 +121,7 @@ class AdapterOptions(Options):
     """Which parameters are trained."""
 
     lora_rank: Annotated[
-        Annotated[int, Field(ge=1, le=MOST_RANK)] | None, Option(TRAINING, fingerprint="recipe", public=True)
+        Annotated[int, Field(ge=1, le=MAX_RANK)] | None, Option(TRAINING, fingerprint="recipe", public=True)
     ] = None
     """Train a LoRA adapter of this rank on the linear layers, not the whole model: faster, with less noise in all. The
     adapter is what is written."""
@@ -198,7 +198,7 @@ class EngineOptions(Options):
     engine: Annotated[Literal["auto", ClippingEngineName], Option(RUNNING, metavar="ENGINE", fingerprint=False)] = (
         "auto"
     )
-    """How records are clipped: many at once (bookkeeping), by Opacus' hooks (opacus), one at a time (loop). auto takes
+    """How records are clipped: many at once (ghost), by Opacus' hooks (opacus), one at a time (loop). auto takes
     the first that agrees with loop on random tokens."""
 
     microbatch: Annotated[

@@ -28,9 +28,9 @@ from atdp_cli.ranges import require_delta
 from atdp_cli.training.objectives.kinds import Weighted
 from atdp_cli.training.recipe import (
     DPSGD,
-    Plain,
+    NonPrivate,
     Recipe,
-    Text,
+    TextVariant,
     Train,
     reads_records,
     reads_reference,
@@ -110,7 +110,7 @@ class Reference:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Corpus:
+class CorpusFacts:
     """What a plan depends on in the data; all of it is public under zero-out adjacency.
 
     Attributes:
@@ -129,7 +129,7 @@ class Corpus:
 
 def make_plan(
     recipe: Recipe,
-    corpus: Corpus,
+    corpus: CorpusFacts,
     *,
     delta: float,
     prior: Prior,
@@ -201,19 +201,19 @@ def _check(delta: float, records: int, ledgers: Mapping[str, Ledger], unit: str)
 
 
 def _plan_stage(
-    stage: Train, position: int, corpus: Corpus, *, reference: Reference | None, jitter_seed: int
+    stage: Train, position: int, corpus: CorpusFacts, *, reference: Reference | None, jitter_seed: int
 ) -> StagePlan:
     read = (_read_event(stage, reference),) if reads_reference(stage) else ()
     planned = (
         _plan_plain(stage, stage.mechanism, corpus)
-        if isinstance(stage.mechanism, Plain)
+        if isinstance(stage.mechanism, NonPrivate)
         else _plan_noisy(stage, stage.mechanism, position, corpus, jitter_seed)
     )
     return replace(planned, events=read + planned.events)
 
 
 def _reads_unprotected(stage: Train) -> bool:
-    return reads_records(stage) and stage.text is Text.RAW and isinstance(stage.mechanism, Plain)
+    return reads_records(stage) and stage.text is TextVariant.RAW and isinstance(stage.mechanism, NonPrivate)
 
 
 def _searched(plan: StagePlan, tune: Effort | None, *, memorised: bool) -> StagePlan:
@@ -249,7 +249,7 @@ def _read_event(stage: Train, reference: Reference | None) -> ReadModel:
     return ReadModel(stage=stage.name, past=reference.past, weights=dict(reference.weights))
 
 
-def _plan_plain(stage: Train, mechanism: Plain, corpus: Corpus) -> StagePlan:
+def _plan_plain(stage: Train, mechanism: NonPrivate, corpus: CorpusFacts) -> StagePlan:
     relation = _relation(stage, corpus)
     event = PlainTraining(
         stage=stage.name,
@@ -269,11 +269,15 @@ def _plan_plain(stage: Train, mechanism: Plain, corpus: Corpus) -> StagePlan:
     )
 
 
-def _relation(stage: Train, corpus: Corpus) -> Relation:
+def _relation(stage: Train, corpus: CorpusFacts) -> Relation:
     """Between which corpora a stage reads the same. Raw text whose tokens all weigh the same needs no flags."""
     decoyed: Shape = "shape" if stage.decoy_equality is None else "pattern"
-    shapes: dict[Text, Shape] = {Text.RAW: "none", Text.REDACTED: "bytes", Text.DECOY: decoyed}
-    takes_notice = stage.text is not Text.RAW or stage.objective.demands.flags
+    shapes: dict[TextVariant, Shape] = {
+        TextVariant.RAW: "none",
+        TextVariant.REDACTED: "bytes",
+        TextVariant.DECOY: decoyed,
+    }
+    takes_notice = stage.text is not TextVariant.RAW or stage.objective.demands.flags
     flags = corpus.relation.flags if takes_notice else None
     return corpus.relation.model_copy(update={"shape": shapes[stage.text], "flags": flags})
 
@@ -282,7 +286,7 @@ def _released(stage: Train, relation: Relation) -> tuple[LedgerEvent, ...]:
     return () if stage.release_noise_multiplier is None else (frequencies_event(stage, relation),)
 
 
-def _plan_noisy(stage: Train, mechanism: DPSGD, position: int, corpus: Corpus, jitter_seed: int) -> StagePlan:
+def _plan_noisy(stage: Train, mechanism: DPSGD, position: int, corpus: CorpusFacts, jitter_seed: int) -> StagePlan:
     batch = mechanism.expected_batch or min(256, math.ceil(corpus.records / 4))
     if batch > corpus.records:
         raise UsageError(

@@ -23,7 +23,7 @@ _TRAINING, _PRIVACY = Option(panel="Training", public=True), Option(panel="Priva
 _Count = Annotated[int, Field(ge=1)]
 
 
-class Text(StrEnum):
+class TextVariant(StrEnum):
     """Which text a stage reads: decoys are drawn anew for every epoch."""
 
     RAW = "raw"
@@ -32,7 +32,7 @@ class Text(StrEnum):
 
 
 @validated
-class Plain:
+class NonPrivate:
     """Ordinary minibatch training on shuffled epochs, without protection."""
 
     kind: Literal["plain"] = "plain"
@@ -57,7 +57,7 @@ class DPSGD:
     schedule: Schedule
 
 
-Mechanism = Annotated[Plain | DPSGD, Field(discriminator="kind")]
+Mechanism = Annotated[NonPrivate | DPSGD, Field(discriminator="kind")]
 
 Towards = Literal["zero", "start"]
 """Where weight decay pulls parameters: θ ← θ − ηλθ, or θ ← θ − ηλ(θ − θ₀) with θ₀ from the start of the stage
@@ -76,7 +76,7 @@ class AdamW:
         weight_decay: λ ≥ 0, decoupled.
     """
 
-    moments: ClassVar[int] = 2
+    state_slots: ClassVar[int] = 2
 
     kind: Literal["adamw"] = "adamw"
     learning_rate: _LearningRate = 5e-4
@@ -96,7 +96,7 @@ class AdamBC:
             √(1 + 1/floor) times as long as AdamW's. The paper's γ' is floor·(σC/B)².
     """
 
-    moments: ClassVar[int] = 2
+    state_slots: ClassVar[int] = 2
 
     kind: Literal["adambc"] = "adambc"
     learning_rate: _LearningRate = 5e-4
@@ -114,7 +114,7 @@ class SGD:
         weight_decay: λ ≥ 0.
     """
 
-    moments: ClassVar[int] = 0
+    state_slots: ClassVar[int] = 0
 
     kind: Literal["sgd"] = "sgd"
     learning_rate: _LearningRate
@@ -122,14 +122,14 @@ class SGD:
     towards: Towards = "zero"
 
 
-# `moments` are the numbers that an optimizer keeps of each parameter.
+# `state_slots` are the numbers that an optimizer keeps of each parameter.
 Optimizer = Annotated[AdamW | AdamBC | SGD, Field(discriminator="kind")]
 
 Annealing = Literal["none", "linear"]
 
 DecoyEquality = Literal["record"]
 
-MOST_EPOCHS = 10_000
+MAX_EPOCHS = 10_000
 
 
 @validated
@@ -151,10 +151,10 @@ class Train:
     """
 
     name: str
-    text: Text
+    text: TextVariant
     objective: Objective
     mechanism: Mechanism
-    epochs: Annotated[int, Field(ge=1, le=MOST_EPOCHS), Option(panel="Training", main=True, public=True)] = 3
+    epochs: Annotated[int, Field(ge=1, le=MAX_EPOCHS), Option(panel="Training", main=True, public=True)] = 3
     """Passes over the corpus. Default: 3."""
     optimizer: Optimizer = AdamW()
     layers: str = "all"
@@ -168,9 +168,9 @@ class Train:
         _check_pattern("layers", self.layers)
         of_decoys = {"release-noise": self.release_noise_multiplier, "decoy-equality": self.decoy_equality}
         for option, value in of_decoys.items():
-            if value is not None and self.text is not Text.DECOY:
+            if value is not None and self.text is not TextVariant.DECOY:
                 raise contradiction(f"stage {self.name} reads no decoys.", f"Leave its {option} out.")
-        if self.restore_best and not (self.text is Text.DECOY and isinstance(self.mechanism, Plain)):
+        if self.restore_best and not (self.text is TextVariant.DECOY and isinstance(self.mechanism, NonPrivate)):
             raise contradiction(f"stage {self.name} does not read decoys without noise.", "Leave its restore-best out.")
         self._check_demands()
         if isinstance(self.mechanism, DPSGD):
@@ -183,7 +183,7 @@ class Train:
     def _check_demands(self) -> None:
         """What the objective asks of the stage."""
         demands, noisy = self.objective.demands, isinstance(self.mechanism, DPSGD)
-        if demands.raw and self.text is not Text.RAW:
+        if demands.raw and self.text is not TextVariant.RAW:
             problem = f"stage {self.name} has to read raw text for its objective, {self.objective.kind}."
             raise contradiction(problem, "Give it the text raw.")
         if noisy and demands.noise == "never":
@@ -216,31 +216,31 @@ SUMS: Mapping[str, Mapping[str, type[Any]]] = {
 _CONSTANT = DPSGD(schedule=Constant(noise_multiplier=1.0))
 _RISE_RESET = DPSGD(schedule=RiseReset(noise_multiplier=1.0))
 
-NO_DP: Recipe = (Train(name="no-dp", text=Text.RAW, objective=Uniform(), mechanism=Plain()),)
-REDACTED: Recipe = (Train(name="redacted", text=Text.REDACTED, objective=Uniform(), mechanism=Plain()),)
-DECOYS: Recipe = (Train(name="decoys", text=Text.DECOY, objective=Uniform(), mechanism=Plain()),)
+NO_DP: Recipe = (Train(name="no-dp", text=TextVariant.RAW, objective=Uniform(), mechanism=NonPrivate()),)
+REDACTED: Recipe = (Train(name="redacted", text=TextVariant.REDACTED, objective=Uniform(), mechanism=NonPrivate()),)
+DECOYS: Recipe = (Train(name="decoys", text=TextVariant.DECOY, objective=Uniform(), mechanism=NonPrivate()),)
 FITTED_DECOYS: Recipe = (
     Train(
         name="fitted-decoys",
-        text=Text.DECOY,
+        text=TextVariant.DECOY,
         objective=Uniform(),
-        mechanism=Plain(),
+        mechanism=NonPrivate(),
         optimizer=AdamW(learning_rate=2e-3),
         annealing="linear",
         release_noise_multiplier=2.5,
     ),
 )
-DP_SGD: Recipe = (Train(name="dp-sgd", text=Text.RAW, objective=Uniform(), mechanism=_CONSTANT),)
-ATDP: Recipe = (Train(name="atdp", text=Text.RAW, objective=Weighted(), mechanism=_RISE_RESET),)
+DP_SGD: Recipe = (Train(name="dp-sgd", text=TextVariant.RAW, objective=Uniform(), mechanism=_CONSTANT),)
+ATDP: Recipe = (Train(name="atdp", text=TextVariant.RAW, objective=Weighted(), mechanism=_RISE_RESET),)
 
 
 def _baseline(stages: Mapping[str, Objective]) -> Recipe:
     return tuple(
         Train(
             name=name,
-            text=Text.RAW,
+            text=TextVariant.RAW,
             objective=objective,
-            mechanism=Plain() if objective.demands.noise == "never" else _RISE_RESET,
+            mechanism=NonPrivate() if objective.demands.noise == "never" else _RISE_RESET,
         )
         for name, objective in stages.items()
     )
@@ -296,7 +296,7 @@ def reads_reference(stage: Train) -> bool:
 def tunable(recipe: Recipe) -> bool:
     """Whether the settings of the last stage can be found on decoys: it reads them, and no stage has noise."""
     noisy = any(isinstance(stage.mechanism, DPSGD) for stage in recipe)
-    return bool(recipe) and not noisy and recipe[-1].text is Text.DECOY
+    return bool(recipe) and not noisy and recipe[-1].text is TextVariant.DECOY
 
 
 def needs_whole_model(stage: Train) -> bool:

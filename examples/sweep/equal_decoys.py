@@ -30,7 +30,7 @@ from atdp_cli.text.corpus.split import load_split
 from atdp_cli.text.detection.span_file import read_spans
 from atdp_cli.text.redaction.equality import equality_pattern
 from atdp_cli.text.redaction.frequencies import Frequencies, by_frequency
-from atdp_cli.training.recipe import DecoyEquality, Text
+from atdp_cli.training.recipe import DecoyEquality, TextVariant
 
 EQUALITIES: tuple[DecoyEquality | None, ...] = (None, "record")
 SIGMA = 2.5
@@ -96,9 +96,9 @@ def measure(given: argparse.Namespace, out: Path) -> Figures:
     trained = [record for place, record in enumerate(records) if place not in split.held_out]
     shares, _ = fit_frequencies(trained, SIGMA, insecure_stream(0, "measured decoys"))
     checkpoint = load_checkpoint(out / "model" if (out / "model").is_dir() else out)
-    by_text = {"raw": read(checkpoint, held_out, Text.RAW, shares, None)}
+    by_text = {"raw": read(checkpoint, held_out, TextVariant.RAW, shares, None)}
     by_text |= {
-        f"decoys {equality or 'none'}": read(checkpoint, held_out, Text.DECOY, shares, equality)
+        f"decoys {equality or 'none'}": read(checkpoint, held_out, TextVariant.DECOY, shares, equality)
         for equality in EQUALITIES
     }
     return {f"{text}, {kind}": figure for text, figures in by_text.items() for kind, figure in figures.items()}
@@ -107,7 +107,7 @@ def measure(given: argparse.Namespace, out: Path) -> Figures:
 def read(
     checkpoint: Checkpoint,
     records: Sequence[FlaggedRecord],
-    text: Text,
+    text: TextVariant,
     shares: Frequencies,
     equality: DecoyEquality | None,
 ) -> Figures:

@@ -11,7 +11,7 @@ from atdp_cli.privacy.adjacency import Adjacency
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger, SubsampledGaussian
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.training.plan import Corpus, make_plan
+from atdp_cli.training.plan import CorpusFacts, make_plan
 from atdp_cli.training.recipe import ATDP, DECOYS, DP_SGD, FITTED_DECOYS, NO_DP, REDACTED, Recipe, Train
 from tests.privacy.relations import plain, relation, votes
 
@@ -19,7 +19,7 @@ UNVOTED, VOTED, UNLIKE = Alike(unlike=None, voted=False), Alike(unlike=None), Al
 
 
 def ledger_of(recipe: Recipe, **fields: Any) -> Ledger:
-    corpus = Corpus(records=400, relation=hypothetical("line", fields.pop("tier", "low-entity")))
+    corpus = CorpusFacts(records=400, relation=hypothetical("line", fields.pop("tier", "low-entity")))
     return make_plan(recipe, corpus, delta=1e-6, prior=fields.pop("prior", "public")).ledger
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from atdp_cli.audit.canary import Template, parse_template
 from atdp_cli.audit.pool import PADDING, Candidates, default_cache, load_candidates, tokenise
-from atdp_cli.events import Event, FellBack, RecordsRead
+from atdp_cli.events import ChoiceWarning, Event, RecordsRead
 from atdp_cli.model.tokens import encode_record
 
 TEXTS = [
@@ -130,7 +130,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(bpe: Any, tmp_path: Path
     heard = list[Event]()
     candidates = load_candidates(bpe, parse_template("{digits:2}"), cache=tmp_path / "file", notify=heard.append)
     assert candidates.tails.shape[0] == 100
-    assert isinstance(heard[-1], FellBack)
+    assert isinstance(heard[-1], ChoiceWarning)
 
 
 def test_the_cache_folder_follows_the_desktop_standard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

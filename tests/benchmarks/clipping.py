@@ -40,7 +40,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditional
 
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.rng import secure_stream
-from atdp_cli.training.clipping import bookkeeping, loop, opacus
+from atdp_cli.training.clipping import ghost, opacus, per_record
 from atdp_cli.training.clipping.batches import default_tokens
 from atdp_cli.training.clipping.engine import ClippingEngine, trainable
 from atdp_cli.training.noise import add_noise
@@ -54,7 +54,7 @@ MEMORY_STEPS = 3
 Step = Callable[[], None]
 
 
-PRIVATE = ("bookkeeping", "loop", "opacus", "opacus_hooks", "opacus_ghost")
+PRIVATE = ("ghost", "per-record", "opacus", "opacus_hooks", "opacus_ghost")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +83,8 @@ CASES = (
     Case(name="V=50,257 B=8", vocabulary=50257, batch=8),
     Case(name="LoRA r=8, V=8,192 B=8", vocabulary=8192, batch=8, rank=8),
     Case(name="LoRA r=8, V=8,192 B=32", vocabulary=8192, batch=32, rank=8),
-    Case(name="T5, V=8,192 B=8", vocabulary=8192, batch=8, encoder=True, engines=("bookkeeping", "loop")),
-    Case(name="T5, V=8,192 B=32", vocabulary=8192, batch=32, encoder=True, engines=("bookkeeping", "loop")),
+    Case(name="T5, V=8,192 B=8", vocabulary=8192, batch=8, encoder=True, engines=("ghost", "per-record")),
+    Case(name="T5, V=8,192 B=32", vocabulary=8192, batch=32, encoder=True, engines=("ghost", "per-record")),
     Case(
         name="135M, V=49,152 B=8",
         vocabulary=49152,
@@ -92,7 +92,7 @@ CASES = (
         layers=27,
         width=576,
         heads=9,
-        engines=("bookkeeping",),
+        engines=("ghost",),
     ),
 )
 
@@ -215,9 +215,9 @@ def nonprivate(model: Any, optimizer: torch.optim.Optimizer, ids: torch.Tensor, 
 
 
 def our_engine(name: str, tokens: int) -> ClippingEngine:
-    if name == "loop":
-        return loop.clipped_sum
-    batched = {"bookkeeping": bookkeeping.clipped_sum, "opacus": opacus.clipped_sum}[name]
+    if name == "per-record":
+        return per_record.clipped_sum
+    batched = {"ghost": ghost.clipped_sum, "opacus": opacus.clipped_sum}[name]
     return lambda model, records, clip_norm: batched(model, records, clip_norm, tokens=tokens, positions=True)
 
 

@@ -33,7 +33,7 @@ TINY = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "nu
 TINY |= {"num_key_value_heads": 2, "vocab_size": 512, "max_position_embeddings": 512}
 LENGTH = 256
 HALF = "_bf16"
-ENGINES = ("nonprivate", "nonprivate_bf16", "bookkeeping", "bookkeeping_bf16", "opacus_hooks", "opacus_ghost")
+ENGINES = ("nonprivate", "nonprivate_bf16", "ghost", "ghost_bf16", "opacus_hooks", "opacus_ghost")
 
 
 def main() -> None:

@@ -29,8 +29,8 @@ from atdp_cli.training.clipping.select import select_engine
 from atdp_cli.training.distributed.fsdp import shard_model
 from atdp_cli.training.distributed.ranks import Ranks
 from atdp_cli.training.distributed.torchrun import process_group
-from atdp_cli.training.loop import Randomness, run_private
 from atdp_cli.training.recipe import ATDP
+from atdp_cli.training.trainer import Randomness, run_private
 from tests.benchmarks.stages import QUICKSTART, STORIES, examples, plan
 from tests.training.ranked import free_port
 from tests.training.stages import stage_run
@@ -88,7 +88,7 @@ def work(ranks: Ranks, port: int, shared: bool, took: "SimpleQueue[float]") -> N
     checkpoint = load_checkpoint(folder)
     read = examples(checkpoint, corpus, records, ATDP)
     with process_group(), tempfile.TemporaryDirectory() as own, (Path(own) / "journal").open("w") as journal:
-        engine = select_engine(checkpoint.model, "bookkeeping", ignore, ranks=ranks).run
+        engine = select_engine(checkpoint.model, "ghost", ignore, ranks=ranks).run
         if ranks.sharded:
             shard_model(checkpoint.model, ranks, torch.device("cpu"))
         started = time.monotonic()

@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.scaling --json
 
-A Llama of four layers with random weights, records of random tokens, a vocabulary of 8,192, the engine `bookkeeping` at
+A Llama of four layers with random weights, records of random tokens, a vocabulary of 8,192, the engine `ghost` at
 C = 0.1 with noise and AdamW, on one thread. One thing grows at a time; each point has a process of its own. Seconds
 are the median of the steps after the first; memory is what the process took at most beyond what it had before the model
 was built. `slope` is that of a straight line through the logarithms: 1 where twice as much takes twice as long.
@@ -109,7 +109,7 @@ def measured(point: Point, steps: int) -> dict[str, Any]:
     model = LlamaForCausalLM(config).eval()
     ids = torch.randint(0, VOCABULARY, (point.records, point.length))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
-    step = ours(model, optimizer, ids, our_engine("bookkeeping", default_tokens(model)))
+    step = ours(model, optimizer, ids, our_engine("ghost", default_tokens(model)))
     took = []
     for _ in range(steps + 1):
         started = time.perf_counter()

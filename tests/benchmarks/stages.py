@@ -33,10 +33,10 @@ from atdp_cli.text.corpus.records import read_records
 from atdp_cli.training.clipping.engine import ClippingEngine
 from atdp_cli.training.clipping.select import select_engine
 from atdp_cli.training.execution import ENGINES, ClippingEngineName
-from atdp_cli.training.loop import Randomness, run_plain, run_private
 from atdp_cli.training.objective import Example, make_example
-from atdp_cli.training.plan import Corpus, StagePlan, make_plan
+from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import ATDP, NO_DP, Recipe
+from atdp_cli.training.trainer import Randomness, run_plain, run_private
 from tests.training.stages import stage_run, trained
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--shared", action="store_true", help="the 15M checkpoint of ../shared")
-    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=["bookkeeping", "loop"])
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=["ghost", "per-record"])
     arguments = parser.parse_args()
     model, corpus, records = STORIES if arguments.shared else QUICKSTART
     if not corpus.is_file():
@@ -123,7 +123,7 @@ def private_epoch(
 def plan(recipe: Recipe, records: int) -> StagePlan:
     """One epoch over the records."""
     once = tuple(replace(stage, epochs=1) for stage in trained(recipe))
-    corpus = Corpus(records=records, relation=hypothetical("line", "high-contextual"))
+    corpus = CorpusFacts(records=records, relation=hypothetical("line", "high-contextual"))
     return make_plan(once, corpus, delta=1e-6, prior="public").training[0]
 
 

@@ -13,8 +13,8 @@ import tomli_w
 from atdp_cli.cli.app import run
 
 if TYPE_CHECKING:
-    from atdp_cli.training.loop import StageRun
     from atdp_cli.training.objective import Example
+    from atdp_cli.training.trainer import StageRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ def harden(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) ->
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[Sequence["Example"]]:
     """The examples that stages train on, an entry an epoch, as the loop over their steps is given them."""
     from atdp_cli.jobs.harden import stages
-    from atdp_cli.training.loop import run_plain, run_private
+    from atdp_cli.training.trainer import run_plain, run_private
 
     epochs: list[Sequence[Example]] = []
 

@@ -14,7 +14,7 @@ from atdp_cli.privacy.ledger import DecoyedText, GaussianRelease, PlainTraining,
 from atdp_cli.text.corpus.records import read_records
 from atdp_cli.text.redaction.decoys import decoy, uniformly
 from atdp_cli.training.objective import Example
-from atdp_cli.training.recipe import Text
+from atdp_cli.training.recipe import TextVariant
 from tests.cli.conftest import Atdp
 
 FLAGS = ("--insecure-seed", 1, "--store", "none")
@@ -95,7 +95,7 @@ def _encoded(texts: Sequence[str], tokenizer: Any) -> list[list[list[int]]]:
 
     encoding = Encoding(tokenizer=tokenizer, context=64, windows=8)
     flagged = [FlaggedRecord(Record(str(place), text), ()) for place, text in enumerate(texts)]
-    return [[window.token_ids.tolist() for window in windows] for windows in encode(flagged, Text.RAW, encoding)]
+    return [[window.token_ids.tolist() for window in windows] for windows in encode(flagged, TextVariant.RAW, encoding)]
 
 
 def test_everything_but_flagged_spans_stays_byte_for_byte(atdp: Atdp, mail: Path, tmp_path: Path) -> None:

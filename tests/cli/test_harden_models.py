@@ -58,7 +58,7 @@ def test_an_encoder_decoder_model_trains_on_pairs(atdp: Atdp, t5_folder: Path, p
     ended = atdp("harden", t5_folder, "--data", pairs, "-o", out, *options, "--json")
     assert ended.code == 0
     assert ended.json["guarantees"] == planned["guarantees"]
-    assert planned["engine"] == "bookkeeping"
+    assert planned["engine"] == "ghost"
     assert private_steps(out) == planned["steps"] == ended.json["steps"]
     before, after = load_checkpoint(t5_folder).model, load_checkpoint(out).model
     names = dict(before.named_parameters())

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from atdp_cli.cli.terminal.bars import Bars
 from atdp_cli.cli.terminal.json_lines import EventLines, event_line, write_line
-from atdp_cli.events import EpochDone, Event, FellBack, RecordsRead, StageStarted, StepDone
+from atdp_cli.events import ChoiceWarning, EpochDone, Event, RecordsRead, StageStarted, StepDone
 from tests.cli.conftest import Atdp, Ended, Harden, Leaky
 
 LOW = ["--tier", "low-entity"]
@@ -30,7 +30,7 @@ NAMES = {
     "learning_rate_chosen",
     "nodes_scored",
     "cross_checked",
-    "fell_back",
+    "choice_warning",
     "review_queued",
     "state_saved",
     "gone_on",
@@ -173,7 +173,7 @@ def test_what_waits_is_reported_before_what_follows_it() -> None:
         read(4),
         read(1),
         EpochDone(stage="a", epoch=1, epochs=1, all_tokens=math.nan, sensitive=None, other=2.5),
-        FellBack(what="engine", reason="loop"),
+        ChoiceWarning(what="engine", reason="loop"),
     ):
         reported.tell(event)
     names = [(row["event"], row.get("done")) for row in rows(lines)]
@@ -185,7 +185,7 @@ def test_what_waits_is_reported_before_what_follows_it() -> None:
         ("records_read", 4),
         ("records_read", 1),
         ("epoch_done", None),
-        ("fell_back", None),
+        ("choice_warning", None),
     ]
     assert rows(lines)[3]["noise_multiplier"] == "inf"
     assert [rows(lines)[6][name] for name in ("all_tokens", "sensitive", "other")] == [None, None, 2.5]

@@ -12,7 +12,7 @@ from tests.cli.conftest import Atdp, Harden
 from tests.report.test_html import page_of
 
 WORDS = {
-    "clipping": r"clipped record by record|bookkeeping|agreed with clipping",
+    "clipping": r"clipped record by record|ghost|agreed with clipping",
     "noise": r"AES-256|floating|Noise:|insecure seed: nothing",
     "accountant": r"PLD \(|privacy loss distributions",
     "sampling": r"Poisson|which records each step drew|the sample of every step",
@@ -58,7 +58,7 @@ def test_a_run_publishes_what_it_had_and_nothing_else(
     assert bool(spent) is ("accountant" in had)
     assert any(isinstance(event, SubsampledGaussian) for event in spent) is ("sampling" in had)
 
-    assert ("bookkeeping" in ended.err) is ("clipping" in had)
+    assert ("ghost" in ended.err) is ("clipping" in had)
     renderings = {
         "html": prose((out / "privacy_report.html").read_text()),
         "card": (out / "README.md").read_text(),
@@ -86,7 +86,7 @@ def test_an_earlier_report_is_shown_by_what_its_stages_say(harden: Harden, atdp:
     assert harden(*asked, "--tier", "high-contextual").code == 0
     path = tmp_path / "out" / "privacy_report.json"
     report = json.loads(path.read_text()) | {
-        "engine": "bookkeeping",
+        "engine": "ghost",
         "engine_check": "agreed with clipping one record at a time, on random tokens, before the first step",
         "noise_source": "AES-256-CTR keyed by the operating system",
         "floating_point": "The noise is added in floating point.",

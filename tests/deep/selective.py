@@ -49,8 +49,8 @@ from atdp_cli.text.redaction import decoys
 from atdp_cli.text.redaction.decoys import Choose, lists
 from atdp_cli.text.redaction.edits import EditedText, redact_text
 from atdp_cli.text.redaction.frequencies import Frequencies, choices_of, tables
-from atdp_cli.training.plan import Corpus, make_plan
-from atdp_cli.training.recipe import FITTED_DECOYS, Text, Train
+from atdp_cli.training.plan import CorpusFacts, make_plan
+from atdp_cli.training.recipe import FITTED_DECOYS, TextVariant, Train
 from tests.deep.planted import atdp
 from tests.soundness.tiny import llama
 
@@ -128,7 +128,7 @@ def _hidden(record: FlaggedRecord) -> tuple[str, tuple[decoys.Shape, ...]]:
 
 def claimed(repeats: int, *, records: Sequence[FlaggedRecord]) -> Claim:
     """What the ledger of the advised recipe claims for replacing so many records by others of these."""
-    corpus = Corpus(records=1000, relation=hypothetical("line"))
+    corpus = CorpusFacts(records=1000, relation=hypothetical("line"))
     ledger: Ledger = make_plan(FITTED_DECOYS, corpus, delta=DELTA, prior="public").ledger
     alike = compare_flagged((record.record.text, record.spans) for record in records)
     return claim_of(ledger, "replace-one", repeats=repeats, alike=lambda: alike)
@@ -274,7 +274,9 @@ def raw_in_one_epoch(epoch: int) -> Iterator[None]:
 
     def windows(data: RunData, choose: Choose, equality: Any = None) -> Sequence[Windows]:
         calls.append(1)
-        return encode(data.trained, Text.RAW if len(calls) == epoch else Text.DECOY, data.encoding, choose, equality)
+        return encode(
+            data.trained, TextVariant.RAW if len(calls) == epoch else TextVariant.DECOY, data.encoding, choose, equality
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunData, "decoys", windows)

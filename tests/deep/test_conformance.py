@@ -37,7 +37,7 @@ class Mutation:
     processes: int = 1
 
 
-LOOP, NOISE, MECHANISM = "training/loop.py", "training/noise.py", "training/mechanism.py"
+LOOP, NOISE, MECHANISM = "training/trainer.py", "training/noise.py", "training/mechanism.py"
 RELEASES, RELEASE = "jobs/harden/releases.py", "privacy/release.py"
 
 MUTATIONS = (

@@ -7,7 +7,7 @@ import pytest
 
 from atdp_cli.errors import RunError
 from atdp_cli.model.checkpoint import load_tokenizer
-from atdp_cli.training import loop
+from atdp_cli.training import trainer
 from tests.soundness import worlds
 from tests.soundness.broken import Everyone, window_by_window
 from tests.soundness.wholeloop import TARGET, audit, check_sound, right_engine
@@ -44,7 +44,7 @@ def test_taking_everyone_in_every_step_is_found(tmp_path: Path, monkeypatch: pyt
     """By the loop, which refuses so large a sample, and by the harness where the loop does not look."""
     with pytest.raises(RunError, match="above the 203 that the noise covers"):
         audit("dp-sgd", 0, tmp_path, sample=Everyone())
-    monkeypatch.setattr(loop, "refuse_larger", lambda drawn, largest: None)
+    monkeypatch.setattr(trainer, "refuse_larger", lambda drawn, largest: None)
     assert audit("dp-sgd", 0, tmp_path, sample=Everyone()).drift > TARGET
 
 

@@ -10,7 +10,7 @@ from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.objectives.anchored import Anchored
 from atdp_cli.training.objectives.npo import NPO
 from atdp_cli.training.options import RunOptions
-from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, AdamBC, Plain, Text, Train, parse_recipe
+from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, AdamBC, NonPrivate, TextVariant, Train, parse_recipe
 from atdp_cli.training.recipe_file import RecipeFile, read_recipe, recipe_text
 from tests.fuzz.damage import VALUES, damaged, noise
 from tests.fuzz.survival import INPUTS, NUMBER, SECRET, Choices, Make, survive
@@ -19,7 +19,7 @@ STAGES = (
     *parse_recipe("redacted+atdp+fitted-decoys"),
     Train(
         name="anchored",
-        text=Text.RAW,
+        text=TextVariant.RAW,
         objective=Anchored(),
         mechanism=DPSGD(schedule=RiseReset(noise_multiplier=1.5, sigma_max=8.0), expected_batch=64),
         optimizer=AdamBC(towards="start"),
@@ -27,13 +27,13 @@ STAGES = (
     ),
     Train(
         name="sgd",
-        text=Text.RAW,
+        text=TextVariant.RAW,
         objective=Anchored(),
         mechanism=DPSGD(schedule=RiseReset(noise_multiplier=1)),
         optimizer=SGD(learning_rate=0.1),
     ),
     *parse_recipe("interpolate"),
-    Train(name="npo", text=Text.RAW, objective=NPO(beta=0.5), mechanism=Plain()),
+    Train(name="npo", text=TextVariant.RAW, objective=NPO(beta=0.5), mechanism=NonPrivate()),
 )
 RUN = RunOptions(tier=Tier.LOW_ENTITY, unit="line", max_windows=3, jitter_seed=1, lora_rank=8, delta=1e-6)
 WRITTEN = recipe_text(RecipeFile(name="all of them", recipe=STAGES, run=RUN))

@@ -25,7 +25,7 @@ from atdp_cli.text.redaction.equality import equality_pattern
 from atdp_cli.text.redaction.frequencies import Item, votes
 from atdp_cli.training.objectives.kinds import Uniform
 from atdp_cli.training.plan import StagePlan
-from atdp_cli.training.recipe import Text
+from atdp_cli.training.recipe import TextVariant
 
 Corpus = tuple[str, ...]
 Run = tuple[Sequence[StagePlan], Tier]
@@ -217,10 +217,10 @@ def true_epsilon(runs: Sequence[tuple[Sequence[Any], Tier]], before: Corpus, aft
 
 def _read(plan: StagePlan, corpus: Corpus, tier: Tier) -> object:
     """All of a corpus on which what a stage trains on depends, in distribution."""
-    if plan.stage.text is Text.RAW:
+    if plan.stage.text is TextVariant.RAW:
         weighs = not isinstance(plan.stage.objective, Uniform)
         return [(text, spans_of(text, tier) if weighs else ()) for text in corpus]
-    if plan.stage.text is Text.DECOY:
+    if plan.stage.text is TextVariant.DECOY:
         pattern = plan.stage.decoy_equality is not None
         return [
             (_drawn_from(text, tier), equality_pattern([(text, spans_of(text, tier))]) if pattern else ())

@@ -16,12 +16,12 @@ from atdp_cli.text.detection.detect import correct
 from atdp_cli.text.detection.scan import Finding
 from atdp_cli.text.detection.spans import Span, Tier
 from atdp_cli.text.redaction.decoys import uniformly
-from atdp_cli.training.clipping.bookkeeping import clipped_sum
 from atdp_cli.training.clipping.engine import trainable
-from atdp_cli.training.clipping.loop import record_gradient
+from atdp_cli.training.clipping.ghost import clipped_sum
+from atdp_cli.training.clipping.per_record import record_gradient
 from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.objectives.kinds import Weighted
-from atdp_cli.training.recipe import Text
+from atdp_cli.training.recipe import TextVariant
 from tests.chats import TEMPLATES, end_of, small_conversations, write_chat_checkpoint
 from tests.small import small_lines
 from tests.training.clipping.models import norm_error, oracle, relative
@@ -69,18 +69,18 @@ def encoding_of(checkpoint: Checkpoint, loss_on: LossOn = "assistant", context: 
 
 
 def windows_of(
-    checkpoint: Checkpoint, text: Text, records: Sequence[FlaggedRecord], context: int = CONTEXT
+    checkpoint: Checkpoint, text: TextVariant, records: Sequence[FlaggedRecord], context: int = CONTEXT
 ) -> tuple[Windows, ...]:
     return encode(records, text, encoding_of(checkpoint, context=context), uniformly(random.Random(4).randrange))
 
 
-def examples_of(checkpoint: Checkpoint, text: Text, records: Sequence[FlaggedRecord]) -> list[Example]:
+def examples_of(checkpoint: Checkpoint, text: TextVariant, records: Sequence[FlaggedRecord]) -> list[Example]:
     return [make_example(windows, Weighted(weight=0.2)) for windows in windows_of(checkpoint, text, records)]
 
 
 @pytest.mark.one_in(3)
-@pytest.mark.parametrize("text", Text)
-def test_masked_conversations_are_clipped_as_by_the_loop(named: tuple[str, Checkpoint], text: Text) -> None:
+@pytest.mark.parametrize("text", TextVariant)
+def test_masked_conversations_are_clipped_as_by_the_loop(named: tuple[str, Checkpoint], text: TextVariant) -> None:
     _, checkpoint = named
     examples = examples_of(checkpoint, text, corpus())
     assert max(len(example.windows) for example in examples) > 2
@@ -97,9 +97,9 @@ def test_masked_conversations_are_clipped_as_by_the_loop(named: tuple[str, Check
 def test_a_record_has_the_same_windows_and_gradient_beside_any_others(named: tuple[str, Checkpoint]) -> None:
     _, checkpoint = named
     records, model = corpus(), checkpoint.model
-    together = windows_of(checkpoint, Text.RAW, records)
+    together = windows_of(checkpoint, TextVariant.RAW, records)
     for place in (0, 5, 8):
-        [alone] = windows_of(checkpoint, Text.RAW, records[place : place + 1])
+        [alone] = windows_of(checkpoint, TextVariant.RAW, records[place : place + 1])
         assert [w.token_ids.tolist() for w in alone] == [w.token_ids.tolist() for w in together[place]]
         both = [make_example(windows, Weighted(weight=0.2)) for windows in (alone, together[place])]
         first, second = (record_gradient(model, each, trainable(model)) for each in both)
@@ -113,7 +113,7 @@ def test_the_gradient_is_that_of_the_whole_turns(named: tuple[str, Checkpoint]) 
     messages = [("user", "Emma?"), ("assistant", "She said no."), ("user", "Why"), ("assistant", "Berlin.")]
     cases: tuple[tuple[LossOn, tuple[int, ...]], ...] = (("assistant", (1, 3)), ("all", (0, 1, 2, 3)))
     for loss_on, spoken in cases:
-        [[window]] = encode([flagged(messages)], Text.RAW, encoding_of(checkpoint, loss_on, 200))
+        [[window]] = encode([flagged(messages)], TextVariant.RAW, encoding_of(checkpoint, loss_on, 200))
         said = [messages[turn][1] + end_of(name, messages[turn][0]) for turn in spoken]
         learnt = "".join(chat.tokenizer.decode(token) for token in window.token_ids[window.targets].tolist())
         for each in said:
@@ -126,15 +126,15 @@ def test_what_gives_way_is_in_the_contents(named: tuple[str, Checkpoint]) -> Non
     chat = chat_of(checkpoint)
     messages = [("user", "Emma Clarke, 483920"), ("assistant", "Hello Emma Clarke.")]
     shown = {}
-    for text in Text:
+    for text in TextVariant:
         [[window]] = windows_of(checkpoint, text, [flagged(messages)], 200)
         shown[text] = chat.tokenizer.decode(window.token_ids)
         flags = chat.tokenizer.decode(window.token_ids[window.sensitive])
-        assert ("Emma Clarke" in flags) == (text is Text.RAW), name
-    expected = shown[Text.RAW].replace("Emma Clarke", "[PERSON]").replace("483920", "[PERSON]")
-    assert shown[Text.REDACTED] == expected
-    pattern = re.escape(shown[Text.RAW]).replace(re.escape("Emma Clarke"), r"[A-Z][\w']+ [A-Z][\w']+")
-    assert re.fullmatch(pattern.replace("483920", ".+"), shown[Text.DECOY])
+        assert ("Emma Clarke" in flags) == (text is TextVariant.RAW), name
+    expected = shown[TextVariant.RAW].replace("Emma Clarke", "[PERSON]").replace("483920", "[PERSON]")
+    assert shown[TextVariant.REDACTED] == expected
+    pattern = re.escape(shown[TextVariant.RAW]).replace(re.escape("Emma Clarke"), r"[A-Z][\w']+ [A-Z][\w']+")
+    assert re.fullmatch(pattern.replace("483920", ".+"), shown[TextVariant.DECOY])
 
 
 def test_no_span_reaches_into_another_message() -> None:
@@ -155,7 +155,7 @@ def test_tokens_of_the_template_are_never_learnt(named: tuple[str, Checkpoint]) 
     everything = FlaggedRecord(
         record, (Span(0, 4, "X", "deny", Tier.LOW_ENTITY), Span(5, 14, "X", "deny", Tier.LOW_ENTITY))
     )
-    [[window]] = windows_of(checkpoint, Text.RAW, [everything])
+    [[window]] = windows_of(checkpoint, TextVariant.RAW, [everything])
     decode = chat_of(checkpoint).tokenizer.decode
     assert decode(window.token_ids[window.sensitive]).split() in (["userassistant"], ["user", "assistant"])
     assert decode(window.token_ids[window.sensitive & window.targets]).strip() == "assistant"

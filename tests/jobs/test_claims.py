@@ -15,9 +15,8 @@ from atdp_cli.privacy.relation import Flags, Relation
 from atdp_cli.privacy.wording import guarantee_sentences
 from atdp_cli.report.wording import lay_summary
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.training.plan import Corpus as PlannedCorpus
-from atdp_cli.training.plan import Plan, make_plan
-from atdp_cli.training.recipe import ATDP, Recipe, Text, Train, parse_recipe
+from atdp_cli.training.plan import CorpusFacts, Plan, make_plan
+from atdp_cli.training.recipe import ATDP, Recipe, TextVariant, Train, parse_recipe
 from tests.jobs.neighbours import Claim, Corpus, claims_in, covers, true_epsilon
 
 DELTA, RECORDS = 1e-6, 400
@@ -52,7 +51,7 @@ def recipe_of(name: str) -> Recipe:
         known = ATDP if part == "noisy decoys" else parse_recipe(part.removeprefix("equal "))
         named = [stage for stage in known if isinstance(stage, Train)]
         if part == "noisy decoys":
-            named = [replace(stage, name="noisy-decoys", text=Text.DECOY) for stage in named]
+            named = [replace(stage, name="noisy-decoys", text=TextVariant.DECOY) for stage in named]
         if part.startswith("equal "):
             named = [replace(stage, name=f"equal-{stage.name}", decoy_equality="record") for stage in named]
         stages += [replace(stage, epochs=1) for stage in named]
@@ -62,7 +61,7 @@ def recipe_of(name: str) -> Recipe:
 def planned(recipe: Recipe, tier: Tier, prior: Prior, inherited: Ledger | None) -> Plan:
     flags = Flags(detector="a" * 64, tier=tier.value)
     relation = Relation(unit="line", corpus="b" * 64, shape="none", flags=flags)
-    corpus = PlannedCorpus(records=RECORDS, relation=relation)
+    corpus = CorpusFacts(records=RECORDS, relation=relation)
     return make_plan(recipe, corpus, delta=DELTA, prior=prior, inherited=inherited)
 
 
@@ -118,7 +117,7 @@ def runs_of(draw: random.Random) -> list[tuple[Recipe, Tier]]:
 
 
 def _has_decoys(recipe: Recipe) -> bool:
-    return any(isinstance(stage, Train) and stage.text is Text.DECOY for stage in recipe)
+    return any(isinstance(stage, Train) and stage.text is TextVariant.DECOY for stage in recipe)
 
 
 def _check(seed: int, said: Counter[str]) -> None:

@@ -23,7 +23,7 @@ from atdp_cli.text.redaction.placeholders import Style, fresh_masking
 from atdp_cli.training.objective import make_example
 from atdp_cli.training.objectives.kinds import Uniform, Weighted
 from atdp_cli.training.objectives.registry import Objective
-from atdp_cli.training.recipe import Text
+from atdp_cli.training.recipe import TextVariant
 from tests.text.redaction.twins import Twins, twins
 from tests.text.strategies import flagged_texts
 
@@ -41,7 +41,7 @@ def actual(text: str, name: str, label: str = "PERSON") -> list[Span]:
     return [Span(at, at + len(name), label, "ner", Tier.LOW_ENTITY) for at in starts]
 
 
-def weightless(tokenizer: Any, record: FlaggedRecord, kind: Text, objective: Objective) -> list[bool]:
+def weightless(tokenizer: Any, record: FlaggedRecord, kind: TextVariant, objective: Objective) -> list[bool]:
     """For each token of a record but the start token, whether it has no weight in the loss."""
     [windows] = encode([record], kind, Encoding(tokenizer=tokenizer, context=500, windows=1))
     [weights] = make_example(windows, objective).weights
@@ -67,7 +67,7 @@ def test_placeholders_of_an_earlier_redaction_weigh_nothing_and_all_else_does(
     expected = touching(tokenizer, before.text, before.places)
     assert any(expected)
     assert not all(expected)
-    assert weightless(tokenizer, record, Text.RAW, objective) == expected
+    assert weightless(tokenizer, record, TextVariant.RAW, objective) == expected
 
 
 @pytest.mark.parametrize("earlier", Style)
@@ -79,7 +79,7 @@ def test_placeholders_of_two_redactions_weigh_nothing_and_all_else_does(tokenize
     places = [*again.places, *((span.start, span.end) for span in actual(again.text, shown))]
     record = FlaggedRecord(Record("1", before.text), tuple(actual(before.text, "order", "GADGET")))
     expected = touching(tokenizer, again.text, places)
-    assert weightless(tokenizer, record, Text.REDACTED, Uniform()) == expected
+    assert weightless(tokenizer, record, TextVariant.REDACTED, Uniform()) == expected
 
 
 @settings(deadline=None, max_examples=60)
@@ -91,7 +91,7 @@ def test_what_harden_redacts_weighs_nothing(tokenizer: Any, case: tuple[str, lis
         return
     expected = touching(tokenizer, redacted.text, redacted.places)
     record = FlaggedRecord(Record("1", text), tuple(spans))
-    assert weightless(tokenizer, record, Text.REDACTED, Uniform()) == expected
+    assert weightless(tokenizer, record, TextVariant.REDACTED, Uniform()) == expected
 
 
 @settings(deadline=None, max_examples=60)
@@ -103,7 +103,10 @@ def test_decoys_are_targets_and_sensitive(tokenizer: Any, case: tuple[str, list[
         return
     encoding = Encoding(tokenizer=tokenizer, context=500, windows=1)
     [[window]] = encode(
-        [FlaggedRecord(Record("1", text), tuple(spans))], Text.DECOY, encoding, uniformly(random.Random(seed).randrange)
+        [FlaggedRecord(Record("1", text), tuple(spans))],
+        TextVariant.DECOY,
+        encoding,
+        uniformly(random.Random(seed).randrange),
     )
     shown = align_record(tokenizer, expected.text, with_end=True)[0]
     assert window.token_ids.tolist() == list(shown)
@@ -123,7 +126,7 @@ def test_neighbours_of_one_pattern_have_the_same_tokens(tokenizer: Any, pair: Tw
     ours, theirs = (
         encode(
             [FlaggedRecord(Record("1", text), tuple(spans))] * 2,
-            Text.DECOY,
+            TextVariant.DECOY,
             encoding,
             by_frequency(random.Random(seed).randrange, shares),
             "record",
@@ -158,7 +161,7 @@ def test_a_record_and_its_source_have_equal_decoys(tokenizer: Any) -> None:
     )
     encoding = Encoding(tokenizer=tokenizer, context=500, windows=3, start=7)
     record = replace(target, source=source)
-    [[window]] = encode([record], Text.DECOY, encoding, uniformly(random.Random(5).randrange), "record")
+    [[window]] = encode([record], TextVariant.DECOY, encoding, uniformly(random.Random(5).randrange), "record")
     assert window.source is not None
     asked, shipped = (
         tokenizer.decode(ids).replace("<|endoftext|>", "").split() for ids in (window.source, window.token_ids[1:])
@@ -167,18 +170,18 @@ def test_a_record_and_its_source_have_equal_decoys(tokenizer: Any) -> None:
     assert [word.upper() for word in asked[:2]] == shipped[4:6] != ["EMMA", "CLARKE"]
 
 
-@pytest.mark.parametrize("kind", Text)
-def test_a_pair_is_one_window_with_its_source_and_redaction_masks_both(tokenizer: Any, kind: Text) -> None:
+@pytest.mark.parametrize("kind", TextVariant)
+def test_a_pair_is_one_window_with_its_source_and_redaction_masks_both(tokenizer: Any, kind: TextVariant) -> None:
     texts = ("Emma Clarke asked for help", "the order of Emma Clarke was shipped")
     source, target = (FlaggedRecord(Record("1", text), tuple(actual(text, "Emma Clarke"))) for text in texts)
     encoding = Encoding(tokenizer=tokenizer, context=500, windows=3, start=7)
     [[window]] = encode([replace(target, source=source)], kind, encoding, lambda place: place.choices[0])
     assert window.token_ids[0] == 7
     assert window.source is not None
-    instead = {Text.RAW: "Emma Clarke", Text.REDACTED: "[PERSON]", Text.DECOY: "Aaron Abbott"}
+    instead = {TextVariant.RAW: "Emma Clarke", TextVariant.REDACTED: "[PERSON]", TextVariant.DECOY: "Aaron Abbott"}
     seen = [tokenizer.decode(ids) for ids in (window.source, window.token_ids[1:])]
     for text, decoded in zip(texts, seen, strict=True):
         shown = text.replace("Emma Clarke", instead[kind])
         assert decoded.replace("<|endoftext|>", "") == shown
-    assert window.sensitive.any() == (kind is not Text.REDACTED)
-    assert window.ignored.any() == (kind is Text.REDACTED)
+    assert window.sensitive.any() == (kind is not TextVariant.REDACTED)
+    assert window.ignored.any() == (kind is TextVariant.REDACTED)

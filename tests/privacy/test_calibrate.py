@@ -12,7 +12,7 @@ from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.calibrate import calibrate_noise, most_steps
 from atdp_cli.privacy.ledger import private_events
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
+from atdp_cli.training.plan import CorpusFacts, Plan, Reference, make_plan
 from atdp_cli.training.recipe import RECIPES, Recipe, parse_recipe
 from atdp_cli.training.settings import apply_settings, stage_setting
 from atdp_cli.training.solve import planned_epsilon, solve_noise
@@ -80,7 +80,7 @@ def check_noise(name: str, records: int, epochs: int, share: float, seed: int) -
     """The noise that is found spends the target, or a thousandth less."""
 
     def plan_with(recipe: Recipe) -> Plan:
-        corpus = Corpus(records=records, relation=hypothetical("line"))
+        corpus = CorpusFacts(records=records, relation=hypothetical("line"))
         return make_plan(recipe, corpus, delta=DELTA, prior="public", reference=PUBLIC, jitter_seed=seed)
 
     recipe = parse_recipe(name)

@@ -144,7 +144,7 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
                 ),
             ),
             "detector": DetectorEntry(tier="low-entity", pipeline="en_core_web_sm 3.8.0", lists=False),
-            "engine": "bookkeeping",
+            "engine": "ghost",
             "engine_check": "agreed with clipping one record at a time, on random tokens, before the first step",
             "sampling": SamplingEntry(assumed="Poisson.", run="Poisson too."),
             "noise_source": "AES-256-CTR keyed by the operating system",

@@ -21,7 +21,7 @@ from atdp_cli.jobs.harden.spec import open_run
 from atdp_cli.runs.autosave import StopRequested
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.training.recipe import DPSGD, Plain, Recipe, Train, parse_recipe
+from atdp_cli.training.recipe import DPSGD, NonPrivate, Recipe, Train, parse_recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Place:
 def small(stage: Train) -> Train:
     """Two epochs of three steps of 57 training records."""
     mechanism = stage.mechanism
-    sized = replace(mechanism, batch_size=19) if isinstance(mechanism, Plain) else sized_privately(mechanism)
+    sized = replace(mechanism, batch_size=19) if isinstance(mechanism, NonPrivate) else sized_privately(mechanism)
     return replace(stage, epochs=2, mechanism=sized)
 
 

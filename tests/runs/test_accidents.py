@@ -66,14 +66,14 @@ def test_memory_that_runs_out_leaves_what_can_be_resumed(place: Place, monkeypat
             raise torch.OutOfMemoryError("out of memory")
         return original(*arguments)
 
-    monkeypatch.setattr("atdp_cli.training.loop.mean_gradient", tight)
+    monkeypatch.setattr("atdp_cli.training.trainer.mean_gradient", tight)
     request = place.request("no-dp", checkpoint_every=1e-9, command=("atdp", "harden", "model"))
     with pytest.raises(RunError) as ended:
         run(request)
     assert "after step 3 of 6 of stage no-dp" in str(ended.value)
     assert "atdp harden model --resume" in str(ended.value)
     done = finished(request.replace(resume=True))
-    monkeypatch.setattr("atdp_cli.training.loop.mean_gradient", original)
+    monkeypatch.setattr("atdp_cli.training.trainer.mean_gradient", original)
     assert equal(weights(done), weights(finished(place.request("no-dp", out="whole"))))
 
 

@@ -21,18 +21,18 @@ from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.runs.budget import Cursor, allowance, events_left_by, one_step_events, within_limits
 from atdp_cli.training.objectives.kinds import Uniform, Weighted
 from atdp_cli.training.objectives.noise import NoLoss
-from atdp_cli.training.plan import Corpus, Plan, StagePlan, make_plan
-from atdp_cli.training.recipe import DPSGD, AdamW, Plain, Recipe, Text, Train
+from atdp_cli.training.plan import CorpusFacts, Plan, StagePlan, make_plan
+from atdp_cli.training.recipe import DPSGD, AdamW, NonPrivate, Recipe, TextVariant, Train
 from atdp_cli.training.solve import planned_epsilon, strongest_epsilon
 
-CORPUS = Corpus(records=20, relation=hypothetical("line"))
+CORPUS = CorpusFacts(records=20, relation=hypothetical("line"))
 
 
 def stage(name: str, epochs: int, *, sigma: float = 1.0, released: bool = False, nothing: bool = False) -> Train:
     objective = Weighted(weight="released", release_noise_multiplier=4.0) if released else Uniform()
     return Train(
         name=name,
-        text=Text.RAW,
+        text=TextVariant.RAW,
         objective=NoLoss() if nothing else objective,
         mechanism=DPSGD(expected_batch=8, schedule=RiseReset(noise_multiplier=sigma, jitter=(1, 1))),
         epochs=epochs,
@@ -58,7 +58,7 @@ def recipes(draw: st.DrawFn) -> Recipe:
     made: list[Train] = []
     for number, kind in enumerate(kinds):
         if kind == "plain":
-            made.append(Train(name=f"s{number}", text=Text.RAW, objective=Uniform(), mechanism=Plain()))
+            made.append(Train(name=f"s{number}", text=TextVariant.RAW, objective=Uniform(), mechanism=NonPrivate()))
             continue
         epochs, sigma = draw(st.integers(1, 3)), draw(st.sampled_from([0.5, 1.0, 2.0]))
         made.append(stage(f"s{number}", epochs, sigma=sigma, released=kind == "released", nothing=kind == "noise"))
@@ -126,18 +126,18 @@ def test_no_limit_and_every_limit() -> None:
 # --- With ε itself
 
 
-def without_noise(name: str, text: Text) -> Train:
-    return Train(name=name, text=text, objective=Uniform(), mechanism=Plain())
+def without_noise(name: str, text: TextVariant) -> Train:
+    return Train(name=name, text=text, objective=Uniform(), mechanism=NonPrivate())
 
 
 @st.composite
 def mixed_recipes(draw: st.DrawFn) -> Recipe:
     """Up to four stages, at least one with noise over the records, and what voids a scope or changes it around it."""
-    kinds = draw(st.lists(st.sampled_from([*Text, "private", "released", "noise"]), max_size=3))
+    kinds = draw(st.lists(st.sampled_from([*TextVariant, "private", "released", "noise"]), max_size=3))
     kinds.insert(draw(st.integers(0, len(kinds))), draw(st.sampled_from(["private", "released"])))
     return tuple(
         without_noise(f"s{number}", kind)
-        if isinstance(kind, Text)
+        if isinstance(kind, TextVariant)
         else stage(
             f"s{number}",
             draw(st.integers(1, 2)),

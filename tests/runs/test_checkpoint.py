@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.errors import InputError
-from atdp_cli.events import Event, FellBack, ignore
+from atdp_cli.events import ChoiceWarning, Event, ignore
 from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.runs import checkpoint as states
 from atdp_cli.runs.checkpoint import latest_state, newest_cursor, restore_state, save_state
@@ -222,7 +222,7 @@ def test_a_state_with_any_damage_is_not_taken_and_the_one_before_it_is(data: st.
             assert state.cursor.stage == 1
             return
         assert (state.folder.name, state.cursor.stage) == ("state-1", 0)
-        assert [event.what for event in heard if isinstance(event, FellBack)] == ["state-2"]
+        assert [event.what for event in heard if isinstance(event, ChoiceWarning)] == ["state-2"]
         model = tied(7)
         restore_state(state, model)
         assert same(model.one.weight, tied(0).one.weight)

@@ -20,9 +20,9 @@ from atdp_cli.privacy.journal import journal_lines
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.privacy.trace import Noised, Observe, Sampled, StepTrace, read_trace
 from atdp_cli.runs import frequencies
-from atdp_cli.training import loop, noise, step
-from atdp_cli.training.clipping import bookkeeping
-from atdp_cli.training.clipping import loop as reference_engine
+from atdp_cli.training import noise, step, trainer
+from atdp_cli.training.clipping import ghost
+from atdp_cli.training.clipping import per_record as reference_engine
 from atdp_cli.training.mechanism import clip_and_sum, poisson_sample
 from atdp_cli.training.objectives.kinds import Weighted
 from atdp_cli.training.recipe import Recipe, Train, parse_recipe
@@ -50,7 +50,7 @@ def scaled_by(factors: Callable[[int, float], float]) -> Mutation:
             taken += 1
             return made(stream, factors(taken - 1, standard_deviation), ranks)
 
-        patch.setattr(loop, "Noise", mutated)
+        patch.setattr(trainer, "Noise", mutated)
 
     return mutate
 
@@ -76,7 +76,7 @@ def release_scaled(patch: Patch) -> None:
 def sampled_at(factor: float) -> Mutation:
     def mutate(patch: Patch) -> None:
         right = poisson_sample
-        patch.setattr(loop, "poisson_sample", lambda records, q, *rest: right(records, factor * q, *rest))
+        patch.setattr(trainer, "poisson_sample", lambda records, q, *rest: right(records, factor * q, *rest))
 
     return mutate
 
@@ -93,7 +93,7 @@ def taken_by(factor: float) -> Mutation:
 
             return right(records, factor * rate, stream, said)
 
-        patch.setattr(loop, "poisson_sample", mutated)
+        patch.setattr(trainer, "poisson_sample", mutated)
 
     return mutate
 
@@ -102,7 +102,7 @@ def clipped_at(factor: float) -> Mutation:
     def mutate(patch: Patch) -> None:
         right = clip_and_sum
         patch.setattr(
-            loop,
+            trainer,
             "clip_and_sum",
             lambda engine, model, records, bound, *rest: right(engine, model, records, factor * bound, *rest),
         )
@@ -112,7 +112,7 @@ def clipped_at(factor: float) -> Mutation:
 
 def unclipped(patch: Patch) -> None:
     """No factor is below 1, in any engine: their comparison at the start of a run finds nothing."""
-    for engine in (bookkeeping, reference_engine):
+    for engine in (ghost, reference_engine):
         patch.setattr(engine, "clip_factor", lambda norm, bound: 1.0)
 
 
@@ -142,13 +142,13 @@ def no_call_of_the_noise(patch: Patch) -> None:
     ) -> None:
         step.optimizer_step(model, optimizer, [part.div_(batch) for part in total], noise.ranks, first=first)
 
-    patch.setattr(loop, "noisy_step", mutated)
+    patch.setattr(trainer, "noisy_step", mutated)
 
 
 def once_drawn(patch: Patch) -> None:
     """Every step starts from the same key again."""
     made = Noise
-    patch.setattr(loop, "Noise", lambda stream, sigma, ranks: made(insecure_stream(7, "noise"), sigma, ranks))
+    patch.setattr(trainer, "Noise", lambda stream, sigma, ranks: made(insecure_stream(7, "noise"), sigma, ranks))
 
 
 def in_fp32(patch: Patch) -> None:
@@ -157,7 +157,7 @@ def in_fp32(patch: Patch) -> None:
 
 def every_record_is_clipped(patch: Patch) -> None:
     """The clip is given other records than the sampler drew."""
-    patch.setattr(loop, "local_items", lambda ranks, sample: [*sample, *sample[:1]])
+    patch.setattr(trainer, "local_items", lambda ranks, sample: [*sample, *sample[:1]])
 
 
 NORMALS = noise.normals

@@ -8,10 +8,10 @@ from tests.runs.resumption import Place
 
 
 @pytest.mark.parametrize(
-    ("recipe", "engine"), [("no-dp", "loop"), ("redacted", "loop"), ("dp-sgd", "bookkeeping"), ("jft", "bookkeeping")]
+    ("recipe", "engine"), [("no-dp", "per-record"), ("redacted", "per-record"), ("dp-sgd", "ghost"), ("jft", "ghost")]
 )
 def test_engines_are_compared_only_where_one_clips(place: Place, recipe: str, engine: str) -> None:
-    """`loop` is what the others are compared with, and takes no time to choose."""
+    """`per-record` is what the others are compared with, and takes no time to choose."""
     heard = list[Event]()
     loaded = load_model(place.request(recipe), heard.append)
     assert loaded.engine.name == engine

@@ -28,8 +28,8 @@ from atdp_cli.text.detection.spans import Span, merge
 from atdp_cli.text.redaction.decoys import decoy, uniformly
 from atdp_cli.text.redaction.equality import equality_pattern
 from atdp_cli.text.redaction.frequencies import votes
-from atdp_cli.training.plan import Corpus, make_plan
-from atdp_cli.training.recipe import DecoyEquality, Plain, Recipe, Train, parse_recipe
+from atdp_cli.training.plan import CorpusFacts, make_plan
+from atdp_cli.training.recipe import DecoyEquality, NonPrivate, Recipe, Train, parse_recipe
 from atdp_cli.training.recipe_file import RECIPE_FILE, read_recipe
 from atdp_cli.training.tuning.range_test import AT_CHANCE, RangeTest
 from atdp_cli.training.tuning.search import SHARE, WARMUP
@@ -41,7 +41,7 @@ EPOCHS, BATCH = 8, 4
 def recipe(name: str = "fitted-decoys", epochs: int = EPOCHS) -> Recipe:
     """With enough epochs of 15 small steps that there is room for trials."""
     return tuple(
-        replace(stage, epochs=epochs, mechanism=Plain(batch_size=BATCH))
+        replace(stage, epochs=epochs, mechanism=NonPrivate(batch_size=BATCH))
         for stage in parse_recipe(name)
         if isinstance(stage, Train)
     )
@@ -275,7 +275,7 @@ def test_from_a_start_that_may_remember_a_rate_is_searched_at_which_it_forgets(p
 
 def test_a_rate_that_was_chosen_by_raw_values_voids_the_selective_scope() -> None:
     """Even where the start is public after all."""
-    corpus = Corpus(records=1000, relation=hypothetical())
+    corpus = CorpusFacts(records=1000, relation=hypothetical())
     ledger = make_plan(parse_recipe("fitted-decoys"), corpus, delta=1e-6, prior="public").ledger
     assert "selective" in {each.scope for each in guarantees(ledger)}
     events = tuple(

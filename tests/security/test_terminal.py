@@ -14,7 +14,7 @@ import pytest
 from atdp_cli.cli.app import run
 from atdp_cli.cli.terminal.console import PlainConsole, progress
 from atdp_cli.cli.terminal.json_lines import ProgressOption, event_line
-from atdp_cli.events import Event, FellBack, NodesScored, RecordsRead, ReviewQueued, StageStarted
+from atdp_cli.events import ChoiceWarning, Event, NodesScored, RecordsRead, ReviewQueued, StageStarted
 from atdp_cli.privacy.ledger import LEDGER_FILE, write_ledger
 from tests.cli.conftest import Atdp, atdp
 from tests.privacy.ledgers import ledger, steps
@@ -101,7 +101,7 @@ EVENTS: dict[str, Callable[[str], Event]] = {
     "stage": lambda text: StageStarted(stage=text, steps=3),
     "nodes": lambda text: NodesScored(model=text, done=1, total=2),
     "queue": lambda text: ReviewQueued(queue=text, sentences=1),
-    "fallback": lambda text: FellBack(what=text, reason=text),
+    "fallback": lambda text: ChoiceWarning(what=text, reason=text),
 }
 
 
@@ -139,7 +139,7 @@ def test_progress_writes_nothing_raw(kind: str, payload: str, monkeypatch: pytes
 
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
 def test_an_event_as_json_is_harmless_and_the_same(payload: str) -> None:
-    line = event_line(FellBack(what=payload, reason=payload))
+    line = event_line(ChoiceWarning(what=payload, reason=payload))
     assert harmless(line, payload)
     assert json.loads(line)["what"] == payload
 

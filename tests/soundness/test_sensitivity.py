@@ -17,7 +17,7 @@ from atdp_cli.privacy.release import balancing_weight
 from atdp_cli.training.objective import Example, make_example, sensitive_share
 from atdp_cli.training.objectives.kinds import Weighted
 from atdp_cli.training.plan import release_event
-from atdp_cli.training.recipe import Text, Train, reads_records
+from atdp_cli.training.recipe import TextVariant, Train, reads_records
 from tests.privacy.relations import relation
 from tests.soundness import worlds
 from tests.soundness.broken import window_by_window
@@ -107,7 +107,7 @@ def test_the_released_sum_moves_by_at_most_its_sensitivity(tokenizer: Any) -> No
 
 def test_clipping_window_by_window_is_found(tokenizer: Any, tmp_path: Path) -> None:
     current = worlds.model(len(tokenizer), adapter=False)
-    engine = window_by_window(engine_of("bookkeeping", len(tokenizer), False))
+    engine = window_by_window(engine_of("ghost", len(tokenizer), False))
     actual = visit(recipe_of("atdp", 0.2), current, tokenizer, engine, tmp_path)
     assert min(compared.among for compared in actual if compared.target == WINDOWS) > 1
 
@@ -116,7 +116,7 @@ def test_a_weight_measured_on_the_corpus_is_found(tokenizer: Any) -> None:
     """The paper's w, from the corpus' share without noise: every record depends on every other."""
 
     def examples(corpus: Any) -> list[Example]:
-        windows = encode(corpus, Text.RAW, Encoding(tokenizer=tokenizer, context=worlds.CONTEXT, windows=8))
+        windows = encode(corpus, TextVariant.RAW, Encoding(tokenizer=tokenizer, context=worlds.CONTEXT, windows=8))
         share = float(np.mean([sensitive_share(window) for window in windows]))
         return [make_example(window, Weighted(weight=balancing_weight(share, 0.5))) for window in windows]
 

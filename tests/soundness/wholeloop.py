@@ -21,13 +21,13 @@ from atdp_cli.privacy.ledger import private_events
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.training.clipping.engine import ClippingEngine, trainable
-from atdp_cli.training.clipping.loop import record_gradient
+from atdp_cli.training.clipping.per_record import record_gradient
 from atdp_cli.training.clipping.select import select_engine
-from atdp_cli.training.loop import Randomness, run_private
 from atdp_cli.training.objective import Example
-from atdp_cli.training.plan import Corpus, Plan, make_plan
+from atdp_cli.training.plan import CorpusFacts, Plan, make_plan
 from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, Recipe
 from atdp_cli.training.solve import solve_noise
+from atdp_cli.training.trainer import Randomness, run_private
 from tests.soundness.tiny import EMPTY, llama, pairs
 from tests.training.stages import stage_run, trained
 
@@ -68,7 +68,9 @@ def plan_of(name: str) -> Plan:
     recipe = (replace(stage, epochs=EPOCHS, mechanism=mechanism, optimizer=SGD(learning_rate=LEARNING_RATE)),)
 
     def planned(candidate: Recipe) -> Plan:
-        return make_plan(candidate, Corpus(records=RECORDS, relation=hypothetical("line")), delta=DELTA, prior="public")
+        return make_plan(
+            candidate, CorpusFacts(records=RECORDS, relation=hypothetical("line")), delta=DELTA, prior="public"
+        )
 
     return planned(solve_noise(recipe, TARGET, planned))
 

@@ -24,15 +24,14 @@ from atdp_cli.text.redaction.decoys import uniformly
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
 from atdp_cli.training.clipping.select import select_engine
 from atdp_cli.training.execution import ENGINES, ClippingEngineName
-from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
 from atdp_cli.training.objective import Example, make_example, weigh
 from atdp_cli.training.objectives.demands import WeightEdit
 from atdp_cli.training.objectives.kinds import Weighted
-from atdp_cli.training.plan import Corpus, Reference, StagePlan, make_plan
+from atdp_cli.training.plan import CorpusFacts, Reference, StagePlan, make_plan
 from atdp_cli.training.recipe import (
     DPSGD,
     RECIPES,
-    Plain,
+    NonPrivate,
     Recipe,
     Train,
     parse_recipe,
@@ -40,6 +39,7 @@ from atdp_cli.training.recipe import (
     reads_reference,
     takes_steps,
 )
+from atdp_cli.training.trainer import Randomness, run_noise, run_plain, run_private
 from tests.training.stages import stage_run
 from tests.training.test_clipping import distance
 
@@ -145,8 +145,8 @@ def recipe_of(name: str, rule: Rule) -> Recipe:
 
 
 def _small(stage: Train, rule: Rule) -> Train:
-    if isinstance(stage.mechanism, Plain):
-        return replace(stage, epochs=1, mechanism=Plain(batch_size=4))
+    if isinstance(stage.mechanism, NonPrivate):
+        return replace(stage, epochs=1, mechanism=NonPrivate(batch_size=4))
     mechanism = replace(stage.mechanism, clip_norm=CLIP, expected_batch=3)
     objective = stage.objective
     if isinstance(objective, Weighted):
@@ -219,7 +219,7 @@ def check(case: Case, tokenizer: Any, folder: Path) -> None:
 
 def visit(recipe: Recipe, current: Any, tokenizer: Any, engine: ClippingEngine, folder: Path) -> list[Compared]:
     """Run the recipe, and at the parameters of every private step compare the worlds."""
-    corpus = Corpus(records=len(CORPUS), relation=hypothetical("line"))
+    corpus = CorpusFacts(records=len(CORPUS), relation=hypothetical("line"))
     compared: list[Compared] = []
     for plan in make_plan(recipe, corpus, delta=1e-6, prior="public", reference=PUBLIC).stages:
         if not isinstance(plan, StagePlan) or not clips(plan.stage):

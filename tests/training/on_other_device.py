@@ -15,8 +15,8 @@ import torch
 from atdp_cli.jobs.harden import model as harden_model
 from atdp_cli.model.checkpoint import load_checkpoint, save_checkpoint
 from atdp_cli.privacy.rng import insecure_stream
-from atdp_cli.training import loop, noise
-from atdp_cli.training.clipping import bookkeeping
+from atdp_cli.training import noise, trainer
+from atdp_cli.training.clipping import ghost
 from atdp_cli.training.clipping.batch_effect import random_record
 from atdp_cli.training.noise import COPIED_AT_ONCE, normals
 from tests.otherdevice import DeviceTensor, counted, register
@@ -57,23 +57,23 @@ def test_normals_elsewhere_are_those_of_the_cpu(count: int) -> None:
     assert torch.equal(there.cpu(), here)
 
 
-@pytest.mark.parametrize("formed_bytes", [1, bookkeeping.FORMED_BYTES])
+@pytest.mark.parametrize("formed_bytes", [1, ghost.FORMED_BYTES])
 def test_a_clipped_sum_elsewhere_is_that_of_the_cpu(
     checkpoint_folder: Path, monkeypatch: pytest.MonkeyPatch, formed_bytes: int
 ) -> None:
-    monkeypatch.setattr(bookkeeping, "FORMED_BYTES", formed_bytes)
+    monkeypatch.setattr(ghost, "FORMED_BYTES", formed_bytes)
     model, draw = load_checkpoint(checkpoint_folder).model, np.random.default_rng(0)
     lengths = [[5], [5], [5], [9, 4], [30], [30], [30], [30], [30]]
     records = [random_record(model, draw, shape, weighted=row != 1) for row, shape in enumerate(lengths)]
-    clip_norm = float(np.median(bookkeeping.clipped_sum(model, records, 1.0, tokens=512, positions=True).norms))
-    here = bookkeeping.clipped_sum(model, records, clip_norm, tokens=512, positions=True)
-    there = bookkeeping.clipped_sum(model.to(DEVICE), records, clip_norm, tokens=512, positions=True)
+    clip_norm = float(np.median(ghost.clipped_sum(model, records, 1.0, tokens=512, positions=True).norms))
+    here = ghost.clipped_sum(model, records, clip_norm, tokens=512, positions=True)
+    there = ghost.clipped_sum(model.to(DEVICE), records, clip_norm, tokens=512, positions=True)
     assert there.norms.tolist() == pytest.approx(here.norms.tolist(), rel=1e-5)
     for ours, theirs in zip(here.gradient, there.gradient, strict=True):
         assert torch.allclose(theirs.cpu(), ours, rtol=1e-4, atol=1e-6 * clip_norm)
 
 
-@pytest.mark.parametrize("engine", ["bookkeeping", "loop"])
+@pytest.mark.parametrize("engine", ["ghost", "per-record"])
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_run_elsewhere_gives_the_same_weights(
     place: Place, monkeypatch: pytest.MonkeyPatch, recipe: str, engine: str
@@ -130,6 +130,6 @@ def test_the_state_of_an_optimizer_on_the_cpu_is_noticed(place: Place, monkeypat
             index, name = key.split(".", 1)
             optimizer.state[parameters[int(index)]][name] = value
 
-    monkeypatch.setattr(loop, "restore_optimizer", left_behind)
+    monkeypatch.setattr(trainer, "restore_optimizer", left_behind)
     with pytest.raises(RuntimeError, match="same device"):
         broken_up(place.request("no-dp", checkpoint_every=1e-9), lambda session: 3 if session == 0 else None)

@@ -24,12 +24,12 @@ from atdp_cli.training.clipping.select import select_engine
 from atdp_cli.training.distributed.fsdp import full_tensor, shard_model
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.distributed.torchrun import process_group
-from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
 from atdp_cli.training.objectives.kinds import Uniform
 from atdp_cli.training.objectives.noise import NoLoss
-from atdp_cli.training.plan import Corpus, StagePlan, make_plan
-from atdp_cli.training.recipe import DPSGD, SGD, AdamBC, AdamW, Optimizer, Plain, Text, Train
+from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
+from atdp_cli.training.recipe import DPSGD, SGD, AdamBC, AdamW, NonPrivate, Optimizer, TextVariant, Train
 from atdp_cli.training.state import StageResult
+from atdp_cli.training.trainer import Randomness, run_noise, run_plain, run_private
 from tests.training.stages import stage_run
 from tests.training.test_clipping import CLIP, example, gpt2, llama
 
@@ -45,7 +45,7 @@ def plan_of(optimizer: Optimizer, *, batch: int = 4, sigma: float = 0.5, nothing
     schedule = RiseReset(noise_multiplier=sigma, escalation=1.5, jitter=(0.9, 1.1))
     stage = Train(
         name="dp-sgd",
-        text=Text.RAW,
+        text=TextVariant.RAW,
         objective=NoLoss() if nothing else Uniform(),
         mechanism=DPSGD(clip_norm=CLIP, expected_batch=batch, schedule=schedule),
         epochs=3,
@@ -62,16 +62,16 @@ def plain_plan() -> StagePlan:
     """
     stage = Train(
         name="no-dp",
-        text=Text.RAW,
+        text=TextVariant.RAW,
         objective=Uniform(),
-        mechanism=Plain(batch_size=5),
+        mechanism=NonPrivate(batch_size=5),
         epochs=3,
         optimizer=SGD(learning_rate=0.5),
     )
     return make_plan((stage,), _CORPUS, delta=1e-6, prior="public").training[0]
 
 
-_CORPUS = Corpus(records=RECORDS, relation=hypothetical("line", "high-contextual"))
+_CORPUS = CorpusFacts(records=RECORDS, relation=hypothetical("line", "high-contextual"))
 
 
 def _private(plan: StagePlan) -> Callable[[Any, Ranks, ClippingEngine, Path], StageResult]:
@@ -132,7 +132,7 @@ def undropped(model: Any) -> Any:
 def trained(stage: str, model: str, ranks: Ranks, journal: Path) -> tuple[dict[str, torch.Tensor], StageResult]:
     """The weights that a stage leaves, whole, and what it counted."""
     made = undropped(MODELS[model]())
-    chosen = select_engine(made, "bookkeeping", ignore, ranks=ranks)
+    chosen = select_engine(made, "ghost", ignore, ranks=ranks)
     if ranks.sharded:
         shard_model(made, ranks, torch.device("cpu"))
     result = STAGES[stage](made, ranks, chosen.run, journal)

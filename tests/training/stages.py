@@ -4,9 +4,9 @@ from typing import Any
 
 from atdp_cli.events import ignore
 from atdp_cli.model.perplexity import Perplexity
-from atdp_cli.training.loop import StageRun
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import Recipe, Train
+from atdp_cli.training.trainer import StageRun
 
 UNMEASURED = Perplexity(all=None, sensitive=None, other=None)
 

@@ -13,7 +13,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausa
 
 from atdp_cli.model.windows import Window
 from atdp_cli.training.clipping.engine import ROUNDING_MARGIN, clip_factor, trainable
-from atdp_cli.training.clipping.loop import clipped_sum
+from atdp_cli.training.clipping.per_record import clipped_sum
 from atdp_cli.training.objective import Example
 
 CLIP = 0.05

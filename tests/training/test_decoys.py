@@ -22,8 +22,8 @@ from atdp_cli.privacy.ledger import (
 )
 from atdp_cli.privacy.scope import Guarantee, selective_void
 from atdp_cli.privacy.wording import SAME_SHAPE, guarantee_sentences
-from atdp_cli.training.plan import Corpus, Plan, make_plan
-from atdp_cli.training.recipe import ATDP, DECOYS, DP_SGD, FITTED_DECOYS, NO_DP, REDACTED, Recipe, Text, Train
+from atdp_cli.training.plan import CorpusFacts, Plan, make_plan
+from atdp_cli.training.recipe import ATDP, DECOYS, DP_SGD, FITTED_DECOYS, NO_DP, REDACTED, Recipe, TextVariant, Train
 from atdp_cli.training.settings import apply_settings, parse_setting
 from atdp_cli.training.solve import planned_epsilon
 from tests.privacy.relations import TEXTS, noisy, plain, relation
@@ -31,7 +31,7 @@ from tests.training.stages import trained
 
 
 def plan(recipe: Recipe, *, prior: Prior = "public", **flags: Any) -> Plan:
-    corpus = Corpus(records=400, relation=relation(**flags))
+    corpus = CorpusFacts(records=400, relation=relation(**flags))
     return make_plan(recipe, corpus, delta=1e-6, prior=prior)
 
 
@@ -123,6 +123,6 @@ def test_decoys_and_placeholders_go_together() -> None:
 def test_noise_on_decoys_is_accounted_as_on_raw_text(recipe: Recipe) -> None:
     [stage] = recipe
     assert isinstance(stage, Train)
-    decoys = plan((replace(stage, text=Text.DECOY),))
+    decoys = plan((replace(stage, text=TextVariant.DECOY),))
     assert planned_epsilon(decoys) == planned_epsilon(plan(recipe)) > 0
     assert by_scope(decoys.ledger) == by_scope(plan(recipe).ledger)

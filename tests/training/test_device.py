@@ -7,7 +7,7 @@ import pytest
 
 from tests.fresh import ROOT, environment
 
-QUICK = "[atdp-bookkeeping] or noticed"
+QUICK = "[atdp-ghost] or noticed"
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from atdp_cli.privacy.ledger import Prior
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.gradients import gradient_sum
-from atdp_cli.training.loop import run_plain
 from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.objectives.kinds import Distilled, Uniform
 from atdp_cli.training.objectives.negated import FlaggedOnly
 from atdp_cli.training.objectives.registry import Objective
-from atdp_cli.training.plan import Corpus, StagePlan, make_plan
+from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import RECIPES, AdamW, Train
+from atdp_cli.training.trainer import run_plain
 from atdp_cli.training.tuning.search import WARMUP, Effort
 from tests.training.clipping.models import build, relative
 from tests.training.stages import stage_run, trained
@@ -90,7 +90,7 @@ def plan_of(objective: Objective, *, epochs: int, rate: float = 1e-2) -> StagePl
     [plain] = trained(RECIPES["no-dp"])
     optimizer = AdamW(learning_rate=rate, weight_decay=0.0)
     stage = replace(plain, epochs=epochs, objective=objective, optimizer=optimizer)
-    corpus = Corpus(records=len(RECORDS), relation=hypothetical("line"))
+    corpus = CorpusFacts(records=len(RECORDS), relation=hypothetical("line"))
     return make_plan((stage,), corpus, delta=1e-6, prior="public").training[0]
 
 
@@ -167,7 +167,7 @@ def test_an_adapter_and_another_precision_go_with_it(target: str | None) -> None
 
 
 def last_stage(prior: Prior, tune: Effort | None, *, recipe: str = "fitted-decoys", sharded: bool = False) -> Train:
-    corpus = Corpus(records=400, relation=hypothetical("line"))
+    corpus = CorpusFacts(records=400, relation=hypothetical("line"))
     return make_plan(RECIPES[recipe], corpus, delta=1e-6, prior=prior, tune=tune, sharded=sharded).training[-1].stage
 
 

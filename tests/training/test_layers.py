@@ -11,18 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.errors import RunError, UsageError
-from atdp_cli.training.clipping import bookkeeping, opacus
+from atdp_cli.training.clipping import ghost, opacus
 from atdp_cli.training.clipping.engine import trainable
-from atdp_cli.training.clipping.loop import record_gradient
-from atdp_cli.training.loop import run_noise, run_plain
+from atdp_cli.training.clipping.per_record import record_gradient
 from atdp_cli.training.objectives.noise import NoLoss
 from atdp_cli.training.plan import StagePlan
 from atdp_cli.training.recipe import NO_DP, SGD, Recipe
 from atdp_cli.training.trainable import selected, training_only
+from atdp_cli.training.trainer import run_noise, run_plain
 from tests.training.clipping.models import build, norm_error, oracle, record, relative, untouched
 from tests.training.stages import stage_run, trained
 from tests.training.test_clipping import CLIP, example, gpt2
-from tests.training.test_loop import STEEP, plan_for, private_recipe, run, streams, whole_noise
+from tests.training.test_trainer import STEEP, plan_for, private_recipe, run, streams, whole_noise
 
 TOLERANCE = 1e-5
 SUBSETS = {
@@ -65,9 +65,7 @@ def test_the_engines_clip_what_is_trained_alone(architecture: str, subset: str, 
     model = build(architecture, tied=tied)
     records, pattern = records_for(architecture), SUBSETS[architecture][subset]
     # Opacus knows neither layers that share a matrix nor T5's.
-    engines = (
-        [bookkeeping.clipped_sum] if tied or architecture == "T5" else [bookkeeping.clipped_sum, opacus.clipped_sum]
-    )
+    engines = [ghost.clipped_sum] if tied or architecture == "T5" else [ghost.clipped_sum, opacus.clipped_sum]
     with untouched(model), training_only(model, pattern):
         norms = oracle(model, records, 1e30).norms
         for clip_norm in (float(norms.median()), 1e30):
@@ -91,7 +89,7 @@ def test_of_an_adapter_too(architecture: str, pattern: str, target: Any) -> None
         assert all("lora_" in name and re.search(pattern, name) for name in names)
         clip_norm = float(oracle(model, records, 1e30).norms.median())
         expected = oracle(model, records, clip_norm)
-        actual = bookkeeping.clipped_sum(model, records, clip_norm, tokens=60, positions=architecture == "GPT-2")
+        actual = ghost.clipped_sum(model, records, clip_norm, tokens=60, positions=architecture == "GPT-2")
         assert norm_error(actual, expected) <= TOLERANCE
         assert relative(actual.gradient, expected.gradient) <= TOLERANCE
 

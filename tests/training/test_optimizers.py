@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from torch import nn
 
 from atdp_cli.training.clipping.engine import trainable
-from atdp_cli.training.clipping.loop import clipped_sum
+from atdp_cli.training.clipping.per_record import clipped_sum
 from atdp_cli.training.dp_adambc import BETAS, DPAdamBC
-from atdp_cli.training.loop import run_noise, run_plain
 from atdp_cli.training.mechanism import poisson_sample
 from atdp_cli.training.objectives.kinds import Uniform
 from atdp_cli.training.objectives.noise import NoLoss
 from atdp_cli.training.optimizers import make_optimizer
-from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamW, Optimizer, Plain, Text, Towards, Train
+from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamW, NonPrivate, Optimizer, TextVariant, Towards, Train
 from atdp_cli.training.recipe import AdamBC as Corrected
+from atdp_cli.training.trainer import run_noise, run_plain
 from tests.training.stages import stage_run
 from tests.training.test_clipping import CLIP, distance, example, gpt2, norm
-from tests.training.test_loop import STEEP, plan_for, private_recipe, run, streams, whole_noise
+from tests.training.test_trainer import STEEP, plan_for, private_recipe, run, streams, whole_noise
 
 Numbers = npt.NDArray[np.float64]
 
@@ -211,8 +211,8 @@ def flat(parts: Sequence[torch.Tensor]) -> Numbers:
 
 
 def stage_with(optimizer: Optimizer) -> Train:
-    mechanism = DPSGD(schedule=STEEP) if isinstance(optimizer, Corrected) else Plain()
-    return Train(name="a", text=Text.RAW, objective=Uniform(), mechanism=mechanism, optimizer=optimizer)
+    mechanism = DPSGD(schedule=STEEP) if isinstance(optimizer, Corrected) else NonPrivate()
+    return Train(name="a", text=TextVariant.RAW, objective=Uniform(), mechanism=mechanism, optimizer=optimizer)
 
 
 class Vector(nn.Module):
@@ -280,4 +280,4 @@ def test_a_plain_stage_with_much_of_it_stays_near_its_start() -> None:
 def changed_optimizer(optimizer: Optimizer) -> list[Train]:
     [stage] = NO_DP
     assert isinstance(stage, Train)
-    return [Train(name="a", text=stage.text, objective=Uniform(), mechanism=Plain(), optimizer=optimizer)]
+    return [Train(name="a", text=stage.text, objective=Uniform(), mechanism=NonPrivate(), optimizer=optimizer)]

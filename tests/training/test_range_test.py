@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from atdp_cli.privacy.ledger import PlainTraining, Prior
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.training.plan import Corpus, StagePlan, make_plan
+from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import RECIPES
 from atdp_cli.training.tuning.range_test import (
     AT_CHANCE,
     FACTORS,
-    LEAST_LEVEL_STEPS,
     LEVEL_SHARES,
+    MIN_LEVEL_STEPS,
     RangeTest,
     lowest_forgetting,
     plan_range_test,
@@ -60,7 +60,7 @@ def test_levels_take_no_more_than_their_share_of_the_steps(
     steps = steps_per_epoch * epochs
     test = plan_range_test(1e-3, steps=steps, steps_per_epoch=steps_per_epoch, effort=effort)
     assert test.steps_per_trial <= LEVEL_SHARES[effort] * steps
-    assert test.steps_per_trial == 0 or LEAST_LEVEL_STEPS <= test.steps_per_trial <= steps_per_epoch
+    assert test.steps_per_trial == 0 or MIN_LEVEL_STEPS <= test.steps_per_trial <= steps_per_epoch
 
 
 def test_levels_rise_from_the_rate_of_the_plan() -> None:
@@ -104,7 +104,7 @@ def test_a_stage_of_few_steps_has_none() -> None:
 @pytest.mark.parametrize("records", [40, 4000], ids=["too few steps for levels", "enough"])
 def test_where_the_start_may_have_memorised_the_rate_is_higher_unless_it_is_given(records: int) -> None:
     def planned(prior: Prior, *, tune: Effort | None = "quick", fixed_rate: bool = False) -> StagePlan:
-        corpus = Corpus(records=records, relation=hypothetical("line"))
+        corpus = CorpusFacts(records=records, relation=hypothetical("line"))
         recipe = RECIPES["fitted-decoys"]
         return make_plan(recipe, corpus, delta=1e-6, prior=prior, tune=tune, fixed_rate=fixed_rate).training[-1]
 

@@ -14,7 +14,7 @@ from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import Constant, RiseReset
 from atdp_cli.training.objectives.kinds import Weighted
 from atdp_cli.training.objectives.npo import NPO
-from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
+from atdp_cli.training.plan import CorpusFacts, Plan, Reference, make_plan
 from atdp_cli.training.recipe import (
     ATDP,
     DP_SGD,
@@ -24,7 +24,7 @@ from atdp_cli.training.recipe import (
     REDACTED,
     SGD,
     AdamBC,
-    Plain,
+    NonPrivate,
     Recipe,
     last_private,
     parse_recipe,
@@ -40,7 +40,7 @@ PUBLIC = Reference(ledger=None, weights={"model.safetensors": "ab"}, past="decla
 
 
 def plan(recipe: Recipe, *, records: int = 1000, inherited: Ledger | None = None) -> Plan:
-    corpus = Corpus(records=records, relation=hypothetical("line"))
+    corpus = CorpusFacts(records=records, relation=hypothetical("line"))
     reference = PUBLIC if any(reads_reference(stage) for stage in recipe) else None
     return make_plan(recipe, corpus, delta=1e-6, prior="public", inherited=inherited, reference=reference)
 
@@ -158,8 +158,8 @@ def test_every_option_refuses_nonsense(option: str) -> None:
         (lambda: Weighted(weight=1.5), "weight is 1.5. Choose a number of at most 1, or 'record' or 'released'."),
         (lambda: NPO(beta=0), "beta is 0. Choose a number above 0."),
         (lambda: NPO(strength=float("nan")), "strength is nan. Choose a finite number."),
-        (lambda: Plain(batch_size=True), "batch-size: Input should be a valid integer. Correct this key."),
-        (lambda: Plain(batch_size=0), "batch-size is 0. Choose a number of at least 1."),
+        (lambda: NonPrivate(batch_size=True), "batch-size: Input should be a valid integer. Correct this key."),
+        (lambda: NonPrivate(batch_size=0), "batch-size is 0. Choose a number of at least 1."),
         (lambda: SGD(learning_rate="1"), "learning-rate: Input should be a valid number. Correct this key."),  # type: ignore[arg-type]
         (lambda: replace(trained(NO_DP)[0], epochs=10**30), "epochs is a number of 31 digits. Choose a number of at "),
         (
@@ -211,7 +211,10 @@ def test_an_option_that_a_stage_lacks_is_refused(recipe: Recipe, option: str) ->
 def test_delta_must_lie_below_one_over_the_records() -> None:
     with pytest.raises(UsageError, match="delta"):
         make_plan(
-            ATDP, Corpus(records=1000, relation=hypothetical("line", "high-contextual")), delta=1e-3, prior="public"
+            ATDP,
+            CorpusFacts(records=1000, relation=hypothetical("line", "high-contextual")),
+            delta=1e-3,
+            prior="public",
         )
 
 

@@ -13,6 +13,7 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.options import declared
 from atdp_cli.privacy.schedule import Constant, RiseReset
 from atdp_cli.ranges import LARGEST_NOISE, LEAST_DELTA
+from atdp_cli.text.detection.settings import DetectorSettings
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.objectives.anchored import Anchored
 from atdp_cli.training.objectives.gradient_difference import GradientDifference
@@ -23,18 +24,18 @@ from atdp_cli.training.objectives.noise import NoLoss
 from atdp_cli.training.objectives.npo import NPO
 from atdp_cli.training.objectives.rmu import RMU
 from atdp_cli.training.objectives.simnpo import SimNPO
-from atdp_cli.training.options import MOST_RANK, RunOptions
+from atdp_cli.training.options import MAX_RANK, RunOptions
 from atdp_cli.training.recipe import (
     DPSGD,
-    MOST_EPOCHS,
+    MAX_EPOCHS,
     RECIPES,
     SGD,
     SUMS,
     AdamBC,
     AdamW,
-    Plain,
+    NonPrivate,
     Recipe,
-    Text,
+    TextVariant,
     Train,
     parse_recipe,
 )
@@ -104,17 +105,17 @@ def recipes(draw: st.DrawFn) -> Recipe:
     stages: list[Train] = []
     for name in draw(st.lists(LABELS, unique=True, max_size=4)):
         objective = draw(OBJECTIVES)
-        demands, plain = objective.demands, st.builds(Plain, batch_size=COUNTS)
+        demands, plain = objective.demands, st.builds(NonPrivate, batch_size=COUNTS)
         needs_noise = demands.noise == "always" or getattr(objective, "weight", None) == "released"
         mechanism = draw(plain if demands.noise == "never" else NOISY if needs_noise else NOISY | plain)
         stages.append(
             Train(
                 name=name,
-                text=Text.RAW if demands.raw else draw(st.sampled_from(Text)),
+                text=TextVariant.RAW if demands.raw else draw(st.sampled_from(TextVariant)),
                 objective=objective,
                 mechanism=mechanism,
-                epochs=draw(st.integers(1, MOST_EPOCHS)),
-                optimizer=draw(OPTIMIZERS if isinstance(mechanism, Plain) else OPTIMIZERS | CORRECTED),
+                epochs=draw(st.integers(1, MAX_EPOCHS)),
+                optimizer=draw(OPTIMIZERS if isinstance(mechanism, NonPrivate) else OPTIMIZERS | CORRECTED),
                 layers=draw(LAYERS),
             )
         )
@@ -124,10 +125,10 @@ def recipes(draw: st.DrawFn) -> Recipe:
 RUNS = st.builds(
     RunOptions,
     tier=st.none() | st.sampled_from(Tier),
-    unit=st.none() | st.text(st.characters(exclude_categories=["Cs"])),
+    privacy_unit=st.none() | st.text(st.characters(exclude_categories=["Cs"])),
     max_windows=st.none() | COUNTS,
     jitter_seed=st.none() | st.integers(),
-    lora_rank=st.none() | st.integers(1, MOST_RANK),
+    lora_rank=st.none() | st.integers(1, MAX_RANK),
     delta=st.none() | st.floats(min_value=LEAST_DELTA, max_value=1, exclude_max=True),
 )
 
@@ -158,15 +159,15 @@ def test_every_type_of_the_recipe_has_a_kind() -> None:
             *(Uniform, Weighted, Distilled, Anchored, NoLoss, Interpolate),
             *(GradientDifference, NPO, SimNPO, RMU, FlaggedOnly),
         ),
-        "mechanism": (Plain, DPSGD),
+        "mechanism": (NonPrivate, DPSGD),
         "schedule": (Constant, RiseReset),
         "optimizer": (AdamW, AdamBC, SGD),
     }
     assert {key: tuple(kinds.values()) for key, kinds in SUMS.items()} == hints
 
 
-def test_every_option_of_a_file_is_one_of_the_command() -> None:
-    options = [name for name, _, _ in declared(HardenOptions)]
+def test_every_option_of_a_file_is_one_of_the_command_or_of_the_detector() -> None:
+    options = [name for name, _, _ in declared(HardenOptions, DetectorSettings)]
     assert all(options.count(name) == 1 for name in RunOptions.model_fields)
 
 
@@ -180,7 +181,7 @@ def test_what_is_left_out_takes_its_default(tmp_path: Path) -> None:
     assert actual.recipe == (
         Train(
             name="a",
-            text=Text.RAW,
+            text=TextVariant.RAW,
             objective=Weighted(),
             mechanism=DPSGD(schedule=RiseReset(noise_multiplier=2.0)),
         ),

@@ -27,14 +27,14 @@ from atdp_cli.privacy.ledger import (
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.scope import UNKNOWN_REFERENCE, Guarantee
 from atdp_cli.privacy.wording import PUBLIC_REFERENCE, guarantee_sentences
-from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
+from atdp_cli.training.plan import CorpusFacts, Plan, Reference, make_plan
 from atdp_cli.training.recipe import RECIPES, Recipe, Train, parse_recipe, reads_records, reads_reference
 from atdp_cli.training.settings import apply_settings, parse_setting
 from atdp_cli.training.solve import planned_epsilon, solve_noise
 
 WEIGHTS = {"model.safetensors": "ab"}
 DECLARED = Reference(ledger=None, weights=WEIGHTS, past="declared")
-CORPUS = Corpus(records=400, relation=hypothetical("line"))
+CORPUS = CorpusFacts(records=400, relation=hypothetical("line"))
 NAMES = st.lists(st.sampled_from(sorted(RECIPES)), max_size=3)
 READING = ("anchored", "interpolate")
 

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.training.plan import Corpus, make_plan
+from atdp_cli.training.plan import CorpusFacts, make_plan
 from atdp_cli.training.recipe import Recipe, parse_recipe, tunable
 from atdp_cli.training.tuning.search import (
     FACTORS,
-    LEAST_STEPS,
-    MOST_STEPS,
+    MAX_STEPS,
+    MIN_STEPS,
     SHARE,
     Search,
     plan_search,
@@ -47,7 +47,7 @@ def test_trials_take_no_more_than_their_share_of_the_steps(
     steps = steps_per_epoch * epochs
     search = plan_search(1e-3, steps=steps, steps_per_epoch=steps_per_epoch, effort=effort)
     assert search.most_steps <= SHARE * steps
-    assert search.steps_per_trial == 0 or LEAST_STEPS <= search.steps_per_trial <= min(MOST_STEPS, steps_per_epoch)
+    assert search.steps_per_trial == 0 or MIN_STEPS <= search.steps_per_trial <= min(MAX_STEPS, steps_per_epoch)
 
 
 @given(st.integers(1, 100_000), st.integers(1, 100))
@@ -132,7 +132,7 @@ def test_too_few_steps_have_no_trial() -> None:
 def test_only_a_last_stage_on_decoys_without_noise_is_tuned(name: str, tuned: bool) -> None:
     recipe: Recipe = parse_recipe(name)
     assert tunable(recipe) is tuned
-    corpus = Corpus(records=400, relation=hypothetical("line"))
+    corpus = CorpusFacts(records=400, relation=hypothetical("line"))
     as_given, without_trials = (
         make_plan(recipe, corpus, delta=1e-6, prior="public", tune=tune).training for tune in (None, "none")
     )

@@ -18,16 +18,16 @@ from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.training.clipping.engine import trainable
-from atdp_cli.training.clipping.loop import clipped_sum
+from atdp_cli.training.clipping.per_record import clipped_sum
 from atdp_cli.training.dp_adambc import DPAdamBC
-from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
 from atdp_cli.training.objective import Example
 from atdp_cli.training.objectives.kinds import Uniform
 from atdp_cli.training.objectives.noise import NoLoss
 from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer
-from atdp_cli.training.plan import Corpus, StagePlan, make_plan
-from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamBC, AdamW, Optimizer, Plain, Text, Train
+from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
+from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamBC, AdamW, NonPrivate, Optimizer, TextVariant, Train
 from atdp_cli.training.state import StageResult, StageState
+from atdp_cli.training.trainer import Randomness, run_noise, run_plain, run_private
 from tests.training.stages import stage_run, trained
 from tests.training.test_clipping import CLIP, example, gpt2
 
@@ -50,23 +50,26 @@ def stage_plan(optimizer: Optimizer, *, nothing: bool = False) -> StagePlan:
     schedule = RiseReset(noise_multiplier=0.5, escalation=1.5, jitter=(0.9, 1.1))
     stage = Train(
         name="dp-sgd",
-        text=Text.RAW,
+        text=TextVariant.RAW,
         objective=NoLoss() if nothing else Uniform(),
         mechanism=DPSGD(clip_norm=CLIP, expected_batch=4, schedule=schedule),
         epochs=EPOCHS,
         optimizer=optimizer,
         annealing="linear",
     )
-    corpus = Corpus(records=RECORDS, relation=hypothetical("line", "high-contextual"))
+    corpus = CorpusFacts(records=RECORDS, relation=hypothetical("line", "high-contextual"))
     return make_plan((stage,), corpus, delta=1e-6, prior="public").training[0]
 
 
 def plain_plan() -> StagePlan:
     [stage] = trained(NO_DP)
     optimizer = AdamW(learning_rate=1e-2, weight_decay=0.5, towards="start")
-    recipe = (replace(stage, epochs=EPOCHS, optimizer=optimizer, mechanism=Plain(batch_size=4)),)
+    recipe = (replace(stage, epochs=EPOCHS, optimizer=optimizer, mechanism=NonPrivate(batch_size=4)),)
     return make_plan(
-        recipe, Corpus(records=RECORDS, relation=hypothetical("line", "high-contextual")), delta=1e-6, prior="public"
+        recipe,
+        CorpusFacts(records=RECORDS, relation=hypothetical("line", "high-contextual")),
+        delta=1e-6,
+        prior="public",
     ).training[0]
 
 

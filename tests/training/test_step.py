@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.objectives.kinds import Uniform
-from atdp_cli.training.plan import Corpus, make_plan
-from atdp_cli.training.recipe import SGD, Annealing, Plain, Text, Train
+from atdp_cli.training.plan import CorpusFacts, make_plan
+from atdp_cli.training.recipe import SGD, Annealing, NonPrivate, TextVariant, Train
 from atdp_cli.training.step import all_finite, anneal
 
 numbers = st.one_of(
@@ -29,15 +29,15 @@ def rates(annealing: Annealing, warmup: float | None) -> list[float]:
     """η of each of twenty steps, over η of the stage."""
     stage = Train(
         name="plain",
-        text=Text.RAW,
+        text=TextVariant.RAW,
         objective=Uniform(),
-        mechanism=Plain(batch_size=10),
+        mechanism=NonPrivate(batch_size=10),
         epochs=2,
         optimizer=SGD(learning_rate=0.5),
         annealing=annealing,
         warmup=warmup,
     )
-    [plan] = make_plan((stage,), Corpus(records=100, relation=hypothetical()), delta=1e-6, prior="public").training
+    [plan] = make_plan((stage,), CorpusFacts(records=100, relation=hypothetical()), delta=1e-6, prior="public").training
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.5)
     actual = []
     for step in range(1, plan.steps + 1):

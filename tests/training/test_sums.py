@@ -17,22 +17,22 @@ from scipy.stats import binom
 from torch.nn.utils import parameters_to_vector
 
 from atdp_cli.errors import InputError, RunError
-from atdp_cli.events import Event, FellBack, ignore
+from atdp_cli.events import ChoiceWarning, Event, ignore
 from atdp_cli.model.device import move_model
 from atdp_cli.privacy.journal import open_journal, read_journal
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.privacy.sample_size import largest_sample, refuse_larger
-from atdp_cli.training.clipping import bookkeeping, loop, opacus
+from atdp_cli.training.clipping import ghost, opacus, per_record
 from atdp_cli.training.clipping import select as selection
 from atdp_cli.training.clipping.batch_effect import STATED_EFFECT
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, zeros_of
 from atdp_cli.training.clipping.sensitivity import SAME_BITS, sensitivity
 from atdp_cli.training.distributed.ranks import Ranks, local_items
 from atdp_cli.training.execution import Precision
-from atdp_cli.training.loop import Randomness, run_private
 from atdp_cli.training.objective import Example
 from atdp_cli.training.precision import in_precision
 from atdp_cli.training.recipe import SGD
+from atdp_cli.training.trainer import Randomness, run_private
 from tests.training.clipping.models import build, record
 from tests.training.ranked import RECORDS, plan_of
 from tests.training.stages import stage_run
@@ -40,9 +40,9 @@ from tests.training.test_clipping import distance, gpt2
 
 C = 0.1
 ENGINES: dict[str, Any] = {
-    "bookkeeping": partial(bookkeeping.clipped_sum, tokens=4096, positions=False),
+    "ghost": partial(ghost.clipped_sum, tokens=4096, positions=False),
     "opacus": partial(opacus.clipped_sum, tokens=4096, positions=False),
-    "loop": loop.clipped_sum,
+    "per-record": per_record.clipped_sum,
 }
 
 
@@ -62,10 +62,10 @@ def check_removals(engine: ClippingEngine, records: list[Example], rows: list[in
 @pytest.mark.parametrize(
     ("name", "n"),
     [
-        *(pytest.param(name, 1024, marks=pytest.mark.ci) for name in ("bookkeeping", "opacus")),
+        *(pytest.param(name, 1024, marks=pytest.mark.ci) for name in ("ghost", "opacus")),
         *(
             pytest.param(*case, marks=pytest.mark.deep)
-            for case in (("loop", 1024), ("bookkeeping", 16384), ("opacus", 16384))
+            for case in (("per-record", 1024), ("ghost", 16384), ("opacus", 16384))
         ),
     ],
 )
@@ -76,13 +76,13 @@ def test_removing_one_of_many_records_near_the_bound(name: str, n: int) -> None:
     """
     model = build("Llama")
     records = [record(4, seed=1, scale=100)] * n
-    assert float(ENGINES["loop"](model, records[:1], C).norms[0]) > C
+    assert float(ENGINES["per-record"](model, records[:1], C).norms[0]) > C
     assert sensitivity(C, n, 0.0) <= C * (1 + 2e-4)
     check_removals(ENGINES[name], records, [n // 2], model)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("name", ["bookkeeping", pytest.param("opacus", marks=pytest.mark.ci)])
+@pytest.mark.parametrize("name", ["ghost", pytest.param("opacus", marks=pytest.mark.ci)])
 def test_removing_one_record_of_any_batch(name: str, precision: Precision) -> None:
     """The others' gradients stay: they are padded, masked and rounded as before."""
     model, draw = build("Llama"), random.Random(5)
@@ -98,7 +98,7 @@ def test_removing_one_record_of_any_batch(name: str, precision: Precision) -> No
 def test_a_record_adds_the_same_beside_any_others(precision: Precision) -> None:
     """With and without a batch around it: what the others add is taken away exactly, as they have no weight."""
     model, draw = build("GPT-2"), random.Random(7)
-    engine = in_precision(precision, partial(bookkeeping.clipped_sum, tokens=4096, positions=True))
+    engine = in_precision(precision, partial(ghost.clipped_sum, tokens=4096, positions=True))
     for seed in range(12):
         example = record(*draw.choices(range(2, 32), k=draw.choice((1, 3))), seed=seed)
         others = [record(draw.randint(2, 31), seed=100 + row, scale=0.0) for row in range(draw.randint(1, 40))]
@@ -116,7 +116,7 @@ def test_removing_one_record_that_moves_the_others_to_other_processes(size: int)
 
     def engine(model: Any, records: Sequence[Example], clip_norm: float) -> ClippedSum:
         shares = [local_items(Ranks(rank=rank, size=size), records) for rank in range(size)]
-        parts = [ENGINES["bookkeeping"](model, share, clip_norm) for share in shares]
+        parts = [ENGINES["ghost"](model, share, clip_norm) for share in shares]
         assert {part.dtype for part in parts[0].gradient} == {torch.float64}
         sums = [torch.stack(part).sum(0) for part in zip(*(clipped.gradient for clipped in parts), strict=True)]
         return ClippedSum(tuple(sums), parts[0].norms)
@@ -161,7 +161,7 @@ def coupled(by: float) -> Any:
     """Bookkeeping on a device whose kernels round otherwise in a batch of several records, by this share."""
 
     def clipped_sum(model: Any, records: Sequence[Example], clip_norm: float, *, tokens: int, **_: Any) -> ClippedSum:
-        actual = bookkeeping.clipped_sum(model, records, clip_norm, tokens=tokens, positions=False)
+        actual = ghost.clipped_sum(model, records, clip_norm, tokens=tokens, positions=False)
         if len(records) > 1 and tokens > 1 and not in_fp64(model):
             for part in actual.gradient:
                 part.mul_(1 + by)
@@ -184,16 +184,16 @@ def coupled(by: float) -> Any:
 def test_an_engine_says_what_a_batch_changes(
     monkeypatch: pytest.MonkeyPatch, by: float, precision: Precision, stated: float, alone: bool
 ) -> None:
-    monkeypatch.setitem(selection._BATCHED, "bookkeeping", coupled(by))
+    monkeypatch.setitem(selection._BATCHED, "ghost", coupled(by))
     reported: list[Event] = []
     model = build("Llama")
-    chosen = selection.select_engine(model, "bookkeeping", reported.append, precision=precision)
+    chosen = selection.select_engine(model, "ghost", reported.append, precision=precision)
     records = [record(9, seed=seed) for seed in range(3)]
     actual = chosen.run(model, records, C)
     assert actual.batch_effect == stated
     assert bool(reported) == alone
     if alone:
-        one_by_one = in_precision(precision, partial(bookkeeping.clipped_sum, tokens=1, positions=False))
+        one_by_one = in_precision(precision, partial(ghost.clipped_sum, tokens=1, positions=False))
         assert distance(actual.gradient, one_by_one(model, records, C).gradient) == 0
 
 
@@ -208,22 +208,23 @@ def test_where_bits_are_never_the_same_twice_the_noise_allows_for_it(
     share = itertools.cycle((0, by))
 
     def restless(model: Any, records: Sequence[Example], clip_norm: float, *, tokens: int, **_: Any) -> ClippedSum:
-        actual = bookkeeping.clipped_sum(model, records, clip_norm, tokens=tokens, positions=False)
+        actual = ghost.clipped_sum(model, records, clip_norm, tokens=tokens, positions=False)
         moved = 1 if in_fp64(model) else 1 - next(share)
         for part in actual.gradient:
             part.mul_(moved)
         return actual
 
-    monkeypatch.setitem(selection._BATCHED, "bookkeeping", restless)
+    monkeypatch.setitem(selection._BATCHED, "ghost", restless)
     reported: list[Event] = []
     if stated is None:
         with pytest.raises(InputError, match="not the same twice"):
-            selection.select_engine(build("Llama"), "bookkeeping", ignore)
+            selection.select_engine(build("Llama"), "ghost", ignore)
         return
     model = build("Llama")
-    chosen = selection.select_engine(model, "bookkeeping", reported.append)
+    chosen = selection.select_engine(model, "ghost", reported.append)
     assert chosen.run(model, [record(9, seed=0)], C).batch_effect == stated >= 8 * by
-    assert [event.what for event in reported if isinstance(event, FellBack)] == ["noise"] * (stated > STATED_EFFECT)
+    warned = [event.what for event in reported if isinstance(event, ChoiceWarning)]
+    assert warned == ["noise"] * (stated > STATED_EFFECT)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
@@ -231,7 +232,7 @@ def test_a_gpu_gives_the_same_bits_twice_for_a_record_with_repeated_tokens() -> 
     model = build("Llama")
     move_model(model, torch.device("cuda"))
     many = [record(31, seed=seed, repeated=True) for seed in range(3)]
-    first, *others = (bookkeeping.clipped_sum(model, many, C, tokens=1, positions=True) for _ in range(5))
+    first, *others = (ghost.clipped_sum(model, many, C, tokens=1, positions=True) for _ in range(5))
     assert all(distance(other.gradient, first.gradient) == 0 for other in others)
 
 

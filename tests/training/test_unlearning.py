@@ -15,7 +15,6 @@ from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.clipping.batches import collate
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.gradients import check_stage, gradient_sum, own_sum
-from atdp_cli.training.loop import run_plain
 from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.objectives.gradient_difference import GradientDifference
 from atdp_cli.training.objectives.interpolate import Interpolate
@@ -24,17 +23,18 @@ from atdp_cli.training.objectives.negated import FlaggedOnly
 from atdp_cli.training.objectives.npo import NPO
 from atdp_cli.training.objectives.rmu import RMU
 from atdp_cli.training.objectives.simnpo import SimNPO
-from atdp_cli.training.plan import Corpus, Plan, StagePlan, make_plan
+from atdp_cli.training.plan import CorpusFacts, Plan, StagePlan, make_plan
 from atdp_cli.training.recipe import (
     RECIPES,
     AdamW,
     Recipe,
-    Text,
+    TextVariant,
     Train,
     parse_recipe,
 )
 from atdp_cli.training.settings import apply_settings, parse_setting
 from atdp_cli.training.state import StageState
+from atdp_cli.training.trainer import run_plain
 from tests.training.clipping.models import build, record, relative
 from tests.training.stages import stage_run, trained
 from tests.training.test_state import kept
@@ -196,7 +196,7 @@ def test_npo_stops_where_ascent_goes_on() -> None:
 def plan_of(recipe: Recipe, *, epochs: int = 20, rate: float = 1e-3, records: int = len(RECORDS)) -> StagePlan:
     stage = recipe[0]
     sized = replace(stage, epochs=epochs, optimizer=AdamW(learning_rate=rate, weight_decay=0.0))
-    corpus = Corpus(records=records, relation=hypothetical("line"))
+    corpus = CorpusFacts(records=records, relation=hypothetical("line"))
     return make_plan((sized,), corpus, delta=1e-6, prior="public").training[0]
 
 
@@ -325,7 +325,7 @@ def reported(recipe: str, setting: str) -> Recipe:
 
 
 def planned(recipe: Recipe) -> Plan:
-    return make_plan(recipe, Corpus(records=9, relation=hypothetical()), delta=1e-6, prior="unknown")
+    return make_plan(recipe, CorpusFacts(records=9, relation=hypothetical()), delta=1e-6, prior="unknown")
 
 
 def stage_with(**settings: Any) -> Train:
@@ -343,7 +343,7 @@ def stage_with(**settings: Any) -> Train:
         (lambda: reported("negated", "negated.beta=-5"), "Choose a number of at least -4."),
         (lambda: reported("interpolate", "interpolate.beta=1.5"), "Choose a number of at most 1."),
         (lambda: reported("interpolate", "interpolate.epochs=2"), "Stage interpolate has no epochs."),
-        (lambda: stage_with(text=Text.DECOY), "stage npo has to read raw text for its objective, npo."),
+        (lambda: stage_with(text=TextVariant.DECOY), "stage npo has to read raw text for its objective, npo."),
         (lambda: stage_with(mechanism=RECIPES["dp-sgd"][0].mechanism), "has to train without noise"),
         (lambda: check_stage(build("T5"), RECIPES["npo"][0]), "not for encoder-decoder models"),
         (lambda: RMU(layer=3).steered_layer(build("GPT-2")), "layer is 3; the model has 2."),

@@ -13,11 +13,11 @@ from atdp_cli.cli.terminal.bars import Bars
 from atdp_cli.cli.terminal.escape import escaped, escaped_json, escaped_lines
 from atdp_cli.cli.terminal.json_lines import EventLines, ProgressOption, write_line
 from atdp_cli.events import (
+    ChoiceWarning,
     CrossChecked,
     EpochDone,
     EpochRestored,
     Event,
-    FellBack,
     LearningRateChosen,
     NodesScored,
     Notify,
@@ -158,7 +158,7 @@ def _for_people(console: Console) -> Iterator[Notify]:
                 console.print(f"{sentences} sentences to review: atdp review {queue}", soft_wrap=True)
             case Resumed():
                 console.print(_going_on(event), soft_wrap=True)
-            case FellBack(what=what, reason=reason):
+            case ChoiceWarning(what=what, reason=reason):
                 console.print(f"{what}: {reason}", soft_wrap=True)
 
     try:

@@ -19,7 +19,7 @@ from atdp_cli.privacy.scope import Guarantee
 from atdp_cli.runs.corpus_identity import corpus_key
 from atdp_cli.text.corpus.records import select_records
 from atdp_cli.text.crosscheck.request import check_crosscheck
-from atdp_cli.training.plan import Corpus, Plan, make_plan
+from atdp_cli.training.plan import CorpusFacts, Plan, make_plan
 from atdp_cli.training.recipe import RECIPES, DecoyEquality, Recipe, Train
 from atdp_cli.training.solve import solve_noise
 
@@ -82,7 +82,7 @@ def plan_copies(request: DecoyRequest) -> DecoyPlan:
     The corpus is read once, and not kept.
 
     Raises:
-        InputError: Corpus, spans, a list or the pipeline cannot be used.
+        InputError: CorpusFacts, spans, a list or the pipeline cannot be used.
         UsageError: Options contradict each other, or δ is not below 1/N.
         BudgetError: ε cannot be reached.
     """
@@ -101,7 +101,7 @@ def plan_copies(request: DecoyRequest) -> DecoyPlan:
     committed = commitment(key, texts())
     flags = flags_of(request.detector, spans=request.spans is not None, review=False)
     relation = Relation(unit=request.corpus.unit, corpus=committed, shape="none", flags=flags)
-    corpus = Corpus(records=records, relation=relation)
+    corpus = CorpusFacts(records=records, relation=relation)
 
     def plan_with(recipe: Recipe) -> Plan:
         # No checkpoint has a part in the copies, so there is none whose past is unknown.

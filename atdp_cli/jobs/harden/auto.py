@@ -8,7 +8,7 @@ from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.ledger import LEDGER_FILE, private_events, read_ledger, unprotected_past
 from atdp_cli.privacy.wording import advice
 from atdp_cli.text.detection.spans import Tier
-from atdp_cli.training.recipe import Plain, Text, parse_recipe, reads_records
+from atdp_cli.training.recipe import NonPrivate, TextVariant, parse_recipe, reads_records
 from atdp_cli.training.settings import apply_settings, has_option, stage_options, stage_setting
 from atdp_cli.training.tuning.search import Effort
 
@@ -148,9 +148,9 @@ def _left_in(planned: Planned) -> str | None:
     read_again, decoys = False, False
     for stage in planned.request.recipe:
         text = stage.text if reads_records(stage) else None
-        decoys |= text is Text.DECOY
-        read_again |= text is Text.RAW and bool(unprotected)
-        if text is Text.RAW and isinstance(stage.mechanism, Plain) and not unprotected:
+        decoys |= text is TextVariant.DECOY
+        read_again |= text is TextVariant.RAW and bool(unprotected)
+        if text is TextVariant.RAW and isinstance(stage.mechanism, NonPrivate) and not unprotected:
             unprotected = f"its stage {stage.name} memorises"
     if not (planned.request.recipe and unprotected) or (decoys and not read_again):
         return None

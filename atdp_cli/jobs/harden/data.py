@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 from atdp_cli.audit.manifest import Manifest, token_mismatch, tokens_after
 from atdp_cli.audit.memory.value_ranks import spread
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.events import FellBack, Notify
+from atdp_cli.events import ChoiceWarning, Notify
 from atdp_cli.jobs.harden.encoding import (
     Encoding,
     FlaggedRecord,
@@ -32,7 +32,7 @@ from atdp_cli.runs.streams import Streams, integer_draws, public_draws
 from atdp_cli.text.corpus.split import Split
 from atdp_cli.text.redaction.decoys import WITHOUT, Choose, uniformly
 from atdp_cli.training.plan import StagePlan
-from atdp_cli.training.recipe import DecoyEquality, Text, reads_records
+from atdp_cli.training.recipe import DecoyEquality, TextVariant, reads_records
 
 T = TypeVar("T")
 
@@ -60,19 +60,21 @@ class RunData:
     flagged: tuple[FlaggedRecord, ...]
     trained: tuple[FlaggedRecord, ...]
     held_out_records: tuple[FlaggedRecord, ...]
-    training: Mapping[Text, Sequence[Windows]]
+    training: Mapping[TextVariant, Sequence[Windows]]
     yardstick: Yardstick
     planted: tuple[int, ...] | None
     sentence: Windows
 
     def decoys(self, choose: Choose, equality: DecoyEquality | None = None) -> Sequence[Windows]:
         """The training records with decoys; each epoch draws its own."""
-        return encode(self.trained, Text.DECOY, self.encoding, choose, equality)
+        return encode(self.trained, TextVariant.DECOY, self.encoding, choose, equality)
 
     def held_out_decoys(self, choose: Choose, equality: DecoyEquality | None, *, most: int) -> Sequence[Window]:
         """Windows of at most so many held-out records, evenly apart by position, with decoys."""
         records = [self.held_out_records[place] for place in spread(len(self.held_out_records), most)]
-        return [each for windows in encode(records, Text.DECOY, self.encoding, choose, equality) for each in windows]
+        return [
+            each for windows in encode(records, TextVariant.DECOY, self.encoding, choose, equality) for each in windows
+        ]
 
     @property
     def unread(self) -> int:
@@ -98,7 +100,7 @@ def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify
         flagged = flag_corpus(split, request, pipeline, notify, loaded.findings)
     trained = training_records(flagged, split)
     texts = {stage.stage.text for stage in planned.plan.training if reads_records(stage.stage)}
-    if Text.DECOY in texts:
+    if TextVariant.DECOY in texts:
         _check_decoys(flagged)
     # These decoys are weighed, and never trained on: each epoch draws its own.
     choose = uniformly(integer_draws(streams.stream(0, "decoys")))
@@ -108,13 +110,13 @@ def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify
         held_out=_held_out(held_out_records, encoding),
         decoyed=_held_out_with_decoys(held_out_records, encoding),
         ranked=pick_ranked(planned, trained, held_out_records, encoding)
-        if Text.DECOY in texts and with_sentence
+        if TextVariant.DECOY in texts and with_sentence
         else None,
     )
     planted = None
     if planned.manifest is not None:
         # Where only decoys or placeholders are read the corpus must still be the one that was planted.
-        raw = training.get(Text.RAW) or (encode(trained, Text.RAW, encoding) if training else ())
+        raw = training.get(TextVariant.RAW) or (encode(trained, TextVariant.RAW, encoding) if training else ())
         planted = _planted(planned.manifest, request.manifest, raw, tokenizer, notify)
     return RunData(
         pipeline=pipeline,
@@ -124,7 +126,7 @@ def prepare_data(planned: Planned, loaded: LoadedModel, streams: Streams, notify
         held_out_records=held_out_records,
         training=training,
         yardstick=yardstick,
-        planted=planted if Text.RAW in training else None,
+        planted=planted if TextVariant.RAW in training else None,
         sentence=mark_sentence(MADE_UP_SENTENCE, request.detector, checkpoint, pipeline) if with_sentence else (),
     )
 
@@ -135,7 +137,7 @@ def training_records(records: Sequence[T], split: Split) -> tuple[T, ...]:
 
 
 def _held_out(records: Sequence[FlaggedRecord], encoding: Encoding) -> list[Window]:
-    windows = [window for windows in encode(records, Text.RAW, encoding) for window in windows]
+    windows = [window for windows in encode(records, TextVariant.RAW, encoding) for window in windows]
     if not any(window.targets.any() for window in windows):
         raise InputError("No held-out record has a token to predict.", "Give another --eval-data, or more records.")
     return windows
@@ -164,7 +166,7 @@ def _held_out_with_decoys(records: Sequence[FlaggedRecord], encoding: Encoding) 
     if _without_decoys(records):
         return []
     choose = uniformly(public_draws("held-out decoys"))
-    return [window for windows in encode(records, Text.DECOY, encoding, choose) for window in windows]
+    return [window for windows in encode(records, TextVariant.DECOY, encoding, choose) for window in windows]
 
 
 def _without_decoys(records: Sequence[FlaggedRecord]) -> list[str]:
@@ -219,5 +221,5 @@ def _planted(
     repeats = sum(canary.repeats * canary.planted for canary in manifest.canaries)
     trained = sum(records[token_ids + end] for token_ids in inside)
     if trained < repeats:
-        notify(FellBack(what="canaries", reason=f"{trained} of {repeats} repeats train; the others are held out"))
+        notify(ChoiceWarning(what="canaries", reason=f"{trained} of {repeats} repeats train; the others are held out"))
     return counts

@@ -19,7 +19,7 @@ from atdp_cli.text.detection.scan import pipeline_name
 from atdp_cli.training.plan import StagePlan, with_chosen_rate
 from atdp_cli.training.recipe import (
     DPSGD,
-    Plain,
+    NonPrivate,
     Train,
     reads_records,
 )
@@ -39,7 +39,7 @@ _IN_HALF = "; layers compute in bfloat16, all that privacy rests on in float32"
 
 def engine_statement(engine: "SelectedEngine") -> str:
     """How the clipping engine was checked, and in which precision it computes."""
-    return _ENGINE_CHECK[engine.name == "loop"] + (_IN_HALF if engine.precision == "bfloat16" else "")
+    return _ENGINE_CHECK[engine.name == "per-record"] + (_IN_HALF if engine.precision == "bfloat16" else "")
 
 
 def not_covered(request: HardenRequest, *, noise: bool) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ def stage_entry(plan: StagePlan) -> StageEntry:
         name=stage.name,
         text=stage.text.value if reads_records(stage) else None,
         objective=stage.objective.describe(),
-        mechanism="plain" if isinstance(mechanism, Plain) else "dp-sgd" if reads_records(stage) else "noise",
+        mechanism="plain" if isinstance(mechanism, NonPrivate) else "dp-sgd" if reads_records(stage) else "noise",
         epochs=stage.epochs,
         steps=plan.steps,
         batch=plan.batch,

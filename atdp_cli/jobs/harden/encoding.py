@@ -26,7 +26,7 @@ from atdp_cli.text.detection.word_lists import function_word_characters
 from atdp_cli.text.redaction.decoys import Choose, decoy
 from atdp_cli.text.redaction.edits import EditedText, redact_text, turns_after, unedited
 from atdp_cli.text.redaction.equality import equal_decoys
-from atdp_cli.training.recipe import DecoyEquality, Text
+from atdp_cli.training.recipe import DecoyEquality, TextVariant
 
 Windows = tuple[Window, ...]
 
@@ -130,7 +130,7 @@ def flag(detections: Iterable[Detection], sources: Iterable[Detection] | None, t
 
 def encode(
     flagged: Iterable[FlaggedRecord],
-    text: Text,
+    text: TextVariant,
     encoding: Encoding,
     choose: Choose | None = None,
     equality: DecoyEquality | None = None,
@@ -145,7 +145,7 @@ def encode(
         equality: Within what equal words and numbers have equal decoys; a record and its source are one. None draws
             each by itself.
     """
-    if text is not Text.DECOY:
+    if text is not TextVariant.DECOY:
         return tuple(_windows(index, record, text, encoding) for index, record in enumerate(flagged))
     if choose is None:
         raise ValueError("decoys need something to draw them with")
@@ -168,7 +168,7 @@ def _decoys(
 def _windows(
     index: int,
     flagged: FlaggedRecord,
-    text: Text,
+    text: TextVariant,
     encoding: Encoding,
     decoys: Sequence[EditedText | None] = (None, None),
 ) -> Windows:
@@ -248,8 +248,8 @@ def as_read(flagged: FlaggedRecord, chat: ChatTemplate | None) -> tuple[str, Seq
     return rendered.text, spans
 
 
-def _marked(flagged: FlaggedRecord, text: Text, decoyed: EditedText | None) -> tuple[EditedText, Marks]:
-    if text is Text.REDACTED:
+def _marked(flagged: FlaggedRecord, text: TextVariant, decoyed: EditedText | None) -> tuple[EditedText, Marks]:
+    if text is TextVariant.REDACTED:
         redacted = redact_text(flagged.record.text, flagged.spans)
         ignored = (*redacted.places, *_earlier_placeholders(redacted.text))
         return redacted, Marks(function=function_word_characters(redacted.text), ignored=ignored)

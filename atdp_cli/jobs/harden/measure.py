@@ -22,7 +22,7 @@ from atdp_cli.report.document import TokenEntry
 from atdp_cli.report.numbers import json_number
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.detect import detect_records
-from atdp_cli.training.recipe import Text
+from atdp_cli.training.recipe import TextVariant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ def mark_sentence(text: str, detector: Detector, checkpoint: Checkpoint, pipelin
     )
     flagged = flag(detections, None, detector.tier)
     encoding = Encoding(tokenizer=checkpoint.tokenizer, context=context_length(checkpoint.model), windows=1)
-    [windows] = encode(flagged, Text.RAW, encoding)
+    [windows] = encode(flagged, TextVariant.RAW, encoding)
     return windows
 
 

@@ -37,7 +37,7 @@ SHARDED_TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "bfloat16": 5e-2}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoadedModel:
-    """A checkpoint ready to train, and the clipping engine that agreed with `loop` on it; `loop` if nothing clips.
+    """A checkpoint ready to train, and the clipping engine that agreed with `per-record` on it, or that.
 
     Attributes:
         reference: The public model that some stages read, or that canaries are compared with; frozen, in eval mode.
@@ -81,7 +81,7 @@ def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
         broadcast_(request.ranks, [parameter.detach() for parameter in trainable(model)])
     engine = select_engine(
         model,
-        request.engine if _uses_engine(request) else "loop",
+        request.engine if _uses_engine(request) else "per-record",
         notify,
         tokens=request.microbatch,
         ranks=request.ranks,
@@ -98,7 +98,7 @@ def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
 
 
 def _uses_engine(request: HardenRequest) -> bool:
-    """Whether an engine sums gradients. Where none does, none is compared with `loop`, which is itself not checked."""
+    """Whether an engine sums gradients. Where none does, none is compared with `per-record`."""
     return request.ranks.sharded or any(isinstance(stage.mechanism, DPSGD) for stage in request.recipe)
 
 

@@ -131,7 +131,7 @@ def estimate_bytes(planned: Planned, loaded: LoadedModel) -> int | None:
 
 def _optimizer_numbers(stage: Train) -> int:
     """Numbers that are kept of each trained parameter besides its own: moments, and where it started."""
-    return stage.optimizer.moments + keeps_start(stage)
+    return stage.optimizer.state_slots + keeps_start(stage)
 
 
 def _peak(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, examples: Sequence[Example]) -> int | None:

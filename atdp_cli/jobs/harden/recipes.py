@@ -10,10 +10,10 @@ from atdp_cli.privacy.schedule import Constant
 from atdp_cli.privacy.scope import no_end_to_end, selective_void
 from atdp_cli.training.objectives.registry import BASELINES
 from atdp_cli.training.options import RunOptions
-from atdp_cli.training.plan import Corpus, Reference, StagePlan, make_plan, with_chosen_rate
+from atdp_cli.training.plan import CorpusFacts, Reference, StagePlan, make_plan, with_chosen_rate
 from atdp_cli.training.recipe import (
     DPSGD,
-    Plain,
+    NonPrivate,
     Recipe,
     Train,
     parse_recipe,
@@ -42,7 +42,7 @@ DECOY_SYSTEMS = ("decoys", "no-dp+decoys", "fitted-decoys", "no-dp+fitted-decoys
 """Those with a text of their own, for tiers of entities."""
 
 # What holds does not depend on the sizes; flags are those of an entity tier.
-_HYPOTHETICAL = Corpus(records=10_000, relation=hypothetical())
+_HYPOTHETICAL = CorpusFacts(records=10_000, relation=hypothetical())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,7 @@ def _words(stage: Train) -> str:
 
 
 def _mechanism(stage: Train) -> str:
-    if isinstance(stage.mechanism, Plain):
+    if isinstance(stage.mechanism, NonPrivate):
         return "plain"
     shape = "constant" if isinstance(stage.mechanism.schedule, Constant) else "rising"
     return f"DP-SGD {shape}" if reads_records(stage) else shape

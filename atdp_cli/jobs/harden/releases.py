@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from atdp_cli.events import FellBack
+from atdp_cli.events import ChoiceWarning
 from atdp_cli.jobs.harden.context import StageContext, reference_of
 from atdp_cli.jobs.harden.encoding import FlaggedRecord, Windows
 from atdp_cli.jobs.harden.ranked_values import rank_tests
@@ -118,7 +118,7 @@ def _search(run: TrialRun, context: StageContext) -> Tuned | None:
         return search_stage(run, search)
     ranked = context.data.yardstick.ranked
     if ranked is None or not ranked.searched:
-        run.notify(FellBack(what=f"stage {run.plan.stage.name}", reason=NOTHING_TO_RANK))
+        run.notify(ChoiceWarning(what=f"stage {run.plan.stage.name}", reason=NOTHING_TO_RANK))
         return None
     return range_test_stage(run, search, lambda: rank_tests(context.model, ranked))
 

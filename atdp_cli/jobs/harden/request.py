@@ -23,12 +23,12 @@ from atdp_cli.text.corpus.split import Split, load_split
 from atdp_cli.text.crosscheck.request import check_crosscheck
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
 from atdp_cli.training.options import TrainingRunOptions
-from atdp_cli.training.plan import Corpus, Plan, Reference, make_plan
+from atdp_cli.training.plan import CorpusFacts, Plan, Reference, make_plan
 from atdp_cli.training.recipe import (
     DPSGD,
-    Plain,
+    NonPrivate,
     Recipe,
-    Text,
+    TextVariant,
     last_private,
     needs_whole_model,
     reads_records,
@@ -137,7 +137,7 @@ def plan_request(request: HardenRequest) -> Planned:
     prior = prior_of(request.prior, inherited, request.model, split)
     reference = _reference(request, split, sha256, prior)
     key = corpus_key(request.output if request.resume else None, request.model, request.insecure_seed)
-    corpus = Corpus(
+    corpus = CorpusFacts(
         records=split.training,
         relation=Relation(unit=request.privacy_unit, corpus=corpus_commitment(key, split), shape="none", flags=flags),
     )
@@ -158,7 +158,7 @@ def plan_request(request: HardenRequest) -> Planned:
 
 
 def _solved(
-    request: HardenRequest, corpus: Corpus, *, prior: Prior, inherited: Ledger | None, reference: Reference | None
+    request: HardenRequest, corpus: CorpusFacts, *, prior: Prior, inherited: Ledger | None, reference: Reference | None
 ) -> tuple[Recipe, Plan]:
     """The recipe, with the noise that meets the target if there is one, and its plan.
 
@@ -257,7 +257,7 @@ def _check_decoys(request: HardenRequest) -> None:
     if request.spans is not None or tier.value in STABLE_TIERS:
         return
     for stage in request.recipe:
-        if stage.text is Text.DECOY and reads_records(stage):
+        if stage.text is TextVariant.DECOY and reads_records(stage):
             raise UsageError(
                 f"Stage {stage.name} reads decoys, which stand for entities; --tier {tier.value} flags more.",
                 "Use --tier high-entity or low-entity.",
@@ -322,7 +322,7 @@ def _check_budget(request: HardenRequest, plan: Plan, supported: Sequence[Guaran
     unbounded = [
         stage.stage.name
         for stage in plan.stages
-        if reads_records(stage.stage) and isinstance(stage.stage.mechanism, Plain)
+        if reads_records(stage.stage) and isinstance(stage.stage.mechanism, NonPrivate)
     ]
     if unbounded:
         raise BudgetError(

@@ -15,7 +15,7 @@ from atdp_cli.jobs.harden.preflight import check_room, rehearse_output
 from atdp_cli.jobs.harden.request import Planned
 from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
 from atdp_cli.jobs.harden.review_each_epoch import review_each_epoch
-from atdp_cli.jobs.harden.stages import changing_parameters, fold
+from atdp_cli.jobs.harden.stages import changing_parameters, run_stages
 from atdp_cli.runs.autosave import StopSignal, autosave, never_stop
 from atdp_cli.runs.broadcast import check_same_run, restore_run
 from atdp_cli.runs.conformance import check_conformance
@@ -134,7 +134,7 @@ def _train(
                 ranks=ranks,
             ),
         )
-        stages = fold(spec.plan.stages, context, work, state.progress)
+        stages = run_stages(spec.plan.stages, context, work, state.progress)
     untraced = check_conformance(
         spec.plan, stages, work, state.progress, engine=loaded.engine.name, device=model.device.type, ranks=ranks
     )

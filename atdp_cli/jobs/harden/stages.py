@@ -1,4 +1,4 @@
-"""The fold over a plan's stages: one model, one journal."""
+"""A run over a plan's stages: one model, one journal."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from transformers import PreTrainedModel
 
-from atdp_cli.events import FellBack
+from atdp_cli.events import ChoiceWarning
 from atdp_cli.jobs.harden.context import StageContext, reference_of
 from atdp_cli.jobs.harden.encoding import Windows
 from atdp_cli.jobs.harden.releases import (
@@ -25,12 +25,12 @@ from atdp_cli.runs.books import StageBooks, open_books
 from atdp_cli.runs.progress import Progress
 from atdp_cli.runs.workspace import Workspace
 from atdp_cli.text.redaction.frequencies import unlisted_words
-from atdp_cli.training.loop import Randomness, StageRun, run_noise, run_plain, run_private
 from atdp_cli.training.objective import Example, Weighing, make_example, weigh
 from atdp_cli.training.objectives.demands import WeightEdit
 from atdp_cli.training.plan import Plan, StagePlan, with_chosen_rate
-from atdp_cli.training.recipe import Text, reads_records, reads_reference
+from atdp_cli.training.recipe import TextVariant, reads_records, reads_reference
 from atdp_cli.training.state import AfterStep, StageResult, StageState
+from atdp_cli.training.trainer import Randomness, StageRun, run_noise, run_plain, run_private
 from atdp_cli.training.tuning.trials import decoyed_loss
 
 ALL_ALIKE = (
@@ -62,7 +62,7 @@ def _now() -> npt.NDArray[np.float64]:
     return np.array([time.monotonic(), time.process_time()])
 
 
-def fold(
+def run_stages(
     stages: Sequence[StagePlan], context: StageContext, work: Workspace, start: Progress
 ) -> tuple[tuple[StageResult, Weighing], ...]:
     """Run the remaining stages in order on one model, the journal ahead of each step.
@@ -159,7 +159,7 @@ def _train(
     records, objective = context.data.training[plan.stage.text], plan.stage.objective
     weighing = weigh(records, objective, progress.alpha)
     if weighing.weight == 1 or (weighing.clamped or 0) > 0.5:
-        context.notify(FellBack(what=f"stage {plan.stage.name}", reason=ALL_ALIKE))
+        context.notify(ChoiceWarning(what=f"stage {plan.stage.name}", reason=ALL_ALIKE))
     reference = reference_of(context) if reads_reference(plan.stage) else None
 
     def weighed(windows: Sequence[Windows]) -> list[Example]:
@@ -212,7 +212,7 @@ def _epoch_windows(
 ) -> Callable[[int], Sequence[Windows]] | None:
     """The stage's records of an epoch; None where every epoch reads the same."""
     data, epoch_data = context.data, context.epoch_data
-    if epoch_data is None and plan.stage.text is not Text.DECOY:
+    if epoch_data is None and plan.stage.text is not TextVariant.DECOY:
         return None
 
     def windows(epoch: int) -> Sequence[Windows]:

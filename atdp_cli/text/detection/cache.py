@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
-from atdp_cli.events import FellBack, Notify, ignore
+from atdp_cli.events import ChoiceWarning, Notify, ignore
 from atdp_cli.files.sqlite_cache import CacheFormat, SqliteCache
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.identifiers import IDENTIFIER_LABELS
@@ -47,7 +47,7 @@ class SpanStore:
 
     def __init__(self, folder: Path, pipeline: Any, notify: Notify = ignore, *, read_only: bool = False) -> None:
         def fall_back(reason: str) -> None:
-            notify(FellBack(what="span store", reason=f"{folder} {reason}"))
+            notify(ChoiceWarning(what="span store", reason=f"{folder} {reason}"))
 
         def give_up(_: Path, reason: str) -> None:
             fall_back(f"cannot be used ({reason}), so the rest is read without it and not kept")

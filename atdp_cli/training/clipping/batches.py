@@ -15,7 +15,7 @@ from atdp_cli.training.objective import Example
 MIN_WIDTH = 8
 """Products of fewer rows go through kernels of their own, which round in another way."""
 
-MOST_PADDING = 0.25
+MAX_PADDING = 0.25
 """Of the tokens of a batch that `split_by_length` makes: more costs more than another batch would."""
 
 LOGIT_BYTES = 256 * 2**20
@@ -143,7 +143,7 @@ def split_by_length(sample: Sequence[Example], tokens: int) -> Iterator[Physical
     for row in rows:
         used, count = sum(map(_length, sample[row].windows)), len(sample[row].windows)
         room = (windows + count) * _width(sample[row])
-        if batch and (room > tokens or room - filled - used > MOST_PADDING * room):
+        if batch and (room > tokens or room - filled - used > MAX_PADDING * room):
             yield collate(sample, batch)
             batch, filled, windows = [], 0, 0
         batch.append(row)

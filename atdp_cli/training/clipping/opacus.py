@@ -1,4 +1,4 @@
-"""Opacus' per-record gradients behind the engine's signature, for layers that it knows and bookkeeping doesn't."""
+"""Opacus' per-record gradients behind the engine's signature, for layers that it knows and ghost doesn't."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from atdp_cli.training.objective import Example
 def clipped_sum(
     model: PreTrainedModel, records: Sequence[Example], clip_norm: float, *, tokens: int, positions: bool
 ) -> ClippedSum:
-    """Σ of the records' clipped gradients; arguments as for the bookkeeping engine.
+    """Σ of the records' clipped gradients; arguments as for the ghost engine.
 
     Every window's whole gradient is in memory at once.
 

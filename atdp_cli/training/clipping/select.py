@@ -9,8 +9,8 @@ import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.errors import InputError, RunError
-from atdp_cli.events import FellBack, Notify, ignore
-from atdp_cli.training.clipping import bookkeeping, loop, opacus
+from atdp_cli.events import ChoiceWarning, Notify, ignore
+from atdp_cli.training.clipping import ghost, opacus, per_record
 from atdp_cli.training.clipping.batch_effect import STATED_EFFECT, batch_effect, stated_effect
 from atdp_cli.training.clipping.batches import default_tokens
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
@@ -32,12 +32,12 @@ class _Batched(Protocol):
     ) -> ClippedSum: ...
 
 
-_BATCHED: dict[ClippingEngineName, _Batched] = {"bookkeeping": bookkeeping.clipped_sum, "opacus": opacus.clipped_sum}
+_BATCHED: dict[ClippingEngineName, _Batched] = {"ghost": ghost.clipped_sum, "opacus": opacus.clipped_sum}
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectedEngine:
-    """An engine that agreed with `loop` on random tokens.
+    """An engine that agreed with `per-record` on random tokens.
 
     Attributes:
         name: The engine.
@@ -63,7 +63,7 @@ def select_engine(
 ) -> SelectedEngine:
     """The engine that the user chose, or for `auto` the first that is right for this model.
 
-    Each is run on random tokens and compared with `loop`; the outcome depends on no record. Where a record's
+    Each is run on random tokens and compared with `per-record`; the outcome depends on no record. Where a record's
     gradient differs beside others by more than `STATED_EFFECT` allows, each record is computed in a batch of its own,
     or, where that does not give the same bits twice either, the noise allows for more.
 
@@ -72,7 +72,7 @@ def select_engine(
         wanted: An engine, or `auto`.
         notify: Receives an event for a fallback, and for batches that had to shrink.
         tokens: The most tokens of a physical batch; None to choose by the size of the vocabulary.
-        ranks: For sharded parameters only `bookkeeping` works, and batches do not shrink: the processes run theirs at
+        ranks: For sharded parameters only `ghost` works, and batches do not shrink: the processes run theirs at
             the same time.
         precision: What layers are to compute in; engines are compared in fp64 first.
 
@@ -86,8 +86,8 @@ def select_engine(
     refused: list[str] = []
     for name in ENGINES if wanted == "auto" else (wanted,):
         effect = 0.0
-        if name == "loop":
-            run: ClippingEngine = loop.clipped_sum
+        if name == "per-record":
+            run: ClippingEngine = per_record.clipped_sum
         else:
             fitting = _fitting(model, name, _BATCHED[name], precision)
             if isinstance(fitting, str):
@@ -96,7 +96,7 @@ def select_engine(
             tokens, effect = _independent(model, fitting, tokens, notify, ranks=ranks, precision=precision)
             run = _stating(shrink_on_out_of_memory(fitting, tokens, notify), effect)
         if refused:
-            notify(FellBack(what="engine", reason=f"{name}; refused were {'; '.join(refused)}"))
+            notify(ChoiceWarning(what="engine", reason=f"{name}; refused were {'; '.join(refused)}"))
         return SelectedEngine(name=name, run=in_precision(precision, run), refused=tuple(refused), precision=precision)
     reason = refused[0].removeprefix(f"{wanted}: ")
     raise InputError(f"Engine {wanted} does not fit this model: {reason}.", "Use --engine auto.")
@@ -111,16 +111,14 @@ def _sharded(
     ranks: Ranks,
     precision: Precision,
 ) -> SelectedEngine:
-    if wanted not in ("auto", "bookkeeping"):
+    if wanted not in ("auto", "ghost"):
         raise InputError(f"Engine {wanted} needs every parameter whole.", "Use --engine auto, or no --shard-model.")
-    fitting = _fitting(model, "bookkeeping", partial(bookkeeping.clipped_sum, ranks=ranks), precision)
+    fitting = _fitting(model, "ghost", partial(ghost.clipped_sum, ranks=ranks), precision)
     if isinstance(fitting, str):
-        raise InputError(
-            f"This model cannot be sharded: bookkeeping does not fit it, {fitting}.", "Leave --shard-model out."
-        )
+        raise InputError(f"This model cannot be sharded: ghost does not fit it, {fitting}.", "Leave --shard-model out.")
     tokens, effect = _independent(model, fitting, tokens, notify, ranks=ranks, precision=precision)
     run = _stating(partial(fitting, tokens=tokens), effect)
-    return SelectedEngine(name="bookkeeping", run=in_precision(precision, run), precision=precision)
+    return SelectedEngine(name="ghost", run=in_precision(precision, run), precision=precision)
 
 
 def _stating(engine: ClippingEngine, effect: float) -> ClippingEngine:
@@ -158,7 +156,7 @@ def _independent(
         return tokens, stated
     if measured(1) <= SAME_BITS:
         reason = "this device rounds otherwise in larger batches; one record at a time"
-        notify(FellBack(what="microbatch", reason=reason))
+        notify(ChoiceWarning(what="microbatch", reason=reason))
         return 1, 0.0
     if stated is None:
         raise InputError(
@@ -167,7 +165,7 @@ def _independent(
             "Use another device" + (", or leave --precision out." if precision == "bfloat16" else "."),
         )
     reason = f"larger by {stated:.2%} for each record of a step, since this device does not round alike twice"
-    notify(FellBack(what="noise", reason=reason))
+    notify(ChoiceWarning(what="noise", reason=reason))
     return tokens, stated
 
 
@@ -222,7 +220,7 @@ def shrink_on_out_of_memory(engine: BatchedEngine, tokens: int, notify: Notify) 
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
             limit = max(1, min(limit, count_tokens(records)) // 2)
-            notify(FellBack(what="microbatch", reason=f"out of memory; going on with {limit} tokens at a time"))
+            notify(ChoiceWarning(what="microbatch", reason=f"out of memory; going on with {limit} tokens at a time"))
 
     return run
 

@@ -1,8 +1,8 @@
 """Whether an engine is right for a model, by random tokens: no record decides which engine runs.
 
 In fp64 what two right algorithms compute differs by its rounding alone, so a small difference is enough to refuse one.
-In the dtype that runs, `loop` rounds too, and how far depends on the weights; an engine may be a few times as far from
-fp64 as `loop` is. Both leave room for rounding, but none for clipping: no record may add more than C.
+In the dtype that runs, `per-record` rounds too, and how far depends on the weights; an engine may be a few times as
+far from fp64. Both leave room for rounding, but none for clipping: no record may add more than C.
 """
 
 import math
@@ -19,19 +19,19 @@ from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedModel
 
 from atdp_cli.model.checkpoint import context_length
-from atdp_cli.training.clipping import loop
+from atdp_cli.training.clipping import per_record
 from atdp_cli.training.clipping.batch_effect import random_record
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine, trainable
 from atdp_cli.training.execution import ClippingEngineName, Precision
 from atdp_cli.training.objective import Example
 from atdp_cli.training.precision import computing_in
 
-FP64_TOLERANCE: Mapping[ClippingEngineName, float] = {"bookkeeping": 1e-9, "opacus": 1e-6}
-"""The largest relative difference to `loop` in fp64. Opacus runs some layers again in backward hooks, where a cast to
-fp32 still rounds."""
+FP64_TOLERANCE: Mapping[ClippingEngineName, float] = {"ghost": 1e-9, "opacus": 1e-6}
+"""The largest relative difference to `per-record` in fp64. Opacus runs some layers again in backward hooks, where a
+cast to fp32 still rounds."""
 
 ROUNDING_FACTOR = 4
-"""An engine may be so many times as far from fp64 as `loop`, beside `ROUNDING`."""
+"""An engine may be so many times as far from fp64 as `per-record`, beside `ROUNDING`."""
 
 ROUNDING: Mapping[torch.dtype, float] = {torch.float64: 1e-9, torch.float32: 1e-4}
 BF16_ROUNDING = 2.0**-8
@@ -43,7 +43,7 @@ CHECKED_AT_ONCE = 1 << 26
 def same_gradients(
     model: PreTrainedModel, name: ClippingEngineName, engine: ClippingEngine, precision: Precision
 ) -> bool:
-    """Whether an engine computes what `loop` does, in fp64 and in `precision`, and lets no record add more than C.
+    """Whether an engine computes what `per-record` does, in fp64 and in `precision`, each record at most C.
 
     The records have one and several windows, repeated tokens and unequal lengths; those longer than the first are
     clipped.
@@ -63,7 +63,7 @@ def same_gradients(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Exact:
-    """What `loop` computes in fp64, clipped to the norm of the first record."""
+    """What `per-record` computes in fp64, clipped to the norm of the first record."""
 
     records: Sequence[Example]
     clip_norm: float
@@ -72,8 +72,8 @@ class _Exact:
 
 def _exact(model: PreTrainedModel, records: Sequence[Example]) -> _Exact:
     with computing_in_double(model):
-        clip_norm = float(loop.clipped_sum(model, records[:1], 1.0).norms[0])
-        return _Exact(records, clip_norm, loop.clipped_sum(model, records, clip_norm))
+        clip_norm = float(per_record.clipped_sum(model, records[:1], 1.0).norms[0])
+        return _Exact(records, clip_norm, per_record.clipped_sum(model, records, clip_norm))
 
 
 def _rounds_like_loop(model: PreTrainedModel, engine: ClippingEngine, precision: Precision, exact: _Exact) -> bool:
@@ -81,7 +81,8 @@ def _rounds_like_loop(model: PreTrainedModel, engine: ClippingEngine, precision:
     dtype = torch.bfloat16 if precision == "bfloat16" else trainable(model)[0].dtype
     with computing_in(model, precision):
         rounding, actual = (
-            difference(run(model, exact.records, exact.clip_norm), exact.sum) for run in (loop.clipped_sum, engine)
+            difference(run(model, exact.records, exact.clip_norm), exact.sum)
+            for run in (per_record.clipped_sum, engine)
         )
         return actual <= ROUNDING_FACTOR * rounding + ROUNDING.get(dtype, BF16_ROUNDING) and all(
             # One of a single window, one of three.

@@ -17,7 +17,7 @@ FACTORS = (1.0, 2.0**0.5)
 LEVEL_SHARES = {"quick": 0.03, "full": 0.06}
 """Of a stage's steps, those of a level."""
 
-LEAST_LEVEL_STEPS = 4
+MIN_LEVEL_STEPS = 4
 """Of a level."""
 
 AT_CHANCE = 0.1
@@ -65,7 +65,7 @@ def plan_range_test(
     """
     each = min(int(LEVEL_SHARES[effort] * steps), steps_per_epoch)
     rates = tuple(float(f"{learning_rate * factor:.3g}") for factor in FACTORS)
-    return RangeTest(rates=rates, steps_per_trial=each if each >= LEAST_LEVEL_STEPS else 0)
+    return RangeTest(rates=rates, steps_per_trial=each if each >= MIN_LEVEL_STEPS else 0)
 
 
 def lowest_forgetting(test: RangeTest, train: Callable[[float, int], float], rank_tests: RankTests) -> Tuned | None:

@@ -21,7 +21,7 @@ STRIDES: dict[str, tuple[int, ...]] = {"quick": (2,), "full": (2, 1)}
 TRIALS = {2: 4, 1: 2}
 """Of a round, by its stride, the most: those that the lowest of a bowl takes; then one to each side."""
 
-LEAST_STEPS, MOST_STEPS = 7, 8
+MIN_STEPS, MAX_STEPS = 7, 8
 """Of a trial. Of four and five steps the best on long records is at a quarter of the η that suits the stage; of ten
 that on short ones at up to four times it."""
 
@@ -104,11 +104,11 @@ def plan_search(learning_rate: float, *, steps: int, steps_per_epoch: int, effor
         effort: `full` has a second round where its trials, as long as those of the first, fit in `SHARE` as well.
     """
     budget, strides = int(SHARE * steps), STRIDES[effort]
-    each = min(budget // TRIALS[strides[0]], MOST_STEPS, steps_per_epoch)
+    each = min(budget // TRIALS[strides[0]], MAX_STEPS, steps_per_epoch)
     if each * sum(TRIALS[stride] for stride in strides) > budget:
         strides = strides[:1]
     rates = tuple(float(f"{learning_rate * factor:.3g}") for factor in FACTORS)
-    return Search(rates=rates, strides=strides, steps_per_trial=each if each >= LEAST_STEPS else 0)
+    return Search(rates=rates, strides=strides, steps_per_trial=each if each >= MIN_STEPS else 0)
 
 
 def search_rate(search: Search, score: Score) -> Tuned | None:

@@ -17,18 +17,18 @@ import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.errors import DivergedError
-from atdp_cli.events import FellBack, LearningRateChosen, Notify, TrialDone, ignore
+from atdp_cli.events import ChoiceWarning, LearningRateChosen, Notify, TrialDone, ignore
 from atdp_cli.model.perplexity import Perplexity, perplexity
 from atdp_cli.model.windows import Window
 from atdp_cli.training.clipping.engine import ClippingEngine
 from atdp_cli.training.distributed.collectives import all_reduce_sum
 from atdp_cli.training.distributed.ranks import Ranks
 from atdp_cli.training.execution import Precision
-from atdp_cli.training.loop import StageRun, run_plain
 from atdp_cli.training.objective import Example
 from atdp_cli.training.optimizers import start_of
 from atdp_cli.training.plan import StagePlan, with_chosen_rate
 from atdp_cli.training.trainable import copies, restore, training_only
+from atdp_cli.training.trainer import StageRun, run_plain
 from atdp_cli.training.tuning.range_test import RangeTest, RankTests, lowest_forgetting
 from atdp_cli.training.tuning.search import TRIAL_WARMUP, Search, Tuned, search_rate
 
@@ -125,7 +125,7 @@ def _over(run: TrialRun, most: int) -> Callable[[], None]:
 def _chosen(run: TrialRun, tuned: Tuned | None) -> Tuned | None:
     name = run.plan.stage.name
     if tuned is None:
-        run.notify(FellBack(what=f"stage {name}", reason=TOO_SMALL))
+        run.notify(ChoiceWarning(what=f"stage {name}", reason=TOO_SMALL))
     else:
         run.notify(LearningRateChosen(stage=name, learning_rate=tuned.learning_rate))
     return tuned

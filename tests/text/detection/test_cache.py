@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.events import Event, FellBack
+from atdp_cli.events import ChoiceWarning, Event
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection import cache as packing
 from atdp_cli.text.detection import identity
@@ -77,7 +77,7 @@ def actual(text: str, number: int = 1) -> Finding:
 
 
 def reasons(heard: list[Event]) -> list[str]:
-    return [event.reason for event in heard if isinstance(event, FellBack)]
+    return [event.reason for event in heard if isinstance(event, ChoiceWarning)]
 
 
 @many

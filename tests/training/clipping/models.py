@@ -17,7 +17,7 @@ from transformers.pytorch_utils import Conv1D
 
 from atdp_cli.model.windows import Window
 from atdp_cli.training.clipping.engine import ClippedSum
-from atdp_cli.training.clipping.loop import clipped_sum as loop
+from atdp_cli.training.clipping.per_record import clipped_sum as loop
 from atdp_cli.training.objective import Example
 from tests.training.test_clipping import distance, norm
 
@@ -106,7 +106,7 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 ISSUE = ("GPT-2", "Llama", "Qwen2", "Qwen3", "GPT-NeoX", "OPT", "Gemma-3", "Phi", "Mistral", "T5")
-"""The architectures that the bookkeeping engine has to take."""
+"""The architectures that the ghost engine has to take."""
 
 Target = Literal["full", "attention", "mlp", "embedding", "all"]
 
@@ -230,7 +230,7 @@ def relative(actual: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -
 
 
 def oracle(model: Any, records: Sequence[Example], clip_norm: float) -> ClippedSum:
-    """`loop` in fp64."""
+    """`per-record` in fp64."""
     return loop(copy.deepcopy(model).double(), records, clip_norm)
 
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.model.windows import Window
-from atdp_cli.training.clipping import bookkeeping, opacus
+from atdp_cli.training.clipping import ghost, opacus
 from atdp_cli.training.clipping.engine import trainable
-from atdp_cli.training.clipping.loop import clipped_sum as loop
-from atdp_cli.training.clipping.loop import record_gradient
+from atdp_cli.training.clipping.per_record import clipped_sum as loop
+from atdp_cli.training.clipping.per_record import record_gradient
 from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.objectives.anchored import Anchored
 from atdp_cli.training.objectives.kinds import Uniform, Weighted
@@ -137,9 +137,7 @@ def test_the_engines_agree_with_the_loop(architecture: str, tied: bool, tokens: 
     reference = reference_of(model)
     records = mixed(reference, architecture)
     positions = architecture == "GPT-2"
-    engines = (
-        [bookkeeping.clipped_sum] if tied or architecture == "T5" else [bookkeeping.clipped_sum, opacus.clipped_sum]
-    )
+    engines = [ghost.clipped_sum] if tied or architecture == "T5" else [ghost.clipped_sum, opacus.clipped_sum]
     norms = oracle(model, records, 1e30).norms
     for clip_norm in (float(norms.min()) / 3, float(norms.median()), 1e30):
         expected = oracle(model, records, clip_norm)
@@ -170,7 +168,7 @@ def test_any_mixture_of_records_agrees_with_the_loop(
         for row, (lengths, share) in enumerate(shapes)
     ]
     expected = oracle(LLAMA, records, CLIP)
-    for engine in (bookkeeping, opacus):
+    for engine in (ghost, opacus):
         actual = engine.clipped_sum(LLAMA, records, CLIP, tokens=tokens, positions=False)
         assert norm_error(actual, expected) <= TOLERANCE
         assert relative(actual.gradient, expected.gradient) <= TOLERANCE
@@ -185,7 +183,7 @@ def test_a_model_that_is_its_reference_has_nothing_to_unlearn(architecture: str)
     all_anchored = [anchored(plain, own, share=1.0)]
     for actual in (
         loop(model, all_anchored, 1e30),
-        bookkeeping.clipped_sum(model, all_anchored, 1e30, tokens=4096, positions=architecture == "GPT-2"),
+        ghost.clipped_sum(model, all_anchored, 1e30, tokens=4096, positions=architecture == "GPT-2"),
     ):
         assert norm(actual.gradient) <= 1e-5 * usual
         assert float(actual.norms[0]) <= 1e-5 * usual
@@ -224,7 +222,7 @@ def test_a_record_without_sensitive_tokens_is_weighed_as_ever() -> None:
     weighed = make_example(windows, Weighted(weight=0.2))
     assert all(np.array_equal(a, b) for a, b in zip(pulled.weights, weighed.weights, strict=True))
     records = [[example, example] for example in (pulled, weighed)]
-    sums = [bookkeeping.clipped_sum(model, record, CLIP, tokens=4096, positions=True) for record in records]
+    sums = [ghost.clipped_sum(model, record, CLIP, tokens=4096, positions=True) for record in records]
     assert norm(sums[0].gradient) > 0
     assert all(torch.equal(a, b) for a, b in zip(sums[0].gradient, sums[1].gradient, strict=True))
 
@@ -265,7 +263,7 @@ def ending(reference: Any) -> tuple[Example, int]:
 def gradients(model: Any, example: Example) -> list[Sequence[torch.Tensor]]:
     """By the loop, in fp64 and in fp32, and by the engines."""
     actual = [oracle(model, [example], 1e30).gradient, record_gradient(model, example, trainable(model))]
-    engines = (bookkeeping, opacus)
+    engines = (ghost, opacus)
     return actual + [
         engine.clipped_sum(model, [example], 1e30, tokens=99, positions=False).gradient for engine in engines
     ]
@@ -296,7 +294,7 @@ def test_a_reference_that_says_no_number_counts_only_where_it_is_asked() -> None
     broken = replace(example, teacher=with_bias(example.teacher, torch.full((VOCABULARY,), torch.nan)))
     unasked = replace(broken, distilled=(np.zeros(ENDING + 1, dtype=np.bool_),))
     own = replace(example, distilled=None, teacher=None)
-    for engine in (bookkeeping, opacus):
+    for engine in (ghost, opacus):
         actual = engine.clipped_sum(LLAMA, [broken, unasked], CLIP, tokens=99, positions=False)
         assert torch.isfinite(actual.norms).tolist() == [False, True]
         assert relative(actual.gradient, oracle(LLAMA, [own], CLIP).gradient) <= TOLERANCE
@@ -311,10 +309,10 @@ def test_a_record_does_not_depend_on_those_beside_it() -> None:
         anchored(record(length, seed=length), reference, share=share, seed=length)
         for length, share in ((3, 1.0), (9, 0.0), (9, 1.0), (12, 0.5))
     ]
-    alone = bookkeeping.clipped_sum(model, [example], CLIP, tokens=4096, positions=False)
+    alone = ghost.clipped_sum(model, [example], CLIP, tokens=4096, positions=False)
     for row in range(len(mates)):
-        beside = bookkeeping.clipped_sum(model, [mates[row], example], CLIP, tokens=4096, positions=False)
-        without = bookkeeping.clipped_sum(model, [mates[row]], CLIP, tokens=4096, positions=False)
+        beside = ghost.clipped_sum(model, [mates[row], example], CLIP, tokens=4096, positions=False)
+        without = ghost.clipped_sum(model, [mates[row]], CLIP, tokens=4096, positions=False)
         assert float(beside.norms[1]) == pytest.approx(float(alone.norms[0]), rel=TOLERANCE)
         added = [a - b for a, b in zip(beside.gradient, without.gradient, strict=True)]
         assert relative(added, alone.gradient) <= 10 * TOLERANCE
@@ -324,7 +322,7 @@ def test_a_record_whose_gradient_is_not_finite_adds_nothing() -> None:
     model = build("Llama", tied=False)
     reference = reference_of(model)
     records = [anchored(record(9, seed=1), reference), anchored(record(9, seed=2, scale=math.inf), reference)]
-    for engine in (bookkeeping, opacus):
+    for engine in (ghost, opacus):
         actual = engine.clipped_sum(model, records, CLIP, tokens=4096, positions=False)
         assert torch.isfinite(actual.norms).tolist() == [True, False]
         assert relative(actual.gradient, oracle(model, records[:1], CLIP).gradient) <= TOLERANCE
@@ -336,7 +334,7 @@ def test_anchors_and_their_reference_go_together() -> None:
     with pytest.raises(ValueError, match="A teacher goes with distilled tokens"):
         replace(example, teacher=model)
     to_the_start = replace(example, distilled=(np.arange(5) > 2,))
-    for engine in (loop, partial(bookkeeping.clipped_sum, tokens=64, positions=False)):
+    for engine in (loop, partial(ghost.clipped_sum, tokens=64, positions=False)):
         with pytest.raises(ValueError, match="the batch has no teacher"):
             engine(model, [to_the_start], CLIP)
     with pytest.raises(ValueError, match="needs a reference"):

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 from atdp_cli.model.windows import Marks, encode_windows
-from atdp_cli.training.clipping import bookkeeping
+from atdp_cli.training.clipping import ghost
 from atdp_cli.training.clipping.batches import (
+    MAX_PADDING,
     MIN_WIDTH,
-    MOST_PADDING,
     PhysicalBatch,
     collate,
     padded_width,
@@ -103,7 +103,7 @@ def test_batches_by_length_are_at_most_a_quarter_padding(lengths: list[int], tok
     sample = [record(length, seed=seed) for seed, length in enumerate(lengths)]
     for batch in split_by_length(sample, tokens):
         real = sum(lengths[row] for row in batch.records)
-        assert real >= (1 - MOST_PADDING) * batch.input_ids.numel()
+        assert real >= (1 - MAX_PADDING) * batch.input_ids.numel()
 
 
 def test_batches_by_length_are_fewer(shared: Path) -> None:
@@ -128,8 +128,8 @@ def test_the_order_of_the_sample_changes_no_sum() -> None:
     model = build("Llama")
     sample = [record(*lengths, seed=seed) for seed, lengths in enumerate([(7,), (5, 3), (12,), (7, 7), (), (2,)])]
     order = [3, 5, 0, 4, 2, 1]
-    actual = bookkeeping.clipped_sum(model, sample, 0.05, tokens=40, positions=False)
-    permuted = bookkeeping.clipped_sum(model, [sample[row] for row in order], 0.05, tokens=40, positions=False)
+    actual = ghost.clipped_sum(model, sample, 0.05, tokens=40, positions=False)
+    permuted = ghost.clipped_sum(model, [sample[row] for row in order], 0.05, tokens=40, positions=False)
     assert permuted.norms.tolist() == pytest.approx(actual.norms[order].tolist(), rel=1e-6)
     assert relative(permuted.gradient, actual.gradient) <= 1e-6
 

@@ -1,4 +1,4 @@
-"""The bookkeeping engine against `loop` in fp64, over a covering array: any two values of any two axes meet.
+"""The ghost engine against `per-record` in fp64, over a covering array: any two values of any two axes meet.
 
 Left padding is not an axis: the engines form their batches themselves and pad on the right; `test_capture` has a
 left-padded batch made by hand. A batch of one record is the axis `tokens`. "recomputed" puts every layer in training
@@ -17,9 +17,9 @@ import pytest
 import torch
 
 from atdp_cli.training.clipping.batches import split
-from atdp_cli.training.clipping.bookkeeping import clipped_sum
 from atdp_cli.training.clipping.engine import ClippedSum
-from atdp_cli.training.clipping.loop import clipped_sum as loop
+from atdp_cli.training.clipping.ghost import clipped_sum
+from atdp_cli.training.clipping.per_record import clipped_sum as loop
 from atdp_cli.training.execution import Precision
 from atdp_cli.training.objective import Example
 from atdp_cli.training.precision import in_precision
@@ -123,7 +123,7 @@ def check(case: dict[str, Any]) -> None:
 
 
 def check_bf16(actual: ClippedSum, rounded: ClippedSum, expected: ClippedSum) -> None:
-    """The engine is as good as `loop` in the same numbers, whose outcome is `rounded`."""
+    """The engine is as good as `per-record` in the same numbers, whose outcome is `rounded`."""
     assert {part.dtype for part in actual.gradient} == {torch.float64}
     assert norm_error(actual, expected) <= 2 * norm_error(rounded, expected) + BF16
     apart = relative(rounded.gradient, expected.gradient)

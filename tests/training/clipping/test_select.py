@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from atdp_cli.errors import InputError, RunError
-from atdp_cli.events import Event, FellBack, ignore
+from atdp_cli.events import ChoiceWarning, Event, ignore
 from atdp_cli.model.windows import Window
-from atdp_cli.training.clipping import bookkeeping, loop, opacus
+from atdp_cli.training.clipping import ghost, opacus, per_record
 from atdp_cli.training.clipping import select as selection
 from atdp_cli.training.clipping.batches import split
 from atdp_cli.training.clipping.engine import ClippedSum
@@ -48,7 +48,7 @@ WITHOUT_ATTENTION = ("Mamba",)
 
 @functools.cache
 def engine_of(architecture: str, tied: bool, target: Target) -> str:
-    """What `auto` takes, once it was compared with `loop` in fp64 on records of our own."""
+    """What `auto` takes, once it was compared with `per-record` in fp64 on records of our own."""
     if architecture in WITHOUT_ATTENTION and target == "attention":
         return "–"
     model = build(architecture, tied=tied, target=target)
@@ -92,7 +92,7 @@ def test_the_page_says_which_engine_each_architecture_gets() -> None:
 @pytest.mark.ci
 @pytest.mark.parametrize("architecture", ISSUE)
 def test_none_of_the_common_architectures_falls_back(architecture: str) -> None:
-    assert {engine_of(architecture, tied, target) for _, tied, target in WAYS} == {"bookkeeping"}
+    assert {engine_of(architecture, tied, target) for _, tied, target in WAYS} == {"ghost"}
 
 
 @pytest.mark.ci
@@ -100,33 +100,31 @@ def test_a_fallback_is_reported_with_its_reason() -> None:
     reported: list[Event] = []
     chosen = select_engine(build("Mamba"), "auto", reported.append)
     assert chosen.name == "opacus"
-    assert chosen.refused == ("bookkeeping: a layer of type MambaRMSNorm",)
-    assert reported == [
-        FellBack(what="engine", reason="opacus; refused were bookkeeping: a layer of type MambaRMSNorm")
-    ]
+    assert chosen.refused == ("ghost: a layer of type MambaRMSNorm",)
+    assert reported == [ChoiceWarning(what="engine", reason="opacus; refused were ghost: a layer of type MambaRMSNorm")]
 
 
 def test_experts_in_one_parameter_are_left_to_the_loop() -> None:
     reported: list[Event] = []
-    assert select_engine(build("Mixtral"), "auto", reported.append).name == "loop"
-    assert isinstance(reported[0], FellBack)
-    assert "bookkeeping: a layer of type MixtralTopKRouter; opacus: " in reported[0].reason
+    assert select_engine(build("Mixtral"), "auto", reported.append).name == "per-record"
+    assert isinstance(reported[0], ChoiceWarning)
+    assert "ghost: a layer of type MixtralTopKRouter; opacus: " in reported[0].reason
 
 
 @pytest.mark.ci
-def test_nothing_is_reported_where_nothing_fell_back() -> None:
+def test_nothing_is_reported_where_nothing_choice_warning() -> None:
     reported: list[Event] = []
-    for wanted in ("auto", "bookkeeping", "opacus", "loop"):
+    for wanted in ("auto", "ghost", "opacus", "per-record"):
         chosen = select_engine(build("Llama"), wanted, reported.append)
-        assert chosen.name == ("bookkeeping" if wanted == "auto" else wanted)
+        assert chosen.name == ("ghost" if wanted == "auto" else wanted)
     assert not reported
 
 
 def test_an_engine_asked_for_that_does_not_fit_is_refused_in_one_line() -> None:
-    with pytest.raises(InputError, match=r"^Engine bookkeeping does not fit this model: a layer of type") as caught:
-        select_engine(build("Mixtral"), "bookkeeping", ignore)
+    with pytest.raises(InputError, match=r"^Engine ghost does not fit this model: a layer of type") as caught:
+        select_engine(build("Mixtral"), "ghost", ignore)
     assert "\n" not in str(caught.value)
-    assert "bookkeeping: " not in str(caught.value)
+    assert "ghost: " not in str(caught.value)
 
 
 @pytest.mark.parametrize("architecture", ["GPT-2", "Llama", "Mamba"])
@@ -154,7 +152,7 @@ def test_a_wrong_engine_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is off by a factor, in one record or in one parameter."""
 
     def wrong(model: Any, records: Any, clip_norm: float, **_: Any) -> ClippedSum:
-        actual = loop.clipped_sum(model, records, clip_norm)
+        actual = per_record.clipped_sum(model, records, clip_norm)
         spoil(actual)
         return actual
 
@@ -166,9 +164,9 @@ def test_a_wrong_engine_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         "norm not a number": lambda actual: actual.norms[2:3].fill_(float("nan")),
     }
     for name, spoil in spoiled.items():  # noqa: B007 - used by `wrong`
-        monkeypatch.setitem(selection._BATCHED, "bookkeeping", wrong)
+        monkeypatch.setitem(selection._BATCHED, "ghost", wrong)
         with pytest.raises(InputError, match="its gradients are not those of single records"):
-            pytest.fail(f"{name} was accepted: {select_engine(model, 'bookkeeping', ignore)}")
+            pytest.fail(f"{name} was accepted: {select_engine(model, 'ghost', ignore)}")
 
 
 @pytest.fixture
@@ -187,22 +185,22 @@ def crowded() -> Any:
 @pytest.mark.ci
 def test_batches_shrink_when_memory_runs_out(crowded: Any) -> None:
     records = [record(7, seed=1), record(5, 3, seed=2), *(record(8, seed=seed) for seed in (3, 4, 5))]
-    undisturbed = bookkeeping.clipped_sum(build("Llama"), records, 0.05, tokens=4096, positions=False)
+    undisturbed = ghost.clipped_sum(build("Llama"), records, 0.05, tokens=4096, positions=False)
     reported: list[Event] = []
     chosen = select_engine(crowded, "auto", reported.append, tokens=64)
-    assert chosen.name != "bookkeeping" or not reported
-    run = selection.shrink_on_out_of_memory(partial(bookkeeping.clipped_sum, positions=False), 64, reported.append)
+    assert chosen.name != "ghost" or not reported
+    run = selection.shrink_on_out_of_memory(partial(ghost.clipped_sum, positions=False), 64, reported.append)
     reported.clear()
     for _ in range(2):
         actual = run(crowded, records, 0.05)
         assert actual.norms.tolist() == pytest.approx(undisturbed.norms.tolist(), rel=1e-6)
         assert distance(actual.gradient, undisturbed.gradient) <= 1e-6 * norm(undisturbed.gradient)
     # The sample has 39 tokens, and half of them fit.
-    assert reported == [FellBack(what="microbatch", reason="out of memory; going on with 19 tokens at a time")]
+    assert reported == [ChoiceWarning(what="microbatch", reason="out of memory; going on with 19 tokens at a time")]
 
 
 def test_a_single_record_that_memory_does_not_hold_is_an_error(crowded: Any) -> None:
-    run = selection.shrink_on_out_of_memory(partial(bookkeeping.clipped_sum, positions=False), 64, ignore)
+    run = selection.shrink_on_out_of_memory(partial(ghost.clipped_sum, positions=False), 64, ignore)
     with pytest.raises(RunError, match="does not hold the gradient of a single record") as caught:
         run(crowded, [record(17, seed=1)], 0.05)
     assert "\n" not in str(caught.value)

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from atdp_cli.errors import InputError
 from atdp_cli.events import ignore
 from atdp_cli.model.checkpoint import load_checkpoint
-from atdp_cli.training.clipping import bookkeeping, ghost_norm, loop, opacus
+from atdp_cli.training.clipping import ghost, ghost_norm, opacus, per_record
 from atdp_cli.training.clipping import select as selection
 from atdp_cli.training.clipping.engine import ClippedSum, trainable
 from atdp_cli.training.clipping.ghost_norm import EmbeddingUse, LinearUse, Use
@@ -33,16 +33,16 @@ def shortened(names: Sequence[str], rest: pytest.MarkDecorator = pytest.mark.ci)
 
 def engine_for(architecture: str) -> Any:
     learned = architecture in ("GPT-2", "GPT-Neo")
-    return partial(bookkeeping.clipped_sum, tokens=selection.PROBE_TOKENS, positions=learned)
+    return partial(ghost.clipped_sum, tokens=selection.PROBE_TOKENS, positions=learned)
 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("architecture", shortened([name for name in SHAPES if name not in ("Mixtral", "Mamba")]))
-def test_in_fp64_bookkeeping_is_loop(architecture: str, target: Target) -> None:
+def test_in_fp64_ghost_is_loop(architecture: str, target: Target) -> None:
     model = build(architecture, target=target)
     records = random_records(model)
     with untouched(model), computing_in_double(model):
-        expected = loop.clipped_sum(model, records, 0.05)
+        expected = per_record.clipped_sum(model, records, 0.05)
         assert {part.dtype for part in expected.gradient} == {torch.float64}
         assert difference(engine_for(architecture)(model, records, 0.05), expected) <= 1e-13
 
@@ -52,10 +52,10 @@ def test_in_fp64_casts_to_fewer_bits_are_none() -> None:
     model = build("Llama")
     [first, *_] = random_records(model)
     with computing_in_double(model):
-        before = float(loop.clipped_sum(model, [first], 1.0).norms[0])
+        before = float(per_record.clipped_sum(model, [first], 1.0).norms[0])
         weight = trainable(model)[0]
         weight.data += 1e-12
-        after = float(loop.clipped_sum(model, [first], 1.0).norms[0])
+        after = float(per_record.clipped_sum(model, [first], 1.0).norms[0])
     assert 0 < abs(after - before) < 1e-9
 
 
@@ -67,18 +67,18 @@ def test_a_fault_in_any_rule_for_any_parameter_is_refused(
 ) -> None:
     model, engine = build(architecture, target=target), engine_for(architecture)
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    assert same_gradients(model, "bookkeeping", engine, "float32")
+    assert same_gradients(model, "ghost", engine, "float32")
     planted = 0
     for parameter in noticeable(model):
-        monkeypatch.setattr(bookkeeping, "trained_layers", partial(spoiled, parameter=parameter))
-        assert not same_gradients(model, "bookkeeping", engine, "float32"), names[id(parameter)]
+        monkeypatch.setattr(ghost, "trained_layers", partial(spoiled, parameter=parameter))
+        assert not same_gradients(model, "ghost", engine, "float32"), names[id(parameter)]
         planted += 1
     assert planted >= len(trainable(model)) / 2
 
 
 def noticeable(model: Any) -> Iterator[torch.nn.Parameter]:
     """Parameters with a gradient. The bias of an attention's keys has none, as softmax does not see it."""
-    whole = loop.clipped_sum(model, random_records(model), 1.0).gradient
+    whole = per_record.clipped_sum(model, random_records(model), 1.0).gradient
     length = sum(float(part.square().sum()) for part in whole) ** 0.5
     for parameter, part in zip(trainable(model), whole, strict=True):
         if float(part.square().sum()) ** 0.5 > 1e-5 * length:
@@ -122,10 +122,10 @@ def test_in_fp64_opacus_is_nearly_loop_and_a_fault_is_refused(architecture: str)
 def test_a_fault_in_norms_that_are_not_formed_is_refused(formed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Gram products are taken where records are short beside the matrix.
     model, original = build("Llama"), getattr(ghost_norm, formed)
-    monkeypatch.setattr(bookkeeping, "must_instantiate", lambda uses: ghost_norm._norm_form(uses) is None)
-    assert same_gradients(model, "bookkeeping", engine_for("Llama"), "float32")
+    monkeypatch.setattr(ghost, "must_instantiate", lambda uses: ghost_norm._norm_form(uses) is None)
+    assert same_gradients(model, "ghost", engine_for("Llama"), "float32")
     monkeypatch.setattr(ghost_norm, formed, lambda *args: original(*args) * (1 - FAULT))
-    assert not same_gradients(model, "bookkeeping", engine_for("Llama"), "float32")
+    assert not same_gradients(model, "ghost", engine_for("Llama"), "float32")
 
 
 def sharpened(architecture: str, seed: int) -> Any:
@@ -151,14 +151,14 @@ def sharpened(architecture: str, seed: int) -> Any:
 @pytest.mark.parametrize("architecture", shortened(ISSUE, rest=pytest.mark.deep))
 def test_no_fine_tuned_model_is_refused(architecture: str) -> None:
     for seed in range(2):
-        assert select_engine(sharpened(architecture, seed), "auto", ignore).name == "bookkeeping"
+        assert select_engine(sharpened(architecture, seed), "auto", ignore).name == "ghost"
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("architecture", ISSUE)
 def test_none_of_two_hundred_fine_tuned_models_is_refused(architecture: str) -> None:
     for seed in range(2, 22):
-        assert select_engine(sharpened(architecture, seed), "auto", ignore).name == "bookkeeping"
+        assert select_engine(sharpened(architecture, seed), "auto", ignore).name == "ghost"
 
 
 def saturated(draw: int) -> Any:
@@ -173,11 +173,11 @@ def saturated(draw: int) -> Any:
 
 
 def rounding(model: Any) -> float:
-    """Of the sum that `loop` computes in fp32, over that in fp64."""
+    """Of the sum that `per-record` computes in fp32, over that in fp64."""
     records = random_records(model)
     with computing_in_double(model):
-        exact = loop.clipped_sum(model, records, 1.0)
-    return difference(loop.clipped_sum(model, records, 1.0), exact)
+        exact = per_record.clipped_sum(model, records, 1.0)
+    return difference(per_record.clipped_sum(model, records, 1.0), exact)
 
 
 @cache
@@ -195,7 +195,7 @@ def test_a_model_whose_gradients_round_badly_is_no_fault_of_the_engine() -> None
     model = ill_conditioned()
     assert rounding(model) > 1e-4
     with untouched(model):
-        assert select_engine(model, "bookkeeping", ignore).name == "bookkeeping"
+        assert select_engine(model, "ghost", ignore).name == "ghost"
 
 
 @pytest.mark.one_in(3)
@@ -207,7 +207,7 @@ def test_a_norm_that_is_underestimated_where_it_runs_is_refused(
     """In fp32 alone, and by more than the margin between C and what records are clipped to."""
 
     def under(model: Any, records: Any, clip_norm: float, **_: Any) -> ClippedSum:
-        right = loop.clipped_sum(model, records, clip_norm)
+        right = per_record.clipped_sum(model, records, clip_norm)
         if trainable(model)[0].dtype == torch.float64:
             return right
         return replace(
@@ -215,12 +215,12 @@ def test_a_norm_that_is_underestimated_where_it_runs_is_refused(
         )
 
     model = make()
-    monkeypatch.setitem(selection._BATCHED, "bookkeeping", under)
+    monkeypatch.setitem(selection._BATCHED, "ghost", under)
     if not refused:
-        assert select_engine(model, "bookkeeping", ignore).name == "bookkeeping"
+        assert select_engine(model, "ghost", ignore).name == "ghost"
         return
     with pytest.raises(InputError, match="its gradients are not those of single records"):
-        select_engine(model, "bookkeeping", ignore)
+        select_engine(model, "ghost", ignore)
 
 
 def test_bits_come_back_whatever_happens() -> None:
@@ -241,12 +241,12 @@ def test_large_models_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
 
     def noting(model: Any, *args: Any, **named: Any) -> ClippedSum:
         together.append(sum(parameter.numel() for parameter in trainable(model)))
-        return bookkeeping.clipped_sum(model, *args, **named, tokens=selection.PROBE_TOKENS, positions=False)
+        return ghost.clipped_sum(model, *args, **named, tokens=selection.PROBE_TOKENS, positions=False)
 
     monkeypatch.setattr("atdp_cli.training.clipping.self_check.CHECKED_AT_ONCE", 1000)
     whole = sum(parameter.numel() for parameter in trainable(model))
     with untouched(model):
-        assert same_gradients(model, "bookkeeping", noting, "float32")
+        assert same_gradients(model, "ghost", noting, "float32")
     largest = max(parameter.numel() for parameter in trainable(model))
     assert max(together) <= max(1000, largest)
     per_part = 4  # one in fp64, one in fp32, two of single records
@@ -264,4 +264,4 @@ def test_fine_tunes_of_a_real_checkpoint_are_not_refused(shared: Path) -> None:
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             optimizer.zero_grad()
-        assert select_engine(model, "auto", ignore).name == "bookkeeping"
+        assert select_engine(model, "auto", ignore).name == "ghost"

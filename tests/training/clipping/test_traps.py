@@ -18,7 +18,7 @@ from transformers import GPT2LMHeadModel
 from transformers.models.gemma3.modeling_gemma3 import Gemma3TextScaledWordEmbedding
 
 from atdp_cli.privacy.rng import secure_stream
-from atdp_cli.training.clipping import bookkeeping, hooks, loop, opacus
+from atdp_cli.training.clipping import ghost, hooks, opacus, per_record
 from atdp_cli.training.clipping import layer_rules as layers
 from atdp_cli.training.clipping.batches import PhysicalBatch, collate
 from atdp_cli.training.clipping.engine import ClippedSum, clip_factors, trainable
@@ -38,7 +38,7 @@ CLIP = 0.05
 def engine(
     model: Any, records: Sequence[Example], clip_norm: float = CLIP, *, tokens: int = 4096, positions: bool = False
 ) -> ClippedSum:
-    return bookkeeping.clipped_sum(model, records, clip_norm, tokens=tokens, positions=positions)
+    return ghost.clipped_sum(model, records, clip_norm, tokens=tokens, positions=positions)
 
 
 def same_as_loop(model: Any, records: Sequence[Example], **settings: Any) -> None:
@@ -110,7 +110,7 @@ def test_a_record_that_nearly_cancels_adds_no_more_than_the_clip_norm() -> None:
     parameter = nn.Parameter(torch.zeros(400, 400))
     total: dict[torch.Tensor, torch.Tensor] = {parameter: torch.zeros(400, 400)}
     uses: dict[torch.Tensor, list[Use]] = {parameter: [use]}
-    bookkeeping._clip(uses, collate([record(24)], [0]), CLIP, total, {})
+    ghost._clip(uses, collate([record(24)], [0]), CLIP, total, {})
     assert CLIP * (1 - 1e-4) <= norm([total[parameter]]) <= CLIP
 
 
@@ -150,11 +150,11 @@ def test_a_sum_in_bf16_exceeds_the_clip_norm() -> None:
     most = 0.0
     for seed in range(6):
         example = record(9, seed=seed)
-        gradient = loop.record_gradient(model, example, trainable(model))
+        gradient = per_record.record_gradient(model, example, trainable(model))
         naive = [(part * (CLIP / norm(gradient))) for part in gradient]
         assert naive[0].dtype == torch.bfloat16
         most = max(most, norm(naive))
-        for clipped in (loop.clipped_sum(model, [example], CLIP), engine(model, [example])):
+        for clipped in (per_record.clipped_sum(model, [example], CLIP), engine(model, [example])):
             assert norm(clipped.gradient) <= CLIP
     assert most > CLIP
 
@@ -245,7 +245,7 @@ def test_a_seed_reproduces_the_noise_of_torch_and_not_ours() -> None:
     assert not torch.equal(*ours)
 
 
-@pytest.mark.parametrize("module", [hooks, opacus], ids=["bookkeeping", "opacus"])
+@pytest.mark.parametrize("module", [hooks, opacus], ids=["ghost", "opacus"])
 def test_a_record_that_is_not_finite_spoils_no_other(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a kernel that multiplies the padding of a batch by a neighbour's NaN."""
 
@@ -257,7 +257,7 @@ def test_a_record_that_is_not_finite_spoils_no_other(module: Any, monkeypatch: p
     records = [record(8, seed=seed, scale=math.inf if seed == 1 else 1.0) for seed in range(4)]
     expected = oracle(model, records, CLIP)
     monkeypatch.setattr(module, "loss_gradient", spoilt)
-    run = bookkeeping.clipped_sum if module is hooks else opacus.clipped_sum
+    run = ghost.clipped_sum if module is hooks else opacus.clipped_sum
     actual = run(model, records, CLIP, tokens=4096, positions=True)
     assert torch.isfinite(actual.norms).tolist() == [True, False, True, True]
     assert relative(actual.gradient, expected.gradient) <= TOLERANCE

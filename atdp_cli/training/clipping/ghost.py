@@ -1,4 +1,4 @@
-"""The bookkeeping engine: one forward and one backward pass for many records, their gradients clipped one by one.
+"""The ghost engine: one forward and one backward pass for many records, their gradients clipped one by one.
 
 Source: Bu et al. 2022, "Differentially Private Optimization on Large Model at Small Cost": the backward pass
 computes no parameter's gradient; norms and the clipped sum are formed from the recorded inputs and output gradients.
@@ -81,7 +81,7 @@ def clipped_sum(
     again = must_run_alone(batches, norms)
     if all_reduce_max(ranks, int(again)) if ranks.sharded else again:
         return clipped_sum(model, records, clip_norm, tokens=1, positions=positions, ranks=ranks)
-    return ClippedSum(tuple(total[parameter] for parameter in parameters), norms, engine="bookkeeping")
+    return ClippedSum(tuple(total[parameter] for parameter in parameters), norms, engine="ghost")
 
 
 def _clip(

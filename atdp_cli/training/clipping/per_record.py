@@ -37,7 +37,7 @@ def clipped_sum(model: PreTrainedModel, records: Sequence[Example], clip_norm: f
         factor = clip_factor(norm, clip_norm)
         for part, added in zip(total, gradient, strict=True):
             add_scaled(part, (added, factor))
-    return ClippedSum(total, norms, engine="loop")
+    return ClippedSum(total, norms, engine="per-record")
 
 
 def record_gradient(

@@ -23,8 +23,7 @@ from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.privacy.schedule import Constant, RiseReset, Schedule
 from atdp_cli.training.clipping.engine import ClippedSum, trainable
-from atdp_cli.training.clipping.loop import clipped_sum
-from atdp_cli.training.loop import Randomness, run_noise, run_plain, run_private
+from atdp_cli.training.clipping.per_record import clipped_sum
 from atdp_cli.training.mechanism import poisson_sample
 from atdp_cli.training.noise import BLOCK, add_noise, normals
 from atdp_cli.training.objective import Example
@@ -32,9 +31,10 @@ from atdp_cli.training.objectives.kinds import Uniform
 from atdp_cli.training.objectives.noise import NoLoss
 from atdp_cli.training.objectives.registry import Objective
 from atdp_cli.training.optimizers import make_optimizer
-from atdp_cli.training.plan import Corpus, Plan, StagePlan, make_plan
-from atdp_cli.training.recipe import ATDP, DECOYS, DPSGD, NO_DP, SGD, AdamW, Optimizer, Recipe, Text, Train
+from atdp_cli.training.plan import CorpusFacts, Plan, StagePlan, make_plan
+from atdp_cli.training.recipe import ATDP, DECOYS, DPSGD, NO_DP, SGD, AdamW, Optimizer, Recipe, TextVariant, Train
 from atdp_cli.training.state import StageResult, StageState, ignore_state
+from atdp_cli.training.trainer import Randomness, run_noise, run_plain, run_private
 from tests.training.stages import stage_run, trained
 from tests.training.test_clipping import CLIP, VOCABULARY, distance, example, gpt2, norm
 
@@ -51,7 +51,7 @@ def private_recipe(
     mechanism = DPSGD(clip_norm=CLIP, expected_batch=4, schedule=schedule)
     stage = Train(
         name="dp-sgd",
-        text=Text.RAW,
+        text=TextVariant.RAW,
         objective=objective or Uniform(),
         mechanism=mechanism,
         epochs=epochs,
@@ -62,7 +62,10 @@ def private_recipe(
 
 def plan_for(recipe: Recipe, records: int) -> Plan:
     return make_plan(
-        recipe, Corpus(records=records, relation=hypothetical("line", "high-contextual")), delta=1e-6, prior="public"
+        recipe,
+        CorpusFacts(records=records, relation=hypothetical("line", "high-contextual")),
+        delta=1e-6,
+        prior="public",
     )
 
 
