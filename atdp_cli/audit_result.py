@@ -33,7 +33,8 @@ class Verdict(StrEnum):
 
 RANKS: Final = "ranks"
 
-Gate = Literal["ranks", "extraction", "membership", "resurfacing"]
+Attack = Literal["extraction", "membership", "relearning"]
+Gate = Literal["ranks", "extraction", "membership", "relearning"]
 """What can fail a model beside limits and bounds: the tests by ranks, or the test of an attack."""
 
 Conclusion = Literal[Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE]
@@ -278,7 +279,7 @@ class AttackTest(AuditPart):
         rejects: Whether it fails the model.
     """
 
-    attack: Literal["extraction", "membership", "resurfacing"]
+    attack: Attack
     p_value: _Probability
     level: Annotated[float, Field(gt=0, le=1)]
     least: _Probability
@@ -330,7 +331,7 @@ class Audit(AuditPart):
     distribution: Distribution | None = None
     extraction: tuple[Extraction, ...] | None = None
     membership: tuple[Membership, ...] | None = None
-    resurfaced: Relearning | None = None
+    relearning: Relearning | None = None
     gates: tuple[Gate, ...] = (RANKS,)
     attack_tests: tuple[AttackTest, ...] = ()
     weights: dict[str, str] = Field(default={})

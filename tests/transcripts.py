@@ -59,7 +59,7 @@ SCREENS: dict[str, tuple[str, ...]] = {
     ),
     "audit-canary": (
         AUDIT,
-        f"{AUDIT} --reference base --full --attacks extraction --samples 10",
+        f"{AUDIT} --reference base --describe-candidates --attacks extraction --continuations 10",
         "audit-canary model --manifest coins.json --attacks membership",
         "audit-canary model base absent --manifest canaries.json --max-exposure 0.001",
     ),

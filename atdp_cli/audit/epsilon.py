@@ -40,9 +40,9 @@ class Games:
 
     def __post_init__(self) -> None:
         if self.guesses is not None and (self.guesses < 2 or self.guesses % 2):
-            raise UsageError(f"guesses is {self.guesses}.", "Choose an even number from 2: half are guessed in.")
+            raise UsageError(f"coin-guesses is {self.guesses}.", "Choose an even number from 2: half are guessed in.")
         if self.top is not None and self.top < 1:
-            raise UsageError(f"top is {self.top}.", "Choose a number from 1.")
+            raise UsageError(f"rank-guesses is {self.top}.", "Choose a number from 1.")
 
 
 HALF_AND_ROOT = Games()
@@ -218,14 +218,14 @@ def mirror(index: int, pool: int) -> int:
 def _guesses(canaries: int, games: Games) -> int:
     guesses = 2 * max(1, canaries // 4) if games.guesses is None else games.guesses
     if guesses > canaries:
-        raise UsageError(f"{guesses} guesses cannot be made of {canaries} canaries.", "Lower --guesses.")
+        raise UsageError(f"{guesses} guesses cannot be made of {canaries} canaries.", "Lower --coin-guesses.")
     return guesses
 
 
 def _top(pool: int, games: Games) -> int:
     top = isqrt(pool) if games.top is None else games.top
     if top >= pool:
-        raise UsageError(f"{top} of {pool} candidates cannot be named.", "Lower --top.")
+        raise UsageError(f"{top} of {pool} candidates cannot be named.", "Lower --rank-guesses.")
     return top
 
 

@@ -1,25 +1,30 @@
 """What to audit, which attacks to try, and what is refused before a model is read."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
+
+from pydantic import BeforeValidator, Field, model_validator
 
 from atdp_cli.audit.canary import Target, Template, find_template
-from atdp_cli.audit.epsilon import HALF_AND_ROOT, Games
-from atdp_cli.audit.levels import Exact, SampleRule, sample_size, split_alpha
+from atdp_cli.audit.epsilon import Games
+from atdp_cli.audit.levels import SampleRule, sample_size, split_alpha
 from atdp_cli.audit.manifest import Manifest, read_manifest, token_mismatch
 from atdp_cli.audit.pool import LARGEST_POOL, sampled
-from atdp_cli.audit.verdict import DEFAULT_LIMITS, Limits
-from atdp_cli.audit_result import RANKS, Gate
+from atdp_cli.audit.verdict import Limits
+from atdp_cli.audit_result import RANKS, Attack, Gate
 from atdp_cli.errors import UsageError
-from atdp_cli.ranges import require_at_least, require_at_most
+from atdp_cli.files.corpus_file import check_readable
+from atdp_cli.model.folder import check_folder
+from atdp_cli.model.options import ComputeOptions
+from atdp_cli.options import Option
+from atdp_cli.text.options import ExecutorOptions
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-MOST_SAMPLES = 10_000_000
-MOST_STEPS = 100_000
+LIMITS, BOUNDS, ATTACKS = "Limits", "Lower bounds on ε", "Beyond ranks"
 
 NO_CANARIES = (
     "There is nothing to audit: no --manifest and no --canary was given.",
@@ -27,80 +32,31 @@ NO_CANARIES = (
     "MODEL. Then give their --manifest.",
 )
 
-
 OTHER_TOKENIZER = "For this one, plant and train again: atdp plant-canary --from plants the same secrets."
 
 
-class Attack(StrEnum):
-    """What can be tried on a model beside ranking its canaries."""
-
-    EXTRACTION = "extraction"
-    MEMBERSHIP = "membership"
-    RELEARNING = "resurfacing"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Attacks:
-    """The attacks on every model, and how hard each is tried.
-
-    Attributes:
-        samples: Continuations that extraction draws.
-        other_text: What a copy of the model is fine-tuned on before it is audited again.
-        steps: Of that fine-tuning.
-
-    Raises:
-        UsageError: A number is out of range, or a file is missing.
-    """
-
-    chosen: frozenset[Attack] = frozenset()
-    samples: int = 1000
-    other_text: Path | None = None
-    steps: int = 50
-
-    @property
-    def gates(self) -> frozenset[Gate]:
-        """Each of them as a gate."""
-        return frozenset(gate for gate in get_args(Gate) if gate in self.chosen)
-
-    def __post_init__(self) -> None:
-        for name, value, most in (
-            ("samples", self.samples, MOST_SAMPLES),
-            ("resurfacing-steps", self.steps, MOST_STEPS),
-        ):
-            require_at_least(name, value, 1)
-            require_at_most(name, value, most)
-        if Attack.RELEARNING in self.chosen and self.other_text is None:
-            raise UsageError(
-                "Resurfacing fine-tunes a copy of the model on other text, and none was given.",
-                "Give a text without the canaries by --other-text.",
-            )
+def _attacks(given: str | Iterable[str]) -> tuple[str, ...]:
+    """`extraction,membership,relearning`, or some of them, in that order."""
+    names, known = _names(given), get_args(Attack)
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(f"There is no attack '{unknown[0]}'.", f"Choose from {','.join(known)}.")
+    return tuple(attack for attack in known if attack in names)
 
 
-def parse_attacks(text: str) -> frozenset[Attack]:
-    """Reads `extraction,membership,resurfacing`, or some of them.
-
-    Raises:
-        UsageError: There is no such attack.
-    """
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if unknown := [name for name in names if name not in set(Attack)]:
-        raise UsageError(f"There is no attack '{unknown[0]}'.", f"Choose from {','.join(Attack)}.")
-    return frozenset(Attack(name) for name in names)
-
-
-def parse_gates(text: str) -> frozenset[Gate]:
-    """Reads `ranks,extraction,membership,resurfacing`, or some of them.
-
-    Raises:
-        UsageError: There is no such gate, or none is named.
-    """
-    known = get_args(Gate)
-    names = [name.strip() for name in text.split(",") if name.strip()]
+def _gates(given: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    """`ranks,extraction,membership,relearning`, or some of them, in that order."""
+    if given is None:
+        return None
+    names, known = _names(given), get_args(Gate)
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"--fail-on names '{unknown[0]}', and there is no such gate.", f"Use {','.join(known)}.")
     if not names:
         raise UsageError("--fail-on names no gate.", f"Use some of {','.join(known)}.")
-    return frozenset(gate for gate in known if gate in names)
+    return tuple(gate for gate in known if gate in names)
+
+
+def _names(given: str | Iterable[str]) -> list[str]:
+    return [name.strip() for name in (given.split(",") if isinstance(given, str) else given) if name.strip()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,54 +93,134 @@ class CanaryTargets:
         return None if problem is None else f"{problem} {OTHER_TOKENIZER}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class AuditRequest:
-    """What is done with every model, and what fails it.
+class AuditRequest(ComputeOptions, ExecutorOptions):
+    """What to audit for which canaries, and what fails a model. `models` are the folders."""
 
-    Attributes:
-        reference: Folder of the public base model.
-        fail_on: Which tests can fail a model; None for the ranks and every attack that is tried. Its attacks are among
-            those of `attacks`.
-        exact: Whether canaries are ranked among all candidates. Where it is `auto`, a sample is enough for the tests,
-            and not for a limit, a bound on ε that is asked for, or the distribution.
-        full: Describe the distribution over all candidates.
-        show_secrets: Say there what the likeliest candidates are.
-    """
+    models: tuple[Path, ...] = ()
 
-    reference: Path | None = None
-    limits: Limits = DEFAULT_LIMITS
-    games: Games = HALF_AND_ROOT
-    attacks: Attacks = Attacks()
-    full: bool = False
-    show_secrets: bool = False
-    fail_on: frozenset[Gate] | None = None
-    exact: Exact = "auto"
-    device: str = "auto"
+    manifest: Annotated[Path | None, Option(main=True)] = None
+    """The manifest that plant-canary wrote."""
+
+    canary: Annotated[str | None, Option(main=True)] = None
+    """A sentence with its number, if there is no manifest: rank and exposure, no p-value."""
+
+    packed: Annotated[bool, Option()] = False
+    """Canaries of plant-canary --role: score them where packing puts conversations, behind the end token of another."""
+
+    reference: Annotated[Path | None, Option(main=True)] = None
+    """The public base model: also test against an attacker who holds it."""
+
+    alpha: Annotated[float, Option(LIMITS)] = 0.01
+    """Chance of failing a model that remembers nothing."""
+
+    fail_on: Annotated[
+        tuple[Gate, ...] | None,
+        BeforeValidator(_gates),
+        Option(LIMITS, main=True, metavar="GATES", words=lambda: get_args(Gate), joined=","),
+    ] = None
+    """Which tests can fail a model: some of ranks, extraction, membership and relearning, with commas between them.
+    An attack that is named here is tried. Default: ranks, and the --attacks."""
+
+    ranking: Annotated[Literal["auto", "exact", "sampled"], Option(LIMITS, metavar="auto|exact|sampled")] = "auto"
+    """Rank canaries among all candidates (exact) or among a random sample that is large enough for the tests (sampled).
+    auto samples only where the tokenizer makes candidates expensive and no option needs all of them."""
+
+    max_exposure: Annotated[float | None, Option(LIMITS, main=True)] = None
+    """Fail above this exposure of any canary, in bits."""
+
+    max_epsilon_lower_bound: Annotated[float | None, Option(LIMITS, main=True)] = None
+    """Fail when the canaries prove a larger ε than this, for all records of a canary together."""
+
+    baseline: Annotated[Path | None, Option(LIMITS, main=True)] = None
+    """Fail only what is worse than this file of --write-baseline records: a model or other canaries that it does not
+    know, a canary or test that did not fail then, or an exposure that has risen by more than 1 bit. Models are known
+    by their paths as given."""
+
+    coin_guesses: Annotated[int | None, Option(BOUNDS)] = None
+    """How many coins of --in-out to guess, an even number. Default: half of the canaries. Choose it before you look at
+    any model: the bound does not hold otherwise."""
+
+    rank_guesses: Annotated[int | None, Option(BOUNDS)] = None
+    """A canary within this rank counts as found. Default: the square root of the candidates. Choose it before you look
+    at any model."""
+
+    attacks: Annotated[
+        tuple[Attack, ...],
+        BeforeValidator(_attacks),
+        Option(ATTACKS, main=True, words=lambda: get_args(Attack), joined=","),
+    ] = ()
+    """Some of extraction, membership and relearning, with commas between them. Each can fail the model, by a test
+    inside --alpha, unless --fail-on leaves it out."""
+
+    continuations: Annotated[int, Field(ge=1, le=10_000_000), Option(ATTACKS)] = 1000
+    """Continuations that extraction draws."""
+
+    other_text: Annotated[Path | None, Option(ATTACKS)] = None
+    """For relearning: text without the canaries that a copy is fine-tuned on and then audited again."""
+
+    relearning_steps: Annotated[int, Field(ge=1, le=100_000), Option(ATTACKS)] = 50
+    """Steps of that fine-tuning."""
+
+    describe_candidates: Annotated[bool, Option(ATTACKS)] = False
+    """Describe all candidates: a histogram of log p, and the likeliest with their probabilities."""
+
+    show_secrets: Annotated[bool, Option("Output")] = False
+    """Add the secrets to what is printed, in the JSON of --describe-candidates too. No other JSON and no file holds
+    them."""
+
+    @model_validator(mode="after")
+    def _in_range(self) -> "AuditRequest":
+        _ = self.limits, self.games
+        if "relearning" in self.tried and self.other_text is None:
+            raise UsageError(
+                "Relearning fine-tunes a copy of the model on other text, and none was given.",
+                "Give a text without the canaries by --other-text.",
+            )
+        return self
+
+    @property
+    def limits(self) -> Limits:
+        """What fails a model."""
+        return Limits(
+            alpha=self.alpha,
+            max_exposure=self.max_exposure,
+            max_epsilon_lower_bound=self.max_epsilon_lower_bound,
+        )
+
+    @property
+    def games(self) -> Games:
+        """What the auditor of ε may do."""
+        return Games(guesses=self.coin_guesses, top=self.rank_guesses)
+
+    @property
+    def tried(self) -> frozenset[Attack]:
+        """The attacks to try: those that were named, here or as gates."""
+        return frozenset(attack for attack in get_args(Attack) if attack in (*self.attacks, *(self.fail_on or ())))
 
     @property
     def gates(self) -> frozenset[Gate]:
         """Which tests can fail a model."""
-        return self.attacks.gates | {RANKS} if self.fail_on is None else self.fail_on
+        return frozenset({RANKS, *self.attacks} if self.fail_on is None else self.fail_on)
 
     @property
     def needs_whole_pool(self) -> str | None:
         """The option that a sample cannot answer; None where there is none."""
         asked = {
-            "--full": self.full,
+            "--describe-candidates": self.describe_candidates,
             "--max-exposure": self.limits.max_exposure is not None,
             "--max-epsilon-lower-bound": self.limits.max_epsilon_lower_bound is not None,
-            "--top": self.games.top is not None,
+            "--rank-guesses": self.rank_guesses is not None,
         }
         return next((option for option, given in asked.items() if given), None)
 
     def sample_rule(self, canaries: CanaryTargets) -> SampleRule | None:
         """When the canaries are ranked among how many, decided by what was planted and asked for alone."""
         planted = sum(target.planted for target in canaries.targets)
-        if self.exact == "always" or self.needs_whole_pool is not None or not (canaries.calibrated and planted):
+        if self.ranking == "exact" or self.needs_whole_pool is not None or not (canaries.calibrated and planted):
             return None
         scores, attacks = 1 if self.reference is None else 2, len(self.attack_gates)
         levels = split_alpha(self.limits.alpha, scores=scores, bounds=1, canaries=planted, attacks=attacks)
-        return SampleRule(size=sample_size(levels.test, planted), only_where_expensive=self.exact == "auto")
+        return SampleRule(size=sample_size(levels.test, planted), only_where_expensive=self.ranking == "auto")
 
     @property
     def attack_gates(self) -> frozenset[Gate]:
@@ -192,17 +228,15 @@ class AuditRequest:
         return self.gates - {RANKS}
 
 
-def load_request(manifest: Path | None, canary: str | None, *, packed: bool = False) -> CanaryTargets:
+def load_targets(request: AuditRequest) -> CanaryTargets:
     """The canaries of a manifest, or the one that was typed.
-
-    Args:
-        packed: Score conversations behind the end token of another one.
 
     Raises:
         UsageError: Both were given, or neither, or what is to be packed is no conversation or has no end token before
             it.
         InputError: The manifest is malformed.
     """
+    manifest, canary, packed = request.manifest, request.canary, request.packed
     if manifest is not None and canary is not None:
         raise UsageError("--manifest and --canary exclude each other.", "Give one of them.")
     if manifest is not None:
@@ -234,16 +268,39 @@ def check_request(canaries: CanaryTargets, request: AuditRequest) -> None:
             "Give the manifest of plant-canary, or judge the secret by --max-exposure.",
         )
     coins = canaries.manifest is not None and canaries.manifest.coins
-    if Attack.MEMBERSHIP in request.attacks.chosen and not coins:
+    if "membership" in request.tried and not coins:
         raise UsageError(
             "Membership compares canaries that a coin put in with those that it left out.",
             "Plant them with plant-canary --in-out.",
         )
-    if request.exact == "never" and (option := request.needs_whole_pool) is not None:
-        raise UsageError(f"--exact never ranks within a sample, and {option} needs all candidates.", "Leave one out.")
-    if request.games.guesses is not None and not coins:
-        raise UsageError("--guesses is about coins, and none were tossed.", "Plant with plant-canary --in-out.")
-    if request.full and sampled(canaries.template):
+    if request.ranking == "sampled" and (option := request.needs_whole_pool) is not None:
         raise UsageError(
-            f"--full describes all candidates, and the template has over {LARGEST_POOL:,}.", "Use a shorter slot."
+            f"--ranking sampled ranks within a sample, and {option} needs all candidates.", "Leave one out."
         )
+    if request.coin_guesses is not None and not coins:
+        raise UsageError("--coin-guesses is about coins, and none were tossed.", "Plant with plant-canary --in-out.")
+    if request.describe_candidates and sampled(canaries.template):
+        raise UsageError(
+            f"--describe-candidates describes all candidates, and the template has over {LARGEST_POOL:,}.",
+            "Use a shorter slot.",
+        )
+
+
+def prepare_audit(request: AuditRequest) -> CanaryTargets:
+    """The canaries to look for, once nothing speaks against the audit. Of several models a bad one is not refused.
+
+    Raises:
+        UsageError: The options contradict each other or the canaries.
+        InputError: The manifest, the reference, the other text or the only model cannot be read.
+    """
+    canaries = load_targets(request)
+    check_request(canaries, request)
+    if not request.models:
+        raise UsageError("None of the folders is a model.", "Give folders as save_pretrained writes them.")
+    if request.reference is not None:
+        check_folder(request.reference)
+    if len(request.models) == 1:
+        check_folder(request.models[0], audited=True)
+    if request.other_text is not None:
+        check_readable(request.other_text)
+    return canaries

@@ -1,4 +1,4 @@
-"""`atdp audit-canary` as a function."""
+"""Auditing models for their canaries: `atdp audit-canary` as a function."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -25,19 +25,21 @@ from atdp_cli.audit.ranking import (
     reference_scores,
     sample_strata,
 )
-from atdp_cli.audit.request import Attack, AuditRequest, CanaryTargets, check_request
+from atdp_cli.audit.request import AuditRequest, CanaryTargets, prepare_audit
 from atdp_cli.audit.verdict import judge
-from atdp_cli.audit_result import RANKS, AnyAudit, Audit, Gate, UnfinishedAudit
+from atdp_cli.audit_result import RANKS, AnyAudit, Audit, AuditDocument, Gate, UnfinishedAudit
 from atdp_cli.errors import AtdpError, InputError, RunError
-from atdp_cli.events import ChoiceWarning, Event, Notify, RecordsRead
+from atdp_cli.events import ChoiceWarning, Event, Notify, RecordsRead, ignore
 from atdp_cli.jobs.audit_attacks import Attacked, with_attacks
-from atdp_cli.jobs.backend import THIS_PROCESS, Executor
+from atdp_cli.jobs.backend import Executor, make_executor
 from atdp_cli.jobs.epsilon_games import games_for, has_pairs, pair_scores, relative_pairs
 from atdp_cli.jobs.machine import cores
 from atdp_cli.jobs.ray import Ray, connected, submit_to
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenizer
+from atdp_cli.model.device import find_device, use_threads
 from atdp_cli.model.folder import check_folder, tokenizer_folder
 from atdp_cli.model.seal import seal_of
+from atdp_cli.report.ci.baseline import new_failures, read_baseline
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,28 +73,39 @@ class _Shared:
     reference: ReferenceScores | None = None
 
 
-def audit_models(
-    models: Sequence[Path],
-    canaries: CanaryTargets,
-    request: AuditRequest,
-    notify: Notify,
-    executor: Executor = THIS_PROCESS,
-) -> Iterator[AnyAudit]:
-    """One audit a model, in order; a model that fails among several is reported, and the others are still audited.
+def audit_canary(request: AuditRequest, notify: Notify = ignore) -> AuditDocument:
+    """Ask how well each model remembers planted secrets: their rank among all alternatives.
+
+    A model that fails to load among several is an `UnfinishedAudit`, and the others are still audited.
+
+    Returns:
+        The verdict on each model, in order; none is an exception.
+
+    Raises:
+        UsageError: The options contradict each other or the canaries.
+        InputError: The manifest, the reference or the only model cannot be read.
+        RunError: Ray cannot be started or reached.
+    """
+    return AuditDocument(models=tuple(audit_models(prepare_audit(request), request, notify)))
+
+
+def audit_models(canaries: CanaryTargets, request: AuditRequest, notify: Notify) -> Iterator[AnyAudit]:
+    """`audit_canary` model by model, each as it ends.
 
     Models of one tokenizer share the tokenised candidates and their trie, and all share the reference's scores.
 
     Args:
-        models: Their folders.
-        notify: Hears of the progress.
-        executor: In this process one by one, or as tasks of Ray, which do the same with as many threads.
-
-    Raises:
-        UsageError: The canaries cannot answer what is requested.
-        InputError: The reference, or the only model, cannot be read.
-        RunError: Ray cannot be started or reached.
+        canaries: From `prepare_audit`.
     """
-    check_request(canaries, request)
+    baseline = None if request.baseline is None else read_baseline(request.baseline)
+    executor = make_executor(request.run_on, 1)
+    use_threads(request.threads)
+    find_device(request.device)
+    for audit in _audits(canaries, request, executor, notify):
+        yield audit if baseline is None else new_failures(audit, baseline)
+
+
+def _audits(canaries: CanaryTargets, request: AuditRequest, executor: Executor, notify: Notify) -> Iterator[AnyAudit]:
     shared = _Shared(canaries=canaries, request=request)
     if request.reference is not None:
         checkpoint = load_checkpoint(request.reference, request.device)
@@ -100,14 +113,14 @@ def audit_models(
         shared = replace(shared, pool=pool, reference=_reference_scores(checkpoint, pool, shared, notify))
         del checkpoint
     if isinstance(executor, Ray):
-        yield from _on_ray(executor, models, shared, notify)
+        yield from _on_ray(executor, request.models, shared, notify)
         return
-    for folder in models:
+    for folder in request.models:
         audit: AnyAudit
         try:
             audit, shared = _audit_model(folder, shared, notify)
         except AtdpError as error:
-            audit = _unfinished(folder, error, alone=len(models) == 1)
+            audit = _unfinished(folder, error, alone=len(request.models) == 1)
         yield audit
 
 
@@ -143,7 +156,7 @@ def _reference_scores(checkpoint: Checkpoint, pool: Pool, shared: _Shared, notif
     canaries, request, name = shared.canaries, shared.request, str(shared.request.reference)
     scores = reference_scores(checkpoint.model, pool, seal_of(Path(name)), name=name, notify=notify)
     records = None
-    if Attack.MEMBERSHIP in request.attacks.chosen:
+    if "membership" in request.tried:
         records = canary_records(checkpoint, canaries, canaries.targets, name=name)
     return ReferenceScores(
         fingerprint=checkpoint.tokenizer_sha256,
@@ -205,7 +218,7 @@ def _audit(folder: Path, checkpoint: Checkpoint, pool: Pool, shared: _Shared, no
     model, template, targets, name = checkpoint.model, canaries.template, canaries.targets, str(folder)
     plan = games_for(folder, canaries, pool, request)
     base = None if reference is None else reference.scores
-    ranked = rank_canaries(model, canaries, pool, base, full=request.full, name=name, notify=notify)
+    ranked = rank_canaries(model, canaries, pool, base, full=request.describe_candidates, name=name, notify=notify)
     scores, plain, ratio = ranked.scores, ranked.plain, ranked.ratio
     mismatch = canaries.mismatch(checkpoint.tokenizer)
     judge_ranks = partial(
@@ -226,7 +239,7 @@ def _audit(folder: Path, checkpoint: Checkpoint, pool: Pool, shared: _Shared, no
     audit = judge_ranks(plain, ratio, mismatch=mismatch, epsilon=bounds)
     gates = request.attack_gates if canaries.calibrated and mismatch is None else frozenset[Gate]()
     judge_copy = partial(judge_ranks, needs_power=False, by_ranks=True)
-    if Attack.RELEARNING in gates:
+    if "relearning" in gates:
         copy_levels = Levels(test=plan.levels.attack / (2 if reference is None else 4), bound=0.0, attack=0.0)
         judge_copy = partial(judge_copy, levels=copy_levels)
     attacked = Attacked(
@@ -242,7 +255,7 @@ def _audit(folder: Path, checkpoint: Checkpoint, pool: Pool, shared: _Shared, no
         judge=judge_copy,
     )
     audit = with_attacks(audit, attacked, request, notify).model_copy(update={"group_epsilon": plan.groups})
-    if not request.full:
+    if not request.describe_candidates:
         return audit
     whole = distribution(scores, template, targets, show_secrets=request.show_secrets)
     return audit.model_copy(update={"distribution": whole})

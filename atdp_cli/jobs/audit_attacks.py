@@ -17,7 +17,7 @@ from atdp_cli.audit.attacks.membership import RecordScores, canary_records, infe
 from atdp_cli.audit.attacks.relearning import relearn
 from atdp_cli.audit.exposure import Scores
 from atdp_cli.audit.ranking import Pool, pool_position
-from atdp_cli.audit.request import Attack, AuditRequest, CanaryTargets
+from atdp_cli.audit.request import AuditRequest, CanaryTargets
 from atdp_cli.audit_result import AttackTest, Audit, Gate
 from atdp_cli.events import Notify
 from atdp_cli.model.checkpoint import Checkpoint
@@ -48,36 +48,36 @@ class Attacked:
 
 def with_attacks(audit: Audit, attacked: Attacked, request: AuditRequest, notify: Notify) -> Audit:
     """The audit with what the chosen attacks give, and a verdict that counts those that are gates."""
-    checkpoint, targets, chosen = attacked.checkpoint, attacked.canaries.targets, request.attacks.chosen
+    checkpoint, targets, chosen = attacked.checkpoint, attacked.canaries.targets, request.tried
     records: RecordScores | None = None
-    if Attack.EXTRACTION in chosen:
+    if "extraction" in chosen:
         places = [pool_position(attacked.pool, targets, number) for number in range(len(targets))]
         extraction = extract(
             checkpoint.model,
             attacked.pool.candidates,
             places,
             attacked.scores[places],
-            samples=request.attacks.samples,
+            samples=request.continuations,
             name=attacked.name,
         )
         audit = audit.model_copy(update={"extraction": extraction})
-    if Attack.MEMBERSHIP in chosen:
+    if "membership" in chosen:
         records = canary_records(checkpoint, attacked.canaries, targets, name=attacked.name)
         membership = infer_membership(records, _planted(attacked), reference=attacked.reference_records)
         audit = audit.model_copy(update={"membership": membership})
-    if Attack.RELEARNING in chosen and request.attacks.other_text is not None:
+    if "relearning" in chosen and request.other_text is not None:
         copy = relearn(
             checkpoint,
-            request.attacks.other_text,
+            request.other_text,
             attacked.pool,
             targets,
             attacked.reference,
-            steps=request.attacks.steps,
+            steps=request.relearning_steps,
             judge=attacked.judge,
             name=attacked.name,
             notify=notify,
         )
-        audit = audit.model_copy(update={"resurfaced": copy})
+        audit = audit.model_copy(update={"relearning": copy})
     gates = (*audit.gates, *sorted(attacked.gates))
     audit = audit.model_copy(update={"gates": gates, "attack_tests": tuple(_tests(audit, attacked, records))})
     return with_attack_tests(audit, required=request.fail_on is not None)
@@ -88,7 +88,7 @@ def _tests(audit: Audit, attacked: Attacked, records: RecordScores | None) -> It
     planted, pool, level = [canary for canary in audit.canaries if canary.planted], attacked.pool, attacked.level
     if not planted:
         return
-    if Attack.EXTRACTION in attacked.gates:
+    if "extraction" in attacked.gates:
         yield extraction_test(
             audit.planted_extraction(),
             at_once=most_at_once(pool.candidates),
@@ -96,12 +96,12 @@ def _tests(audit: Audit, attacked: Attacked, records: RecordScores | None) -> It
             sampled=pool.sampled,
             level=level,
         )
-    if Attack.MEMBERSHIP in attacked.gates and records is not None:
+    if "membership" in attacked.gates and records is not None:
         base = attacked.reference_records
         scores = records.log_p if base is None else records.log_p - base.log_p
         yield membership_test(scores, _planted(attacked), level=level)
-    if Attack.RELEARNING in attacked.gates and audit.resurfaced is not None:
-        yield relearning_test(audit.resurfaced, [canary.stratum_size for canary in planted], level=level)
+    if "relearning" in attacked.gates and audit.relearning is not None:
+        yield relearning_test(audit.relearning, [canary.stratum_size for canary in planted], level=level)
 
 
 def _planted(attacked: Attacked) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -242,7 +242,7 @@ def _entry(audit: Audit, report: PublicReport) -> AuditEntry:
         mean_limit_ratio=combined.mean_limit_ratio if by_ratio else None,
         extraction=_extraction(audit) if planted else None,
         membership=tuple(map(_membership, audit.membership or ())),
-        resurfacing=None if audit.resurfaced is None else _relearning(audit.resurfaced, by_ratio=by_ratio),
+        relearning=None if audit.relearning is None else _relearning(audit.relearning, by_ratio=by_ratio),
         bounds=tuple(Bound(**bound.model_dump(include=set(Bound.model_fields))) for bound in audit.epsilon),
     )
 

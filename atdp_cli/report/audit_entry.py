@@ -108,7 +108,7 @@ class AuditEntry(Frozen):
     mean_limit_ratio: float | None = None
     extraction: ExtractionEntry | None = None
     membership: tuple[MembershipEntry, ...] = ()
-    resurfacing: RelearningEntry | None = None
+    relearning: RelearningEntry | None = None
     bounds: tuple[Bound, ...] = ()
 
     @property

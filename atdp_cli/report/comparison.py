@@ -95,7 +95,7 @@ def _extraction(report: PublicReport) -> str:
 
 
 def _relearning(report: PublicReport) -> str:
-    relearning = next((audit.resurfacing for audit in report.audits if audit.of == "after"), None)
+    relearning = next((audit.relearning for audit in report.audits if audit.of == "after"), None)
     if relearning is None:
         return "–"
     ratio = "" if relearning.mean_ratio is None else f", ratio {relearning.mean_ratio:.2f}"

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, create_model
 
+from atdp_cli.model.options import DeviceOptions
 from atdp_cli.options import Option, Options, declared
 from atdp_cli.privacy.ledger import Prior
 from atdp_cli.ranges import LEAST_DELTA, contradiction
@@ -214,13 +215,6 @@ class EngineOptions(Options):
 
     shard_model: Annotated[bool, Option(RUNNING, fingerprint=False)] = False
     """Under torchrun: each process holds a part of every parameter (FSDP2), for models that fit no device."""
-
-
-class DeviceOptions(Options):
-    """Where the arithmetic is done."""
-
-    device: Annotated[Literal["auto", "cpu", "cuda"], Option(RUNNING, fingerprint=False)] = "auto"
-    """auto takes the GPU where there is one."""
 
 
 class ResumingOptions(Options):

@@ -6,11 +6,11 @@ import multiprocessing
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, as_completed, wait
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import compress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from atdp_cli.audit.manifest import read_manifest
 from atdp_cli.audit_result import UnfinishedAudit
@@ -28,7 +28,7 @@ from atdp_cli.training.recipe import reads_reference
 from examples.experiments.systems import Step, System, slug_of
 
 if TYPE_CHECKING:
-    from atdp_cli.audit.request import Attacks, AuditRequest, CanaryTargets
+    from atdp_cli.audit.request import AuditRequest
     from atdp_cli.jobs.harden.request import HardenRequest
 
 AUDITED, SENTENCE, TERMS = ".audit.json", ".sentence.json", "terms.txt"
@@ -37,6 +37,7 @@ AUDITED, SENTENCE, TERMS = ".audit.json", ".sentence.json", "terms.txt"
 RELEARNT, ROUNDED = ".relearnt.audit.json", ".int8.audit.json"
 """Likewise, for its audits after `MANY_STEPS` and in int8."""
 
+STEPS = 50
 MANY_STEPS = 500
 
 Setting = Literal["detected", "missed", "no-miss"]
@@ -303,62 +304,64 @@ def _by_default(request: "HardenRequest") -> "HardenRequest":
 
 def _audit(experiment: Experiment, nodes: Sequence[Node]) -> str | None:
     """Audit models of one seed. Why that failed; None where it did not."""
-    from atdp_cli.audit.request import AuditRequest, load_request
+    from atdp_cli.audit.request import AuditRequest
 
-    canaries = load_request(experiment.folder(nodes[0].seed) / "canaries.json", None)
     folders = [folder_of(experiment, node) for node in nodes]
-    request = AuditRequest(reference=experiment.model, attacks=_attacks(experiment))
+    manifest = experiment.folder(nodes[0].seed) / "canaries.json"
+    plain = AuditRequest(reference=experiment.model, manifest=manifest)
+    request = plain.replace(**_attacks(experiment))
     try:
-        _audit_left(folders, AUDITED, canaries, request)
+        _audit_left(folders, AUDITED, request)
         if experiment.attacked_harder:
-            _audit_left(folders, RELEARNT, canaries, replace(request, attacks=_relearning(experiment, MANY_STEPS)))
-            _audit_rounded(folders, canaries, AuditRequest(reference=experiment.model))
+            _audit_left(folders, RELEARNT, plain.replace(**_relearning(experiment, MANY_STEPS)))
+            _audit_rounded(folders, plain)
         _measure_sentence(experiment, folders)
     except AtdpError as error:
         return str(error)
     return None
 
 
-def _audit_left(folders: Sequence[Path], suffix: str, canaries: "CanaryTargets", request: "AuditRequest") -> None:
+def _audit_left(folders: Sequence[Path], suffix: str, request: "AuditRequest") -> None:
     """Audit those that have no file of this suffix yet.
 
     Raises:
         RunError: An audit did not end.
     """
-    from atdp_cli.jobs.audit import audit_models
+    from atdp_cli.jobs.audit import audit_canary
 
     left = [folder for folder in folders if not beside(folder, suffix).exists()]
-    for folder, audit in zip(left, audit_models(left, canaries, request, ignore) if left else (), strict=True):
+    audits = audit_canary(request.replace(models=tuple(left))).models if left else ()
+    for folder, audit in zip(left, audits, strict=True):
         if isinstance(audit, UnfinishedAudit):
             raise RunError(audit.reasons[0], "Run again; what is done stays.")
         _write(beside(folder, suffix), audit.model_copy(update={"model": folder.name}).model_dump(mode="json"))
 
 
-def _audit_rounded(folders: Sequence[Path], canaries: "CanaryTargets", request: "AuditRequest") -> None:
+def _audit_rounded(folders: Sequence[Path], request: "AuditRequest") -> None:
     from examples.experiments.rounding import write_rounded
 
     left = [folder for folder in folders if not beside(folder, ROUNDED).exists()]
     with TemporaryDirectory() as scratch:
         copies = [write_rounded(folder, Path(scratch) / folder.name) for folder in left]
-        _audit_left(copies, ROUNDED, canaries, request)
+        _audit_left(copies, ROUNDED, request)
         for folder, rounded in zip(left, copies, strict=True):
             shutil.copyfile(beside(rounded, ROUNDED), beside(folder, ROUNDED))
 
 
-def _attacks(experiment: Experiment) -> "Attacks":
-    from atdp_cli.audit.request import Attack, Attacks
-
+def _attacks(experiment: Experiment) -> dict[str, Any]:
     if not experiment.attacked:
-        return Attacks()
-    relearning = _relearning(experiment, Attacks().steps)
-    return replace(relearning, chosen=relearning.chosen | {Attack.EXTRACTION})
+        return {}
+    relearning = _relearning(experiment, STEPS)
+    return relearning | {"attacks": ("extraction", *relearning["attacks"])}
 
 
-def _relearning(experiment: Experiment, steps: int) -> "Attacks":
-    from atdp_cli.audit.request import Attack, Attacks
-
-    chosen = frozenset((Attack.RELEARNING,))
-    return Attacks(chosen=chosen, samples=1, other_text=experiment.out / "valid.txt", steps=steps)
+def _relearning(experiment: Experiment, steps: int) -> dict[str, Any]:
+    return {
+        "attacks": ("relearning",),
+        "continuations": 1,
+        "other_text": experiment.out / "valid.txt",
+        "relearning_steps": steps,
+    }
 
 
 def _measure_sentence(experiment: Experiment, folders: Sequence[Path]) -> None:

@@ -126,7 +126,7 @@ def measured(experiment: Experiment, system: System, seed: int) -> Measured:
 
 def _attacked(audit: dict[str, Any]) -> dict[str, Any]:
     """What the attacks found, where they were tried."""
-    if audit["extraction"] is None or audit["resurfaced"] is None:
+    if audit["extraction"] is None or audit["relearning"] is None:
         return {}
     extraction = [audit["extraction"][place] for place in _planted(audit)]
     queries = [canary["queries_half"] for canary in extraction]
@@ -148,7 +148,7 @@ def _attacked_harder(folder: Path) -> dict[str, Any]:
 
 
 def _relearnt(audit: dict[str, Any], name: str) -> dict[str, tuple[float, ...]]:
-    after, planted = audit["resurfaced"], _planted(audit)
+    after, planted = audit["relearning"], _planted(audit)
     return {
         name: tuple(after["exposures"][place] for place in planted),
         f"{name}_ratios": tuple(after["exposures_ratio"][place] for place in planted),

@@ -13,7 +13,7 @@ nothing between candidates. It is measured on a sample for several batch sizes, 
 `naive_tail_seconds` lets the model leave out the logits of the prefix. Cold, both sides tokenise all candidates;
 cached, both read them from the cache. Ours also builds the trie.
 
-`gate_seconds` is the whole of `audit_models` on the memorised model with the candidates cached: checkpoint, candidates,
+`gate_seconds` is the whole of `audit_canary` on the memorised model with the candidates cached: checkpoint, candidates,
 trie, ranks, verdict. `gate_process_seconds` is `atdp audit-canary` from start to end, imports included.
 `peak_memory_bytes` is what tokenising, building the trie and scoring all candidates add to a process that has loaded
 the model. `reference_processor_seconds` is an audit by all candidates beside a reference whose scores nobody has kept,
@@ -44,11 +44,11 @@ from atdp_cli.audit.manifest import read_manifest
 from atdp_cli.audit.pool import PADDING, Candidates, load_candidates
 from atdp_cli.audit.pruning import score_likeliest
 from atdp_cli.audit.ranking import make_candidates
-from atdp_cli.audit.request import AuditRequest, load_request
+from atdp_cli.audit.request import AuditRequest
 from atdp_cli.audit.trie import build_trie, score_pool
 from atdp_cli.audit_result import Audit, Verdict
 from atdp_cli.events import Event, NodesScored, ignore
-from atdp_cli.jobs.audit import audit_models
+from atdp_cli.jobs.audit import audit_canary
 from atdp_cli.model.checkpoint import load_checkpoint
 from atdp_cli.model.tokens import encode_record
 
@@ -235,7 +235,7 @@ def gate(setup: Setup) -> dict[str, Any]:
     inside, spent, process = [], [], []
     for _ in range(setup.rounds):
         started, before = time.perf_counter(), time.process_time()
-        (audit,) = audit_models([model], load_request(manifest, None), AuditRequest(), ignore)
+        (audit,) = audit_canary(AuditRequest(models=(model,), manifest=manifest)).models
         inside.append(time.perf_counter() - started)
         spent.append(time.process_time() - before)
         assert isinstance(audit, Audit)
@@ -253,11 +253,16 @@ def gate(setup: Setup) -> dict[str, Any]:
 
 def beside_reference(setup: Setup) -> dict[str, Any]:
     """Processor seconds of an audit by all candidates beside the random model as reference: the first, and the next."""
-    request = AuditRequest(reference=setup.folder / "random", exact="always")
-    canaries, spent = load_request(setup.folder / "canaries.json", None), []
+    request = AuditRequest(
+        models=(setup.folder / "memorised",),
+        manifest=setup.folder / "canaries.json",
+        reference=setup.folder / "random",
+        ranking="exact",
+    )
+    spent = []
     for _ in range(2):
         before = time.process_time()
-        list(audit_models([setup.folder / "memorised"], canaries, request, ignore))
+        audit_canary(request)
         spent.append(round(time.process_time() - before, 2))
     return {"reference_processor_seconds": spent[0], "kept_reference_processor_seconds": spent[1]}
 

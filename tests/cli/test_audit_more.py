@@ -15,7 +15,7 @@ SCHEMA = json.loads(
     (Path(__file__).parents[2] / "atdp_cli" / "report" / "schemas" / "audit.schema.json").read_text(encoding="utf-8")
 )
 POOL = 10_000
-ALL = "extraction,membership,resurfacing"
+ALL = "extraction,membership,relearning"
 
 
 @pytest.fixture(scope="session")
@@ -89,14 +89,23 @@ def test_only_planted_canaries_are_judged(atdp: Atdp, tossed: Leaky) -> None:
 def test_every_attack_and_bound_has_its_place_in_the_schema_and_names_no_secret(
     atdp: Atdp, tossed: Leaky, corpus: Path, checkpoint_folder: Path
 ) -> None:
-    options = ["--manifest", tossed.manifest, "--attacks", ALL, "--other-text", corpus, "--resurfacing-steps", "5"]
-    command = ["audit-canary", tossed.model, *options, "--samples", "200", "--full", "--reference", checkpoint_folder]
+    options = ["--manifest", tossed.manifest, "--attacks", ALL, "--other-text", corpus, "--relearning-steps", "5"]
+    command = [
+        "audit-canary",
+        tossed.model,
+        *options,
+        "--continuations",
+        "200",
+        "--describe-candidates",
+        "--reference",
+        checkpoint_folder,
+    ]
     ended = atdp(*command, "--json")
     assert ended.code == 1
     assert list(Draft202012Validator(SCHEMA).iter_errors(ended.json)) == []
     (entry,) = ended.json["models"]
     assert [bound["method"] for bound in entry["epsilon"]] == ["in-out", "rank"]
-    assert len(entry["extraction"]) == len(entry["canaries"]) == len(entry["resurfaced"]["exposures_ratio"]) == 30
+    assert len(entry["extraction"]) == len(entry["canaries"]) == len(entry["relearning"]["exposures_ratio"]) == 30
     assert [attack["attack"] for attack in entry["membership"]] == ["loss", "reference", "min-k++"]
     assert all(attack["tpr_at_1_fpr"] is None for attack in entry["membership"]), "30 canaries resolve no 1 %"
     actual = entry["distribution"]
@@ -203,9 +212,9 @@ def test_canaries_of_one_shape_test_the_selective_claim(
     ("options", "said"),
     [
         (["--attacks", "membership"], "--in-out"),
-        (["--guesses", "4"], "coins"),
-        (["--guesses", "3"], "even"),
-        (["--top", "10000"], "--top"),
+        (["--coin-guesses", "4"], "coins"),
+        (["--coin-guesses", "3"], "even"),
+        (["--rank-guesses", "10000"], "--rank-guesses"),
     ],
 )
 def test_what_the_canaries_cannot_answer_is_refused(atdp: Atdp, leaky: Leaky, options: list[str], said: str) -> None:
@@ -251,4 +260,4 @@ def test_a_pool_too_large_to_list_is_sampled_and_says_so(
         assert canary["p_value"] >= 2 / 3001
     assert [bound["method"] for bound in entry["epsilon"]] == ["in-out"], "a rank within a sample bounds nothing"
     assert "among 3,000 of them" in " ".join(atdp(*command).out.split())
-    assert atdp(*command, "--full").code == 2
+    assert atdp(*command, "--describe-candidates").code == 2

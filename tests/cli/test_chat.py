@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from atdp_cli.audit.attacks.membership import canary_records
-from atdp_cli.audit.request import load_request
+from atdp_cli.audit.request import AuditRequest, load_targets
 from atdp_cli.model.checkpoint import load_checkpoint
 from tests.chats import CHATML, OWN, small_conversations, write_chat_checkpoint, write_conversations
 from tests.cli.conftest import Atdp
@@ -72,8 +72,7 @@ def test_packed_canaries_are_scored_behind_an_end_token(atdp: Atdp, chats: Path,
     _, manifest = plant(atdp, chats, chat_model, "--role", "system", "--count", 3, "--repeats", 1)
     checkpoint = load_checkpoint(chat_model)
     for packed in (False, True):
-        canaries = load_request(manifest, None, packed=packed)
-        assert canaries is not None
+        canaries = load_targets(AuditRequest(manifest=manifest, packed=packed))
         assert canaries.mismatch(checkpoint.tokenizer) is None
         actual = canary_records(checkpoint, canaries, canaries.targets, name="it").log_p
         template = canaries.template

@@ -8,7 +8,14 @@ import pytest
 from tests.cli.conftest import Atdp
 
 
-@pytest.mark.parametrize("command", ["detect c.txt", "redact c.txt -o out.txt", "audit-canary model --canary=1"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "detect c.txt",
+        "redact c.txt -o out.txt",
+        "audit-canary model --canary=1",
+    ],
+)
 def test_without_ray_its_engine_is_refused_in_one_line(
     atdp: Atdp, command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

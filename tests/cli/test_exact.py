@@ -16,8 +16,8 @@ def test_a_sample_gives_the_verdict_of_all_candidates(
 ) -> None:
     model = leaky.model if which == "leaky" else checkpoint_folder
     audit = ("audit-canary", model, "--manifest", leaky.manifest, *LARGE_ALPHA)
-    whole = atdp(*audit, "--exact", "always", "--json")
-    sample = atdp(*audit, "--exact", "never", "--json")
+    whole = atdp(*audit, "--ranking", "exact", "--json")
+    sample = atdp(*audit, "--ranking", "sampled", "--json")
     assert whole.code == sample.code == (1 if which == "leaky" else 0)
     (exact,), (drawn,) = whole.json["models"], sample.json["models"]
     assert {canary["compared"] for canary in exact["canaries"]} == {canary["pool"] for canary in exact["canaries"]}
@@ -27,7 +27,7 @@ def test_a_sample_gives_the_verdict_of_all_candidates(
         # Binomial, so within five standard deviations of the exact share.
         share, shown = canary["rank_max"] / canary["compared"], other["rank_max"] / size
         assert abs(share - shown) <= 5 * (share * (1 - share) / size) ** 0.5 + 2 / size
-    assert "--exact always" in " ".join(atdp(*audit, "--exact", "never").out.split())
+    assert "--ranking exact" in " ".join(atdp(*audit, "--ranking", "sampled").out.split())
 
 
 def test_a_cheap_pool_is_not_sampled_by_itself(atdp: Atdp, leaky: Leaky) -> None:
@@ -36,10 +36,11 @@ def test_a_cheap_pool_is_not_sampled_by_itself(atdp: Atdp, leaky: Leaky) -> None
 
 
 @pytest.mark.parametrize(
-    "option", [("--full",), ("--max-exposure", "3"), ("--max-epsilon-lower-bound", "3"), ("--top", "5")]
+    "option",
+    [("--describe-candidates",), ("--max-exposure", "3"), ("--max-epsilon-lower-bound", "3"), ("--rank-guesses", "5")],
 )
 def test_what_needs_all_candidates_is_refused_in_a_sample(atdp: Atdp, leaky: Leaky, option: tuple[str, ...]) -> None:
-    ended = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, "--exact", "never", *option)
+    ended = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, "--ranking", "sampled", *option)
     assert ended.code == 2
     assert ended.err.count("\n") == 1
     assert option[0] in ended.err

@@ -24,38 +24,36 @@ def hiding(tmp_path_factory: pytest.TempPathFactory, leaky: Leaky) -> Path:
 
 @pytest.fixture(scope="module")
 def relearning(corpus: Path) -> tuple[str | Path, ...]:
-    return ("--other-text", corpus, "--resurfacing-steps", "600")
+    return ("--other-text", corpus, "--relearning-steps", "600")
 
 
 @pytest.mark.ci
-def test_a_model_that_only_hides_fails_by_default_where_resurfacing_is_tried(
+def test_a_model_that_only_hides_fails_by_default_where_relearning_is_tried(
     atdp: Atdp, hiding: Path, leaky: Leaky, relearning: tuple[str | Path, ...]
 ) -> None:
     audit = ("audit-canary", hiding, "--manifest", leaky.manifest)
     assert atdp(*audit).code == 0
-    ended = atdp(*audit, "--attacks", "resurfacing", *relearning, "--json")
+    ended = atdp(*audit, "--attacks", "relearning", *relearning, "--json")
     assert ended.code == 1
     (entry,) = ended.json["models"]
-    assert entry["gates"] == ["ranks", "resurfacing"]
+    assert entry["gates"] == ["ranks", "relearning"]
     (test,) = entry["attack_tests"]
     assert test["rejects"]
     assert test["p_value"] <= test["level"] < entry["alpha"]
-    assert entry["resurfaced"]["verdict"] == "FAIL"
+    assert entry["relearning"]["verdict"] == "FAIL"
     (reason,) = entry["reasons"]
-    assert reason.startswith("Resurfacing: after 600 steps on other text the canaries rank where chance would hardly")
-    assert atdp(*audit, "--attacks", "resurfacing", *relearning, "--fail-on", "ranks").code == 0
+    assert reason.startswith("Relearning: after 600 steps on other text the canaries rank where chance would hardly")
+    assert atdp(*audit, "--attacks", "relearning", *relearning, "--fail-on", "ranks").code == 0
 
 
 @pytest.mark.ci
 def test_an_attack_that_is_named_as_a_gate_is_tried_and_may_be_the_only_one(
     atdp: Atdp, hiding: Path, leaky: Leaky, relearning: tuple[str | Path, ...]
 ) -> None:
-    ended = atdp(
-        "audit-canary", hiding, "--manifest", leaky.manifest, "--fail-on", "resurfacing", *relearning, "--json"
-    )
+    ended = atdp("audit-canary", hiding, "--manifest", leaky.manifest, "--fail-on", "relearning", *relearning, "--json")
     assert ended.code == 1
     (entry,) = ended.json["models"]
-    assert entry["gates"] == ["resurfacing"]
+    assert entry["gates"] == ["relearning"]
     assert entry["attack_tests"][0]["level"] == entry["alpha"]
     leaking = atdp("audit-canary", leaky.model, "--manifest", leaky.manifest, "--fail-on", "extraction", "--json")
     (entry,) = leaking.json["models"]
@@ -69,7 +67,7 @@ def test_a_baseline_knows_which_attacks_failed(
     atdp: Atdp, hiding: Path, leaky: Leaky, relearning: tuple[str | Path, ...], tmp_path: Path
 ) -> None:
     audit = ("audit-canary", hiding, "--manifest", leaky.manifest)
-    attacked = (*audit, "--attacks", "resurfacing", *relearning)
+    attacked = (*audit, "--attacks", "relearning", *relearning)
     without, with_it = tmp_path / "without.json", tmp_path / "with.json"
     assert atdp(*audit, "--write-baseline", without).code == 0
     assert atdp(*attacked, "--write-baseline", with_it).code == 1
@@ -83,7 +81,7 @@ def test_a_baseline_knows_which_attacks_failed(
         (("--fail-on", "rank"), "--fail-on names 'rank', and there is no such gate."),
         (("--fail-on", ","), "--fail-on names no gate."),
         (("--fail-on", "membership"), "Membership compares canaries"),
-        (("--fail-on", "resurfacing"), "Resurfacing fine-tunes a copy of the model on other text, and none was given."),
+        (("--fail-on", "relearning"), "Relearning fine-tunes a copy of the model on other text, and none was given."),
     ],
 )
 def test_what_no_gate_can_mean_is_refused(atdp: Atdp, leaky: Leaky, options: tuple[str, str], said: str) -> None:

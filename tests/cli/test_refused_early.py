@@ -53,7 +53,7 @@ WRONG = (
     "audit-canary model --canary none",
     "audit-canary model --manifest corpus.txt",
     "audit-canary model --canary 49 --reference none",
-    "audit-canary model --canary 49 --attacks resurfacing --other-text none.txt",
+    "audit-canary model --canary 49 --attacks relearning --other-text none.txt",
     "audit-canary model --canary 49 --baseline none.json",
     "audit-canary model --canary 49 --junit spans.jsonl",
     "account --recipe atdp --records 9 --curve curve.png",

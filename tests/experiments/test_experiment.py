@@ -110,7 +110,7 @@ def test_models_are_attacked_harder(experiment: Experiment, in_this_process: Non
     assert {len(bits) for bits in audits.values()} == {4}
     assert len(set(audits.values())) >= 3, "they are of different weights"
     assert np.mean(run.rounded) == pytest.approx(np.mean(run.exposures), abs=2)
-    after = json.loads(beside(folder_of(experiment, nodes_of([system], 1)[0]), RELEARNT).read_text())["resurfaced"]
+    after = json.loads(beside(folder_of(experiment, nodes_of([system], 1)[0]), RELEARNT).read_text())["relearning"]
     assert after["steps"] == MANY_STEPS
     row = attack_row(NO_DP, [run], [run])
     assert [score["mean"] for score in row["relearnt_500"]] == pytest.approx(

@@ -71,7 +71,7 @@ def audited(model: Path, planted: Planted, reference: Path | None) -> Audit:
     """As `atdp audit-canary` has it."""
     manifest = planted.manifest
     canaries = CanaryTargets(template=manifest.slots(), targets=manifest.targets(), manifest=manifest)
-    [actual] = audit_models([model], canaries, AuditRequest(reference=reference), ignore)
+    [actual] = audit_models(canaries, AuditRequest(models=(model,), reference=reference), ignore)
     assert isinstance(actual, Audit)
     return actual
 

@@ -16,12 +16,12 @@ from atdp_cli.audit.claims import DELTA, Claim
 from atdp_cli.audit.epsilon import Games, plan_games, play_games
 from atdp_cli.audit.epsilon_bounds import rank_attainable
 from atdp_cli.audit.exposure import Rank, rank_of
-from atdp_cli.audit.request import AuditRequest, load_request
+from atdp_cli.audit.request import AuditRequest, prepare_audit
 from atdp_cli.audit.verdict import Limits
 from atdp_cli.audit_result import Audit, EpsilonBound, UnfinishedAudit
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Event, RecordsRead
-from atdp_cli.jobs.audit import audit_models
+from atdp_cli.jobs.audit import audit_canary, audit_models
 from atdp_cli.jobs.plant import draw_canaries, plant_canaries
 
 POOL = 10_000
@@ -37,9 +37,8 @@ def test_models_of_one_tokenizer_are_tokenised_for_once(
     planted, manifest = tmp_path / "p.txt", tmp_path / "m.json"
     plant_canaries(corpus, planted, manifest, canaries, tokenizer=checkpoint_folder, force=False)
     heard: list[Event] = []
-    models = [checkpoint_folder] * 4
-    request = AuditRequest(reference=checkpoint_folder)
-    audits = list(audit_models(models, load_request(manifest, None), request, heard.append))
+    request = AuditRequest(models=(checkpoint_folder,) * 4, manifest=manifest, reference=checkpoint_folder)
+    audits = audit_canary(request, heard.append).models
     assert all(isinstance(audit, Audit) for audit in audits)
     finished = [event for event in heard if isinstance(event, RecordsRead) and event.done == event.total]
     assert len(finished) == 1
@@ -54,10 +53,9 @@ def test_a_model_is_out_of_memory_before_the_next_one_loads(checkpoint_folder: P
     tensors = load_file(broken / "model.safetensors")
     tensors["transformer.wte.weight"][0, 0] = np.nan
     save_file(tensors, broken / "model.safetensors", metadata={"format": "pt"})
-    question = load_request(None, "My ID is 123")
-    models = [broken, checkpoint_folder, broken, checkpoint_folder]
+    request = AuditRequest(models=(broken, checkpoint_folder) * 2, canary="My ID is 123")
     before, alive = models_alive(), []
-    for actual in audit_models(models, question, AuditRequest(), lambda _: None):
+    for actual in audit_models(prepare_audit(request), request, lambda _: None):
         alive.append((type(actual), models_alive() - before))
     assert alive == [(UnfinishedAudit, 0), (Audit, 0)] * 2
 

@@ -8,11 +8,11 @@ from threading import Thread
 
 import pytest
 
-from atdp_cli.audit.request import AuditRequest, load_request
+from atdp_cli.audit.request import AuditRequest
 from atdp_cli.audit_result import AnyAudit, Audit, UnfinishedAudit
 from atdp_cli.errors import InputError, RunError, UsageError
 from atdp_cli.events import Event, RecordsRead, ignore
-from atdp_cli.jobs.audit import audit_models
+from atdp_cli.jobs.audit import audit_canary
 from atdp_cli.jobs.backend import THIS_PROCESS, Executor
 from atdp_cli.jobs.detect import CorpusSource, detect_corpus
 from atdp_cli.jobs.detector import Detector
@@ -89,15 +89,15 @@ def test_models_on_ray_are_audited_as_here(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(checkpoint_folder.parent)
     name = Path(checkpoint_folder.name)
-    models = [name, Path("nowhere"), checkpoint_folder]
+    models = (name, Path("nowhere"), checkpoint_folder)
 
-    def audited(executor: Executor) -> list[AnyAudit]:
-        request = AuditRequest(reference=name)
-        actual = list(audit_models(models, load_request(fixed_manifest, None), request, ignore, executor))
+    def audited(run_on: str) -> tuple[AnyAudit, ...]:
+        request = AuditRequest(models=models, manifest=fixed_manifest, reference=name, run_on=run_on)
+        actual = audit_canary(request).models
         assert [type(audit) for audit in actual] == [Audit, UnfinishedAudit, Audit]
         return actual
 
-    assert audited(Ray()) == audited(THIS_PROCESS)
+    assert audited("ray") == audited("local")
 
 
 @needs_ray

@@ -70,7 +70,7 @@ def audit(of: ScoreName = "after", **fields: Any) -> AuditEntry:
             "p_ratio": 0.39,
             "extraction": ExtractionEntry(greedy=1, discoverable=2, samples=1000, fewest=1234.5),
             "membership": (MembershipEntry(attack="loss", auc=0.54, auc_interval=(0.41, 0.67)),),
-            "resurfacing": RelearningEntry(steps=50, verdict=Verdict.PASS, mean=1.71, mean_ratio=1.42),
+            "relearning": RelearningEntry(steps=50, verdict=Verdict.PASS, mean=1.71, mean_ratio=1.42),
             "bounds": (
                 Bound(
                     method="rank",

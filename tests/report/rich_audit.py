@@ -131,7 +131,7 @@ def rich_audit(model: str = "models/rich") -> Audit:
                 attack="min-k++", members=4, non_members=0, auc=None, auc_low=None, auc_high=None, tpr_at_1_fpr=None
             ),
         ),
-        resurfaced=Relearning(
+        relearning=Relearning(
             steps=50,
             verdict=Verdict.PASS,
             exposures=(1.0, 2.0, 3.0, 4.0, 5.0),

@@ -131,7 +131,7 @@ def test_what_was_measured_is_all_there(report: PublicReport | PrivateReport) ->
     wanted = (
         r"guarantees\.\d+\.epsilon|epsilon\.|epsilon_over_steps|sentence|noise_multipliers|canaries\.\d+\.expo"
         r"|mean_interval|mean_ratio_interval|perplexit|mean_norms|seconds|tokens|not_finite|clamped|sensitive_|passes"
-        r"|resurfacing\.mean|extraction|membership|bounds\.\d+\.epsilon|hardware"
+        r"|relearning\.mean|extraction|membership|bounds\.\d+\.epsilon|hardware"
     )
     missing = {path for path in leaves(document) if re.search(wanted, path)} - paths
     assert not missing

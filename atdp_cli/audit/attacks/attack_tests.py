@@ -110,7 +110,7 @@ def relearning_test(relearning: Relearning, stratum_sizes: Sequence[int], *, lev
     p_values = [p for p in _p_values(combined) if p is not None]
     least = min(1.0, len(p_values) * fisher([min(1.0, 2 / size) for size in stratum_sizes]))
     return AttackTest(
-        attack="resurfacing",
+        attack="relearning",
         p_value=min(1.0, len(p_values) * min(p_values)),
         level=level,
         least=least,
@@ -156,11 +156,11 @@ def _describe(audit: Audit, test: AttackTest) -> str:
         score = judged_membership(audit.membership or ())
         area = "" if score.auc is None else f", AUC {score.auc:.2f}"
         return f"Membership: canaries that were trained on score above those left out, by {score.attack}{area} {at}."
-    if audit.resurfaced is not None and test.p_value > test.level:
-        most = audit.resurfaced.combined.max_exposure or 0.0
-        return f"Resurfacing: after {audit.resurfaced.steps} steps on other text an exposure is {most:.2f} bits."
-    steps = "some" if audit.resurfaced is None else audit.resurfaced.steps
-    return f"Resurfacing: after {steps} steps on other text the canaries rank where chance would hardly put them {at}."
+    if audit.relearning is not None and test.p_value > test.level:
+        most = audit.relearning.combined.max_exposure or 0.0
+        return f"Relearning: after {audit.relearning.steps} steps on other text an exposure is {most:.2f} bits."
+    steps = "some" if audit.relearning is None else audit.relearning.steps
+    return f"Relearning: after {steps} steps on other text the canaries rank where chance would hardly put them {at}."
 
 
 def judged_membership(scores: Sequence[Membership]) -> Membership:

@@ -90,7 +90,7 @@ def _capped(audit: Audit) -> Iterator[str]:
         if canary.compared < canary.pool:
             yield (
                 f"The template has {canary.pool:.3g} candidates: ranks are among {canary.compared - 1:,} of them, "
-                "drawn uniformly, and the canary, which caps its exposure. --exact always ranks it among all of up to "
+                "drawn uniformly, and the canary, which caps its exposure. --ranking exact ranks it among all of up to "
                 "10⁷."
             )
             return
@@ -168,15 +168,15 @@ def _membership(audit: Audit) -> Iterator[str]:
 
 
 def _relearning(audit: Audit) -> Iterator[str]:
-    if audit.resurfaced is None:
+    if audit.relearning is None:
         return
-    before, after = audit.combined, audit.resurfaced.combined
+    before, after = audit.combined, audit.relearning.combined
     change = f"{figure(before.mean_exposure)} → {figure(after.mean_exposure)} bits"
     if after.mean_exposure_ratio is not None:
         change += f", by ratio {figure(before.mean_exposure_ratio)} → {figure(after.mean_exposure_ratio)}"
     yield (
-        f"Relearning: after {audit.resurfaced.steps} steps on other text the mean exposure goes {change}; "
-        f"the copy's own verdict is {audit.resurfaced.verdict}."
+        f"Relearning: after {audit.relearning.steps} steps on other text the mean exposure goes {change}; "
+        f"the copy's own verdict is {audit.relearning.verdict}."
     )
 
 

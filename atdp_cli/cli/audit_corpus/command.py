@@ -9,19 +9,18 @@ import typer
 
 from atdp_cli.cli.audit_corpus.options import MapBaselineOptions, MapOptions, MapOutputOptions, MappedDataOptions
 from atdp_cli.cli.audit_corpus.output import show_map
-from atdp_cli.cli.options.shared import ProgressOptions, ThreadOptions
+from atdp_cli.cli.options.shared import ProgressOptions
 from atdp_cli.cli.terminal.ci_files import tell_github
 from atdp_cli.cli.terminal.console import progress, stdout_console, write_json
 from atdp_cli.errors import UsageError
 from atdp_cli.events import Notify
+from atdp_cli.model.options import DeviceOptions, ThreadOptions
 from atdp_cli.text.options import (
     ChatTemplateOptions,
     DetectionOptions,
     ExecutorOptions,
     RecordOptions,
-    ReplacingOptions,
 )
-from atdp_cli.training.options import DeviceOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +40,6 @@ def audit_corpus_command(
     detection: DetectionOptions,
     working: ExecutorOptions,
     writing: MapOutputOptions,
-    replacing: ReplacingOptions,
     saying: ProgressOptions,
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="One or more model folders.")],
     threads: ThreadOptions,
@@ -67,7 +65,6 @@ def audit_corpus_command(
             detection=detection,
             working=working,
             writing=writing,
-            replacing=replacing,
             threads=threads,
             computing=computing,
             notify=notify,
@@ -92,7 +89,6 @@ def run_map(
     detection: DetectionOptions,
     working: ExecutorOptions,
     writing: MapOutputOptions,
-    replacing: ReplacingOptions,
     threads: ThreadOptions,
     computing: DeviceOptions,
     notify: Notify,
@@ -110,7 +106,7 @@ def run_map(
     from atdp_cli.report.ci.baseline import new_failures, read_baseline
 
     corpus.check()
-    writing.check(corpus.data, models, force=replacing.force)
+    writing.check_map(corpus.data, models)
     against.check(mapping.max_memorised)
     _check_paths(corpus, mapping.reference, models)
     baseline = None if against.baseline is None else read_baseline(against.baseline)
@@ -138,7 +134,7 @@ def run_map(
     maps = list(map_models(models, request, notify))
     if baseline is not None:
         maps = [replace(each, memory=new_failures(each.memory, baseline)) for each in maps]
-    return maps, write_map_files(writing, maps, corpus.data, replacing=replacing.force)
+    return maps, write_map_files(writing, maps, corpus.data)
 
 
 def _check_paths(corpus: MappedDataOptions, reference: Path | None, models: Sequence[Path]) -> None:

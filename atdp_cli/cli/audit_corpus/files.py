@@ -9,21 +9,18 @@ from atdp_cli.files.atomic_write import atomic_write
 from atdp_cli.files.corpus_file import kind_of
 from atdp_cli.files.private import make_private
 from atdp_cli.jobs.audit_corpus import CorpusMap, write_map
-from atdp_cli.report.ci.baseline import make_baseline
 from atdp_cli.report.ci.checks import CheckedModel, ResultFile, best_places, checked
 from atdp_cli.report.memory_page import render_map_page
 
 
-def write_map_files(
-    writing: MapOutputOptions, maps: Sequence[CorpusMap], data: Path, *, replacing: bool
-) -> list[CheckedModel]:
+def write_map_files(writing: MapOutputOptions, maps: Sequence[CorpusMap], data: Path) -> list[CheckedModel]:
     """The files that were asked for: the map, those for CI, the page."""
     if writing.output is not None:
-        write_map(maps[0], writing.output, replace=replacing)
+        write_map(maps[0], writing.output, replace=writing.force)
     models = [checked(each.memory, _lines(each, data)) for each in maps]
-    write_ci_files(writing.files, models, kind="text", baseline=make_baseline([each.memory for each in maps]))
+    write_ci_files(writing, [each.memory for each in maps], models, kind="text")
     if (page := writing.page(data)) is not None:
-        _write_page(page, maps, replacing=replacing, show_text=writing.show_secrets)
+        _write_page(page, maps, replacing=writing.force, show_text=writing.show_secrets)
     return models
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from atdp_cli.cli.terminal.ci_files import CiFiles
+from atdp_cli.cli.terminal.ci_files import CiOptions
 from atdp_cli.errors import UsageError
 from atdp_cli.options import Option, Options
 from atdp_cli.ranges import contradiction
@@ -98,34 +98,20 @@ class MapBaselineOptions(Options):
             raise UsageError("--baseline says what may fail, and nothing can without a limit.", "Add --max-memorised.")
 
 
-class MapOutputOptions(Options):
+class MapOutputOptions(CiOptions):
     """Where the map goes, and what is shown."""
 
     output: Annotated[Path | None, Option(OUTPUT, main=True, flags=("--output", "-o"))] = None
     """Write the map of one model: a spans file with every place, its scores and p-value, and no text. It is what
     harden --extra-spans takes."""
 
-    junit: Annotated[Path | None, Option(OUTPUT, main=True)] = None
-    """Write JUnit XML: a suite a model, a case a memorised text and one for the verdict. It holds no text."""
-
-    sarif: Annotated[Path | None, Option(OUTPUT, main=True)] = None
-    """Write SARIF 2.1.0; its locations are lines of --data, where that is plain text."""
-
     html: Annotated[bool, Option(OUTPUT)] = False
     """Write memory_map.html into CORPUS.private/, the private folder beside --data: the worst texts and the records
     with most of them."""
 
-    write_baseline: Annotated[Path | None, Option(OUTPUT, main=True)] = None
-    """Record how much was found, for --baseline in later runs."""
-
     show_secrets: Annotated[bool, Option(OUTPUT)] = False
     """Show the places' text on the screen, and with --html that of the records on the page. No other file and no JSON
     holds it."""
-
-    @property
-    def files(self) -> CiFiles:
-        """The files that CI reads."""
-        return CiFiles(junit=self.junit, sarif=self.sarif, baseline=self.write_baseline)
 
     def page(self, data: Path) -> Path | None:
         """Where the page goes; None if it was not asked for.
@@ -143,7 +129,7 @@ class MapOutputOptions(Options):
             raise UsageError("--html writes into the folder beside --data, which is no file.", "Give a file.")
         return folder / MAP_PAGE
 
-    def check(self, data: Path, models: Sequence[Path], *, force: bool) -> None:
+    def check_map(self, data: Path, models: Sequence[Path]) -> None:
         """Refuse, before anything is read, to write where something is or over one another.
 
         Raises:
@@ -154,4 +140,4 @@ class MapOutputOptions(Options):
             raise UsageError("-o takes the map of one model.", "Map the models one by one, or use --json.")
         page = self.page(data)
         inside = page if page is not None and page.parent.exists() else None
-        self.files.check(self.output, inside, force=force)
+        self.check(self.output, inside)

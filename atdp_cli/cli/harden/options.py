@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 from atdp_cli.cli.harden.list_recipes import show_recipes
 from atdp_cli.cli.options.generate import Eager, stage_group
-from atdp_cli.cli.options.shared import ProgressOptions, ThreadOptions
+from atdp_cli.cli.options.shared import ProgressOptions
+from atdp_cli.model.options import DeviceOptions, ThreadOptions
 from atdp_cli.options import Option, Options
 from atdp_cli.text.options import (
     OUTPUT,
@@ -23,7 +24,6 @@ from atdp_cli.training.options import (
     CorpusOptions,
     DataOptions,
     DeltaOptions,
-    DeviceOptions,
     EngineOptions,
     PriorOptions,
     ReferenceOptions,

@@ -75,7 +75,7 @@ def generate_options(command: Callable[..., None], *eager: type[Options]) -> Cal
     def run(context: typer.Context, **values: Any) -> None:
         values = {name: value for name, value in values.items() if name not in handled}
         for name, group in groups.items():
-            fields = {field: values.pop(field) for field in group.model_fields}
+            fields = {field: values.pop(field) for field, _, _ in declared(group)}
             values[name] = group(**{field: value for field, value in fields.items() if is_given(context, field)})
         command(**values | ({"context": context} if takes_context else {}))
 

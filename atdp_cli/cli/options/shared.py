@@ -4,13 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import PositiveInt
 
 from atdp_cli.cli.terminal.console import stderr_console
 from atdp_cli.cli.terminal.json_lines import ProgressOption
 from atdp_cli.errors import UsageError
 from atdp_cli.options import Option, Options
-from atdp_cli.text.options import OUTPUT, RUNNING
+from atdp_cli.text.options import OUTPUT
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,10 +54,3 @@ class ProgressOptions(OutputOptions):
         if as_events and self.quiet:
             raise UsageError("--quiet silences what --progress json writes.", "Leave one of them out.")
         return stderr_console(quiet=self.quiet or as_events)
-
-
-class ThreadOptions(Options):
-    """How many threads compute."""
-
-    threads: Annotated[PositiveInt | None, Option(RUNNING, fingerprint=False)] = None
-    """Threads for the arithmetic. Default: as torch chooses; one to harden under 10 million parameters."""

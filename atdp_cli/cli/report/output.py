@@ -147,7 +147,7 @@ def _show_audits(public: PublicReport, console: "Console") -> None:
                 f"Extraction from {MODELS[audit.of]}: {extraction.greedy} of {_planted(audit)} canaries by greedy "
                 f"decoding, {extraction.discoverable} that {extraction.samples:,} samples give with even odds."
             )
-        if (relearning := audit.resurfacing) is not None:
+        if (relearning := audit.relearning) is not None:
             console.print(
                 f"Relearning, {MODELS[audit.of]} after {relearning.steps} steps on other text: "
                 f"{render_value(relearning.mean, 'fixed')} bits, "

@@ -3,26 +3,33 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 from atdp_cli.cli.terminal.escape import escaped_json, escaped_lines, escaped_marks
 from atdp_cli.cli.terminal.exit import write_error, write_safe
 from atdp_cli.errors import UsageError
+from atdp_cli.options import Option
+from atdp_cli.text.options import OUTPUT, ReplacingOptions
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
+    from atdp_cli.audit_result import AnyAudit
+    from atdp_cli.memory_result import MemoryMap
     from atdp_cli.report.ci.checks import CheckedModel, Kind
 
 
-class CiFiles(NamedTuple):
-    """The files to write; None for those that nobody asked for."""
+class CiOptions(ReplacingOptions):
+    """The files to write for CI. They hold neither secret nor text."""
 
-    junit: Path | None
-    sarif: Path | None
-    baseline: Path | None
+    junit: Annotated[Path | None, Option(OUTPUT, main=True)] = None
+    """Write JUnit XML: a suite a model, a case a canary or memorised text and one for the verdict."""
 
-    def check(self, *others: Path | None, force: bool) -> None:
+    sarif: Annotated[Path | None, Option(OUTPUT, main=True)] = None
+    """Write SARIF 2.1.0; its locations are lines of the manifest, or of --data where that is plain text."""
+
+    write_baseline: Annotated[Path | None, Option(OUTPUT, main=True)] = None
+    """Record what was found, for --baseline in later runs."""
+
+    def check(self, *others: Path | None) -> None:
         """Refuse, before anything is scored, to write where something is or over one another.
 
         Args:
@@ -34,22 +41,28 @@ class CiFiles(NamedTuple):
         """
         from atdp_cli.files.atomic_write import check_new, real_path
 
-        given = [path for path in (*self, *others) if path is not None]
+        given = [path for path in (self.junit, self.sarif, self.write_baseline, *others) if path is not None]
         if len({real_path(path) for path in given}) < len(given):
             raise UsageError("Two of the files to write are the same.", "Give each a file of its own.")
         for path in given:
-            check_new(path, force=force)
+            check_new(path, force=self.force)
 
 
-def write_ci_files(files: CiFiles, models: "Sequence[CheckedModel]", *, kind: "Kind", baseline: "BaseModel") -> None:
+def write_ci_files(
+    files: CiOptions,
+    results: "Sequence[AnyAudit | MemoryMap]",
+    models: "Sequence[CheckedModel]",
+    *,
+    kind: "Kind",
+) -> None:
     """The files that were asked for.
 
     Args:
-        kind: Of the models' checks.
-        baseline: What was found, as a later run takes it.
+        models: The results' checks, of this kind.
     """
     from atdp_cli import __version__
     from atdp_cli.files.document import document_text
+    from atdp_cli.report.ci.baseline import make_baseline
     from atdp_cli.report.ci.checks import COMMANDS
     from atdp_cli.report.ci.junit import junit
     from atdp_cli.report.ci.sarif import sarif
@@ -58,8 +71,9 @@ def write_ci_files(files: CiFiles, models: "Sequence[CheckedModel]", *, kind: "K
         _write(files.junit, escaped_lines(junit(models, COMMANDS[kind])))
     if files.sarif is not None:
         _write(files.sarif, escaped_json(document_text(sarif(models, __version__, kind=kind))))
-    if files.baseline is not None:
-        _write(files.baseline, escaped_json(document_text(baseline.model_dump(mode="json"))))
+    if files.write_baseline is not None:
+        baseline = make_baseline(results).model_dump(mode="json")
+        _write(files.write_baseline, escaped_json(document_text(baseline)))
 
 
 def tell_github(models: "Sequence[CheckedModel]", summary: str) -> None:

@@ -101,7 +101,7 @@ CASES = (
         {
             "baseline cut": ("malformed at the file: Invalid JSON", both(manifest({}), write("b.json", "{"))),
             "baseline of NaN": (
-                "malformed at models.m: Input should be an object",
+                "malformed at models.m.RecordedAudit: Input should be an",
                 both(manifest({}), write("b.json", json.dumps(BASELINE | {"models": {"m": float("nan")}}))),
             ),
         },
@@ -120,9 +120,9 @@ CASES = (
     ),
     Case("attacks unknown", (*AUDIT, "--attacks", "telepathy"), "There is no attack 'telepathy'", manifest({})),
     Case(
-        "resurfacing without text",
-        (*AUDIT, "--attacks", "resurfacing"),
-        "Resurfacing fine-tunes a copy of the model on other",
+        "relearning without text",
+        (*AUDIT, "--attacks", "relearning"),
+        "Relearning fine-tunes a copy of the model on other",
         manifest({}),
     ),
 )

@@ -1,0 +1,26 @@
+"""The options by which a model computes."""
+
+from typing import Annotated, Literal
+
+from pydantic import PositiveInt
+
+from atdp_cli.options import Option, Options
+from atdp_cli.text.options import RUNNING
+
+
+class DeviceOptions(Options):
+    """Where the arithmetic is done."""
+
+    device: Annotated[Literal["auto", "cpu", "cuda"], Option(RUNNING, fingerprint=False)] = "auto"
+    """auto takes the GPU where there is one."""
+
+
+class ThreadOptions(Options):
+    """How many threads compute."""
+
+    threads: Annotated[PositiveInt | None, Option(RUNNING, fingerprint=False)] = None
+    """Threads for the arithmetic. Default: as torch chooses; one to harden under 10 million parameters."""
+
+
+class ComputeOptions(ThreadOptions, DeviceOptions):
+    """Both."""
