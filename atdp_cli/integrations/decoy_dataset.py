@@ -11,7 +11,7 @@ from atdp_cli.jobs.harden.releases import decoy_choice
 from atdp_cli.runs.streams import Streams
 from atdp_cli.text.corpus.records import Unit, read_records
 from atdp_cli.text.detection.span_file import read_spans
-from atdp_cli.text.redaction.decoys import WITHOUT, decoy
+from atdp_cli.text.redaction.decoys import WITHOUT, decoy_text
 from atdp_cli.text.redaction.equality import equal_decoys
 from atdp_cli.text.redaction.frequencies import Frequencies
 from atdp_cli.training.recipe import DecoyEquality
@@ -87,7 +87,7 @@ class DecoyDataset(torch.utils.data.Dataset[E], Generic[E]):
     def _draw(self, epoch: int) -> tuple[str, ...]:
         choose = decoy_choice(self._streams, 0, f"epoch {epoch + 1}", self._release)
         if self._equality is None:
-            return tuple(decoy(text, spans, choose).text for text, spans in self._flagged)
+            return tuple(decoy_text(text, spans, choose).text for text, spans in self._flagged)
         return tuple(equal_decoys([flagged], choose)[0].text for flagged in self._flagged)
 
     def for_trl(self) -> "Dataset":

@@ -3,15 +3,27 @@
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from atdp_cli.errors import InputError, UsageError
-from atdp_cli.events import Notify, RecordsRead
+from atdp_cli.events import Notify, RecordsRead, ignore
 from atdp_cli.files.atomic_write import atomic_write, check_new, real_path, same_file
-from atdp_cli.files.corpus_file import STANDARD_INPUT, OnError, is_rereadable, is_stream, raise_error
+from atdp_cli.files.corpus_file import STANDARD_INPUT, STANDARD_OUTPUT, OnError, is_rereadable, is_stream, raise_error
 from atdp_cli.files.private import private_folder
-from atdp_cli.jobs.detector import Detector, check_detector, detector_pipeline, options_given, run_detector
+from atdp_cli.jobs.detector import (
+    Detector,
+    check_detector,
+    detector_pipeline,
+    make_detector,
+    options_given,
+    run_detector,
+)
+from atdp_cli.options import Option
+from atdp_cli.report.summary.text import CrosscheckCounts, DetectionSummary, QueueSummary
 from atdp_cli.text.corpus.records import Record, select_records
 from atdp_cli.text.corpus.segments import Selection, parse_shard
 from atdp_cli.text.crosscheck.check import Counts
@@ -21,9 +33,17 @@ from atdp_cli.text.detection.scan import load_pipeline
 from atdp_cli.text.detection.span_file import spans_line
 from atdp_cli.text.detection.spans import Tier, at_tier, merge
 from atdp_cli.text.detection.summary import FlaggedSummary
-from atdp_cli.text.options import ReadingOptions, WholeReadingOptions
+from atdp_cli.text.options import (
+    OUTPUT,
+    DetectionOptions,
+    ExecutorOptions,
+    ReadingOptions,
+    ReplacingOptions,
+    WholeReadingOptions,
+)
 from atdp_cli.text.review.queue_file import Header, Queued, writable, write_queue
-from atdp_cli.text.review.sampling import check_rate
+
+REVIEW = "Review"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,19 +72,23 @@ def corpus_source(options: WholeReadingOptions, path: Path) -> CorpusSource:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sampling:
-    """A queue of sentences for people to review.
+class DetectOptions(DetectionOptions, ExecutorOptions, ReadingOptions, ReplacingOptions):
+    """The options of `atdp detect`."""
 
-    Attributes:
-        queue: Its file.
-        rate: The share of the sentences that it takes.
-        force: Replace a file that is there.
-    """
+    output: Annotated[Path | None, Option(OUTPUT, main=True, flags=("--output", "-o"))] = None
+    """Spans file. Default, and -: standard output."""
 
-    queue: Path
-    rate: float = 0.01
-    force: bool = False
+    review: Annotated[Path | None, Option(REVIEW, main=True)] = None
+    """Also draw sentences for people to review, spans masked, and write them to this file for atdp review."""
+
+    review_share: Annotated[float, Field(gt=0, le=1), Option(REVIEW)] = 0.01
+    """The share of the sentences to draw, half of them flagged."""
+
+
+class DetectRequest(DetectOptions):
+    """What `detect` is asked for."""
+
+    corpus: Path
 
 
 @dataclass(kw_only=True)
@@ -84,6 +108,10 @@ class DetectionCounts:
     queued: Queued | None = None
     crosscheck: Counts | None = None
 
+    def crosscheck_counts(self) -> CrosscheckCounts | None:
+        """How the cross-check went, as `--json` has it."""
+        return None if self.crosscheck is None else CrosscheckCounts(**asdict(self.crosscheck))
+
     @property
     def sensitive_share(self) -> float:
         """Sensitive tokens over all tokens, 0 for an empty corpus."""
@@ -94,8 +122,66 @@ Write = Callable[[str], object]
 """Takes one line of output, its ending included; what it returns is not used."""
 
 
+def discard(line: str) -> None:
+    """Spans that nobody asked for."""
+
+
+def detect(
+    request: DetectRequest, notify: Notify = ignore, write: Write = discard
+) -> tuple[DetectionSummary, DetectionCounts]:
+    """Find what is sensitive in a corpus.
+
+    Args:
+        request: What to read, and how.
+        notify: Called with how many records are done.
+        write: Takes the lines of spans where no file does.
+
+    Returns:
+        What `--json` prints, and the counts behind it.
+
+    Raises:
+        UsageError: Options contradict each other, or a file is there already.
+        InputError: The corpus, a list or the pipeline cannot be used.
+    """
+    if request.review is None and "review_share" in request.model_fields_set:
+        raise UsageError("--review-share goes with --review.", "Name the queue to write, or leave it out.")
+    source, detector = (
+        corpus_source(request, request.corpus),
+        make_detector(request, request.corpus, run_on=request.run_on),
+    )
+    if request.output in (None, STANDARD_OUTPUT):
+        counts = detect_corpus(source, detector, write, notify, request)
+    else:
+        counts = _detect_to_file(source, request.output, detector, notify, request)
+    queued = counts.queued
+    summary = DetectionSummary(
+        tier=detector.tier.value,
+        records=counts.records,
+        skipped=counts.skipped,
+        tokens=counts.tokens,
+        sensitive_tokens=counts.sensitive_tokens,
+        sensitive_share=counts.sensitive_share,
+        by_label=dict(counts.flagged.by_label.most_common()),
+        shapes=counts.flagged.shapes,
+        crosscheck=counts.crosscheck_counts(),
+        review=None if queued is None else QueueSummary(queue=str(request.review), **asdict(queued)),
+    )
+    return summary, counts
+
+
+def _detect_to_file(
+    corpus: CorpusSource, output: Path, detector: Detector, notify: Notify, request: DetectRequest
+) -> DetectionCounts:
+    """Into a file that appears whole or not at all."""
+    check_new(output, force=request.force)
+    if request.review is not None and same_file(request.review, output):
+        raise UsageError("--review and --output name the same file.", "Write the queue to another file.")
+    with atomic_write(output, replace=request.force) as stream:
+        return detect_corpus(corpus, detector, lambda line: stream.write(line.encode()), notify, request)
+
+
 def detect_corpus(
-    corpus: CorpusSource, detector: Detector, write: Write, notify: Notify, review: Sampling | None = None
+    corpus: CorpusSource, detector: Detector, write: Write, notify: Notify, request: DetectRequest | None = None
 ) -> DetectionCounts:
     """Find the spans of every record, hand each record's JSON line to `write`, and count.
 
@@ -104,24 +190,25 @@ def detect_corpus(
         detector: How to look.
         write: Takes the lines.
         notify: Called with how many records are done.
-        review: Also write this queue.
+        request: Whether to write a queue as well, and of which sentences.
 
     Raises:
-        UsageError: The queue exists, is the corpus itself, or its share is out of range; a shard with a queue.
+        UsageError: The queue exists, or is the corpus itself; a shard with a queue.
         InputError: The corpus, a list or the pipeline cannot be used.
     """
-    if review is not None:
-        _check_queue(review, corpus)
-    check_crosscheck(detector.crosscheck, queue=review is not None)
+    queue = None if request is None else request.review
+    if queue is not None and request is not None:
+        _check_queue(queue, corpus, force=request.force)
+    check_crosscheck(detector.crosscheck, queue=queue is not None)
     counts = no_counts(detector)
     records = select_records(corpus.path, corpus, count_skipped(corpus, counts))
     detections = run_over(records, corpus, detector, notify, counts)
     written = _written(detections, detector.tier, write, counts)
-    if review is None:
+    if queue is None or request is None:
         deque(written, maxlen=0)
     else:
-        header = queue_header(corpus, detector, review.rate)
-        counts.queued = write_queue(review.queue, written, header, random.SystemRandom())
+        header = queue_header(corpus, detector, request.review_share)
+        counts.queued = write_queue(queue, written, header, random.SystemRandom())
     return counts
 
 
@@ -152,33 +239,15 @@ def queue_header(corpus: CorpusSource, detector: Detector, rate: float) -> Heade
     )
 
 
-def _check_queue(review: Sampling, corpus: CorpusSource) -> None:
+def _check_queue(queue: Path, corpus: CorpusSource, *, force: bool) -> None:
     if corpus.shard is not None:
         raise UsageError(
             "--review draws from the whole corpus, and --shard reads a part of it.",
             "Draw the queue by a run without --shard.",
         )
-    check_rate(review.rate)
-    check_new(review.queue, force=review.force)
-    if same_file(review.queue, corpus.path):
+    check_new(queue, force=force)
+    if same_file(queue, corpus.path):
         raise UsageError("--review names the corpus itself.", "Write the queue to another file.")
-
-
-def detect_to_file(
-    corpus: CorpusSource,
-    output: Path,
-    detector: Detector,
-    notify: Notify,
-    *,
-    force: bool,
-    review: Sampling | None = None,
-) -> DetectionCounts:
-    """`detect_corpus` into a file that appears whole or not at all."""
-    check_new(output, force=force)
-    if review is not None and same_file(review.queue, output):
-        raise UsageError("--review and --output name the same file.", "Write the queue to another file.")
-    with atomic_write(output, replace=force) as stream:
-        return detect_corpus(corpus, detector, lambda line: stream.write(line.encode()), notify, review)
 
 
 def no_counts(detector: Detector) -> DetectionCounts:

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from atdp_cli.audit.memory.value_ranks import DECOYS, FlaggedValue, compare_ranks, tokenise_values, value_ranks
 from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint
 from atdp_cli.text.detection.spans import Span, Tier
-from atdp_cli.text.redaction.decoys import Choose, decoy, uniformly
+from atdp_cli.text.redaction.decoys import Choose, decoy_text, uniformly
 from atdp_cli.text.redaction.edits import EditedText
 
 
@@ -70,7 +70,7 @@ def test_a_rank_is_the_share_of_decoys_that_are_likelier(checkpoint: Checkpoint)
     given = values(5, 1)
     choose = draws(3)
     for value, rank in zip(given, ranks_of(checkpoint, given, draws(3)), strict=True):
-        others = [up_to_value(decoy(value.text, (value.span,), choose)) for _ in range(DECOYS)]
+        others = [up_to_value(decoy_text(value.text, (value.span,), choose)) for _ in range(DECOYS)]
         true = log_p(checkpoint, value.text[: value.span.end])
         assert rank == pytest.approx(np.mean([log_p(checkpoint, other) > true for other in others]))
 

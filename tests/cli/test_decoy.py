@@ -12,7 +12,7 @@ from atdp_cli.jobs.harden.encoding import FlaggedRecord, encode
 from atdp_cli.model.checkpoint import load_tokenizer
 from atdp_cli.privacy.ledger import DecoyedText, GaussianRelease, PlainTraining, read_ledger, write_ledger
 from atdp_cli.text.corpus.records import read_records
-from atdp_cli.text.redaction.decoys import decoy, uniformly
+from atdp_cli.text.redaction.decoys import decoy_text, uniformly
 from atdp_cli.training.objective import Example
 from atdp_cli.training.recipe import TextVariant
 from tests.cli.conftest import Atdp
@@ -149,7 +149,7 @@ def test_a_copy_read_again_has_the_decoys_of_its_records(atdp: Atdp, tmp_path: P
     assert copy.name == f"epoch-1{''.join(path.suffixes)}"
     choose = uniformly(integer_draws(insecure_stream(3, "decoys of epoch 1 of stage 0")))
     expected = [
-        (record.id, decoy(record.text, actual, choose).text) for record, actual in zip(records, spans, strict=True)
+        (record.id, decoy_text(record.text, actual, choose).text) for record, actual in zip(records, spans, strict=True)
     ]
     assert [(record.id, record.text) for record in read_records(copy, unit=unit)] == expected
     assert any("\n" in text for _, text in expected)
@@ -189,7 +189,6 @@ def test_no_two_runs_draw_alike_and_the_store_reads_once(atdp: Atdp, mail: Path,
 REFUSED = [
     (("-o", "{out}", "--tier", "low-contextual"), "Use --tier high-entity or low-entity."),
     (("-o", "{out}", "--recipe", "decoys", "--target-epsilon", 2), "--recipe decoys releases nothing"),
-    (("-o", "{out}", "--release-noise", 2, "--target-epsilon", 2), "Leave one of them out."),
     (("-o", "{out}/deeper"), "is no folder that can be written to"),
     (("-o", "-"), "names no new folder"),
     (("-o", "{here}", "--force"), "The corpus lies in the folder to write"),

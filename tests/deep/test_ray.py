@@ -4,16 +4,13 @@ import random
 import time
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from atdp_cli.events import Event, RecordsRead, ignore
-from atdp_cli.jobs.backend import Executor, Local
-from atdp_cli.jobs.detect import CorpusSource, detect_to_file
-from atdp_cli.jobs.detector import Detector
-from atdp_cli.jobs.ray import Ray
-from atdp_cli.jobs.redact import redact_corpus
-from atdp_cli.text.corpus.segments import Shard
+from atdp_cli.jobs.detect import DetectRequest, detect
+from atdp_cli.jobs.redact import RedactRequest, redact
 from tests.rayworkers import kill_a_busy_worker
 from tests.small import small_lines
 
@@ -41,30 +38,24 @@ def test_ray_with_a_worker_killed_and_shards_give_what_one_process_gives(corpus:
         if isinstance(event, RecordsRead) and not killed and event.total and event.done > event.total / 2:
             killed.append(kill_a_busy_worker())
 
-    def seconds(executor: Executor, target: Path, kept: Path | None) -> float:
+    def seconds(target: Path, store: Path, **where: Any) -> float:
         began = time.monotonic()
-        detector = Detector(executor=executor, store=kept)
-        detect_to_file(
-            CorpusSource(path=corpus),
-            target,
-            detector,
-            kill_in_the_middle if isinstance(executor, Ray) else ignore,
-            force=False,
-        )
+        hear = kill_in_the_middle if "run_on" in where else ignore
+        detect(DetectRequest(corpus=corpus, output=target, store=store, workers=2, **where), hear)
         return time.monotonic() - began
 
-    print(f"local, 2 processes: {seconds(Local(workers=2), local, store):.0f} s")
-    print(f"Ray, 2 processors, one worker killed: {seconds(Ray(processors=2), on_ray, None):.0f} s")
+    print(f"local, 2 processes: {seconds(local, store):.0f} s")
+    print(f"Ray, 2 processors, one worker killed: {seconds(on_ray, Path('none'), run_on='ray'):.0f} s")
     assert len(killed) == 1
     assert on_ray.read_bytes() == local.read_bytes()
 
     whole = tmp_path / "whole.txt"
-    redact_corpus(CorpusSource(path=corpus), whole, Detector(store=store), ignore)
+    redact(RedactRequest(corpus=corpus, output=whole, store=store))
     spans = redacted = b""
     for number in range(1, SHARDS + 1):
-        part = CorpusSource(path=corpus, shard=Shard(number, SHARDS))
-        detect_to_file(part, tmp_path / f"{number}.jsonl", Detector(store=store), ignore, force=False)
-        redact_corpus(part, tmp_path / f"{number}.txt", Detector(store=store), ignore)
+        part: dict[str, Any] = {"corpus": corpus, "shard": f"{number}/{SHARDS}", "store": store}
+        detect(DetectRequest(output=tmp_path / f"{number}.jsonl", **part))
+        redact(RedactRequest(output=tmp_path / f"{number}.txt", **part))
         spans += (tmp_path / f"{number}.jsonl").read_bytes()
         redacted += (tmp_path / f"{number}.txt").read_bytes()
     assert spans == local.read_bytes()

@@ -19,7 +19,7 @@ from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.runs.streams import Streams
 from atdp_cli.text.corpus.records import read_records
 from atdp_cli.text.detection.span_file import read_spans
-from atdp_cli.text.redaction.decoys import decoy
+from atdp_cli.text.redaction.decoys import decoy_text
 from atdp_cli.text.redaction.equality import equal_decoys
 
 
@@ -36,7 +36,7 @@ def test_with_one_seed_its_texts_are_those_that_harden_reads(corpus: Path, span_
     records = flagged(corpus, span_file)
     release, _ = fit_frequencies(records, 1.0, insecure_stream(1, "release"))
     choose = decoy_choice(Streams(seed=9), 0, f"epoch {epoch + 1}", release)
-    expected = tuple(decoy(record.record.text, record.spans, choose).text for record in records)
+    expected = tuple(decoy_text(record.record.text, record.spans, choose).text for record in records)
     actual = DecoyDataset(corpus, span_file, as_text, release=release, seed=9)
     actual.set_epoch(epoch)
     assert actual.texts == expected

@@ -16,7 +16,7 @@ from atdp_cli.model.tokens import align_record
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.detect import PLACEHOLDERS
 from atdp_cli.text.detection.spans import Range, Span, Tier
-from atdp_cli.text.redaction.decoys import decoy, uniformly
+from atdp_cli.text.redaction.decoys import decoy_text, uniformly
 from atdp_cli.text.redaction.edits import redact_text
 from atdp_cli.text.redaction.frequencies import by_frequency, frequencies, tables
 from atdp_cli.text.redaction.placeholders import Style, fresh_masking
@@ -98,7 +98,7 @@ def test_what_harden_redacts_weighs_nothing(tokenizer: Any, case: tuple[str, lis
 @given(case=flagged_texts(), seed=st.integers(0, 9))
 def test_decoys_are_targets_and_sensitive(tokenizer: Any, case: tuple[str, list[Span]], seed: int) -> None:
     text, spans = case
-    expected = decoy(text, spans, uniformly(random.Random(seed).randrange))
+    expected = decoy_text(text, spans, uniformly(random.Random(seed).randrange))
     if not expected.text:
         return
     encoding = Encoding(tokenizer=tokenizer, context=500, windows=1)

@@ -12,7 +12,7 @@ from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.privacy.sparse_release import threshold
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.spans import Span, Tier
-from atdp_cli.text.redaction.decoys import decoy, lists
+from atdp_cli.text.redaction.decoys import decoy_text, lists
 from atdp_cli.text.redaction.frequencies import by_frequency, items, tables
 from atdp_cli.text.redaction.unlisted import Unlisted, unlisted_share
 
@@ -27,7 +27,7 @@ def flagged(name: str) -> FlaggedRecord:
 def drawn(actual: Any, count: int = 4000) -> list[str]:
     record = flagged("Aaron")
     choose = by_frequency(random.Random(1).randrange, actual)
-    return [decoy(record.record.text, record.spans, choose).text.split()[2] for _ in range(count)]
+    return [decoy_text(record.record.text, record.spans, choose).text.split()[2] for _ in range(count)]
 
 
 def known() -> list[str]:

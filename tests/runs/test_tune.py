@@ -25,7 +25,7 @@ from atdp_cli.runs.streams import Streams
 from atdp_cli.text.corpus.records import Record, read_records
 from atdp_cli.text.detection.span_file import read_spans, spans_line
 from atdp_cli.text.detection.spans import Span, merge
-from atdp_cli.text.redaction.decoys import decoy, uniformly
+from atdp_cli.text.redaction.decoys import decoy_text, uniformly
 from atdp_cli.text.redaction.equality import equality_pattern
 from atdp_cli.text.redaction.frequencies import votes
 from atdp_cli.training.plan import CorpusFacts, make_plan
@@ -133,7 +133,7 @@ def neighbour(place: Place, folder: Path, *, uncounted: bool) -> dict[str, Any]:
         for record, flagged in spans_by_record(place):
             before = tuple(merge(flagged))
             fixed = tuple(span for span in before if uncounted and votes(record.text, (span,)))
-            changed = decoy(record.text, [span for span in before if span not in fixed], choose)
+            changed = decoy_text(record.text, [span for span in before if span not in fixed], choose)
             moved = iter(changed.places)
             after = []
             for span in before:

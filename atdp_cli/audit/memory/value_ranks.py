@@ -15,7 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from atdp_cli.audit.memory.decoy_scores import Tails, score_tails, tokenise_tails
 from atdp_cli.text.detection.spans import Span, merge
-from atdp_cli.text.redaction.decoys import Choose, decoy
+from atdp_cli.text.redaction.decoys import Choose, decoy_text
 
 DECOYS = 15
 """That each value is ranked among."""
@@ -122,6 +122,6 @@ def _surfaces(value: FlaggedValue, choose: Choose) -> Iterator[str]:
     """The true value, and then its decoys there."""
     yield value.text[value.span.start : value.span.end]
     for _ in range(DECOYS):
-        changed = decoy(value.text, (value.span,), choose)
+        changed = decoy_text(value.text, (value.span,), choose)
         [(start, end)] = changed.places
         yield changed.text[start:end]

@@ -44,10 +44,12 @@ class WrittenCopies:
     Attributes:
         copies: The files, one an epoch, in their order.
         ledger: As it lies beside them.
+        plan: What they spend, and what that guarantees.
     """
 
     copies: tuple[Path, ...]
     ledger: Ledger
+    plan: DecoyPlan
     counts: DetectionCounts
 
 
@@ -58,32 +60,34 @@ def write_copies(request: DecoyRequest, plan: DecoyPlan, notify: Notify) -> Writ
         InputError: The corpus, the spans or a list cannot be used, or a span has no decoy.
         RunError: The corpus changed while it was read, or the disk is full.
     """
-    before, counts = _state(request.corpus.path), no_counts(request.detector)
-    streams = Streams(seed=request.seed)
-    names = copy_names(request.corpus.path, request.epochs)
+    before, counts = _state(request.corpus), no_counts(plan.detector)
+    streams = Streams(seed=request.insecure_seed)
+    names = copy_names(request.corpus, request.epochs)
     with copies_folder(request.output, plan.key, force=request.force) as folder:
-        flagged = _found(request, folder / SPANS, counts, notify)
+        flagged = _found(plan, request.spans, folder / SPANS, counts, notify)
         fitted = _released(plan, flagged, streams)
         if counts.records != plan.records:
-            raise _changed(request.corpus.path)
+            raise _changed(request.corpus)
         for epoch, name in enumerate(names, start=1):
             choose = decoy_choice(streams, POSITION, f"epoch {epoch}", fitted)
-            skip = count_skipped(request.corpus, no_counts(request.detector))
-            edits = copy_edits(folder / SPANS, choose, request.equality)
-            rewrite_corpus(request.corpus.path, folder / name, edits, request.corpus, skip)
-        if _state(request.corpus.path) != before:
-            raise _changed(request.corpus.path)
+            skip = count_skipped(plan.source, no_counts(plan.detector))
+            edits = copy_edits(folder / SPANS, choose, request.decoy_equality)
+            rewrite_corpus(request.corpus, folder / name, edits, plan.source, skip)
+        if _state(request.corpus) != before:
+            raise _changed(request.corpus)
         ledger = plan.ledger.model_copy(update={"created": timestamp(), "software": software()})
         write_ledger(folder / LEDGER_FILE, ledger)
-    return WrittenCopies(copies=tuple(request.output / name for name in names), ledger=ledger, counts=counts)
+    return WrittenCopies(copies=tuple(request.output / name for name in names), ledger=ledger, plan=plan, counts=counts)
 
 
-def _found(request: DecoyRequest, spans: Path, counts: DetectionCounts, notify: Notify) -> Iterator[FlaggedRecord]:
+def _found(
+    plan: DecoyPlan, given: Path | None, spans: Path, counts: DetectionCounts, notify: Notify
+) -> Iterator[FlaggedRecord]:
     """Each record with its spans, which are also written to a file for the passes to come."""
-    corpus = request.corpus
+    corpus = plan.source
     records = select_records(corpus.path, corpus, count_skipped(corpus, counts))
     with open(spans, "x", encoding="utf-8", opener=_private) as stream:
-        for record, record_spans in spans_of_records(records, corpus, request.detector, notify, counts, request.spans):
+        for record, record_spans in spans_of_records(records, corpus, plan.detector, notify, counts, given):
             merged = merge(record_spans)
             if contextual := sorted({span.label for span in merged} & WITHOUT):
                 raise InputError(

@@ -7,7 +7,7 @@ from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.corpus.rewriting import Edits
 from atdp_cli.text.detection.span_file import read_spans
 from atdp_cli.text.detection.spans import Span, merge
-from atdp_cli.text.redaction.decoys import Choose, decoy
+from atdp_cli.text.redaction.decoys import Choose, decoy_text
 from atdp_cli.text.redaction.edits import Edit, edits_by_line
 from atdp_cli.text.redaction.equality import equal_decoys
 from atdp_cli.training.recipe import DecoyEquality
@@ -30,7 +30,7 @@ def copy_edits(spans: Path, choose: Choose, equality: DecoyEquality | None) -> E
 
 
 def _drawn(text: str, spans: Sequence[Span], choose: Choose, equality: DecoyEquality | None) -> Sequence[Edit]:
-    edited = decoy(text, spans, choose) if equality is None else equal_decoys([(text, spans)], choose)[0]
+    edited = decoy_text(text, spans, choose) if equality is None else equal_decoys([(text, spans)], choose)[0]
     places = zip(merge(spans), edited.places, strict=True)
     return list(
         edits_by_line(text, [Edit(span.start, span.end, edited.text[start:end]) for span, (start, end) in places])

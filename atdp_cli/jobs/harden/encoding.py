@@ -23,7 +23,7 @@ from atdp_cli.text.detection.scan import Finding
 from atdp_cli.text.detection.span_file import read_spans
 from atdp_cli.text.detection.spans import Range, Span, Tier, at_tier
 from atdp_cli.text.detection.word_lists import function_word_characters
-from atdp_cli.text.redaction.decoys import Choose, decoy
+from atdp_cli.text.redaction.decoys import Choose, decoy_text
 from atdp_cli.text.redaction.edits import EditedText, redact_text, turns_after, unedited
 from atdp_cli.text.redaction.equality import equal_decoys
 from atdp_cli.training.recipe import DecoyEquality, TextVariant
@@ -161,7 +161,7 @@ def _decoys(
     """A record with decoys, and behind it its source, if an encoder reads one."""
     sides = (flagged,) if flagged.source is None or encoding.start is None else (flagged, flagged.source)
     if equality is None:
-        return tuple(decoy(side.record.text, side.spans, choose) for side in sides)
+        return tuple(decoy_text(side.record.text, side.spans, choose) for side in sides)
     return equal_decoys([(side.record.text, side.spans) for side in sides], choose)
 
 

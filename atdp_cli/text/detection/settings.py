@@ -128,8 +128,10 @@ def write_detector(path: Path) -> None:
     """Write a file for `--detector` that explains every setting and changes none.
 
     Raises:
-        UsageError: There is something already.
+        UsageError: There is something already, or the name does not end in .toml.
     """
+    if path.suffix != ".toml":
+        raise UsageError(f"--write-detector {path} does not end in .toml.", f"Call it {path}.toml.")
     check_new(path, force=False)
     with atomic_write(path) as stream:
         stream.write(detector_text().encode())

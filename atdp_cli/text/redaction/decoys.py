@@ -107,7 +107,7 @@ class WordList:
     more: Choices
 
 
-def decoy(text: str, spans: Iterable[Span], choose: Choose) -> EditedText:
+def decoy_text(text: str, spans: Iterable[Span], choose: Choose) -> EditedText:
     """Replace every span by a decoy; overlapping spans are merged first.
 
     Args:

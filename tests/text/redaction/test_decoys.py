@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.memory_result import MEMORISED
 from atdp_cli.text.detection.spans import Span, Tier, merge
-from atdp_cli.text.redaction.decoys import DOMAINS, WORDS, Choose, DecoySlot, decoy, lists, shape, uniformly
+from atdp_cli.text.redaction.decoys import DOMAINS, WORDS, Choose, DecoySlot, decoy_text, lists, shape, uniformly
 from atdp_cli.text.redaction.frequencies import votes
 from tests.text.strategies import flagged_texts
 
@@ -26,7 +26,7 @@ def span(start: int, end: int, label: str) -> Span:
 
 def whole(surface: str, label: str, choose: Choose) -> str:
     """The decoy of a text that is flagged from end to end."""
-    return decoy(surface, [span(0, len(surface), label)] if surface else [], choose).text
+    return decoy_text(surface, [span(0, len(surface), label)] if surface else [], choose).text
 
 
 def at_random(source: random.Random) -> Choose:
@@ -66,7 +66,9 @@ def test_an_example_of_each_shape(label: str, surface: str, expected: str) -> No
 
 def test_the_places_are_those_of_the_decoys_and_overlapping_spans_are_one() -> None:
     text = "Emma Clarke is 42, Emma."
-    actual = decoy(text, [span(0, 4, "PERSON"), span(2, 11, "GPE"), span(15, 17, "NUMBER"), span(19, 23, "ORG")], first)
+    actual = decoy_text(
+        text, [span(0, 4, "PERSON"), span(2, 11, "GPE"), span(15, 17, "NUMBER"), span(19, 23, "ORG")], first
+    )
     assert actual.text == "Aarhus Aarhus is 00, Academy."
     assert [actual.text[start:end] for start, end in actual.places] == ["Aarhus Aarhus", "00", "Academy"]
 
@@ -76,7 +78,7 @@ def test_what_is_not_flagged_stays_and_what_is_marked_is_what_was_replaced(
     case: tuple[str, list[Span]], seed: int
 ) -> None:
     text, spans = case
-    actual = decoy(text, spans, at_random(random.Random(seed)))
+    actual = decoy_text(text, spans, at_random(random.Random(seed)))
     merged = merge(spans)
     restored, kept_to = "", 0
     for (start, end), merged_span in zip(actual.places, merged, strict=True):
@@ -100,7 +102,9 @@ def test_texts_of_one_shape_have_the_same_decoys(case: tuple[str, list[Span]], s
     flagged = {place for span in spans for place in range(span.start, span.end)}
     chosen = random.Random(twin)
     changed = "".join(other(c, chosen) if place in flagged else c for place, c in enumerate(text))
-    assert decoy(text, spans, at_random(random.Random(seed))) == decoy(changed, spans, at_random(random.Random(seed)))
+    assert decoy_text(text, spans, at_random(random.Random(seed))) == decoy_text(
+        changed, spans, at_random(random.Random(seed))
+    )
 
 
 def spelled(case: str) -> st.SearchStrategy[str]:

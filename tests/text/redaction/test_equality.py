@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from atdp_cli.text.detection.spans import Span, Tier, merge
-from atdp_cli.text.redaction.decoys import WORDS, Choose, DecoySlot, decoy, lists, shape, uniformly
+from atdp_cli.text.redaction.decoys import WORDS, Choose, DecoySlot, decoy_text, lists, shape, uniformly
 from atdp_cli.text.redaction.equality import MIN_CHOICES, equal_decoys, equality_pattern
 from atdp_cli.text.redaction.frequencies import UNIFORM_SHARE, Frequencies, by_frequency, frequencies, tables
 from tests.text.redaction.twins import Twins, twins
@@ -135,7 +135,7 @@ def test_where_all_values_differ_decoys_are_drawn_as_without_equality(case: tupl
     text, spans = case
     pattern = equality_pattern([case])
     if len(set(pattern)) == len(pattern):
-        assert equal_decoys([case], at_random(seed)) == (decoy(text, spans, at_random(seed)),)
+        assert equal_decoys([case], at_random(seed)) == (decoy_text(text, spans, at_random(seed)),)
 
 
 @pytest.mark.ci

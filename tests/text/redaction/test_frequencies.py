@@ -16,7 +16,7 @@ from atdp_cli.text.redaction.decoys import (
     MAX_DIGITS,
     WORDS,
     DecoySlot,
-    decoy,
+    decoy_text,
     lists,
     shape,
 )
@@ -94,7 +94,7 @@ def test_they_are_drawn_as_often_in_the_case_of_their_place_and_only_at_places_o
     shown = Counter(
         word
         for _ in range(2000)
-        for word in decoy(
+        for word in decoy_text(
             text, [Span(at, at + 4, "PERSON", "ner", Tier.LOW_ENTITY) for at in (0, 5, 10)], choose
         ).text.split()
     )
@@ -103,7 +103,8 @@ def test_they_are_drawn_as_often_in_the_case_of_their_place_and_only_at_places_o
     assert min(shown[word] for word in ("ACMEBRANDS", "acmebrands", "AcmeBrands")) > 500
     assert drawn / 6000 == pytest.approx((1 - UNIFORM_SHARE) * 3 / 9, abs=0.03)
     both = {
-        decoy("Emma Clarke", [span("Emma Clarke", "Emma Clarke", "PERSON")], choose).text.split()[1] for _ in range(50)
+        decoy_text("Emma Clarke", [span("Emma Clarke", "Emma Clarke", "PERSON")], choose).text.split()[1]
+        for _ in range(50)
     }
     assert "Zubrowka" in both
 
@@ -152,7 +153,7 @@ def test_draws_follow_the_counts_beside_a_uniform_share() -> None:
         counts[names.index(word)] = count
     choose = by_frequency(random.Random(5).randrange, frequencies({"calendar": counts}))
     draws = 40_000
-    seen = Counter(decoy("May", [span("May", "May", "DATE")], choose).text for _ in range(draws))
+    seen = Counter(decoy_text("May", [span("May", "May", "DATE")], choose).text for _ in range(draws))
     common = lists()["calendar"].common
     expected = {
         word: (1 - UNIFORM_SHARE) * wanted.get(word, 0.0) / 10 + UNIFORM_SHARE / len(common) * (word in common)
@@ -184,7 +185,7 @@ def test_fitted_decoys_have_the_same_shape(case: tuple[str, list[Span]], seed: i
     text, spans = case
     dice = random.Random(seed)
     actual = frequencies({name: [dice.random() for _ in range(table.size)] for name, table in tables().items()})
-    changed = decoy(text, spans, by_frequency(dice.randrange, actual))
+    changed = decoy_text(text, spans, by_frequency(dice.randrange, actual))
     assert sum(c in string.digits for c in changed.text) >= sum(c in string.digits for c in text)
     kept = [c for c in text if not c.isalnum() and c not in "'’"]
     assert Counter(c for c in changed.text if c in ",;:/()") == Counter(c for c in kept if c in ",;:/()")
