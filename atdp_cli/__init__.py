@@ -1,3 +1,59 @@
-"""Harden language models against leaking their training data."""
+"""Harden language models against leaking their training data: the commands of atdp as functions.
+
+    from atdp_cli import HardenRequest, plan
+
+    plan(HardenRequest(model="model", data=["corpus.txt"]))
+
+Each function takes a request, whose fields are the options of its command, and returns what the command prints with
+--json. Progress goes to `notify`. An expected failure is an `AtdpError`, whose text is the line that the command
+prints. What is exported here is public, all else in the package is private. Importing it loads nothing heavy. See
+docs/python.md.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from atdp_cli import events
+from atdp_cli.errors import AtdpError, BudgetError, InputError, InterruptedRunError, RunError, UsageError
+
+if TYPE_CHECKING:
+    from atdp_cli.jobs.harden.request import HardenRequest
+    from atdp_cli.jobs.harden.run import harden, plan
+    from atdp_cli.report.summary.harden import HardenPlan, HardenSummary
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "HardenPlan": "report.summary.harden",
+    "HardenRequest": "jobs.harden.request",
+    "HardenSummary": "report.summary.harden",
+    "harden": "jobs.harden.run",
+    "plan": "jobs.harden.run",
+}
+"""The modules of the names that are looked up when they are used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+__all__ = [
+    "AtdpError",
+    "BudgetError",
+    "HardenPlan",
+    "HardenRequest",
+    "HardenSummary",
+    "InputError",
+    "InterruptedRunError",
+    "RunError",
+    "UsageError",
+    "events",
+    "harden",
+    "plan",
+]

@@ -29,6 +29,7 @@ class Option:
         panel: The heading under which help shows it; None for none.
         main: Whether `--help` shows it, of a command with so many options that only `--help-all` shows all; or the
             names of the commands whose `--help` does.
+        argument: Whether it has no name on the command line: it is what the command is about.
         flags: Its names on the command line; none for `--` and the field's name with hyphens.
         metavar: What `--help` shows for its value; None for what the type says.
         shown: The default that `--help` shows, where the field's own is none that could be typed.
@@ -41,6 +42,7 @@ class Option:
 
     panel: str | None = None
     main: bool | tuple[str, ...] = False
+    argument: bool = False
     flags: tuple[str, ...] = ()
     metavar: str | None = None
     shown: str | None = None

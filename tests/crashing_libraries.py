@@ -9,7 +9,7 @@ import transformers
 from atdp_cli.cli import app
 from atdp_cli.jobs.harden import model
 from atdp_cli.jobs.harden import model as loading
-from atdp_cli.jobs.harden import run as harden
+from atdp_cli.jobs.harden import train as harden
 from atdp_cli.text.detection.scan import load_pipeline
 
 torch.set_num_threads(1)

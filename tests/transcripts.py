@@ -90,7 +90,7 @@ INTERRUPTED = frozenset({"review queue.jsonl --skipped"})
 
 MARKS = (
     (re.compile(r"[^\n]+: [\d,]+ of [\d,]+\.\n"), ""),
-    (re.compile(r"\bwith(\s)\d+\.\d GB of memory"), r"with\1N GB of memory"),
+    (re.compile(r"\babout(\s+)\d+\.\d GB of memory"), r"about\1N GB of memory"),
     (re.compile(r" steps in \d+ s\."), " steps in N s."),
     (re.compile(r"\b\d{3}\.\d\d\b"), "NNN.NN"),
     (re.compile(r"(│ (?:before|after) +│) \d\.\d\d( +│) \d\.\d\d( +│) \d\.\d\d"), r"\1 N.NN\2 N.NN\3 N.NN"),

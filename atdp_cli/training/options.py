@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, create_model
 
-from atdp_cli.model.options import DeviceOptions
+from atdp_cli.model.options import DeviceOptions, ThreadOptions
 from atdp_cli.options import Option, Options, declared
 from atdp_cli.privacy.ledger import Prior
 from atdp_cli.ranges import LEAST_DELTA, contradiction
@@ -23,6 +23,7 @@ from atdp_cli.text.options import (
     SpanFileOptions,
 )
 from atdp_cli.training.execution import ClippingEngineName, Precision
+from atdp_cli.training.recipe import RECIPES
 from atdp_cli.training.tuning.search import Effort
 
 PRIVACY, TRAINING = "Privacy", "Training"
@@ -103,6 +104,21 @@ class ReviewEpochOptions(Options):
 
     review_share: Annotated[float, Field(gt=0, le=1), Option(DETECTION, fingerprint="--review-each-epoch")] = 0.01
     """Share of the sentences in a queue of --review-each-epoch."""
+
+
+class RecipeOptions(Options):
+    """The recipe."""
+
+    recipe: Annotated[
+        str | None,
+        Option(TRAINING, main=True, metavar="NAMES|FILE.toml", words=lambda: RECIPES, joined="+", public=True),
+    ] = None
+    """Stages, joined by +, as in redacted+atdp; --list-recipes shows them. Or a recipe file, as harden writes it;
+    options given here override those in its table run. Default: fitted-decoys, ε ≤ 3 unless --target-epsilon says
+    else, starting at --reference where there is one. See docs/choosing.md."""
+
+    set_: Annotated[tuple[str, ...], Option(TRAINING, flags=("--set",), metavar="STAGE.KEY=VALUE", public=True)] = ()
+    """An option of one stage; without it options act on the last DP stage. Repeatable."""
 
 
 class TuneOptions(Options):
@@ -256,6 +272,7 @@ class TrainingRunOptions(
     ReplacingOptions,
     ResumingOptions,
     SeedOptions,
+    ThreadOptions,
 ):
     """All of them, but for those of the detector and of single stages."""
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
-from typing import Any, get_origin
+from typing import Annotated, Any, get_origin
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from atdp_cli.errors import UsageError, did_you_mean
-from atdp_cli.options import Option
+from atdp_cli.options import Option, Options
 from atdp_cli.ranges import allowed_values
 from atdp_cli.training.recipe import SUMS, Recipe, Train, last_private, takes_steps
 
@@ -111,6 +111,29 @@ def stage_options() -> dict[str, StageOption]:
         for option in field.metadata
         if isinstance(option, Option)
     }
+
+
+@dataclass(frozen=True)
+class HelpPanel:
+    """Marks an option that a command shows under another heading than the one that declares it."""
+
+    name: str
+
+
+def stage_group(*names: str, panel: str | None = None) -> Any:
+    """A group of options of stages, as the recipe's fields declare them.
+
+    Args:
+        names: As on the command line, without `--`.
+        panel: Where `--help` shows them, if not where the recipe says.
+    """
+    rows = {name.replace("-", "_"): stage_options()[name] for name in names}
+    elsewhere = () if panel is None else (HelpPanel(panel),)
+    fields: dict[str, Any] = {
+        field: (Annotated[row.type | None, row.option, *elsewhere], Field(default=None, description=row.help))
+        for field, row in rows.items()
+    }
+    return create_model("StageGroup", __base__=Options, **fields)
 
 
 def _fields() -> Iterator[tuple[str, FieldInfo]]:

@@ -29,7 +29,7 @@ from examples.experiments.systems import Step, System, slug_of
 
 if TYPE_CHECKING:
     from atdp_cli.audit.request import AuditRequest
-    from atdp_cli.jobs.harden.request import HardenRequest
+    from atdp_cli.jobs.harden.request import SettledRequest
 
 AUDITED, SENTENCE, TERMS = ".audit.json", ".sentence.json", "terms.txt"
 """What is appended to a model's folder for its audit and for a sentence's perplexity; and a list for the detector."""
@@ -259,14 +259,15 @@ def _reference(experiment: Experiment, step: Step, start: Path) -> Path | None:
 def _run_node(experiment: Experiment, node: Node) -> str | None:
     """Why the run failed; None where it did not."""
     from atdp_cli.jobs.harden.model import load_model
-    from atdp_cli.jobs.harden.request import HardenRequest, plan_request
-    from atdp_cli.jobs.harden.run import run_plan
+    from atdp_cli.jobs.harden.plan import plan_request
+    from atdp_cli.jobs.harden.request import SettledRequest
     from atdp_cli.jobs.harden.spec import run_spec
+    from atdp_cli.jobs.harden.train import run_plan
     from atdp_cli.runs.workspace import check_output
 
     folder, step = experiment.folder(node.seed), node.steps[-1]
     start = experiment.model if node.parent is None else folder_of(experiment, node.parent)
-    request = HardenRequest(
+    request = SettledRequest(
         model=start,
         data=(folder / "planted.txt",),
         output=folder_of(experiment, node),
@@ -295,9 +296,9 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
     return None
 
 
-def _by_default(request: "HardenRequest") -> "HardenRequest":
+def _by_default(request: "SettledRequest") -> "SettledRequest":
     """The request with the learning rate and --tune that `harden` takes where no recipe is given."""
-    from atdp_cli.jobs.harden.auto import with_learning_rate, with_tune
+    from atdp_cli.jobs.harden.settle import with_learning_rate, with_tune
 
     return with_tune(with_learning_rate(request))
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from atdp_cli.errors import UsageError
-from atdp_cli.jobs.harden.auto import EPSILON, RECIPE
+from atdp_cli.jobs.harden.settle import EPSILON, RECIPE
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.recipe import DPSGD, RECIPES, Recipe, parse_recipe
 from atdp_cli.training.settings import apply_settings, parse_setting

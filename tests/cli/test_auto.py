@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import UsageError
 from atdp_cli.files.provenance import file_sha256
-from atdp_cli.jobs.harden.auto import LEAST_RATE, RATE, RECIPE, learning_rate, missing_options
+from atdp_cli.jobs.harden.settle import LEAST_RATE, RATE, RECIPE, learning_rate, missing_options
 from atdp_cli.training.recipe import DPSGD, Train, parse_recipe
 from atdp_cli.training.recipe_file import read_recipe
 from atdp_cli.training.settings import apply_settings, stage_options, stage_setting

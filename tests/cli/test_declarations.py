@@ -12,9 +12,8 @@ import typer
 from typer.models import OptionInfo
 
 from atdp_cli.cli.commands import COMMANDS, load_command
-from atdp_cli.cli.harden.options import HardenOptions
 from atdp_cli.cli.options.generate import generate_options
-from atdp_cli.jobs.harden.request import HardenRequest
+from atdp_cli.jobs.harden.request import HardenRequest, SettledRequest
 from atdp_cli.options import Option, Options, declared, flags
 from atdp_cli.runs.fingerprint import PLAN, RECIPE, RECORDS, START
 from atdp_cli.text.detection.settings import DetectorSettings
@@ -66,7 +65,7 @@ ALL = tuple(dict.fromkeys(group for name in COMMANDS for group in groups(load_co
 def test_every_option_of_a_command_is_one_field(name: str) -> None:
     models = tuple(groups(load_command(name)))
     assert not twice_in_a_command(*models)
-    fields = {field for model in models for field, _, _ in declared(model)}
+    fields = {field for model in models for field, _, option in declared(model) if not option.argument}
     made = {
         parameter.name
         for parameter in inspect.signature(generate_options(load_command(name))).parameters.values()
@@ -88,8 +87,7 @@ def test_no_option_is_written_for_typer() -> None:
 
 def test_the_request_and_the_recipe_file_declare_nothing_again() -> None:
     own = {name for name, _, _ in declared(TrainingRunOptions)}
-    assert own <= HardenRequest.model_fields.keys()
-    assert {name for name, _, _ in declared(HardenRequest)} == own - {"output"}, "which the request always has"
+    assert {name for name, _, _ in declared(SettledRequest)} == own - {"output"}, "which the request always has"
     assert not set(inspect.get_annotations(RunOptions)) & set(RunOptions.model_fields)
     shown = [
         name
@@ -100,15 +98,15 @@ def test_the_request_and_the_recipe_file_declare_nothing_again() -> None:
 
 
 def test_only_public_options_reach_a_recipe_file() -> None:
-    options = {name: option for name, _, option in declared(HardenOptions, DetectorSettings)}
+    options = {name: option for name, _, option in declared(HardenRequest, DetectorSettings)}
     assert all(options[name].public for name in RunOptions.model_fields)
     assert all(row.option.public for row in stage_options().values())
 
 
 def test_a_part_of_the_fingerprint_that_shows_an_option_exists() -> None:
     parts = {RECORDS, START, RECIPE, PLAN}
-    parts |= {flags(name, option)[0] for name, _, option in declared(HardenOptions) if option.fingerprint is True}
-    assert {option.fingerprint for _, _, option in declared(HardenOptions)} <= parts | {True, False}
+    parts |= {flags(name, option)[0] for name, _, option in declared(HardenRequest) if option.fingerprint is True}
+    assert {option.fingerprint for _, _, option in declared(HardenRequest)} <= parts | {True, False}
 
 
 def test_not_given_differs_from_given_the_default() -> None:

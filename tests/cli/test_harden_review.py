@@ -43,7 +43,7 @@ def test_a_queue_an_epoch_and_lists_that_act_from_the_next_one(
     answers = tmp_path / "answers"
     answers.write_text("".join("m ready\nk\n" for _ in range(60)))
     monkeypatch.setattr(reviewing, "encode", count)
-    monkeypatch.setattr("atdp_cli.jobs.harden.run.review_each_epoch", watched)
+    monkeypatch.setattr("atdp_cli.jobs.harden.train.review_each_epoch", watched)
     with answers.open() as stream:
         monkeypatch.setattr("sys.stdin", stream)
         code = run(

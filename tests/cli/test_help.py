@@ -34,7 +34,7 @@ def shown(text: str) -> set[str]:
 
 def declared_flags(name: str) -> set[str]:
     options = [each for group in option_groups(load_command(name)).values() for each in declared(group)]
-    return {flags(field, option)[0] for field, _, option in options}
+    return {flags(field, option)[0] for field, _, option in options if not option.argument}
 
 
 @pytest.mark.parametrize("name", SHORT)

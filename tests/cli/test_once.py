@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from atdp_cli.jobs.harden import run as _run  # noqa: F401 - imports the modules whose names are replaced
+from atdp_cli.jobs.harden import train as _train  # noqa: F401 - imports the modules whose names are replaced
 from atdp_cli.text.detection import executor, spacy_reader
 from atdp_cli.text.detection.spacy_reader import Piece, Reading
 from tests.cli.conftest import Atdp

@@ -165,7 +165,7 @@ def broken(engine: Wrapper | None, noise: KeyStream | None) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("atdp_cli.jobs.harden.model.select_engine", chosen)
         patch.setattr(Streams, "fresh_stream", streamed)
-        patch.setattr("atdp_cli.jobs.harden.run.check_conformance", lambda *_, **__: 0)
+        patch.setattr("atdp_cli.jobs.harden.train.check_conformance", lambda *_, **__: 0)
         yield
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from atdp_cli.files.provenance import file_sha256
 from atdp_cli.jobs.detector import Detector
-from atdp_cli.jobs.harden.request import HardenRequest, plan_request
+from atdp_cli.jobs.harden.plan import plan_request
+from atdp_cli.jobs.harden.request import SettledRequest
 from atdp_cli.jobs.harden.spec import fingerprint
 from atdp_cli.text.detection.scan import installed_pipeline
 from atdp_cli.text.detection.settings import CrosscheckSettings
@@ -32,12 +33,12 @@ def digest(parts: Iterable[str]) -> str:
     return whole.hexdigest()
 
 
-def request(folder: Path, model: Path, detector: Detector, **settings: Any) -> HardenRequest:
+def request(folder: Path, model: Path, detector: Detector, **settings: Any) -> SettledRequest:
     """A run on forty lines."""
     corpus = folder / "corpus.txt"
     corpus.write_text("".join(f"Emma wrote line {number}.\n" for number in range(40)))
     known: dict[str, Any] = {"model": model, "data": (corpus,), "output": folder / "out", "recipe_name": "dp-sgd"}
-    return HardenRequest(**known | {"recipe": parse_recipe("dp-sgd"), "detector": detector} | settings)
+    return SettledRequest(**known | {"recipe": parse_recipe("dp-sgd"), "detector": detector} | settings)
 
 
 def test_a_run_with_no_option(tmp_path: Path, checkpoint_folder: Path) -> None:

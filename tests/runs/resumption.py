@@ -14,10 +14,11 @@ from atdp_cli.errors import InterruptedRunError
 from atdp_cli.events import Notify, ignore
 from atdp_cli.jobs.detector import Detector
 from atdp_cli.jobs.harden.model import load_model
-from atdp_cli.jobs.harden.request import HardenRequest, plan_request
+from atdp_cli.jobs.harden.plan import plan_request
+from atdp_cli.jobs.harden.request import SettledRequest
 from atdp_cli.jobs.harden.result import HardenResult
-from atdp_cli.jobs.harden.run import run_plan
 from atdp_cli.jobs.harden.spec import open_run
+from atdp_cli.jobs.harden.train import run_plan
 from atdp_cli.runs.autosave import StopRequested
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.text.detection.spans import Tier
@@ -37,7 +38,7 @@ class Place:
     spans: Path
     folder: Path
 
-    def request(self, recipe: str | Recipe = "dp-sgd", out: str = "out", **settings: Any) -> HardenRequest:
+    def request(self, recipe: str | Recipe = "dp-sgd", out: str = "out", **settings: Any) -> SettledRequest:
         """A run of two epochs of three steps a stage."""
         stages = parse_recipe(recipe) if isinstance(recipe, str) else recipe
         asked: dict[str, Any] = {
@@ -53,7 +54,7 @@ class Place:
             "checkpoint_every": 0,
             "device": "cpu",
         }
-        return HardenRequest(**asked | settings)
+        return SettledRequest(**asked | settings)
 
 
 def small(stage: Train) -> Train:
@@ -68,7 +69,7 @@ def sized_privately(mechanism: DPSGD) -> DPSGD:
     return replace(mechanism, expected_batch=19)
 
 
-def run(request: HardenRequest, *, stop: int | None = None, notify: Notify = ignore) -> HardenResult | None:
+def run(request: SettledRequest, *, stop: int | None = None, notify: Notify = ignore) -> HardenResult | None:
     """The run; None where it was stopped, after so many steps and other occasions to ask."""
     planned = plan_request(request)
     spec = open_run(planned)
@@ -94,7 +95,7 @@ def asking(stop: int | None) -> Iterator[StopRequested]:
     yield ask
 
 
-def broken_up(request: HardenRequest, stops: Callable[[int], int | None]) -> tuple[HardenResult, int]:
+def broken_up(request: SettledRequest, stops: Callable[[int], int | None]) -> tuple[HardenResult, int]:
     """The run resumed after each stop, and how often it was; `stops` returns when each session is to stop."""
     session = 0
     while (done := run(request.replace(resume=True), stop=stops(session))) is None:
@@ -119,7 +120,7 @@ def report(hardened: HardenResult) -> Any:
     )
 
 
-def finished(request: HardenRequest) -> HardenResult:
+def finished(request: SettledRequest) -> HardenResult:
     """A run that goes to its end."""
     done = run(request)
     assert done is not None

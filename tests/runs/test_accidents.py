@@ -17,10 +17,10 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from atdp_cli.errors import DivergedError, InputError, RunError, UsageError
 from atdp_cli.events import Event, StateSaved, StepDone, ignore
 from atdp_cli.jobs.harden.model import load_model
+from atdp_cli.jobs.harden.plan import plan_request
 from atdp_cli.jobs.harden.preflight import state_bytes
-from atdp_cli.jobs.harden.request import plan_request
-from atdp_cli.jobs.harden.run import run_plan
 from atdp_cli.jobs.harden.spec import run_spec
+from atdp_cli.jobs.harden.train import run_plan
 from atdp_cli.privacy.journal import read_journal
 from atdp_cli.runs.resume import steps_of
 from atdp_cli.runs.workspace import checkpoint_numbers, read_record

@@ -10,7 +10,8 @@ import pytest
 
 from atdp_cli.errors import BudgetError
 from atdp_cli.events import Event, Resumed, StepDone
-from atdp_cli.jobs.harden.request import HardenRequest, plan_request
+from atdp_cli.jobs.harden.plan import plan_request
+from atdp_cli.jobs.harden.request import SettledRequest
 from atdp_cli.jobs.harden.result import HardenResult
 from atdp_cli.jobs.review import lists_beside
 from atdp_cli.jobs.verify import verify
@@ -222,7 +223,7 @@ def test_a_stage_without_noise_still_to_come_does_not_loosen_the_target(place: P
     assert verify(done.output) == ()
 
 
-def planned_increment(request: HardenRequest) -> float:
+def planned_increment(request: SettledRequest) -> float:
     return (
         next(guarantee.epsilon for guarantee in plan_request(request).guarantees if guarantee.scope == "increment")
         or 0.0

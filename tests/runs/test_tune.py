@@ -13,7 +13,8 @@ from atdp_cli.errors import ConformanceError, UsageError
 from atdp_cli.events import Event, TrialDone, ignore
 from atdp_cli.jobs.harden.data import prepare_data
 from atdp_cli.jobs.harden.model import load_model
-from atdp_cli.jobs.harden.request import HardenRequest, plan_request
+from atdp_cli.jobs.harden.plan import plan_request
+from atdp_cli.jobs.harden.request import SettledRequest
 from atdp_cli.jobs.harden.result import HardenResult
 from atdp_cli.jobs.verify import verify
 from atdp_cli.privacy.guarantee import guarantees
@@ -47,7 +48,7 @@ def recipe(name: str = "fitted-decoys", epochs: int = EPOCHS) -> Recipe:
     )
 
 
-def tuned(place: Place, name: str = "fitted-decoys", **settings: Any) -> HardenRequest:
+def tuned(place: Place, name: str = "fitted-decoys", **settings: Any) -> SettledRequest:
     asked = {"tune": "full", "prior": "public", **settings}
     return place.request(recipe(name), **asked).replace(recipe=recipe(name))
 
@@ -157,7 +158,7 @@ def test_no_flagged_value_has_a_say_in_what_is_chosen(
     What a release counts is the same in both: that may change within its ε.
     """
 
-    def of(out: str, **settings: Any) -> HardenRequest:
+    def of(out: str, **settings: Any) -> SettledRequest:
         request = tuned(place, name, out=out, **settings)
         stages = (replace(stage, decoy_equality=equality) for stage in request.recipe if isinstance(stage, Train))
         return request.replace(recipe=tuple(stages))
@@ -171,7 +172,7 @@ def test_no_flagged_value_has_a_say_in_what_is_chosen(
     assert public_entry(first) == public_entry(second)
     assert equal(weights(first), weights(second))
     # What is measured on raw text does differ.
-    assert first.after != second.after
+    assert first.perplexity.after != second.perplexity.after
 
 
 @pytest.mark.ci
@@ -200,8 +201,8 @@ def kept(place: Place) -> tuple[bool, bool]:
 
 @pytest.mark.ci
 def test_a_search_that_the_ledger_does_not_tell_ends_the_run(place: Place) -> None:
-    from atdp_cli.jobs.harden.run import run_plan
     from atdp_cli.jobs.harden.spec import open_run
+    from atdp_cli.jobs.harden.train import run_plan
     from atdp_cli.runs.spec import RunSpec
 
     planned = plan_request(tuned(place))

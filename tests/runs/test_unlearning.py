@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from atdp_cli.errors import UsageError
-from atdp_cli.jobs.harden.request import plan_request
+from atdp_cli.jobs.harden.plan import plan_request
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import Ledger, PlainTraining, ReadModel, read_ledger
 from atdp_cli.training.distributed.ranks import Ranks

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atdp_cli.cli.harden.options import HardenOptions
 from atdp_cli.errors import InputError, UsageError
+from atdp_cli.jobs.harden.request import HardenRequest
 from atdp_cli.options import declared
 from atdp_cli.privacy.schedule import Constant, RiseReset
 from atdp_cli.ranges import LARGEST_NOISE, LEAST_DELTA
@@ -167,7 +167,7 @@ def test_every_type_of_the_recipe_has_a_kind() -> None:
 
 
 def test_every_option_of_a_file_is_one_of_the_command_or_of_the_detector() -> None:
-    options = [name for name, _, _ in declared(HardenOptions, DetectorSettings)]
+    options = [name for name, _, _ in declared(HardenRequest, DetectorSettings)]
     assert all(options.count(name) == 1 for name in RunOptions.model_fields)
 
 

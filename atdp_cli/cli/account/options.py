@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import PositiveFloat
 
-from atdp_cli.cli.options.generate import stage_group
 from atdp_cli.options import Option, Options
 from atdp_cli.privacy.ledger import Prior
 from atdp_cli.training.recipe import RECIPES
+from atdp_cli.training.settings import stage_group
 
 ASKED, PLANNED, FIGURES = "Hypothetical run", "Hypothetical recipe", "Figures"
 ADOPTED, LIMITED = "A model trained elsewhere", "Limit"

@@ -8,12 +8,12 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import typer
-from pydantic import BeforeValidator, Field, create_model
+from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 from typer.core import HAS_RICH
 
 from atdp_cli.options import Option, Options, declared, flags
-from atdp_cli.training.settings import stage_options
+from atdp_cli.training.settings import HelpPanel
 
 
 @dataclass(frozen=True)
@@ -25,29 +25,6 @@ class Eager:
     """
 
     callback: Callable[[typer.Context, bool], None]
-
-
-@dataclass(frozen=True)
-class HelpPanel:
-    """Marks an option that a command shows under another heading than the one that declares it."""
-
-    name: str
-
-
-def stage_group(*names: str, panel: str | None = None) -> Any:
-    """A group of options of stages, as the recipe's fields declare them.
-
-    Args:
-        names: As on the command line, without `--`.
-        panel: Where `--help` shows them, if not where the recipe says.
-    """
-    rows = {name.replace("-", "_"): stage_options()[name] for name in names}
-    elsewhere = () if panel is None else (HelpPanel(panel),)
-    fields: dict[str, Any] = {
-        field: (Annotated[row.type | None, row.option, *elsewhere], Field(default=None, description=row.help))
-        for field, row in rows.items()
-    }
-    return create_model("StageGroup", __base__=Options, **fields)
 
 
 def generate_options(command: Callable[..., None], *eager: type[Options]) -> Callable[..., None]:
@@ -103,6 +80,9 @@ def is_given(context: typer.Context, name: str) -> bool:
 
 
 def _parameter(name: str, field: FieldInfo, option: Option) -> inspect.Parameter:
+    if option.argument:
+        argument = typer.Argument(metavar=option.metavar, help=" ".join((field.description or "").split()))
+        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[_kind(field), argument])
     callback = next((part.callback for part in field.metadata if isinstance(part, Eager)), None)
     panel = next((part.name for part in field.metadata if isinstance(part, HelpPanel)), option.panel)
     typed = typer.Option(

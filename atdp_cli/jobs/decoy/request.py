@@ -14,7 +14,7 @@ from atdp_cli.files.corpus_file import is_stream, raise_error
 from atdp_cli.jobs.decoy.folder import check_copies
 from atdp_cli.jobs.detect import CorpusSource, corpus_source
 from atdp_cli.jobs.detector import Detector, check_detector, flags_of, make_detector
-from atdp_cli.jobs.harden.auto import EPSILON
+from atdp_cli.jobs.harden.settle import EPSILON
 from atdp_cli.options import Option
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import DecoyedText, GaussianRelease, Ledger

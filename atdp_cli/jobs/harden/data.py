@@ -22,8 +22,8 @@ from atdp_cli.jobs.harden.encoding import (
 )
 from atdp_cli.jobs.harden.measure import Yardstick, mark_sentence
 from atdp_cli.jobs.harden.model import LoadedModel, reads_one_text
+from atdp_cli.jobs.harden.plan import Planned
 from atdp_cli.jobs.harden.ranked_values import pick_ranked
-from atdp_cli.jobs.harden.request import Planned
 from atdp_cli.model.checkpoint import Checkpoint, context_length
 from atdp_cli.model.windows import Window, check_alignment
 from atdp_cli.report.document import MADE_UP_SENTENCE

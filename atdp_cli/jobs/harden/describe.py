@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from atdp_cli.jobs.detector import human_input
-from atdp_cli.jobs.harden.request import HardenRequest
+from atdp_cli.jobs.harden.request import SettledRequest
 from atdp_cli.report.document import (
     CROSSCHECKED,
     FLOATING_NOISE,
@@ -42,7 +42,7 @@ def engine_statement(engine: "SelectedEngine") -> str:
     return _ENGINE_CHECK[engine.name == "per-record"] + (_IN_HALF if engine.precision == "bfloat16" else "")
 
 
-def not_covered(request: HardenRequest, *, noise: bool) -> tuple[str, ...]:
+def not_covered(request: SettledRequest, *, noise: bool) -> tuple[str, ...]:
     """What ε does not cover, a sentence each."""
     floating = (FLOATING_NOISE,) if noise else ()
     crosschecked = () if request.detector.crosscheck is None else (CROSSCHECKED,)
@@ -50,7 +50,7 @@ def not_covered(request: HardenRequest, *, noise: bool) -> tuple[str, ...]:
     return (*NOT_COVERED, *floating, *crosschecked, *reviewed)
 
 
-def detector_entry(request: HardenRequest, pipeline: Any) -> DetectorEntry:
+def detector_entry(request: SettledRequest, pipeline: Any) -> DetectorEntry:
     """The detector as the report lists it; its pipeline only where it found the spans."""
     crosscheck = request.detector.crosscheck
     return DetectorEntry(

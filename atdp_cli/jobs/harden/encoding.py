@@ -12,7 +12,7 @@ from atdp_cli.errors import InputError
 from atdp_cli.events import Notify
 from atdp_cli.files.private import private_folder
 from atdp_cli.jobs.detector import run_detector
-from atdp_cli.jobs.harden.request import HardenRequest
+from atdp_cli.jobs.harden.request import SettledRequest
 from atdp_cli.memory_result import MAP, MEMORISED
 from atdp_cli.model.chat import ASSISTANT, ChatTemplate, Rendered, in_rendered, load_chat_template, render
 from atdp_cli.model.windows import Marks, Window, encode_pair, encode_rendered, encode_windows
@@ -65,7 +65,7 @@ class Encoding:
 
 def flag_corpus(
     split: Split,
-    request: HardenRequest,
+    request: SettledRequest,
     pipeline: Any,
     notify: Notify,
     findings: Mapping[str, Finding] | None = None,
@@ -92,7 +92,7 @@ def _memorised(span: Span) -> Span:
     return replace(span, label=MEMORISED) if span.source == MAP else span
 
 
-def _spans_in(file: Path, split: Split, request: HardenRequest) -> Iterator[tuple[Span, ...]]:
+def _spans_in(file: Path, split: Split, request: SettledRequest) -> Iterator[tuple[Span, ...]]:
     """The spans of a file for each record of --data, whose beginning alone --max-records may take."""
     corpus = read_records(
         request.data[0], unit=request.privacy_unit, text_field=request.text_field, turns=request.turns
@@ -102,7 +102,7 @@ def _spans_in(file: Path, split: Split, request: HardenRequest) -> Iterator[tupl
 
 
 def _flag_records(
-    split: Split, request: HardenRequest, pipeline: Any, notify: Notify, findings: Mapping[str, Finding] | None
+    split: Split, request: SettledRequest, pipeline: Any, notify: Notify, findings: Mapping[str, Finding] | None
 ) -> tuple[FlaggedRecord, ...]:
     if request.spans is not None:
         keep = request.detector.label_filter.apply

@@ -19,6 +19,8 @@ from atdp_cli.model.forward import pad
 from atdp_cli.model.perplexity import Perplexity, perplexity, token_losses
 from atdp_cli.model.windows import Window
 from atdp_cli.report.document import TokenEntry
+from atdp_cli.report.from_ledger import as_entry
+from atdp_cli.report.measured import BeforeAfter, PerplexityEntry, RanksBeforeAfter, RanksEntry
 from atdp_cli.report.numbers import json_number
 from atdp_cli.text.corpus.records import Record
 from atdp_cli.text.detection.detect import detect_records
@@ -57,6 +59,21 @@ def measure(checkpoint: Checkpoint, on: Yardstick) -> Measured:
         decoyed=perplexity(checkpoint.model, on.decoyed) if on.decoyed else None,
         ranks=None if on.ranked is None else reported_ranks(checkpoint.model, on.ranked),
     )
+
+
+def compared(before: Measured, after: Measured) -> tuple[BeforeAfter, BeforeAfter | None, RanksBeforeAfter | None]:
+    """Both models by the same yardstick, as reports have them: perplexity, the same with decoys, and ranks."""
+
+    def perplexities(first: Perplexity | None, second: Perplexity | None) -> BeforeAfter | None:
+        if first is None or second is None:
+            return None
+        return BeforeAfter(before=as_entry(PerplexityEntry, first), after=as_entry(PerplexityEntry, second))
+
+    ranks = None
+    if before.ranks is not None and after.ranks is not None:
+        ranks = RanksBeforeAfter(before=RanksEntry(**vars(before.ranks)), after=RanksEntry(**vars(after.ranks)))
+    raw = BeforeAfter(before=as_entry(PerplexityEntry, before.raw), after=as_entry(PerplexityEntry, after.raw))
+    return raw, perplexities(before.decoyed, after.decoyed), ranks
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from atdp_cli.errors import InputError, UsageError
 from atdp_cli.events import Notify
 from atdp_cli.jobs.detector import detector_pipeline
-from atdp_cli.jobs.harden.request import HardenRequest
+from atdp_cli.jobs.harden.request import SettledRequest
 from atdp_cli.model.adapter import add_adapter
 from atdp_cli.model.checkpoint import Checkpoint, context_length, load_checkpoint
 from atdp_cli.model.device import find_device, move_model
@@ -52,7 +52,7 @@ class LoadedModel:
     findings: Mapping[str, Finding] | None = None
 
 
-def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
+def load_model(request: SettledRequest, notify: Notify) -> LoadedModel:
     """Load the model of a request, and its detector.
 
     Raises:
@@ -97,7 +97,7 @@ def load_model(request: HardenRequest, notify: Notify) -> LoadedModel:
     )
 
 
-def _uses_engine(request: HardenRequest) -> bool:
+def _uses_engine(request: SettledRequest) -> bool:
     """Whether an engine sums gradients. Where none does, none is compared with `per-record`."""
     return request.ranks.sharded or any(isinstance(stage.mechanism, DPSGD) for stage in request.recipe)
 
@@ -107,13 +107,13 @@ def reads_one_text(checkpoint: Checkpoint) -> bool:
     return not checkpoint.model.config.is_encoder_decoder
 
 
-def _load_detector(request: HardenRequest, checkpoint: Checkpoint) -> Any:
+def _load_detector(request: SettledRequest, checkpoint: Checkpoint) -> Any:
     if request.spans is not None and not reads_one_text(checkpoint):
         return None
     return detector_pipeline(request.detector, load_pipeline(request.detector.pipeline))
 
 
-def _shard(model: PreTrainedModel, engine: SelectedEngine, request: HardenRequest, device: torch.device) -> None:
+def _shard(model: PreTrainedModel, engine: SelectedEngine, request: SettledRequest, device: torch.device) -> None:
     """Shard the model among the processes, and check that gradients of random tokens are what they were before."""
     records = random_records(model)
     before = engine.run(model, records, math.inf)
@@ -127,7 +127,7 @@ def _shard(model: PreTrainedModel, engine: SelectedEngine, request: HardenReques
         )
 
 
-def unshard(request: HardenRequest, checkpoint: Checkpoint) -> Checkpoint:
+def unshard(request: SettledRequest, checkpoint: Checkpoint) -> Checkpoint:
     """The checkpoint with its model whole again in the first process; in the others, or if not sharded, as it was."""
     if not request.ranks.sharded:
         return checkpoint
@@ -141,7 +141,7 @@ def unshard(request: HardenRequest, checkpoint: Checkpoint) -> Checkpoint:
     return replace(checkpoint, model=model)
 
 
-def _load_reference(request: HardenRequest, folder: Path, checkpoint: Checkpoint) -> PreTrainedModel:
+def _load_reference(request: SettledRequest, folder: Path, checkpoint: Checkpoint) -> PreTrainedModel:
     reference = load_checkpoint(folder)
     if reference.tokenizer_sha256 != checkpoint.tokenizer_sha256:
         raise InputError(
@@ -181,7 +181,7 @@ def _shapes(model: PreTrainedModel) -> dict[str, torch.Size]:
     return {name: parameter.shape for name, parameter in model.named_parameters()}
 
 
-def _check_source(request: HardenRequest, checkpoint: Checkpoint) -> None:
+def _check_source(request: SettledRequest, checkpoint: Checkpoint) -> None:
     reads = checkpoint.model.config.is_encoder_decoder
     if reads and request.source_field is None:
         raise UsageError(

@@ -7,10 +7,11 @@ from pathlib import Path
 from atdp_cli.errors import DivergedError, InputError, RunError
 from atdp_cli.files.private import FAILED, beside
 from atdp_cli.jobs.harden.encoding import FlaggedRecord
-from atdp_cli.jobs.harden.measure import measure
+from atdp_cli.jobs.harden.measure import compared, measure
+from atdp_cli.jobs.harden.plan import Planned
 from atdp_cli.jobs.harden.recipes import trained_recipe
 from atdp_cli.jobs.harden.report import private_report, public_report, trained_stages
-from atdp_cli.jobs.harden.request import HardenRequest, Planned
+from atdp_cli.jobs.harden.request import SettledRequest
 from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
 from atdp_cli.jobs.report import write_reports
 from atdp_cli.model.adapter import merged
@@ -39,21 +40,19 @@ def write_output(planned: Planned, spec: RunSpec, trained: TrainedRun, work: Wor
     _check_finite([result.perplexities[-1].all for result in results if result.perplexities][-1:])
     written = _save(planned.request, trained.checkpoint, work.model)
     measured = measure(written, trained.data.yardstick)
-    before, after = trained.before.raw, measured.raw
-    _check_finite([math.nan if after.all is None else after.all])
+    perplexity, decoyed, ranks = compared(trained.before, measured)
+    before, after = trained.before.raw.all, measured.raw.all
+    _check_finite([math.nan if after is None else after])
     ledger = seal_ledger(spec.plan, results, work, trained.created)
-    failed = _failed(before.all, after.all, planned.request.max_increase)
+    failed = _failed(before, after, planned.request.max_increase)
     result = HardenResult(
         output=spec.output if failed is None else beside(spec.output, FAILED),
         stages=trained_stages(planned, trained),
         ledger=ledger,
         guarantees=guarantees(ledger),
-        before=before,
-        after=after,
-        decoyed_before=trained.before.decoyed,
-        decoyed_after=measured.decoyed,
-        ranks_before=trained.before.ranks,
-        ranks_after=measured.ranks,
+        perplexity=perplexity,
+        decoyed=decoyed,
+        ranks=ranks,
         steps=sum(_steps_taken(stage, result) for stage, result in zip(spec.plan.stages, results, strict=True)),
         seconds=trained.seconds(),
         failed=failed,
@@ -73,7 +72,7 @@ def _check_finite(figures: Sequence[float | None]) -> None:
         raise DivergedError("The hardened model's held-out perplexity is not finite.", "Lower the learning rate.")
 
 
-def _save(request: HardenRequest, trained: Checkpoint, folder: Path) -> Checkpoint:
+def _save(request: SettledRequest, trained: Checkpoint, folder: Path) -> Checkpoint:
     """Write the model, merged if asked for, and load it again."""
     model = merged(trained.model) if request.merge_adapter else trained.model
     save_checkpoint(model, trained.tokenizer, folder, request.dtype or trained.stored_dtype)

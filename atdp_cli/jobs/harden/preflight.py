@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,13 +12,20 @@ import torch
 from transformers import PreTrainedModel
 
 from atdp_cli.errors import RunError
-from atdp_cli.jobs.harden.model import LoadedModel
-from atdp_cli.jobs.harden.request import HardenRequest, Planned
+from atdp_cli.events import Notify, ignore
+from atdp_cli.jobs.detector import flagged_share
+from atdp_cli.jobs.harden.model import LoadedModel, load_model
+from atdp_cli.jobs.harden.plan import Planned
+from atdp_cli.jobs.harden.request import SettledRequest
+from atdp_cli.jobs.harden.summary import plan_summary
 from atdp_cli.model.checkpoint import context_length
+from atdp_cli.model.device import training_threads, use_threads
 from atdp_cli.model.folder import is_adapter
 from atdp_cli.model.rehearsal import rehearse_checkpoint
 from atdp_cli.model.tokens import encode_record
 from atdp_cli.model.windows import Window
+from atdp_cli.report.happened import clipped
+from atdp_cli.report.summary.harden import FlaggedEntry, HardenPlan
 from atdp_cli.runs.workspace import STATE
 from atdp_cli.training.clipping.batches import default_tokens
 from atdp_cli.training.clipping.engine import trainable
@@ -81,7 +89,7 @@ def _sample(stage: StagePlan, examples: Sequence[Example], *, tokens: int) -> tu
     return one_step(examples, stage.batch, tokens)
 
 
-def _gradient(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, sample: Sequence[Example]) -> object:
+def _gradient(stage: StagePlan, request: SettledRequest, loaded: LoadedModel, sample: Sequence[Example]) -> object:
     model = loaded.checkpoint.model
     if stage.noise_multipliers:
         return loaded.engine.run(model, sample, 1.0)
@@ -134,7 +142,7 @@ def _optimizer_numbers(stage: Train) -> int:
     return stage.optimizer.state_slots + keeps_start(stage)
 
 
-def _peak(stage: StagePlan, request: HardenRequest, loaded: LoadedModel, examples: Sequence[Example]) -> int | None:
+def _peak(stage: StagePlan, request: SettledRequest, loaded: LoadedModel, examples: Sequence[Example]) -> int | None:
     """The most bytes while a part of a step is computed."""
     model = loaded.checkpoint.model
     graphics = model.device.type == "cuda"
@@ -158,7 +166,7 @@ def _process_bytes(name: str) -> int | None:
     return None
 
 
-def check_room(request: HardenRequest, loaded: LoadedModel, root: Path) -> None:
+def check_room(request: SettledRequest, loaded: LoadedModel, root: Path) -> None:
     """Refuse a run whose files the disk has no room for.
 
     Args:
@@ -205,7 +213,7 @@ def state_bytes(model: PreTrainedModel, recipe: Recipe) -> int:
     return 4 * trained * (1 + max((_optimizer_numbers(stage) for stage in stages), default=0))
 
 
-def _written_bytes(model: PreTrainedModel, request: HardenRequest, stored_dtype: str) -> int:
+def _written_bytes(model: PreTrainedModel, request: SettledRequest, stored_dtype: str) -> int:
     adapter = (request.lora_rank is not None or is_adapter(request.model)) and not request.merge_adapter
     numbers = sum(int(parameter.numel()) for parameter in model.parameters() if parameter.requires_grad or not adapter)
     dtype: torch.dtype = getattr(torch, request.dtype or stored_dtype)
@@ -214,3 +222,28 @@ def _written_bytes(model: PreTrainedModel, request: HardenRequest, stored_dtype:
 
 def _amount(size: int) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+
+
+def load_and_measure(planned: Planned, notify: Notify, *, dry_run: bool) -> tuple[LoadedModel, HardenPlan]:
+    """Load the model and the detector; the plan with what it needs.
+
+    Raises:
+        InputError: The model or the reference cannot be used.
+        UsageError: Options do not go with the model.
+    """
+    request, summary = planned.request, plan_summary(planned)
+    use_threads(request.threads)
+    model, flagged = load_model(request, notify), None
+    if request.ranks.first and request.spans is None:
+        # A run hears of the detector's warnings when it flags all records.
+        hear = notify if dry_run else ignore
+        share, findings = flagged_share(planned.split.records, request.detector, model.pipeline, hear)
+        model, flagged = replace(model, findings=findings), FlaggedEntry(**asdict(share))
+    if request.threads is None:
+        use_threads(training_threads(model.checkpoint.model.num_parameters()))
+    needs = {
+        "flagged": flagged,
+        "engine": model.engine.name if clipped(summary.stages) else None,
+        "estimated_bytes": estimate_bytes(planned, model),
+    }
+    return model, summary.model_copy(update=needs)

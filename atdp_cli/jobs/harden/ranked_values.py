@@ -17,7 +17,7 @@ from atdp_cli.audit.memory.value_ranks import (
     value_ranks,
 )
 from atdp_cli.jobs.harden.encoding import Encoding, FlaggedRecord, as_read
-from atdp_cli.jobs.harden.request import Planned
+from atdp_cli.jobs.harden.plan import Planned
 from atdp_cli.privacy.ledger import unprotected_past
 from atdp_cli.runs.streams import public_draws
 from atdp_cli.text.redaction.decoys import uniformly

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from atdp_cli.jobs.harden.request import Planned, options_of
+from atdp_cli.jobs.harden.plan import Planned
+from atdp_cli.jobs.harden.request import options_of
 from atdp_cli.privacy.ledger import Ledger, Prior, private_events
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import Constant

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from atdp_cli.jobs.harden.describe import detector_entry, engine_statement, not_covered, trained_entry
 from atdp_cli.jobs.harden.measure import compare_surprise, surprise
-from atdp_cli.jobs.harden.request import HardenRequest, Planned
+from atdp_cli.jobs.harden.plan import Planned
+from atdp_cli.jobs.harden.request import SettledRequest
 from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
 from atdp_cli.jobs.machine import hardware
 from atdp_cli.model.checkpoint import Checkpoint
@@ -21,7 +22,7 @@ from atdp_cli.report.document import (
 from atdp_cli.report.from_ledger import as_entry, fields_from_ledger
 from atdp_cli.report.happened import clipped, had_noise, had_noisy_steps
 from atdp_cli.report.inherited_card import inherited_card
-from atdp_cli.report.measured import BeforeAfter, PerplexityEntry, RanksBeforeAfter, RanksEntry
+from atdp_cli.report.measured import PerplexityEntry
 from atdp_cli.report.numbers import json_number
 from atdp_cli.runs.resume import missing_steps, steps_of
 from atdp_cli.text.detection.term_lists import read_terms
@@ -78,24 +79,8 @@ def public_report(
     return with_verdict(report)
 
 
-def _decoyed(result: HardenResult) -> BeforeAfter | None:
-    if result.decoyed_before is None or result.decoyed_after is None:
-        return None
-    return BeforeAfter(
-        before=as_entry(PerplexityEntry, result.decoyed_before), after=as_entry(PerplexityEntry, result.decoyed_after)
-    )
-
-
-def _ranks(result: HardenResult) -> RanksBeforeAfter | None:
-    if result.ranks_before is None or result.ranks_after is None:
-        return None
-    return RanksBeforeAfter(
-        before=RanksEntry(**vars(result.ranks_before)), after=RanksEntry(**vars(result.ranks_after))
-    )
-
-
 def private_report(
-    request: HardenRequest, trained: TrainedRun, result: HardenResult, public: PublicReport, *, interruptions: int
+    request: SettledRequest, trained: TrainedRun, result: HardenResult, public: PublicReport, *, interruptions: int
 ) -> PrivateReport:
     """The whole report, for the owner of the records.
 
@@ -106,11 +91,9 @@ def private_report(
     return PrivateReport(
         public=public,
         seconds=result.seconds,
-        perplexity=BeforeAfter(
-            before=as_entry(PerplexityEntry, result.before), after=as_entry(PerplexityEntry, result.after)
-        ),
-        decoyed_perplexity=_decoyed(result),
-        value_ranks=_ranks(result),
+        perplexity=result.perplexity,
+        decoyed_perplexity=result.decoyed,
+        value_ranks=result.ranks,
         sensitive_share=sensitive_share(data.yardstick.held_out),
         stages=tuple(
             StagePrivate(

@@ -1,47 +1,38 @@
-"""What a run of `harden` was asked for, and the plan that answers it."""
+"""What `harden` and `plan` are asked for, and the same once every choice is made."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from atdp_cli.audit.manifest import Manifest, read_manifest
-from atdp_cli.errors import BudgetError, InputError, UsageError
-from atdp_cli.files.atomic_write import same_file
-from atdp_cli.files.corpus_file import STANDARD_INPUT, STANDARD_OUTPUT
-from atdp_cli.files.provenance import file_sha256
-from atdp_cli.jobs.detector import Detector, flags_of
-from atdp_cli.model.folder import check_folder, is_adapter, weight_files
-from atdp_cli.model.seal import ledger_beside
-from atdp_cli.privacy.guarantee import check_seen, guarantees
-from atdp_cli.privacy.ledger import Ledger, Prior
-from atdp_cli.privacy.relation import STABLE_TIERS, Relation
-from atdp_cli.privacy.scope import Guarantee
-from atdp_cli.runs.corpus_identity import corpus_commitment, corpus_key, prior_of, reference_past
-from atdp_cli.text.corpus.split import Split, load_split
-from atdp_cli.text.crosscheck.request import check_crosscheck
+from atdp_cli.jobs.detector import Detector
+from atdp_cli.options import Option
+from atdp_cli.text.options import DetectionOptions
 from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
-from atdp_cli.training.options import TrainingRunOptions
-from atdp_cli.training.plan import CorpusFacts, Plan, Reference, make_plan
-from atdp_cli.training.recipe import (
-    DPSGD,
-    NonPrivate,
-    Recipe,
-    TextVariant,
-    last_private,
-    needs_whole_model,
-    reads_records,
-    reads_reference,
-    tunable,
-)
-from atdp_cli.training.solve import solve_noise
+from atdp_cli.training.options import RecipeOptions, TrainingRunOptions
+from atdp_cli.training.recipe import Recipe
+from atdp_cli.training.settings import stage_group, stage_options
+
+_StageOptions: Any = stage_group(*stage_options())
 
 
-class HardenRequest(TrainingRunOptions):
-    """One run: the options of `atdp harden`, with its recipe and detector as they are to be used.
+class HardenRequest(TrainingRunOptions, RecipeOptions, _StageOptions, DetectionOptions):  # type: ignore[misc]
+    """A run of `atdp harden`, one field an option. The options of a stage are those of the recipe's parts.
+
+        harden(HardenRequest(model="model", data=["corpus.txt"], output="hardened"))
+
+    Raises:
+        UsageError: A value is out of range, or an option has no such name.
+    """
+
+    model: Annotated[Path, Option(main=True, argument=True, metavar="MODEL")]
+    """Folder of a causal language model, as save_pretrained writes it."""
+
+
+class SettledRequest(TrainingRunOptions):
+    """A request with every choice made: its recipe and detector as they are to be used.
 
     Attributes:
+        asked: The model that was named, where the run starts from another; else None.
+        default: Whether no recipe was named.
         recipe: The stages with their settings applied.
         fixed_rate: The learning rate was given, so that --tune leaves it as it is.
         ranks: Which of several processes of the run this one is.
@@ -50,6 +41,8 @@ class HardenRequest(TrainingRunOptions):
     """
 
     model: Path
+    asked: Path | None = None
+    default: bool = False
     output: Path  # no longer None: the default depends on the model
     recipe_name: str
     recipe: Recipe
@@ -65,7 +58,7 @@ class HardenRequest(TrainingRunOptions):
         return self.review_share if self.review_each_epoch else None
 
 
-def options_of(request: HardenRequest) -> dict[str, Any]:
+def options_of(request: SettledRequest) -> dict[str, Any]:
     """The value of every option on which steps depend, by its field's name."""
     detector = request.detector
     return dict(request) | {
@@ -81,257 +74,3 @@ def options_of(request: HardenRequest) -> dict[str, Any]:
         "ner": None if detector.ner is None else detector.ner.identity(),
         "crosscheck": detector.crosscheck,
     }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Planned:
-    """A request that was found sound: its records, its plan, and what that guarantees.
-
-    Attributes:
-        inherited: The ledger beside the starting checkpoint.
-        manifest: Of the planted canaries.
-        corpus_key: Under which the ledger commits to the corpus; secret.
-        sha256: Hashes a file, each once a run.
-    """
-
-    request: HardenRequest
-    split: Split
-    plan: Plan
-    inherited: Ledger | None
-    guarantees: tuple[Guarantee, ...]
-    manifest: Manifest | None
-    corpus_key: bytes = field(repr=False)
-    sha256: Callable[[Path], str]
-
-
-def plan_request(request: HardenRequest) -> Planned:
-    """Check everything that can be checked before a model is loaded, and account for the whole run.
-
-    Raises:
-        InputError: Model, corpus or ledger cannot be used.
-        UsageError: Options contradict each other.
-        BudgetError: ε cannot be reached, or passes `max_epsilon`.
-    """
-    _check(request)
-    flags = flags_of(
-        request.detector,
-        spans=request.spans is not None,
-        extra_spans=bool(request.extra_spans),
-        review=request.review is not None,
-    )
-    check_folder(request.model)
-    manifest = None if request.manifest is None else read_manifest(request.manifest)
-    sha256 = cache(file_sha256)
-    inherited = ledger_beside(request.model, sha256)
-    split = load_split(
-        request.data,
-        unit=request.privacy_unit,
-        text_field=request.text_field,
-        turns=request.turns,
-        source_field=request.source_field,
-        max_records=request.max_records,
-        valid=request.eval_data,
-        holdout_by=request.holdout_by,
-    )
-    _check_conversations(request, split)
-    prior = prior_of(request.prior, inherited, request.model, split)
-    reference = _reference(request, split, sha256, prior)
-    key = corpus_key(request.output if request.resume else None, request.model, request.insecure_seed)
-    corpus = CorpusFacts(
-        records=split.training,
-        relation=Relation(unit=request.privacy_unit, corpus=corpus_commitment(key, split), shape="none", flags=flags),
-    )
-    _check_tune(request)
-    recipe, plan = _solved(request, corpus, prior=prior, inherited=inherited, reference=reference)
-    supported = guarantees(plan.ledger)
-    _check_budget(request, plan, supported)
-    return Planned(
-        request=request.replace(recipe=recipe),
-        split=split,
-        plan=plan,
-        inherited=inherited,
-        guarantees=supported,
-        manifest=manifest,
-        corpus_key=key,
-        sha256=sha256,
-    )
-
-
-def _solved(
-    request: HardenRequest, corpus: CorpusFacts, *, prior: Prior, inherited: Ledger | None, reference: Reference | None
-) -> tuple[Recipe, Plan]:
-    """The recipe, with the noise that meets the target if there is one, and its plan.
-
-    Raises:
-        BudgetError: ε cannot be reached.
-    """
-
-    def plan_with(recipe: Recipe) -> Plan:
-        return make_plan(
-            recipe,
-            corpus,
-            delta=request.delta,
-            prior=prior,
-            inherited=inherited,
-            reference=reference,
-            jitter_seed=request.jitter_seed,
-            tune=request.tune,
-            fixed_rate=request.fixed_rate,
-            sharded=request.ranks.sharded,
-        )
-
-    recipe = request.recipe
-    if request.target_epsilon is not None:
-        recipe = solve_noise(recipe, request.target_epsilon, plan_with)
-    plan = plan_with(recipe)
-    if request.insecure_seed is not None:
-        plan = replace(plan, ledger=plan.ledger.model_copy(update={"insecure_seed": True}))
-    return recipe, plan
-
-
-def _reference(request: HardenRequest, split: Split, sha256: Callable[[Path], str], prior: Prior) -> Reference | None:
-    """The reference with its ledger, once its folder was found sound; None where nothing reads one."""
-    if request.reference is None:
-        return None
-    if not any(reads_reference(stage) for stage in request.recipe):
-        raise UsageError(f"No stage of recipe {request.recipe_name} reads a model.", "Leave --reference out.")
-    check_folder(request.reference)
-    weights = {file.name: sha256(file) for file in weight_files(request.reference)}
-    ledger = ledger_beside(request.reference, sha256)
-    past = reference_past(ledger, request.reference, split)
-    # Who names the model itself does not declare that it never saw the corpus.
-    if prior == "unknown" and weights == {file.name: sha256(file) for file in weight_files(request.model)}:
-        past = "unknown"
-    return Reference(ledger=ledger, weights=weights, past=past)
-
-
-def _check(request: HardenRequest) -> None:
-    if STANDARD_INPUT in (*request.data, request.eval_data):
-        raise UsageError("Standard input cannot be hardened on: it is read more than once.", "Give a file.")
-    if request.extra_spans and len(request.data) != 1:
-        raise UsageError("--extra-spans goes with one --data file.", "Harden on one corpus, or leave it out.")
-    if request.spans is not None:
-        _check_spans(request)
-    _check_decoys(request)
-    check_crosscheck(request.detector.crosscheck, spans=request.spans is not None)
-    if request.target_epsilon is not None:
-        _check_scaled(request.recipe)
-    if request.merge_adapter and request.lora_rank is None and not is_adapter(request.model):
-        raise UsageError("There is no adapter to merge.", "Use --merge-adapter with --lora-rank.")
-    _check_ranks(request)
-    _check_paths(request)
-
-
-def _check_conversations(request: HardenRequest, split: Split) -> None:
-    for option, given in (("--loss-on", request.loss_on), ("--chat-template", request.chat_template)):
-        if given is not None and not any(record.turns for record in split.records):
-            raise UsageError(
-                f"{option} is about conversations, and the field {request.text_field} holds none.",
-                "Name the field of the messages with --text-field, or leave it out.",
-            )
-
-
-def _check_paths(request: HardenRequest) -> None:
-    for path in request.data:
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise InputError(f"{path} is no ordinary file.", "Give a file: it is read more than once.")
-    named = (
-        request.spans,
-        *request.extra_spans,
-        *request.detector.allow,
-        *request.detector.deny,
-        request.manifest,
-        request.eval_data,
-    )
-    for path in filter(None, named):
-        if not path.is_file():
-            raise InputError(f"{path} is no file.", "Check the path.")
-    if not request.output.name or request.output == STANDARD_OUTPUT:
-        raise UsageError(f"-o {request.output} names no new folder.", "Choose another folder with -o.")
-    if same_file(request.output, request.model):
-        raise UsageError("The output is the model itself.", "Choose another folder with -o.")
-
-
-def _check_decoys(request: HardenRequest) -> None:
-    tier = request.detector.tier
-    if request.spans is not None or tier.value in STABLE_TIERS:
-        return
-    for stage in request.recipe:
-        if stage.text is TextVariant.DECOY and reads_records(stage):
-            raise UsageError(
-                f"Stage {stage.name} reads decoys, which stand for entities; --tier {tier.value} flags more.",
-                "Use --tier high-entity or low-entity.",
-            )
-
-
-def _check_tune(request: HardenRequest) -> None:
-    if request.tune in (None, "none"):
-        return
-    if not tunable(request.recipe):
-        raise UsageError(
-            f"--tune needs a last stage on decoys and no DP stage; recipe {request.recipe_name} is another.",
-            "Leave --tune out, or use --recipe fitted-decoys.",
-        )
-    if request.review is not None:
-        raise UsageError(
-            "--tune chooses settings before people review the spans.", "Leave out --tune or --review-each-epoch."
-        )
-
-
-def _check_ranks(request: HardenRequest) -> None:
-    """What only one process can do."""
-    if request.ranks.size == 1:
-        return
-    if request.ranks.sharded and any(needs_whole_model(stage) for stage in request.recipe):
-        raise UsageError(f"Recipe {request.recipe_name} goes with whole models only.", "Leave --shard-model out.")
-    if request.review is not None:
-        raise UsageError("--review-each-epoch goes with one process.", "Review first, and give --allow and --deny.")
-    if request.detector.crosscheck is not None:
-        raise UsageError("The cross-check goes with one process.", "Detect first, and give --spans.")
-
-
-def _check_spans(request: HardenRequest) -> None:
-    if len(request.data) != 1:
-        raise UsageError("--spans goes with one --data file.", "Harden on one corpus, or leave --spans out.")
-    if request.eval_data is not None:
-        raise UsageError("--spans covers --data only.", "Leave --eval-data out: part of --data is held out.")
-    if request.review is not None:
-        raise UsageError(
-            "--spans takes the detector's place, so there is nothing to review.", "Leave --review-each-epoch out."
-        )
-
-
-def _check_scaled(recipe: Recipe) -> None:
-    mechanism = recipe[last_private(recipe)].mechanism
-    if (
-        isinstance(mechanism, DPSGD)
-        and mechanism.schedule.kind == "rise-reset"
-        and mechanism.schedule.sigma_max is not None
-    ):
-        raise UsageError(
-            "--sigma-max and --target-epsilon contradict each other: the ceiling is scaled with the noise.",
-            "Leave one of them out.",
-        )
-
-
-def _check_budget(request: HardenRequest, plan: Plan, supported: Sequence[Guarantee]) -> None:
-    if request.max_epsilon is None:
-        return
-    if not request.accept_declared:
-        check_seen(plan.ledger)
-    unbounded = [
-        stage.stage.name
-        for stage in plan.stages
-        if reads_records(stage.stage) and isinstance(stage.stage.mechanism, NonPrivate)
-    ]
-    if unbounded:
-        raise BudgetError(
-            f"Stage {unbounded[0]} trains without noise, so no --max-epsilon holds.",
-            "Leave --max-epsilon out, or choose a recipe of DP stages, as --recipe atdp.",
-        )
-    epsilon = next(each.epsilon for each in supported if each.scope == "increment") or 0.0
-    if epsilon > request.max_epsilon:
-        raise BudgetError(
-            f"The plan spends ε = {epsilon:.3g}, above --max-epsilon {request.max_epsilon:g}.",
-            "Use --target-epsilon, more noise, fewer epochs or a smaller batch.",
-        )

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import torch
 
-from atdp_cli.audit.memory.value_ranks import ComparedRanks
 from atdp_cli.errors import InputError
 from atdp_cli.files.lock import LOCK_FILE, locked
 from atdp_cli.files.private import FAILED, PARTIAL, PRIVATE, beside
@@ -15,12 +14,11 @@ from atdp_cli.jobs.harden.data import RunData
 from atdp_cli.jobs.harden.measure import Measured, Surprise
 from atdp_cli.jobs.report import read_report
 from atdp_cli.model.checkpoint import Checkpoint
-from atdp_cli.model.perplexity import Perplexity
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, read_ledger
 from atdp_cli.privacy.scope import Guarantee
 from atdp_cli.report.document import PrivateReport, StageEntry
-from atdp_cli.report.measured import PerplexityEntry
+from atdp_cli.report.measured import BeforeAfter, RanksBeforeAfter
 from atdp_cli.runs.fingerprint import check_same_fingerprint, first_difference
 from atdp_cli.runs.spec import RunSpec
 from atdp_cli.runs.workspace import Finished, publish, read_record
@@ -77,12 +75,9 @@ class HardenResult:
     stages: tuple[StageEntry, ...]
     ledger: Ledger
     guarantees: tuple[Guarantee, ...]
-    before: Perplexity
-    after: Perplexity
-    decoyed_before: Perplexity | None
-    decoyed_after: Perplexity | None
-    ranks_before: ComparedRanks | None
-    ranks_after: ComparedRanks | None
+    perplexity: BeforeAfter
+    decoyed: BeforeAfter | None
+    ranks: RanksBeforeAfter | None
     steps: int
     seconds: float
     failed: str | None = None
@@ -118,24 +113,16 @@ def _read(folder: Path, finished: Finished) -> HardenResult:
     ledger, report = read_ledger(folder / LEDGER_FILE), read_report(beside(folder, PRIVATE))
     if not isinstance(report, PrivateReport):
         raise InputError(f"{beside(folder, PRIVATE)} holds a report without private figures.", "Harden again.")
-    decoyed, ranks = report.decoyed_perplexity, report.value_ranks
     return HardenResult(
         output=folder,
         stages=report.public.stages,
         ledger=ledger,
         guarantees=guarantees(ledger),
-        before=_perplexity(report.perplexity.before),
-        after=_perplexity(report.perplexity.after),
-        decoyed_before=None if decoyed is None else _perplexity(decoyed.before),
-        decoyed_after=None if decoyed is None else _perplexity(decoyed.after),
-        ranks_before=None if ranks is None else ComparedRanks(**dict(ranks.before)),
-        ranks_after=None if ranks is None else ComparedRanks(**dict(ranks.after)),
+        perplexity=report.perplexity,
+        decoyed=report.decoyed_perplexity,
+        ranks=report.value_ranks,
         steps=finished.steps,
         seconds=report.seconds,
         failed=finished.failed,
         ended_early=report.public.ended_early,
     )
-
-
-def _perplexity(entry: PerplexityEntry) -> Perplexity:
-    return Perplexity(**{name: None if value is None else float(value) for name, value in entry})

@@ -10,7 +10,7 @@ from atdp_cli.files.atomic_write import real_path
 from atdp_cli.jobs.detector import Detector, options_given, run_detector
 from atdp_cli.jobs.harden.data import EpochData, RunData, training_records
 from atdp_cli.jobs.harden.encoding import Windows, encode, flag
-from atdp_cli.jobs.harden.request import HardenRequest
+from atdp_cli.jobs.harden.request import SettledRequest
 from atdp_cli.jobs.review import lists_beside
 from atdp_cli.text.corpus.split import Split
 from atdp_cli.text.redaction.decoys import Choose
@@ -21,7 +21,7 @@ REVIEW_FOLDER = "review"
 
 
 def review_each_epoch(
-    request: HardenRequest, split: Split, data: RunData, private_folder: Path, notify: Notify
+    request: SettledRequest, split: Split, data: RunData, private_folder: Path, notify: Notify
 ) -> EpochData | None:
     """The training records as people's lists flag them before each epoch; None without --review-each-epoch.
 

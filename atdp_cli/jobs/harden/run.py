@@ -1,152 +1,110 @@
-"""`atdp harden` as a function: load → data → train → write → publish."""
+"""`harden` and `plan` as functions. What can be refused without a model is refused before torch is loaded."""
 
-import time
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 
 from atdp_cli.events import Notify, ignore
-from atdp_cli.files.provenance import timestamp
-from atdp_cli.jobs.harden.context import StageContext
-from atdp_cli.jobs.harden.data import prepare_data
-from atdp_cli.jobs.harden.measure import measure, surprise
-from atdp_cli.jobs.harden.model import LoadedModel, unshard
-from atdp_cli.jobs.harden.output import write_output
-from atdp_cli.jobs.harden.preflight import check_room, rehearse_output
-from atdp_cli.jobs.harden.request import Planned
-from atdp_cli.jobs.harden.result import HardenResult, TrainedRun
-from atdp_cli.jobs.harden.review_each_epoch import review_each_epoch
-from atdp_cli.jobs.harden.stages import changing_parameters, run_stages
-from atdp_cli.runs.autosave import StopSignal, autosave, never_stop
-from atdp_cli.runs.broadcast import check_same_run, restore_run
-from atdp_cli.runs.conformance import check_conformance
-from atdp_cli.runs.resume import ResumePoint, resume_hint, resume_point
-from atdp_cli.runs.spec import RunSpec
-from atdp_cli.runs.streams import Streams
-from atdp_cli.runs.workspace import Finished, Workspace, finish, publish, workspace
+from atdp_cli.jobs.harden.plan import plan_request
+from atdp_cli.jobs.harden.request import HardenRequest
+from atdp_cli.jobs.harden.settle import settle
+from atdp_cli.jobs.harden.spec import open_run
+from atdp_cli.jobs.harden.summary import plan_summary, result_summary
+from atdp_cli.report.summary.harden import HardenPlan, HardenSummary
+from atdp_cli.training.distributed.ranks import SINGLE_PROCESS, Ranks
+
+Show = Callable[[HardenPlan], object]
+"""Receives the plan; what it returns is not used."""
 
 
-def run_plan(
-    planned: Planned, spec: RunSpec, model: LoadedModel, notify: Notify, stop_signal: StopSignal = never_stop
-) -> HardenResult:
-    """Run the plan and write OUT/ and OUT.private/, or OUT.failed/ and OUT.failed.private/.
+def _unseen(plan: HardenPlan) -> None:
+    """Shows nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """What a program around a run adds to it.
+
+    Attributes:
+        ranks: Which of several processes this one is.
+        command: The command line as it was given, for the private report.
+        command_without_paths: The same with nothing in it that names a file or is text of the user's own.
+        stop_signal: Requests the run to stop while it trains; it then ends after the step, with its state saved.
+        planned: Receives the plan before a model is loaded.
+        measured: Receives it again with what it needs.
+    """
+
+    ranks: Ranks = SINGLE_PROCESS
+    command: tuple[str, ...] = ()
+    command_without_paths: tuple[str, ...] = ()
+    stop_signal: Callable[[], AbstractContextManager[Callable[[], bool]]] = lambda: nullcontext(lambda: False)
+    planned: Show = _unseen
+    measured: Show = _unseen
+
+
+LIBRARY = Caller()
+"""A call from Python."""
+
+
+def harden(request: HardenRequest, notify: Notify = ignore) -> HardenSummary:
+    """Harden a model on its corpus, as `atdp harden` does, and write OUT/ and OUT.private/.
 
     Args:
-        spec: Of a run that can begin, from `open_run`.
-        stop_signal: Requests the run to stop while it trains; it then ends after the step, with its state saved.
+        notify: Called with each event of progress.
+
+    Returns:
+        What the command prints with --json. `failed` says why where perplexity rose above the limit.
 
     Raises:
-        UsageError: Another run is at work there, or the interrupted run is another one.
-        InputError: The checkpoint cannot be written again, the manifest or the spans do not fit, or no held-out
-            record has a token; or what is left of an interrupted run cannot be used.
-        BudgetError: What an interrupted run has spent leaves no step with noise.
-        InterruptedRunError: A stop was requested.
-        RunError: Training left the finite numbers, what it used is not what its journal says, the result does not
-            load again, or the disk is too small.
+        UsageError: Options contradict each other, or the output exists.
+        InputError: A file or a model cannot be used.
+        BudgetError: ε cannot be reached, or passes `max_epsilon`.
+        RunError: The run did not complete.
     """
-    started = time.monotonic()
-    with workspace(spec) as work:
-        check_room(planned.request, model, work.root)
-        resume_from = resume_point(spec, work, notify) if work.session else ResumePoint()
-        with resume_hint(spec, work):
-            rehearse_output(planned, model, work.root)
-            trained = _train(
-                planned,
-                spec,
-                model,
-                work,
-                resume_from=resume_from,
-                stop_signal=stop_signal,
-                started=started,
-                notify=notify,
-            )
-            result = write_output(planned, spec, trained, work)
-            finished = Finished(
-                folder=result.output.name, replaces=spec.force, failed=result.failed, steps=result.steps
-            )
-            finish(work, finished)
-        publish(work.root, finished)
+    result = run_harden(request, notify, LIBRARY)
+    if result is None:
+        raise ValueError("only a process beside others has no result")
     return result
 
 
-def harden_worker(planned: Planned, spec: RunSpec, model: LoadedModel, stop_signal: StopSignal = never_stop) -> None:
-    """Take part in a run whose first process writes everything, by `run_plan`.
+def plan(request: HardenRequest, notify: Notify = ignore, caller: Caller = LIBRARY) -> HardenPlan:
+    """What `harden` would do with the same request, its ε and the memory that it needs. Nothing is written.
+
+    Args:
+        notify: Called with each event of progress.
 
     Raises:
-        RunError: Training left the finite numbers, the first process was given another run, or one has ended.
-        InterruptedRunError: A stop was requested.
+        UsageError: Options contradict each other.
+        InputError: A file or a model cannot be used.
+        BudgetError: ε cannot be reached, or passes `max_epsilon`.
     """
-    with TemporaryDirectory(prefix="atdp-") as folder:
-        work = Workspace(root=Path(folder))
-        _train(
-            planned,
-            spec,
-            model,
-            work,
-            resume_from=ResumePoint(),
-            stop_signal=stop_signal,
-            started=time.monotonic(),
-            notify=ignore,
-        )
+    planned = plan_request(settle(request, caller.ranks, caller.command, caller.command_without_paths))
+    caller.planned(plan_summary(planned))
+
+    from atdp_cli.jobs.harden.preflight import load_and_measure
+
+    _, measured = load_and_measure(planned, notify, dry_run=True)
+    caller.measured(measured)
+    return measured
 
 
-def _train(
-    planned: Planned,
-    spec: RunSpec,
-    loaded: LoadedModel,
-    work: Workspace,
-    *,
-    resume_from: ResumePoint,
-    stop_signal: StopSignal,
-    started: float,
-    notify: Notify,
-) -> TrainedRun:
-    """Measure the model, bring it to where the run resumes, and take the remaining steps."""
-    request, checkpoint, created = planned.request, loaded.checkpoint, timestamp()
-    model, ranks = checkpoint.model, request.ranks
-    check_same_run(ranks, spec.fingerprint)
-    data = prepare_data(planned, loaded, Streams(seed=request.insecure_seed, ranks=ranks), notify)
-    before = measure(checkpoint, data.yardstick)
-    sentence = surprise(checkpoint, data.sentence)
-    state = restore_run(ranks, resume_from, work.session, model)
+def run_harden(request: HardenRequest, notify: Notify, caller: Caller) -> HardenSummary | None:
+    """`harden` for a program around it. None in all processes but the first."""
+    planned = plan_request(settle(request, caller.ranks, caller.command, caller.command_without_paths))
+    spec = open_run(planned)  # before torch is loaded
 
-    def elapsed() -> float:
-        return state.progress.seconds + time.monotonic() - started
+    from atdp_cli.jobs.harden.preflight import load_and_measure
+    from atdp_cli.jobs.harden.result import HardenResult
+    from atdp_cli.jobs.harden.train import harden_worker, run_plan
 
-    with stop_signal() as stop_requested:
-        context = StageContext(
-            model=model,
-            reference=loaded.reference,
-            data=data,
-            streams=Streams(seed=request.insecure_seed, ranks=ranks, session=state.session),
-            engine=loaded.engine.run,
-            epoch_data=review_each_epoch(request, planned.split, data, work.private, notify),
-            notify=notify,
-            precision=request.precision,
-            end=state.end,
-            checkpointer=autosave(
-                work,
-                model,
-                changing_parameters(spec.plan, model),
-                minutes=request.checkpoint_every,
-                elapsed=elapsed,
-                stop_requested=stop_requested,
-                notify=notify,
-                ranks=ranks,
-            ),
-        )
-        stages = run_stages(spec.plan.stages, context, work, state.progress)
-    untraced = check_conformance(
-        spec.plan, stages, work, state.progress, engine=loaded.engine.name, device=model.device.type, ranks=ranks
-    )
-    return TrainedRun(
-        checkpoint=unshard(request, checkpoint),
-        engine=loaded.engine,
-        data=data,
-        before=before,
-        surprise=sentence,
-        stages=stages,
-        untraced=untraced,
-        seconds=elapsed,
-        created=created,
-        device=model.device,
-    )
+    if spec is None:
+        return None
+    if isinstance(spec, HardenResult):
+        return result_summary(planned.request.recipe_name, spec)
+    caller.planned(plan_summary(planned))
+    model, measured = load_and_measure(planned, notify, dry_run=False)
+    caller.measured(measured)
+    if not caller.ranks.first:
+        harden_worker(planned, spec, model, caller.stop_signal)
+        return None
+    return result_summary(planned.request.recipe_name, run_plan(planned, spec, model, notify, caller.stop_signal))

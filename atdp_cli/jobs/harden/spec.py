@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from atdp_cli.files.private import FAILED, beside
+from atdp_cli.jobs.harden.plan import Planned
 from atdp_cli.jobs.harden.recipes import resolved_recipe
-from atdp_cli.jobs.harden.request import HardenRequest, Planned, options_of
+from atdp_cli.jobs.harden.request import SettledRequest, options_of
 from atdp_cli.model.folder import base_of, is_adapter, tokenizer_folder, weight_files
 from atdp_cli.model.seal import seal_of
 from atdp_cli.options import declared, flags
@@ -117,7 +118,7 @@ def _model(folder: Path, sha256: Callable[[Path], str]) -> str:
     return _digest(map(sha256, files))
 
 
-def _settings(request: HardenRequest, sha256: Callable[[Path], str]) -> str:
+def _settings(request: SettledRequest, sha256: Callable[[Path], str]) -> str:
     models = filter(None, (request.model, request.reference))
     return _digest(name + digest for folder in models for name, digest in seal_of(folder, sha256).items())
 

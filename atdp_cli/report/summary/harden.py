@@ -16,16 +16,19 @@ class FlaggedEntry(Frozen):
 
 
 class HardenPlan(Frozen):
-    """`atdp harden --dry-run --json`.
+    """What `plan` returns, and `atdp harden --dry-run --json` prints.
 
     Attributes:
         output: Where the run would write.
         notice: Which recipe is taken and why, and what it does.
+        statements: What is guaranteed, a sentence each.
         advice: What the user could do better, a sentence each.
-        flagged: In a part of the records; None where spans come from a file, or no model was loaded.
+        flagged: In a part of the records; None where spans come from a file.
+        records: Those that train, one `unit` each.
+        searches: What is searched before a stage, a sentence each.
         trial_steps: At most, for settings that are searched.
-        engine: Of clipping; None where nothing is clipped, and where no model was loaded.
-        estimated_bytes: Memory, about; None where no model was loaded, and where the system does not tell.
+        engine: Of clipping; None where nothing is clipped.
+        estimated_bytes: The most memory, about; None where the system does not tell.
     """
 
     schema_version: Literal[1] = 1
@@ -33,20 +36,25 @@ class HardenPlan(Frozen):
     output: str
     recipe: str
     notice: str
+    statements: tuple[str, ...]
     advice: tuple[str, ...]
     tier: str
-    flagged: FlaggedEntry | None
+    flagged: FlaggedEntry | None = None
+    records: int
+    held_out: int
+    unit: str
     steps: int
     stages: tuple[StageEntry, ...]
+    searches: tuple[str, ...]
     trial_steps: int
     guarantees: tuple[GuaranteeEntry, ...]
     insecure_seed: bool
-    engine: str | None
-    estimated_bytes: int | None
+    engine: str | None = None
+    estimated_bytes: int | None = None
 
 
 class HardenSummary(Frozen):
-    """`atdp harden --json`. Perplexities are of held-out private text.
+    """What `harden` returns, and `atdp harden --json` prints. Perplexities are of held-out private text.
 
     Attributes:
         output: Where the model is: OUT/, or OUT.failed/ where its perplexity rose above the limit.

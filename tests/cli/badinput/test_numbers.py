@@ -40,7 +40,6 @@ ITS_OWN = {
     ("account", "records"): RECIPE,
     ("account", "jitter_seed"): RECIPE,
     ("account", "target_epsilon"): line("account --sample-rate 0.1 --steps 9 --solve noise"),
-    ("harden", "minutes"): BARE,
     ("harden", "review_share"): (
         *line("harden model --data corpus.txt -o out --dry-run --store none"),
         "--review-each-epoch",

@@ -1,0 +1,97 @@
+"""What `atdp_cli` exports: functions that do what their commands do, and that import nothing before they are used."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import atdp_cli
+from atdp_cli.errors import AtdpError
+from atdp_cli.events import Event, StepDone
+from atdp_cli.jobs.harden.request import HardenRequest
+from tests.cli.conftest import Atdp, atdp
+
+__all__ = ["atdp"]
+
+SHORT: dict[str, Any] = {"max_records": 60, "epochs": 1, "threads": 1}
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+
+
+def line_of(model: Path, request: dict[str, Any]) -> list[object]:
+    """The command line that says the same."""
+    words: list[object] = [model]
+    for name, value in request.items():
+        for each in value if isinstance(value, list) else [value]:
+            words += ["--" + name.replace("_", "-"), each]
+    return words
+
+
+def test_all_that_is_exported_is_there_and_nothing_else_is_listed() -> None:
+    assert dir(atdp_cli) == sorted(atdp_cli.__all__)
+    assert all(getattr(atdp_cli, name).__doc__ for name in atdp_cli.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = atdp_cli.nothing
+
+
+def test_importing_it_and_asking_for_a_request_loads_nothing_heavy() -> None:
+    heavy = "{'torch', 'spacy', 'rich', 'typer'} & set(sys.modules)"
+    code = f"import sys, atdp_cli; atdp_cli.HardenRequest; sys.exit(str({heavy}))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert ended.stderr == "set()\n"
+
+
+def test_a_plan_is_what_the_command_prints(atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path) -> None:
+    asked = SHORT | {"data": [corpus], "output": tmp_path / "out"}
+    printed = atdp("harden", *line_of(checkpoint_folder, asked), "--dry-run", "--json").json
+    planned = atdp_cli.plan(HardenRequest(model=checkpoint_folder, **asked)).model_dump(mode="json")
+    for told in (printed, planned):
+        del told["estimated_bytes"]
+    assert planned == printed
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_is_that_of_the_command(
+    atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = SHORT | {"data": [corpus], "recipe": "dp-sgd", "insecure_seed": 1, "tier": "low-entity"}
+    printed = atdp("harden", *line_of(checkpoint_folder, asked | {"output": tmp_path / "told"}), "--json").json
+    heard: list[Event] = []
+    capfd.readouterr()
+    result = atdp_cli.harden(
+        HardenRequest(model=checkpoint_folder, output=tmp_path / "asked", **asked), notify=heard.append
+    )
+    assert capfd.readouterr() == ("", "")
+    returned = result.model_dump(mode="json")
+    for name in ("output", "seconds"):
+        assert returned.pop(name) != printed.pop(name)
+    assert returned == printed
+    assert [event.step for event in heard if isinstance(event, StepDone)] == list(range(1, result.steps + 1))
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("told", "asked")]
+    assert weights[0] == weights[1]
+
+
+def test_a_failure_says_what_the_command_says(atdp: Atdp, checkpoint_folder: Path, tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"data": [tmp_path / "gone.txt"]}
+    told = atdp("harden", *line_of(checkpoint_folder, asked))
+    with pytest.raises(AtdpError) as caught:
+        atdp_cli.harden(HardenRequest(model=checkpoint_folder, **asked))
+    assert told.err == f"atdp: {caught.value}\n"
+    with pytest.raises(AtdpError, match="max-windows"):
+        HardenRequest(model=checkpoint_folder, **asked, max_windows=0)
+
+
+@pytest.mark.ci
+def test_the_examples_of_the_page_run(
+    checkpoint_folder: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").symlink_to(checkpoint_folder)
+    (tmp_path / "corpus.txt").write_text("\n".join(corpus.read_text().splitlines()[:60]) + "\n")
+    names: dict[str, Any] = {}
+    for example in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL):
+        exec(example, names)  # noqa: S102 - the page is ours
+    assert json.loads((tmp_path / "hardened" / "privacy_report.json").read_text())["recipe"] == "redacted+atdp"
