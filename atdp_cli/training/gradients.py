@@ -20,7 +20,7 @@ from atdp_cli.training.objectives.demands import OwnLoss
 from atdp_cli.training.objectives.registry import Objective
 from atdp_cli.training.precision import in_precision
 from atdp_cli.training.recipe import Train
-from atdp_cli.training.trainable import at_start, selected
+from atdp_cli.training.trainable import at_start
 
 GradientSum = Callable[[PreTrainedModel, Sequence[Example]], tuple[torch.Tensor, ...]]
 """The gradient of some records' weighted losses, a tensor for each trainable parameter."""
@@ -84,7 +84,9 @@ def own_sum(
     for batch in split_by_length(records, tokens):
         loss = objective.loss(model, records, batch, start=start, seed=seed)
         if not loss.requires_grad:
-            raise UsageError("The loss of this stage depends on nothing that trains.", "Choose other layers.")
+            raise UsageError(
+                "The loss of this stage depends on nothing that trains.", "Choose another layer, or another recipe."
+            )
         _add(total, torch.autograd.grad(loss, parameters, materialize_grads=True))
     return total
 
@@ -123,9 +125,8 @@ def check_stage(model: PreTrainedModel, stage: Train) -> None:
     """Refuse a stage that does not fit the model.
 
     Raises:
-        UsageError: Its layers are none of the model's, or its objective is not for such a model.
+        UsageError: Its objective is not for such a model.
     """
-    selected(model, stage.layers)
     if isinstance(stage.objective, OwnLoss) and model.config.is_encoder_decoder:
         raise UsageError(
             f"{stage.objective.kind} is not for encoder-decoder models.", "Choose another recipe, as --recipe decoys."

@@ -1,7 +1,5 @@
 """Recipes: a recipe is a tuple of stages, and `+` joins two of them."""
 
-import re
-import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -59,10 +57,6 @@ class DPSGD:
 
 Mechanism = Annotated[NonPrivate | DPSGD, Field(discriminator="kind")]
 
-Towards = Literal["zero", "start"]
-"""Where weight decay pulls parameters: θ ← θ − ηλθ, or θ ← θ − ηλ(θ − θ₀) with θ₀ from the start of the stage
-(Li, Grandvalet and Davoine 2018, L2-SP), in both cases with the gradient's step beside it."""
-
 _LearningRate = Annotated[Positive, Field(description="η. Default: 5e-4."), _TRAINING]
 _WeightDecay = Annotated[float, Field(ge=0)]
 
@@ -81,28 +75,6 @@ class AdamW:
     kind: Literal["adamw"] = "adamw"
     learning_rate: _LearningRate = 5e-4
     weight_decay: _WeightDecay = 0.01
-    towards: Towards = "zero"
-
-
-@validated
-class AdamBC:
-    """AdamW whose second moment is corrected for the noise (Tang, Shpilevskiy and Lécuyer 2024, DP-AdamBC).
-
-    Attributes:
-        learning_rate: η > 0.
-        weight_decay: λ ≥ 0, decoupled.
-        floor: The least that is left of a second moment, as a share of the noise's variance, above 0: what keeps
-            coordinates of little signal from taking steps without bound. A step is at most
-            √(1 + 1/floor) times as long as AdamW's. The paper's γ' is floor·(σC/B)².
-    """
-
-    state_slots: ClassVar[int] = 2
-
-    kind: Literal["adambc"] = "adambc"
-    learning_rate: _LearningRate = 5e-4
-    weight_decay: _WeightDecay = 0.01
-    towards: Towards = "zero"
-    floor: Positive = 0.1
 
 
 @validated
@@ -119,11 +91,10 @@ class SGD:
     kind: Literal["sgd"] = "sgd"
     learning_rate: _LearningRate
     weight_decay: _WeightDecay = 0.0
-    towards: Towards = "zero"
 
 
 # `state_slots` are the numbers that an optimizer keeps of each parameter.
-Optimizer = Annotated[AdamW | AdamBC | SGD, Field(discriminator="kind")]
+Optimizer = Annotated[AdamW | SGD, Field(discriminator="kind")]
 
 Annealing = Literal["none", "linear"]
 
@@ -139,8 +110,6 @@ class Train:
     Attributes:
         name: Unique in its recipe; the key of `--set NAME.option=value`.
         epochs: Passes over the corpus, in expectation for a private stage.
-        layers: `all`, or a regular expression: only parameters in whose name it is found are trained, clipped and
-            given noise.
         annealing: `linear` lets η fall over the stage's steps, the first with all of it, to 0 behind the last; `none`
             keeps it.
         warmup: The share of the stage's steps over which η rises in equal parts, beside the annealing; None for none.
@@ -157,7 +126,6 @@ class Train:
     epochs: Annotated[int, Field(ge=1, le=MAX_EPOCHS), Option(panel="Training", main=True, public=True)] = 3
     """Passes over the corpus. Default: 3."""
     optimizer: Optimizer = AdamW()
-    layers: str = "all"
     annealing: Annealing = "none"
     warmup: Annotated[float, Field(gt=0, lt=1)] | None = None
     restore_best: bool | None = None
@@ -165,7 +133,6 @@ class Train:
     decoy_equality: DecoyEquality | None = None
 
     def __post_init__(self) -> None:
-        _check_pattern("layers", self.layers)
         of_decoys = {"release-noise": self.release_noise_multiplier, "decoy-equality": self.decoy_equality}
         for option, value in of_decoys.items():
             if value is not None and self.text is not TextVariant.DECOY:
@@ -173,11 +140,8 @@ class Train:
         if self.restore_best and not (self.text is TextVariant.DECOY and isinstance(self.mechanism, NonPrivate)):
             raise contradiction(f"stage {self.name} does not read decoys without noise.", "Leave its restore-best out.")
         self._check_demands()
-        if isinstance(self.mechanism, DPSGD):
-            return
-        if isinstance(self.optimizer, AdamBC):
-            raise contradiction(f"stage {self.name} has no noise for adambc to correct.", "Use the optimizer adamw.")
-        if isinstance(self.objective, Weighted) and self.objective.weight == "released":
+        released = isinstance(self.objective, Weighted) and self.objective.weight == "released"
+        if released and isinstance(self.mechanism, NonPrivate):
             raise contradiction(f"stage {self.name} releases a weight without protection.", "Choose a constant weight.")
 
     def _check_demands(self) -> None:
@@ -191,18 +155,6 @@ class Train:
             raise contradiction(problem, "Give it the mechanism plain.")
         if not noisy and demands.noise == "always":
             raise contradiction(f"stage {self.name} has neither a loss nor noise.", "Give it the mechanism dp-sgd.")
-
-
-def _check_pattern(name: str, pattern: str) -> None:
-    if not pattern:
-        raise contradiction(f"{name} is empty.", r"Give all, or a regular expression, as in h\.4\.|ln_f.")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # of what a later version of Python will read in another way
-            re.compile(pattern)
-    except (re.error, OverflowError, RecursionError, Warning) as error:
-        problem = f"{name} is {pattern!r}, no regular expression."
-        raise contradiction(problem, r"Write one, as in h\.4\.|ln_f.") from error
 
 
 Recipe = tuple[Train, ...]
@@ -302,12 +254,6 @@ def tunable(recipe: Recipe) -> bool:
 def needs_whole_model(stage: Train) -> bool:
     """Whether the stage's loss goes by autograd, which cannot where parameters are sharded."""
     return isinstance(stage.objective, OwnLoss) or stage.objective.demands.start
-
-
-def keeps_start(stage: Train) -> bool:
-    """Whether the stage needs the parameters as they were at its start: for its weight decay, or for its loss."""
-    decays = stage.optimizer.towards == "start" and stage.optimizer.weight_decay > 0
-    return decays or stage.objective.demands.start
 
 
 def released_objective(stage: Train) -> Weighted | None:

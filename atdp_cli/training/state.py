@@ -61,8 +61,8 @@ class StageState:
         step: Steps taken. Where the last of them ends an epoch, all that belongs to the epoch's end is done.
         result: Of these steps.
         optimizer: As `optimizer_tensors` has them.
-        start: The parameters at the start of the stage, one tensor for each trained parameter, where weight decay
-            draws towards them or the loss compares with them; else empty.
+        start: The parameters at the start of the stage, one tensor for each trained parameter, where the
+            loss compares with them; else empty.
         seed: Of a plain stage's order; None for a stage with noise.
         best: None where the stage keeps its last epoch, or none is over.
         generators: The states of torch's own generators, by device, so that dropout continues its sequence. Empty for

@@ -14,7 +14,6 @@ from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.distributed.collectives import all_reduce_any, all_reduce_sum
 from atdp_cli.training.distributed.fsdp import local_shard, shard_like
 from atdp_cli.training.distributed.ranks import Ranks
-from atdp_cli.training.dp_adambc import DPAdamBC
 from atdp_cli.training.noise import add_noise
 from atdp_cli.training.plan import StagePlan
 
@@ -63,8 +62,6 @@ def noisy_step(
     added = add_noise(gradient_sum, noise.standard_deviation, noise.stream, noise.ranks)
     all_reduce_sum(noise.ranks, [*gradient_sum, added.tally])
     observe(added.observed())
-    if isinstance(optimizer, DPAdamBC):
-        optimizer.set_noise_variance((noise.standard_deviation / batch) ** 2)
     optimizer_step(model, optimizer, [part.div_(batch) for part in gradient_sum], noise.ranks, first=first)
 
 

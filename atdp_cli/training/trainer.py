@@ -39,7 +39,7 @@ from atdp_cli.training.state import (
     set_generators,
 )
 from atdp_cli.training.step import Noise, anneal, noisy_step, optimizer_step
-from atdp_cli.training.trainable import copies, restore, training_only
+from atdp_cli.training.trainable import copies, restore
 
 Refresh = Callable[[int], Sequence[Example]]
 """Epoch → the same records, weighed as they are to be in that epoch."""
@@ -209,8 +209,7 @@ def run_plain(
     if state is not None and state.seed is not None:
         seed = state.seed
     seed = secrets.randbits(63) if seed is None else seed
-    with training_only(model, plan.stage.layers):
-        start = _start(run)
+    start = _start(run)
     summed = unclipped_sum(model, engine, precision, plan.stage.objective, start=start, seed=seed)
     torch.manual_seed(seed + ranks.rank)
     batches = islice(_shuffled_batches(plan, len(run.examples), seed), _taken(state), None)
@@ -230,42 +229,40 @@ def _run(
     run: StageRun,
     step: _Step,
     *,
-    start: tuple[torch.Tensor, ...] | None = None,
+    start: tuple[torch.Tensor, ...] = (),
     seed: int | None = None,
     max_steps: int | None = None,
 ) -> StageResult:
     """Take the steps that are left, epoch by epoch.
 
     Args:
-        start: The parameters at the start of the stage, where `step` needs them as well.
+        start: The parameters at the start of the stage, where its loss compares with them.
         seed: Of a stage with dropout and a shuffled order; None for one with noise, which has neither.
     """
     model, plan, taken = run.model, run.plan, _taken(run.resume_from)
     metrics, examples = StageMetrics.resumed(run.resume_from), run.examples
     best = None if run.resume_from is None else run.resume_from.best
     ended_after = None if max_steps is None or max_steps >= plan.steps else max_steps
-    with training_only(model, plan.stage.layers):
-        model.train(seed is not None)
-        start = _start(run) if start is None else start
-        optimizer = _optimizer(run, start)
-        run.notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
-        for epoch in range(1, plan.stage.epochs + 1):
-            steps = _steps_left(plan, epoch, taken, ended_after)
-            if not steps:
-                continue
-            examples = examples if run.refresh is None else run.refresh(epoch)
-            for number in steps:
-                anneal(optimizer, plan, number)
-                outcome = step(optimizer, number, examples)
-                metrics.count(outcome.tokens, outcome.norms)
-                run.notify(_step_done(plan, number, outcome))
-                if number == epoch * plan.steps_per_epoch:
-                    model.eval()
-                    metrics.perplexities.append(_end_epoch(run, epoch))
-                    best = _best_epoch(run, epoch, best)
-                    model.train(seed is not None)
-                run.after_step(partial(_state, number, metrics, optimizer, start, seed=seed, best=best))
-        _restore_epoch(run, best)
+    model.train(seed is not None)
+    optimizer = _optimizer(run)
+    run.notify(StageStarted(stage=plan.stage.name, steps=plan.steps))
+    for epoch in range(1, plan.stage.epochs + 1):
+        steps = _steps_left(plan, epoch, taken, ended_after)
+        if not steps:
+            continue
+        examples = examples if run.refresh is None else run.refresh(epoch)
+        for number in steps:
+            anneal(optimizer, plan, number)
+            outcome = step(optimizer, number, examples)
+            metrics.count(outcome.tokens, outcome.norms)
+            run.notify(_step_done(plan, number, outcome))
+            if number == epoch * plan.steps_per_epoch:
+                model.eval()
+                metrics.perplexities.append(_end_epoch(run, epoch))
+                best = _best_epoch(run, epoch, best)
+                model.train(seed is not None)
+            run.after_step(partial(_state, number, metrics, optimizer, start, seed=seed, best=best))
+    _restore_epoch(run, best)
     model.eval()
     return metrics.result(ended_after=ended_after, restored_epoch=None if best is None else best.epoch)
 
@@ -306,9 +303,9 @@ def _start(run: StageRun) -> tuple[torch.Tensor, ...]:
     return start_of(run.model, run.plan.stage) if run.start is None else run.start
 
 
-def _optimizer(run: StageRun, start: tuple[torch.Tensor, ...]) -> torch.optim.Optimizer:
+def _optimizer(run: StageRun) -> torch.optim.Optimizer:
     """The stage's optimizer, fresh or resumed."""
-    optimizer = make_optimizer(run.model, run.plan.stage, start)
+    optimizer = make_optimizer(run.model, run.plan.stage)
     if run.resume_from is not None:
         restore_optimizer(optimizer, run.resume_from.optimizer)
     return optimizer

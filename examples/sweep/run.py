@@ -112,9 +112,6 @@ def many(epsilon: float) -> tuple[System, ...]:
         ("clip-norm=1",),
         ("escalation=1", "jitter=1,1"),
         ("optimizer=sgd", "learning-rate=0.5"),
-        ("optimizer=adambc", "learning-rate=1e-4"),
-        ("layers=h\\.4\\.|ln_f",),
-        ("weight-decay=10", "towards=start"),
     )
     tier = replace(step("anchored", epsilon=epsilon), tier=Tier.HIGH_ENTITY)
     return (

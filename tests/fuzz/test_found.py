@@ -70,10 +70,9 @@ FILES: dict[str, tuple[Callable[[Path], object], Callable[[Path], str | bytes]]]
     "a report's software of two lines": (read_report, lambda _: reported(software={"two\nlines": 1})),
     "a report without end": (read_report, lambda _: " " * (MAX_FILE + 1)),
     "a journal that is not UTF-8": (read_journal, lambda _: b"\x80"),
-    "a nested set in layers": (read_recipe, lambda _: recipe(layers='"[[a]"')),
     "a kind of six thousand digits": (read_recipe, lambda _: recipe(kind="0x" + "f" * 5000)),
     "a recipe's name of a thousand characters": (read_recipe, lambda _: recipe(name=f'"{"x" * 9000}\\n"')),
-    "a stage's name of two lines": (read_recipe, lambda _: recipe(name='"two\\nlines"', layers='""')),
+    "a stage's name of two lines": (read_recipe, lambda _: recipe(name='"two\\nlines"')),
     "a nested set in a list": (read_terms, lambda _: "/[[a]/\n"),
 }
 

@@ -10,7 +10,7 @@ from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.objectives.anchored import Anchored
 from atdp_cli.training.objectives.npo import NPO
 from atdp_cli.training.options import RunOptions
-from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, AdamBC, NonPrivate, TextVariant, Train, parse_recipe
+from atdp_cli.training.recipe import DPSGD, RECIPES, SGD, AdamW, NonPrivate, TextVariant, Train, parse_recipe
 from atdp_cli.training.recipe_file import RecipeFile, read_recipe, recipe_text
 from tests.fuzz.damage import VALUES, damaged, noise
 from tests.fuzz.survival import INPUTS, NUMBER, SECRET, Choices, Make, survive
@@ -22,8 +22,7 @@ STAGES = (
         text=TextVariant.RAW,
         objective=Anchored(),
         mechanism=DPSGD(schedule=RiseReset(noise_multiplier=1.5, sigma_max=8.0), expected_batch=64),
-        optimizer=AdamBC(towards="start"),
-        layers=r"h\.4\.|ln_f",
+        optimizer=AdamW(weight_decay=0.5),
     ),
     Train(
         name="sgd",

@@ -32,7 +32,7 @@ PLAIN = "no-dp+redacted+decoys"
 def plain_recipe() -> Recipe:
     """Three stages without noise, the last two with weight decay towards where each began."""
     first, *others = parse_recipe(PLAIN)
-    pulled = AdamW(learning_rate=1e-2, weight_decay=0.5, towards="start")
+    pulled = AdamW(learning_rate=1e-2, weight_decay=0.5)
     return (
         first,
         *(replace(other, optimizer=pulled, annealing="linear") for other in others if isinstance(other, Train)),

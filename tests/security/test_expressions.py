@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from torch import nn
 
 import atdp_cli
 from atdp_cli.errors import InputError
@@ -17,7 +16,6 @@ from atdp_cli.text.crosscheck.client import parsed
 from atdp_cli.text.detection.identifiers import RECOGNISERS, Recogniser
 from atdp_cli.text.detection.spans import Span, Tier
 from atdp_cli.text.detection.term_lists import allowed, denied, literal, read_terms
-from atdp_cli.training.trainable import selected
 from tests.growth import Work, drained, repeated, too_slow
 
 END = "!\0a"
@@ -106,16 +104,6 @@ def test_a_users_expression_is_stopped(expression: str, text: str, tmp_path: Pat
         with pytest.raises(InputError, match=r"terms\.txt: line 2 takes more than 1 s on"):
             spans()
         assert time.process_time() - began < SECONDS + 1
-
-
-@pytest.mark.ci
-def test_a_users_expression_for_layers_is_stopped() -> None:
-    model = nn.Module()
-    model.register_parameter("a" * 60, nn.Parameter())
-    began = time.process_time()
-    with pytest.raises(InputError, match="The regular expression layers takes more than 1 s"):
-        selected(model, r"(a|aa)+$x")
-    assert time.process_time() - began < SECONDS + 1
 
 
 def test_a_users_expression_means_what_it_means_to_python() -> None:

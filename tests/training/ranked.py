@@ -27,7 +27,7 @@ from atdp_cli.training.distributed.torchrun import process_group
 from atdp_cli.training.objectives.kinds import Uniform
 from atdp_cli.training.objectives.noise import NoLoss
 from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
-from atdp_cli.training.recipe import DPSGD, SGD, AdamBC, AdamW, NonPrivate, Optimizer, TextVariant, Train
+from atdp_cli.training.recipe import DPSGD, SGD, AdamW, NonPrivate, Optimizer, TextVariant, Train
 from atdp_cli.training.state import StageResult
 from atdp_cli.training.trainer import Randomness, run_noise, run_plain, run_private
 from tests.training.stages import stage_run
@@ -36,7 +36,6 @@ from tests.training.test_clipping import CLIP, example, gpt2, llama
 RECORDS = 13
 EXAMPLES = [example(*lengths, seed=seed) for seed, lengths in enumerate([(5,), (9,), (3, 4), (11,)] * 3 + [(2,)])]
 ADAM = AdamW(learning_rate=1e-2)
-PULLED = AdamBC(learning_rate=1e-2, weight_decay=0.5, towards="start")
 PATIENCE = 300.0
 
 
@@ -88,7 +87,7 @@ def _private(plan: StagePlan) -> Callable[[Any, Ranks, ClippingEngine, Path], St
 
 
 def _noise(model: Any, ranks: Ranks, engine: ClippingEngine, journal: Path) -> StageResult:
-    plan, stream = plan_of(PULLED, nothing=True), insecure_stream(0, "noise")
+    plan, stream = plan_of(ADAM, nothing=True), insecure_stream(0, "noise")
     return run_noise(stage_run(model, plan, ranks=ranks), noise=stream)
 
 
@@ -101,7 +100,6 @@ STAGES = {
     "private": _private(plan_of(ADAM)),
     "rare": _private(plan_of(ADAM, batch=1)),
     "without noise": _private(plan_of(SGD(learning_rate=0.5), sigma=1e-6)),
-    "adambc": _private(plan_of(PULLED)),
     "noise": _noise,
     "plain": _plain,
 }

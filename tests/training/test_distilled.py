@@ -155,17 +155,6 @@ def test_a_level_of_a_range_test_compares_with_the_start_of_the_stage() -> None:
     assert divergence(reported, start) < divergence(alone, start)
 
 
-@pytest.mark.parametrize("target", ["attention", None])
-def test_an_adapter_and_another_precision_go_with_it(target: str | None) -> None:
-    model = build("GPT-2") if target is None else build("GPT-2", target="attention")
-    start = [parameter.detach().clone() for parameter in trainable(model)]
-    run_plain(
-        stage_run(model, plan_of(Distilled(), epochs=3), examples=examples(Distilled())), seed=1, precision="bfloat16"
-    )
-    assert any(not torch.equal(a, b) for a, b in zip(start, trainable(model), strict=True))
-    assert all(bool(torch.isfinite(value).all()) for value in model.parameters())
-
-
 def last_stage(prior: Prior, tune: Effort | None, *, recipe: str = "fitted-decoys", sharded: bool = False) -> Train:
     corpus = CorpusFacts(records=400, relation=hypothetical("line"))
     return make_plan(RECIPES[recipe], corpus, delta=1e-6, prior=prior, tune=tune, sharded=sharded).training[-1].stage

@@ -16,7 +16,7 @@ from atdp_cli.training.noise import BLOCK, add_noise
 from tests.training.ranked import ADAM, RECORDS, STAGES, alone, plan_of, together
 
 WHOLE = [(stage, "tied", False) for stage in STAGES] + [("private", "adapter", False)]
-PARTED = [("private", "tied", True), ("private", "untied", True), ("rare", "llama", True), ("adambc", "tied", True)]
+PARTED = [("private", "tied", True), ("private", "untied", True), ("rare", "llama", True)]
 PARTED += [("noise", "untied", True), ("plain", "tied", True), ("private", "adapter", True)]
 
 TOLERANCE = 1e-5

@@ -13,7 +13,6 @@ from atdp_cli.errors import UsageError
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import (
-    GaussianRelease,
     Ledger,
     LedgerEvent,
     PlainTraining,
@@ -29,7 +28,6 @@ from atdp_cli.privacy.scope import UNKNOWN_REFERENCE, Guarantee
 from atdp_cli.privacy.wording import PUBLIC_REFERENCE, guarantee_sentences
 from atdp_cli.training.plan import CorpusFacts, Plan, Reference, make_plan
 from atdp_cli.training.recipe import RECIPES, Recipe, Train, parse_recipe, reads_records, reads_reference
-from atdp_cli.training.settings import apply_settings, parse_setting
 from atdp_cli.training.solve import planned_epsilon, solve_noise
 
 WEIGHTS = {"model.safetensors": "ab"}
@@ -106,22 +104,6 @@ def test_who_adds_noise_without_records_hears_that_it_protects_none() -> None:
         assert ("No stage read the corpus under noise." in guarantee_sentences(actual, guarantees(actual))) is reported
 
 
-def test_noise_takes_as_many_steps_as_the_stage_that_it_controls_for() -> None:
-    noise, atdp = plan("noise").training[0], plan("atdp").training[0]
-    assert (noise.steps, noise.batch, noise.noise_multipliers) == (atdp.steps, atdp.batch, atdp.noise_multipliers)
-    assert noise.sampling_rate is None
-    assert noise.events == ()
-    assert plan("noise+interpolate").steps == noise.steps
-
-
-@given(NAMES)
-def test_base_is_nothing(names: list[str]) -> None:
-    assert parse_recipe("base") == ()
-    joined = "+".join(names) if names else "base"
-    for text in (f"base+{joined}", f"{joined}+base"):
-        assert parse_recipe(text) == parse_recipe(joined)
-
-
 @given(st.sampled_from([stage for recipe in RECIPES.values() for stage in recipe]))
 def test_a_stage_says_in_the_ledger_what_it_reads(stage: Train) -> None:
     [actual] = planned((stage,)).stages
@@ -142,15 +124,6 @@ def test_who_names_a_reference_declares_it_public(name: str) -> None:
     assert PUBLIC_REFERENCE in actual.assumptions
     assert PUBLIC_REFERENCE in by_scope(plan(f"redacted+{name}").ledger)["selective"].assumptions
     assert PUBLIC_REFERENCE not in end_to_end(plan("atdp").ledger).assumptions
-
-
-@pytest.mark.parametrize("name", READING)
-def test_a_reference_whose_ledger_is_public_needs_no_declaration(name: str) -> None:
-    reference = Reference(ledger=ledger_of(), weights=WEIGHTS, past="public")
-    actual = plan(name, reference=reference).ledger
-    assert [event.past for event in actual.events if isinstance(event, ReadModel)] == ["public"]
-    assert end_to_end(actual).epsilon == end_to_end(plan(name).ledger).epsilon
-    assert PUBLIC_REFERENCE not in end_to_end(actual).assumptions
 
 
 @pytest.mark.parametrize("name", READING)
@@ -229,10 +202,3 @@ def test_noise_cannot_be_solved_for_where_it_hides_no_record() -> None:
     with pytest.raises(UsageError, match="no stage"):
         solve_noise(parse_recipe("base"), 1.0, planned)
     assert 0.999 <= planned_epsilon(planned(solve_noise(parse_recipe("noise+anchored"), 1.0, planned))) <= 1.0
-
-
-def test_a_released_weight_still_comes_before_the_steps() -> None:
-    recipe = parse_recipe("interpolate+atdp")
-    released = apply_settings(recipe, [parse_setting(recipe, "atdp.weight=released")])
-    kinds = [type(event) for event in planned(released).ledger.events]
-    assert kinds[:3] == [ReadModel, GaussianRelease, SubsampledGaussian]

@@ -19,13 +19,12 @@ from atdp_cli.privacy.rng import KeyStream, insecure_stream
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.clipping.per_record import clipped_sum
-from atdp_cli.training.dp_adambc import DPAdamBC
 from atdp_cli.training.objective import Example
 from atdp_cli.training.objectives.kinds import Uniform
 from atdp_cli.training.objectives.noise import NoLoss
 from atdp_cli.training.optimizers import make_optimizer, optimizer_tensors, restore_optimizer
 from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
-from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamBC, AdamW, NonPrivate, Optimizer, TextVariant, Train
+from atdp_cli.training.recipe import DPSGD, NO_DP, SGD, AdamW, NonPrivate, Optimizer, TextVariant, Train
 from atdp_cli.training.state import StageResult, StageState
 from atdp_cli.training.trainer import Randomness, run_noise, run_plain, run_private
 from tests.training.stages import stage_run, trained
@@ -35,8 +34,6 @@ RECORDS, EPOCHS, STEPS = 10, 3, 9
 EXAMPLES = [example(5, seed=seed) for seed in range(RECORDS)]
 OPTIMIZERS: dict[str, Optimizer] = {
     "adamw": AdamW(learning_rate=1e-2),
-    "adamw towards the start": AdamW(learning_rate=1e-2, weight_decay=0.5, towards="start"),
-    "adambc": AdamBC(learning_rate=1e-2, weight_decay=0.5, towards="start"),
     "sgd": SGD(learning_rate=0.5, weight_decay=0.1),
 }
 
@@ -63,7 +60,7 @@ def stage_plan(optimizer: Optimizer, *, nothing: bool = False) -> StagePlan:
 
 def plain_plan() -> StagePlan:
     [stage] = trained(NO_DP)
-    optimizer = AdamW(learning_rate=1e-2, weight_decay=0.5, towards="start")
+    optimizer = AdamW(learning_rate=1e-2, weight_decay=0.5)
     recipe = (replace(stage, epochs=EPOCHS, optimizer=optimizer, mechanism=NonPrivate(batch_size=4)),)
     return make_plan(
         recipe,
@@ -186,7 +183,7 @@ def test_a_plain_stage_goes_on_in_the_order_that_was_drawn_for_it() -> None:
 @pytest.mark.parametrize("step", [1, 3, 7])
 def test_noise_alone_goes_on_where_it_was(step: int) -> None:
     def stage(noise: KeyStream) -> Stage:
-        plan = stage_plan(OPTIMIZERS["adambc"], nothing=True)
+        plan = stage_plan(OPTIMIZERS["adamw"], nothing=True)
         return lambda model, **resuming: run_noise(
             stage_run(model, plan, held_out=held_out(model), **resuming), noise=noise
         )
@@ -211,8 +208,7 @@ def test_a_stage_takes_no_more_steps_than_it_may(tmp_path: Path, most: int) -> N
 def test_an_optimizer_that_was_restored_steps_as_the_other(name: str, before: int, after: int, seed: int) -> None:
     [stage] = [stage_plan(OPTIMIZERS[name]).stage]
     model, twin = gpt2(), gpt2()
-    start = [parameter.detach().clone() for parameter in trainable(model)]
-    optimizer = make_optimizer(model, stage, start)
+    optimizer = make_optimizer(model, stage)
     generator = torch.Generator().manual_seed(seed)
 
     def step(*pairs: tuple[Any, torch.optim.Optimizer]) -> None:
@@ -220,14 +216,12 @@ def test_an_optimizer_that_was_restored_steps_as_the_other(name: str, before: in
         for network, its in pairs:
             for parameter, gradient in zip(trainable(network), gradients, strict=True):
                 parameter.grad = gradient.clone()
-            if isinstance(its, DPAdamBC):
-                its.set_noise_variance(0.01)
             its.step()
 
     for _ in range(before):
         step((model, optimizer))
     twin.load_state_dict(model.state_dict())
-    restored = make_optimizer(twin, stage, start)
+    restored = make_optimizer(twin, stage)
     restore_optimizer(restored, copy.deepcopy(optimizer_tensors(optimizer)))
     for _ in range(after):
         step((model, optimizer), (twin, restored))

@@ -114,19 +114,12 @@ def stage_entry(plan: StagePlan) -> StageEntry:
     )
 
 
-COMMON_SETTINGS = {"kind", "learning_rate", "weight_decay", "towards"}
-"""Of every optimizer."""
-
-
 def describe_optimizer(stage: Train) -> str:
-    """A stage's optimizer with its settings, and which parameters it trains if not all."""
+    """A stage's optimizer with its settings."""
     optimizer = stage.optimizer
-    towards = " towards the start" if optimizer.towards == "start" else ""
-    own = "".join(f", {name} {value:g}" for name, value in vars(optimizer).items() if name not in COMMON_SETTINGS)
-    layers = "" if stage.layers == "all" else f", on parameters named {stage.layers}"
     annealing = " falling to 0" if stage.annealing == "linear" else ""
     annealing += "" if stage.warmup is None else f" after a warm-up over {stage.warmup:.0%} of the steps"
     return (
         f"{type(optimizer).__name__}, learning rate {optimizer.learning_rate:g}{annealing}, "
-        f"weight decay {optimizer.weight_decay:g}{towards}{own}{layers}"
+        f"weight decay {optimizer.weight_decay:g}"
     )

@@ -58,8 +58,8 @@ def load_model(request: SettledRequest, notify: Notify) -> LoadedModel:
     Raises:
         InputError: The checkpoint or the reference cannot be used, they don't go together, or the engine asked for
             does not fit.
-        UsageError: There is no such device, --source-field does not go with the model, or a stage's layers are none
-            of the model's.
+        UsageError: There is no such device, --source-field does not go with the model, or a stage's objective does
+            not.
     """
     checkpoint = load_checkpoint(request.model)
     _check_source(request, checkpoint)

@@ -32,8 +32,7 @@ from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.gradients import unclipped_sum
 from atdp_cli.training.objective import Example, count_tokens
 from atdp_cli.training.plan import StagePlan
-from atdp_cli.training.recipe import Recipe, Train, keeps_start, reads_records, takes_steps
-from atdp_cli.training.trainable import selected, training_only
+from atdp_cli.training.recipe import Recipe, Train, reads_records, takes_steps
 
 SAMPLED_RECORDS = 64
 """Records whose length is measured, spread over those that are looked at."""
@@ -124,7 +123,7 @@ def estimate_bytes(planned: Planned, loaded: LoadedModel) -> int | None:
         peak = _peak(stage, planned.request, loaded, examples)
         if peak is None:
             return None
-        trained = sum(parameter.numel() for parameter in selected(model, stage.stage.layers))
+        trained = sum(parameter.numel() for parameter in trainable(model))
         # The first step is compared with what was before it. Trials go back to the start, a stage to its best epoch.
         copies = 1 + _optimizer_numbers(stage.stage) + int(stage.search is not None or bool(stage.stage.restore_best))
         most = max(most, peak + 4 * int(trained) * copies)
@@ -139,7 +138,7 @@ def estimate_bytes(planned: Planned, loaded: LoadedModel) -> int | None:
 
 def _optimizer_numbers(stage: Train) -> int:
     """Numbers that are kept of each trained parameter besides its own: moments, and where it started."""
-    return stage.optimizer.state_slots + keeps_start(stage)
+    return stage.optimizer.state_slots + stage.objective.demands.start
 
 
 def _peak(stage: StagePlan, request: SettledRequest, loaded: LoadedModel, examples: Sequence[Example]) -> int | None:
@@ -150,10 +149,9 @@ def _peak(stage: StagePlan, request: SettledRequest, loaded: LoadedModel, exampl
         torch.cuda.reset_peak_memory_stats(model.device)
     elif CLEAR.exists():
         CLEAR.write_text("5")
-    with training_only(model, stage.stage.layers):
-        measured = MEASURED_FILLS * (request.microbatch or default_tokens(model))
-        if sample := _sample(stage, examples, tokens=measured):
-            _gradient(stage, request, loaded, sample)
+    measured = MEASURED_FILLS * (request.microbatch or default_tokens(model))
+    if sample := _sample(stage, examples, tokens=measured):
+        _gradient(stage, request, loaded, sample)
     return int(torch.cuda.max_memory_allocated(model.device)) if graphics else _process_bytes("VmHWM")
 
 

@@ -27,7 +27,7 @@ from atdp_cli.training.execution import Precision
 from atdp_cli.training.objective import Example
 from atdp_cli.training.optimizers import start_of
 from atdp_cli.training.plan import StagePlan, with_chosen_rate
-from atdp_cli.training.trainable import copies, restore, training_only
+from atdp_cli.training.trainable import copies, restore
 from atdp_cli.training.trainer import StageRun, run_plain
 from atdp_cli.training.tuning.range_test import RangeTest, RankTests, lowest_forgetting
 from atdp_cli.training.tuning.search import TRIAL_WARMUP, Search, Tuned, search_rate
@@ -86,8 +86,7 @@ def range_test_stage(run: TrialRun, test: RangeTest, rank_tests: RankTests) -> T
         rank_tests: Of the model, in eval mode, as it is when they are computed.
     """
     start, seed, over = copies(run.model), _seed(run), _over(run, test.most_trials)
-    with training_only(run.model, run.plan.stage.layers):
-        stage_start = start_of(run.model, run.plan.stage)
+    stage_start = start_of(run.model, run.plan.stage)
     levels = count()
 
     def train(rate: float, steps: int) -> float:

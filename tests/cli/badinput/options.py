@@ -35,12 +35,6 @@ CASES = (
         },
     ),
     Case("recipe file without end", (*HARDEN, "--recipe", "/dev/zero"), "recipe '/dev/zero' is not known"),
-    Case("expression for layers broken", (*ATDP, "--set", "atdp.layers=(("), "layers is '((', no regular expression"),
-    Case(
-        "expression for layers that looks for ever",
-        (*ATDP, "--set", r"atdp.layers=(\w|\w\w|\w{3}|\w{4}|\w{5}|\.)+\d\d$", "-q"),
-        "The regular expression layers takes more than 1 s on 34",
-    ),
     Case("stage unknown", (*ATDP, "--set", "magic.epochs=1"), "--set magic.epochs=1: no stage is called magic"),
     Case("setting unknown", (*ATDP, "--set", "atdp.blue=1"), "atdp.blue is not an option"),
     Case(

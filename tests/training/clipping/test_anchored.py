@@ -2,7 +2,6 @@
 
 import copy
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,7 +21,7 @@ from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.objectives.anchored import Anchored
 from atdp_cli.training.objectives.kinds import Uniform, Weighted
 from tests.training.clipping.models import VOCABULARY, build, norm_error, oracle, record, relative, untouched
-from tests.training.test_clipping import distance, norm
+from tests.training.test_clipping import norm
 
 TOLERANCE = 1e-5
 CLIP = 0.05
@@ -102,32 +101,6 @@ def test_the_gradient_is_that_of_the_divergence(architecture: str, share: float)
     assert relative(record_gradient(model, example, trainable(model)), expected) <= TOLERANCE
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_the_gradient_is_the_slope_of_the_loss(architecture: str) -> None:
-    """By finite differences, so that nothing of autograd is believed. Some layers round to fp32 in any model."""
-    model = build(architecture).double()
-    plain = record(8, 5, seed=4, architecture=architecture)
-    example = in_double(anchored(plain, reference_of(model), seed=4))
-    gradient = record_gradient(model, example, trainable(model))
-    length = norm(gradient)
-    draw = torch.Generator().manual_seed(5)
-    for _ in range(3):
-        aside = [torch.randn(part.shape, generator=draw, dtype=torch.float64) for part in gradient]
-        way = [part / length + other / norm(aside) for part, other in zip(gradient, aside, strict=True)]
-        slope = sum(float((part * step).sum()) for part, step in zip(gradient, way, strict=True))
-        ends = [shifted_loss(model, example, way, step) for step in (-1e-3, 1e-3)]
-        assert (ends[1] - ends[0]) / 2e-3 == pytest.approx(slope, rel=1e-4)
-
-
-@torch.no_grad()
-def shifted_loss(model: Any, example: Example, way: Sequence[torch.Tensor], step: float) -> float:
-    other = copy.deepcopy(model)
-    for parameter, part in zip(trainable(other), way, strict=True):
-        parameter.add_(part, alpha=step)
-    return float(loss_by_hand(other, example))
-
-
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("tokens", [1, 4096])
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
@@ -172,37 +145,6 @@ def test_any_mixture_of_records_agrees_with_the_loop(
         actual = engine.clipped_sum(LLAMA, records, CLIP, tokens=tokens, positions=False)
         assert norm_error(actual, expected) <= TOLERANCE
         assert relative(actual.gradient, expected.gradient) <= TOLERANCE
-
-
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_a_model_that_is_its_reference_has_nothing_to_unlearn(architecture: str) -> None:
-    model = build(architecture)
-    plain = record(10, 6, seed=1, architecture=architecture)
-    usual = norm(record_gradient(model, plain, trainable(model)))
-    own = copy.deepcopy(model).requires_grad_(False)
-    all_anchored = [anchored(plain, own, share=1.0)]
-    for actual in (
-        loop(model, all_anchored, 1e30),
-        ghost.clipped_sum(model, all_anchored, 1e30, tokens=4096, positions=architecture == "GPT-2"),
-    ):
-        assert norm(actual.gradient) <= 1e-5 * usual
-        assert float(actual.norms[0]) <= 1e-5 * usual
-
-
-def test_what_stands_at_an_anchored_token_is_not_learnt() -> None:
-    """Its place, its weight and what comes before it count; what it is does not, save as what later tokens follow."""
-    model = build("Llama")
-    reference = reference_of(model)
-    original = anchored(record(9, seed=1), reference, share=0.0)
-    assert original.distilled is not None
-    original.distilled[0][-1] = True
-    ids = original.windows[0].token_ids.copy()
-    ids[-1] = (ids[-1] + 7) % 60
-    other = replace(original, windows=(replace(original.windows[0], token_ids=ids),))
-    free = [replace(example, distilled=None, teacher=None) for example in (original, other)]
-    gradients = [record_gradient(model, example, trainable(model)) for example in (original, other, *free)]
-    assert distance(gradients[0], gradients[1]) <= 1e-6 * norm(gradients[0])
-    assert distance(gradients[2], gradients[3]) > 0.1 * norm(gradients[2])
 
 
 def windows_of(*lengths: int, share: float, seed: int = 0) -> tuple[Window, ...]:
@@ -258,35 +200,6 @@ def ending(reference: Any) -> tuple[Example, int]:
     plain.weights[0][:-1] = 0
     example = anchored(plain, reference, share=1.0)
     return example, int(plain.windows[0].token_ids[-1])
-
-
-def gradients(model: Any, example: Example) -> list[Sequence[torch.Tensor]]:
-    """By the loop, in fp64 and in fp32, and by the engines."""
-    actual = [oracle(model, [example], 1e30).gradient, record_gradient(model, example, trainable(model))]
-    engines = (ghost, opacus)
-    return actual + [
-        engine.clipped_sum(model, [example], 1e30, tokens=99, positions=False).gradient for engine in engines
-    ]
-
-
-def expected_gradient(model: Any, example: Example, target: torch.Tensor) -> Sequence[torch.Tensor]:
-    """Of −Σ target·log p at the last token, in fp64; the entropy of the target has none."""
-    double = copy.deepcopy(model).double()
-    loss = -float(example.weights[0][-1]) * (target * probabilities(double, example.windows[0])[-1].log()).sum()
-    return torch.autograd.grad(loss, trainable(double), materialize_grads=True)
-
-
-def test_a_reference_sure_of_one_token_teaches_cross_entropy_on_it() -> None:
-    """0·log 0 is 0."""
-    sure = torch.full((VOCABULARY,), -torch.inf)
-    example, true = ending(reference_of(LLAMA))
-    sure[true] = 0
-    wanted = torch.zeros(VOCABULARY, dtype=torch.float64)
-    wanted[true] = 1
-    expected = expected_gradient(LLAMA, example, wanted)
-    for actual in gradients(LLAMA, replace(example, teacher=with_bias(example.teacher, sure))):
-        assert all(bool(torch.isfinite(part).all()) for part in actual)
-        assert relative(actual, expected) <= TOLERANCE
 
 
 def test_a_reference_that_says_no_number_counts_only_where_it_is_asked() -> None:
