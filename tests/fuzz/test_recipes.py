@@ -34,7 +34,7 @@ STAGES = (
     *parse_recipe("interpolate"),
     Train(name="npo", text=TextVariant.RAW, objective=NPO(beta=0.5), mechanism=NonPrivate()),
 )
-RUN = RunOptions(tier=Tier.LOW_ENTITY, unit="line", max_windows=3, jitter_seed=1, lora_rank=8, delta=1e-6)
+RUN = RunOptions(tier=Tier.LOW_ENTITY, privacy_unit="line", max_windows=3, jitter_seed=1, lora_rank=8, delta=1e-6)
 WRITTEN = recipe_text(RecipeFile(name="all of them", recipe=STAGES, run=RUN))
 
 LINES = (
