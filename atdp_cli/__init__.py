@@ -19,17 +19,22 @@ from atdp_cli.errors import AtdpError, BudgetError, InputError, InterruptedRunEr
 if TYPE_CHECKING:
     from atdp_cli.audit.request import AuditRequest
     from atdp_cli.audit_result import AuditDocument
+    from atdp_cli.jobs.account import account
+    from atdp_cli.jobs.account_request import AccountRequest
     from atdp_cli.jobs.audit import audit_canary
     from atdp_cli.jobs.decoy.request import DecoyRequest, decoy
     from atdp_cli.jobs.detect import DetectRequest, detect
     from atdp_cli.jobs.harden.request import HardenRequest
     from atdp_cli.jobs.harden.run import harden, plan
     from atdp_cli.jobs.redact import RedactRequest, redact
+    from atdp_cli.report.summary.account import AccountSummary
     from atdp_cli.report.summary.harden import HardenPlan, HardenSummary
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AccountRequest": "jobs.account_request",
+    "AccountSummary": "report.summary.account",
     "AuditDocument": "audit_result",
     "AuditRequest": "audit.request",
     "DecoyRequest": "jobs.decoy.request",
@@ -38,6 +43,7 @@ _HOMES = {
     "HardenRequest": "jobs.harden.request",
     "HardenSummary": "report.summary.harden",
     "RedactRequest": "jobs.redact",
+    "account": "jobs.account",
     "audit_canary": "jobs.audit",
     "decoy": "jobs.decoy.request",
     "detect": "jobs.detect",
@@ -59,6 +65,8 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "AccountRequest",
+    "AccountSummary",
     "AtdpError",
     "AuditDocument",
     "AuditRequest",
@@ -73,6 +81,7 @@ __all__ = [
     "RedactRequest",
     "RunError",
     "UsageError",
+    "account",
     "audit_canary",
     "decoy",
     "detect",

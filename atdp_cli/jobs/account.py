@@ -1,45 +1,47 @@
-"""`atdp account` as functions: the ledgers, and every figure about them. Only the cross-check loads torch."""
+"""`atdp account` as a function: ε of ledgers, or of parameters or a recipe that nobody has run yet. Loads no torch."""
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
-from typing import Literal
 
 from atdp_cli.errors import BudgetError, UsageError
-from atdp_cli.jobs.opacus_accountants import OpacusEpsilons, opacus_epsilons
+from atdp_cli.jobs.account_request import AccountRequest, Unknown
 from atdp_cli.model.seal import verified_ledger
-from atdp_cli.privacy.accountant import (
-    Epsilons,
-    Point,
-    epsilon_floor,
-    epsilon_over_delta,
-    epsilon_over_steps,
-    epsilon_pld,
-    epsilons,
-    grid_for,
-)
-from atdp_cli.privacy.adjacency import Adjacency
+from atdp_cli.privacy.accountant import epsilon_pld, epsilons, grid_for
 from atdp_cli.privacy.calibrate import calibrate_noise, most_steps
 from atdp_cli.privacy.compose import compose_ledgers
-from atdp_cli.privacy.guarantee import check_seen
+from atdp_cli.privacy.guarantee import check_seen, guarantees
 from atdp_cli.privacy.ledger import (
     LEAST_RATE,
     MOST_RECORDS,
     MOST_STEPS,
     Ledger,
-    Prior,
     SubsampledGaussian,
     private_events,
 )
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.scope import Guarantee, Scope, scope_epsilon
+from atdp_cli.privacy.wording import advice, guarantee_sentences
 from atdp_cli.ranges import require_at_least, require_at_most, require_delta, require_noise, require_positive
+from atdp_cli.report.guarantee_entry import guarantee_entries
+from atdp_cli.report.numbers import json_number, json_numbers
+from atdp_cli.report.summary.account import (
+    AccountSummary,
+    EpsilonsEntry,
+    GroupFigure,
+    HypotheticalStage,
+    LedgerEpsilon,
+    ParametersEntry,
+    ScopeEntry,
+)
 from atdp_cli.text.detection.spans import DEFAULT_TIER, PAPER_TIER
 from atdp_cli.training.objectives.kinds import Weighted
 from atdp_cli.training.plan import CorpusFacts, Plan, Reference, make_plan
 from atdp_cli.training.recipe import Recipe, TextVariant, reads_reference
+from atdp_cli.training.recipe_file import load_recipe
+from atdp_cli.training.settings import apply_settings, parse_setting, stage_setting
 from atdp_cli.training.solve import HIGHEST_NOISE, LOWEST_NOISE, SOLVE_TOLERANCE, solve_noise
 
 DEFAULT_DELTA = 1e-6
@@ -47,7 +49,147 @@ MOST_STEPS_SOLVED = 10_000_000
 LEAST_RATE_SOLVED = 1e-7
 LARGEST_GROUP = 1000
 
-Unknown = Literal["noise", "steps", "sample-rate"]
+
+def account(request: AccountRequest) -> AccountSummary:
+    """What runs have spent, or would spend.
+
+    With `adopt`, first the ledger of that model is written, as its user declares it.
+
+    Raises:
+        UsageError: Nothing is to be accounted for, or things that exclude each other.
+        InputError: A ledger or a recipe cannot be read.
+        BudgetError: ε is in the thousands or above `max_epsilon`, or what is to be solved for has no solution.
+    """
+    if request.group is not None:
+        _check_group(request.group)
+    stages: Recipe | None = None
+    if request.recipe is not None:
+        loaded = load_recipe(request.recipe)
+        stages, request = loaded.recipe, request.fill(loaded.run.given())
+    subject = _subject(_adopted(request), stages)
+    supported = guarantees(subject.ledger, models=max(1, len(subject.parts)))
+    if subject.parameters is not None:
+        # Parameters have neither a past nor a corpus, so nothing can be said of records.
+        supported = supported[-1:]
+    if request.max_epsilon is not None:
+        check_limit(subject.ledger, supported, request.max_epsilon, accept_declared=request.accept_declared)
+    return _summary(subject, supported, request.group)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Subject:
+    """What is accounted for.
+
+    Attributes:
+        ledger: All of it, as one ledger.
+        parts: The path and the ledger of each of several.
+        parameters: A run of equal steps, where that was asked about.
+        plan: A recipe's, where that was asked about.
+    """
+
+    ledger: Ledger
+    parts: tuple[tuple[Path, Ledger], ...] = ()
+    parameters: "Parameters | None" = None
+    plan: Plan | None = None
+
+
+def _adopted(request: AccountRequest) -> AccountRequest:
+    """The request about the model that it adopts, whose ledger is written; as it is where it adopts none."""
+    from atdp_cli.jobs.decoy.adopt import adopt_model
+
+    if request.adopt is None:
+        if request.ledger:
+            raise UsageError("--ledger goes with --adopt.", "Name a ledger to account for without --ledger.")
+        return request
+    if request.max_epsilon is not None:
+        raise UsageError("--adopt writes what is declared, before any --max-epsilon.", "Adopt it, then account it.")
+    if not request.ledger:
+        raise UsageError("--adopt describes a model by ledgers.", "Add --ledger DECOYED, which atdp decoy wrote.")
+    if request.ledgers or request.is_hypothetical:
+        raise UsageError("--adopt goes with --ledger and --prior alone.", "Leave parameters and other ledgers out.")
+    adopt_model(request.adopt, request.ledger, prior=request.prior, delta=request.delta, force=request.force)
+    return request.replace(ledgers=(request.adopt,))
+
+
+def _check_group(group: int) -> None:
+    require_at_least("group", group, 1)
+    if group > LARGEST_GROUP:
+        raise UsageError(f"group is {group}.", f"Choose at most {LARGEST_GROUP}; or harden with --unit FIELD.")
+
+
+def _subject(request: AccountRequest, stages: Recipe | None) -> _Subject:
+    """The ledgers, the recipe or the run of equal steps that the request names."""
+    if (request.solve is None) != (request.target_epsilon is None):
+        raise UsageError("--solve and --target-epsilon go together.", "Give both or neither.")
+    if request.ledgers:
+        if request.is_hypothetical:
+            raise UsageError("A ledger and parameters exclude each other.", "Give one of them.")
+        each = tuple(verified_ledger(path) for path in request.ledgers)
+        parts = tuple(zip(request.ledgers, each, strict=True)) if len(each) > 1 else ()
+        return _Subject(ledger=with_delta(compose_ledgers(each), request.delta), parts=parts)
+    if stages is not None:
+        plan = _plan(request, stages)
+        return _Subject(ledger=plan.ledger, plan=plan)
+    if any(value is not None for value in request.planned):
+        raise UsageError("--records, --epochs, --batch-size and --set go with --recipe.", "Add --recipe.")
+    return _of_parameters(request)
+
+
+def _plan(request: AccountRequest, stages: Recipe) -> Plan:
+    """What a recipe would spend; with a target, with the noise solved for."""
+    if request.records is None:
+        raise UsageError("A recipe spends by the number of records.", "Add --records.")
+    if request.sample_rate is not None or request.steps is not None:
+        raise UsageError("A recipe sets its own sample rate and steps.", "Use --records, --batch-size and --epochs.")
+    if request.solve not in (None, Unknown.NOISE):
+        raise UsageError("For a recipe only the noise can be solved for.", "Use --solve noise.")
+    if request.solve is not None and request.noise_multiplier is not None:
+        raise UsageError("--solve noise chooses what --noise-multiplier sets.", "Leave one of them out.")
+    require_at_least("records", request.records, 1)
+    require_at_most("records", request.records, MOST_RECORDS)
+    given = {
+        "epochs": request.epochs,
+        "batch-size": request.batch_size,
+        "noise-multiplier": request.noise_multiplier,
+    }
+    settings = [stage_setting(stages, option, value) for option, value in given.items() if value is not None]
+    recipe = apply_settings(stages, [*settings, *(parse_setting(stages, text) for text in request.set_)])
+    corpus = CorpusFacts(records=request.records, relation=hypothetical("record", _tier(recipe)))
+    delta = DEFAULT_DELTA if request.delta is None else request.delta
+    reads = any(reads_reference(stage) for stage in recipe)
+    reference = Reference(ledger=None, weights={}, past="declared") if reads else None
+
+    def plan_with(recipe: Recipe) -> Plan:
+        return make_plan(recipe, corpus, delta=delta, prior=request.prior, reference=reference)
+
+    target = request.target_epsilon
+    return plan_with(recipe if target is None else solve_noise(recipe, target, plan_with))
+
+
+def _of_parameters(request: AccountRequest) -> _Subject:
+    given: dict[str, float | None] = {
+        "sample-rate": request.sample_rate,
+        "noise-multiplier": request.noise_multiplier,
+        "steps": request.steps,
+    }
+    sought = "noise-multiplier" if request.solve is Unknown.NOISE else request.solve
+    if sought is not None and given[sought] is not None:
+        raise UsageError(f"--solve {request.solve} chooses what --{sought} sets.", "Leave one of them out.")
+    if any(value is None for name, value in given.items() if name != sought):
+        raise UsageError(
+            "There is nothing to account for.",
+            "Give a model folder or ledger, --recipe and --records, or all of --sample-rate, --noise-multiplier and "
+            "--steps, but for the one that --solve finds.",
+        )
+    parameters = Parameters(
+        sample_rate=1.0 if request.sample_rate is None else request.sample_rate,
+        noise_multiplier=1.0 if request.noise_multiplier is None else request.noise_multiplier,
+        steps=1 if request.steps is None else request.steps,
+    )
+    delta = with_delta(parameters.ledger(DEFAULT_DELTA), request.delta).delta
+    if request.solve is not None and request.target_epsilon is not None:
+        parameters = solve_hypothesis(request.solve, parameters, request.target_epsilon, delta)
+    return _Subject(ledger=parameters.ledger(delta), parameters=parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,141 +223,6 @@ class Parameters:
         return Ledger(unit="record", prior="unknown", records=1, delta=delta, grid=grid_for([event]), events=(event,))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Hypothesis:
-    """A recipe over a hypothetical corpus."""
-
-    recipe: Recipe
-    records: int
-    unit: str = "record"
-    prior: Prior = "unknown"
-    jitter_seed: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class AccountRequest:
-    """Which figures to compute beside those that are always given."""
-
-    group: int | None = None
-    replace_one: bool = False
-    floor: bool = False
-    cross_check: bool = False
-    curves: bool = False
-
-    def __post_init__(self) -> None:
-        if self.group is not None:
-            require_at_least("group", self.group, 1)
-            if self.group > LARGEST_GROUP:
-                raise UsageError(
-                    f"group is {self.group}.", f"Choose at most {LARGEST_GROUP}; or harden with --privacy-unit FIELD."
-                )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScopeFigures:
-    """ε of a scope by each accountant, and for a group of records where that was requested."""
-
-    scope: Scope
-    adjacency: Adjacency
-    delta: float
-    epsilons: Epsilons
-    group: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Figures:
-    """ε of a ledger at its δ; what is None was not requested, or no stage had noise.
-
-    Attributes:
-        scopes: Of each scope in which a finite ε holds, the strongest first.
-        replace_one, floor, cross_check, over_delta, over_steps: Of the stages with noise alone; zero-out adjacency but
-            for the first.
-    """
-
-    scopes: tuple[ScopeFigures, ...] = ()
-    replace_one: float | None = None
-    floor: float | None = None
-    cross_check: OpacusEpsilons | None = None
-    over_delta: tuple[Point, ...] = ()
-    over_steps: tuple[Point, ...] = ()
-
-
-def read_ledgers(paths: Sequence[Path]) -> tuple[Ledger, tuple[Ledger, ...]]:
-    """The ledgers in files or model folders, seals checked: as one, and each.
-
-    Raises:
-        InputError: One cannot be read, or does not fit the weights beside it.
-        UsageError: They protect different units.
-    """
-    ledgers = tuple(verified_ledger(path) for path in paths)
-    return compose_ledgers(ledgers), ledgers
-
-
-def check_limit(ledger: Ledger, supported: Sequence[Guarantee], limit: float, *, accept_declared: bool) -> None:
-    """Refuse a ledger whose strongest guarantee has more than this ε.
-
-    Args:
-        supported: Its guarantees, the strongest first; of parameters alone, the increment.
-        accept_declared: Take one that somebody declared.
-
-    Raises:
-        BudgetError: It has more, or none is finite, or it is declared.
-    """
-    if not accept_declared:
-        check_seen(ledger)
-    counted = supported if len(supported) == 1 else [each for each in supported if each.scope != "increment"]
-    finite = [each.epsilon or 0.0 for each in counted if math.isfinite(each.epsilon or 0.0)]
-    if not finite:
-        raise BudgetError("No guarantee has a finite ε, so no --max-epsilon holds.", "See what is said of the ledger.")
-    if finite[0] > limit:
-        raise BudgetError(
-            f"The strongest guarantee has ε = {finite[0]:.3g}, above --max-epsilon {limit:g}.",
-            "Spend less, or allow more.",
-        )
-
-
-def with_delta(ledger: Ledger, delta: float | None) -> Ledger:
-    """The ledger with another δ.
-
-    Raises:
-        UsageError: δ is not below 1/N.
-    """
-    if delta is None:
-        return ledger
-    require_delta(delta)
-    if delta >= 1 / ledger.records:
-        raise UsageError(
-            f"delta is {delta:g}, not below 1/N for {ledger.records:,} training records.", "Choose a smaller one."
-        )
-    return ledger.model_copy(update={"delta": delta})
-
-
-def plan_hypothesis(hypothesis: Hypothesis, delta: float, target: float | None = None) -> Plan:
-    """What a recipe would spend; with `target`, with the noise solved for.
-
-    Raises:
-        UsageError: δ, a batch or the target is out of range.
-        BudgetError: No noise reaches the target.
-    """
-    require_at_least("records", hypothesis.records, 1)
-    require_at_most("records", hypothesis.records, MOST_RECORDS)
-    corpus = CorpusFacts(records=hypothesis.records, relation=hypothetical(hypothesis.unit, _tier(hypothesis.recipe)))
-    reads = any(reads_reference(stage) for stage in hypothesis.recipe)
-
-    def plan_with(recipe: Recipe) -> Plan:
-        return make_plan(
-            recipe,
-            corpus,
-            delta=delta,
-            prior=hypothesis.prior,
-            reference=Reference(ledger=None, weights={}, past="declared") if reads else None,
-            jitter_seed=hypothesis.jitter_seed,
-        )
-
-    recipe = hypothesis.recipe if target is None else solve_noise(hypothesis.recipe, target, plan_with)
-    return plan_with(recipe)
-
-
 def _tier(recipe: Recipe) -> str:
     """The tier that harden flags with by default: the paper's where a stage weighs sensitive tokens of raw text."""
     stages = recipe
@@ -244,7 +251,7 @@ def solve_hypothesis(unknown: Unknown, known: Parameters, target: float, delta: 
             return math.inf
 
     value: float | None
-    if unknown == "steps":
+    if unknown is Unknown.STEPS:
         value = most_steps(cost, target, most=MOST_STEPS_SOLVED)
     else:
         value = calibrate_noise(
@@ -255,7 +262,7 @@ def solve_hypothesis(unknown: Unknown, known: Parameters, target: float, delta: 
             f"ε = {target:g} cannot be reached: with {unknown} at {cheapest:g}, ε is {cost(cheapest):.3g}.",
             "Ask for a larger ε, or change the other parameters.",
         )
-    return changed(value if unknown == "steps" else _shortened(value, up=unknown == "noise"))
+    return changed(value if unknown is Unknown.STEPS else _shortened(value, up=unknown is Unknown.NOISE))
 
 
 def _shortened(value: float, *, up: bool) -> float:
@@ -268,48 +275,97 @@ def _shortened(value: float, *, up: bool) -> float:
 def _search(unknown: Unknown, known: Parameters) -> tuple[Callable[[float], Parameters], float, float, float]:
     """How a value changes the parameters, where to start, and the cheapest and dearest value in ε."""
     match unknown:
-        case "noise":
+        case Unknown.NOISE:
             return lambda value: replace(known, noise_multiplier=value), 1.0, HIGHEST_NOISE, LOWEST_NOISE
-        case "steps":
+        case Unknown.STEPS:
             return lambda value: replace(known, steps=int(value)), 1000, 1, MOST_STEPS_SOLVED
-        case "sample-rate":
+        case Unknown.SAMPLE_RATE:
             return lambda value: replace(known, sample_rate=value), 0.01, LEAST_RATE_SOLVED, 1.0
 
 
-def figures(ledger: Ledger, request: AccountRequest, supported: Sequence[Guarantee]) -> Figures:
-    """Every figure about a ledger.
-
-    Args:
-        supported: The guarantees that are to have figures.
+def with_delta(ledger: Ledger, delta: float | None) -> Ledger:
+    """The ledger with another δ.
 
     Raises:
-        BudgetError: ε is in the thousands.
+        UsageError: δ is not below 1/N.
     """
-    private, delta, grid = private_events(ledger.events), ledger.delta, ledger.grid
-    finite = [each for each in supported if each.epsilon is not None and math.isfinite(each.epsilon)]
-    scopes = tuple(_scope_figures(ledger, guarantee, request.group) for guarantee in finite)
-    if not private:
-        return Figures(scopes=scopes)
-    return Figures(
+    if delta is None:
+        return ledger
+    require_delta(delta)
+    if delta >= 1 / ledger.records:
+        raise UsageError(
+            f"delta is {delta:g}, not below 1/N for {ledger.records:,} training records.", "Choose a smaller one."
+        )
+    return ledger.model_copy(update={"delta": delta})
+
+
+def check_limit(ledger: Ledger, supported: Sequence[Guarantee], limit: float, *, accept_declared: bool) -> None:
+    """Refuse a ledger whose strongest guarantee has more than this ε.
+
+    Args:
+        supported: Its guarantees, the strongest first; of parameters alone, the increment.
+        accept_declared: Take one that somebody declared.
+
+    Raises:
+        BudgetError: It has more, or none is finite, or it is declared.
+    """
+    if not accept_declared:
+        check_seen(ledger)
+    counted = supported if len(supported) == 1 else [each for each in supported if each.scope != "increment"]
+    finite = [each.epsilon or 0.0 for each in counted if math.isfinite(each.epsilon or 0.0)]
+    if not finite:
+        raise BudgetError("No guarantee has a finite ε, so no --max-epsilon holds.", "See what is said of the ledger.")
+    if finite[0] > limit:
+        raise BudgetError(
+            f"The strongest guarantee has ε = {finite[0]:.3g}, above --max-epsilon {limit:g}.",
+            "Spend less, or allow more.",
+        )
+
+
+def _summary(subject: _Subject, supported: Sequence[Guarantee], group: int | None) -> AccountSummary:
+    ledger = subject.ledger
+    scopes = tuple(
+        _scope_entry(ledger, guarantee, group)
+        for guarantee in supported
+        if guarantee.epsilon is not None and math.isfinite(guarantee.epsilon)
+    )
+    # The strongest scope comes first, so its figures are those to quote.
+    quoted = scopes[0] if scopes else None
+    sentences = () if subject.parameters is not None else guarantee_sentences(ledger, supported)
+    return AccountSummary(
+        scope=None if quoted is None else quoted.scope,
+        adjacency=None if quoted is None else quoted.adjacency,
+        epsilon=None if quoted is None else quoted.epsilon,
         scopes=scopes,
-        replace_one=epsilon_pld(private, delta, grid=grid, adjacency="replace-one") if request.replace_one else None,
-        floor=epsilon_floor(private, delta) if request.floor else None,
-        cross_check=opacus_epsilons(private, delta) if request.cross_check else None,
-        over_delta=epsilon_over_delta(private, _deltas(ledger), grid=grid) if request.curves else (),
-        over_steps=epsilon_over_steps(private, delta, grid=grid) if request.curves else (),
+        unit=ledger.unit,
+        delta=ledger.delta,
+        grid=ledger.grid,
+        insecure_seed=ledger.insecure_seed,
+        guarantees=guarantee_entries(supported),
+        sentences=sentences,
+        advice=None if subject.parameters is not None else advice(ledger),
+        group=None if group is None else (quoted and quoted.group) or GroupFigure(records=group, epsilon=None),
+        ledgers=tuple(_alone(path, part) for path, part in subject.parts) or None,
+        parameters=None if subject.parameters is None else ParametersEntry(**asdict(subject.parameters)),
+        stages=None if subject.plan is None else _stages(subject.plan),
     )
 
 
-def _scope_figures(ledger: Ledger, guarantee: Guarantee, group: int | None) -> ScopeFigures:
-    private, adjacency = private_events(ledger.events), guarantee.adjacency
-    return ScopeFigures(
+def _scope_entry(ledger: Ledger, guarantee: Guarantee, group: int | None) -> ScopeEntry:
+    zero = EpsilonsEntry(pld=0.0, rdp=0.0, paper=0.0, without_amplification=0.0)
+    private = private_events(ledger.events)
+    return ScopeEntry(
         scope=guarantee.scope,
-        adjacency=adjacency,
+        adjacency=guarantee.adjacency,
         delta=guarantee.delta,
-        epsilons=Epsilons(pld=0.0, rdp=0.0, paper=0.0, without_amplification=0.0)
+        epsilon=zero
         if guarantee.exact
-        else epsilons(private, ledger.delta, grid=ledger.grid, adjacency=adjacency),
-        group=None if group is None else _group(ledger, guarantee.scope, group),
+        else EpsilonsEntry.model_validate(
+            json_numbers(asdict(epsilons(private, ledger.delta, grid=ledger.grid, adjacency=guarantee.adjacency)))
+        ),
+        group=None
+        if group is None
+        else GroupFigure(records=group, epsilon=json_number(_group(ledger, guarantee.scope, group))),
     )
 
 
@@ -321,7 +377,23 @@ def _group(ledger: Ledger, scope: Scope, records: int) -> float | None:
         return math.inf
 
 
-def _deltas(ledger: Ledger) -> list[float]:
-    """Powers of ten from 1e-12 to below 1/N."""
-    powers = [float(f"1e{power}") for power in range(-12, -2)]
-    return [delta for delta in powers if delta < 1 / ledger.records]
+def _alone(path: Path, ledger: Ledger) -> LedgerEpsilon:
+    """What a ledger's stages with noise spend; None where there are none, which is no promise at all."""
+    events = private_events(ledger.events)
+    epsilon = epsilon_pld(events, ledger.delta, grid=ledger.grid) if events else None
+    return LedgerEpsilon(path=str(path), delta=ledger.delta, epsilon=json_number(epsilon))
+
+
+def _stages(plan: Plan) -> tuple[HypotheticalStage, ...]:
+    return tuple(
+        HypotheticalStage(
+            name=stage.stage.name,
+            epochs=stage.stage.epochs,
+            steps=stage.steps,
+            batch=stage.batch,
+            sampling_rate=stage.sampling_rate,
+            noise_multipliers=stage.noise_multipliers,
+            release_noise_multiplier=stage.stage.release_noise_multiplier,
+        )
+        for stage in plan.training
+    )

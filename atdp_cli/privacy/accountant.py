@@ -114,18 +114,6 @@ def _widest_of_group(runs: Sequence[EqualSteps], records: int, adjacency: Adjace
     return max(of_a_step, 2 * factor**2 * mean_loss(runs, records))
 
 
-def epsilon_floor(events: Iterable[PrivateEvent], delta: float) -> float:
-    """ε by PLD with every σ replaced by the smallest one: the paper's bound for a schedule, above the composed ε.
-
-    Raises:
-        BudgetError: ε is in the thousands.
-    """
-    events = tuple(events)
-    smallest = min((event.noise_multiplier for event in events), default=1.0)
-    floored = [event.model_copy(update={"noise_multiplier": smallest}) for event in events]
-    return epsilon_pld(floored, delta, grid=grid_for(floored))
-
-
 def epsilons(
     events: Iterable[PrivateEvent], delta: float, *, grid: float, adjacency: Adjacency = "zero-out"
 ) -> Epsilons:
@@ -145,12 +133,6 @@ def epsilons(
 
 
 Point = tuple[float, float]
-
-
-def epsilon_over_delta(events: Iterable[PrivateEvent], deltas: Sequence[float], *, grid: float) -> tuple[Point, ...]:
-    """(δ, ε by PLD) for each δ."""
-    distribution = compose_pld(equal_steps(events), grid)
-    return tuple((delta, float(distribution.get_epsilon_for_delta(delta))) for delta in deltas)
 
 
 def epsilon_over_steps(

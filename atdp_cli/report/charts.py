@@ -32,17 +32,12 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """Curves with their axes; the vertical one starts at 0.
-
-    Attributes:
-        logarithmic: Whether x, then above 0, is drawn on a logarithmic axis.
-    """
+    """Curves with their axes, both of which start at 0."""
 
     title: str
     x_label: str
     y_label: str
     curves: Sequence[Curve]
-    logarithmic: bool = False
 
 
 def chart(title: str, description: str, panels: Sequence[Panel]) -> str:
@@ -98,13 +93,11 @@ def _panel(panel: Panel) -> str:
     if not points:
         return drawn_text(WIDTH / 2, HEIGHT / 2, f"{panel.title}: nothing to draw", anchor="middle")
     xs, ys = [x for x, _ in points], [y for _, y in points]
-    x_ticks = decade_ticks(min(xs), max(xs)) if panel.logarithmic else linear_ticks(0, max(xs))
+    x_ticks = linear_ticks(0, max(xs))
     y_ticks = linear_ticks(0, max(ys))
 
     def across(x: float) -> float:
-        scale = math.log10 if panel.logarithmic else float
-        share = (scale(x) - scale(x_ticks[0])) / (scale(x_ticks[-1]) - scale(x_ticks[0]))
-        return LEFT + share * (WIDTH - LEFT - RIGHT)
+        return LEFT + x / x_ticks[-1] * (WIDTH - LEFT - RIGHT)
 
     def down(y: float) -> float:
         return HEIGHT - BOTTOM - y / y_ticks[-1] * (HEIGHT - TOP - BOTTOM)

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 import dp_accounting
 import pytest
@@ -67,16 +66,11 @@ def test_what_is_left_without_amplification_stands_beside_the_figure(atdp: Atdp)
 
 
 def test_further_figures_on_request(atdp: Atdp) -> None:
-    options = ["--group", "2", "--replace-one", "--floor", "--cross-check"]
+    options = ["--group", "2"]
     answer = atdp("account", *HYPOTHETICAL, *options, "--json").json
     assert answer["group"]["records"] == 2
-    assert answer["epsilon"]["pld"] < answer["replace_one"] < answer["group"]["epsilon"]
-    assert answer["floor"] == answer["epsilon"]["pld"]
-    assert answer["cross_check"]["opacus_rdp"] == pytest.approx(answer["epsilon"]["rdp"], rel=0.01)
-    assert answer["cross_check"]["opacus_prv"] == pytest.approx(answer["epsilon"]["pld"], abs=0.02)
-    table = atdp("account", *HYPOTHETICAL, *options).out
-    for row in ("2 records together", "replace-one", "every σ as its smallest", "Opacus, RDP", "Opacus, PRV"):
-        assert row in table
+    assert answer["epsilon"]["pld"] < answer["group"]["epsilon"]
+    assert "2 records together" in atdp("account", *HYPOTHETICAL, *options).out
 
 
 def test_each_scope_has_a_block_in_its_own_adjacency(atdp: Atdp, tmp_path: Path) -> None:
@@ -152,29 +146,6 @@ def test_the_noise_of_a_release_is_solved_for(atdp: Atdp) -> None:
     assert f"noise multiplier {sigma!r} for its one release" in " ".join(
         atdp("account", *options, "--prior", "public").out.split()
     )
-
-
-def test_the_curve_is_drawn_and_given_as_data(atdp: Atdp, tmp_path: Path) -> None:
-    svg = tmp_path / "curve.svg"
-    answer = atdp("account", *HYPOTHETICAL, "--curve", svg, "--json").json
-    over_delta, over_steps = answer["curves"]["epsilon_over_delta"], answer["curves"]["epsilon_over_steps"]
-    assert [1e-6, answer["epsilon"]["pld"]] in over_delta
-    assert over_steps[-1][0] == 200
-    assert over_steps[-1][1] == pytest.approx(answer["epsilon"]["pld"], abs=1e-6)
-    root = ElementTree.fromstring(svg.read_text())  # noqa: S314 - our own file
-    space = "{http://www.w3.org/2000/svg}"
-    assert root.find(f"{space}title") is not None
-    assert "ε falls as δ grows" in (root.findtext(f"{space}desc") or "")
-    labels = {text.text for text in root.iter(f"{space}text")}
-    assert {"δ", "steps", "ε (PLD)", "ε over δ", "ε over steps, δ = 1e-06"} <= labels
-    for point in root.iter(f"{space}circle"):
-        assert 0 <= float(point.get("cx", "-1")) <= 440
-        assert 0 <= float(point.get("cy", "-1")) <= 320
-    assert not list(root.iter(f"{space}script"))
-    again = atdp("account", *HYPOTHETICAL, "--curve", svg)
-    assert again.code == 2
-    assert "exists" in again.err
-    assert atdp("account", *HYPOTHETICAL, "--curve", svg, "--force").code == 0
 
 
 def test_several_ledgers_compose_and_share_their_ancestor(atdp: Atdp, tmp_path: Path) -> None:

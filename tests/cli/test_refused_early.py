@@ -56,7 +56,6 @@ WRONG = (
     "audit-canary model --canary 49 --attacks relearning --other-text none.txt",
     "audit-canary model --canary 49 --baseline none.json",
     "audit-canary model --canary 49 --junit spans.jsonl",
-    "account --recipe atdp --records 9 --curve curve.png",
     "report model",
     "report there --html -o none/report.html",
 )

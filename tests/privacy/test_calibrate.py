@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.errors import BudgetError, UsageError
-from atdp_cli.jobs.account import Parameters, Unknown, solve_hypothesis
+from atdp_cli.jobs.account import Parameters, solve_hypothesis
+from atdp_cli.jobs.account_request import Unknown
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.calibrate import calibrate_noise, most_steps
 from atdp_cli.privacy.ledger import private_events
@@ -92,13 +93,13 @@ def check_noise(name: str, records: int, epochs: int, share: float, seed: int) -
     assert target * (1 - 1e-3) <= actual <= target
 
 
-@pytest.mark.parametrize("unknown", ["noise", "steps", "sample-rate"])
+@pytest.mark.parametrize("unknown", list(Unknown))
 @pytest.mark.parametrize("target", [0.5, 4.0])
 def test_each_parameter_can_be_solved_for(unknown: Unknown, target: float) -> None:
     known = Parameters(sample_rate=0.02, noise_multiplier=1.5, steps=400)
     actual = solve_hypothesis(unknown, known, target, DELTA)
     assert epsilon(actual) <= target
-    if unknown == "steps":
+    if unknown is Unknown.STEPS:
         assert epsilon(Parameters(sample_rate=0.02, noise_multiplier=1.5, steps=actual.steps + 1)) > target
     else:
         assert epsilon(actual) >= target * (1 - 1.1e-3)
@@ -110,6 +111,6 @@ def test_each_parameter_can_be_solved_for(unknown: Unknown, target: float) -> No
 def test_a_target_out_of_reach_is_said_to_be() -> None:
     known = Parameters(sample_rate=1.0, noise_multiplier=1.0, steps=10)
     with pytest.raises(BudgetError, match="cannot be reached: with steps at 1"):
-        solve_hypothesis("steps", known, 0.5, DELTA)
+        solve_hypothesis(Unknown.STEPS, known, 0.5, DELTA)
     with pytest.raises(UsageError, match="target-epsilon"):
-        solve_hypothesis("steps", known, 0.0, DELTA)
+        solve_hypothesis(Unknown.STEPS, known, 0.0, DELTA)

@@ -184,7 +184,6 @@ TO_DASH = {
     "plant": (line("plant-canary c.txt -o - --manifest m.json --tokenizer model"), 2),
     "manifest": (line("plant-canary c.txt -o p.txt --manifest - --tokenizer model"), 2),
     "queue": (line("detect c.txt -o s --review - --store none"), 2),
-    "curve": (line(f"account {LEDGER_FILE} --curve -"), 2),
     "harden": (line("harden model --data corpus.txt -o -"), 2),
     "key": (line("redact c.txt --spans s.jsonl -o out.txt --style pseudonym --pseudonym-key - --store none"), 2),
     "junit": (line("audit-canary model --canary ID493021 --junit -"), 2),

@@ -82,7 +82,9 @@ def is_given(context: typer.Context, name: str) -> bool:
 def _parameter(name: str, field: FieldInfo, option: Option) -> inspect.Parameter:
     if option.argument:
         argument = typer.Argument(metavar=option.metavar, help=" ".join((field.description or "").split()))
-        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[_kind(field), argument])
+        kind: Any = Annotated[_kind(field), argument]
+        parameter = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind)
+        return parameter if field.is_required() else parameter.replace(default=None)
     callback = next((part.callback for part in field.metadata if isinstance(part, Eager)), None)
     panel = next((part.name for part in field.metadata if isinstance(part, HelpPanel)), option.panel)
     typed = typer.Option(

@@ -7,7 +7,7 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer
 from atdp_cli.report.guarantee_entry import GuaranteeEntry
 from atdp_cli.report.numbers import Frozen, Number
 
-_WHERE_ASKED = ("group", "replace_one", "floor", "cross_check", "curves", "ledgers", "parameters", "stages")
+_WHERE_ASKED = ("group", "ledgers", "parameters", "stages")
 
 
 class EpsilonsEntry(Frozen):
@@ -40,24 +40,11 @@ class ScopeEntry(Frozen):
     group: GroupFigure | None
 
 
-class OpacusEntry(Frozen):
-    """ε by Opacus under add/remove; null where the accountant gives no number."""
-
-    opacus_rdp: Number
-    opacus_prv: Number
-
-
-class CurvesEntry(Frozen):
-    """Points (δ, ε) and (steps, ε)."""
-
-    epsilon_over_delta: tuple[tuple[float, Number], ...]
-    epsilon_over_steps: tuple[tuple[int | float, Number], ...]
-
-
 class LedgerEpsilon(Frozen):
     """One of several ledgers, and what its stages with noise spend alone; null where there are none."""
 
     path: str
+    delta: float
     epsilon: Number
 
 
@@ -87,7 +74,8 @@ class AccountSummary(Frozen):
     Attributes:
         scope, adjacency, epsilon: Of the strongest scope with a finite ε, whose figures are those to quote.
         scopes: All of them, the strongest first.
-        cross_check, replace_one, floor, curves: Of the stages with noise alone.
+        sentences: What is guaranteed, the strongest scope first; empty for a run of equal steps.
+        advice: How ε could be finite.
         ledgers: Each of several.
         parameters: Where a run of equal steps was asked about.
         stages: Where a recipe was.
@@ -98,15 +86,14 @@ class AccountSummary(Frozen):
     adjacency: Literal["zero-out", "replace-one"] | None
     epsilon: EpsilonsEntry | None
     scopes: tuple[ScopeEntry, ...]
+    unit: str
     delta: float
     grid: float
     insecure_seed: bool
     guarantees: tuple[GuaranteeEntry, ...]
+    sentences: tuple[str, ...]
+    advice: str | None
     group: GroupFigure | None = None
-    replace_one: Number = None
-    floor: Number = None
-    cross_check: OpacusEntry | None = None
-    curves: CurvesEntry | None = None
     ledgers: tuple[LedgerEpsilon, ...] | None = None
     parameters: ParametersEntry | None = None
     stages: tuple[HypotheticalStage, ...] | None = None

@@ -101,7 +101,6 @@ CASES = (
     Case("ledger and steps", (*ACCOUNT, "--steps", "9"), "A ledger and parameters exclude each other", ledger()),
     Case("recipe and steps", (*STEPS, "--recipe", "atdp"), "A recipe spends by the number of records"),
     Case("recipe without records", line("account --recipe atdp"), "A recipe spends by the number of records"),
-    Case("curve into no folder", (*STEPS, "--curve", "no/c.svg"), "no is no folder"),
     Case(
         "solve without a target",
         line("account --sample-rate 0.1 --steps 9 --solve noise"),

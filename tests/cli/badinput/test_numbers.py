@@ -38,7 +38,6 @@ ITS_OWN = {
     ("account", "epochs"): RECIPE,
     ("account", "batch_size"): RECIPE,
     ("account", "records"): RECIPE,
-    ("account", "jitter_seed"): RECIPE,
     ("account", "target_epsilon"): line("account --sample-rate 0.1 --steps 9 --solve noise"),
     ("harden", "review_share"): (
         *line("harden model --data corpus.txt -o out --dry-run --store none"),

@@ -1,4 +1,4 @@
-"""The options of `atdp account`, by subject."""
+"""What `account` is asked for."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -8,6 +8,8 @@ from pydantic import PositiveFloat
 
 from atdp_cli.options import Option, Options
 from atdp_cli.privacy.ledger import Prior
+from atdp_cli.text.options import ReplacingOptions
+from atdp_cli.training.options import AcceptOptions
 from atdp_cli.training.recipe import RECIPES
 from atdp_cli.training.settings import stage_group
 
@@ -23,8 +25,11 @@ class Unknown(StrEnum):
     SAMPLE_RATE = "sample-rate"
 
 
-class LedgerOptions(Options):
-    """A run of equal steps, or what is known of it."""
+class AccountedOptions(Options):
+    """What is accounted for: ledgers, or a run of equal steps."""
+
+    ledgers: Annotated[tuple[Path, ...], Option(main=True, argument=True, metavar="OUT|LEDGER")] = ()
+    """Hardened models' folders, or privacy_ledger.json files; several compose, what they share once."""
 
     sample_rate: Annotated[float | None, Option(ASKED, main=True)] = None
     """q: the chance of each record to be in a step."""
@@ -42,31 +47,6 @@ class LedgerOptions(Options):
     target_epsilon: Annotated[float | None, Option(ASKED, main=True)] = None
     """The ε that --solve must not pass."""
 
-
-class AdoptOptions(Options):
-    """A model that atdp did not train."""
-
-    adopt: Annotated[Path | None, Option(ADOPTED, metavar="MODEL")] = None
-    """Folder of a model that was trained elsewhere on the copies of atdp decoy. Its files are hashed, and
-    MODEL/privacy_ledger.json then says what you declare: that it read nothing else of the corpus, and with --prior
-    public that it started from a checkpoint that never saw it. atdp did not see the training, so it claims no more."""
-
-    ledger: Annotated[tuple[Path, ...], Option(ADOPTED, metavar="OUT|LEDGER")] = ()
-    """With --adopt: the ledger of the copies, and where the training started from a model with a ledger, that as well.
-    Repeatable."""
-
-
-class EpsilonLimitOptions(Options):
-    """What ε may be."""
-
-    max_epsilon: Annotated[PositiveFloat | None, Option(LIMITED)] = None
-    """Exit with 2 unless the strongest guarantee has at most this ε: of the records, or of the flagged characters
-    alone. Where only parameters are given, of their steps."""
-
-
-class CorpusSizeOptions(Options):
-    """A recipe, and the size of the corpus."""
-
     recipe: Annotated[
         str | None, Option(PLANNED, main=True, metavar="NAMES|FILE.toml", words=lambda: RECIPES, joined="+")
     ] = None
@@ -79,25 +59,20 @@ class CorpusSizeOptions(Options):
 _Stage: Any = stage_group("epochs", "batch-size", panel=PLANNED)
 
 
-class RecipePlanOptions(Options):
-    """What else the plan depends on."""
+class AccountRequest(AccountedOptions, _Stage, AcceptOptions, ReplacingOptions):  # type: ignore[misc]
+    """A question to `atdp account`, one field an option.
+
+        account(AccountRequest(ledgers=["hardened"]))
+
+    Raises:
+        UsageError: A value is out of range, or an option has no such name.
+    """
 
     set_: Annotated[tuple[str, ...], Option(PLANNED, flags=("--set",), metavar="STAGE.KEY=VALUE")] = ()
     """An option of one stage, as escalation, jitter or sigma-max. Repeatable."""
 
-    jitter_seed: Annotated[int, Option(PLANNED)] = 0
-    """Seed of the jitter of σ."""
-
     prior: Annotated[Prior, Option(PLANNED, main=True)] = "unknown"
     """public: the first checkpoint never saw the corpus. With --adopt: you declare it."""
-
-
-class PlanOptions(CorpusSizeOptions, _Stage, RecipePlanOptions):  # type: ignore[misc]
-    """A recipe over a corpus of some size."""
-
-
-class FigureOptions(Options):
-    """Which figures."""
 
     delta: Annotated[float | None, Option(FIGURES, main=True)] = None
     """δ. Default: the ledger's own, else 1e-6."""
@@ -105,14 +80,26 @@ class FigureOptions(Options):
     group: Annotated[int | None, Option(FIGURES, main=True, metavar="K")] = None
     """Also ε for K records together, such as those of one person."""
 
-    replace_one: Annotated[bool, Option(FIGURES)] = False
-    """Also ε for one record replaced by another, not by an empty one."""
+    max_epsilon: Annotated[PositiveFloat | None, Option(LIMITED)] = None
+    """Exit with 2 unless the strongest guarantee has at most this ε: of the records, or of the flagged characters
+    alone. Where only parameters are given, of their steps."""
 
-    floor: Annotated[bool, Option(FIGURES)] = False
-    """Also the paper's bound: every σ as its smallest."""
+    adopt: Annotated[Path | None, Option(ADOPTED, metavar="MODEL")] = None
+    """Folder of a model that was trained elsewhere on the copies of atdp decoy. Its files are hashed, and
+    MODEL/privacy_ledger.json then says what you declare: that it read nothing else of the corpus, and with --prior
+    public that it started from a checkpoint that never saw it. atdp did not see the training, so it claims no more."""
 
-    cross_check: Annotated[bool, Option(FIGURES)] = False
-    """Also ε by Opacus' RDP and PRV; loads torch."""
+    ledger: Annotated[tuple[Path, ...], Option(ADOPTED, metavar="OUT|LEDGER")] = ()
+    """With --adopt: the ledger of the copies, and where the training started from a model with a ledger, that as well.
+    Repeatable."""
 
-    curve: Annotated[Path | None, Option(FIGURES, metavar="FILE.svg")] = None
-    """Draw ε over δ and over the steps; --json then has both as data."""
+    @property
+    def is_hypothetical(self) -> bool:
+        """Whether parameters or a recipe are given, of a run that nobody has run yet."""
+        run = (self.sample_rate, self.noise_multiplier, self.steps, self.solve)
+        return any(value is not None for value in (*run, *self.planned))
+
+    @property
+    def planned(self) -> tuple[object, ...]:
+        """What is given of a recipe's run."""
+        return (self.recipe, self.records, self.epochs, self.batch_size, self.set_ or None)
