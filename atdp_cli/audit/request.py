@@ -121,8 +121,8 @@ class AuditRequest(ComputeOptions, ExecutorOptions):
     """Which tests can fail a model: some of ranks, extraction, membership and relearning, with commas between them.
     An attack that is named here is tried. Default: ranks, and the --attacks."""
 
-    ranking: Annotated[Literal["auto", "exact", "sampled"], Option(LIMITS, metavar="auto|exact|sampled")] = "auto"
-    """Rank canaries among all candidates (exact) or among a random sample that is large enough for the tests (sampled).
+    ranking: Annotated[Literal["auto", "exact", "sampled"], Option(LIMITS, metavar="HOW")] = "auto"
+    """exact: rank canaries among all candidates. sampled: among a random sample that is large enough for the tests.
     auto samples only where the tokenizer makes candidates expensive and no option needs all of them."""
 
     max_exposure: Annotated[float | None, Option(LIMITS, main=True)] = None
