@@ -22,7 +22,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 LARGEST_NOISE = 1e9
 """Of any noise multiplier that is asked for."""
 
-LEAST_DELTA = 1e-100
+MIN_DELTA = 1e-100
 
 CONTRADICTION = "contradiction"
 """Pydantic's name of the error that `contradiction` makes."""
@@ -132,11 +132,11 @@ def require_noise(name: str, value: float) -> None:
 
 
 def require_delta(value: float) -> None:
-    """Refuse a δ that is not below 1 and at least `LEAST_DELTA`."""
+    """Refuse a δ that is not below 1 and at least `MIN_DELTA`."""
     if not 0 < value < 1:
         raise UsageError(f"delta is {value}.", "Choose a number between 0 and 1.")
-    if value < LEAST_DELTA:
-        raise UsageError(f"delta is {value}.", f"Choose a number of at least {LEAST_DELTA:g}.")
+    if value < MIN_DELTA:
+        raise UsageError(f"delta is {value}.", f"Choose a number of at least {MIN_DELTA:g}.")
 
 
 def _finite(value: float) -> bool:

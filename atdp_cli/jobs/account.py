@@ -14,9 +14,9 @@ from atdp_cli.privacy.calibrate import calibrate_noise, most_steps
 from atdp_cli.privacy.compose import compose_ledgers
 from atdp_cli.privacy.guarantee import check_seen, guarantees
 from atdp_cli.privacy.ledger import (
-    LEAST_RATE,
-    MOST_RECORDS,
-    MOST_STEPS,
+    MAX_RECORDS,
+    MAX_STEPS,
+    MIN_RATE,
     Ledger,
     SubsampledGaussian,
     private_events,
@@ -45,8 +45,8 @@ from atdp_cli.training.settings import apply_settings, parse_setting, stage_sett
 from atdp_cli.training.solve import HIGHEST_NOISE, LOWEST_NOISE, SOLVE_TOLERANCE, solve_noise
 
 DEFAULT_DELTA = 1e-6
-MOST_STEPS_SOLVED = 10_000_000
-LEAST_RATE_SOLVED = 1e-7
+MAX_STEPS_SOLVED = 10_000_000
+MIN_RATE_SOLVED = 1e-7
 LARGEST_GROUP = 1000
 
 
@@ -146,7 +146,7 @@ def _plan(request: AccountRequest, stages: Recipe) -> Plan:
     if request.solve is not None and request.noise_multiplier is not None:
         raise UsageError("--solve noise chooses what --noise-multiplier sets.", "Leave one of them out.")
     require_at_least("records", request.records, 1)
-    require_at_most("records", request.records, MOST_RECORDS)
+    require_at_most("records", request.records, MAX_RECORDS)
     given = {
         "epochs": request.epochs,
         "batch-size": request.batch_size,
@@ -202,13 +202,13 @@ class Parameters:
 
     def __post_init__(self) -> None:
         require_positive("sample-rate", self.sample_rate)
-        if self.sample_rate < LEAST_RATE:
-            raise UsageError(f"sample-rate is {self.sample_rate}.", f"Choose at least {LEAST_RATE:g}.")
+        if self.sample_rate < MIN_RATE:
+            raise UsageError(f"sample-rate is {self.sample_rate}.", f"Choose at least {MIN_RATE:g}.")
         if self.sample_rate > 1:
             raise UsageError(f"sample-rate is {self.sample_rate}.", "It is a probability: choose at most 1.")
         require_noise("noise-multiplier", self.noise_multiplier)
         require_at_least("steps", self.steps, 1)
-        require_at_most("steps", self.steps, MOST_STEPS)
+        require_at_most("steps", self.steps, MAX_STEPS)
 
     def ledger(self, delta: float) -> Ledger:
         """The ledger of such a run."""
@@ -252,7 +252,7 @@ def solve_hypothesis(unknown: Unknown, known: Parameters, target: float, delta: 
 
     value: float | None
     if unknown is Unknown.STEPS:
-        value = most_steps(cost, target, most=MOST_STEPS_SOLVED)
+        value = most_steps(cost, target, most=MAX_STEPS_SOLVED)
     else:
         value = calibrate_noise(
             cost, target, start=start, cheapest=cheapest, dearest=dearest, tolerance=SOLVE_TOLERANCE
@@ -278,9 +278,9 @@ def _search(unknown: Unknown, known: Parameters) -> tuple[Callable[[float], Para
         case Unknown.NOISE:
             return lambda value: replace(known, noise_multiplier=value), 1.0, HIGHEST_NOISE, LOWEST_NOISE
         case Unknown.STEPS:
-            return lambda value: replace(known, steps=int(value)), 1000, 1, MOST_STEPS_SOLVED
+            return lambda value: replace(known, steps=int(value)), 1000, 1, MAX_STEPS_SOLVED
         case Unknown.SAMPLE_RATE:
-            return lambda value: replace(known, sample_rate=value), 0.01, LEAST_RATE_SOLVED, 1.0
+            return lambda value: replace(known, sample_rate=value), 0.01, MIN_RATE_SOLVED, 1.0
 
 
 def with_delta(ledger: Ledger, delta: float | None) -> Ledger:

@@ -11,7 +11,7 @@ from atdp_cli.audit.levels import split_alpha
 from atdp_cli.audit.ranking import Pool
 from atdp_cli.audit.request import AuditRequest, CanaryTargets
 from atdp_cli.audit_result import RANKS
-from atdp_cli.jobs.alike import alike_for
+from atdp_cli.jobs.detector_invariance import alike_for
 from atdp_cli.model.checkpoint import Checkpoint
 from atdp_cli.model.tokens import encode_record
 from atdp_cli.privacy.adjacency import Adjacency

@@ -20,7 +20,7 @@ from atdp_cli.files.checkpoint_names import checkpoint_files
 from atdp_cli.files.json_text import RepeatedKeyError, parse_json
 from atdp_cli.files.provenance import file_sha256
 from atdp_cli.privacy.relation import Relation
-from atdp_cli.ranges import LEAST_DELTA
+from atdp_cli.ranges import MIN_DELTA
 
 LEDGER_FILE = "privacy_ledger.json"
 DIGEST = "digest"
@@ -30,7 +30,7 @@ BASE = "base/"
 
 WEIGHTS_SUFFIX = ".safetensors"
 
-LEAST_RATE, MOST_NOISE, MOST_STEPS, MOST_RECORDS, MOST_COPIES = 1e-12, 1e12, 10**9, 10**12, 10_000
+MIN_RATE, MAX_NOISE, MAX_STEPS, MAX_RECORDS, MAX_COPIES = 1e-12, 1e12, 10**9, 10**12, 10_000
 """Bounds for the figures of a ledger: beyond them the accountants leave the range of floats, or run out of memory."""
 
 Past = Literal["public", "declared", "unknown"]
@@ -64,8 +64,8 @@ class SubsampledGaussian(_Frozen):
     """`steps` equal steps of the Poisson-subsampled Gaussian mechanism.
 
     Attributes:
-        sampling_rate: q from `LEAST_RATE` to 1, the probability of each record to be in a step.
-        noise_multiplier: σ > 0, the noise's standard deviation over the clip norm; at most `MOST_NOISE`.
+        sampling_rate: q from `MIN_RATE` to 1, the probability of each record to be in a step.
+        noise_multiplier: σ > 0, the noise's standard deviation over the clip norm; at most `MAX_NOISE`.
         clip_norm: C > 0, the largest L2 norm of a record's gradient.
         relation: Between which corpora each step is stable without its noise.
     """
@@ -74,10 +74,10 @@ class SubsampledGaussian(_Frozen):
     run: str | None = None
     stage: str
     sampling: Literal["poisson"] = "poisson"
-    sampling_rate: float = Field(ge=LEAST_RATE, le=1)
-    noise_multiplier: float = Field(gt=0, le=MOST_NOISE)
+    sampling_rate: float = Field(ge=MIN_RATE, le=1)
+    noise_multiplier: float = Field(gt=0, le=MAX_NOISE)
     clip_norm: float = Field(gt=0)
-    steps: int = Field(ge=1, le=MOST_STEPS)
+    steps: int = Field(ge=1, le=MAX_STEPS)
     relation: Relation
 
 
@@ -96,7 +96,7 @@ class GaussianRelease(_Frozen):
     stage: str
     statistic: str
     sensitivity: float = Field(gt=0)
-    noise_multiplier: float = Field(gt=0, le=MOST_NOISE)
+    noise_multiplier: float = Field(gt=0, le=MAX_NOISE)
     replaced: float = Field(default=2.0, ge=1, le=2)
     relation: Relation
 
@@ -131,7 +131,7 @@ class DecoyedText(_Frozen):
     run: str | None = None
     stage: str
     text: Literal["decoy"] = "decoy"
-    copies: int = Field(ge=1, le=MOST_COPIES)
+    copies: int = Field(ge=1, le=MAX_COPIES)
     relation: Relation
 
 
@@ -182,8 +182,8 @@ class Ledger(_Frozen):
     unit: str
     adjacency: Literal["zero-out"] = "zero-out"
     prior: Prior
-    records: int = Field(ge=1, le=MOST_RECORDS)
-    delta: float = Field(ge=LEAST_DELTA, lt=1)
+    records: int = Field(ge=1, le=MAX_RECORDS)
+    delta: float = Field(ge=MIN_DELTA, lt=1)
     grid: float = Field(gt=0)
     events: tuple[LedgerEvent, ...]
     run: str | None = None

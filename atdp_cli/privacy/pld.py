@@ -19,7 +19,7 @@ from atdp_cli.privacy.adjacency import Adjacency, EqualSteps, mean_loss
 from atdp_cli.privacy.rng import Floats
 
 LARGEST_MEAN_LOSS = 3000.0
-LEAST_NOISE = 0.05
+MIN_NOISE = 0.05
 """With a smaller σ, e to the privacy loss of one step leaves the range of floats."""
 
 LOST_TAIL = math.exp(-50.0)
@@ -66,9 +66,9 @@ def refuse_thousands(runs: Sequence[EqualSteps], records: int = 1) -> None:
             "Use a larger noise multiplier or fewer steps.",
         )
     least = min((run.noise_multiplier for run in runs), default=math.inf)
-    if least < LEAST_NOISE:
+    if least < MIN_NOISE:
         raise BudgetError(
-            f"A step has a noise multiplier of {least:g}, below {LEAST_NOISE}: it protects nothing.",
+            f"A step has a noise multiplier of {least:g}, below {MIN_NOISE}: it protects nothing.",
             "Use a larger noise multiplier.",
         )
 

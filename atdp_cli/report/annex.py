@@ -7,8 +7,8 @@ were collected. Each level holds only as well as those below it. Where nothing w
 
 from atdp_cli.privacy.wording import rounded_up
 from atdp_cli.report.document import AnnexRow, AnnexStatus, PublicReport
-from atdp_cli.report.happened import SCOPES, engine_used, noise_used, releasing, stated_guarantees
 from atdp_cli.report.release_verdict import release_verdict
+from atdp_cli.report.stage_facts import SCOPES, engine_used, noise_used, releasing, stated_guarantees
 
 ACCESS = (
     "Whoever reads the training data, OUT.private/ or the machine's memory needs no model. How these are kept is up to "

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from atdp_cli.report.document import PrivateReport, PublicReport
-from atdp_cli.report.happened import SCOPES, engine_used
 from atdp_cli.report.html import VERDICTS, environment, render_value
 from atdp_cli.report.numbers import Number
+from atdp_cli.report.stage_facts import SCOPES, engine_used
 
 Report = PublicReport | PrivateReport
 

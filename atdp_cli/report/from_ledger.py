@@ -29,8 +29,8 @@ from atdp_cli.report.document import (
     StageEntry,
 )
 from atdp_cli.report.guarantee_entry import guarantee_entries
-from atdp_cli.report.happened import had_noise, had_noisy_steps
 from atdp_cli.report.numbers import json_numbers
+from atdp_cli.report.stage_facts import had_noise, had_noisy_steps
 from atdp_cli.report.wording import lay_summary
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup, escape
 
 from atdp_cli.privacy.wording import rounded_up
-from atdp_cli.report import figures, happened
+from atdp_cli.report import figures, stage_facts
 from atdp_cli.report.document import PrivateReport, PublicReport
 from atdp_cli.report.wording import model_title
 
@@ -55,8 +55,8 @@ def render_html(report: PublicReport | PrivateReport) -> str:
             weights=_weights(public),
             audited=next((audit for audit in public.audits if audit.of == "after"), None),
             verdicts=VERDICTS,
-            happened=happened,
-            scopes=happened.SCOPES,
+            stage_facts=stage_facts,
+            scopes=stage_facts.SCOPES,
             most_bits=max((_bits(token.before, token.after) for token in public.sentence), default=1.0) or 1.0,
         )
     )

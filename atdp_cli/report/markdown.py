@@ -6,7 +6,7 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
-from atdp_cli.report import happened
+from atdp_cli.report import stage_facts
 from atdp_cli.report.document import PublicReport
 from atdp_cli.report.html import VERDICTS, environment, render_value
 from atdp_cli.report.wording import model_title
@@ -53,8 +53,8 @@ def render_card(report: PublicReport) -> str:
             title=model_title(report),
             verdicts=VERDICTS,
             finite=finite,
-            scopes=happened.SCOPES,
+            scopes=stage_facts.SCOPES,
             shown=render_value,
-            happened=happened,
+            stage_facts=stage_facts,
         )
     )

@@ -10,10 +10,10 @@ from atdp_cli.report.html import environment, figure_of
 
 MAP_PAGE = "memory_map.html"
 
-MOST_TEXTS = 100
+MAX_TEXTS = 100
 """Rows of the table of texts, the worst first."""
 
-MOST_RECORDS = 30
+MAX_RECORDS = 30
 """Records that are drawn, the densest first."""
 
 
@@ -76,10 +76,10 @@ def _section(memory_map: MemoryMap, corpus: Sequence[tuple[str, str]], *, show_t
         memory=memory_map,
         sentences=memory_sentences(memory_map),
         labels=Counter(place.label for place in memory_map.places).most_common(),
-        texts=[position[id(place)] for place in best_places(memory_map)][:MOST_TEXTS],
+        texts=[position[id(place)] for place in best_places(memory_map)][:MAX_TEXTS],
         counts=Counter(place.value for place in memory_map.places),
         samples=[samples_needed(place) for place in memory_map.places],
-        records=densest_records(memory_map, corpus, show_text=show_text)[:MOST_RECORDS],
+        records=densest_records(memory_map, corpus, show_text=show_text)[:MAX_RECORDS],
     )
 
 

@@ -17,7 +17,7 @@ from typing import Literal
 from atdp_cli.errors import ConformanceError
 from atdp_cli.privacy.journal import journal_lines
 from atdp_cli.privacy.ledger import GaussianRelease, PlainTraining, PrivateEvent, SubsampledGaussian, private_events
-from atdp_cli.privacy.release import released_share
+from atdp_cli.privacy.noisy_statistic import released_share
 from atdp_cli.privacy.trace import (
     Noised,
     Released,
@@ -30,7 +30,7 @@ from atdp_cli.privacy.trace import (
 )
 from atdp_cli.runs.budget import Cursor
 from atdp_cli.runs.differences import Difference, PaidEntry, TrainedWith, declared_sensitivity, differences
-from atdp_cli.runs.laws import LawCheck, first_broken, noise_law, sample_law
+from atdp_cli.runs.noise_tests import NoiseTest, first_broken, noise_test, sample_test
 from atdp_cli.runs.progress import Progress
 from atdp_cli.runs.workspace import Workspace
 from atdp_cli.training.distributed.collectives import all_reduce_any
@@ -238,7 +238,7 @@ def _check_shares(results: _Results, paid: Sequence[PaidEntry]) -> None:
                 raise _error(entry, Difference(what="the share in use", planned=released, used=alpha))
 
 
-def _laws(paid: Sequence[PaidEntry]) -> Iterator[LawCheck]:
+def _laws(paid: Sequence[PaidEntry]) -> Iterator[NoiseTest]:
     """Of each step's and release's noise, of all noise of a stage, and of all samples of a stage."""
     noise: dict[int, list[float]] = {}
     samples: dict[int, list[int]] = {}
@@ -247,7 +247,7 @@ def _laws(paid: Sequence[PaidEntry]) -> Iterator[LawCheck]:
             scale = _scale(paid_entry)
             if isinstance(used, Noised | Released):
                 where = _words(paid_entry.entry)
-                yield noise_law(where, squares=used.squares, coordinates=used.coordinates, standard_deviation=scale)
+                yield noise_test(where, squares=used.squares, coordinates=used.coordinates, standard_deviation=scale)
             if isinstance(used, Noised):
                 total = noise.setdefault(paid_entry.position, [0.0, 0.0])
                 noise[paid_entry.position] = [total[0] + used.squares / scale**2, total[1] + used.coordinates]
@@ -257,10 +257,10 @@ def _laws(paid: Sequence[PaidEntry]) -> Iterator[LawCheck]:
     stages = {paid_entry.position: paid_entry.stage for paid_entry in paid}
     for position, (squares, coordinates) in noise.items():
         where = f"Stage {stages[position].stage.name}, all steps, in standard deviations"
-        yield noise_law(where, squares=squares, coordinates=int(coordinates), standard_deviation=1.0)
+        yield noise_test(where, squares=squares, coordinates=int(coordinates), standard_deviation=1.0)
     for position, (drawn, draws) in samples.items():
         where = f"Stage {stages[position].stage.name}, all steps"
-        yield sample_law(where, drawn=drawn, draws=draws, sampling_rate=stages[position].sampling_rate or 0.0)
+        yield sample_test(where, drawn=drawn, draws=draws, sampling_rate=stages[position].sampling_rate or 0.0)
 
 
 def _scale(paid_entry: PaidEntry) -> float:

@@ -27,7 +27,7 @@ SUM_ROUNDING = 1e-3
 """By how much rounding may lengthen a sum of clipped gradients. A larger norm bound would lengthen it by more."""
 
 
-LEAST_WIDTHS = 2.0**52
+MIN_WIDTHS = 2.0**52
 """Of a release's grid in its standard deviation, so that its noise is accounted for as a Gaussian's."""
 
 
@@ -177,8 +177,8 @@ def _of_release(stage: StagePlan, entry: ReleaseTrace, event: PrivateEvent | Non
     scale = planned.noise_multiplier * planned.sensitivity
     for used in entry.uses:
         yield from _same("the noise's standard deviation", scale, used.standard_deviation)
-        if used.grid * LEAST_WIDTHS > scale:
-            yield Difference(what="the width of the grid", planned=f"≤ {scale / LEAST_WIDTHS:g}", used=used.grid)
+        if used.grid * MIN_WIDTHS > scale:
+            yield Difference(what="the width of the grid", planned=f"≤ {scale / MIN_WIDTHS:g}", used=used.grid)
 
 
 def _same(what: str, planned: object, used: object) -> Iterator[Difference]:

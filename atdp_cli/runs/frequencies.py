@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from atdp_cli.privacy.release import add_release_noise, clipped_votes, grid_bits, shrink_counts
+from atdp_cli.privacy.noisy_statistic import add_release_noise, clipped_votes, grid_bits, shrink_counts
 from atdp_cli.privacy.rng import Floats, KeyStream
 from atdp_cli.privacy.sparse_release import released_items
 from atdp_cli.privacy.trace import Released

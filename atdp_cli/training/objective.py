@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atdp_cli.model.windows import Mask, Window
-from atdp_cli.privacy.release import balancing_weight, record_weight
+from atdp_cli.privacy.noisy_statistic import balancing_weight, record_weight
 from atdp_cli.training.objectives.kinds import Distilled, Weighted
 from atdp_cli.training.objectives.registry import Objective
 

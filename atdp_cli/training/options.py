@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeFloat, Posit
 from atdp_cli.model.options import DeviceOptions, ThreadOptions
 from atdp_cli.options import Option, Options, declared
 from atdp_cli.privacy.ledger import Prior
-from atdp_cli.ranges import LEAST_DELTA, contradiction
+from atdp_cli.ranges import MIN_DELTA, contradiction
 from atdp_cli.text.detection.settings import DetectorSettings
 from atdp_cli.text.options import (
     DATA,
@@ -178,7 +178,7 @@ class AcceptOptions(Options):
 class DeltaOptions(Options):
     """How improbable it may be that ε does not hold."""
 
-    delta: Annotated[float, Field(ge=LEAST_DELTA, lt=1), Option(PRIVACY, fingerprint="recipe", public=True)] = 1e-06
+    delta: Annotated[float, Field(ge=MIN_DELTA, lt=1), Option(PRIVACY, fingerprint="recipe", public=True)] = 1e-06
     """δ of the guarantees; below 1/N."""
 
 

@@ -21,8 +21,8 @@ from atdp_cli.privacy.ledger import (
     private_events,
     unprotected_past,
 )
+from atdp_cli.privacy.noisy_statistic import REPLACED, SENSITIVITY
 from atdp_cli.privacy.relation import Relation, Shape
-from atdp_cli.privacy.release import REPLACED, SENSITIVITY
 from atdp_cli.privacy.schedule import sigma_sequence
 from atdp_cli.ranges import require_delta
 from atdp_cli.training.objectives.kinds import Weighted

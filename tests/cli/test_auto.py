@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from atdp_cli.errors import UsageError
 from atdp_cli.files.provenance import file_sha256
-from atdp_cli.jobs.harden.settle import LEAST_RATE, RATE, RECIPE, learning_rate, missing_options
+from atdp_cli.jobs.harden.settle import MIN_RATE, RATE, RECIPE, learning_rate, missing_options
 from atdp_cli.training.recipe import DPSGD, Train, parse_recipe
 from atdp_cli.training.recipe_file import read_recipe
 from atdp_cli.training.settings import apply_settings, stage_options, stage_setting
@@ -88,7 +88,7 @@ def test_the_rate_suits_the_width_unless_one_is_given(harden: Harden, options: t
 @given(st.integers(1, 20_000), st.integers(1, 20_000))
 def test_wider_models_never_get_a_higher_rate(width: int, other: int) -> None:
     narrow, wide = sorted((width, other))
-    assert LEAST_RATE <= learning_rate(wide) <= learning_rate(narrow) <= RATE
+    assert MIN_RATE <= learning_rate(wide) <= learning_rate(narrow) <= RATE
 
 
 @pytest.mark.parametrize(

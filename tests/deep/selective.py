@@ -32,7 +32,7 @@ from atdp_cli.audit.canary import parse_template
 from atdp_cli.audit.claims import Claim, claim_of
 from atdp_cli.audit.epsilon import Game
 from atdp_cli.audit.manifest import make_manifest, write_manifest
-from atdp_cli.jobs.alike import compare_flagged
+from atdp_cli.jobs.detector_invariance import compare_flagged
 from atdp_cli.jobs.harden import encoding, releases
 from atdp_cli.jobs.harden.data import RunData
 from atdp_cli.jobs.harden.encoding import FlaggedRecord, Windows, encode

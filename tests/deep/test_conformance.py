@@ -38,7 +38,7 @@ class Mutation:
 
 
 LOOP, NOISE, MECHANISM = "training/trainer.py", "training/noise.py", "training/mechanism.py"
-RELEASES, RELEASE = "jobs/harden/releases.py", "privacy/release.py"
+RELEASES, RELEASE = "jobs/harden/releases.py", "privacy/noisy_statistic.py"
 
 MUTATIONS = (
     Mutation(

@@ -74,7 +74,7 @@ def test_a_single_record_has_no_visible_part(releases: int) -> None:
 
 def test_the_noise_is_that_of_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
     """What reaches the estimate is the clipped sum and N(0, σ²) on every item, also on those that nobody has."""
-    from atdp_cli.privacy import release as histogram
+    from atdp_cli.privacy import noisy_statistic as histogram
     from atdp_cli.runs import frequencies as fitting
 
     seen: dict[str, Any] = {}

@@ -17,8 +17,8 @@ from atdp_cli.privacy import discrete_gaussian as sampler
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.discrete_gaussian import LARGEST_DEVIATION, discrete_gaussian
 from atdp_cli.privacy.ledger import GaussianRelease
+from atdp_cli.privacy.noisy_statistic import GridSum, add_release_noise, grid_bits
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.privacy.release import GridSum, add_release_noise, grid_bits
 from atdp_cli.privacy.rng import Floats, KeyStream, insecure_stream
 
 LEVEL = 1e-4

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from atdp_cli.model.windows import Window
-from atdp_cli.privacy.release import balancing_weight
+from atdp_cli.privacy.noisy_statistic import balancing_weight
 from atdp_cli.training.objective import weigh, weight_share
 from atdp_cli.training.objectives.kinds import Uniform, Weighted
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.privacy.release import RECORD_FLOOR, balancing_weight, record_weight, released_share, share_sum
+from atdp_cli.privacy.noisy_statistic import RECORD_FLOOR, balancing_weight, record_weight, released_share, share_sum
 
 
 @given(st.floats(0.001, 0.999), st.floats(0.001, 0.999))

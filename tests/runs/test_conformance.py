@@ -14,7 +14,7 @@ import torch
 
 from atdp_cli.errors import ConformanceError
 from atdp_cli.jobs.harden import releases
-from atdp_cli.privacy import release
+from atdp_cli.privacy import noisy_statistic
 from atdp_cli.privacy.discrete_gaussian import discrete_gaussian
 from atdp_cli.privacy.journal import journal_lines
 from atdp_cli.privacy.rng import KeyStream, insecure_stream
@@ -68,7 +68,7 @@ def first_sigma() -> Mutation:
 
 def release_scaled(patch: Patch) -> None:
     """σ/100 in the releases of word frequencies and of the weight."""
-    right = release.add_release_noise
+    right = noisy_statistic.add_release_noise
     for module in (releases, frequencies):
         patch.setattr(module, "add_release_noise", lambda total, sigma, *rest: right(total, sigma / 100, *rest))
 
@@ -210,7 +210,7 @@ def released_with(change: Callable[[Any, Any], tuple[Any, Any]]) -> Mutation:
     """Another result of adding noise: (the sum before, what is right) → what is returned."""
 
     def mutate(patch: Patch) -> None:
-        right = release.add_release_noise
+        right = noisy_statistic.add_release_noise
         patch.setattr(releases, "add_release_noise", lambda total, *rest: change(total, right(total, *rest)))
 
     return mutate
@@ -222,7 +222,7 @@ def quiet(factor: float) -> Mutation:
     def mutate(patch: Patch) -> None:
         right = discrete_gaussian
         patch.setattr(
-            release,
+            noisy_statistic,
             "discrete_gaussian",
             lambda variance, count, stream: np.trunc(factor * right(variance, count, stream)).astype(np.int64),
         )

@@ -13,7 +13,7 @@ import pytest
 
 from atdp_cli.jobs.harden.encoding import Encoding, encode
 from atdp_cli.model.checkpoint import load_tokenizer
-from atdp_cli.privacy.release import balancing_weight
+from atdp_cli.privacy.noisy_statistic import balancing_weight
 from atdp_cli.training.objective import Example, make_example, sensitive_share
 from atdp_cli.training.objectives.kinds import Weighted
 from atdp_cli.training.plan import release_event

@@ -12,7 +12,7 @@ from atdp_cli.errors import InputError, UsageError
 from atdp_cli.jobs.harden.request import HardenRequest
 from atdp_cli.options import declared
 from atdp_cli.privacy.schedule import Constant, RiseReset
-from atdp_cli.ranges import LARGEST_NOISE, LEAST_DELTA
+from atdp_cli.ranges import LARGEST_NOISE, MIN_DELTA
 from atdp_cli.text.detection.settings import DetectorSettings
 from atdp_cli.text.detection.spans import Tier
 from atdp_cli.training.objectives.anchored import Anchored
@@ -125,7 +125,7 @@ RUNS = st.builds(
     max_windows=st.none() | COUNTS,
     jitter_seed=st.none() | st.integers(),
     lora_rank=st.none() | st.integers(1, MAX_RANK),
-    delta=st.none() | st.floats(min_value=LEAST_DELTA, max_value=1, exclude_max=True),
+    delta=st.none() | st.floats(min_value=MIN_DELTA, max_value=1, exclude_max=True),
 )
 
 

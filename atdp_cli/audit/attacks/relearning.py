@@ -24,7 +24,7 @@ from atdp_cli.text.corpus.records import read_records
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-MOST_RECORDS = 10_000
+MAX_RECORDS = 10_000
 """Records of the other text that are read."""
 
 
@@ -67,7 +67,7 @@ def _windows(path: Path, checkpoint: Checkpoint) -> tuple[Window, ...]:
     """The first records of a text as windows, one each."""
     windows: list[Window] = []
     context = context_length(checkpoint.model)
-    for index, record in enumerate(islice(read_records(path), MOST_RECORDS)):
+    for index, record in enumerate(islice(read_records(path), MAX_RECORDS)):
         windows += encode_windows(checkpoint.tokenizer, index, record.text, Marks(), context=context, max_windows=1)
     if not windows:
         raise InputError(f"{path} has no record with a token to predict.", "Give another text.")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from atdp_cli.report.audit_entry import AuditEntry
 from atdp_cli.report.comparison import compare, public_of
 from atdp_cli.report.document import PrivateReport, PublicReport
-from atdp_cli.report.happened import SCOPES, stated_guarantees
 from atdp_cli.report.html import VERDICTS, render_value
 from atdp_cli.report.measured import PerplexityEntry
 from atdp_cli.report.numbers import Number
+from atdp_cli.report.stage_facts import SCOPES, stated_guarantees
 from atdp_cli.report.wording import model_title
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from atdp_cli.jobs.harden.encoding import FlaggedRecord
 from atdp_cli.jobs.harden.releases import decoy_choice, fit_frequencies
 from atdp_cli.jobs.redact import spans_of_records
 from atdp_cli.privacy.ledger import LEDGER_FILE, Ledger, write_ledger
-from atdp_cli.runs.laws import first_broken, noise_law
+from atdp_cli.runs.noise_tests import first_broken, noise_test
 from atdp_cli.runs.streams import Streams
 from atdp_cli.text.corpus.records import select_records
 from atdp_cli.text.corpus.rewriting import rewrite_corpus
@@ -115,7 +115,7 @@ def _released(plan: DecoyPlan, flagged: Iterator[FlaggedRecord], streams: Stream
         return None
     sigma = plan.release.noise_multiplier * plan.release.sensitivity
     fitted, used = fit_frequencies(flagged, sigma, streams.fresh_stream(POSITION, "frequencies"))
-    law = noise_law("the release", squares=used.squares, coordinates=used.coordinates, standard_deviation=sigma)
+    law = noise_test("the release", squares=used.squares, coordinates=used.coordinates, standard_deviation=sigma)
     if used.standard_deviation != sigma or first_broken([law]) is not None:
         raise ConformanceError("The noise of the release is not what the ledger says.", "Nothing was published.")
     return fitted

@@ -24,7 +24,7 @@ from atdp_cli.model.folder import is_adapter
 from atdp_cli.model.rehearsal import rehearse_checkpoint
 from atdp_cli.model.tokens import encode_record
 from atdp_cli.model.windows import Window
-from atdp_cli.report.happened import clipped
+from atdp_cli.report.stage_facts import clipped
 from atdp_cli.report.summary.harden import FlaggedEntry, HardenPlan
 from atdp_cli.runs.workspace import STATE
 from atdp_cli.training.clipping.batches import default_tokens

@@ -10,12 +10,12 @@ from atdp_cli.jobs.harden.encoding import FlaggedRecord, Windows
 from atdp_cli.jobs.harden.ranked_values import rank_tests
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.journal import spend
-from atdp_cli.privacy.release import add_release_noise, grid_bits, released_share, share_sum
+from atdp_cli.privacy.noisy_statistic import add_release_noise, grid_bits, released_share, share_sum
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.privacy.trace import Released, ReleaseTrace
-from atdp_cli.runs.books import StageBooks
 from atdp_cli.runs.frequencies import noisy_frequencies
 from atdp_cli.runs.progress import Progress
+from atdp_cli.runs.run_logs import StageLogs
 from atdp_cli.runs.streams import Streams, integer_draws, public_draws
 from atdp_cli.text.redaction.decoys import Choose
 from atdp_cli.text.redaction.frequencies import Frequencies, Item, by_frequency, votes
@@ -29,32 +29,32 @@ NOTHING_TO_RANK = "no flagged values to rank; η is that of the plan"
 
 
 def release_share(
-    plan: StagePlan, records: Sequence[Windows], streams: Streams, position: int, books: StageBooks
+    plan: StagePlan, records: Sequence[Windows], streams: Streams, position: int, logs: StageLogs
 ) -> float | None:
     """The corpus' share of sensitive tokens with noise, if the stage's weight asks for it; paid for first."""
     if (objective := released_objective(plan.stage)) is None:
         return None
     event = release_event(plan.stage.name, objective, plan.relation)
-    spend(books.journal, event)
+    spend(logs.journal, event)
     noise = streams.fresh_stream(position, "release")
     sigma = event.noise_multiplier * event.sensitivity
     total = share_sum([sensitive_share(record) for record in records], grid_bits(sigma))
     noisy, used = add_release_noise(total, sigma, noise)
-    books.trace(ReleaseTrace(stage=event.stage, statistic=event.statistic, uses=(used,)))
+    logs.trace(ReleaseTrace(stage=event.stage, statistic=event.statistic, uses=(used,)))
     return released_share(float(noisy[0]), len(records))
 
 
 def release_frequencies(
-    plan: StagePlan, records: Sequence[FlaggedRecord], streams: Streams, position: int, books: StageBooks
+    plan: StagePlan, records: Sequence[FlaggedRecord], streams: Streams, position: int, logs: StageLogs
 ) -> Frequencies | None:
     """How often decoys are drawn, if the stage has them fitted; paid for first."""
     if plan.stage.release_noise_multiplier is None:
         return None
     event = frequencies_event(plan.stage, plan.relation)
-    spend(books.journal, event)
+    spend(logs.journal, event)
     noise = streams.fresh_stream(position, "frequencies")
     fitted, used = fit_frequencies(records, event.noise_multiplier * event.sensitivity, noise)
-    books.trace(ReleaseTrace(stage=event.stage, statistic=event.statistic, uses=(used,)))
+    logs.trace(ReleaseTrace(stage=event.stage, statistic=event.statistic, uses=(used,)))
     return fitted
 
 

@@ -20,10 +20,10 @@ from atdp_cli.report.document import (
     StagePrivate,
 )
 from atdp_cli.report.from_ledger import as_entry, fields_from_ledger
-from atdp_cli.report.happened import clipped, had_noise, had_noisy_steps
 from atdp_cli.report.inherited_card import inherited_card
 from atdp_cli.report.measured import PerplexityEntry
 from atdp_cli.report.numbers import json_number
+from atdp_cli.report.stage_facts import clipped, had_noise, had_noisy_steps
 from atdp_cli.runs.resume import missing_steps, steps_of
 from atdp_cli.text.detection.term_lists import read_terms
 from atdp_cli.training.objective import sensitive_share

@@ -25,7 +25,7 @@ TUNE: Effort = "quick"
 RATE, WIDTH = 4e-3, 144
 """The best of the rates that were tried for a model whose hidden states are so wide; at twice the width it was 1e-3."""
 
-LEAST_RATE = 5e-6
+MIN_RATE = 5e-6
 
 
 def settle(
@@ -139,7 +139,7 @@ def learning_rate(width: int) -> float:
     (0.004, 0.001, 0.00014)
     """
     rate = RATE * (WIDTH / width) ** 2
-    return float(f"{min(max(rate, LEAST_RATE), RATE):.2g}")
+    return float(f"{min(max(rate, MIN_RATE), RATE):.2g}")
 
 
 def with_learning_rate(request: SettledRequest) -> SettledRequest:

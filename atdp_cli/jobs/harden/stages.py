@@ -21,8 +21,8 @@ from atdp_cli.jobs.harden.releases import (
     tuned,
 )
 from atdp_cli.model.perplexity import Perplexity, perplexity
-from atdp_cli.runs.books import StageBooks, open_books
 from atdp_cli.runs.progress import Progress
+from atdp_cli.runs.run_logs import StageLogs, open_logs
 from atdp_cli.runs.workspace import Workspace
 from atdp_cli.text.redaction.frequencies import unlisted_words
 from atdp_cli.training.objective import Example, Weighing, make_example, weigh
@@ -71,7 +71,7 @@ def run_stages(
         start: From where to continue; the model is there already.
     """
     results = list(start.results)
-    with open_books(work, context.streams.ranks) as books_of:
+    with open_logs(work, context.streams.ranks) as logs_of:
         for position, stage in enumerate(stages):
             if position < start.stage:
                 continue
@@ -82,7 +82,7 @@ def run_stages(
             if position > start.stage:
                 progress = Progress(stage=position, results=tuple(results))
                 context.checkpointer(partial(replace, progress), between=True)
-            results.append(_run_stage(stage, context, progress, books_of(position, stage.events)))
+            results.append(_run_stage(stage, context, progress, logs_of(position, stage.events)))
         done = Progress(stage=len(stages), results=tuple(results))
         context.checkpointer(partial(replace, done), between=True)
     return tuple(results)
@@ -95,7 +95,7 @@ def changing_parameters(plan: Plan, model: PreTrainedModel) -> tuple[str, ...]:
 
 
 def _run_stage(
-    plan: StagePlan, context: StageContext, progress: Progress, books: StageBooks
+    plan: StagePlan, context: StageContext, progress: Progress, logs: StageLogs
 ) -> tuple[StageResult, Weighing]:
     stopwatch = _Stopwatch()
 
@@ -107,7 +107,7 @@ def _run_stage(
         plan.stage.objective.edit(context.model, reference_of(context))
         return _timed(StageResult(perplexities=(held_out(),)), progress, stopwatch), Weighing()
     if reads_records(plan.stage):
-        progress = _released(plan, context, progress, books)
+        progress = _released(plan, context, progress, logs)
         progress = tuned(plan, context, progress)
         plan = plan if progress.tuned is None else with_chosen_rate(plan, progress.tuned.learning_rate)
     run = StageRun(
@@ -117,11 +117,11 @@ def _run_stage(
         notify=context.notify,
         resume_from=progress.stage_state,
         after_step=_after_step(context, progress, stopwatch),
-        trace=books.trace,
+        trace=logs.trace,
         ranks=context.streams.ranks,
     )
     if reads_records(plan.stage):
-        result, weighing = _train(run, context, progress, books, stopwatch)
+        result, weighing = _train(run, context, progress, logs, stopwatch)
         result = replace(result, tuned=progress.tuned, unlisted_words=unlisted_words(progress.frequencies or {}))
     else:
         result = run_noise(run, noise=context.streams.fresh_stream(progress.stage, "noise"))
@@ -153,7 +153,7 @@ def _after_step(context: StageContext, progress: Progress, stopwatch: _Stopwatch
 
 
 def _train(
-    run: StageRun, context: StageContext, progress: Progress, books: StageBooks, stopwatch: _Stopwatch
+    run: StageRun, context: StageContext, progress: Progress, logs: StageLogs, stopwatch: _Stopwatch
 ) -> tuple[StageResult, Weighing]:
     plan, streams, end = run.plan, context.streams, context.end
     records, objective = context.data.training[plan.stage.text], plan.stage.objective
@@ -186,20 +186,20 @@ def _train(
             sample=streams.fresh_stream(progress.stage, "sample"),
             noise=streams.fresh_stream(progress.stage, "noise"),
         ),
-        journal=books.journal,
+        journal=logs.journal,
         max_steps=end.step if end is not None and end.stage == progress.stage else None,
     )
     return result, weighing
 
 
-def _released(plan: StagePlan, context: StageContext, progress: Progress, books: StageBooks) -> Progress:
+def _released(plan: StagePlan, context: StageContext, progress: Progress, logs: StageLogs) -> Progress:
     """The progress with what the stage releases: released once, and saved before the first step."""
     records = context.data.training[plan.stage.text]
     alpha, frequencies = progress.alpha, progress.frequencies
     if alpha is None:
-        alpha = release_share(plan, records, context.streams, progress.stage, books)
+        alpha = release_share(plan, records, context.streams, progress.stage, logs)
     if frequencies is None:
-        frequencies = release_frequencies(plan, context.data.trained, context.streams, progress.stage, books)
+        frequencies = release_frequencies(plan, context.data.trained, context.streams, progress.stage, logs)
     if (alpha, frequencies) == (progress.alpha, progress.frequencies):
         return progress
     released = replace(progress, alpha=alpha, frequencies=frequencies)

@@ -1,4 +1,4 @@
-"""What was drawn follows the law that it was drawn by: noise its standard deviation, samples their rate."""
+"""Statistical checks of the noise and of the sample sizes of a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ FALSE_ALARM = 1e-13
 
 
 @dataclass(frozen=True, kw_only=True)
-class LawCheck:
+class NoiseTest:
     """A figure that was measured, beside what its law has it be.
 
     Attributes:
@@ -24,7 +24,7 @@ class LawCheck:
     p: float
 
 
-def noise_law(where: str, *, squares: float, coordinates: int, standard_deviation: float) -> LawCheck:
+def noise_test(where: str, *, squares: float, coordinates: int, standard_deviation: float) -> NoiseTest:
     """Whether noise is as long as `coordinates` normals of this standard deviation: Σz²/σ² is χ²-distributed.
 
     For a discrete Gaussian on a fine grid it is so up to the grid's width over σ, squared.
@@ -36,7 +36,7 @@ def noise_law(where: str, *, squares: float, coordinates: int, standard_deviatio
 
     half, reached = coordinates / 2, squares / standard_deviation**2 / 2
     tail = float(min(gammainc(half, reached), gammaincc(half, reached))) if coordinates else 1.0
-    return LawCheck(
+    return NoiseTest(
         where=where,
         what="the noise's root mean square",
         planned=standard_deviation,
@@ -45,12 +45,12 @@ def noise_law(where: str, *, squares: float, coordinates: int, standard_deviatio
     )
 
 
-def sample_law(where: str, *, drawn: int, draws: int, sampling_rate: float) -> LawCheck:
+def sample_test(where: str, *, drawn: int, draws: int, sampling_rate: float) -> NoiseTest:
     """Whether so many of the draws took their record: Binomial(draws, q)."""
     from scipy.stats import binom
 
     tail = min(binom.cdf(drawn, draws, sampling_rate), binom.sf(drawn - 1, draws, sampling_rate))
-    return LawCheck(
+    return NoiseTest(
         where=where,
         what="the share of records that were sampled",
         planned=sampling_rate,
@@ -59,7 +59,7 @@ def sample_law(where: str, *, drawn: int, draws: int, sampling_rate: float) -> L
     )
 
 
-def first_broken(checks: Sequence[LawCheck]) -> LawCheck | None:
+def first_broken(checks: Sequence[NoiseTest]) -> NoiseTest | None:
     """The first figure that its law all but rules out, with a level that all checks share; None where there is none."""
     level = FALSE_ALARM / max(len(checks), 1)
     return next((check for check in checks if not check.p >= level), None)

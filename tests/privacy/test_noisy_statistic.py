@@ -12,8 +12,8 @@ from scipy.stats import norm
 
 from atdp_cli.privacy.accountant import epsilon_group, epsilon_pld
 from atdp_cli.privacy.ledger import GaussianRelease
+from atdp_cli.privacy.noisy_statistic import REPLACED, SENSITIVITY, clipped_votes, shrink_counts
 from atdp_cli.privacy.relation import hypothetical
-from atdp_cli.privacy.release import REPLACED, SENSITIVITY, clipped_votes, shrink_counts
 
 ITEMS = 12
 RECORD = st.dictionaries(st.integers(0, ITEMS - 1), st.floats(0, 50), max_size=ITEMS)

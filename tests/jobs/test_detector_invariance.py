@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from atdp_cli.audit.canary import Target, Template, parse_template
-from atdp_cli.jobs.alike import (
+from atdp_cli.jobs.detector_invariance import (
     CHECKED,
     OTHER_DETECTOR,
     UNEQUAL,

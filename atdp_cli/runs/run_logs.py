@@ -13,7 +13,7 @@ from atdp_cli.training.distributed.ranks import Ranks
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StageBooks:
+class StageLogs:
     """Where a stage writes both."""
 
     journal: TextIO
@@ -21,7 +21,7 @@ class StageBooks:
 
 
 @contextmanager
-def open_books(work: Workspace, ranks: Ranks) -> Iterator[Callable[[int, Sequence[LedgerEvent]], StageBooks]]:
+def open_logs(work: Workspace, ranks: Ranks) -> Iterator[Callable[[int, Sequence[LedgerEvent]], StageLogs]]:
     """(position of a stage in the recipe, what it will spend) → its books.
 
     That it trains without protection, or reads a model, is in the journal from then on, once for all sessions.
@@ -31,10 +31,10 @@ def open_books(work: Workspace, ranks: Ranks) -> Iterator[Callable[[int, Sequenc
         size = work.journal.stat().st_size
         with open_trace(work.trace, journal=size, rank=ranks.rank, processes=ranks.size) as trace_of:
 
-            def books_of(position: int, events: Sequence[LedgerEvent]) -> StageBooks:
+            def logs_of(position: int, events: Sequence[LedgerEvent]) -> StageLogs:
                 for event in events:
                     if isinstance(event, ReadModel | PlainTraining) and event not in spent:
                         spend(journal, event)
-                return StageBooks(journal=journal, trace=trace_of(position))
+                return StageLogs(journal=journal, trace=trace_of(position))
 
-            yield books_of
+            yield logs_of
