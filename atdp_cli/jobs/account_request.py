@@ -69,7 +69,7 @@ class AccountRequest(AccountedOptions, _Stage, AcceptOptions, ReplacingOptions):
     """
 
     set_: Annotated[tuple[str, ...], Option(PLANNED, flags=("--set",), metavar="STAGE.KEY=VALUE")] = ()
-    """An option of one stage, as escalation, jitter or sigma-max. Repeatable."""
+    """An option of one stage, as sigma-growth, jitter or sigma-max. Repeatable."""
 
     prior: Annotated[Prior, Option(PLANNED, main=True)] = "unknown"
     """public: the first checkpoint never saw the corpus. With --adopt: you declare it."""

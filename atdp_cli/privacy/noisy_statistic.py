@@ -192,21 +192,3 @@ def balancing_weight(alpha: float, target_share: float) -> float:
 def record_weight(alpha: float, target_share: float) -> float:
     """`balancing_weight` of one record's own α, at least `RECORD_FLOOR`."""
     return max(RECORD_FLOOR, balancing_weight(alpha, target_share))
-
-
-def share_sum(alphas: Sequence[float], bits: int) -> GridSum:
-    """Σα_i of shares in [0, 1], each truncated to a multiple of 2^−bits: zeroing out a record moves it by at most 1.
-
-    Raises:
-        ValueError: A share is not in [0, 1].
-    """
-    if any(not 0 <= alpha <= 1 for alpha in alphas):
-        raise ValueError("every alpha must lie in [0, 1]")
-    return GridSum(bits=bits, counts=(sum(_truncated(alpha, bits) for alpha in alphas),))
-
-
-def released_share(noisy: float, records: int) -> float:
-    """The corpus' noisy mean share: the released Σα_i over N, clamped to [0, 1]."""
-    if records < 1:
-        raise ValueError("no records")
-    return min(1.0, max(0.0, noisy / records))

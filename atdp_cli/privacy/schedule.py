@@ -32,14 +32,14 @@ class RiseReset:
 
     Attributes:
         noise_multiplier: σ₀ > 0, the first epoch's noise over the clip norm.
-        escalation: γ ≥ 1.
+        sigma_growth: γ ≥ 1.
         jitter: The range (low, high) from which ρ is drawn uniformly; 0 < low ≤ high.
         sigma_max: The ceiling ≥ σ₀; None means 4·σ₀.
     """
 
     kind: Literal["rise-reset"] = "rise-reset"
     noise_multiplier: _FirstNoise
-    escalation: Annotated[float, Field(ge=1), _PRIVACY] = 1.2
+    sigma_growth: Annotated[float, Field(ge=1), _PRIVACY] = 1.2
     """γ: rise of σ an epoch. Default: 1.2."""
     jitter: Annotated[tuple[float, float], Option(panel="Privacy", metavar="LOW,HIGH", public=True)] = (0.9, 1.1)
     """Range of the rise's random factor. Default: 0.9,1.1."""
@@ -71,7 +71,7 @@ def sigma_sequence(schedule: Schedule, epochs: int, *, position: int, jitter_see
     The jitter comes from a public stream keyed by `jitter_seed` and the stage's `position` in the recipe, so
     a plan, its dry run and the run agree to the last digit, and the accountant sees the values that are used.
 
-    >>> sigma_sequence(RiseReset(noise_multiplier=1.0, escalation=2.0, jitter=(1, 1)), 5, position=0)
+    >>> sigma_sequence(RiseReset(noise_multiplier=1.0, sigma_growth=2.0, jitter=(1, 1)), 5, position=0)
     (1.0, 2.0, 4.0, 1.0, 2.0)
     """
     if isinstance(schedule, Constant):
@@ -79,7 +79,7 @@ def sigma_sequence(schedule: Schedule, epochs: int, *, position: int, jitter_see
     stream = random.Random(f"atdp jitter {jitter_seed} {position}")  # noqa: S311 - public by design
     sigmas = [schedule.noise_multiplier]
     while len(sigmas) < epochs:
-        risen = sigmas[-1] * schedule.escalation * stream.uniform(*schedule.jitter)
+        risen = sigmas[-1] * schedule.sigma_growth * stream.uniform(*schedule.jitter)
         sigmas.append(schedule.noise_multiplier if risen > schedule.ceiling else risen)
     return tuple(sigmas[:epochs])
 

@@ -72,8 +72,6 @@ class StageEntry(Frozen):
         text: What the stage read; null where it read no record.
         mechanism: `noise` has no gradient, `none` trains nothing.
         release_noise_multiplier: σ of the release that decoys are fitted by; null where none is.
-        released_share: The corpus' share of sensitive tokens as released with noise, and `released_weight` the
-            weight w that follows from it: post-processing of what the ledger holds.
         ended_after: The step after which the allowed ε was used up, as the run had been interrupted and steps that
             were taken again were spent again; null where the stage went to its end.
         tuned: The learning rate that was searched; null where it was as planned.
@@ -93,8 +91,6 @@ class StageEntry(Frozen):
     noise_multipliers: tuple[float, ...] = ()
     release_noise_multiplier: float | None = None
     optimizer: str | None = None
-    released_share: float | None = None
-    released_weight: float | None = None
     ended_after: int | None = None
     tuned: TunedEntry | None = None
     restored_epoch: int | None = None

@@ -143,7 +143,7 @@ def _clauses(stage: StageEntry, events: Sequence[LedgerEvent]) -> Iterator[str]:
     released = {event.noise_multiplier for event in events if isinstance(event, GaussianRelease)}
     if stage.release_noise_multiplier is not None and _taken(stage) and stage.release_noise_multiplier not in released:
         yield "the ledger has no release with that noise"
-    if released and stage.release_noise_multiplier is None and stage.released_share is None:
+    if released and stage.release_noise_multiplier is None:
         yield "the ledger has a release"
 
 

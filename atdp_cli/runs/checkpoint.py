@@ -60,7 +60,7 @@ class SavedState:
         """Its position in the plan."""
         document = self.document
         step = 0 if document.underway is None else document.underway.step
-        released = document.alpha is not None or document.frequencies is not None
+        released = document.frequencies is not None
         return Cursor(stage=document.stage, step=step, released=released)
 
 

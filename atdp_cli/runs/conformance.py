@@ -17,7 +17,6 @@ from typing import Literal
 from atdp_cli.errors import ConformanceError
 from atdp_cli.privacy.journal import journal_lines
 from atdp_cli.privacy.ledger import GaussianRelease, PlainTraining, PrivateEvent, SubsampledGaussian, private_events
-from atdp_cli.privacy.noisy_statistic import released_share
 from atdp_cli.privacy.trace import (
     Noised,
     Released,
@@ -68,9 +67,7 @@ def check_conformance(
         ConformanceError: Names the first thing that differs, with stage, epoch and step.
         InputError: The trace or the journal cannot be read.
     """
-    cursor = Cursor(
-        stage=start.stage, step=start.step, released=start.alpha is not None or start.frequencies is not None
-    )
+    cursor = Cursor(stage=start.stage, step=start.step, released=start.frequencies is not None)
     untraced, problem = 0, None
     try:
         untraced = _check(plan, results, work, cursor, TrainedWith(engine=engine, device=device))
@@ -98,7 +95,6 @@ def _check(plan: Plan, results: _Results, work: Workspace, start: Cursor, now: T
             raise ConformanceError(problem, REMEDY)
         paid += own
     _check_complete(plan, results, sessions[-1], start)
-    _check_shares(results, paid)
     if (broken := first_broken(list(_laws(paid)))) is not None:
         problem = f"{broken.where}: {broken.what} was {broken.used:g}, and {broken.planned:g} was planned."
         raise ConformanceError(problem, REMEDY)
@@ -214,28 +210,6 @@ def _stages(plan: Plan, results: _Results, start: Cursor) -> Iterator[tuple[int,
     for position, (stage, (result, _)) in enumerate(zip(plan.stages, results, strict=True)):
         if stage.steps and position >= start.stage and result.ended_after != 0:
             yield position, stage, result
-
-
-def _check_shares(results: _Results, paid: Sequence[PaidEntry]) -> None:
-    """A share of sensitive tokens that weights are made of is the one that was released with noise."""
-    records = {
-        paid_entry.position: used.records
-        for paid_entry in paid
-        if isinstance(paid_entry.entry, StepTrace)
-        for used in paid_entry.entry.uses
-        if isinstance(used, Sampled)
-    }
-    last = {
-        paid_entry.position: paid_entry.entry
-        for paid_entry in paid
-        if isinstance(paid_entry.entry, ReleaseTrace) and paid_entry.position in records
-    }
-    for position, entry in last.items():
-        alpha = results[position][1].alpha
-        for used in entry.uses:
-            released = released_share(used.first, records[position])
-            if used.coordinates == 1 and alpha != released:
-                raise _error(entry, Difference(what="the share in use", planned=released, used=alpha))
 
 
 def _laws(paid: Sequence[PaidEntry]) -> Iterator[NoiseTest]:

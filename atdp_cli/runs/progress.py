@@ -21,7 +21,6 @@ class Progress:
         stage: The position of the stage that runs or comes next; the number of stages where all are done.
         results: Of the stages before it.
         stage_state: How far that stage is; None at its beginning.
-        alpha: The corpus' share of sensitive tokens as the stage released it; None where it did not.
         frequencies: What the stage released to fit decoys; None where it did not.
         tuned: What the search for the stage's learning rate found; None where there was none, or it is not over.
         seconds: That the run had taken, by the clock.
@@ -30,7 +29,6 @@ class Progress:
     stage: int = 0
     results: tuple[tuple[StageResult, Weighing], ...] = ()
     stage_state: StageState | None = None
-    alpha: float | None = None
     frequencies: Frequencies | None = None
     tuned: Tuned | None = None
     seconds: float = 0.0
@@ -60,7 +58,6 @@ class StateDocument(BaseModel):
     stage: int
     results: tuple[tuple[StageResult, Weighing], ...]
     underway: _StageDocument | None
-    alpha: float | None
     frequencies: dict[str, tuple[int, ...]] | None
     unlisted: dict[str, tuple[str, ...]] = {}
     tuned: Tuned | None = None
@@ -91,7 +88,6 @@ def state_document(progress: Progress, journal: int, files: Mapping[str, str]) -
         stage=progress.stage,
         results=progress.results,
         underway=None if state is None else _stage_document(state),
-        alpha=progress.alpha,
         frequencies=None
         if progress.frequencies is None
         else {name: tuple(shares.cumulative) for name, shares in progress.frequencies.items()},
@@ -136,7 +132,6 @@ def document_progress(document: StateDocument, tensors: Mapping[str, torch.Tenso
             best=None if stage.best is None else _best_epoch(*stage.best, tensors),
             generators=_with_prefix("generator.", tensors),
         ),
-        alpha=document.alpha,
         frequencies=_frequencies(document),
         tuned=document.tuned,
         seconds=document.seconds,

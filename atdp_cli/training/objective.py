@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atdp_cli.model.windows import Mask, Window
-from atdp_cli.privacy.noisy_statistic import balancing_weight, record_weight
+from atdp_cli.privacy.noisy_statistic import record_weight
 from atdp_cli.training.objectives.kinds import Distilled, Weighted
 from atdp_cli.training.objectives.registry import Objective
 
@@ -57,15 +57,11 @@ class Weighing:
     """How the weight w of a stage was set; a field is None where it does not apply.
 
     Attributes:
-        alpha: The corpus' share of sensitive tokens as released with noise, in [0, 1].
-        weight: The w that follows from `alpha`.
         clamped: For w from the record: the share of records with α ≥ r, whose w is 1. Private.
         share: The resulting r(w) of the paper: the share of all weight that sensitive tokens carry, in [0, 1]; None
             where no token has weight. Private.
     """
 
-    alpha: float | None = None
-    weight: float | None = None
     clamped: float | None = None
     share: float | None = None
 
@@ -77,33 +73,23 @@ def sensitive_share(windows: Sequence[Window]) -> float:
     return flagged / targets if targets else 0.0
 
 
-def weigh(records: Sequence[tuple[Window, ...]], objective: Objective, released: float | None) -> Weighing:
-    """The weights that the objective gives these records, summarised.
-
-    Args:
-        released: α of the corpus as released with noise, for weight `released`.
-    """
-    if not isinstance(objective, Weighted) or not isinstance(objective.weight, str):
-        return Weighing(share=weight_share(records, objective))
-    if objective.weight == "released":
-        if released is None:
-            raise ValueError("weight released needs the released share")
-        weight = balancing_weight(released, objective.target_share)
-        return Weighing(alpha=released, weight=weight, share=weight_share(records, objective, weight))
-    clamped = sum(sensitive_share(record) >= objective.target_share for record in records)
-    return Weighing(clamped=clamped / len(records), share=weight_share(records, objective))
+def weigh(records: Sequence[tuple[Window, ...]], objective: Objective) -> Weighing:
+    """The weights that the objective gives these records, summarised."""
+    clamped = None
+    if isinstance(objective, Weighted) and objective.unflagged_weight == "record":
+        at_most = sum(sensitive_share(record) >= objective.target_share for record in records)
+        clamped = at_most / len(records)
+    return Weighing(clamped=clamped, share=weight_share(records, objective))
 
 
-def weight_share(
-    records: Sequence[tuple[Window, ...]], objective: Objective, released_weight: float | None = None
-) -> float | None:
+def weight_share(records: Sequence[tuple[Window, ...]], objective: Objective) -> float | None:
     """r(w) over these records: the weight of sensitive tokens over that of all tokens; None where the latter is 0.
 
     For w on all other tokens it is α/(α + w(1−α)), the paper's definition; function words, at weight 1, lower it.
     """
     sensitive = total = 0.0
     for record in records:
-        for window, weights in zip(record, token_weights(record, objective, released_weight), strict=True):
+        for window, weights in zip(record, token_weights(record, objective), strict=True):
             total += float(weights.sum())
             sensitive += float(weights[window.sensitive].sum())
     return sensitive / total if total else None
@@ -113,16 +99,14 @@ def make_example(
     windows: tuple[Window, ...],
     objective: Objective,
     *,
-    released_weight: float | None = None,
     reference: "PreTrainedModel | None" = None,
 ) -> Example:
     """Weigh a record's tokens, by this record and public numbers alone.
 
     Args:
-        released_weight: w from the released share, for weight `released`.
         reference: The public model, where the objective reads one.
     """
-    weights, distilled = token_weights(windows, objective, released_weight), objective.demands.distilled
+    weights, distilled = token_weights(windows, objective), objective.demands.distilled
     if distilled is None:
         return Example(windows, weights)
     if objective.demands.reference and reference is None:
@@ -133,11 +117,9 @@ def make_example(
     return Example(windows, weights, masks, reference, share)
 
 
-def token_weights(
-    windows: Sequence[Window], objective: Objective, released_weight: float | None = None
-) -> tuple[Weights, ...]:
+def token_weights(windows: Sequence[Window], objective: Objective) -> tuple[Weights, ...]:
     """Each token's weight in its record's loss, one array a window, shape [T]."""
-    other, function = _other_weight(windows, objective, released_weight), objective.demands.function_weight
+    other, function = _other_weight(windows, objective), objective.demands.function_weight
     return tuple(
         (np.where(window.sensitive, 1.0, np.where(window.function, function, other)) * window.targets).astype(
             np.float32
@@ -146,13 +128,9 @@ def token_weights(
     )
 
 
-def _other_weight(windows: Sequence[Window], objective: Objective, released_weight: float | None) -> float:
+def _other_weight(windows: Sequence[Window], objective: Objective) -> float:
     if not isinstance(objective, Weighted):
         return objective.demands.unflagged_weight
-    if objective.weight == "record":
+    if isinstance(objective.unflagged_weight, str):
         return record_weight(sensitive_share(windows), objective.target_share)
-    if objective.weight == "released":
-        if released_weight is None:
-            raise ValueError("weight released needs released_weight")
-        return released_weight
-    return float(objective.weight)
+    return float(objective.unflagged_weight)

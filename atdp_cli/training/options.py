@@ -47,7 +47,7 @@ def _tokens(text: object) -> object:
     if not isinstance(text, str):
         return text
     if text != "auto" and not (text.isascii() and text.isdigit()):
-        raise contradiction("microbatch is not a number of tokens.", "Give auto or a number of tokens.")
+        raise contradiction("max-batch-tokens is not a number of tokens.", "Give auto or a number of tokens.")
     return None if text == "auto" else int(text)
 
 
@@ -199,7 +199,7 @@ class WritingOptions(Options):
     output: Annotated[Path | None, Option(OUTPUT, main=True, flags=("--output", "-o"), fingerprint=False)] = None
     """Folder to write. Default: MODEL-hardened."""
 
-    dtype: Annotated[
+    save_dtype: Annotated[
         Literal["float32", "float16", "bfloat16"] | None,
         Option(OUTPUT, metavar="DTYPE", fingerprint=False, public=True),
     ] = None
@@ -212,20 +212,20 @@ class WritingOptions(Options):
 class EngineOptions(Options):
     """What computes, and in which numbers."""
 
-    engine: Annotated[Literal["auto", ClippingEngineName], Option(RUNNING, metavar="ENGINE", fingerprint=False)] = (
+    clipping: Annotated[Literal["auto", ClippingEngineName], Option(RUNNING, metavar="ENGINE", fingerprint=False)] = (
         "auto"
     )
     """How records are clipped: many at once (ghost), by Opacus' hooks (opacus), one at a time (loop). auto takes
     the first that agrees with loop on random tokens."""
 
-    microbatch: Annotated[
+    max_batch_tokens: Annotated[
         PositiveInt | None,
         BeforeValidator(_tokens),
         Option(RUNNING, metavar="auto|TOKENS", shown="auto", fingerprint=False, public=True),
     ] = None
     """Tokens in memory at a time. auto goes by the vocabulary and shrinks when memory runs out."""
 
-    precision: Annotated[Precision, Option(RUNNING, metavar="float32|bfloat16", fingerprint=False)] = "float32"
+    compute_dtype: Annotated[Precision, Option(RUNNING, metavar="float32|bfloat16", fingerprint=False)] = "float32"
     """What layers compute in while training. Weights, norms, sums and noise are in float32 or better, and perplexities
     are measured in it. bfloat16 is for GPUs."""
 

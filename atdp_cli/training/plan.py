@@ -25,7 +25,6 @@ from atdp_cli.privacy.noisy_statistic import REPLACED, SENSITIVITY
 from atdp_cli.privacy.relation import Relation, Shape
 from atdp_cli.privacy.schedule import sigma_sequence
 from atdp_cli.ranges import require_delta
-from atdp_cli.training.objectives.kinds import Weighted
 from atdp_cli.training.recipe import (
     DPSGD,
     NonPrivate,
@@ -34,7 +33,6 @@ from atdp_cli.training.recipe import (
     Train,
     reads_records,
     reads_reference,
-    released_objective,
     takes_steps,
     tunable,
 )
@@ -330,11 +328,8 @@ def _spent(plan: StagePlan) -> tuple[LedgerEvent, ...]:
     """What a stage with noise spends."""
     if plan.sampling_rate is None:
         return ()
-    stage, events = plan.stage, [*_released(plan.stage, plan.relation)]
-    if (objective := released_objective(stage)) is not None:
-        events.append(release_event(stage.name, objective, plan.relation))
-    events += [event.model_copy(update={"steps": plan.steps_per_epoch}) for event in step_events(plan)]
-    return compact(events)
+    steps = [event.model_copy(update={"steps": plan.steps_per_epoch}) for event in step_events(plan)]
+    return compact([*_released(plan.stage, plan.relation), *steps])
 
 
 def frequencies_event(stage: Train, relation: Relation) -> GaussianRelease:
@@ -357,15 +352,4 @@ def frequencies_event(stage: Train, relation: Relation) -> GaussianRelease:
         noise_multiplier=stage.release_noise_multiplier,
         replaced=REPLACED,
         relation=relation.model_copy(update={"shape": "votes"}),
-    )
-
-
-def release_event(stage: str, objective: Weighted, relation: Relation) -> GaussianRelease:
-    """The ledger's event for releasing Σα_i, each α_i in [0, 1], of a stage with this relation."""
-    return GaussianRelease(
-        stage=stage,
-        statistic="sum of the records' shares of sensitive tokens",
-        sensitivity=1.0,
-        noise_multiplier=objective.release_noise_multiplier,
-        relation=relation,
     )

@@ -140,9 +140,6 @@ class Train:
         if self.restore_best and not (self.text is TextVariant.DECOY and isinstance(self.mechanism, NonPrivate)):
             raise contradiction(f"stage {self.name} does not read decoys without noise.", "Leave its restore-best out.")
         self._check_demands()
-        released = isinstance(self.objective, Weighted) and self.objective.weight == "released"
-        if released and isinstance(self.mechanism, NonPrivate):
-            raise contradiction(f"stage {self.name} releases a weight without protection.", "Choose a constant weight.")
 
     def _check_demands(self) -> None:
         """What the objective asks of the stage."""
@@ -254,12 +251,6 @@ def tunable(recipe: Recipe) -> bool:
 def needs_whole_model(stage: Train) -> bool:
     """Whether the stage's loss goes by autograd, which cannot where parameters are sharded."""
     return isinstance(stage.objective, OwnLoss) or stage.objective.demands.start
-
-
-def released_objective(stage: Train) -> Weighted | None:
-    """The objective of a stage that releases its weight; None for one that does not."""
-    objective = stage.objective
-    return objective if isinstance(objective, Weighted) and objective.weight == "released" else None
 
 
 def last_private(recipe: Recipe) -> int:

@@ -181,8 +181,8 @@ def _changed(part: Any, option: str, value: str, where: str) -> Any:
 
 
 def _is_field_of(part: Any, name: str, option: str) -> bool:
-    # A stage that releases nothing has no noise to set: the option is then that of its objective.
-    releases_nothing = isinstance(part, Train) and name == "release_noise_multiplier" and getattr(part, name) is None
+    # A stage that releases nothing has no noise to set.
+    releases_nothing = name == "release_noise_multiplier" and getattr(part, name) is None
     return _option_name(name) == option and not releases_nothing
 
 

@@ -282,7 +282,7 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
         target_epsilon=step.epsilon,
         lora_rank=step.lora_rank,
         merge_adapter=step.lora_rank is not None,
-        dtype="float32",
+        save_dtype="float32",
         checkpoint_every=0,
         force=True,
     )

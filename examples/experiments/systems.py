@@ -155,7 +155,7 @@ def _schedules(settings: Sequence[str]) -> tuple[System, ...]:
     """Rise and reset against a constant σ, under AdamW, which rescales the noise, and under SGD, which does not."""
     base = system_of("no-dp+atdp", settings)
     sgd = ("atdp.optimizer=sgd", "atdp.learning-rate=0.5")
-    constant = ("atdp.escalation=1", "atdp.jitter=1,1")
+    constant = ("atdp.sigma-growth=1", "atdp.jitter=1,1")
     return tuple(
         varied(base, f"no-dp+atdp, {name}", settings=options)
         for name, options in {
@@ -183,8 +183,8 @@ ABLATIONS: Mapping[str, Ablation] = {
     "weight": _of_atdp(
         "w =",
         {
-            **{weight: (f"weight={weight}",) for weight in ("0", "0.05", "0.2", "0.5", "1")},
-            "record": ("weight=record",),
+            **{weight: (f"unflagged-weight={weight}",) for weight in ("0", "0.05", "0.2", "0.5", "1")},
+            "record": ("unflagged-weight=record",),
         },
     ),
     "noise": _of_atdp("σ₀ =", {sigma: (f"noise-multiplier={sigma}",) for sigma in ("0.5", "1", "2", "4", "16")}),

@@ -110,7 +110,7 @@ def many(epsilon: float) -> tuple[System, ...]:
         ("batch-size=512", "epochs=6"),
         ("epochs=1",),
         ("clip-norm=1",),
-        ("escalation=1", "jitter=1,1"),
+        ("sigma-growth=1", "jitter=1,1"),
         ("optimizer=sgd", "learning-rate=0.5"),
     )
     tier = replace(step("anchored", epsilon=epsilon), tier=Tier.HIGH_ENTITY)

@@ -240,9 +240,17 @@ def test_the_options_that_the_default_lacks_are_those_of_dp_stages() -> None:
     """Each is taken by a stage of the paper's recipe, refused by that of the default, and the rest is taken by both."""
     [paper], [default] = parse_recipe("atdp"), parse_recipe(RECIPE)
     assert isinstance(paper.mechanism, DPSGD)
-    values = {"jitter": "1,1", "escalation": "2", "sigma-max": "9", "weight": "0.5", "target-share": "0.5"}
+    values = {"jitter": "1,1", "sigma-growth": "2", "sigma-max": "9", "unflagged-weight": "0.5", "target-share": "0.5"}
     missing = set(missing_options())
-    assert {"noise-multiplier", "clip-norm", "escalation", "sigma-max", "jitter", "weight", "target-share"} == missing
+    assert {
+        "noise-multiplier",
+        "clip-norm",
+        "sigma-growth",
+        "sigma-max",
+        "jitter",
+        "unflagged-weight",
+        "target-share",
+    } == missing
     for name in stage_options():
         setting = stage_setting((paper,), name, values.get(name, "3"))
         apply_settings((paper,), [setting])
@@ -255,7 +263,7 @@ def test_the_options_that_the_default_lacks_are_those_of_dp_stages() -> None:
 
 @pytest.mark.parametrize("name", missing_options())
 def test_an_option_of_a_dp_stage_needs_a_recipe_that_has_one(harden: Harden, name: str) -> None:
-    value = "1,1" if name == "jitter" else "0.5" if name in ("weight", "target-share") else "5"
+    value = "1,1" if name == "jitter" else "0.5" if name in ("unflagged-weight", "target-share") else "5"
     ended = harden(f"--{name}", value, "--dry-run")
     assert ended.code == 2
     assert ended.err.startswith(f"atdp: --{name} needs a DP stage")

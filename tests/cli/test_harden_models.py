@@ -152,7 +152,17 @@ def test_layers_may_compute_in_bfloat16(
     moved = {}
     for precision in ("float32", "bfloat16"):
         out = tmp_path / precision
-        options = ("--recipe", recipe, "--precision", precision, "--insecure-seed", "9", "--dtype", "float32", *FEW)
+        options = (
+            "--recipe",
+            recipe,
+            "--compute-dtype",
+            precision,
+            "--insecure-seed",
+            "9",
+            "--save-dtype",
+            "float32",
+            *FEW,
+        )
         assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", out, *options).code == 0
         check = json.loads((out / "privacy_report.json").read_text())["engine_check"]
         if recipe == "dp-sgd":

@@ -37,7 +37,15 @@ def plan(ended: Ended) -> Any:
     "options",
     [
         pytest.param(
-            ["redacted+atdp", "--target-epsilon", "3", "--weight", "released", "--set", "redacted.optimizer=sgd"],
+            [
+                "redacted+atdp",
+                "--target-epsilon",
+                "3",
+                "--unflagged-weight",
+                "record",
+                "--set",
+                "redacted.optimizer=sgd",
+            ],
             marks=pytest.mark.deep,
         ),
         ["atdp+noise", "--sigma-max", "2.5", "--jitter-seed", "4", "--set", "atdp.jitter=0.7,1.4"],

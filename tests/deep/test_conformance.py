@@ -16,7 +16,6 @@ from tests.small import small_lines, write_checkpoint, write_corpus
 
 ATDP = ("--recipe", "atdp")
 FITTED = ("--recipe", "fitted-decoys")
-RELEASED = ("--recipe", "atdp", "--weight", "released")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,14 +69,6 @@ MUTATIONS = (
         new="noisy = [count for",
         said="the noise's root mean square was 0",
         recipe=FITTED,
-    ),
-    Mutation(
-        name="no noise for the weight",
-        file=RELEASES,
-        old="released_share(float(noisy[0]), len(records))",
-        new="released_share(total.counts[0] / 2**total.bits, len(records))",
-        said="the share in use was",
-        recipe=RELEASED,
     ),
     Mutation(
         name="q halved",
@@ -173,7 +164,7 @@ def test_a_mutation_of_the_source_ends_the_run(inputs: Path, tmp_path: Path, mut
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("recipe", [ATDP, FITTED, RELEASED], ids=" ".join)
+@pytest.mark.parametrize("recipe", [ATDP, FITTED], ids=" ".join)
 @pytest.mark.parametrize(("processes", "more"), [(1, ()), (2, ()), (2, ("--shard-model",))])
 def test_the_source_as_it_is_does_not(
     inputs: Path, tmp_path: Path, recipe: Sequence[str], processes: int, more: Sequence[str]

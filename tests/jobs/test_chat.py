@@ -75,7 +75,7 @@ def windows_of(
 
 
 def examples_of(checkpoint: Checkpoint, text: TextVariant, records: Sequence[FlaggedRecord]) -> list[Example]:
-    return [make_example(windows, Weighted(weight=0.2)) for windows in windows_of(checkpoint, text, records)]
+    return [make_example(windows, Weighted(unflagged_weight=0.2)) for windows in windows_of(checkpoint, text, records)]
 
 
 @pytest.mark.one_in(3)
@@ -101,7 +101,7 @@ def test_a_record_has_the_same_windows_and_gradient_beside_any_others(named: tup
     for place in (0, 5, 8):
         [alone] = windows_of(checkpoint, TextVariant.RAW, records[place : place + 1])
         assert [w.token_ids.tolist() for w in alone] == [w.token_ids.tolist() for w in together[place]]
-        both = [make_example(windows, Weighted(weight=0.2)) for windows in (alone, together[place])]
+        both = [make_example(windows, Weighted(unflagged_weight=0.2)) for windows in (alone, together[place])]
         first, second = (record_gradient(model, each, trainable(model)) for each in both)
         assert all(torch.equal(gradient, other) for gradient, other in zip(first, second, strict=True))
 

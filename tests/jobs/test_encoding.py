@@ -27,7 +27,7 @@ from atdp_cli.training.recipe import TextVariant
 from tests.text.redaction.twins import Twins, twins
 from tests.text.strategies import flagged_texts
 
-OBJECTIVES: list[Objective] = [Uniform(), Weighted(weight=0.2), Weighted(weight="record")]
+OBJECTIVES: list[Objective] = [Uniform(), Weighted(unflagged_weight=0.2), Weighted(unflagged_weight="record")]
 
 
 @pytest.fixture(scope="module")

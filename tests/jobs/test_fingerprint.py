@@ -107,5 +107,7 @@ def test_a_run_with_options(tmp_path: Path, checkpoint_folder: Path) -> None:
 
 def test_what_may_change_between_two_attempts_is_not_in_it(tmp_path: Path, checkpoint_folder: Path) -> None:
     first = request(tmp_path, checkpoint_folder, Detector(tier=Tier.LOW_ENTITY))
-    other = first.replace(microbatch=64, dtype="bfloat16", checkpoint_every=5, precision="bfloat16", output=tmp_path)
+    other = first.replace(
+        max_batch_tokens=64, save_dtype="bfloat16", checkpoint_every=5, compute_dtype="bfloat16", output=tmp_path
+    )
     assert fingerprint(plan_request(first)) == fingerprint(plan_request(other.replace(output=tmp_path / "other")))

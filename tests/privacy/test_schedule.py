@@ -20,14 +20,14 @@ from atdp_cli.privacy.schedule import Constant, RiseReset, scaled, sigma_sequenc
     st.integers(0, 10),
 )
 def test_each_epoch_rises_by_the_jittered_factor_or_resets(
-    start: float, escalation: float, jitter: tuple[float, float], epochs: int, position: int
+    start: float, sigma_growth: float, jitter: tuple[float, float], epochs: int, position: int
 ) -> None:
-    shape = RiseReset(noise_multiplier=start, escalation=escalation, jitter=jitter)
+    shape = RiseReset(noise_multiplier=start, sigma_growth=sigma_growth, jitter=jitter)
     sigmas = sigma_sequence(shape, epochs, position=position)
     assert len(sigmas) == epochs
     assert sigmas[0] == start
     for before, after in pairwise(sigmas):
-        lowest, highest = (before * escalation * factor for factor in jitter)
+        lowest, highest = (before * sigma_growth * factor for factor in jitter)
         risen = lowest * (1 - 1e-12) <= after <= highest * (1 + 1e-12) and after <= 4 * start
         reset = after == start and highest > 4 * start
         assert risen or reset
@@ -61,7 +61,7 @@ def test_the_example_in_the_docstring_holds() -> None:
         {"noise_multiplier": 0.0},
         {"noise_multiplier": float("nan")},
         {"noise_multiplier": float("inf")},
-        {"noise_multiplier": 1.0, "escalation": 0.9},
+        {"noise_multiplier": 1.0, "sigma-growth": 0.9},
         {"noise_multiplier": 1.0, "jitter": (0.0, 1.0)},
         {"noise_multiplier": 1.0, "jitter": (1.1, 0.9)},
         {"noise_multiplier": 1.0, "sigma_max": 0.5},

@@ -78,7 +78,7 @@ def spent(folder: Path) -> list[LedgerEvent]:
 @pytest.fixture
 def line(checkpoint_folder: Path, corpus: Path, span_file: Path) -> list[object]:
     """24 steps of the small checkpoint that are the same whenever they are taken."""
-    return [*command(checkpoint_folder, corpus, span_file), "--insecure-seed", 1, "--dtype", "float32"]
+    return [*command(checkpoint_folder, corpus, span_file), "--insecure-seed", 1, "--save-dtype", "float32"]
 
 
 @pytest.mark.ci

@@ -19,24 +19,23 @@ from atdp_cli.privacy.ledger import (
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import RiseReset
 from atdp_cli.runs.budget import Cursor, allowance, events_left_by, one_step_events, within_limits
-from atdp_cli.training.objectives.kinds import Uniform, Weighted
+from atdp_cli.training.objectives.kinds import Uniform
 from atdp_cli.training.objectives.noise import NoLoss
 from atdp_cli.training.plan import CorpusFacts, Plan, StagePlan, make_plan
-from atdp_cli.training.recipe import DPSGD, AdamW, NonPrivate, Recipe, TextVariant, Train
+from atdp_cli.training.recipe import DPSGD, NonPrivate, Recipe, TextVariant, Train
 from atdp_cli.training.solve import planned_epsilon, strongest_epsilon
 
 CORPUS = CorpusFacts(records=20, relation=hypothetical("line"))
 
 
 def stage(name: str, epochs: int, *, sigma: float = 1.0, released: bool = False, nothing: bool = False) -> Train:
-    objective = Weighted(weight="released", release_noise_multiplier=4.0) if released else Uniform()
     return Train(
         name=name,
-        text=TextVariant.RAW,
-        objective=NoLoss() if nothing else objective,
+        text=TextVariant.DECOY if released else TextVariant.RAW,
+        objective=NoLoss() if nothing else Uniform(),
         mechanism=DPSGD(expected_batch=8, schedule=RiseReset(noise_multiplier=sigma, jitter=(1, 1))),
         epochs=epochs,
-        optimizer=AdamW(),
+        release_noise_multiplier=4.0 if released else None,
     )
 
 

@@ -49,7 +49,7 @@ results = st.builds(
     seconds=st.floats(0, 1e9),
     processor_seconds=st.floats(0, 1e9),
 )
-weighings = st.builds(Weighing, alpha=figures, weight=figures, clamped=figures, share=figures)
+weighings = st.builds(Weighing, clamped=figures, share=figures)
 
 
 @st.composite
@@ -88,7 +88,6 @@ progresses = st.builds(
     stage=st.integers(0, 5),
     results=st.lists(st.tuples(results, weighings), max_size=3).map(tuple),
     stage_state=st.none() | underways,
-    alpha=figures,
     frequencies=st.none() | st.dictionaries(st.text(max_size=5), shares),
     tuned=searches,
     seconds=st.floats(0, 1e9),
@@ -151,7 +150,7 @@ def test_what_was_saved_is_what_is_restored(progress: Progress, shard: int) -> N
         assert newest_cursor(root) == state.cursor
         assert [path.name for path in root.iterdir()] == ["state-1"]
     assert state.journal == 17
-    assert (actual.stage, actual.results, actual.alpha) == (progress.stage, progress.results, progress.alpha)
+    assert (actual.stage, actual.results) == (progress.stage, progress.results)
     assert (actual.frequencies, actual.seconds) == (progress.frequencies, progress.seconds)
     assert actual.tuned == progress.tuned
     assert same_underway(actual.stage_state, progress.stage_state)

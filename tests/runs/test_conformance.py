@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from atdp_cli.errors import ConformanceError
-from atdp_cli.jobs.harden import releases
 from atdp_cli.privacy import noisy_statistic
 from atdp_cli.privacy.discrete_gaussian import discrete_gaussian
 from atdp_cli.privacy.journal import journal_lines
@@ -24,19 +23,12 @@ from atdp_cli.training import noise, step, trainer
 from atdp_cli.training.clipping import ghost
 from atdp_cli.training.clipping import per_record as reference_engine
 from atdp_cli.training.mechanism import clip_and_sum, poisson_sample
-from atdp_cli.training.objectives.kinds import Weighted
-from atdp_cli.training.recipe import Recipe, Train, parse_recipe
+from atdp_cli.training.recipe import Train
 from atdp_cli.training.step import Noise
 from tests.runs.resumption import Place, finished, run
 
 Patch = pytest.MonkeyPatch
 Mutation = Callable[[Patch], None]
-
-
-def released_weight() -> Recipe:
-    [stage] = parse_recipe("dp-sgd")
-    assert isinstance(stage, Train)
-    return (replace(stage, objective=Weighted(weight="released")),)
 
 
 def scaled_by(factors: Callable[[int, float], float]) -> Mutation:
@@ -67,10 +59,9 @@ def first_sigma() -> Mutation:
 
 
 def release_scaled(patch: Patch) -> None:
-    """σ/100 in the releases of word frequencies and of the weight."""
+    """σ/100 in the release of word frequencies."""
     right = noisy_statistic.add_release_noise
-    for module in (releases, frequencies):
-        patch.setattr(module, "add_release_noise", lambda total, sigma, *rest: right(total, sigma / 100, *rest))
+    patch.setattr(frequencies, "add_release_noise", lambda total, sigma, *rest: right(total, sigma / 100, *rest))
 
 
 def sampled_at(factor: float) -> Mutation:
@@ -206,16 +197,6 @@ def test_a_step_that_is_not_what_was_paid_for_ends_the_run(place: Place, monkeyp
 # --- Releases
 
 
-def released_with(change: Callable[[Any, Any], tuple[Any, Any]]) -> Mutation:
-    """Another result of adding noise: (the sum before, what is right) → what is returned."""
-
-    def mutate(patch: Patch) -> None:
-        right = noisy_statistic.add_release_noise
-        patch.setattr(releases, "add_release_noise", lambda total, *rest: change(total, right(total, *rest)))
-
-    return mutate
-
-
 def quiet(factor: float) -> Mutation:
     """What is drawn is too small, behind the back of the function that scales and says so."""
 
@@ -234,13 +215,6 @@ RELEASES: dict[str, tuple[str, Mutation, str]] = {
     "σ/100 for the words": ("fitted-decoys", release_scaled, "the noise's standard deviation was 0.025"),
     "σ/100 drawn for the words": ("fitted-decoys", quiet(0.01), "the noise's root mean square was"),
     "no noise for the words": ("fitted-decoys", quiet(0.0), "the noise's root mean square was 0"),
-    "no noise for the weight": ("released weight", quiet(0.0), "the noise's root mean square was 0"),
-    "the weight from before the noise": (
-        "released weight",
-        released_with(lambda total, right: (np.array(total.counts) / 2.0**total.bits, right[1])),
-        "the share in use was",
-    ),
-    "σ/100 for the weight": ("released weight", release_scaled, "the noise's standard deviation was 0.2"),
 }
 
 
@@ -250,7 +224,7 @@ def test_a_release_that_is_not_what_was_paid_for_ends_the_run(place: Place, monk
     recipe, mutate, said = RELEASES[name]
     mutate(monkeypatch)
     with pytest.raises(ConformanceError) as ended:
-        run(place.request(released_weight() if recipe == "released weight" else recipe))
+        run(place.request(recipe))
     assert said in ended.value.problem
     assert "release of" in ended.value.problem
     assert not (place.folder / "out").exists()
@@ -260,10 +234,10 @@ def test_a_release_that_is_not_what_was_paid_for_ends_the_run(place: Place, monk
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("recipe", ["atdp", "fitted-decoys+dp-sgd", "dp-sgd+noise", "released weight"])
+@pytest.mark.parametrize("recipe", ["atdp", "fitted-decoys+dp-sgd", "dp-sgd+noise"])
 def test_a_sound_run_says_what_it_used(place: Place, recipe: str) -> None:
     """By the law of what it drew, and not only by its journal."""
-    done = finished(place.request(released_weight() if recipe == "released weight" else recipe))
+    done = finished(place.request(recipe))
     private = done.output.with_name("out.private")
     [session] = read_trace(private / "trace.jsonl")
     assert (private / "trace.jsonl").stat().st_mode & 0o777 == 0o600

@@ -54,7 +54,7 @@ def test_other_steps_are_another_run(place: Place) -> None:
 def test_what_only_changes_how_a_run_goes_may_change(place: Place) -> None:
     request = place.request()
     assert run(request, stop=2) is None
-    done = finished(request.replace(resume=True, microbatch=64, dtype="bfloat16", checkpoint_every=5.0))
+    done = finished(request.replace(resume=True, max_batch_tokens=64, save_dtype="bfloat16", checkpoint_every=5.0))
     assert {tensor.dtype for tensor in weights(done).values()} == {torch.bfloat16}
 
 

@@ -24,7 +24,7 @@ from atdp_cli.text.redaction.decoys import uniformly
 from atdp_cli.training.clipping.engine import ClippedSum, ClippingEngine
 from atdp_cli.training.clipping.select import select_engine
 from atdp_cli.training.execution import ENGINES, ClippingEngineName
-from atdp_cli.training.objective import Example, make_example, weigh
+from atdp_cli.training.objective import Example, make_example
 from atdp_cli.training.objectives.demands import WeightEdit
 from atdp_cli.training.objectives.kinds import Weighted
 from atdp_cli.training.plan import CorpusFacts, Reference, StagePlan, make_plan
@@ -45,13 +45,12 @@ from tests.training.test_clipping import distance
 
 CLIP = 0.1
 CONTEXT = 16
-RELEASED = 0.3
 """The corpus' share of sensitive tokens as it was released, the same in both worlds."""
 
 PUBLIC = Reference(ledger=None, weights={}, past="declared")
 
-Rule = float | Literal["record", "released"]
-RULES: tuple[Rule, ...] = (0.2, "record", "released")
+Rule = float | Literal["record"]
+RULES: tuple[Rule, ...] = (0.2, "record")
 
 
 def flagged(text: str, *names: str) -> FlaggedRecord:
@@ -150,7 +149,7 @@ def _small(stage: Train, rule: Rule) -> Train:
     mechanism = replace(stage.mechanism, clip_norm=CLIP, expected_batch=3)
     objective = stage.objective
     if isinstance(objective, Weighted):
-        objective = replace(objective, weight=rule)
+        objective = replace(objective, unflagged_weight=rule)
     return replace(stage, epochs=1, mechanism=mechanism, objective=objective)
 
 
@@ -182,9 +181,8 @@ def examples_of(corpus: Sequence[FlaggedRecord], stage: Train, tokenizer: Any) -
         encode([*[flagged("")] * place, corpu], stage.text, encoding, uniformly(random.Random(place).randrange))[place]
         for place, corpu in enumerate(corpus)
     )
-    weight = weigh(windows, stage.objective, RELEASED).weight
     towards = reference(len(tokenizer)) if reads_reference(stage) else None
-    return [make_example(window, stage.objective, released_weight=weight, reference=towards) for window in windows]
+    return [make_example(window, stage.objective, reference=towards) for window in windows]
 
 
 def without(target: int) -> list[FlaggedRecord]:

@@ -78,7 +78,7 @@ def test_a_clipped_sum_elsewhere_is_that_of_the_cpu(
 def test_a_run_elsewhere_gives_the_same_weights(
     place: Place, monkeypatch: pytest.MonkeyPatch, recipe: str, engine: str
 ) -> None:
-    given = settings(place, recipe) | {"engine": engine}
+    given = settings(place, recipe) | {"clipping": engine}
     here = weights(finished(place.request(recipe, "here", **given)))
     monkeypatch.setattr(harden_model, "find_device", lambda _: DEVICE)
     with counted() as operations:

@@ -41,7 +41,7 @@ PATIENCE = 300.0
 
 def plan_of(optimizer: Optimizer, *, batch: int = 4, sigma: float = 0.5, nothing: bool = False) -> StagePlan:
     """Three epochs; with a batch of one, many samples are smaller than the number of processes, and some empty."""
-    schedule = RiseReset(noise_multiplier=sigma, escalation=1.5, jitter=(0.9, 1.1))
+    schedule = RiseReset(noise_multiplier=sigma, sigma_growth=1.5, jitter=(0.9, 1.1))
     stage = Train(
         name="dp-sgd",
         text=TextVariant.RAW,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.errors import BudgetError, UsageError
-from atdp_cli.privacy.ledger import GaussianRelease, Ledger
+from atdp_cli.privacy.ledger import Ledger
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import Constant, RiseReset
 from atdp_cli.training.objectives.kinds import Weighted
@@ -110,18 +110,17 @@ def test_every_setting_reaches_its_stage() -> None:
         learning_rate=1e-3,
         weight_decay=0.5,
         noise_multiplier=2.0,
-        escalation=1.5,
+        sigma_growth=1.5,
         jitter="1,1",
         sigma_max=6.0,
         clip_norm=0.3,
-        weight="record",
+        unflagged_weight="record",
         target_share=0.25,
-        release_noise=9.0,
     )
     [stage] = trained(recipe)
-    shape = RiseReset(noise_multiplier=2.0, escalation=1.5, jitter=(1.0, 1.0), sigma_max=6.0)
+    shape = RiseReset(noise_multiplier=2.0, sigma_growth=1.5, jitter=(1.0, 1.0), sigma_max=6.0)
     assert stage.mechanism == DPSGD(clip_norm=0.3, expected_batch=32, schedule=shape)
-    assert stage.objective == Weighted(weight="record", target_share=0.25, release_noise_multiplier=9.0)
+    assert stage.objective == Weighted(unflagged_weight="record", target_share=0.25)
     assert (stage.epochs, stage.optimizer.learning_rate, stage.optimizer.weight_decay) == (5, 1e-3, 0.5)
     assert type(stage.optimizer).__name__ == "SGD"
 
@@ -153,7 +152,7 @@ def test_every_option_refuses_nonsense(option: str) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Weighted(weight=1.5), "weight is 1.5. Choose a number of at most 1, or 'record' or 'released'."),
+        (lambda: Weighted(unflagged_weight=1.5), "unflagged-weight is 1.5. Choose a number of at most 1, or 'record'."),
         (lambda: NPO(beta=0), "beta is 0. Choose a number above 0."),
         (lambda: NPO(strength=float("nan")), "strength is nan. Choose a finite number."),
         (lambda: NonPrivate(batch_size=True), "batch-size: Input should be a valid integer. Correct this key."),
@@ -171,8 +170,8 @@ def test_what_code_builds_wrong_is_refused_in_one_line(make: Callable[[], object
 def test_bare_options_are_fields_with_their_help() -> None:
     rows = stage_options()
     assert {name: row.type for name, row in rows.items()} == {
-        **{"epochs": int, "learning-rate": float, "batch-size": int, "weight": str, "target-share": float},
-        **{"noise-multiplier": float, "clip-norm": float, "escalation": float, "jitter": str, "sigma-max": float},
+        **{"epochs": int, "learning-rate": float, "batch-size": int, "unflagged-weight": str, "target-share": float},
+        **{"noise-multiplier": float, "clip-norm": float, "sigma-growth": float, "jitter": str, "sigma-max": float},
     }
     assert set(rows) < set(SETTINGS)
     assert all(row.help and row.option.panel in ("Training", "Privacy") for row in rows.values())
@@ -210,12 +209,6 @@ def test_a_batch_larger_than_the_corpus_is_refused() -> None:
         plan(changed(ATDP, batch_size=1001))
 
 
-def test_a_released_weight_is_in_the_ledger_before_the_steps() -> None:
-    events = plan(changed(ATDP, weight="released")).ledger.events
-    assert isinstance(events[0], GaussianRelease)
-    assert planned_epsilon(plan(changed(ATDP, weight="released"))) > planned_epsilon(plan(ATDP))
-
-
 def test_the_checkpoints_own_ledger_comes_first() -> None:
     earlier = plan(DP_SGD).ledger
     composed = plan(ATDP, inherited=earlier).ledger
@@ -239,11 +232,6 @@ def test_delta_lies_below_one_over_the_largest_corpus_of_all_runs() -> None:
     assert plan(ATDP, records=500, inherited=plan(DP_SGD).ledger).ledger.records == 1000
 
 
-def test_a_release_needs_a_stage_with_noise() -> None:
-    with pytest.raises(UsageError, match="releases a weight"):
-        replace(trained(NO_DP)[0], objective=Weighted(weight="released", target_share=0.4))
-
-
 def test_redacted_text_has_its_own_name_in_the_ledger() -> None:
     assert plan(REDACTED).ledger.events == (plain("bytes", stage="redacted", detector="0" * 64, corpus=None),)
 
@@ -260,7 +248,7 @@ def test_scaling_leaves_the_shape_alone() -> None:
     mechanism = trained(solve_noise(changed(ATDP, jitter="1,1"), 1.0, plan))[0].mechanism
     assert isinstance(mechanism, DPSGD)
     assert mechanism.schedule == RiseReset(
-        noise_multiplier=mechanism.schedule.noise_multiplier, escalation=1.2, jitter=(1.0, 1.0)
+        noise_multiplier=mechanism.schedule.noise_multiplier, sigma_growth=1.2, jitter=(1.0, 1.0)
     )
     assert not isinstance(mechanism.schedule, Constant)
 

@@ -61,7 +61,7 @@ def rising(draw: st.DrawFn) -> RiseReset:
     low = draw(st.floats(min_value=1e-6, max_value=1e6))
     return RiseReset(
         noise_multiplier=start,
-        escalation=draw(st.floats(min_value=1, max_value=1e6)),
+        sigma_growth=draw(st.floats(min_value=1, max_value=1e6)),
         jitter=(low, draw(st.floats(min_value=low, max_value=1e6))),
         sigma_max=draw(st.none() | st.floats(min_value=start, max_value=1e9)),
     )
@@ -72,9 +72,8 @@ OBJECTIVES = st.one_of(
     st.just(FlaggedOnly()),
     st.builds(
         Weighted,
-        weight=SHARES | st.sampled_from(["record", "released"]),
+        unflagged_weight=SHARES | st.sampled_from(["record"]),
         target_share=FRACTIONS,
-        release_noise_multiplier=NOISE,
     ),
     st.just(Anchored()),
     st.builds(Distilled, share=st.floats(min_value=0, max_value=1, exclude_min=True)),
@@ -103,8 +102,7 @@ def recipes(draw: st.DrawFn) -> Recipe:
     for name in draw(st.lists(LABELS, unique=True, max_size=4)):
         objective = draw(OBJECTIVES)
         demands, plain = objective.demands, st.builds(NonPrivate, batch_size=COUNTS)
-        needs_noise = demands.noise == "always" or getattr(objective, "weight", None) == "released"
-        mechanism = draw(plain if demands.noise == "never" else NOISY if needs_noise else NOISY | plain)
+        mechanism = draw(plain if demands.noise == "never" else NOISY if demands.noise == "always" else NOISY | plain)
         stages.append(
             Train(
                 name=name,
@@ -223,7 +221,7 @@ WRONG = {
     "a fraction of an epoch": ("epochs = 3", "epochs = 2.5", "epochs: Input should be a valid int"),
     "a number beyond all": ("clip_norm = 0.1", "clip_norm = 1" + "0" * 400, "mechanism"),
     "no such text": ('text = "raw"', 'text = "rew"', "(atdp): text: Input should be 'raw', 'redacted' or 'decoy'"),
-    "no such weight": ("weight = 0.2", 'weight = "corpus"', "objective: weight: Input should be a valid number, or: "),
+    "no such weight": ("_weight = 0.2", '_weight = "corpus"', "unflagged_weight: Input should be a valid number, or: "),
     "too long a pair": ("    1.1,\n", "    1.1,\n    1.2,\n", "schedule: jitter: Tuple should have at most 2 items"),
     "out of range": (
         "clip_norm = 0.1",
@@ -260,7 +258,7 @@ WRONG = {
         'jitter = "0.9,1.1"',
         "jitter: Input should be a valid a",
     ),
-    "weight out of range": ("weight = 0.2", "weight = 2", "objective: weight is 2. Choose a number of at most 1, or"),
+    "weight out of range": ("_weight = 0.2", "_weight = 2", "unflagged_weight is 2. Choose a number of at most 1, or"),
     "deep in a run": (GOOD, 'name = "x"\nstage = []\nrun.' + ".".join("a" * 300) + " = 1", "nested too deep"),
     "no such tier": ('tier = "low-entity"', 'tier = "low"', "run: tier: Input should be 'low-entity'"),
     "run out of range": ("max_windows = 8", "max_windows = 0", "run: max_windows is 0"),
@@ -316,4 +314,4 @@ def test_the_example_of_the_docs_is_a_recipe(tmp_path: Path) -> None:
     example = tmp_path / "example.toml"
     example.write_text(page.partition("```toml\n")[2].partition("```")[0], encoding="utf-8")
     [stage] = read_recipe(example).recipe
-    assert stage.objective == Weighted(weight=0.2)
+    assert stage.objective == Weighted(unflagged_weight=0.2)

@@ -44,7 +44,7 @@ class BrokenOffError(Exception):
 
 def stage_plan(optimizer: Optimizer, *, nothing: bool = False) -> StagePlan:
     """Three epochs of three steps with rising noise, η falling."""
-    schedule = RiseReset(noise_multiplier=0.5, escalation=1.5, jitter=(0.9, 1.1))
+    schedule = RiseReset(noise_multiplier=0.5, sigma_growth=1.5, jitter=(0.9, 1.1))
     stage = Train(
         name="dp-sgd",
         text=TextVariant.RAW,

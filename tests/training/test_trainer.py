@@ -256,7 +256,7 @@ def test_every_stage_starts_with_a_fresh_optimizer() -> None:
     assert make_optimizer(model, stage) is not make_optimizer(model, stage)
 
 
-STEEP = RiseReset(noise_multiplier=0.5, escalation=1.5, jitter=(0.9, 1.1))
+STEEP = RiseReset(noise_multiplier=0.5, sigma_growth=1.5, jitter=(0.9, 1.1))
 
 
 def noise_plan(*, optimizer: AdamW | SGD, epochs: int = 3) -> StagePlan:

@@ -26,7 +26,6 @@ from atdp_cli.training.recipe import (
 
 if TYPE_CHECKING:
     from atdp_cli.training.clipping.select import SelectedEngine
-    from atdp_cli.training.objective import Weighing
     from atdp_cli.training.state import StageResult
 
 _ENGINE_CHECK = {
@@ -70,7 +69,7 @@ def detector_entry(request: SettledRequest, pipeline: Any) -> DetectorEntry:
     )
 
 
-def trained_entry(plan: StagePlan, result: "StageResult", weighing: "Weighing") -> StageEntry:
+def trained_entry(plan: StagePlan, result: "StageResult") -> StageEntry:
     """A stage as the report lists it once it is trained, with the settings that were chosen."""
     tuned = result.tuned
     if tuned is not None:
@@ -86,8 +85,6 @@ def trained_entry(plan: StagePlan, result: "StageResult", weighing: "Weighing") 
                 steps=tuned.steps,
             ),
             "restored_epoch": result.restored_epoch,
-            "released_share": weighing.alpha,
-            "released_weight": weighing.weight,
             "ended_after": result.ended_after,
         }
     )

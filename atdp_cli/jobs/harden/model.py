@@ -65,7 +65,7 @@ def load_model(request: SettledRequest, notify: Notify) -> LoadedModel:
     _check_source(request, checkpoint)
     # The adapter comes after the move: one that was made before it can train and change nothing.
     device = find_device(request.device)
-    check_precision(request.precision, device)
+    check_precision(request.compute_dtype, device)
     # A model that is to be sharded may be too large for the device; its shards are moved.
     model = checkpoint.model
     if not request.ranks.sharded:
@@ -81,11 +81,11 @@ def load_model(request: SettledRequest, notify: Notify) -> LoadedModel:
         broadcast_(request.ranks, [parameter.detach() for parameter in trainable(model)])
     engine = select_engine(
         model,
-        request.engine if _uses_engine(request) else "per-record",
+        request.clipping if _uses_engine(request) else "per-record",
         notify,
-        tokens=request.microbatch,
+        tokens=request.max_batch_tokens,
         ranks=request.ranks,
-        precision=request.precision,
+        precision=request.compute_dtype,
     )
     if request.ranks.sharded:
         _shard(model, engine, request, device)
@@ -120,7 +120,7 @@ def _shard(model: PreTrainedModel, engine: SelectedEngine, request: SettledReque
     shard_model(model, request.ranks, device)
     after = engine.run(model, local_items(request.ranks, records), math.inf)
     all_reduce_sum(request.ranks, after.gradient)
-    if relative_distance(after.gradient, before.gradient) > SHARDED_TOLERANCE[request.precision]:
+    if relative_distance(after.gradient, before.gradient) > SHARDED_TOLERANCE[request.compute_dtype]:
         raise InputError(
             f"{request.model} has other gradients once it is sharded, so --shard-model does not fit it.",
             "Leave --shard-model out.",

@@ -75,11 +75,13 @@ def _check_finite(figures: Sequence[float | None]) -> None:
 def _save(request: SettledRequest, trained: Checkpoint, folder: Path) -> Checkpoint:
     """Write the model, merged if asked for, and load it again."""
     model = merged(trained.model) if request.merge_adapter else trained.model
-    save_checkpoint(model, trained.tokenizer, folder, request.dtype or trained.stored_dtype)
+    save_checkpoint(model, trained.tokenizer, folder, request.save_dtype or trained.stored_dtype)
     try:
         return load_checkpoint(folder)
     except InputError as error:
-        raise RunError(f"The hardened model does not load again: {error.problem}", "Try --dtype float32.") from error
+        raise RunError(
+            f"The hardened model does not load again: {error.problem}", "Try --save-dtype float32."
+        ) from error
 
 
 def _failed(before: float | None, after: float | None, limit: float | None) -> str | None:

@@ -95,7 +95,7 @@ def _gradient(stage: StagePlan, request: SettledRequest, loaded: LoadedModel, sa
     # The start costs a forward pass, whatever its parameters are.
     start = tuple(parameter.data for parameter in trainable(model)) if stage.stage.objective.demands.start else ()
     engine = loaded.engine.run if request.ranks.sharded else None
-    summed = unclipped_sum(model, engine, request.precision, stage.stage.objective, start=start, seed=0)
+    summed = unclipped_sum(model, engine, request.compute_dtype, stage.stage.objective, start=start, seed=0)
     return summed(model, sample)
 
 
@@ -149,7 +149,7 @@ def _peak(stage: StagePlan, request: SettledRequest, loaded: LoadedModel, exampl
         torch.cuda.reset_peak_memory_stats(model.device)
     elif CLEAR.exists():
         CLEAR.write_text("5")
-    measured = MEASURED_FILLS * (request.microbatch or default_tokens(model))
+    measured = MEASURED_FILLS * (request.max_batch_tokens or default_tokens(model))
     if sample := _sample(stage, examples, tokens=measured):
         _gradient(stage, request, loaded, sample)
     return int(torch.cuda.max_memory_allocated(model.device)) if graphics else _process_bytes("VmHWM")
@@ -214,7 +214,7 @@ def state_bytes(model: PreTrainedModel, recipe: Recipe) -> int:
 def _written_bytes(model: PreTrainedModel, request: SettledRequest, stored_dtype: str) -> int:
     adapter = (request.lora_rank is not None or is_adapter(request.model)) and not request.merge_adapter
     numbers = sum(int(parameter.numel()) for parameter in model.parameters() if parameter.requires_grad or not adapter)
-    dtype: torch.dtype = getattr(torch, request.dtype or stored_dtype)
+    dtype: torch.dtype = getattr(torch, request.save_dtype or stored_dtype)
     return numbers * dtype.itemsize
 
 

@@ -6,11 +6,10 @@ from functools import partial
 
 from atdp_cli.events import ChoiceWarning
 from atdp_cli.jobs.harden.context import StageContext, reference_of
-from atdp_cli.jobs.harden.encoding import FlaggedRecord, Windows
+from atdp_cli.jobs.harden.encoding import FlaggedRecord
 from atdp_cli.jobs.harden.ranked_values import rank_tests
 from atdp_cli.model.windows import Window
 from atdp_cli.privacy.journal import spend
-from atdp_cli.privacy.noisy_statistic import add_release_noise, grid_bits, released_share, share_sum
 from atdp_cli.privacy.rng import KeyStream
 from atdp_cli.privacy.trace import Released, ReleaseTrace
 from atdp_cli.runs.frequencies import noisy_frequencies
@@ -19,29 +18,13 @@ from atdp_cli.runs.run_logs import StageLogs
 from atdp_cli.runs.streams import Streams, integer_draws, public_draws
 from atdp_cli.text.redaction.decoys import Choose
 from atdp_cli.text.redaction.frequencies import Frequencies, Item, by_frequency, votes
-from atdp_cli.training.objective import make_example, sensitive_share
-from atdp_cli.training.plan import StagePlan, frequencies_event, release_event
-from atdp_cli.training.recipe import reads_reference, released_objective
+from atdp_cli.training.objective import make_example
+from atdp_cli.training.plan import StagePlan, frequencies_event
+from atdp_cli.training.recipe import reads_reference
 from atdp_cli.training.tuning.search import Search, Tuned
 from atdp_cli.training.tuning.trials import SCORED_RECORDS, TrialRun, range_test_stage, search_stage
 
 NOTHING_TO_RANK = "no flagged values to rank; η is that of the plan"
-
-
-def release_share(
-    plan: StagePlan, records: Sequence[Windows], streams: Streams, position: int, logs: StageLogs
-) -> float | None:
-    """The corpus' share of sensitive tokens with noise, if the stage's weight asks for it; paid for first."""
-    if (objective := released_objective(plan.stage)) is None:
-        return None
-    event = release_event(plan.stage.name, objective, plan.relation)
-    spend(logs.journal, event)
-    noise = streams.fresh_stream(position, "release")
-    sigma = event.noise_multiplier * event.sensitivity
-    total = share_sum([sensitive_share(record) for record in records], grid_bits(sigma))
-    noisy, used = add_release_noise(total, sigma, noise)
-    logs.trace(ReleaseTrace(stage=event.stage, statistic=event.statistic, uses=(used,)))
-    return released_share(float(noisy[0]), len(records))
 
 
 def release_frequencies(

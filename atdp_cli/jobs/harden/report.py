@@ -34,8 +34,7 @@ from atdp_cli.training.tuning.search import Trial
 def trained_stages(planned: Planned, trained: TrainedRun) -> tuple[StageEntry, ...]:
     """The stages as the reports list them, with the settings that were chosen."""
     return tuple(
-        trained_entry(plan, *stage_result)
-        for plan, stage_result in zip(planned.plan.stages, trained.stages, strict=True)
+        trained_entry(plan, result) for plan, (result, _) in zip(planned.plan.stages, trained.stages, strict=True)
     )
 
 

@@ -17,7 +17,6 @@ from atdp_cli.jobs.harden.releases import (
     decoy_choice,
     held_out_decoys,
     release_frequencies,
-    release_share,
     tuned,
 )
 from atdp_cli.model.perplexity import Perplexity, perplexity
@@ -34,7 +33,7 @@ from atdp_cli.training.trainer import Randomness, StageRun, run_noise, run_plain
 from atdp_cli.training.tuning.trials import decoyed_loss
 
 ALL_ALIKE = (
-    "sensitive tokens already carry the target share, so w is 1 and all tokens weigh the same; "
+    "in most records sensitive tokens already carry the target share, so w is 1 and all tokens weigh the same; "
     "a narrower --tier or a larger --target-share changes that"
 )
 
@@ -157,15 +156,13 @@ def _train(
 ) -> tuple[StageResult, Weighing]:
     plan, streams, end = run.plan, context.streams, context.end
     records, objective = context.data.training[plan.stage.text], plan.stage.objective
-    weighing = weigh(records, objective, progress.alpha)
-    if weighing.weight == 1 or (weighing.clamped or 0) > 0.5:
+    weighing = weigh(records, objective)
+    if (weighing.clamped or 0) > 0.5:
         context.notify(ChoiceWarning(what=f"stage {plan.stage.name}", reason=ALL_ALIKE))
     reference = reference_of(context) if reads_reference(plan.stage) else None
 
     def weighed(windows: Sequence[Windows]) -> list[Example]:
-        return [
-            make_example(record, objective, released_weight=weighing.weight, reference=reference) for record in windows
-        ]
+        return [make_example(record, objective, reference=reference) for record in windows]
 
     epoch_windows = _epoch_windows(plan, context, progress)
     refresh = None if epoch_windows is None else lambda epoch: weighed(epoch_windows(epoch))
@@ -194,15 +191,12 @@ def _train(
 
 def _released(plan: StagePlan, context: StageContext, progress: Progress, logs: StageLogs) -> Progress:
     """The progress with what the stage releases: released once, and saved before the first step."""
-    records = context.data.training[plan.stage.text]
-    alpha, frequencies = progress.alpha, progress.frequencies
-    if alpha is None:
-        alpha = release_share(plan, records, context.streams, progress.stage, logs)
-    if frequencies is None:
-        frequencies = release_frequencies(plan, context.data.trained, context.streams, progress.stage, logs)
-    if (alpha, frequencies) == (progress.alpha, progress.frequencies):
+    if progress.frequencies is not None:
         return progress
-    released = replace(progress, alpha=alpha, frequencies=frequencies)
+    frequencies = release_frequencies(plan, context.data.trained, context.streams, progress.stage, logs)
+    if frequencies is None:
+        return progress
+    released = replace(progress, frequencies=frequencies)
     context.checkpointer(partial(replace, released), between=True)
     return released
 

@@ -121,7 +121,7 @@ def _train(
             engine=loaded.engine.run,
             epoch_data=review_each_epoch(request, planned.split, data, work.private, notify),
             notify=notify,
-            precision=request.precision,
+            precision=request.compute_dtype,
             end=state.end,
             checkpointer=autosave(
                 work,

@@ -99,7 +99,7 @@ def select_engine(
             notify(ChoiceWarning(what="engine", reason=f"{name}; refused were {'; '.join(refused)}"))
         return SelectedEngine(name=name, run=in_precision(precision, run), refused=tuple(refused), precision=precision)
     reason = refused[0].removeprefix(f"{wanted}: ")
-    raise InputError(f"Engine {wanted} does not fit this model: {reason}.", "Use --engine auto.")
+    raise InputError(f"Engine {wanted} does not fit this model: {reason}.", "Use --clipping auto.")
 
 
 def _sharded(
@@ -112,7 +112,7 @@ def _sharded(
     precision: Precision,
 ) -> SelectedEngine:
     if wanted not in ("auto", "ghost"):
-        raise InputError(f"Engine {wanted} needs every parameter whole.", "Use --engine auto, or no --shard-model.")
+        raise InputError(f"Engine {wanted} needs every parameter whole.", "Use --clipping auto, or no --shard-model.")
     fitting = _fitting(model, "ghost", partial(ghost.clipped_sum, ranks=ranks), precision)
     if isinstance(fitting, str):
         raise InputError(f"This model cannot be sharded: ghost does not fit it, {fitting}.", "Leave --shard-model out.")
@@ -156,13 +156,13 @@ def _independent(
         return tokens, stated
     if measured(1) <= SAME_BITS:
         reason = "this device rounds otherwise in larger batches; one record at a time"
-        notify(ChoiceWarning(what="microbatch", reason=reason))
+        notify(ChoiceWarning(what="max-batch-tokens", reason=reason))
         return 1, 0.0
     if stated is None:
         raise InputError(
             f"On this device a record's gradient in {precision} is not the same twice, so the noise that it needs is "
             "not known.",
-            "Use another device" + (", or leave --precision out." if precision == "bfloat16" else "."),
+            "Use another device" + (", or leave --compute-dtype out." if precision == "bfloat16" else "."),
         )
     reason = f"larger by {stated:.2%} for each record of a step, since this device does not round alike twice"
     notify(ChoiceWarning(what="noise", reason=reason))
@@ -220,7 +220,9 @@ def shrink_on_out_of_memory(engine: BatchedEngine, tokens: int, notify: Notify) 
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
             limit = max(1, min(limit, count_tokens(records)) // 2)
-            notify(ChoiceWarning(what="microbatch", reason=f"out of memory; going on with {limit} tokens at a time"))
+            notify(
+                ChoiceWarning(what="max-batch-tokens", reason=f"out of memory; {limit} tokens at a time from now on")
+            )
 
     return run
 

@@ -5,7 +5,6 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from atdp_cli.options import Option
-from atdp_cli.privacy.schedule import NoiseMultiplier
 from atdp_cli.ranges import Share, validated
 from atdp_cli.training.objectives.demands import Demands
 
@@ -31,27 +30,23 @@ class Weighted:
     """Cross-entropy with weight 1 on sensitive tokens and function words, and w ≤ 1 on the rest.
 
     Attributes:
-        weight: A public constant in [0, 1]; `record` (from the record's own share of sensitive tokens); or
-            `released` (from the corpus' share, released once with Gaussian noise and put in the ledger).
+        unflagged_weight: w, a public constant in [0, 1], or `record`: from the record's own share of sensitive tokens.
         target_share: r in (0, 1), the share of the weight that sensitive tokens should carry; not for a constant.
-        release_noise_multiplier: σ of the release, whose sensitivity is 1 record.
     """
 
     demands: ClassVar[Demands] = Demands()
     summary: ClassVar[str] = "weighted"
 
     kind: Literal["weighted"] = "weighted"
-    weight: Annotated[Share | Literal["record", "released"], _TRAINING] = 0.2
-    """w of tokens without a flag: a number, record (from the record's own share of flagged tokens) or released (from
-    the corpus' share, released with noise). Default: 0.2."""
+    unflagged_weight: Annotated[Share | Literal["record"], _TRAINING] = 0.2
+    """w of tokens without a flag: a number, or record (from the record's own share of flagged tokens). Default: 0.2."""
     target_share: Annotated[float, Field(gt=0, lt=1), _TRAINING] = 0.5
-    """Share of the weight that flagged tokens should carry, for record and released. Default: 0.5."""
-    release_noise_multiplier: NoiseMultiplier = 20.0
+    """Share of the weight that flagged tokens should carry, for record. Default: 0.5."""
 
     def describe(self) -> str:
         """The objective in the report's words, with how the weight w is chosen."""
-        chosen = {"record": "w from each record", "released": "w released"}
-        return f"weighted, {chosen[self.weight] if isinstance(self.weight, str) else f'w = {self.weight:g}'}"
+        weight = self.unflagged_weight
+        return f"weighted, w {'from each record' if isinstance(weight, str) else f'= {weight:g}'}"
 
 
 @validated

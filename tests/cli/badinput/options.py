@@ -71,7 +71,7 @@ CASES = (
     Case("budget of the default", (*HARDEN, "--max-epsilon", "9"), "as --recipe atdp"),
     Case("noise that protects nothing", (*ATDP, "--noise-multiplier", "0.0001"), "it protects nothing"),
     Case("a reference that nothing reads", (*ATDP, "--reference", "model"), "--reference"),
-    Case("dtype unknown", (*HARDEN, "--dtype", "int4"), "'int4' is not one of"),
+    Case("dtype unknown", (*HARDEN, "--save-dtype", "int4"), "'int4' is not one of"),
     Case("unknown option", (*HARDEN, "--frobnicate"), "No such option: --frobnicate"),
     Case("unit without a field", (*HARDEN, "--privacy-unit", "user"), "unit"),
     Case(

@@ -44,14 +44,14 @@ ITS_OWN = {
         "--review-each-epoch",
     ),
     ("harden", "workers"): UNREAD,
-    ("harden", "target_share"): (*HARDEN, "--weight", "record"),
+    ("harden", "target_share"): (*HARDEN, "--unflagged-weight", "record"),
 }
 """Those for options that go with others."""
 
 BOTH = ("epochs", "batch_size", "learning_rate", "target_epsilon")
 """Those of harden that stages with and without noise have, tried on the default recipe too."""
 
-NUMBERS_AS_TEXT = {"weight", "max_increase", "jitter", "microbatch", "max_memorised"}
+NUMBERS_AS_TEXT = {"unflagged_weight", "max_increase", "jitter", "max_batch_tokens", "max_memorised"}
 SIGNED = {"jitter_seed", "insecure_seed"}
 """Seeds: every whole number is one."""
 

@@ -161,7 +161,7 @@ def test_a_record_without_sensitive_tokens_is_weighed_as_ever() -> None:
     model = build("GPT-2")
     windows = windows_of(9, 7, share=0.0)
     pulled = make_example(windows, Anchored(), reference=reference_of(model))
-    weighed = make_example(windows, Weighted(weight=0.2))
+    weighed = make_example(windows, Weighted(unflagged_weight=0.2))
     assert all(np.array_equal(a, b) for a, b in zip(pulled.weights, weighed.weights, strict=True))
     records = [[example, example] for example in (pulled, weighed)]
     sums = [ghost.clipped_sum(model, record, CLIP, tokens=4096, positions=True) for record in records]

@@ -196,7 +196,7 @@ def test_batches_shrink_when_memory_runs_out(crowded: Any) -> None:
         assert actual.norms.tolist() == pytest.approx(undisturbed.norms.tolist(), rel=1e-6)
         assert distance(actual.gradient, undisturbed.gradient) <= 1e-6 * norm(undisturbed.gradient)
     # The sample has 39 tokens, and half of them fit.
-    assert reported == [ChoiceWarning(what="microbatch", reason="out of memory; going on with 19 tokens at a time")]
+    assert reported == [ChoiceWarning(what="max-batch-tokens", reason="out of memory; 19 tokens at a time from now on")]
 
 
 def test_a_single_record_that_memory_does_not_hold_is_an_error(crowded: Any) -> None:
