@@ -131,11 +131,6 @@ class AuditRequest(ComputeOptions, ExecutorOptions):
     max_epsilon_lower_bound: Annotated[float | None, Option(LIMITS, main=True)] = None
     """Fail when the canaries prove a larger ε than this, for all records of a canary together."""
 
-    baseline: Annotated[Path | None, Option(LIMITS, main=True)] = None
-    """Fail only what is worse than this file of --write-baseline records: a model or other canaries that it does not
-    know, a canary or test that did not fail then, or an exposure that has risen by more than 1 bit. Models are known
-    by their paths as given."""
-
     coin_guesses: Annotated[int | None, Option(BOUNDS)] = None
     """How many coins of --in-out to guess, an even number. Default: half of the canaries. Choose it before you look at
     any model: the bound does not hold otherwise."""

@@ -31,7 +31,7 @@ from atdp_cli.audit_result import RANKS, AnyAudit, Audit, AuditDocument, Gate, U
 from atdp_cli.errors import AtdpError, InputError, RunError
 from atdp_cli.events import ChoiceWarning, Event, Notify, RecordsRead, ignore
 from atdp_cli.jobs.audit_attacks import Attacked, with_attacks
-from atdp_cli.jobs.backend import Executor, make_executor
+from atdp_cli.jobs.backend import make_executor
 from atdp_cli.jobs.epsilon_games import games_for, has_pairs, pair_scores, relative_pairs
 from atdp_cli.jobs.machine import cores
 from atdp_cli.jobs.ray import Ray, connected, submit_to
@@ -39,7 +39,6 @@ from atdp_cli.model.checkpoint import Checkpoint, load_checkpoint, load_tokenize
 from atdp_cli.model.device import find_device, use_threads
 from atdp_cli.model.folder import check_folder, tokenizer_folder
 from atdp_cli.model.seal import seal_of
-from atdp_cli.report.ci.baseline import new_failures, read_baseline
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,15 +96,9 @@ def audit_models(canaries: CanaryTargets, request: AuditRequest, notify: Notify)
     Args:
         canaries: From `prepare_audit`.
     """
-    baseline = None if request.baseline is None else read_baseline(request.baseline)
     executor = make_executor(request.run_on, 1)
     use_threads(request.threads)
     find_device(request.device)
-    for audit in _audits(canaries, request, executor, notify):
-        yield audit if baseline is None else new_failures(audit, baseline)
-
-
-def _audits(canaries: CanaryTargets, request: AuditRequest, executor: Executor, notify: Notify) -> Iterator[AnyAudit]:
     shared = _Shared(canaries=canaries, request=request)
     if request.reference is not None:
         checkpoint = load_checkpoint(request.reference, request.device)

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 
 class GateOptions(CiOptions):
-    """The files to write, and whether the verdict decides the exit code."""
+    """The files to write, the baseline, and whether the verdict decides the exit code."""
+
+    baseline: Annotated[Path | None, Option(LIMITS, main=True)] = None
+    """Fail only what is worse than this file of --write-baseline records: a model or other canaries that it does not
+    know, a canary or test that did not fail then, or an exposure that has risen by more than 1 bit. Models are known
+    by their paths as given."""
 
     exit_zero: Annotated[bool, Option(LIMITS)] = False
     """Exit with 0 in place of 1 and of 4; 2, 3 and 130 stay."""
@@ -41,7 +46,7 @@ def audit_canary_command(
     """
     from atdp_cli.audit_result import AuditDocument
     from atdp_cli.jobs.backend import make_executor
-    from atdp_cli.report.ci.baseline import read_baseline
+    from atdp_cli.report.ci.baseline import new_failures, read_baseline
     from atdp_cli.report.ci.checks import ResultFile, canary_lines, checked
     from atdp_cli.report.ci.github import step_summary
 
@@ -49,8 +54,7 @@ def audit_canary_command(
     shown = console if saying.as_json else stdout_console()
     request = request.replace(models=_folders(models, console))
     make_executor(request.run_on, 1)
-    if request.baseline is not None:
-        read_baseline(request.baseline)
+    baseline = None if writing.baseline is None else read_baseline(writing.baseline)
     writing.check()
     canaries = prepare_audit(request)
     with progress(console, saying.progress) as notify:
@@ -59,9 +63,9 @@ def audit_canary_command(
 
         audits: list[AnyAudit] = []
         for audit in audit_models(canaries, request, notify):
-            audits.append(audit)
+            audits.append(audit if baseline is None else new_failures(audit, baseline))
             if len(request.models) > 1:
-                shown.print(model_line(audit), soft_wrap=True)
+                shown.print(model_line(audits[-1]), soft_wrap=True)
     file = None
     if request.manifest is not None:
         lines = canary_lines(request.manifest.read_text(encoding="utf-8"))
