@@ -33,7 +33,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "audit.schema.json": AuditDocument,
     "memory_map.schema.json": MemoryDocument,
 }
-RECIPE_TABLE = "| recipe | what it does | guarantee with `--prior public` |\n|---|---|---|\n"
+RECIPE_TABLE = "| recipe | what it does | guarantee with `--checkpoint-history public` |\n|---|---|---|\n"
 INTRODUCTION = """# Commands
 
 *Which options does each command have?*
@@ -95,7 +95,7 @@ def _row_claim(row: str) -> str:
 
 
 def _claim(name: str) -> str:
-    """What a recipe guarantees with --prior public."""
+    """What a recipe guarantees with --checkpoint-history public."""
     by_scope = {each.scope: each for each in guarantees(hypothetical_ledger(parse_recipe(name), "public"))}
     whole, selective = by_scope["end_to_end"], by_scope.get("selective")
     if whole.epsilon is None:

@@ -41,7 +41,7 @@ SCREENS: dict[str, tuple[str, ...]] = {
         f"{HARDEN} --dry-run",
         f"{HARDEN} --reference base --dry-run",
         f"{HARDEN} --recipe atdp --dry-run",
-        f"{HARDEN} --recipe redacted+atdp --prior public {LOW} --dry-run",
+        f"{HARDEN} --recipe redacted+atdp --checkpoint-history public {LOW} --dry-run",
         f"{HARDEN} --epochs 1 -o hardened",
     ),
     "detect": (f"detect mail.txt {LOW}", f"detect mail.txt {LOW} -o spans.jsonl --review queue.jsonl --review-share 1"),
@@ -49,7 +49,7 @@ SCREENS: dict[str, tuple[str, ...]] = {
     "decoy": (
         "decoy mail.txt -o decoyed --epochs 2 --recipe decoys",
         "decoy mail.txt -o fitted --epochs 2",
-        "account --adopt model --ledger fitted --prior public",
+        "account --adopt model --ledger fitted --checkpoint-history public",
         "account model --max-epsilon 5",
         "decoy mail.txt -o decoyed",
     ),

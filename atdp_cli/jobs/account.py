@@ -1,30 +1,26 @@
 """`atdp account` as a function: ε of ledgers, or of parameters or a recipe that nobody has run yet. Loads no torch."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from atdp_cli.errors import BudgetError, UsageError
 from atdp_cli.jobs.account_request import AccountRequest, Unknown
+from atdp_cli.jobs.equal_steps import Parameters, solve_hypothesis
 from atdp_cli.model.seal import verified_ledger
-from atdp_cli.privacy.accountant import epsilon_pld, epsilons, grid_for
-from atdp_cli.privacy.calibrate import calibrate_noise, most_steps
+from atdp_cli.privacy.accountant import epsilon_pld, epsilons
 from atdp_cli.privacy.compose import compose_ledgers
 from atdp_cli.privacy.guarantee import check_seen, guarantees
 from atdp_cli.privacy.ledger import (
     MAX_RECORDS,
-    MAX_STEPS,
-    MIN_RATE,
     Ledger,
-    SubsampledGaussian,
     private_events,
 )
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.scope import Guarantee, Scope, scope_epsilon
 from atdp_cli.privacy.wording import advice, guarantee_sentences
-from atdp_cli.ranges import require_at_least, require_at_most, require_delta, require_noise, require_positive
+from atdp_cli.ranges import require_at_least, require_at_most, require_delta
 from atdp_cli.report.guarantee_entry import guarantee_entries
 from atdp_cli.report.numbers import json_number, json_numbers
 from atdp_cli.report.summary.account import (
@@ -42,11 +38,9 @@ from atdp_cli.training.plan import CorpusFacts, Plan, Reference, make_plan
 from atdp_cli.training.recipe import Recipe, TextVariant, reads_reference
 from atdp_cli.training.recipe_file import load_recipe
 from atdp_cli.training.settings import apply_settings, parse_setting, stage_setting
-from atdp_cli.training.solve import HIGHEST_NOISE, LOWEST_NOISE, SOLVE_TOLERANCE, solve_noise
+from atdp_cli.training.solve import solve_noise
 
 DEFAULT_DELTA = 1e-6
-MAX_STEPS_SOLVED = 10_000_000
-MIN_RATE_SOLVED = 1e-7
 LARGEST_GROUP = 1000
 
 
@@ -89,7 +83,7 @@ class _Subject:
 
     ledger: Ledger
     parts: tuple[tuple[Path, Ledger], ...] = ()
-    parameters: "Parameters | None" = None
+    parameters: Parameters | None = None
     plan: Plan | None = None
 
 
@@ -106,8 +100,16 @@ def _adopted(request: AccountRequest) -> AccountRequest:
     if not request.ledger:
         raise UsageError("--adopt describes a model by ledgers.", "Add --ledger DECOYED, which atdp decoy wrote.")
     if request.ledgers or request.is_hypothetical:
-        raise UsageError("--adopt goes with --ledger and --prior alone.", "Leave parameters and other ledgers out.")
-    adopt_model(request.adopt, request.ledger, prior=request.prior, delta=request.delta, force=request.force)
+        raise UsageError(
+            "--adopt goes with --ledger and --checkpoint-history alone.", "Leave parameters and other ledgers out."
+        )
+    adopt_model(
+        request.adopt,
+        request.ledger,
+        checkpoint_history=request.checkpoint_history,
+        delta=request.delta,
+        force=request.force,
+    )
     return request.replace(ledgers=(request.adopt,))
 
 
@@ -160,7 +162,9 @@ def _plan(request: AccountRequest, stages: Recipe) -> Plan:
     reference = Reference(ledger=None, weights={}, past="declared") if reads else None
 
     def plan_with(recipe: Recipe) -> Plan:
-        return make_plan(recipe, corpus, delta=delta, prior=request.prior, reference=reference)
+        return make_plan(
+            recipe, corpus, delta=delta, checkpoint_history=request.checkpoint_history, reference=reference
+        )
 
     target = request.target_epsilon
     return plan_with(recipe if target is None else solve_noise(recipe, target, plan_with))
@@ -192,95 +196,12 @@ def _of_parameters(request: AccountRequest) -> _Subject:
     return _Subject(ledger=parameters.ledger(delta), parameters=parameters)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Parameters:
-    """A hypothetical run of equal steps: q in (0, 1], σ > 0, and how many."""
-
-    sample_rate: float
-    noise_multiplier: float
-    steps: int
-
-    def __post_init__(self) -> None:
-        require_positive("sample-rate", self.sample_rate)
-        if self.sample_rate < MIN_RATE:
-            raise UsageError(f"sample-rate is {self.sample_rate}.", f"Choose at least {MIN_RATE:g}.")
-        if self.sample_rate > 1:
-            raise UsageError(f"sample-rate is {self.sample_rate}.", "It is a probability: choose at most 1.")
-        require_noise("noise-multiplier", self.noise_multiplier)
-        require_at_least("steps", self.steps, 1)
-        require_at_most("steps", self.steps, MAX_STEPS)
-
-    def ledger(self, delta: float) -> Ledger:
-        """The ledger of such a run."""
-        event = SubsampledGaussian(
-            stage="hypothetical",
-            sampling_rate=self.sample_rate,
-            noise_multiplier=self.noise_multiplier,
-            clip_norm=1.0,
-            steps=self.steps,
-            relation=hypothetical(),
-        )
-        return Ledger(unit="record", prior="unknown", records=1, delta=delta, grid=grid_for([event]), events=(event,))
-
-
 def _tier(recipe: Recipe) -> str:
     """The tier that harden flags with by default: the paper's where a stage weighs sensitive tokens of raw text."""
     stages = recipe
     weighs = any(isinstance(stage.objective, Weighted) and stage.text is TextVariant.RAW for stage in stages)
     decoys = any(stage.text is TextVariant.DECOY for stage in stages)
     return (PAPER_TIER if weighs and not decoys else DEFAULT_TIER).value
-
-
-def solve_hypothesis(unknown: Unknown, known: Parameters, target: float, delta: float) -> Parameters:
-    """`known` with one of its fields made as cheap in accuracy as ε ≤ `target` allows; that field's value is ignored.
-
-    The least noise and the largest sampling rate are found to 0.1 % of ε, the most steps exactly.
-
-    Raises:
-        UsageError: The target is not above 0.
-        BudgetError: No value reaches the target.
-    """
-    require_positive("target-epsilon", target)
-    changed, start, cheapest, dearest = _search(unknown, known)
-
-    def cost(value: float) -> float:
-        ledger = changed(value).ledger(delta)
-        try:
-            return epsilon_pld(private_events(ledger.events), delta, grid=ledger.grid)
-        except BudgetError:
-            return math.inf
-
-    value: float | None
-    if unknown is Unknown.STEPS:
-        value = most_steps(cost, target, most=MAX_STEPS_SOLVED)
-    else:
-        value = calibrate_noise(
-            cost, target, start=start, cheapest=cheapest, dearest=dearest, tolerance=SOLVE_TOLERANCE
-        )
-    if value is None:
-        raise BudgetError(
-            f"ε = {target:g} cannot be reached: with {unknown} at {cheapest:g}, ε is {cost(cheapest):.3g}.",
-            "Ask for a larger ε, or change the other parameters.",
-        )
-    return changed(value if unknown is Unknown.STEPS else _shortened(value, up=unknown is Unknown.NOISE))
-
-
-def _shortened(value: float, *, up: bool) -> float:
-    """`value` to six digits, rounded to the side where ε is smaller, so that it can be typed in again."""
-    exact = Decimal(repr(value))
-    step = Decimal(1).scaleb(exact.adjusted() - 5)
-    return float(exact.quantize(step, rounding=ROUND_CEILING if up else ROUND_FLOOR))
-
-
-def _search(unknown: Unknown, known: Parameters) -> tuple[Callable[[float], Parameters], float, float, float]:
-    """How a value changes the parameters, where to start, and the cheapest and dearest value in ε."""
-    match unknown:
-        case Unknown.NOISE:
-            return lambda value: replace(known, noise_multiplier=value), 1.0, HIGHEST_NOISE, LOWEST_NOISE
-        case Unknown.STEPS:
-            return lambda value: replace(known, steps=int(value)), 1000, 1, MAX_STEPS_SOLVED
-        case Unknown.SAMPLE_RATE:
-            return lambda value: replace(known, sample_rate=value), 0.01, MIN_RATE_SOLVED, 1.0
 
 
 def with_delta(ledger: Ledger, delta: float | None) -> Ledger:

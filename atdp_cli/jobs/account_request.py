@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import PositiveFloat
 
 from atdp_cli.options import Option, Options
-from atdp_cli.privacy.ledger import Prior
+from atdp_cli.privacy.ledger import CheckpointHistory
 from atdp_cli.text.options import ReplacingOptions
 from atdp_cli.training.options import AcceptOptions
 from atdp_cli.training.recipe import RECIPES
@@ -71,7 +71,7 @@ class AccountRequest(AccountedOptions, _Stage, AcceptOptions, ReplacingOptions):
     set_: Annotated[tuple[str, ...], Option(PLANNED, flags=("--set",), metavar="STAGE.KEY=VALUE")] = ()
     """An option of one stage, as sigma-growth, jitter or sigma-max. Repeatable."""
 
-    prior: Annotated[Prior, Option(PLANNED, main=True)] = "unknown"
+    checkpoint_history: Annotated[CheckpointHistory, Option(PLANNED, main=True)] = "unknown"
     """public: the first checkpoint never saw the corpus. With --adopt: you declare it."""
 
     delta: Annotated[float | None, Option(FIGURES, main=True)] = None
@@ -86,8 +86,9 @@ class AccountRequest(AccountedOptions, _Stage, AcceptOptions, ReplacingOptions):
 
     adopt: Annotated[Path | None, Option(ADOPTED, metavar="MODEL")] = None
     """Folder of a model that was trained elsewhere on the copies of atdp decoy. Its files are hashed, and
-    MODEL/privacy_ledger.json then says what you declare: that it read nothing else of the corpus, and with --prior
-    public that it started from a checkpoint that never saw it. atdp did not see the training, so it claims no more."""
+    MODEL/privacy_ledger.json then says what you declare: that it read nothing else of the corpus, and with
+    --checkpoint-history public that it started from a checkpoint that never saw it. atdp did not see the training, so
+    it claims no more."""
 
     ledger: Annotated[tuple[Path, ...], Option(ADOPTED, metavar="OUT|LEDGER")] = ()
     """With --adopt: the ledger of the copies, and where the training started from a model with a ledger, that as well.

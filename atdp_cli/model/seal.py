@@ -43,7 +43,7 @@ def ledger_beside(folder: Path, sha256: Callable[[Path], str] = file_sha256) -> 
     if not is_adapter(folder):
         return None
     inherited = ledger_beside(base_of(folder), sha256)
-    return None if inherited is None else inherited.model_copy(update={"prior": "unknown"})
+    return None if inherited is None else inherited.model_copy(update={"checkpoint_history": "unknown"})
 
 
 def verified_ledger(path: Path, sha256: Callable[[Path], str] = file_sha256) -> Ledger:

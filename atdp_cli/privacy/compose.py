@@ -30,7 +30,7 @@ def compose_ledgers(ledgers: Sequence[Ledger]) -> Ledger:
     return Ledger(
         unit=first.unit,
         adjacency=first.adjacency,
-        prior="public" if all(ledger.prior == "public" for ledger in ledgers) else "unknown",
+        checkpoint_history="public" if all(ledger.checkpoint_history == "public" for ledger in ledgers) else "unknown",
         records=max(ledger.records for ledger in ledgers),
         delta=min(ledger.delta for ledger in ledgers),
         grid=grid_for(private_events(events)),

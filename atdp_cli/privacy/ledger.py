@@ -157,7 +157,7 @@ LedgerEvent = Annotated[
     PlainTraining | ReadModel | SubsampledGaussian | GaussianRelease | DecoyedText | DeclaredTraining,
     Field(discriminator="kind"),
 ]
-Prior = Literal["public", "unknown"]
+CheckpointHistory = Literal["public", "unknown"]
 
 
 class Ledger(_Frozen):
@@ -166,7 +166,7 @@ class Ledger(_Frozen):
     Attributes:
         unit: What one record is: line, paragraph, document, or the name of a field.
         adjacency: `zero-out`: one record is replaced by an empty one at its place.
-        prior: Whether the first checkpoint is known never to have seen the corpora of the events.
+        checkpoint_history: Whether the first checkpoint is known never to have seen the corpora of the events.
         records: The largest N of the runs, in training records. Public under zero-out adjacency.
         delta: The δ that the run was planned for.
         grid: The PLD accountant's discretisation, in units of privacy loss.
@@ -181,7 +181,7 @@ class Ledger(_Frozen):
     kind: Literal["atdp-ledger"] = "atdp-ledger"
     unit: str
     adjacency: Literal["zero-out"] = "zero-out"
-    prior: Prior
+    checkpoint_history: CheckpointHistory
     records: int = Field(ge=1, le=MAX_RECORDS)
     delta: float = Field(ge=MIN_DELTA, lt=1)
     grid: float = Field(gt=0)
@@ -214,10 +214,12 @@ def private_events(events: Iterable[LedgerEvent]) -> tuple[PrivateEvent, ...]:
     return tuple(event for event in events if isinstance(event, SubsampledGaussian | GaussianRelease))
 
 
-def unprotected_past(prior: Prior, inherited: Ledger | None) -> bool:
+def unprotected_past(checkpoint_history: CheckpointHistory, inherited: Ledger | None) -> bool:
     """Whether a checkpoint may have memorised raw text: its past is unknown, or its ledger says so."""
     events = () if inherited is None else inherited.events
-    return prior == "unknown" or any(isinstance(event, PlainTraining) and event.text == "raw" for event in events)
+    return checkpoint_history == "unknown" or any(
+        isinstance(event, PlainTraining) and event.text == "raw" for event in events
+    )
 
 
 def new_run() -> str:

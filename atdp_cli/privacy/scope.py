@@ -152,7 +152,7 @@ def _relations(ledger: Ledger) -> list[tuple[str, Relation]]:
 
 def _unknown(ledger: Ledger) -> str | None:
     """Which model's past is unknown, as a clause; None where all are known."""
-    if ledger.prior == "unknown":
+    if ledger.checkpoint_history == "unknown":
         return UNKNOWN_PAST
     return UNKNOWN_REFERENCE if "unknown" in reference_pasts(ledger) else None
 

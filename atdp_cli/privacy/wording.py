@@ -29,7 +29,7 @@ from atdp_cli.privacy.scope import (
 WEAK = 10.0
 """ε above which nobody should rely on a guarantee."""
 
-PUBLIC_START = "The first checkpoint never saw the corpus, as --prior public states."
+PUBLIC_START = "The first checkpoint never saw the corpus, as --checkpoint-history public states."
 PUBLIC_REFERENCE = "The reference model never saw the corpus, as --reference states."
 DECLARED = "declared by the user; atdp did not see the training"
 DECLARED_TRAINING = (
@@ -268,7 +268,7 @@ def uncounted_sentence(guarantee: Guarantee) -> str:
 def advice(ledger: Ledger) -> str | None:
     """How a user could get a finite ε; for the terminal, not for published files."""
     if UNKNOWN_PAST in (no_end_to_end(ledger), selective_void(ledger)):
-        return "If the model never saw private data: --prior public."
+        return "If the model never saw private data: --checkpoint-history public."
     return None
 
 

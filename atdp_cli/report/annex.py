@@ -120,6 +120,6 @@ def _utility(report: PublicReport) -> AnnexRow:
 
 
 def _past(report: PublicReport) -> str:
-    if report.prior == "unknown":
+    if report.checkpoint_history == "unknown":
         return "What the starting checkpoint had seen before is unknown."
     return "The starting checkpoint never saw the corpus, as the user declared. Nothing checked that."

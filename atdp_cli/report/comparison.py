@@ -110,7 +110,7 @@ _LINES: tuple[tuple[str, Callable[[PublicReport], str]], ...] = (
     ("δ", lambda report: f"{report.delta:g}"),
     ("unit", lambda report: report.unit),
     ("records", lambda report: f"{report.records:,}"),
-    ("start's past", lambda report: report.prior),
+    ("start's past", lambda report: report.checkpoint_history),
     ("recipe", lambda report: report.recipe),
     ("stages", _stages),
     ("passes", lambda report: render_value(report.passes, "plain")),

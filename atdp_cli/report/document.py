@@ -239,7 +239,7 @@ class PublicReport(Frozen):
     adjacency: Literal["zero-out"] = "zero-out"
     records: int
     held_out: int
-    prior: Literal["public", "unknown"]
+    checkpoint_history: Literal["public", "unknown"]
     inherited_ledger: bool
     references: tuple[ReferenceEntry, ...] = ()
     recipe: str

@@ -55,7 +55,7 @@ def fields_from_ledger(ledger: Ledger, guarantees: Sequence[Guarantee], stages: 
         "epsilon": as_entry(EpsilonEntry, epsilons(private, ledger.delta, grid=ledger.grid)) if private else None,
         "delta": ledger.delta,
         "unit": ledger.unit,
-        "prior": ledger.prior,
+        "checkpoint_history": ledger.checkpoint_history,
         "references": _references(ledger),
         "sampling": _sampling(ledger, stages),
         "noise_source": _noise_source(ledger) if had_noise(stages) else None,

@@ -11,7 +11,7 @@ from pathlib import Path
 from atdp_cli.errors import UsageError
 from atdp_cli.files.bounded_read import read_whole
 from atdp_cli.files.private import KEY_BYTES, PARTIAL, PRIVATE, beside, create_private
-from atdp_cli.privacy.ledger import DeclaredTraining, Ledger, Past, Prior, ReadModel
+from atdp_cli.privacy.ledger import CheckpointHistory, DeclaredTraining, Ledger, Past, ReadModel
 from atdp_cli.privacy.relation import commitment
 from atdp_cli.privacy.rng import insecure_stream
 from atdp_cli.text.corpus.split import Split
@@ -71,26 +71,27 @@ def _training_texts(split: Split) -> Iterator[str]:
         yield from (record.canonical for place, record in enumerate(records) if place not in split.held_out)
 
 
-def prior_of(stated: Prior, inherited: Ledger | None, model: Path, split: Split) -> Prior:
+def history_of(stated: CheckpointHistory, inherited: Ledger | None, model: Path, split: Split) -> CheckpointHistory:
     """Whether the first checkpoint never saw this corpus, nor those of the ledger beside the checkpoint.
 
     What that ledger says of its corpus counts for this one where the key shows that it is the same.
 
     Args:
-        stated: As --prior states it.
+        stated: As --checkpoint-history states it.
         model: The checkpoint's folder.
 
     Raises:
-        UsageError: --prior public contradicts that ledger.
+        UsageError: --checkpoint-history public contradicts that ledger.
     """
     if inherited is None:
         return stated
-    if inherited.prior == "unknown" and stated == "public":
+    if inherited.checkpoint_history == "unknown" and stated == "public":
         raise UsageError(
-            "--prior public contradicts the ledger beside the checkpoint: the past of its first checkpoint is unknown.",
-            "Leave --prior out, or start from a checkpoint that never saw the corpus.",
+            "--checkpoint-history public contradicts the ledger beside the checkpoint: the past of its first "
+            "checkpoint is unknown.",
+            "Leave --checkpoint-history out, or start from a checkpoint that never saw the corpus.",
         )
-    known = stated == "public" or (inherited.prior == "public" and _same_corpus(inherited, model, split))
+    known = stated == "public" or (inherited.checkpoint_history == "public" and _same_corpus(inherited, model, split))
     return "public" if known else "unknown"
 
 
@@ -98,7 +99,7 @@ def reference_past(ledger: Ledger | None, folder: Path, split: Split) -> Past:
     """What is known of a reference: by its ledger, or as the user names it as one that never saw the corpus."""
     if ledger is None:
         return "declared"
-    if ledger.prior == "unknown":
+    if ledger.checkpoint_history == "unknown":
         return "unknown"
     return "public" if _same_corpus(ledger, folder, split) else "declared"
 

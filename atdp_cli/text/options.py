@@ -22,8 +22,7 @@ class TextFieldOptions(Options):
     """Where a record's text is."""
 
     text_field: Annotated[str, Option(DATA, main=READERS, fingerprint="records")] = "text"
-    """JSON Lines, CSV, Parquet: the field or column that holds the text. In JSON Lines and Parquet it may hold a
-    conversation, a list of messages with role and content, as --text-field messages; see docs/chat.md."""
+    """The field or column that holds the text, or a conversation: see docs/chat.md."""
 
 
 class ChatTemplateOptions(Options):
@@ -38,8 +37,7 @@ class RecordOptions(TextFieldOptions):
     """What a record is."""
 
     privacy_unit: Annotated[str, Option(DATA, main=READERS, fingerprint="recipe", public=True)] = "line"
-    """What one record, the unit of privacy, is: line, paragraph, document, or the field (JSON Lines) or column (CSV,
-    Parquet) whose equal values make one record."""
+    """What one record is: line, paragraph, document, or the field or column whose equal values make one record."""
 
     turns: Annotated[str | None, Option(DATA, metavar="REGEX", fingerprint="records")] = None
     """Plain text with --privacy-unit paragraph: each paragraph is a conversation. A line at whose beginning REGEX

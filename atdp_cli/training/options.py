@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeFloat, Posit
 
 from atdp_cli.model.options import DeviceOptions, ThreadOptions
 from atdp_cli.options import Option, Options, declared
-from atdp_cli.privacy.ledger import Prior
+from atdp_cli.privacy.ledger import CheckpointHistory
 from atdp_cli.ranges import MIN_DELTA, contradiction
 from atdp_cli.text.detection.settings import DetectorSettings
 from atdp_cli.text.options import (
@@ -182,15 +182,15 @@ class DeltaOptions(Options):
     """δ of the guarantees; below 1/N."""
 
 
-class PriorOptions(Options):
+class CheckpointHistoryOptions(Options):
     """What is public of the plan, and what is known of the checkpoint's past."""
 
     jitter_seed: Annotated[int, Option(PRIVACY, fingerprint="recipe", public=True)] = 0
     """Seed of the jitter; public, and part of the plan."""
 
-    prior: Annotated[Prior, Option(PRIVACY, main=True)] = "unknown"
-    """public: the first checkpoint, before any run that its ledger lists, never saw this corpus. Not against a ledger
-    by which that is unknown."""
+    checkpoint_history: Annotated[CheckpointHistory, Option(PRIVACY, main=True, metavar="PAST")] = "unknown"
+    """public: the first checkpoint, before any run of its ledger, never saw this corpus; else unknown. Refused if the
+    ledger says unknown."""
 
 
 class WritingOptions(Options):
@@ -265,7 +265,7 @@ class TrainingRunOptions(
     BudgetOptions,
     AcceptOptions,
     DeltaOptions,
-    PriorOptions,
+    CheckpointHistoryOptions,
     WritingOptions,
     EngineOptions,
     DeviceOptions,

@@ -8,12 +8,12 @@ from atdp_cli.errors import UsageError
 from atdp_cli.privacy.accountant import grid_for
 from atdp_cli.privacy.compose import compose_ledgers
 from atdp_cli.privacy.ledger import (
+    CheckpointHistory,
     GaussianRelease,
     Ledger,
     LedgerEvent,
     Past,
     PlainTraining,
-    Prior,
     ReadModel,
     SubsampledGaussian,
     compact,
@@ -130,7 +130,7 @@ def make_plan(
     corpus: CorpusFacts,
     *,
     delta: float,
-    prior: Prior,
+    checkpoint_history: CheckpointHistory,
     inherited: Ledger | None = None,
     reference: Reference | None = None,
     jitter_seed: int = 0,
@@ -141,7 +141,7 @@ def make_plan(
     """Plan every stage and the ledger, which includes those of the starting checkpoint and of the reference.
 
     Args:
-        prior: Whether the first checkpoint never saw this corpus, nor those of the inherited ledger.
+        checkpoint_history: Whether the first checkpoint never saw this corpus, nor those of the inherited ledger.
         inherited: The ledger beside the starting checkpoint.
         reference: None where no stage reads one.
         tune: How the learning rate of the last stage is found, which has to be `tunable` unless it is `none`; its
@@ -159,7 +159,7 @@ def make_plan(
     ledgers = {model: ledger for model, ledger in beside.items() if ledger is not None}
     records = max(corpus.records, *(ledger.records for ledger in ledgers.values()), 0)
     _check(delta, records, ledgers, corpus.unit)
-    memorised = unprotected_past(prior, inherited) or any(_reads_unprotected(stage) for stage in recipe)
+    memorised = unprotected_past(checkpoint_history, inherited) or any(_reads_unprotected(stage) for stage in recipe)
     if tune is not None and tunable(recipe):
         recipe = (*recipe[:-1], tuned_stage(recipe[-1], memorised=memorised, sharded=sharded, fixed_rate=fixed_rate))
     stages = tuple(
@@ -172,7 +172,7 @@ def make_plan(
     events = compact(before + tuple(event for stage in stages for event in stage.events))
     composed = Ledger(
         unit=corpus.unit,
-        prior=prior,
+        checkpoint_history=checkpoint_history,
         records=records,
         delta=delta,
         grid=grid_for(private_events(events)),

@@ -274,7 +274,7 @@ def _run_node(experiment: Experiment, node: Node) -> str | None:
         recipe_name=step.part,
         recipe=step.recipe,
         detector=_detector(experiment, node.seed, step.tier),
-        prior="public",
+        checkpoint_history="public",
         manifest=folder / "canaries.json",
         eval_data=experiment.out / "valid.txt",
         reference=_reference(experiment, step, start),

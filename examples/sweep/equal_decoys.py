@@ -74,7 +74,17 @@ def compare(given: argparse.Namespace, seed: int) -> Iterator[Figures]:
 def train(given: argparse.Namespace, seed: int, equality: DecoyEquality | None, out: Path) -> None:
     settings = [*given.set, *([] if equality is None else [f"decoy-equality={equality}"])]
     command = [sys.executable, "-m", "atdp_cli", "harden", str(given.model), "--data", str(given.corpus)]
-    command += ["--recipe", "fitted-decoys", "--tier", "low-entity", "--prior", "public", "-o", str(out), "-q"]
+    command += [
+        "--recipe",
+        "fitted-decoys",
+        "--tier",
+        "low-entity",
+        "--checkpoint-history",
+        "public",
+        "-o",
+        str(out),
+        "-q",
+    ]
     command += ["--insecure-seed", str(seed), "--threads", "1"]
     command += [] if given.records is None else ["--max-records", str(given.records)]
     command += [part for setting in settings for part in ("--set", f"fitted-decoys.{setting}")]

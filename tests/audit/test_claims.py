@@ -20,7 +20,7 @@ UNVOTED, VOTED, UNLIKE = Alike(unlike=None, voted=False), Alike(unlike=None), Al
 
 def ledger_of(recipe: Recipe, **fields: Any) -> Ledger:
     corpus = CorpusFacts(records=400, relation=hypothetical("line", fields.pop("tier", "low-entity")))
-    return make_plan(recipe, corpus, delta=1e-6, prior=fields.pop("prior", "public")).ledger
+    return make_plan(recipe, corpus, delta=1e-6, checkpoint_history=fields.pop("checkpoint_history", "public")).ledger
 
 
 def claim(recipe: Recipe, alike: Alike, *, adjacency: Adjacency = "replace-one", repeats: int = 10, **at: Any) -> Claim:
@@ -75,7 +75,7 @@ def test_a_group_s_epsilon_is_the_ledger_s_own_for_one_record_and_grows_with_the
         (None, NO_LEDGER),
         (ledger_of(NO_DP), "without protection (stage no-dp)"),
         (ledger_of(FITTED_DECOYS), "without protection (stage fitted-decoys)"),
-        (ledger_of(DP_SGD, prior="unknown"), "past is unknown"),
+        (ledger_of(DP_SGD, checkpoint_history="unknown"), "past is unknown"),
     ],
 )
 def test_where_no_finite_epsilon_holds_end_to_end_a_group_has_none_and_why(ledger: Ledger | None, missing: str) -> None:
@@ -98,7 +98,9 @@ def test_noise_on_gradients_is_in_the_claim_even_where_nothing_has_votes() -> No
 
 def test_another_release_is_never_left_out() -> None:
     share = votes(3.0).model_copy(update={"statistic": "another", "relation": relation("none")})
-    ledger = Ledger(unit="line", prior="public", records=9, delta=1e-6, grid=1e-3, events=(share, plain("shape")))
+    ledger = Ledger(
+        unit="line", checkpoint_history="public", records=9, delta=1e-6, grid=1e-3, events=(share, plain("shape"))
+    )
     actual = claim_of(ledger, "replace-one", repeats=1, alike=lambda: UNVOTED)
     assert actual.epsilon is not None
     assert actual.epsilon > 0
@@ -109,7 +111,7 @@ def test_another_release_is_never_left_out() -> None:
     [
         (FITTED_DECOYS, UNLIKE, {}, "they differ"),
         (FITTED_DECOYS, UNVOTED, {"adjacency": "zero-out"}, PRESENCE),
-        (FITTED_DECOYS, UNVOTED, {"prior": "unknown"}, "trained on the corpus without protection"),
+        (FITTED_DECOYS, UNVOTED, {"checkpoint_history": "unknown"}, "trained on the corpus without protection"),
         (FITTED_DECOYS, UNVOTED, {"tier": "high-contextual"}, "trained on the corpus without protection"),
         (NO_DP, UNVOTED, {}, "trained on the corpus without protection"),
         (NO_DP + DECOYS, UNVOTED, {}, "trained on the corpus without protection"),

@@ -60,7 +60,9 @@ def events(sigmas: int, *, steps: int, noise: float = 1.0) -> tuple[SubsampledGa
 def typical(noise: float = 1.0) -> Ledger:
     """Ten epochs of 100 steps."""
     spent = events(10, steps=1000, noise=noise)
-    return Ledger(unit="line", prior="unknown", records=25_600, delta=DELTA, grid=grid_for(spent), events=spent)
+    return Ledger(
+        unit="line", checkpoint_history="unknown", records=25_600, delta=DELTA, grid=grid_for(spent), events=spent
+    )
 
 
 def command_seconds(ledger: Ledger, rounds: int) -> dict[str, float]:

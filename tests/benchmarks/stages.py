@@ -124,7 +124,7 @@ def plan(recipe: Recipe, records: int) -> StagePlan:
     """One epoch over the records."""
     once = tuple(replace(stage, epochs=1) for stage in trained(recipe))
     corpus = CorpusFacts(records=records, relation=hypothetical("line", "high-contextual"))
-    return make_plan(once, corpus, delta=1e-6, prior="public").training[0]
+    return make_plan(once, corpus, delta=1e-6, checkpoint_history="public").training[0]
 
 
 def examples(checkpoint: Checkpoint, corpus: Path, records: int, recipe: Recipe) -> list[Example]:

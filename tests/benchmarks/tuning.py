@@ -81,7 +81,17 @@ def measure(model: str, corpus: str, arguments: argparse.Namespace) -> dict[str,
         ]
         data = folder / "corpus.txt"
         data.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        common = ["harden", str(MODELS[model]), "--data", str(data), "--prior", "public", "-q", "--threads", "1"]
+        common = [
+            "harden",
+            str(MODELS[model]),
+            "--data",
+            str(data),
+            "--checkpoint-history",
+            "public",
+            "-q",
+            "--threads",
+            "1",
+        ]
         common += ["--epochs", str(arguments.epochs), "--insecure-seed", "1"]
         tuned = hardened(folder / "tuned", [*common, "--tune", arguments.tune])
         entry = tuned["public"]["stages"][-1]["tuned"]

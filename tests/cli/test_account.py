@@ -32,7 +32,18 @@ def test_hypothetical_parameters(atdp: Atdp) -> None:
 def test_a_folder_a_ledger_and_the_run_say_the_same(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
-    options = ["--data", corpus, "-o", tmp_path / "o", "--max-records", "60", "--epochs", "1", "--prior", "public"]
+    options = [
+        "--data",
+        corpus,
+        "-o",
+        tmp_path / "o",
+        "--max-records",
+        "60",
+        "--epochs",
+        "1",
+        "--checkpoint-history",
+        "public",
+    ]
     run = atdp("harden", checkpoint_folder, *options, "--recipe", "atdp", "--json").json
     for source in (tmp_path / "o", tmp_path / "o" / "privacy_ledger.json"):
         answer = atdp("account", source, "--json").json
@@ -75,7 +86,7 @@ def test_further_figures_on_request(atdp: Atdp) -> None:
 
 def test_each_scope_has_a_block_in_its_own_adjacency(atdp: Atdp, tmp_path: Path) -> None:
     """For fitted decoys the one finite guarantee of a record is selective: a replaced record moves the votes by √2."""
-    fitted = ["--recipe", "fitted-decoys", "--records", "2000", "--prior", "public", "--group", "10"]
+    fitted = ["--recipe", "fitted-decoys", "--records", "2000", "--checkpoint-history", "public", "--group", "10"]
     answer = atdp("account", *fitted, "--json").json
     blocks = {block["scope"]: block for block in answer["scopes"]}
     assert list(blocks) == ["selective", "uncounted", "increment"]
@@ -125,7 +136,7 @@ def test_the_noise_of_a_recipe_is_solved_for(atdp: Atdp) -> None:
         "noise",
         "--target-epsilon",
         "2",
-        "--prior",
+        "--checkpoint-history",
         "public",
     ]
     answer = atdp("account", *options, "--json").json
@@ -138,13 +149,13 @@ def test_the_noise_of_a_recipe_is_solved_for(atdp: Atdp) -> None:
 
 def test_the_noise_of_a_release_is_solved_for(atdp: Atdp) -> None:
     options = ["--recipe", "fitted-decoys", "--records", "2000", "--solve", "noise", "--target-epsilon", "2"]
-    answer = atdp("account", *options, "--prior", "public", "--json").json
+    answer = atdp("account", *options, "--checkpoint-history", "public", "--json").json
     assert answer["guarantees"][1]["scope"] == answer["scope"] == "selective"
     assert answer["epsilon"]["pld"] == answer["guarantees"][1]["epsilon"]
     assert 1.998 <= answer["guarantees"][1]["epsilon"] <= 2
     sigma = answer["stages"][0]["release_noise_multiplier"]
     assert f"noise multiplier {sigma!r} for its one release" in " ".join(
-        atdp("account", *options, "--prior", "public").out.split()
+        atdp("account", *options, "--checkpoint-history", "public").out.split()
     )
 
 

@@ -33,7 +33,7 @@ def model(checkpoint_folder: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def adopted(atdp: Atdp, model: Path, decoyed: Path) -> Path:
     """The same, adopted from a public start."""
-    ended = atdp("account", "--adopt", model, "--ledger", decoyed, "--prior", "public")
+    ended = atdp("account", "--adopt", model, "--ledger", decoyed, "--checkpoint-history", "public")
     assert ended.code == 0, ended.err
     return model
 
@@ -48,7 +48,7 @@ def hashes(folder: Path) -> dict[str, str]:
 
 def test_the_claim_is_declared_and_the_weights_stay(atdp: Atdp, model: Path, decoyed: Path) -> None:
     before = hashes(model)
-    ended = atdp("account", "--adopt", model, "--ledger", decoyed, "--prior", "public", "--json")
+    ended = atdp("account", "--adopt", model, "--ledger", decoyed, "--checkpoint-history", "public", "--json")
     assert ended.code == 0, ended.err
     actual = epsilons(ended.json)
     assert actual.keys() == {"end_to_end", "declared", "increment"}
@@ -112,7 +112,7 @@ def test_a_run_from_there_inherits_what_was_declared(atdp: Atdp, adopted: Path, 
     assert "--accept-declared" in refused.err
     assert atdp(*private, "--accept-declared").code == 0
 
-    ended = atdp(*run, "--recipe", "fitted-decoys", "--prior", "public", "--threads", 1, "--quiet")
+    ended = atdp(*run, "--recipe", "fitted-decoys", "--checkpoint-history", "public", "--threads", 1, "--quiet")
     assert ended.code == 0, ended.err
     report = json.loads((tmp_path / "out" / "privacy_report.json").read_text())
     actual = epsilons(report)
@@ -135,7 +135,7 @@ def test_what_atdp_wrote_is_not_declared_away(atdp: Atdp, model: Path, decoyed: 
 
     raw = ledger(plain("none"), run="r").model_copy(update={"seal": seal_of(model)})
     write_ledger(model / LEDGER_FILE, raw)
-    adopt = ("account", "--adopt", model, "--ledger", decoyed, "--prior", "public")
+    adopt = ("account", "--adopt", model, "--ledger", decoyed, "--checkpoint-history", "public")
     assert "exists. Use --force" in atdp(*adopt).err
     assert "fits the model: atdp wrote both" in atdp(*adopt, "--force").err
     assert [event.kind for event in read_ledger(model / LEDGER_FILE).events] == ["plain"]
@@ -150,12 +150,12 @@ def test_the_ledger_of_the_start_is_composed_in(atdp: Atdp, model: Path, decoyed
     from tests.privacy.relations import noisy
 
     start = tmp_path / "start.json"
-    write_ledger(start, ledger(noisy(1.0, 5), run="s").model_copy(update={"prior": "unknown"}))
+    write_ledger(start, ledger(noisy(1.0, 5), run="s").model_copy(update={"checkpoint_history": "unknown"}))
     adopt = ("account", "--adopt", model, "--ledger", decoyed, "--ledger", start)
-    assert "contradicts a --ledger" in atdp(*adopt, "--prior", "public").err
+    assert "contradicts a --ledger" in atdp(*adopt, "--checkpoint-history", "public").err
     assert not (model / LEDGER_FILE).exists()
     write_ledger(start, ledger(noisy(1.0, 5), run="s"))
-    assert atdp(*adopt, "--prior", "public").code == 0
+    assert atdp(*adopt, "--checkpoint-history", "public").code == 0
     assert [event.run for event in read_ledger(model / LEDGER_FILE).events][2] == "s"
 
 
@@ -164,8 +164,14 @@ def test_the_ledger_of_the_start_is_composed_in(atdp: Atdp, model: Path, decoyed
     [
         (("--adopt", "{model}"), "Add --ledger DECOYED"),
         (("--ledger", "{decoyed}"), "--ledger goes with --adopt"),
-        (("--adopt", "{model}", "--ledger", "{decoyed}", "--steps", 3), "--adopt goes with --ledger and --prior alone"),
-        (("--adopt", "{model}", "--ledger", "{decoyed}", "{decoyed}"), "--adopt goes with --ledger and --prior alone"),
+        (
+            ("--adopt", "{model}", "--ledger", "{decoyed}", "--steps", 3),
+            "--adopt goes with --ledger and --checkpoint-history alone",
+        ),
+        (
+            ("--adopt", "{model}", "--ledger", "{decoyed}", "{decoyed}"),
+            "--adopt goes with --ledger and --checkpoint-history alone",
+        ),
         (("--adopt", "{model}", "--ledger", "{steps}"), "No --ledger is of decoyed text"),
         (("--adopt", "{model}/absent", "--ledger", "{decoyed}"), "absent"),
         (("--adopt", "{model}", "--ledger", "{model}"), "cannot be read as a ledger"),

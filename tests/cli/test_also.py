@@ -69,7 +69,7 @@ def test_a_place_is_one_that_the_model_remembers_whatever_a_detector_calls_it(
 @pytest.mark.ci
 def test_the_report_says_that_no_guarantee_for_flagged_characters_is_left(harden: Harden, mapped: Path) -> None:
     def scopes(*options: object) -> set[str]:
-        done = harden("--recipe", "decoys", "--prior", "public", "--dry-run", "--json", *options)
+        done = harden("--recipe", "decoys", "--checkpoint-history", "public", "--dry-run", "--json", *options)
         assert done.code == 0, done.err
         return {each["scope"] for each in done.json["guarantees"]}
 

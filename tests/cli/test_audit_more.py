@@ -152,7 +152,19 @@ def test_the_ledger_makes_the_claim_that_is_tested(
     atdp: Atdp, tossed: Leaky, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "private"
-    options = ["--recipe", "dp-sgd", "--prior", "public", "--epochs", "1", "--noise-multiplier", "4", "-o", out, "-q"]
+    options = [
+        "--recipe",
+        "dp-sgd",
+        "--checkpoint-history",
+        "public",
+        "--epochs",
+        "1",
+        "--noise-multiplier",
+        "4",
+        "-o",
+        out,
+        "-q",
+    ]
     assert atdp("harden", checkpoint_folder, "--data", tossed.corpus, *options, "--insecure-seed", "1").code == 0
     entry = atdp("audit-canary", out, "--manifest", tossed.manifest, "--json").json["models"][0]
     repeats = canaries_of(tossed.manifest)[0]["repeats"]
@@ -190,7 +202,17 @@ def test_canaries_of_one_shape_test_the_selective_claim(
     ended = atdp(*plant, "--template", template, "--count", "30", "--repeats", "3", "--json")
     assert ended.json["provable_epsilon"]["pair"] > 1
     assert "prove ε ≥" in ended.err
-    recipe = ["--recipe", "fitted-decoys", "--tier", "low-entity", "--prior", "public", "--epochs", "1", "-q"]
+    recipe = [
+        "--recipe",
+        "fitted-decoys",
+        "--tier",
+        "low-entity",
+        "--checkpoint-history",
+        "public",
+        "--epochs",
+        "1",
+        "-q",
+    ]
     assert atdp("harden", checkpoint_folder, "--data", planted, *recipe, "-o", out, "--insecure-seed", "1").code == 0
     audit = ["audit-canary", "--manifest", manifest, "--json"]
     entry = atdp(*audit, out).json["models"][0]

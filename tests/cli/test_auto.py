@@ -28,7 +28,7 @@ DRY = ("--dry-run", "--json")
 
 
 def test_it_takes_fitted_decoys_of_entities_within_a_budget(harden: Harden) -> None:
-    actual = planned(harden(*DRY, "--prior", "public"))
+    actual = planned(harden(*DRY, "--checkpoint-history", "public"))
     assert actual["recipe"] == "fitted-decoys"
     by_scope = {guarantee["scope"]: guarantee["epsilon"] for guarantee in actual["guarantees"]}
     assert 2.99 <= by_scope["selective"] <= 3
@@ -48,7 +48,7 @@ def test_with_a_public_base_it_starts_there(harden: Harden, checkpoint_folder: P
     ended = harden("--epochs", 1, "--reference", checkpoint_folder, out="safe")
     assert ended.code == 0, ended.err
     ledger = json.loads((tmp_path / "safe" / "privacy_ledger.json").read_text())
-    assert ledger["prior"] == "public"
+    assert ledger["checkpoint_history"] == "public"
     assert [event["stage"] for event in ledger["events"]] == ["fitted-decoys"] * 2
 
 
@@ -62,7 +62,9 @@ def test_the_ledger_beside_a_base_is_believed(harden: Harden, tmp_path: Path) ->
 
 @pytest.mark.parametrize(("epsilon", "tier"), [(1.0, "high-entity"), (0.5, "low-entity")])
 def test_what_the_command_line_says_goes_first(harden: Harden, epsilon: float, tier: str) -> None:
-    actual = planned(harden(*DRY, "--prior", "public", "--target-epsilon", epsilon, "--tier", tier, "--epochs", 2))
+    actual = planned(
+        harden(*DRY, "--checkpoint-history", "public", "--target-epsilon", epsilon, "--tier", tier, "--epochs", 2)
+    )
     assert {guarantee["scope"]: guarantee["epsilon"] for guarantee in actual["guarantees"]}["selective"] <= epsilon
     assert [stage["epochs"] for stage in actual["stages"]] == [2]
 
@@ -72,11 +74,11 @@ def test_what_the_command_line_says_goes_first(harden: Harden, epsilon: float, t
     ("options", "rate"),
     [
         ((), "0.008"),
-        (("--prior", "public"), "0.004"),
+        (("--checkpoint-history", "public"), "0.004"),
         (("--learning-rate", "1e-3"), "0.001"),
         (("--set", "fitted-decoys.learning-rate=3e-3"), "0.003"),
         (("--review-each-epoch",), "0.008"),
-        (("--review-each-epoch", "--prior", "public"), "0.004"),
+        (("--review-each-epoch", "--checkpoint-history", "public"), "0.004"),
     ],
 )
 def test_the_rate_suits_the_width_unless_one_is_given(harden: Harden, options: tuple[str, ...], rate: str) -> None:
@@ -134,7 +136,7 @@ def test_the_first_line_says_what_is_chosen_and_why(
         "its base": ("--reference", base),
         "a base with a past": ("--reference", leaky),
         "unknown": (),
-        "public": ("--prior", "public"),
+        "public": ("--checkpoint-history", "public"),
     }
     if situation == "a base with a past":
         assert harden("--recipe", "no-dp", "--epochs", 1, "--max-records", 40, "-q", out="leaky").code == 0
@@ -161,7 +163,7 @@ HID = "It trains MODEL on decoys, which hid what it memorised in most of our aud
 
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize(
-    ("recipe", "prior", "removes"),
+    ("recipe", "checkpoint_history", "removes"),
     [
         ("atdp", "unknown", f"{STAYS} MODEL may have memorised{READS}"),
         ("decoys+atdp", "unknown", f"{STAYS} MODEL may have memorised{READS}"),
@@ -176,9 +178,19 @@ HID = "It trains MODEL on decoys, which hid what it memorised in most of our aud
     ],
 )
 def test_what_stays_memorised_is_said_before_the_plan(
-    harden: Harden, checkpoint_folder: Path, recipe: str, prior: str, removes: str
+    harden: Harden, checkpoint_folder: Path, recipe: str, checkpoint_history: str, removes: str
 ) -> None:
-    ended = harden("--recipe", recipe, "--prior", prior, "--tier", "low-entity", "--max-records", 60, "--dry-run")
+    ended = harden(
+        "--recipe",
+        recipe,
+        "--checkpoint-history",
+        checkpoint_history,
+        "--tier",
+        "low-entity",
+        "--max-records",
+        60,
+        "--dry-run",
+    )
     first = f"Recipe: {recipe}, as asked. {removes.replace('MODEL', str(checkpoint_folder))}"
     assert said(ended).startswith(f"{first} End to end")
     advice = "Where secrets were memorised, decoys measured better: leave --recipe out (docs/choosing.md)."
@@ -193,7 +205,7 @@ def test_a_ledger_that_tells_of_raw_training_is_an_unprotected_past(
 ) -> None:
     """Also where the first checkpoint was public, so that the past is known."""
     short = ("--epochs", 1, "--max-records", 40)
-    assert harden("--recipe", "no-dp", "--prior", "public", *short, "-q", out="leaky").code == 0
+    assert harden("--recipe", "no-dp", "--checkpoint-history", "public", *short, "-q", out="leaky").code == 0
     asked = ("harden", tmp_path / "leaky", "--data", corpus, *short, "--dry-run")
     for more in ((), ("--recipe", "dp-sgd")):
         reported = said(atdp(*asked, *more))
@@ -208,11 +220,15 @@ def test_the_bare_command_records_its_recipe(harden: Harden, tmp_path: Path) -> 
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize(("prior", "objective", "best"), [("unknown", "distilled", None), ("public", "uniform", True)])
+@pytest.mark.parametrize(
+    ("checkpoint_history", "objective", "best"), [("unknown", "distilled", None), ("public", "uniform", True)]
+)
 def test_where_people_review_nothing_is_searched_and_the_settings_are_the_same(
-    harden: Harden, tmp_path: Path, prior: str, objective: str, best: bool | None
+    harden: Harden, tmp_path: Path, checkpoint_history: str, objective: str, best: bool | None
 ) -> None:
-    ended = harden("--review-each-epoch", "--prior", prior, "--epochs", 2, "--max-records", 60, "--json")
+    ended = harden(
+        "--review-each-epoch", "--checkpoint-history", checkpoint_history, "--epochs", 2, "--max-records", 60, "--json"
+    )
     assert ended.code == 0, ended.err
     [stage] = read_recipe(tmp_path / "out" / "recipe.toml").recipe
     assert isinstance(stage, Train)
@@ -275,7 +291,7 @@ def test_an_option_of_a_dp_stage_needs_a_recipe_that_has_one(harden: Harden, nam
 def test_the_budget_is_beside_what_was_spent_before(atdp: Atdp, harden: Harden, corpus: Path, tmp_path: Path) -> None:
     """Or a model that was hardened with less noise could not be hardened again without a word on ε."""
     short = ("--epochs", 1, "--max-records", 60)
-    first = planned(harden("--recipe", "dp-sgd", "--prior", "public", *short, "--json", out="private"))
+    first = planned(harden("--recipe", "dp-sgd", "--checkpoint-history", "public", *short, "--json", out="private"))
     [spent] = {guarantee["epsilon"] for guarantee in first["guarantees"]}
     assert spent > 3
     again = planned(atdp("harden", tmp_path / "private", "--data", corpus, *short, "--dry-run", "--json"))

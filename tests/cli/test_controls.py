@@ -97,7 +97,7 @@ def test_what_was_read_is_in_ledger_report_and_card(harden: Harden, base: Path, 
 def test_a_public_model_and_a_declared_reference_give_a_finite_epsilon(
     harden: Harden, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
-    options = ["--prior", "public", "--dry-run", "--json"]
+    options = ["--checkpoint-history", "public", "--dry-run", "--json"]
     anchored = harden("--recipe", "anchored", "--reference", checkpoint_folder, *options)
     assert anchored.code == 0, anchored.err
     assert scopes(anchored.json) == scopes(harden("--recipe", "atdp", *options).json)
@@ -107,7 +107,9 @@ def test_a_public_model_and_a_declared_reference_give_a_finite_epsilon(
 
 
 def test_a_reference_that_saw_the_corpus_is_no_public_one(harden: Harden, leaky: Leaky) -> None:
-    ended = harden("--recipe", "anchored", "--reference", leaky.model, "--prior", "public", "--dry-run", "--json")
+    ended = harden(
+        "--recipe", "anchored", "--reference", leaky.model, "--checkpoint-history", "public", "--dry-run", "--json"
+    )
     assert ended.code == 0, ended.err
     assert scopes(ended.json)["end_to_end"] == "inf"
     assert "stage no-dp" in " ".join(ended.err.split())
@@ -192,7 +194,9 @@ def test_noise_alone_leaves_the_journal_empty_and_does_not_look_at_the_records(
     other.write_text("\n".join(reversed([line.upper() for line in lines])) + "\n")
     for name, data in (("a", corpus), ("b", other)):
         options = ["--data", data, "-o", tmp_path / name, "--tier", "low-entity", "--recipe", "noise", "--json"]
-        ended = atdp("harden", checkpoint_folder, *options, "--insecure-seed", 5, "--epochs", 1, "--prior", "public")
+        ended = atdp(
+            "harden", checkpoint_folder, *options, "--insecure-seed", 5, "--epochs", 1, "--checkpoint-history", "public"
+        )
         assert ended.code == 0, ended.err
         assert ended.json["steps"] == 4
         assert (tmp_path / f"{name}.private" / "journal.jsonl").read_text() == ""

@@ -202,7 +202,17 @@ def test_harden_asks_and_says_that_epsilon_does_not_cover_it(
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("".join(f"my cat number {word} sleeps.\n" for word in ("one", "two", "three", "four") * 6))
     out = tmp_path / "out"
-    options = ["--recipe", "redacted+atdp", "--epochs", "1", "--prior", "public", "--insecure-seed", "1", *LOW]
+    options = [
+        "--recipe",
+        "redacted+atdp",
+        "--epochs",
+        "1",
+        "--checkpoint-history",
+        "public",
+        "--insecure-seed",
+        "1",
+        *LOW,
+    ]
     with chat_server(finds("three")) as server:
         ended = atdp(
             *("harden", checkpoint_folder, "--data", corpus, "-o", out, *options, "-q"),

@@ -66,7 +66,7 @@ def test_with_one_stream_the_copies_are_what_harden_reads(  # noqa: PLR0917 - fi
     assert copied.code == 0, copied.err
     equal = ("--set", f"{recipe}.decoy-equality=record") if "record" in options else ()
     target = ("--target-epsilon", 3) if recipe == "fitted-decoys" else ()
-    known = ("--eval-data", held_out, "--prior", "public")
+    known = ("--eval-data", held_out, "--checkpoint-history", "public")
     ended = atdp(
         "harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "out", *common, *known, *equal, *target
     )

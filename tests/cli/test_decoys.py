@@ -61,7 +61,7 @@ def test_no_real_value_is_trained_on_and_each_epoch_has_its_own(
 
 @pytest.mark.ci
 def test_reports_say_decoy_and_held_out_records_stay_raw(harden: Harden, tmp_path: Path) -> None:
-    options = (*ENTITIES, "--epochs", 1, "--max-records", 60, "--prior", "public", "--json")
+    options = (*ENTITIES, "--epochs", 1, "--max-records", 60, "--checkpoint-history", "public", "--json")
     ended = harden("--recipe", "decoys", *options)
     assert ended.code == 0, ended.err
     [stage] = document(tmp_path / "out")["stages"]
@@ -83,7 +83,7 @@ def test_a_stage_with_noise_can_read_decoys(
     stage = 'name = "mine"\ntext = "decoy"\nepochs = 2\nobjective = {kind = "weighted"}\n'
     noise = 'mechanism = {kind = "dp-sgd", schedule = {kind = "constant", noise_multiplier = 2.0}}\n'
     (tmp_path / "own.toml").write_text(f'name = "own"\n[[stage]]\n{stage}{noise}[run]\ntier = "high-entity"\n')
-    ended = harden("--recipe", tmp_path / "own.toml", "--prior", "public", "--max-records", 60, "--json")
+    ended = harden("--recipe", tmp_path / "own.toml", "--checkpoint-history", "public", "--max-records", 60, "--json")
     assert ended.code == 0, ended.err
     first, second = (texts(checkpoint_folder, epoch) for epoch in trained)
     assert all(a != b for a, b in zip(first, second, strict=True))
@@ -142,7 +142,7 @@ def test_canaries_that_the_detector_sees_stay_unlearnt(
 
 @pytest.mark.ci
 def test_fitted_decoys_are_paid_for_before_they_are_drawn(harden: Harden, tmp_path: Path) -> None:
-    assert harden("--recipe", "fitted-decoys", "--prior", "public", "--epochs", 1, *ENTITIES).code == 0
+    assert harden("--recipe", "fitted-decoys", "--checkpoint-history", "public", "--epochs", 1, *ENTITIES).code == 0
     plain, release = document(tmp_path / "out", "privacy_ledger.json")["events"]
     assert (release["kind"], release["noise_multiplier"]) == ("gaussian_release", 2.5)
     assert release["replaced"] == pytest.approx(2**0.5)
@@ -163,7 +163,7 @@ def test_equal_values_of_a_record_have_equal_decoys_and_the_report_says_so(
     corpus = tmp_path / "twice.txt"
     lines = [f"My ID is {n}, I repeat, my ID is {n}." for n in range(482915, 483015)]
     corpus.write_text("".join(f"{line}\n" for line in lines))
-    run = ("harden", checkpoint_folder, "--data", corpus, "--threads", 1, "--prior", "public")
+    run = ("harden", checkpoint_folder, "--data", corpus, "--threads", 1, "--checkpoint-history", "public")
     equal = ("--recipe", "decoys", "--set", "decoys.decoy-equality=record", *ENTITIES, "--epochs", 1)
     ended = atdp(*run, *equal, "-o", tmp_path / "out", "--json")
     assert ended.code == 0, ended.err
@@ -199,7 +199,9 @@ def test_a_name_of_no_list_that_many_records_share_is_in_decoys_and_the_private_
     names = ["Zubrowka"] * 294 + ["Qwyllind"] * 6
     corpus.write_text("".join(f"My name is {name} and my ID is {493021 + at}.\n" for at, name in enumerate(names)))
     options = ("--data", corpus, "--recipe", "fitted-decoys", *ENTITIES, "--epochs", 1, "--threads", 1)
-    ended = atdp("harden", checkpoint_folder, *options, "--prior", "public", "-o", tmp_path / "out", "--json")
+    ended = atdp(
+        "harden", checkpoint_folder, *options, "--checkpoint-history", "public", "-o", tmp_path / "out", "--json"
+    )
     assert ended.code == 0, ended.err
     shown = " ".join(texts(checkpoint_folder, trained[0]))
     assert shown.count("Zubrowka") > 100

@@ -122,7 +122,7 @@ def test_a_hardened_model_brings_its_ledger_along(
     first, second = tmp_path / "first", tmp_path / "second"
     options = ["--data", corpus, "--epochs", "1", "--json"]
     first_report = atdp(
-        "harden", checkpoint_folder, *options, "-o", first, "--recipe", "dp-sgd", "--prior", "public"
+        "harden", checkpoint_folder, *options, "-o", first, "--recipe", "dp-sgd", "--checkpoint-history", "public"
     ).json
     assert scopes(first_report)["end_to_end"] == scopes(first_report)["increment"] < math.inf
     second_report = atdp("harden", first, *options, "-o", second, "--recipe", "atdp").json
@@ -136,7 +136,17 @@ def test_a_hardened_model_brings_its_ledger_along(
 def test_redacted_text_with_stable_masks_gives_a_selective_guarantee(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
-    options = ["--data", corpus, "--recipe", "redacted+atdp", "--epochs", "1", "--prior", "public", "--json"]
+    options = [
+        "--data",
+        corpus,
+        "--recipe",
+        "redacted+atdp",
+        "--epochs",
+        "1",
+        "--checkpoint-history",
+        "public",
+        "--json",
+    ]
     plan = ["harden", checkpoint_folder, *options, "-o", tmp_path / "o", "--dry-run", "--tier"]
     actual = {entry["scope"]: entry for entry in atdp(*plan, "low-entity").json["guarantees"]}
     assert actual["selective"]["adjacency"] == "replace-one"
@@ -201,7 +211,9 @@ def test_all_records_of_a_user_are_one_privacy_unit(
     with gzip.open(corpus, "wt") as stream:
         stream.write("\n".join(rows))
     options = ["--data", corpus, "--privacy-unit", "user", "-o", tmp_path / "o", "--epochs", "2", "--json"]
-    ended = atdp("harden", checkpoint_folder, *options, "--recipe", "atdp", "--batch-size", "3", "--prior", "public")
+    ended = atdp(
+        "harden", checkpoint_folder, *options, "--recipe", "atdp", "--batch-size", "3", "--checkpoint-history", "public"
+    )
     assert ended.code == 0, ended.err
     ledger = json.loads((tmp_path / "o" / "privacy_ledger.json").read_text())
     assert (ledger["unit"], ledger["records"]) == ("user", 9)

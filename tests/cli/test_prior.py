@@ -11,7 +11,7 @@ from atdp_cli.files.private import PRIVATE, beside
 from tests.cli.conftest import Atdp, Ended, Harden
 
 TRAIN = ("--recipe", "dp-sgd", "--epochs", 1, "--max-records", 60, "--json", "-q")
-HIDE = ("--recipe", "redacted", "--epochs", 1, "--max-records", 60, "--json", "-q", "--prior", "public")
+HIDE = ("--recipe", "redacted", "--epochs", 1, "--max-records", 60, "--json", "-q", "--checkpoint-history", "public")
 
 
 def ledger(folder: Path) -> Any:
@@ -39,7 +39,7 @@ def test_public_cannot_be_said_of_a_past_that_the_ledger_does_not_know(
     harden: Harden, again: Any, corpus: Path
 ) -> None:
     assert harden(*TRAIN).code == 0
-    refused = again(corpus, *TRAIN, "--prior", "public")
+    refused = again(corpus, *TRAIN, "--checkpoint-history", "public")
     assert refused.code == 2
     assert "contradicts the ledger beside the checkpoint" in " ".join(refused.err.split())
     assert by_scope(again(corpus, *TRAIN))["end_to_end"]["epsilon"] == "inf"
@@ -47,7 +47,7 @@ def test_public_cannot_be_said_of_a_past_that_the_ledger_does_not_know(
 
 @pytest.mark.ci
 def test_public_was_said_of_one_corpus_alone(harden: Harden, again: Any, corpus: Path, tmp_path: Path) -> None:
-    assert harden(*TRAIN, "--prior", "public").code == 0
+    assert harden(*TRAIN, "--checkpoint-history", "public").code == 0
     same = by_scope(again(corpus, *TRAIN, out="same"))
     assert same["end_to_end"]["epsilon"] != "inf"
     assert len({event["relation"]["corpus"] for event in ledger(tmp_path / "same")["events"]}) == 1
@@ -55,7 +55,7 @@ def test_public_was_said_of_one_corpus_alone(harden: Harden, again: Any, corpus:
     other.write_text("".join(f"{line} again\n" for line in corpus.read_text().splitlines()))
     unsaid = by_scope(again(other, *TRAIN, out="unsaid"))
     assert unsaid["end_to_end"]["epsilon"] == "inf"
-    said = by_scope(again(other, *TRAIN, "--prior", "public", out="said"))
+    said = by_scope(again(other, *TRAIN, "--checkpoint-history", "public", out="said"))
     assert said["end_to_end"]["epsilon"] != "inf"
     assert len({event["relation"]["corpus"] for event in ledger(tmp_path / "said")["events"]}) == 2
 
@@ -64,7 +64,7 @@ def test_public_was_said_of_one_corpus_alone(harden: Harden, again: Any, corpus:
 def test_without_the_key_nobody_knows_that_the_corpus_is_the_same(
     harden: Harden, again: Any, corpus: Path, tmp_path: Path
 ) -> None:
-    assert harden(*TRAIN, "--prior", "public").code == 0
+    assert harden(*TRAIN, "--checkpoint-history", "public").code == 0
     shutil.rmtree(beside(tmp_path / "out", PRIVATE))
     assert by_scope(again(corpus, *TRAIN))["end_to_end"]["epsilon"] == "inf"
 

@@ -74,7 +74,18 @@ def test_a_run_from_the_file_that_a_run_wrote_is_the_same_run(
 def test_the_file_has_everything_worked_out_and_nothing_private(
     atdp: Atdp, checkpoint_folder: Path, corpus: Path, tmp_path: Path
 ) -> None:
-    options = ["--recipe", "atdp", "--target-epsilon", "2", "--epochs", "1", "--max-records", "40", "--prior", "public"]
+    options = [
+        "--recipe",
+        "atdp",
+        "--target-epsilon",
+        "2",
+        "--epochs",
+        "1",
+        "--max-records",
+        "40",
+        "--checkpoint-history",
+        "public",
+    ]
     assert atdp("harden", checkpoint_folder, "--data", corpus, "-o", tmp_path / "o", *options).code == 0
     text = (tmp_path / "o" / "recipe.toml").read_text()
     spent = json.loads((tmp_path / "o" / "privacy_ledger.json").read_text())["events"]
@@ -83,7 +94,7 @@ def test_the_file_has_everything_worked_out_and_nothing_private(
     assert "expected_batch = 10\n" in text
     assert text.startswith("# ")
     assert "atdp harden MODEL --data CORPUS --recipe recipe.toml" in text
-    for private in (corpus.name, str(tmp_path), checkpoint_folder.name, "prior", "seed = 0x", "insecure"):
+    for private in (corpus.name, str(tmp_path), checkpoint_folder.name, "checkpoint_history", "seed = 0x", "insecure"):
         assert private not in text
 
 

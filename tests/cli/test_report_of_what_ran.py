@@ -48,7 +48,7 @@ def test_a_run_publishes_what_it_had_and_nothing_else(
     atdp: Atdp, harden: Harden, checkpoint_folder: Path, tmp_path: Path, recipe: str
 ) -> None:
     epochs = () if recipe == "base" else ("--epochs", 1)
-    asked = ("--recipe", recipe, "--prior", "public", "--tier", "low-entity", "--max-records", 60, *epochs)
+    asked = ("--recipe", recipe, "--checkpoint-history", "public", "--tier", "low-entity", "--max-records", 60, *epochs)
     ended = harden(*asked)
     assert ended.code == 0, ended.err
     out, had = tmp_path / "out", HAD[recipe]
@@ -82,7 +82,7 @@ def test_a_run_publishes_what_it_had_and_nothing_else(
 
 def test_an_earlier_report_is_shown_by_what_its_stages_say(harden: Harden, atdp: Atdp, tmp_path: Path) -> None:
     """Versions before wrote an engine, a source of noise and an accountant for every run."""
-    asked = ("--recipe", "redacted", "--prior", "public", "--epochs", 1, "--max-records", 60)
+    asked = ("--recipe", "redacted", "--checkpoint-history", "public", "--epochs", 1, "--max-records", 60)
     assert harden(*asked, "--tier", "high-contextual").code == 0
     path = tmp_path / "out" / "privacy_report.json"
     report = json.loads(path.read_text()) | {
@@ -106,7 +106,7 @@ def test_the_json_lists_each_stage_as_it_was_trained_and_again_when_the_run_is_o
 ) -> None:
     """Not as it was planned: trials change its learning rate."""
     settings = ("--epochs", 8, "--set", "fitted-decoys.batch-size=4", "--tune", "full")
-    asked = ("--prior", "public", "--tier", "low-entity", "--max-records", 60, *settings)
+    asked = ("--checkpoint-history", "public", "--tier", "low-entity", "--max-records", 60, *settings)
     first = harden(*asked, "--json")
     assert first.code == 0, first.err
     published = json.loads((tmp_path / "out" / "privacy_report.json").read_text())["stages"]

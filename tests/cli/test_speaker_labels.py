@@ -34,7 +34,7 @@ def test_a_run_keeps_its_selective_guarantee_and_names_another_detector(harden: 
     options = ["--recipe", "redacted", "--tier", "low-entity", "--epochs", 1, "--max-records", 20]
     detectors = set()
     for name, labels in (("plain", ()), ("stated", detector(tmp_path, speaker_labels=["USR", "SYS"]))):
-        ended = harden(*options, *labels, "--prior", "public", "--json", out=name)
+        ended = harden(*options, *labels, "--checkpoint-history", "public", "--json", out=name)
         assert ended.code == 0, ended.err
         assert "selective" in {guarantee["scope"] for guarantee in ended.json["guarantees"]}
         ledger = json.loads((tmp_path / name / "privacy_ledger.json").read_text())

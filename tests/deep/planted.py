@@ -128,7 +128,16 @@ def audited(
         "-q",
     )
     data = ("--data", planted, "--eval-data", folder / "valid.txt", "--tier", "low-entity")
-    privacy = ("--recipe", "dp-sgd", "--prior", "public", "--target-epsilon", TARGET, "--batch-size", BATCH)
+    privacy = (
+        "--recipe",
+        "dp-sgd",
+        "--checkpoint-history",
+        "public",
+        "--target-epsilon",
+        TARGET,
+        "--batch-size",
+        BATCH,
+    )
     training = ("--epochs", EPOCHS, "--learning-rate", LEARNING_RATE, "--set", "dp-sgd.optimizer=sgd")
     with broken(engine, noise):
         atdp("harden", base, *data, *privacy, *training, "--insecure-seed", seed, "-o", model, "-q")

@@ -129,7 +129,7 @@ def _hidden(record: FlaggedRecord) -> tuple[str, tuple[decoys.Shape, ...]]:
 def claimed(repeats: int, *, records: Sequence[FlaggedRecord]) -> Claim:
     """What the ledger of the advised recipe claims for replacing so many records by others of these."""
     corpus = CorpusFacts(records=1000, relation=hypothetical("line"))
-    ledger: Ledger = make_plan(FITTED_DECOYS, corpus, delta=DELTA, prior="public").ledger
+    ledger: Ledger = make_plan(FITTED_DECOYS, corpus, delta=DELTA, checkpoint_history="public").ledger
     alike = compare_flagged((record.record.text, record.spans) for record in records)
     return claim_of(ledger, "replace-one", repeats=repeats, alike=lambda: alike)
 
@@ -171,7 +171,16 @@ def play_on_model(world: World, seed: int, folder: Path) -> dict[str, Played]:
     planted, manifest, model = folder / "planted.txt", folder / "canaries.json", folder / "model"
     _plant(world, seed, folder, planted, manifest)
     (folder / "valid.txt").write_text("".join(f"{record.record.text}\n" for record in world.corpus[-20:]))
-    data = ("--data", planted, "--eval-data", folder / "valid.txt", "--tier", "low-entity", "--prior", "public")
+    data = (
+        "--data",
+        planted,
+        "--eval-data",
+        folder / "valid.txt",
+        "--tier",
+        "low-entity",
+        "--checkpoint-history",
+        "public",
+    )
     training = ("--recipe", "fitted-decoys", "--epochs", 3, "--learning-rate", "5e-3", "--batch-size", 64)
     atdp("harden", world.base, *data, *training, "--delta", DELTA, "--insecure-seed", seed, "-o", model, "-q")
     audit = ("--manifest", manifest, "--reference", world.base, "--alpha", LEVEL, "--json", "-q")

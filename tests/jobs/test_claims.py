@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.privacy.guarantee import guarantees
-from atdp_cli.privacy.ledger import Ledger, Prior
+from atdp_cli.privacy.ledger import CheckpointHistory, Ledger
 from atdp_cli.privacy.relation import Flags, Relation
 from atdp_cli.privacy.wording import guarantee_sentences
 from atdp_cli.report.wording import lay_summary
@@ -58,11 +58,11 @@ def recipe_of(name: str) -> Recipe:
     return tuple(stages)
 
 
-def planned(recipe: Recipe, tier: Tier, prior: Prior, inherited: Ledger | None) -> Plan:
+def planned(recipe: Recipe, tier: Tier, checkpoint_history: CheckpointHistory, inherited: Ledger | None) -> Plan:
     flags = Flags(detector="a" * 64, tier=tier.value)
     relation = Relation(unit="line", corpus="b" * 64, shape="none", flags=flags)
     corpus = CorpusFacts(records=RECORDS, relation=relation)
-    return make_plan(recipe, corpus, delta=DELTA, prior=prior, inherited=inherited)
+    return make_plan(recipe, corpus, delta=DELTA, checkpoint_history=checkpoint_history, inherited=inherited)
 
 
 def pair_of(draw: random.Random) -> tuple[Corpus, Corpus]:
@@ -123,10 +123,10 @@ def _has_decoys(recipe: Recipe) -> bool:
 def _check(seed: int, said: Counter[str]) -> None:
     draw = random.Random(seed)
     runs = runs_of(draw)
-    prior: Prior = draw.choice(("public",) * 7 + ("unknown",))
+    checkpoint_history: CheckpointHistory = draw.choice(("public",) * 7 + ("unknown",))
     ledger, plans = None, []
     for recipe, tier in runs:
-        plan = planned(recipe, tier, prior, ledger)
+        plan = planned(recipe, tier, checkpoint_history, ledger)
         ledger = plan.ledger
         plans.append((plan.training, tier))
     assert ledger is not None
@@ -137,7 +137,7 @@ def _check(seed: int, said: Counter[str]) -> None:
         for claim in claims:
             if covers(claim, before, after):
                 said[claim.scope] += before != after
-                true = math.inf if prior == "unknown" else true_epsilon(plans, before, after, DELTA)
+                true = math.inf if checkpoint_history == "unknown" else true_epsilon(plans, before, after, DELTA)
                 assert true <= claim.epsilon + 2e-3, (runs, claim, before, after)
 
 

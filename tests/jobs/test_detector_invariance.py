@@ -83,7 +83,7 @@ def test_a_small_pool_is_read_whole_and_a_large_one_with_all_secrets() -> None:
 def ledger(shape: Shape = "shape", **flags: Any) -> Ledger:
     """A ledger of decoys flagged by the installed detector, unless `flags` say otherwise."""
     stage = plain(shape, **{"detector": text_identity(None), **flags})
-    return Ledger(unit="line", prior="public", records=400, delta=1e-6, grid=1e-3, events=(stage,))
+    return Ledger(unit="line", checkpoint_history="public", records=400, delta=1e-6, grid=1e-3, events=(stage,))
 
 
 NAMES = lists()["given"].common

@@ -47,7 +47,7 @@ def test_a_run_with_no_option(tmp_path: Path, checkpoint_folder: Path) -> None:
         name: actual.pop(name) for name in ("records", "starting checkpoint", "settings of models", "recipe", "plan")
     }
     assert actual == {
-        "--prior": "unknown",
+        "--checkpoint-history": "unknown",
         "--target-epsilon": "not given",
         "--max-epsilon": "not given",
         "--reference": "not given",
@@ -83,7 +83,7 @@ def test_a_run_with_options(tmp_path: Path, checkpoint_folder: Path) -> None:
         tmp_path,
         checkpoint_folder,
         detector,
-        prior="public",
+        checkpoint_history="public",
         target_epsilon=3.0,
         max_epsilon=4.5,
         review_each_epoch=True,
@@ -92,7 +92,7 @@ def test_a_run_with_options(tmp_path: Path, checkpoint_folder: Path) -> None:
     )
     actual = fingerprint(plan_request(asked))
     expected = {
-        "--prior": "public",
+        "--checkpoint-history": "public",
         "--target-epsilon": "3.0",
         "--max-epsilon": "4.5",
         "--allow": digest([file_sha256(allow)]),

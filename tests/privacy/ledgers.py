@@ -27,7 +27,9 @@ def release(sigma: float) -> GaussianRelease:
 
 def ledger(*events: LedgerEvent, records: int = 100, run: str | None = None) -> Ledger:
     """A ledger of these events."""
-    return Ledger(unit="line", prior="public", records=records, delta=1e-6, grid=1e-3, events=events, run=run)
+    return Ledger(
+        unit="line", checkpoint_history="public", records=records, delta=1e-6, grid=1e-3, events=events, run=run
+    )
 
 
 def heterogeneous(seed: int) -> list[PrivateEvent]:

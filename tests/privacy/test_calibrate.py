@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.errors import BudgetError, UsageError
-from atdp_cli.jobs.account import Parameters, solve_hypothesis
 from atdp_cli.jobs.account_request import Unknown
+from atdp_cli.jobs.equal_steps import Parameters, solve_hypothesis
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.calibrate import calibrate_noise, most_steps
 from atdp_cli.privacy.ledger import private_events
@@ -82,7 +82,7 @@ def check_noise(name: str, records: int, epochs: int, share: float, seed: int) -
 
     def plan_with(recipe: Recipe) -> Plan:
         corpus = CorpusFacts(records=records, relation=hypothetical("line"))
-        return make_plan(recipe, corpus, delta=DELTA, prior="public", reference=PUBLIC, jitter_seed=seed)
+        return make_plan(recipe, corpus, delta=DELTA, checkpoint_history="public", reference=PUBLIC, jitter_seed=seed)
 
     recipe = parse_recipe(name)
     recipe = apply_settings(recipe, [stage_setting(recipe, "epochs", epochs)])

@@ -63,10 +63,16 @@ def test_equal_runs_of_different_names_both_count() -> None:
 def test_the_weaker_side_wins() -> None:
     stronger = ledger(steps(0.1, 1.0, 30), records=500)
     other = stronger.model_copy(
-        update={"prior": "unknown", "delta": 1e-8, "insecure_seed": True, "records": 90, "seal": {"a": "b"}}
+        update={
+            "checkpoint_history": "unknown",
+            "delta": 1e-8,
+            "insecure_seed": True,
+            "records": 90,
+            "seal": {"a": "b"},
+        }
     )
     both = compose_ledgers([stronger, other])
-    assert (both.prior, both.delta, both.insecure_seed, both.records) == ("unknown", 1e-8, True, 500)
+    assert (both.checkpoint_history, both.delta, both.insecure_seed, both.records) == ("unknown", 1e-8, True, 500)
     assert both.seal == {}
     assert compose_ledgers([stronger]) is stronger
 

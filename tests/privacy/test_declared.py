@@ -11,11 +11,11 @@ from atdp_cli.errors import BudgetError
 from atdp_cli.privacy.compose import compose_ledgers
 from atdp_cli.privacy.guarantee import check_seen, guarantees
 from atdp_cli.privacy.ledger import (
+    CheckpointHistory,
     DeclaredTraining,
     DecoyedText,
     Ledger,
     LedgerEvent,
-    Prior,
     ReadModel,
     read_ledger,
     write_ledger,
@@ -43,8 +43,8 @@ EVENTS = st.sampled_from(
 )
 
 
-def ledger(*events: LedgerEvent, prior: Prior = "public") -> Ledger:
-    return Ledger(unit="line", prior=prior, records=100, delta=1e-6, grid=1e-3, events=events)
+def ledger(*events: LedgerEvent, checkpoint_history: CheckpointHistory = "public") -> Ledger:
+    return Ledger(unit="line", checkpoint_history=checkpoint_history, records=100, delta=1e-6, grid=1e-3, events=events)
 
 
 def by_scope(actual: Ledger) -> dict[str, Guarantee]:
@@ -53,11 +53,13 @@ def by_scope(actual: Ledger) -> dict[str, Guarantee]:
 
 @settings(max_examples=40)
 @given(st.lists(EVENTS, max_size=4), st.integers(0, 4), st.sampled_from(("public", "unknown")))
-def test_declared_training_gives_no_scope_but_its_own(events: list[LedgerEvent], place: int, prior: Prior) -> None:
+def test_declared_training_gives_no_scope_but_its_own(
+    events: list[LedgerEvent], place: int, checkpoint_history: CheckpointHistory
+) -> None:
     """Wherever it stands among the events: the selective figure is only declared, and nothing else is better."""
     events = [*events, TEXT]
-    seen = by_scope(ledger(*events, prior=prior))
-    actual = by_scope(ledger(*events[:place], DECLARES, *events[place:], prior=prior))
+    seen = by_scope(ledger(*events, checkpoint_history=checkpoint_history))
+    actual = by_scope(ledger(*events[:place], DECLARES, *events[place:], checkpoint_history=checkpoint_history))
     assert not {"selective", "uncounted"} & actual.keys()
     assert actual["end_to_end"].epsilon == math.inf
     assert ("declared" in actual) == ("selective" in seen)
@@ -74,9 +76,11 @@ def test_declared_training_gives_no_scope_but_its_own(events: list[LedgerEvent],
 
 @settings(max_examples=30)
 @given(st.lists(EVENTS, max_size=3), st.sampled_from(("public", "unknown")))
-def test_it_survives_composition_with_any_ledger(events: list[LedgerEvent], prior: Prior) -> None:
+def test_it_survives_composition_with_any_ledger(
+    events: list[LedgerEvent], checkpoint_history: CheckpointHistory
+) -> None:
     adopted = ledger(votes().model_copy(update={"run": "d"}), TEXT, DECLARES)
-    other = ledger(*(event.model_copy(update={"run": "o"}) for event in events), prior=prior)
+    other = ledger(*(event.model_copy(update={"run": "o"}) for event in events), checkpoint_history=checkpoint_history)
     for pair in ((adopted, other), (other, adopted)):
         composed = compose_ledgers(pair)
         assert DECLARES in composed.events

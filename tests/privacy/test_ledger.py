@@ -16,11 +16,11 @@ from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.journal import open_journal, read_journal, spend
 from atdp_cli.privacy.ledger import (
     LEDGER_FILE,
+    CheckpointHistory,
     GaussianRelease,
     Ledger,
     LedgerEvent,
     PlainTraining,
-    Prior,
     compact,
     read_beside,
     read_ledger,
@@ -42,8 +42,18 @@ STABLE = plain("bytes", stage="redacted")
 MOVABLE = plain("bytes", stage="redacted", tier="high-contextual")
 
 
-def ledger(*events: LedgerEvent, prior: Prior = "unknown", seal: dict[str, str] | None = None) -> Ledger:
-    return Ledger(unit="line", prior=prior, records=100, delta=1e-6, grid=1e-3, events=events, seal=seal or {})
+def ledger(
+    *events: LedgerEvent, checkpoint_history: CheckpointHistory = "unknown", seal: dict[str, str] | None = None
+) -> Ledger:
+    return Ledger(
+        unit="line",
+        checkpoint_history=checkpoint_history,
+        records=100,
+        delta=1e-6,
+        grid=1e-3,
+        events=events,
+        seal=seal or {},
+    )
 
 
 def by_scope(actual: Ledger) -> dict[str, Guarantee]:
@@ -71,7 +81,7 @@ DAMAGE = {
     "another order": lambda document: document["events"].reverse(),
     "fewer steps": lambda document: document["events"][1].update(steps=1),
     "more noise": lambda document: document["events"][1].update(noise_multiplier=9.0),
-    "a better past": lambda document: document.update(prior="public"),
+    "a better past": lambda document: document.update(checkpoint_history="public"),
     "another seal": lambda document: document["seal"].update({"model.safetensors": "cd"}),
     "no digest": lambda document: document.pop("digest"),
 }
@@ -105,7 +115,7 @@ def test_how_the_json_is_laid_out_does_not_matter(tmp_path: Path) -> None:
         (('"sampling_rate": 0.1', '"sampling_rate": 1.5'), "sampling_rate"),
         (('"steps": 3', '"steps": -3'), "steps"),
         (('"kind": "subsampled_gaussian"', '"kind": "magic"'), "events.0"),
-        (('"prior"', '"priors"'), "prior"),
+        (('"checkpoint_history"', '"priors"'), "checkpoint_history"),
         (("{", "["), "the file"),
     ],
 )
@@ -146,7 +156,7 @@ def test_the_journal_gives_back_what_was_spent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("events", "prior", "finite"),
+    ("events", "checkpoint_history", "finite"),
     [
         ((step(),), "public", True),
         ((step(),), "unknown", False),
@@ -155,15 +165,15 @@ def test_the_journal_gives_back_what_was_spent(tmp_path: Path) -> None:
     ],
 )
 def test_end_to_end_is_finite_only_without_plain_stages_and_with_a_public_past(
-    events: tuple[LedgerEvent, ...], prior: Prior, finite: bool
+    events: tuple[LedgerEvent, ...], checkpoint_history: CheckpointHistory, finite: bool
 ) -> None:
-    actual = by_scope(ledger(*events, prior=prior))
+    actual = by_scope(ledger(*events, checkpoint_history=checkpoint_history))
     assert math.isfinite(actual["end_to_end"].epsilon or 0) is finite
-    assert actual["increment"].epsilon == by_scope(ledger(step(), prior="public"))["end_to_end"].epsilon
+    assert actual["increment"].epsilon == by_scope(ledger(step(), checkpoint_history="public"))["end_to_end"].epsilon
 
 
 @pytest.mark.parametrize(
-    ("events", "prior", "holds"),
+    ("events", "checkpoint_history", "holds"),
     [
         ((STABLE, step()), "public", True),
         ((STABLE,), "public", True),
@@ -174,9 +184,9 @@ def test_end_to_end_is_finite_only_without_plain_stages_and_with_a_public_past(
     ],
 )
 def test_selective_holds_only_for_redacted_text_with_masks_that_stay(
-    events: tuple[LedgerEvent, ...], prior: Prior, holds: bool
+    events: tuple[LedgerEvent, ...], checkpoint_history: CheckpointHistory, holds: bool
 ) -> None:
-    actual = by_scope(ledger(*events, prior=prior))
+    actual = by_scope(ledger(*events, checkpoint_history=checkpoint_history))
     assert ("selective" in actual) is holds
     if holds:
         selective, increment = actual["selective"], actual["increment"]
@@ -185,7 +195,7 @@ def test_selective_holds_only_for_redacted_text_with_masks_that_stay(
 
 
 @pytest.mark.parametrize(
-    ("events", "prior", "why"),
+    ("events", "checkpoint_history", "why"),
     [
         ((STABLE, step()), "public", None),
         ((RAW, step()), "public", None),
@@ -196,9 +206,9 @@ def test_selective_holds_only_for_redacted_text_with_masks_that_stay(
     ],
 )
 def test_who_trains_on_redacted_text_hears_why_it_guarantees_nothing(
-    events: tuple[LedgerEvent, ...], prior: Prior, why: str | None
+    events: tuple[LedgerEvent, ...], checkpoint_history: CheckpointHistory, why: str | None
 ) -> None:
-    actual = ledger(*events, prior=prior)
+    actual = ledger(*events, checkpoint_history=checkpoint_history)
     said = " ".join(guarantee_sentences(actual, guarantees(actual)))
     assert ("For the flagged characters alone: no guarantee" in said) is (why is not None)
     assert f"no guarantee, because {why}" in said or why is None
@@ -216,7 +226,7 @@ def test_a_first_time_user_reads_what_infinity_means() -> None:
     assert said.startswith("End to end: no finite ε, because the starting model's past is unknown.")
     assert "Stages and releases with noise add at most ε = " in said
     assert "is not a guarantee for any record" in said
-    assert advice(actual) == "If the model never saw private data: --prior public."
+    assert advice(actual) == "If the model never saw private data: --checkpoint-history public."
     assert advice(ledger(RAW)) is None
 
 
@@ -231,19 +241,19 @@ def test_the_rounded_epsilon_is_close_and_never_below(epsilon: float) -> None:
 
 @given(st.lists(st.sampled_from([RAW, STABLE, MOVABLE, step(), step(3, sigma=2.0)]), max_size=5))
 def test_a_plain_stage_anywhere_makes_end_to_end_infinite(events: list[LedgerEvent]) -> None:
-    actual = by_scope(ledger(*events, prior="public"))["end_to_end"]
+    actual = by_scope(ledger(*events, checkpoint_history="public"))["end_to_end"]
     plain = any(isinstance(event, PlainTraining) for event in events)
     assert (actual.epsilon == math.inf) is plain
     assert all(guarantee.assumptions for guarantee in guarantees(ledger(*events)))
 
 
 def test_several_models_are_said_to_be_several() -> None:
-    actual = guarantees(ledger(step(), prior="public"), models=3)[0]
+    actual = guarantees(ledger(step(), checkpoint_history="public"), models=3)[0]
     assert any("release of these 3 models" in text for text in actual.assumptions)
     assert not any("this one model" in text for text in actual.assumptions)
 
 
 def test_an_insecure_seed_is_called_out() -> None:
-    actual = ledger(step(), prior="public").model_copy(update={"insecure_seed": True})
+    actual = ledger(step(), checkpoint_history="public").model_copy(update={"insecure_seed": True})
     assert "--insecure-seed" in guarantee_sentences(actual, guarantees(actual))[-1]
     assert all("--insecure-seed" in guarantee.assumptions[0] for guarantee in guarantees(actual))

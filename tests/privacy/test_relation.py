@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atdp_cli.privacy.guarantee import guarantees
-from atdp_cli.privacy.ledger import Ledger, LedgerEvent, Prior
+from atdp_cli.privacy.ledger import CheckpointHistory, Ledger, LedgerEvent
 from atdp_cli.privacy.relation import Neighbours, Relation, commitment, intersect
 from atdp_cli.privacy.scope import Guarantee, scope_epsilon
 from atdp_cli.privacy.wording import SAME_PATTERN, guarantee_sentences
@@ -28,8 +28,8 @@ RELATIONS = st.builds(
 NAMED = st.lists(st.tuples(st.sampled_from("abc"), RELATIONS), min_size=1, max_size=4)
 
 
-def ledger(*events: LedgerEvent, prior: Prior = "public") -> Ledger:
-    return Ledger(unit="line", prior=prior, records=400, delta=1e-6, grid=1e-3, events=events)
+def ledger(*events: LedgerEvent, checkpoint_history: CheckpointHistory = "public") -> Ledger:
+    return Ledger(unit="line", checkpoint_history=checkpoint_history, records=400, delta=1e-6, grid=1e-3, events=events)
 
 
 def by_scope(actual: Ledger) -> dict[str, Guarantee]:

@@ -42,7 +42,8 @@ RAW = plain("none", stage="no-dp")
 def ledger(*events: LedgerEvent, **fields: Any) -> Ledger:
     """A ledger over a thousand lines that begins at a public checkpoint."""
     return Ledger.model_validate(
-        {"unit": "line", "prior": "public", "records": 1000, "delta": 1e-6, "grid": 1e-3, "events": events} | fields
+        {"unit": "line", "checkpoint_history": "public", "records": 1000, "delta": 1e-6, "grid": 1e-3, "events": events}
+        | fields
     )
 
 
@@ -124,7 +125,7 @@ def public(*events: LedgerEvent, **fields: Any) -> PublicReport:
             "unit": actual.unit,
             "records": actual.records,
             "held_out": 50,
-            "prior": actual.prior,
+            "checkpoint_history": actual.checkpoint_history,
             "inherited_ledger": False,
             "recipe": "redacted+atdp",
             "stages": (

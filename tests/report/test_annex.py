@@ -46,4 +46,4 @@ def test_without_noise_there_is_no_mechanism_to_speak_of() -> None:
 
 def test_a_declared_past_is_declared_and_not_tested() -> None:
     assert "as the user declared. Nothing checked that." in rows(public())["Data collection exposure"].lines[1]
-    assert "is unknown" in rows(public(prior="unknown"))["Data collection exposure"].lines[1]
+    assert "is unknown" in rows(public(checkpoint_history="unknown"))["Data collection exposure"].lines[1]

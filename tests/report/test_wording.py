@@ -38,7 +38,7 @@ def test_a_selective_one_is_for_what_is_flagged() -> None:
     ("broken", "why"),
     [
         (ledger(RAW, NOISY), "trained on the text without protection"),
-        (ledger(NOISY, prior="unknown"), "what the starting checkpoint had seen"),
+        (ledger(NOISY, checkpoint_history="unknown"), "what the starting checkpoint had seen"),
         (ledger(ReadModel(stage="anchored", past="unknown", weights={}), NOISY), "what a model that it read"),
     ],
 )

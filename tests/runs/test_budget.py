@@ -40,7 +40,7 @@ def stage(name: str, epochs: int, *, sigma: float = 1.0, released: bool = False,
 
 
 def plan_of(recipe: Recipe) -> Plan:
-    return make_plan(recipe, CORPUS, delta=1e-6, prior="public")
+    return make_plan(recipe, CORPUS, delta=1e-6, checkpoint_history="public")
 
 
 def cost(events: Sequence[LedgerEvent]) -> float:
@@ -184,7 +184,7 @@ def test_the_ledger_that_a_resumed_run_leaves_keeps_the_target_and_one_more_step
     @settings(max_examples=examples, deadline=None, derandomize=True)
     @given(mixed_recipes(), st.booleans(), st.data())
     def ends(recipe: Recipe, public: bool, data: st.DataObject) -> None:
-        plan = make_plan(recipe, CORPUS, delta=1e-6, prior="public" if public else "unknown")
+        plan = make_plan(recipe, CORPUS, delta=1e-6, checkpoint_history="public" if public else "unknown")
         target = planned_epsilon(plan) * data.draw(st.sampled_from([1.0, 1.2]))
         lines = journal_lines(plan)
         ends = [

@@ -24,7 +24,18 @@ STEPS = 24
 
 def command(checkpoint: Path, corpus: Path, spans: Path, *more: object) -> list[object]:
     """24 steps with noise, saved after nearly each."""
-    data = ["--data", corpus, "--spans", spans, "--tier", "low-entity", "--max-records", 60, "--prior", "public"]
+    data = [
+        "--data",
+        corpus,
+        "--spans",
+        spans,
+        "--tier",
+        "low-entity",
+        "--max-records",
+        60,
+        "--checkpoint-history",
+        "public",
+    ]
     steps = ["--recipe", "dp-sgd", "--epochs", STEPS // 3, "--batch-size", 19]
     return ["harden", checkpoint, *data, *steps, "--checkpoint-every", "1e-4", "-q", *more]
 

@@ -209,7 +209,7 @@ def test_a_run_ends_before_the_step_that_would_pass_its_epsilon(place: Place, op
 @pytest.mark.parametrize("lost", [1, 2])
 def test_a_stage_without_noise_still_to_come_does_not_loosen_the_target(place: Place, lost: int) -> None:
     """With it the target is the selective ε, of replacing a record; before it the ledger has that of removing one."""
-    request = place.request("dp-sgd+redacted", prior="public", target_epsilon=3.0, spans=None)
+    request = place.request("dp-sgd+redacted", checkpoint_history="public", target_epsilon=3.0, spans=None)
     assert run(request, stop=3) is None
     lose(place.folder / "out.partial", lost)
     done = finished(request.replace(resume=True))

@@ -21,7 +21,7 @@ from tests.small import write_checkpoint
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"prior": "public"}, "--prior was unknown, now it is public"),
+        ({"checkpoint_history": "public"}, "--checkpoint-history was unknown, now it is public"),
         ({"delta": 1e-7}, "`delta = 1e-06`, this one `delta = 1e-07`"),
         ({"max_records": 50}, "records are not the same"),
         ({"insecure_seed": 2}, "--insecure-seed was 1, now it is 2"),
@@ -166,4 +166,4 @@ def test_resume_without_a_run_begins_one_and_after_one_says_that_it_is_over(plac
     )
     assert {path: path.read_bytes() for path in place.folder.rglob("*") if path.is_file()} == before
     with pytest.raises(UsageError, match="exists"):
-        run(request.replace(prior="public"))
+        run(request.replace(checkpoint_history="public"))

@@ -49,7 +49,7 @@ def recipe(name: str = "fitted-decoys", epochs: int = EPOCHS) -> Recipe:
 
 
 def tuned(place: Place, name: str = "fitted-decoys", **settings: Any) -> SettledRequest:
-    asked = {"tune": "full", "prior": "public", **settings}
+    asked = {"tune": "full", "checkpoint_history": "public", **settings}
     return place.request(recipe(name), **asked).replace(recipe=recipe(name))
 
 
@@ -244,7 +244,7 @@ def test_a_rate_that_is_given_is_not_searched(place: Place) -> None:
 @pytest.fixture
 def leaky(place: Place) -> Path:
     """A model whose ledger says that it read the records without protection."""
-    return finished(place.request("no-dp", out="leaky", prior="public")).output
+    return finished(place.request("no-dp", out="leaky", checkpoint_history="public")).output
 
 
 def p_values(hardened: HardenResult) -> list[list[float]]:
@@ -277,7 +277,7 @@ def test_from_a_start_that_may_remember_a_rate_is_searched_at_which_it_forgets(p
 def test_a_rate_that_was_chosen_by_raw_values_voids_the_selective_scope() -> None:
     """Even where the start is public after all."""
     corpus = CorpusFacts(records=1000, relation=hypothetical())
-    ledger = make_plan(parse_recipe("fitted-decoys"), corpus, delta=1e-6, prior="public").ledger
+    ledger = make_plan(parse_recipe("fitted-decoys"), corpus, delta=1e-6, checkpoint_history="public").ledger
     assert "selective" in {each.scope for each in guarantees(ledger)}
     events = tuple(
         event.model_copy(update={"chosen_on": "raw"}) if isinstance(event, PlainTraining) else event
@@ -334,7 +334,7 @@ def test_a_range_test_that_is_interrupted_leaves_the_start_as_it_was(place: Plac
 
 def test_a_recipe_with_noise_is_not_tuned(place: Place) -> None:
     with pytest.raises(UsageError, match="--tune needs a last stage on decoys and no DP stage"):
-        plan_request(place.request("fitted-decoys+dp-sgd", tune="quick", prior="public"))
+        plan_request(place.request("fitted-decoys+dp-sgd", tune="quick", checkpoint_history="public"))
 
 
 def test_people_and_trials_do_not_go_together(place: Place) -> None:

@@ -29,7 +29,7 @@ def is_void(ledger: Ledger) -> bool:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_run_makes_a_model_that_promises_nothing(place: Place, method: str) -> None:
-    done = finished(place.request(method, prior="public"))
+    done = finished(place.request(method, checkpoint_history="public"))
     ledger = read_ledger(done.output / "privacy_ledger.json")
     [event] = ledger.events
     assert isinstance(event, PlainTraining)
@@ -73,8 +73,8 @@ def test_who_names_the_model_itself_declares_nothing_of_its_past(place: Place, t
         request = place.request("negated", reference=folder)
         assert pasts(request) == ["unknown"]
         assert is_void(plan_request(request).plan.ledger)
-        assert pasts(request.replace(prior="public")) == ["declared"]
-        assert is_void(plan_request(request.replace(prior="public")).plan.ledger)
+        assert pasts(request.replace(checkpoint_history="public")) == ["declared"]
+        assert is_void(plan_request(request.replace(checkpoint_history="public")).plan.ledger)
 
 
 def test_a_sharded_model_is_refused(place: Place) -> None:

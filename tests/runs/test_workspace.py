@@ -32,7 +32,9 @@ DEAD = 9
 
 def spec(folder: Path, *, resume: bool = False) -> RunSpec:
     """A run that writes `out` in a folder."""
-    plan = Plan(stages=(), ledger=Ledger(unit="line", prior="unknown", records=1, delta=1e-6, grid=1.0, events=()))
+    plan = Plan(
+        stages=(), ledger=Ledger(unit="line", checkpoint_history="unknown", records=1, delta=1e-6, grid=1.0, events=())
+    )
     return RunSpec(output=folder / "out", fingerprint={"records": "1"}, plan=plan, resume=resume)
 
 

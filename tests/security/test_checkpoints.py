@@ -356,9 +356,9 @@ def test_what_an_adapters_base_has_learnt_is_inherited(place: Place, corpus: Pat
     reported = atdp("harden", place.adapter, "--data", corpus, "-o", out, *QUICK)
     assert reported.code == 0, reported.err
     ledger = json.loads((out / "privacy_ledger.json").read_text())
-    assert ledger["prior"] == "unknown"
+    assert ledger["checkpoint_history"] == "unknown"
     assert ledger["events"][0]["kind"] == "plain"
-    refused = atdp("harden", place.adapter, "--data", corpus, "-o", f"{out}2", *QUICK, "--prior", "public")
+    refused = atdp("harden", place.adapter, "--data", corpus, "-o", f"{out}2", *QUICK, "--checkpoint-history", "public")
     assert refused.code == 2
 
 
@@ -368,10 +368,10 @@ def test_a_ledger_of_an_adapter_that_does_not_seal_its_base_is_refused(place: Pl
     path = place.adapter / LEDGER_FILE
     new = read_ledger(path)
     assert atdp("account", place.adapter, "--json").json["scope"] == "increment"
-    write_ledger(path, new.model_copy(update={"prior": "public"}))
+    write_ledger(path, new.model_copy(update={"checkpoint_history": "public"}))
     assert atdp("account", place.adapter, "--json").json["scope"] == "end_to_end"
     own = {name: digest for name, digest in new.seal.items() if not name.startswith("base/")}
-    write_ledger(path, new.model_copy(update={"prior": "public", "seal": own}))
+    write_ledger(path, new.model_copy(update={"checkpoint_history": "public", "seal": own}))
     assert atdp("account", place.adapter).code == 2
 
 

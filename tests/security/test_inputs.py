@@ -112,7 +112,7 @@ READING = {
     "recipe of a run": line("harden model --data corpus.txt -o out --recipe X.toml"),
     "data": line("harden model --data X.txt -o out --tier low-entity"),
     "held-out text": line("harden model --data corpus.txt --eval-data X.txt -o out --tier low-entity"),
-    "prior ledger": line("harden model --data corpus.txt -o out --prior-ledger X"),
+    "checkpoint_history ledger": line("harden model --data corpus.txt -o out --checkpoint-history-ledger X"),
     "queue": line("review X"),
     "audit": line("report . --audit X"),
     "other text": line("audit-canary model --canary ID493021 --attacks relearning --other-text X"),

@@ -42,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, checkpoint_folder: Path, corp
     call("plant-canary", corpus, "-o", planted, "--manifest", manifest, "--from", fixed_manifest, "-q",
          "--tokenizer", checkpoint_folder)  # fmt: skip
     settings = [
-        "--prior",
+        "--checkpoint-history",
         "public",
         "--tier",
         "low-entity",
@@ -183,7 +183,7 @@ ATTACKS: dict[str, tuple[Callable[[Path], None], str]] = {
     "δ": (in_report(set_at("delta", value=1e-12)), "delta"),
     "the unit": (in_report(set_at("unit", value="user")), "unit"),
     "the number of records": (in_report(set_at("records", value=1_000_000)), "records"),
-    "the past": (in_report(set_at("prior", value="unknown")), "prior"),
+    "the past": (in_report(set_at("checkpoint_history", value="unknown")), "checkpoint_history"),
     "the hashes": (in_report(set_at("weights", "model.safetensors", value="ab")), "weights"),
     "σ": (in_report(set_at("stages", 1, "noise_multipliers", value=[9.0, 9.0])), "stages.1"),
     "q": (in_report(set_at("stages", 1, "sampling_rate", value=0.001)), "stages.1"),
@@ -227,7 +227,7 @@ ATTACKS: dict[str, tuple[Callable[[Path], None], str]] = {
         in_ledger(lambda ledger: {"events": (*ledger.events, ledger.events[0].model_copy(update={"stage": "x"}))}),
         "the ledger has a stage x",
     ),
-    "a ledger with a public past": (in_ledger(lambda _: {"prior": "unknown"}), "prior"),
+    "a ledger with a public past": (in_ledger(lambda _: {"checkpoint_history": "unknown"}), "checkpoint_history"),
 }  # fmt: skip
 
 

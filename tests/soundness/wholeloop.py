@@ -69,7 +69,10 @@ def plan_of(name: str) -> Plan:
 
     def planned(candidate: Recipe) -> Plan:
         return make_plan(
-            candidate, CorpusFacts(records=RECORDS, relation=hypothetical("line")), delta=DELTA, prior="public"
+            candidate,
+            CorpusFacts(records=RECORDS, relation=hypothetical("line")),
+            delta=DELTA,
+            checkpoint_history="public",
         )
 
     return planned(solve_noise(recipe, TARGET, planned))

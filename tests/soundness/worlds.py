@@ -219,7 +219,7 @@ def visit(recipe: Recipe, current: Any, tokenizer: Any, engine: ClippingEngine, 
     """Run the recipe, and at the parameters of every private step compare the worlds."""
     corpus = CorpusFacts(records=len(CORPUS), relation=hypothetical("line"))
     compared: list[Compared] = []
-    for plan in make_plan(recipe, corpus, delta=1e-6, prior="public", reference=PUBLIC).stages:
+    for plan in make_plan(recipe, corpus, delta=1e-6, checkpoint_history="public", reference=PUBLIC).stages:
         if not isinstance(plan, StagePlan) or not clips(plan.stage):
             _pass(plan, current, tokenizer)
             continue

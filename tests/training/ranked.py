@@ -51,7 +51,7 @@ def plan_of(optimizer: Optimizer, *, batch: int = 4, sigma: float = 0.5, nothing
         optimizer=optimizer,
         annealing="linear",
     )
-    return make_plan((stage,), _CORPUS, delta=1e-6, prior="public").training[0]
+    return make_plan((stage,), _CORPUS, delta=1e-6, checkpoint_history="public").training[0]
 
 
 def plain_plan() -> StagePlan:
@@ -67,7 +67,7 @@ def plain_plan() -> StagePlan:
         epochs=3,
         optimizer=SGD(learning_rate=0.5),
     )
-    return make_plan((stage,), _CORPUS, delta=1e-6, prior="public").training[0]
+    return make_plan((stage,), _CORPUS, delta=1e-6, checkpoint_history="public").training[0]
 
 
 _CORPUS = CorpusFacts(records=RECORDS, relation=hypothetical("line", "high-contextual"))

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from atdp_cli.errors import UsageError
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import (
+    CheckpointHistory,
     GaussianRelease,
     Ledger,
     LedgerEvent,
     PlainTraining,
-    Prior,
     read_ledger,
     write_ledger,
 )
@@ -30,13 +30,13 @@ from tests.privacy.relations import TEXTS, noisy, plain, relation
 from tests.training.stages import trained
 
 
-def plan(recipe: Recipe, *, prior: Prior = "public", **flags: Any) -> Plan:
+def plan(recipe: Recipe, *, checkpoint_history: CheckpointHistory = "public", **flags: Any) -> Plan:
     corpus = CorpusFacts(records=400, relation=relation(**flags))
-    return make_plan(recipe, corpus, delta=1e-6, prior=prior)
+    return make_plan(recipe, corpus, delta=1e-6, checkpoint_history=checkpoint_history)
 
 
-def ledger_of(*events: LedgerEvent, prior: Prior = "public") -> Ledger:
-    return Ledger(unit="line", prior=prior, records=400, delta=1e-6, grid=1e-3, events=events)
+def ledger_of(*events: LedgerEvent, checkpoint_history: CheckpointHistory = "public") -> Ledger:
+    return Ledger(unit="line", checkpoint_history=checkpoint_history, records=400, delta=1e-6, grid=1e-3, events=events)
 
 
 def by_scope(ledger: Ledger) -> dict[str, Guarantee]:
@@ -89,13 +89,17 @@ PLAIN = st.builds(
 
 @settings(deadline=None)
 @given(st.lists(st.one_of(PLAIN, st.just(noisy(2.0, 3))), max_size=5), st.sampled_from(("public", "unknown")))
-def test_selective_holds_where_every_plain_stage_hid_what_was_flagged(events: list[LedgerEvent], prior: Prior) -> None:
-    ledger = ledger_of(*events, prior=prior)
+def test_selective_holds_where_every_plain_stage_hid_what_was_flagged(
+    events: list[LedgerEvent], checkpoint_history: CheckpointHistory
+) -> None:
+    ledger = ledger_of(*events, checkpoint_history=checkpoint_history)
     stages = [event for event in events if isinstance(event, PlainTraining)]
     hidden = all(event.relation in HIDING for event in stages)
     actual = by_scope(ledger)
     assert (
-        ("selective" in actual) is (selective_void(ledger) is None) is (bool(stages) and hidden and prior == "public")
+        ("selective" in actual)
+        is (selective_void(ledger) is None)
+        is (bool(stages) and hidden and checkpoint_history == "public")
     )
     narrower = {scope for scope, guarantee in actual.items() if SAME_SHAPE in guarantee.assumptions}
     decoys = any(event.text == "decoy" for event in stages)

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 
 from atdp_cli.errors import UsageError
-from atdp_cli.privacy.ledger import Prior
+from atdp_cli.privacy.ledger import CheckpointHistory
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.clipping.engine import trainable
 from atdp_cli.training.gradients import gradient_sum
@@ -91,7 +91,7 @@ def plan_of(objective: Objective, *, epochs: int, rate: float = 1e-2) -> StagePl
     optimizer = AdamW(learning_rate=rate, weight_decay=0.0)
     stage = replace(plain, epochs=epochs, objective=objective, optimizer=optimizer)
     corpus = CorpusFacts(records=len(RECORDS), relation=hypothetical("line"))
-    return make_plan((stage,), corpus, delta=1e-6, prior="public").training[0]
+    return make_plan((stage,), corpus, delta=1e-6, checkpoint_history="public").training[0]
 
 
 @torch.no_grad()
@@ -155,9 +155,17 @@ def test_a_level_of_a_range_test_compares_with_the_start_of_the_stage() -> None:
     assert divergence(reported, start) < divergence(alone, start)
 
 
-def last_stage(prior: Prior, tune: Effort | None, *, recipe: str = "fitted-decoys", sharded: bool = False) -> Train:
+def last_stage(
+    checkpoint_history: CheckpointHistory, tune: Effort | None, *, recipe: str = "fitted-decoys", sharded: bool = False
+) -> Train:
     corpus = CorpusFacts(records=400, relation=hypothetical("line"))
-    return make_plan(RECIPES[recipe], corpus, delta=1e-6, prior=prior, tune=tune, sharded=sharded).training[-1].stage
+    return (
+        make_plan(
+            RECIPES[recipe], corpus, delta=1e-6, checkpoint_history=checkpoint_history, tune=tune, sharded=sharded
+        )
+        .training[-1]
+        .stage
+    )
 
 
 def test_it_is_chosen_where_a_tuned_stage_starts_from_what_may_have_memorised() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atdp_cli.privacy.ledger import PlainTraining, Prior
+from atdp_cli.privacy.ledger import CheckpointHistory, PlainTraining
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import RECIPES
@@ -103,10 +103,14 @@ def test_a_stage_of_few_steps_has_none() -> None:
 
 @pytest.mark.parametrize("records", [40, 4000], ids=["too few steps for levels", "enough"])
 def test_where_the_start_may_have_memorised_the_rate_is_higher_unless_it_is_given(records: int) -> None:
-    def planned(prior: Prior, *, tune: Effort | None = "quick", fixed_rate: bool = False) -> StagePlan:
+    def planned(
+        checkpoint_history: CheckpointHistory, *, tune: Effort | None = "quick", fixed_rate: bool = False
+    ) -> StagePlan:
         corpus = CorpusFacts(records=records, relation=hypothetical("line"))
         recipe = RECIPES["fitted-decoys"]
-        return make_plan(recipe, corpus, delta=1e-6, prior=prior, tune=tune, fixed_rate=fixed_rate).training[-1]
+        return make_plan(
+            recipe, corpus, delta=1e-6, checkpoint_history=checkpoint_history, tune=tune, fixed_rate=fixed_rate
+        ).training[-1]
 
     usual = planned("public").stage.optimizer.learning_rate
     higher = planned("unknown")

@@ -41,7 +41,7 @@ PUBLIC = Reference(ledger=None, weights={"model.safetensors": "ab"}, past="decla
 def plan(recipe: Recipe, *, records: int = 1000, inherited: Ledger | None = None) -> Plan:
     corpus = CorpusFacts(records=records, relation=hypothetical("line"))
     reference = PUBLIC if any(reads_reference(stage) for stage in recipe) else None
-    return make_plan(recipe, corpus, delta=1e-6, prior="public", inherited=inherited, reference=reference)
+    return make_plan(recipe, corpus, delta=1e-6, checkpoint_history="public", inherited=inherited, reference=reference)
 
 
 def changed(recipe: Recipe, **options: object) -> Recipe:
@@ -200,7 +200,7 @@ def test_delta_must_lie_below_one_over_the_records() -> None:
             ATDP,
             CorpusFacts(records=1000, relation=hypothetical("line", "high-contextual")),
             delta=1e-3,
-            prior="public",
+            checkpoint_history="public",
         )
 
 

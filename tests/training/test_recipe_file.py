@@ -197,7 +197,11 @@ WRONG = {
     "no stages": (GOOD, 'name = "x"', "the file: the key 'stage' is missing"),
     "one stage as a table": (GOOD, 'name = "x"\n[stage]\nname = "a"', "stage is no list of tables"),
     "a stage that is no table": (GOOD, 'name = "x"\nstage = [3]', "stage 1 is no table"),
-    "unknown key of the file": ("name = ", "prior = 'public'\nname = ", "the file: the key 'prior' is not known"),
+    "unknown key of the file": (
+        "name = ",
+        "checkpoint_history = 'public'\nname = ",
+        "the file: the key 'checkpoint_history' is not known",
+    ),
     "name of another type": ('name = "redacted+atdp+interpolate"', "name = 3", "name: Input should be a valid string"),
     "blank name": ('name = "redacted+atdp+interpolate"', 'name = " "', "name is ' '"),
     "name of two lines": ('name = "redacted+atdp+interpolate"', 'name = "a\\nb"', "name is 'a\\nb'"),

@@ -13,10 +13,10 @@ from atdp_cli.errors import UsageError
 from atdp_cli.privacy.accountant import epsilon_pld
 from atdp_cli.privacy.guarantee import guarantees
 from atdp_cli.privacy.ledger import (
+    CheckpointHistory,
     Ledger,
     LedgerEvent,
     PlainTraining,
-    Prior,
     ReadModel,
     SubsampledGaussian,
     private_events,
@@ -42,7 +42,7 @@ def plan(name: str, *, reference: Reference | None = DECLARED, inherited: Ledger
 
 
 def planned(recipe: Recipe, *, reference: Reference | None = DECLARED, inherited: Ledger | None = None) -> Plan:
-    return make_plan(recipe, CORPUS, delta=1e-6, prior="public", inherited=inherited, reference=reference)
+    return make_plan(recipe, CORPUS, delta=1e-6, checkpoint_history="public", inherited=inherited, reference=reference)
 
 
 def by_scope(ledger: Ledger) -> dict[str, Guarantee]:
@@ -57,8 +57,10 @@ def nameless(events: Sequence[LedgerEvent]) -> list[dict[str, Any]]:
     return [event.model_dump() | {"stage": ""} for event in events]
 
 
-def ledger_of(*events: LedgerEvent, prior: Prior = "public", run: str | None = None) -> Ledger:
-    return Ledger(unit="line", prior=prior, records=400, delta=1e-6, grid=1e-4, events=events, run=run)
+def ledger_of(*events: LedgerEvent, checkpoint_history: CheckpointHistory = "public", run: str | None = None) -> Ledger:
+    return Ledger(
+        unit="line", checkpoint_history=checkpoint_history, records=400, delta=1e-6, grid=1e-4, events=events, run=run
+    )
 
 
 def spent(steps: int) -> SubsampledGaussian:
@@ -139,9 +141,9 @@ def test_a_reference_that_was_trained_on_the_corpus_voids_end_to_end(name: str) 
 
 @pytest.mark.parametrize("name", READING)
 def test_a_reference_with_an_unknown_past_voids_both_guarantees(name: str) -> None:
-    unknown = Reference(ledger=ledger_of(prior="unknown"), weights=WEIGHTS, past="unknown")
+    unknown = Reference(ledger=ledger_of(checkpoint_history="unknown"), weights=WEIGHTS, past="unknown")
     actual = plan(f"redacted+{name}", reference=unknown).ledger
-    assert actual.prior == "public"
+    assert actual.checkpoint_history == "public"
     assert "selective" not in by_scope(actual)
     assert "selective" in by_scope(plan(f"redacted+{name}").ledger)
     alone = plan(name, reference=unknown).ledger

@@ -134,7 +134,8 @@ def test_only_a_last_stage_on_decoys_without_noise_is_tuned(name: str, tuned: bo
     assert tunable(recipe) is tuned
     corpus = CorpusFacts(records=400, relation=hypothetical("line"))
     as_given, without_trials = (
-        make_plan(recipe, corpus, delta=1e-6, prior="public", tune=tune).training for tune in (None, "none")
+        make_plan(recipe, corpus, delta=1e-6, checkpoint_history="public", tune=tune).training
+        for tune in (None, "none")
     )
     assert (without_trials != as_given) is tuned
     assert all(plan.search is None for plan in without_trials)

@@ -55,7 +55,7 @@ def stage_plan(optimizer: Optimizer, *, nothing: bool = False) -> StagePlan:
         annealing="linear",
     )
     corpus = CorpusFacts(records=RECORDS, relation=hypothetical("line", "high-contextual"))
-    return make_plan((stage,), corpus, delta=1e-6, prior="public").training[0]
+    return make_plan((stage,), corpus, delta=1e-6, checkpoint_history="public").training[0]
 
 
 def plain_plan() -> StagePlan:
@@ -66,7 +66,7 @@ def plain_plan() -> StagePlan:
         recipe,
         CorpusFacts(records=RECORDS, relation=hypothetical("line", "high-contextual")),
         delta=1e-6,
-        prior="public",
+        checkpoint_history="public",
     ).training[0]
 
 

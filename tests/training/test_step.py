@@ -37,7 +37,9 @@ def rates(annealing: Annealing, warmup: float | None) -> list[float]:
         annealing=annealing,
         warmup=warmup,
     )
-    [plan] = make_plan((stage,), CorpusFacts(records=100, relation=hypothetical()), delta=1e-6, prior="public").training
+    [plan] = make_plan(
+        (stage,), CorpusFacts(records=100, relation=hypothetical()), delta=1e-6, checkpoint_history="public"
+    ).training
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.5)
     actual = []
     for step in range(1, plan.steps + 1):

@@ -65,7 +65,7 @@ def plan_for(recipe: Recipe, records: int) -> Plan:
         recipe,
         CorpusFacts(records=records, relation=hypothetical("line", "high-contextual")),
         delta=1e-6,
-        prior="public",
+        checkpoint_history="public",
     )
 
 

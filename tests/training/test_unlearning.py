@@ -182,7 +182,7 @@ def plan_of(recipe: Recipe, *, epochs: int = 20, rate: float = 1e-3, records: in
     stage = recipe[0]
     sized = replace(stage, epochs=epochs, optimizer=AdamW(learning_rate=rate, weight_decay=0.0))
     corpus = CorpusFacts(records=records, relation=hypothetical("line"))
-    return make_plan((sized,), corpus, delta=1e-6, prior="public").training[0]
+    return make_plan((sized,), corpus, delta=1e-6, checkpoint_history="public").training[0]
 
 
 @torch.no_grad()
@@ -265,7 +265,7 @@ def reported(recipe: str, setting: str) -> Recipe:
 
 
 def planned(recipe: Recipe) -> Plan:
-    return make_plan(recipe, CorpusFacts(records=9, relation=hypothetical()), delta=1e-6, prior="unknown")
+    return make_plan(recipe, CorpusFacts(records=9, relation=hypothetical()), delta=1e-6, checkpoint_history="unknown")
 
 
 def stage_with(**settings: Any) -> Train:

@@ -37,7 +37,12 @@ def _table() -> "Table":
 
     from atdp_cli.jobs.harden.recipes import recipe_summaries
 
-    heads = ("recipe", "stages", Column(Text("--prior\npublic")), Column(Text("--prior\nunknown")))
+    heads = (
+        "recipe",
+        "stages",
+        Column(Text("history\npublic")),
+        Column(Text("history\nunknown")),
+    )
     table = Table(*heads, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for row in recipe_summaries():
         table.add_row(row.recipe, Text("\n".join(row.stages) or "none"), row.public, row.unknown)

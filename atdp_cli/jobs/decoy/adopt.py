@@ -12,27 +12,29 @@ from atdp_cli.model.seal import ledger_beside, seal_of, verified_ledger
 from atdp_cli.privacy.compose import compose_ledgers
 from atdp_cli.privacy.ledger import (
     LEDGER_FILE,
+    CheckpointHistory,
     DeclaredTraining,
     DecoyedText,
     Ledger,
-    Prior,
     ledger_text,
     new_run,
 )
 from atdp_cli.privacy.scope import is_declared
 
 
-def adopt_model(model: Path, paths: Sequence[Path], *, prior: Prior, delta: float | None, force: bool) -> Ledger:
+def adopt_model(
+    model: Path, paths: Sequence[Path], *, checkpoint_history: CheckpointHistory, delta: float | None, force: bool
+) -> Ledger:
     """Write MODEL's ledger, which seals its files: it was trained elsewhere on decoyed text, as its user declares.
 
     Args:
         paths: Ledgers of decoyed text, at least one, and of the models that the training started from.
-        prior: Whether the first of these models never saw the corpora.
+        checkpoint_history: Whether the first of these models never saw the corpora.
         delta: Another δ than the ledgers' smallest.
         force: Replace a ledger beside the model, but for one that fits it and was not declared.
 
     Raises:
-        UsageError: There is a ledger already, none is of decoyed text, or --prior contradicts one.
+        UsageError: There is a ledger already, none is of decoyed text, or --checkpoint-history contradicts one.
         InputError: The model or a ledger cannot be used.
     """
     check_folder(model)
@@ -46,17 +48,17 @@ def adopt_model(model: Path, paths: Sequence[Path], *, prior: Prior, delta: floa
         raise UsageError(
             "No --ledger is of decoyed text.", "Give the folder that atdp decoy wrote, on whose copies it was trained."
         )
-    if prior == "public" and composed.prior == "unknown":
+    if checkpoint_history == "public" and composed.checkpoint_history == "unknown":
         raise UsageError(
-            "--prior public contradicts a --ledger, by which the past of the first checkpoint is unknown.",
-            "Leave --prior out.",
+            "--checkpoint-history public contradicts a --ledger, by which the past of the first checkpoint is unknown.",
+            "Leave --checkpoint-history out.",
         )
     weights = {file.name: file_sha256(file) for file in weight_files(model)}
     declared = DeclaredTraining(stage="declared", corpora=tuple(run for run in runs if run), weights=weights)
     adopted = composed.model_copy(
         update={
             "events": (*composed.events, declared),
-            "prior": prior,
+            "checkpoint_history": checkpoint_history,
             "run": new_run(),
             "seal": seal_of(model),
             "created": timestamp(),

@@ -135,7 +135,7 @@ def plan_copies(request: DecoyRequest) -> DecoyPlan:
 
     def plan_with(recipe: Recipe) -> Plan:
         # No checkpoint has a part in the copies, so there is none whose past is unknown.
-        return make_plan(recipe, corpus, delta=request.delta, prior="public")
+        return make_plan(recipe, corpus, delta=request.delta, checkpoint_history="public")
 
     recipe = _recipe(request)
     if request.recipe == "fitted-decoys":

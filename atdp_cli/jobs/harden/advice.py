@@ -69,4 +69,4 @@ def _left_in(planned: Planned) -> str | None:
 
 def _unprotected_start(planned: Planned) -> bool:
     """Whether the starting checkpoint may have memorised raw text: its past is unknown, or its ledger says so."""
-    return unprotected_past(planned.plan.ledger.prior, planned.inherited)
+    return unprotected_past(planned.plan.ledger.checkpoint_history, planned.inherited)

@@ -15,10 +15,10 @@ from atdp_cli.jobs.harden.request import SettledRequest
 from atdp_cli.model.folder import check_folder, is_adapter, weight_files
 from atdp_cli.model.seal import ledger_beside
 from atdp_cli.privacy.guarantee import check_seen, guarantees
-from atdp_cli.privacy.ledger import Ledger, Prior
+from atdp_cli.privacy.ledger import CheckpointHistory, Ledger
 from atdp_cli.privacy.relation import STABLE_TIERS, Relation
 from atdp_cli.privacy.scope import Guarantee
-from atdp_cli.runs.corpus_identity import corpus_commitment, corpus_key, prior_of, reference_past
+from atdp_cli.runs.corpus_identity import corpus_commitment, corpus_key, history_of, reference_past
 from atdp_cli.text.corpus.split import Split, load_split
 from atdp_cli.text.crosscheck.request import check_crosscheck
 from atdp_cli.training.plan import CorpusFacts, Plan, Reference, make_plan
@@ -87,15 +87,17 @@ def plan_request(request: SettledRequest) -> Planned:
         holdout_by=request.holdout_by,
     )
     _check_conversations(request, split)
-    prior = prior_of(request.prior, inherited, request.model, split)
-    reference = _reference(request, split, sha256, prior)
+    checkpoint_history = history_of(request.checkpoint_history, inherited, request.model, split)
+    reference = _reference(request, split, sha256, checkpoint_history)
     key = corpus_key(request.output if request.resume else None, request.model, request.insecure_seed)
     corpus = CorpusFacts(
         records=split.training,
         relation=Relation(unit=request.privacy_unit, corpus=corpus_commitment(key, split), shape="none", flags=flags),
     )
     _check_tune(request)
-    recipe, plan = _solved(request, corpus, prior=prior, inherited=inherited, reference=reference)
+    recipe, plan = _solved(
+        request, corpus, checkpoint_history=checkpoint_history, inherited=inherited, reference=reference
+    )
     supported = guarantees(plan.ledger)
     _check_budget(request, plan, supported)
     return Planned(
@@ -111,7 +113,12 @@ def plan_request(request: SettledRequest) -> Planned:
 
 
 def _solved(
-    request: SettledRequest, corpus: CorpusFacts, *, prior: Prior, inherited: Ledger | None, reference: Reference | None
+    request: SettledRequest,
+    corpus: CorpusFacts,
+    *,
+    checkpoint_history: CheckpointHistory,
+    inherited: Ledger | None,
+    reference: Reference | None,
 ) -> tuple[Recipe, Plan]:
     """The recipe, with the noise that meets the target if there is one, and its plan.
 
@@ -124,7 +131,7 @@ def _solved(
             recipe,
             corpus,
             delta=request.delta,
-            prior=prior,
+            checkpoint_history=checkpoint_history,
             inherited=inherited,
             reference=reference,
             jitter_seed=request.jitter_seed,
@@ -142,7 +149,9 @@ def _solved(
     return recipe, plan
 
 
-def _reference(request: SettledRequest, split: Split, sha256: Callable[[Path], str], prior: Prior) -> Reference | None:
+def _reference(
+    request: SettledRequest, split: Split, sha256: Callable[[Path], str], checkpoint_history: CheckpointHistory
+) -> Reference | None:
     """The reference with its ledger, once its folder was found sound; None where nothing reads one."""
     if request.reference is None:
         return None
@@ -153,7 +162,7 @@ def _reference(request: SettledRequest, split: Split, sha256: Callable[[Path], s
     ledger = ledger_beside(request.reference, sha256)
     past = reference_past(ledger, request.reference, split)
     # Who names the model itself does not declare that it never saw the corpus.
-    if prior == "unknown" and weights == {file.name: sha256(file) for file in weight_files(request.model)}:
+    if checkpoint_history == "unknown" and weights == {file.name: sha256(file) for file in weight_files(request.model)}:
         past = "unknown"
     return Reference(ledger=ledger, weights=weights, past=past)
 

@@ -51,7 +51,7 @@ def pick_ranked(
     The samples of training records take turns, so that no record is in two of them.
     """
     ledger = planned.plan.ledger
-    if not unprotected_past(ledger.prior, ledger):  # the stages of this run are in it
+    if not unprotected_past(ledger.checkpoint_history, ledger):  # the stages of this run are in it
         return None
     searched = any(isinstance(stage.search, RangeTest) for stage in planned.plan.training)
     training, control = (

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from atdp_cli.jobs.harden.plan import Planned
 from atdp_cli.jobs.harden.request import options_of
-from atdp_cli.privacy.ledger import Ledger, Prior, private_events
+from atdp_cli.privacy.ledger import CheckpointHistory, Ledger, private_events
 from atdp_cli.privacy.relation import hypothetical
 from atdp_cli.privacy.schedule import Constant
 from atdp_cli.privacy.scope import no_end_to_end, selective_void
@@ -52,7 +52,7 @@ class RecipeSummary:
 
     Attributes:
         stages: In order, each as text, objective and mechanism.
-        public: What holds for the records with `--prior public`, as `strongest_scope` says it.
+        public: What holds for the records with `--checkpoint-history public`, as `strongest_scope` says it.
         unknown: What holds where the checkpoint's past is unknown.
     """
 
@@ -116,12 +116,14 @@ def _row(name: str, recipe: Recipe) -> RecipeSummary:
     )
 
 
-def hypothetical_ledger(recipe: Recipe, prior: Prior) -> Ledger:
+def hypothetical_ledger(recipe: Recipe, checkpoint_history: CheckpointHistory) -> Ledger:
     """The ledger that a recipe would leave, with a public reference and a detector of an entity tier."""
     reference = (
         Reference(ledger=None, weights={}, past="declared") if any(reads_reference(stage) for stage in recipe) else None
     )
-    return make_plan(recipe, _HYPOTHETICAL, delta=1e-6, prior=prior, reference=reference).ledger
+    return make_plan(
+        recipe, _HYPOTHETICAL, delta=1e-6, checkpoint_history=checkpoint_history, reference=reference
+    ).ledger
 
 
 def _words(stage: Train) -> str:

@@ -123,9 +123,12 @@ def start_from_reference(request: SettledRequest) -> SettledRequest:
     if request.reference is None:
         return request
     path = request.reference / LEDGER_FILE
-    known = not path.exists() or read_ledger(path).prior == "public"
+    known = not path.exists() or read_ledger(path).checkpoint_history == "public"
     return request.replace(
-        asked=request.model, model=request.reference, reference=None, prior="public" if known else request.prior
+        asked=request.model,
+        model=request.reference,
+        reference=None,
+        checkpoint_history="public" if known else request.checkpoint_history,
     )
 
 

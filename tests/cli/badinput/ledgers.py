@@ -15,7 +15,7 @@ def ledger(**members: Any) -> Make:
     """A ledger beside no weights that is whole but for what is said."""
 
     def make(place: Any) -> None:
-        actual = Ledger(unit="line", prior="public", records=100, delta=1e-6, grid=1e-3, events=(STEP,))
+        actual = Ledger(unit="line", checkpoint_history="public", records=100, delta=1e-6, grid=1e-3, events=(STEP,))
         write_ledger(place / "ledger.json", actual)
 
     return both(make, change("ledger.json", **members)) if members else make
@@ -26,7 +26,13 @@ def sealed(name: str) -> Make:
 
     def make(place: Any) -> None:
         actual = Ledger(
-            unit="line", prior="public", records=100, delta=1e-6, grid=1e-3, events=(STEP,), seal={name: "0" * 64}
+            unit="line",
+            checkpoint_history="public",
+            records=100,
+            delta=1e-6,
+            grid=1e-3,
+            events=(STEP,),
+            seal={name: "0" * 64},
         )
         write_ledger(place / "model" / "privacy_ledger.json", actual)
 
