@@ -114,15 +114,6 @@ def read_recipe(path: Path) -> RecipeFile:
         raise InputError(f"{path}: {error.problem}", error.remedy) from error
 
 
-def parse_recipe_text(text: str) -> RecipeFile:
-    """What a recipe file's text holds, as `recipe_text` wrote it.
-
-    Raises:
-        UsageError: A key is missing, unknown, of the wrong type or out of range.
-    """
-    return _file(_loaded(text))
-
-
 def _loaded(text: str) -> Any:
     """What a TOML file holds, in the types of JSON: a date is an empty table, since no key of a recipe takes either."""
     return json.loads(json.dumps(tomllib.loads(text), default=lambda _: {}))

@@ -15,7 +15,7 @@ from atdp_cli.training.plan import CorpusFacts, StagePlan, make_plan
 from atdp_cli.training.recipe import RECIPES
 from atdp_cli.training.tuning.range_test import (
     AT_CHANCE,
-    FACTORS,
+    LEVEL_FACTORS,
     LEVEL_SHARES,
     MIN_LEVEL_STEPS,
     RangeTest,
@@ -37,7 +37,9 @@ def range_test_of(rate: float = 1e-3) -> RangeTest:
 class Model:
     """Remembers until it was trained at its levels; records what it is trained with and which samples are looked at."""
 
-    def __init__(self, tests: Sequence[tuple[float, float]], losses: Sequence[float] = (1.0,) * len(FACTORS)) -> None:
+    def __init__(
+        self, tests: Sequence[tuple[float, float]], losses: Sequence[float] = (1.0,) * len(LEVEL_FACTORS)
+    ) -> None:
         self.tests, self.losses = tests, losses
         self.trained: list[tuple[float, int]] = []
         self.looked_at: list[tuple[int, int]] = []
@@ -69,7 +71,7 @@ def test_levels_rise_from_the_rate_of_the_plan() -> None:
     assert [after / before for before, after in pairwise(rates)] == pytest.approx([math.sqrt(2)], rel=5e-3)
 
 
-@given(st.lists(st.tuples(p_values, p_values), min_size=len(FACTORS), max_size=len(FACTORS)))
+@given(st.lists(st.tuples(p_values, p_values), min_size=len(LEVEL_FACTORS), max_size=len(LEVEL_FACTORS)))
 def test_the_lowest_rate_at_which_both_samples_are_at_chance_is_taken(tests: list[tuple[float, float]]) -> None:
     test, model = range_test_of(), Model(tests)
     tuned = lowest_forgetting(test, model.train, model.rank_tests)
@@ -85,7 +87,7 @@ def test_the_lowest_rate_at_which_both_samples_are_at_chance_is_taken(tests: lis
 
 
 def test_a_level_that_diverges_ends_the_test_and_is_not_taken() -> None:
-    test, failing = range_test_of(), [(0.0, 0.0)] * len(FACTORS)
+    test, failing = range_test_of(), [(0.0, 0.0)] * len(LEVEL_FACTORS)
     model = Model(failing, (1.0, math.inf))
     tuned = lowest_forgetting(test, model.train, model.rank_tests)
     assert tuned is not None

@@ -11,7 +11,7 @@ from typing import Literal
 
 from atdp_cli.training.tuning.search import Trial, Tuned
 
-FACTORS = (1.0, 2.0**0.5)
+LEVEL_FACTORS = (1.0, 2.0**0.5)
 """The η of its levels, over the one that the stage would have without a search."""
 
 LEVEL_SHARES = {"quick": 0.03, "full": 0.06}
@@ -64,7 +64,7 @@ def plan_range_test(
         steps_per_epoch: Of it; no level is longer.
     """
     each = min(int(LEVEL_SHARES[effort] * steps), steps_per_epoch)
-    rates = tuple(float(f"{learning_rate * factor:.3g}") for factor in FACTORS)
+    rates = tuple(float(f"{learning_rate * factor:.3g}") for factor in LEVEL_FACTORS)
     return RangeTest(rates=rates, steps_per_trial=each if each >= MIN_LEVEL_STEPS else 0)
 
 
